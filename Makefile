@@ -1,0 +1,96 @@
+# Any target may be run on a fresh clone: it sets up what it needs, in .venv and target.
+# A second run repeats only what changed.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+BUILT := $(VENV)/.built
+SOURCES := pyproject.toml $(wildcard Cargo.toml Cargo.lock crates/*/Cargo.toml) \
+	$(shell find crates -name '*.rs' 2>/dev/null)
+
+# One interpreter for every cargo and maturin call: a change of it would rebuild PyO3 each time.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+unexport CONDA_PREFIX PYTHONHOME PYTHONPATH MAKEFLAGS MFLAGS
+# rustup's folder is often missing from the PATH of non-login shells.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
+export CARGO_TERM_QUIET := true
+
+say = @printf '\033[1m%s\033[0m\n'
+ifeq ($(MAKE_TERMOUT),)
+say = @printf '%s\n'
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test build lint lint-python lint-rust test-rust test-python format clean cargo
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(BUILT) ## build, then run examples/demo.py
+	@$(BIN)/python examples/demo.py
+
+test: lint test-rust test-python ## everything a change must pass
+
+build: $(BUILT) ## make .venv and build the extension into it, optimised
+
+lint: lint-python lint-rust ## formatting, linters and types, both languages
+
+lint-python: $(BUILT)
+	$(say) 'ruff, mypy, stubtest'
+	@$(BIN)/ruff format --check --quiet . || { echo 'Not formatted: run `make format`.'; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/stubtest --concise manyboost._core
+
+lint-rust: cargo | $(BIN)/maturin
+	$(say) 'cargo fmt, clippy'
+	@cargo fmt --all --check || { echo 'Not formatted: run `make format`.'; exit 1; }
+	@cargo clippy --workspace --all-targets -- -D warnings
+
+# The binding crate is left out: an extension module is linked by the interpreter that loads it,
+# so it has no test binary; the Python tests exercise it.
+test-rust: cargo ## the Rust tests
+	$(say) 'cargo test'
+	@cargo test --quiet --release --workspace --exclude manyboost-python
+
+test-python: $(BUILT) ## the Python tests; PYTEST_ARGS="-k name" selects
+	$(say) 'pytest'
+	@$(BIN)/python -m pytest --quiet $(PYTEST_ARGS)
+
+format: cargo | $(BIN)/ruff ## format all code, and repair what the linter can
+	@$(BIN)/ruff check --quiet --fix --exit-zero .
+	@$(BIN)/ruff format --quiet .
+	@cargo fmt --all
+
+clean: ## remove all that the other targets made
+	rm -rf $(VENV) target .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so
+	find python tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(BIN)/maturin:
+	$(say) 'creating $(VENV)'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo 'manyboost needs Python 3.10 or newer; name one with: make PYTHON=python3.12'; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+		{ echo 'Python could not create $(VENV); on Debian and Ubuntu: apt install python3-venv'; exit 1; }
+	@$(BIN)/python -m pip install 'maturin>=1.9,<2'
+
+# maturin installs the dependencies and the extras too; Python files are used in place.
+$(BUILT): $(SOURCES) | cargo $(BIN)/maturin
+	$(say) 'building the extension (the first build takes a few minutes)'
+	@$(BIN)/maturin develop --quiet --release --extras test,dev
+	@touch $@
+
+# Code that does not build can still be formatted, once the tools are there.
+$(BIN)/ruff:
+	@$(MAKE) --no-print-directory build PYTHON='$(PYTHON)'
+
+cargo:
+	@command -v cargo >/dev/null || \
+		{ echo 'manyboost is built with Rust, and cargo was not found; get it from https://rustup.rs'; exit 1; }

@@ -1,0 +1,298 @@
+//! Features to bins: the first thing that happens to X.
+//!
+//! Each feature is cut at up to `max_bins - 1` thresholds. A feature with at most `max_bins`
+//! distinct values is cut between every two neighbours, so that nothing is lost; others at weighted
+//! quantiles. Bin `b` holds the values in `(threshold[b-1], threshold[b]]`; the bin after the last
+//! one stands for a missing value.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::parallel::Pool;
+use crate::reduce::FixedPoint;
+
+/// Largest number of bins for values; one more index is kept for missing values.
+pub const MAX_BINS: usize = 255;
+/// Features handled by one piece of work: their floats share the cache lines of a row.
+const FEATURE_BLOCK: usize = 16;
+
+/// The thresholds of all features.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cuts {
+    /// Ascending thresholds of each feature.
+    pub thresholds: Vec<Vec<f32>>,
+    /// Whether the feature had a missing value in training.
+    pub has_missing: Vec<bool>,
+}
+
+impl Cuts {
+    /// Number of bins for values of a feature; also the bin of its missing values.
+    pub fn n_bins(&self, feature: usize) -> usize {
+        self.thresholds[feature].len() + 1
+    }
+}
+
+/// Features as bins, one column after the other.
+#[derive(Debug, Clone)]
+pub struct Binned {
+    /// Number of rows.
+    pub n_rows: usize,
+    /// Number of features.
+    pub n_features: usize,
+    /// Column-major bins.
+    pub bins: Vec<u8>,
+    /// What the bins mean.
+    pub cuts: Arc<Cuts>,
+}
+
+impl Binned {
+    /// The bins of one feature.
+    pub fn column(&self, feature: usize) -> &[u8] {
+        &self.bins[feature * self.n_rows..(feature + 1) * self.n_rows]
+    }
+}
+
+/// Finds thresholds for row-major `x` (n_rows × n_features); `weight` is positive.
+pub fn find_cuts(
+    pool: &Pool,
+    x: &[f32],
+    n_features: usize,
+    weight: Option<&[f64]>,
+    max_bins: usize,
+) -> Result<Cuts> {
+    let n_rows = x.len() / n_features;
+    let weights = weight.map(|w| {
+        let max = w.iter().fold(0.0f64, |m, &v| m.max(v));
+        let fixed = FixedPoint::for_sum(max, n_rows);
+        // At least one: a row with a tiny weight still has a value.
+        w.iter().map(|&v| fixed.encode(v).max(1)).collect::<Vec<i64>>()
+    });
+    let starts = (0..n_features).step_by(FEATURE_BLOCK);
+    let blocks = pool.map(starts, n_rows * n_features * 8, |start| {
+        let features = start..(start + FEATURE_BLOCK).min(n_features);
+        let mut columns = vec![Vec::with_capacity(n_rows); features.len()];
+        for row in x.chunks_exact(n_features) {
+            for (column, &value) in columns.iter_mut().zip(&row[features.clone()]) {
+                column.push(value);
+            }
+        }
+        let cut = |column: &Vec<f32>| cut_feature(column, weights.as_deref(), max_bins);
+        columns.iter().map(cut).collect::<Vec<_>>()
+    })?;
+    let (thresholds, has_missing) = blocks.into_iter().flatten().unzip();
+    Ok(Cuts { thresholds, has_missing })
+}
+
+/// Bins row-major `x` with known cuts.
+pub fn apply_cuts(pool: &Pool, x: &[f32], cuts: &Arc<Cuts>) -> Result<Binned> {
+    let n_features = cuts.thresholds.len();
+    let n_rows = x.len() / n_features;
+    let mut bins = vec![0u8; n_rows * n_features];
+    if n_rows > 0 {
+        let blocks = bins.chunks_mut(n_rows * FEATURE_BLOCK).enumerate();
+        pool.for_each(blocks, n_rows * n_features * 8, |(block, bins)| {
+            let first = block * FEATURE_BLOCK;
+            let n_block = bins.len() / n_rows;
+            for (i, row) in x.chunks_exact(n_features).enumerate() {
+                for (k, &value) in row[first..first + n_block].iter().enumerate() {
+                    bins[k * n_rows + i] = bin_of(value, &cuts.thresholds[first + k]);
+                }
+            }
+        })?;
+    }
+    Ok(Binned { n_rows, n_features, bins, cuts: Arc::clone(cuts) })
+}
+
+/// The number of thresholds below `value`; one more than the last bin for a missing value.
+#[inline]
+fn bin_of(value: f32, thresholds: &[f32]) -> u8 {
+    if value.is_nan() {
+        return (thresholds.len() + 1) as u8;
+    }
+    let mut low = 0;
+    let mut size = thresholds.len();
+    while size > 0 {
+        let half = size / 2;
+        let right = thresholds[low + half] < value;
+        low = if right { low + half + 1 } else { low };
+        size = if right { size - half - 1 } else { half };
+    }
+    low as u8
+}
+
+fn cut_feature(column: &[f32], weights: Option<&[i64]>, max_bins: usize) -> (Vec<f32>, bool) {
+    let distinct = match weights {
+        None => {
+            let mut keys: Vec<u32> =
+                column.iter().filter(|v| !v.is_nan()).map(|&v| ordered(v)).collect();
+            sort_keys(&mut keys);
+            merge_equal(keys.into_iter().map(|key| (key, 1)))
+        }
+        Some(weights) => {
+            let mut keys: Vec<(u32, i64)> = column
+                .iter()
+                .zip(weights)
+                .filter(|(v, _)| !v.is_nan())
+                .map(|(&v, &w)| (ordered(v), w))
+                .collect();
+            keys.sort_unstable_by_key(|&(key, _)| key);
+            merge_equal(keys.into_iter())
+        }
+    };
+    let has_missing = column.iter().any(|v| v.is_nan());
+    let between = |i: usize| midpoint(distinct[i].0, distinct[i + 1].0);
+    if distinct.len() <= max_bins {
+        return ((1..distinct.len()).map(|i| between(i - 1)).collect(), has_missing);
+    }
+    // Walk up the values and close a bin when it holds its share of what is left, so that a value
+    // heavier than its share takes one bin and the others keep the rest.
+    let mut thresholds = Vec::with_capacity(max_bins - 1);
+    let mut rest: i128 = distinct.iter().map(|d| i128::from(d.1)).sum();
+    let mut in_bin: i128 = 0;
+    for (i, &(_, weight)) in distinct.iter().enumerate().take(distinct.len() - 1) {
+        let bins_left = (max_bins - thresholds.len()) as i128;
+        if bins_left == 1 {
+            break;
+        }
+        in_bin += i128::from(weight);
+        if in_bin * bins_left >= rest {
+            thresholds.push(between(i));
+            rest -= in_bin;
+            in_bin = 0;
+        }
+    }
+    (thresholds, has_missing)
+}
+
+/// (value, weight) of each distinct value, ascending.
+fn merge_equal(sorted: impl Iterator<Item = (u32, i64)>) -> Vec<(f32, i64)> {
+    let mut distinct: Vec<(f32, i64)> = Vec::new();
+    for (key, weight) in sorted {
+        let value = from_ordered(key);
+        match distinct.last_mut() {
+            Some(last) if last.0 == value => last.1 += weight,
+            _ => distinct.push((value, weight)),
+        }
+    }
+    distinct
+}
+
+/// A threshold t with lower ≤ t < upper, as near to the middle as floats allow.
+fn midpoint(lower: f32, upper: f32) -> f32 {
+    let middle = ((f64::from(lower) + f64::from(upper)) / 2.0) as f32;
+    if middle < upper { middle } else { lower }
+}
+
+/// An integer that orders as the float does; both zeros are one.
+fn ordered(value: f32) -> u32 {
+    let bits = (value + 0.0).to_bits();
+    if bits >> 31 == 0 { bits | 0x8000_0000 } else { !bits }
+}
+
+fn from_ordered(key: u32) -> f32 {
+    f32::from_bits(if key >> 31 == 1 { key & 0x7fff_ffff } else { !key })
+}
+
+/// Radix sort: three passes of 11 bits.
+fn sort_keys(keys: &mut Vec<u32>) {
+    const BITS: u32 = 11;
+    if keys.len() < 1 << 9 {
+        keys.sort_unstable();
+        return;
+    }
+    let mut other = vec![0u32; keys.len()];
+    for pass in 0..3 {
+        let digit = |key: u32| (key >> (BITS * pass)) as usize & ((1 << BITS) - 1);
+        let mut starts = [0usize; (1 << BITS) + 1];
+        for &key in keys.iter() {
+            starts[digit(key) + 1] += 1;
+        }
+        if starts.contains(&keys.len()) {
+            continue;
+        }
+        for i in 0..1 << BITS {
+            starts[i + 1] += starts[i];
+        }
+        for &key in keys.iter() {
+            let place = &mut starts[digit(key)];
+            other[*place] = key;
+            *place += 1;
+        }
+        std::mem::swap(keys, &mut other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random_floats(n: usize) -> Vec<f32> {
+        let mut stream = crate::random::Key::new(n as u64).stream();
+        (0..n).map(|_| stream.normals().0 as f32).collect()
+    }
+
+    #[test]
+    fn few_values_are_cut_between_all_neighbours() {
+        let (thresholds, missing) = cut_feature(&[3.0, 1.0, f32::NAN, 1.0, -0.0, 0.0], None, 255);
+        assert_eq!(thresholds, vec![0.5, 2.0]);
+        assert!(missing);
+    }
+
+    #[test]
+    fn neighbouring_floats_are_kept_apart() {
+        let upper = f32::from_bits(1.0f32.to_bits() + 1);
+        let (thresholds, _) = cut_feature(&[1.0, upper], None, 255);
+        assert_eq!((bin_of(1.0, &thresholds), bin_of(upper, &thresholds)), (0, 1));
+    }
+
+    #[test]
+    fn many_values_fall_into_bins_of_equal_weight() {
+        let column = random_floats(10_000);
+        let (thresholds, _) = cut_feature(&column, None, 100);
+        assert_eq!(thresholds.len(), 99);
+        let mut counts = vec![0; 100];
+        column.iter().for_each(|&v| counts[bin_of(v, &thresholds) as usize] += 1);
+        assert!(counts.iter().all(|&c| (95..=105).contains(&c)), "{counts:?}");
+    }
+
+    #[test]
+    fn integer_weights_cut_as_repeated_rows_do() {
+        let column = random_floats(2000);
+        let weights: Vec<i64> = (0..2000).map(|i| i % 4 + 1).collect();
+        let repeated: Vec<f32> =
+            column.iter().zip(&weights).flat_map(|(&v, &w)| vec![v; w as usize]).collect();
+        assert_eq!(cut_feature(&column, Some(&weights), 64).0, cut_feature(&repeated, None, 64).0);
+    }
+
+    #[test]
+    fn a_heavy_value_does_not_eat_the_bins_of_others() {
+        let mut column = vec![0.0; 5000];
+        column.extend(random_floats(1000));
+        let (thresholds, _) = cut_feature(&column, None, 50);
+        assert_eq!(thresholds.len(), 49);
+    }
+
+    #[test]
+    fn radix_sort_sorts() {
+        let mut keys: Vec<u32> = random_floats(3000).into_iter().map(ordered).collect();
+        let mut expected = keys.clone();
+        expected.sort_unstable();
+        sort_keys(&mut keys);
+        assert_eq!(keys, expected);
+    }
+
+    #[test]
+    fn bins_agree_with_thresholds() {
+        let x = random_floats(600 * 20);
+        let pool = Pool::serial();
+        let cuts = Arc::new(find_cuts(&pool, &x, 20, None, 17).unwrap());
+        let binned = apply_cuts(&pool, &x, &cuts).unwrap();
+        for feature in 0..20 {
+            for row in 0..600 {
+                let value = x[row * 20 + feature];
+                let below = cuts.thresholds[feature].iter().filter(|&&t| t < value).count();
+                assert_eq!(binned.column(feature)[row] as usize, below);
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Histograms: for every bin of a feature, the integer sums of a node's rows.
+//!
+//! A row contributes one small vector of integer *lanes*: its q split gradients, its weight if rows
+//! are weighted, and a one that counts it. With one component and no weights all of it is packed
+//! in one 64-bit lane, the sum above, the count below.
+
+use crate::reduce::{FixedPoint, bits_for, round_scaled};
+
+/// Bits of a gradient in narrow lanes.
+const NARROW_BITS: i32 = 30;
+/// Fewest bits of a gradient worth packing.
+const PACKED_BITS: i32 = 22;
+/// Gradients of fewer quanta than this are coarse, and if one row in `COARSE_SHARE` has one, lanes
+/// become wide: an outlier sets the quantum, but the other rows need their digits too.
+const COARSE: f64 = 1024.0;
+const COARSE_SHARE: usize = 16;
+
+/// How the lanes of a row and of a bin are to be read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Layout {
+    /// Number of components q.
+    pub components: usize,
+    /// Whether a lane holds weights.
+    pub weighted: bool,
+    /// Lanes per row and per bin.
+    pub width: usize,
+    /// Low bits holding the count, when packed.
+    pub count_bits: Option<u32>,
+    /// Value of one gradient quantum.
+    pub unit: f64,
+    /// Value of one weight quantum.
+    pub weight_unit: f64,
+}
+
+impl Layout {
+    /// Rows counted in these lanes.
+    #[inline(always)]
+    pub fn count(&self, lanes: &[i64]) -> i64 {
+        match self.count_bits {
+            Some(bits) => lanes[0] & ((1 << bits) - 1),
+            None => lanes[self.width - 1],
+        }
+    }
+
+    /// Total weight in these lanes, in weight quanta (rows when unweighted).
+    #[inline(always)]
+    pub fn weight(&self, lanes: &[i64]) -> f64 {
+        if self.weighted { lanes[self.components] as f64 } else { self.count(lanes) as f64 }
+    }
+
+    /// Sum of a component in these lanes, in gradient quanta.
+    #[inline(always)]
+    pub fn sum(&self, lanes: &[i64], component: usize) -> f64 {
+        match self.count_bits {
+            Some(bits) => (lanes[0] >> bits) as f64,
+            None => lanes[component] as f64,
+        }
+    }
+}
+
+/// The split gradients of all rows as integer lanes.
+#[derive(Debug, Clone)]
+pub struct SplitGradients {
+    /// How to read them.
+    pub layout: Layout,
+    /// The lanes, row after row.
+    pub lanes: Lanes,
+}
+
+/// Integer lanes, as narrow as the data allow.
+#[derive(Debug, Clone)]
+pub enum Lanes {
+    /// 32 bits: most data.
+    Narrow(Vec<i32>),
+    /// 64 bits: packed lanes, or gradients with tails too heavy for 32 bits.
+    Wide(Vec<i64>),
+}
+
+/// Turns weighted split gradients (n × q) into integers; the scale comes from the exact maximum.
+pub fn quantise(z: &[f32], n_components: usize, weight: Option<&[f32]>) -> SplitGradients {
+    let q = n_components;
+    let n = z.len() / q;
+    let weigh = |i: usize, z: f32| f64::from(z) * weight.map_or(1.0, |w| f64::from(w[i]));
+    let mut max = 0.0f64;
+    for (i, row) in z.chunks_exact(q).enumerate() {
+        for &z in row {
+            max = max.max(weigh(i, z).abs());
+        }
+    }
+    let fine_enough = |fixed: FixedPoint| {
+        let limit = COARSE * fixed.unit;
+        let is_coarse = |i: usize, z: f32| z != 0.0 && weigh(i, z).abs() < limit;
+        let coarse = |(i, row): (usize, &[f32])| row.iter().filter(|&&z| is_coarse(i, z)).count();
+        z.chunks_exact(q).enumerate().map(coarse).sum::<usize>() * COARSE_SHARE <= n * q
+    };
+    let weighted = weight.is_some();
+    let weight_max = weight.map_or(1.0, |w| w.iter().fold(0.0f64, |m, &v| m.max(f64::from(v))));
+
+    let count_bits = bits_for(n);
+    let packed_bits = (62 - 2 * count_bits).min(40);
+    if q == 1 && !weighted && packed_bits >= PACKED_BITS {
+        let fixed = FixedPoint::with_bits(max, packed_bits);
+        if fine_enough(fixed) {
+            let pack = |&z: &f32| (round_scaled(f64::from(z) * fixed.scale) << count_bits) + 1;
+            let layout = Layout {
+                components: 1,
+                weighted,
+                width: 1,
+                count_bits: Some(count_bits as u32),
+                unit: fixed.unit,
+                weight_unit: 1.0,
+            };
+            return SplitGradients { layout, lanes: Lanes::Wide(z.iter().map(pack).collect()) };
+        }
+    }
+    let width = q + usize::from(weighted) + 1;
+    let narrow = FixedPoint::with_bits(max, NARROW_BITS);
+    let is_narrow = fine_enough(narrow);
+    let fixed = if is_narrow { narrow } else { FixedPoint::for_sum(max, n) };
+    let weight_fixed = FixedPoint::with_bits(weight_max, NARROW_BITS);
+    let layout = Layout {
+        components: q,
+        weighted,
+        width,
+        count_bits: None,
+        unit: fixed.unit,
+        weight_unit: weight_fixed.unit,
+    };
+    let row_lanes = |(i, row): (usize, &[f32])| {
+        let gradients: Vec<i64> = row.iter().map(|&z| fixed.encode(weigh(i, z))).collect();
+        let weight = weight.map(|w| weight_fixed.encode(f64::from(w[i])));
+        gradients.into_iter().chain(weight).chain(std::iter::once(1))
+    };
+    let all = z.chunks_exact(q).enumerate().flat_map(row_lanes);
+    let lanes = if is_narrow {
+        Lanes::Narrow(all.map(|v| v as i32).collect())
+    } else {
+        Lanes::Wide(all.collect())
+    };
+    SplitGradients { layout, lanes }
+}
+
+/// A lane type.
+pub trait Lane: Copy + Send + Sync + Into<i64> {}
+impl Lane for i32 {}
+impl Lane for i64 {}
+
+/// Adds the lanes of `rows` to the bins of one feature. `lanes` holds the node's rows in the order
+/// of `rows` if `gathered`, else all rows.
+#[inline]
+pub fn accumulate<T: Lane>(
+    column: &[u8],
+    rows: &[u32],
+    lanes: &[T],
+    gathered: bool,
+    width: usize,
+    histogram: &mut [i64],
+) {
+    match (width, gathered) {
+        (1, true) => {
+            for (&row, &lane) in rows.iter().zip(lanes) {
+                histogram[column[row as usize] as usize] += lane.into();
+            }
+        }
+        (2, true) => {
+            for (&row, lanes) in rows.iter().zip(lanes.chunks_exact(2)) {
+                let at = column[row as usize] as usize * 2;
+                let bin = &mut histogram[at..at + 2];
+                bin[0] += lanes[0].into();
+                bin[1] += lanes[1].into();
+            }
+        }
+        _ => {
+            for (k, &row) in rows.iter().enumerate() {
+                let source = if gathered { k } else { row as usize };
+                let lanes = &lanes[source * width..(source + 1) * width];
+                let at = column[row as usize] as usize * width;
+                for (bin, &lane) in histogram[at..at + width].iter_mut().zip(lanes) {
+                    *bin += lane.into();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_lanes_hold_sum_and_count() {
+        let z = [0.5f32, -1.0, 0.25, 0.75];
+        let gradients = quantise(&z, 1, None);
+        let Lanes::Wide(lanes) = &gradients.lanes else { panic!("expected packed lanes") };
+        let total: i64 = lanes.iter().sum();
+        assert_eq!(gradients.layout.count(&[total]), 4);
+        let sum = gradients.layout.sum(&[total], 0) * gradients.layout.unit;
+        assert!((sum - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn heavy_tails_widen_the_lanes() {
+        let mut z = vec![1e-6f32; 1000];
+        z[0] = 1e6;
+        let gradients = quantise(&z, 1, None);
+        assert_eq!(gradients.layout.count_bits, None);
+        let Lanes::Wide(lanes) = &gradients.lanes else { panic!("expected wide lanes") };
+        let small = lanes[2] as f64 * gradients.layout.unit;
+        assert!((small - 1e-6).abs() < 1e-7, "{small}");
+    }
+
+    #[test]
+    fn weighted_lanes_hold_weight_and_count() {
+        let gradients = quantise(&[1.0, 2.0, 3.0, 4.0], 2, Some(&[2.0, 0.5]));
+        let Lanes::Narrow(lanes) = &gradients.lanes else { panic!("expected narrow lanes") };
+        let layout = gradients.layout;
+        let first: Vec<i64> = lanes[..4].iter().map(|&v| v.into()).collect();
+        assert_eq!(layout.sum(&first, 1) * layout.unit, 4.0);
+        assert_eq!(layout.weight(&first) * layout.weight_unit, 2.0);
+        assert_eq!(layout.count(&first), 1);
+    }
+
+    #[test]
+    fn gathered_or_not_the_sums_are_those_of_a_plain_loop() {
+        let column: Vec<u8> = (0..50).map(|i| (i * 7 % 5) as u8).collect();
+        let rows: Vec<u32> = (0..50).filter(|i| i % 3 != 0).collect();
+        for width in 1..5usize {
+            let lanes: Vec<i32> = (0..50 * width as i32).map(|i| i * i % 23 - 11).collect();
+            let gathered: Vec<i32> = rows
+                .iter()
+                .flat_map(|&r| lanes[r as usize * width..(r as usize + 1) * width].to_vec())
+                .collect();
+            let mut expected = vec![0i64; 5 * width];
+            for &row in &rows {
+                for l in 0..width {
+                    expected[column[row as usize] as usize * width + l] +=
+                        i64::from(lanes[row as usize * width + l]);
+                }
+            }
+            let mut direct = vec![0i64; 5 * width];
+            accumulate(&column, &rows, &lanes, false, width, &mut direct);
+            let mut by_gather = vec![0i64; 5 * width];
+            accumulate(&column, &rows, &gathered, true, width, &mut by_gather);
+            assert_eq!((&direct, &by_gather), (&expected, &expected));
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Leaves: sums and medians of the full gradients, and raw predictions moved by leaf values.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::losses::{Loss, Pointwise, Targets};
+use crate::parallel::Pool;
+use crate::reduce::{FixedPoint, share, weighted_select};
+use crate::simd::widest;
+use crate::tree::Node;
+use crate::{with_cells, with_pointwise};
+
+/// Outputs summed together: the sums of all leaves for them stay in cache.
+const OUTPUT_BLOCK: usize = 256;
+
+/// What is summed over the rows of each leaf.
+#[derive(Clone, Copy)]
+pub enum Summand<'a> {
+    /// The residuals alone.
+    Residual,
+    /// Residuals, and curvatures by the formula of a built-in loss.
+    WithCurvature {
+        /// The loss whose formula applies.
+        loss: Loss,
+        /// What it is trained on.
+        targets: Targets<'a>,
+        /// Its parameter for each output.
+        param: &'a [f32],
+    },
+    /// Residuals, and curvatures given as an array.
+    WithGiven(&'a [f32]),
+}
+
+/// Sums over leaves, n_leaves × n_outputs.
+pub struct LeafSums {
+    /// Σ w r.
+    pub residuals: Vec<f64>,
+    /// Σ w h, if asked for.
+    pub curvatures: Option<Vec<f64>>,
+}
+
+/// Sums residuals (and curvatures) of the outputs `outputs` over the rows of each leaf.
+///
+/// `bounds` are the largest weighted |residual| and curvature of each of all outputs.
+pub fn leaf_sums(
+    pool: &Pool,
+    leaf_of_row: &[u32],
+    n_leaves: usize,
+    residuals: &[f32],
+    n_outputs: usize,
+    outputs: Range<usize>,
+    summand: Summand<'_>,
+    weight: Option<&[f32]>,
+    bounds: (&[f64], &[f64]),
+) -> Result<LeafSums> {
+    let n = leaf_of_row.len();
+    let width = outputs.len();
+    let fixed = |bound: &[f64]| -> Vec<FixedPoint> {
+        outputs.clone().map(|j| FixedPoint::for_sum(bound[j], n)).collect()
+    };
+    let (residual_fixed, curvature_fixed) = (fixed(bounds.0), fixed(bounds.1));
+    let scales = |fixed: &[FixedPoint]| fixed.iter().map(|f| f.scale).collect::<Vec<f64>>();
+    let (residual_scale, curvature_scale) = (scales(&residual_fixed), scales(&curvature_fixed));
+    let table = Table { leaf_of_row, n_leaves, n_outputs, outputs: outputs.clone(), weight };
+    let (sums, curves) = match summand {
+        Summand::Residual => table.fill(pool, false, |cells, block, w, sums, _| {
+            add_scaled(&residuals[cells], w, &residual_scale[block], sums);
+        })?,
+        Summand::WithGiven(given) => table.fill(pool, true, |cells, block, w, sums, curves| {
+            add_scaled(&residuals[cells.clone()], w, &residual_scale[block.clone()], sums);
+            add_scaled(&given[cells], w, &curvature_scale[block], curves);
+        })?,
+        Summand::WithCurvature { targets: Targets::Classes(_), .. } => {
+            table.fill(pool, true, |cells, block, w, sums, curves| {
+                let r = &residuals[cells];
+                add_scaled(r, w, &residual_scale[block.clone()], sums);
+                for ((sum, r), &scale) in curves.iter_mut().zip(r).zip(&curvature_scale[block]) {
+                    *sum += encode(r.abs() * (1.0 - r.abs()), w, scale);
+                }
+            })?
+        }
+        Summand::WithCurvature { loss, targets, param } => {
+            with_cells!(targets, y => with_pointwise!(loss, formula => {
+                table.fill(pool, true, |cells, block, w, sums, curves| {
+                    let r = &residuals[cells.clone()];
+                    add_scaled(r, w, &residual_scale[block.clone()], sums);
+                    let param = &param[outputs.start + block.start..outputs.start + block.end];
+                    let scale = &curvature_scale[block];
+                    add_curvatures(formula, &y[cells], r, param, w, scale, curves);
+                })?
+            }))
+        }
+    };
+    let decode = |table: Vec<i64>, fixed: &[FixedPoint]| -> Vec<f64> {
+        table.iter().enumerate().map(|(k, &v)| fixed[k % width].decode(v)).collect()
+    };
+    Ok(LeafSums {
+        residuals: decode(sums, &residual_fixed),
+        curvatures: curves.map(|curves| decode(curves, &curvature_fixed)),
+    })
+}
+
+/// The rows of a tree's leaves, to be summed into tables of n_leaves × outputs integers.
+struct Table<'a> {
+    leaf_of_row: &'a [u32],
+    n_leaves: usize,
+    n_outputs: usize,
+    outputs: Range<usize>,
+    weight: Option<&'a [f32]>,
+}
+
+impl Table<'_> {
+    /// Calls `add(cells, block, weight, sums, curves)` for every row and block of outputs: `cells`
+    /// are its places in an n × d matrix, `block` the outputs counted from the first one summed,
+    /// `sums` and `curves` the same block of the row's leaf.
+    fn fill<F>(
+        &self,
+        pool: &Pool,
+        with_curves: bool,
+        add: F,
+    ) -> Result<(Vec<i64>, Option<Vec<i64>>)>
+    where
+        F: Fn(Range<usize>, Range<usize>, f64, &mut [i64], &mut [i64]) + Sync,
+    {
+        let n = self.leaf_of_row.len();
+        let width = self.outputs.len();
+        let size = self.n_leaves * width;
+        let parts = pool.map(pool.row_ranges(n, width * 2), n * width * 2, |rows| {
+            let mut sums = vec![0i64; size];
+            let mut curves = vec![0i64; if with_curves { size } else { 0 }];
+            for first in (0..width).step_by(OUTPUT_BLOCK) {
+                let block = first..(first + OUTPUT_BLOCK).min(width);
+                widest(
+                    #[inline(always)]
+                    || {
+                        for i in rows.clone() {
+                            let leaf = self.leaf_of_row[i] as usize * width;
+                            let into = leaf + block.start..leaf + block.end;
+                            let row = i * self.n_outputs + self.outputs.start;
+                            let cells = row + block.start..row + block.end;
+                            let w = self.weight.map_or(1.0, |w| f64::from(w[i]));
+                            let sums = &mut sums[into.clone()];
+                            let curves = if with_curves { &mut curves[into] } else { &mut [] };
+                            add(cells, block.clone(), w, sums, curves);
+                        }
+                    },
+                );
+            }
+            (sums, curves)
+        })?;
+        let mut sums = vec![0i64; size];
+        let mut curves = vec![0i64; if with_curves { size } else { 0 }];
+        for (part, part_curves) in parts {
+            sums.iter_mut().zip(part).for_each(|(t, v)| *t += v);
+            curves.iter_mut().zip(part_curves).for_each(|(t, v)| *t += v);
+        }
+        Ok((sums, with_curves.then_some(curves)))
+    }
+}
+
+#[inline(always)]
+fn encode(value: f32, weight: f64, scale: f64) -> i64 {
+    crate::reduce::round_scaled(f64::from(value) * weight * scale)
+}
+
+#[inline(always)]
+fn add_curvatures<L: Pointwise, Y: Copy + Into<f32>>(
+    formula: L,
+    y: &[Y],
+    residuals: &[f32],
+    param: &[f32],
+    weight: f64,
+    scale: &[f64],
+    sums: &mut [i64],
+) {
+    let cells = y.iter().zip(residuals).zip(param).zip(scale);
+    for (sum, (((&y, &r), &param), &scale)) in sums.iter_mut().zip(cells) {
+        *sum += encode(formula.curvature(y.into(), r, param), weight, scale);
+    }
+}
+
+#[inline(always)]
+fn add_scaled(values: &[f32], weight: f64, scale: &[f64], sums: &mut [i64]) {
+    for ((sum, &value), &scale) in sums.iter_mut().zip(values).zip(scale) {
+        *sum += encode(value, weight, scale);
+    }
+}
+
+/// The lower weighted quantile of y − f in each leaf, for each of `outputs`: n_leaves × outputs.
+pub fn leaf_quantiles(
+    pool: &Pool,
+    leaf_of_row: &[u32],
+    n_leaves: usize,
+    y: &[f32],
+    raw: &[f32],
+    n_outputs: usize,
+    outputs: Range<usize>,
+    levels: &[f32],
+    weight: Option<&[f32]>,
+) -> Result<Vec<f64>> {
+    let n = leaf_of_row.len();
+    let width = outputs.len();
+    let weights = integer_weights(weight, n);
+    let columns = pool.map(outputs.clone(), n * width * 20, |j| {
+        let mut items: Vec<Vec<(f64, i64)>> = vec![Vec::new(); n_leaves];
+        for i in 0..n {
+            let cell = i * n_outputs + j;
+            let error = f64::from(y[cell]) - f64::from(raw[cell]);
+            items[leaf_of_row[i] as usize].push((error, weights.as_ref().map_or(1, |w| w[i])));
+        }
+        let quantile = |items: &mut Vec<(f64, i64)>| {
+            let total: i128 = items.iter().map(|item| i128::from(item.1)).sum();
+            weighted_select(items, share(total, f64::from(levels[j]))).unwrap_or(0.0)
+        };
+        items.iter_mut().map(quantile).collect::<Vec<f64>>()
+    })?;
+    let mut result = vec![0.0; n_leaves * width];
+    for (k, column) in columns.iter().enumerate() {
+        for (leaf, &value) in column.iter().enumerate() {
+            result[leaf * width + k] = value;
+        }
+    }
+    Ok(result)
+}
+
+/// Weights as integers whose sum cannot overflow.
+pub fn integer_weights(weight: Option<&[f32]>, rows: usize) -> Option<Vec<i64>> {
+    weight.map(|w| {
+        let max = w.iter().fold(0.0f64, |m, &v| m.max(f64::from(v)));
+        let fixed = FixedPoint::for_sum(max, rows);
+        w.iter().map(|&v| fixed.encode(f64::from(v)).max(1)).collect()
+    })
+}
+
+/// Leaf values of one tree, as they are added to raw predictions.
+#[derive(Debug, Clone, Copy)]
+pub enum LeafValues<'a> {
+    /// One vector per leaf, over the given outputs.
+    Vector(&'a [f32]),
+    /// One number per leaf, times one step per output.
+    Scaled(&'a [f32], &'a [f32]),
+}
+
+/// raw[i, outputs] += the values of the leaf of row i.
+pub fn add_leaves(
+    pool: &Pool,
+    leaf_of_row: &[u32],
+    values: LeafValues<'_>,
+    raw: &mut [f32],
+    n_outputs: usize,
+    outputs: Range<usize>,
+) -> Result<()> {
+    let n = leaf_of_row.len();
+    let width = outputs.len();
+    let size = n.div_ceil(pool.threads() * 4).max(1);
+    pool.for_each(raw.chunks_mut(size * n_outputs).enumerate(), n * width, |(chunk, raw)| {
+        for (k, row) in raw.chunks_exact_mut(n_outputs).enumerate() {
+            let leaf = leaf_of_row[chunk * size + k] as usize;
+            add_leaf(values, leaf, &mut row[outputs.clone()]);
+        }
+    })
+}
+
+/// row += the values of a leaf: the one place where a prediction grows, in training and after.
+#[inline(always)]
+pub fn add_leaf(values: LeafValues<'_>, leaf: usize, row: &mut [f32]) {
+    match values {
+        LeafValues::Vector(values) => {
+            let width = row.len();
+            for (f, v) in row.iter_mut().zip(&values[leaf * width..(leaf + 1) * width]) {
+                *f += v;
+            }
+        }
+        LeafValues::Scaled(values, step) => {
+            let value = values[leaf];
+            for (f, s) in row.iter_mut().zip(step) {
+                *f += s * value;
+            }
+        }
+    }
+}
+
+/// Gain of every split of a tree for every output, from leaf sums added up the tree.
+///
+/// Returns (features, gains) with one row of `n_outputs` gains per split, in node order.
+pub fn split_gains(
+    nodes: &[Node],
+    leaf_residuals: &[f64],
+    leaf_weights: &[f64],
+    n_outputs: usize,
+) -> (Vec<u32>, Vec<f64>) {
+    let d = n_outputs;
+    let mut sums = vec![0.0f64; nodes.len() * d];
+    let mut weights = vec![0.0f64; nodes.len()];
+    // Children come after their parents: going backwards, they are ready when needed.
+    for (at, node) in nodes.iter().enumerate().rev() {
+        if node.is_leaf() {
+            let leaf = node.feature as usize;
+            sums[at * d..(at + 1) * d].copy_from_slice(&leaf_residuals[leaf * d..(leaf + 1) * d]);
+            weights[at] = leaf_weights[leaf];
+        } else {
+            let left = node.left as usize;
+            let (head, tail) = sums.split_at_mut(left * d);
+            for k in 0..d {
+                head[at * d + k] = tail[k] + tail[d + k];
+            }
+            weights[at] = weights[left] + weights[left + 1];
+        }
+    }
+    let mut features = Vec::new();
+    let mut gains = Vec::new();
+    for node in nodes.iter().filter(|node| !node.is_leaf()) {
+        let left = node.left as usize;
+        let (a, b) = (weights[left], weights[left + 1]);
+        features.push(node.feature_index() as u32);
+        for k in 0..d {
+            let distance = sums[left * d + k] * b - sums[(left + 1) * d + k] * a;
+            let scale = a * b * (a + b);
+            gains.push(if scale > 0.0 { distance * distance / scale } else { 0.0 });
+        }
+    }
+    (features, gains)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaf_sums_are_sums_over_leaves() {
+        let (n, d, n_leaves) = (100, 3, 4);
+        let leaf_of_row: Vec<u32> = (0..n).map(|i| (i * 7 % n_leaves) as u32).collect();
+        let residuals: Vec<f32> = (0..n * d).map(|k| (k * 13 % 31) as f32 / 7.0 - 2.0).collect();
+        let weight: Vec<f32> = (0..n).map(|i| 0.5 + (i % 5) as f32).collect();
+        let max = [20.0; 3];
+        let sums = leaf_sums(
+            &Pool::serial(),
+            &leaf_of_row,
+            n_leaves,
+            &residuals,
+            d,
+            1..3,
+            Summand::WithGiven(&residuals),
+            Some(&weight),
+            (&max, &max),
+        )
+        .unwrap();
+        for leaf in 0..n_leaves {
+            for j in 1..3 {
+                let expected: f64 = (0..n)
+                    .filter(|&i| leaf_of_row[i] as usize == leaf)
+                    .map(|i| f64::from(residuals[i * d + j]) * f64::from(weight[i]))
+                    .sum();
+                assert!((sums.residuals[leaf * 2 + j - 1] - expected).abs() < 1e-9);
+                assert!(
+                    (sums.curvatures.as_ref().unwrap()[leaf * 2 + j - 1] - expected).abs() < 1e-9
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn leaf_medians_are_lower_medians() {
+        let y = [1.0f32, 2.0, 3.0, 4.0, 10.0];
+        let medians = leaf_quantiles(
+            &Pool::serial(),
+            &[0, 0, 0, 0, 1],
+            2,
+            &y,
+            &[0.0; 5],
+            1,
+            0..1,
+            &[0.5],
+            None,
+        );
+        assert_eq!(medians.unwrap(), vec![2.0, 10.0]);
+    }
+
+    #[test]
+    fn gains_add_up_to_the_variance_explained() {
+        let node =
+            |feature, left| Node { feature, threshold: 0.0, left, cover: 0.0, gain: 0.0, bin: 0 };
+        let nodes = [node(5, 1), node(0, 0), node(6, 3), node(1, 0), node(2, 0)];
+        let (features, gains) = split_gains(&nodes, &[3.0, -1.0, 4.0], &[1.0, 2.0, 4.0], 1);
+        assert_eq!(features, vec![5, 6]);
+        let explained = 9.0 / 1.0 + 1.0 / 2.0 + 16.0 / 4.0 - 36.0 / 7.0;
+        assert!((gains.iter().sum::<f64>() - explained).abs() < 1e-12);
+    }
+}

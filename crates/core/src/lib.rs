@@ -1,0 +1,29 @@
+//! Kernels of manyboost: gradient tree boosting with random output projections.
+//!
+//! Modules in the order data walks through them; the loop over rounds is not here but in Python.
+//! All arrays are row-major slices; `n` rows, `d` outputs, `q` components, `p` features.
+
+pub mod binning;
+
+pub mod baseline;
+pub mod losses;
+pub mod projection;
+
+pub mod grower;
+pub mod histogram;
+pub mod partition;
+pub mod split;
+pub mod tree;
+
+pub mod leaf;
+pub mod step;
+
+pub mod ensemble;
+pub mod format;
+
+pub mod error;
+pub mod math;
+pub mod parallel;
+pub mod random;
+pub mod reduce;
+pub mod simd;

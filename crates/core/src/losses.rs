@@ -1,0 +1,489 @@
+//! Losses: residuals (negative gradients), curvatures and values, cell by cell.
+//!
+//! A pointwise loss is a small type with four formulas; [`with_pointwise!`] turns the runtime
+//! choice into a monomorphic loop. Softmax couples the outputs of a row and has its own loops.
+//! The state `raw` is the trees' part of the raw prediction; `offset` (one number per output) is
+//! added before a formula sees it.
+
+use crate::error::Result;
+use crate::math;
+use crate::parallel::Pool;
+use crate::reduce::ExactSum;
+use crate::simd::widest;
+
+/// The built-in losses. Parameters that differ between outputs come beside them, as `param`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// ½ (y − f)².
+    Squared,
+    /// ½ (±1 − f)² for 0/1 labels.
+    SquaredLabels,
+    /// |y − f|.
+    Absolute,
+    /// Quadratic up to δ (the parameter), linear beyond.
+    Huber,
+    /// The pinball loss at a level (the parameter).
+    Quantile,
+    /// e^f − y f.
+    Poisson,
+    /// ln(1 + e^∓f) for 0/1 labels.
+    Logistic,
+    /// e^(∓f/2) for 0/1 labels.
+    Exponential,
+    /// Cross-entropy of the softmax over the outputs, for class numbers.
+    Softmax,
+}
+
+/// What a model is trained on, row-major.
+#[derive(Debug, Clone, Copy)]
+pub enum Targets<'a> {
+    /// Real values, n × d.
+    Real(&'a [f32]),
+    /// 0/1 labels, n × d.
+    Labels(&'a [u8]),
+    /// Class numbers, n.
+    Classes(&'a [u32]),
+}
+
+/// Formulas of a loss that treats each cell on its own.
+pub trait Pointwise: Copy + Sync {
+    /// −∂ℓ/∂f.
+    fn residual(self, y: f32, f: f32, param: f32) -> f32;
+    /// ∂²ℓ/∂f², given the residual.
+    fn curvature(self, y: f32, residual: f32, param: f32) -> f32;
+    /// ℓ.
+    fn value(self, y: f32, f: f32, param: f32) -> f32;
+    /// Bounds on |residual| and curvature for |y| ≤ y_max and |f| ≤ f_max.
+    fn bounds(self, y_max: f64, f_max: f64, param: f64) -> (f64, f64);
+}
+
+macro_rules! pointwise {
+    ($(#[$doc:meta])* $name:ident, |$y:ident, $f:ident, $p:ident| $residual:expr,
+     |$cy:ident, $r:ident, $cp:ident| $curvature:expr,
+     |$vy:ident, $vf:ident, $vp:ident| $value:expr,
+     |$by:ident, $bf:ident, $bp:ident| $bounds:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $name;
+        impl Pointwise for $name {
+            #[inline(always)]
+            fn residual(self, $y: f32, $f: f32, $p: f32) -> f32 { $residual }
+            #[inline(always)]
+            fn curvature(self, $cy: f32, $r: f32, $cp: f32) -> f32 { $curvature }
+            #[inline(always)]
+            fn value(self, $vy: f32, $vf: f32, $vp: f32) -> f32 { $value }
+            fn bounds(self, $by: f64, $bf: f64, $bp: f64) -> (f64, f64) { $bounds }
+        }
+    };
+}
+
+#[inline(always)]
+fn sign_of_label(y: f32) -> f32 {
+    2.0 * y - 1.0
+}
+
+/// The sign of u, 0 at 0 (f32::signum is ±1 there).
+#[inline(always)]
+fn sign(u: f32) -> f32 {
+    (if u > 0.0 { 1.0 } else { 0.0 }) - (if u < 0.0 { 1.0 } else { 0.0 })
+}
+
+pointwise!(
+    /// ½ (y − f)².
+    Squared, |y, f, _p| y - f, |_y, _r, _p| 1.0, |y, f, _p| 0.5 * (y - f) * (y - f),
+    |y, f, _p| (y + f, 1.0)
+);
+pointwise!(
+    /// ½ (±1 − f)².
+    SquaredLabels, |y, f, _p| sign_of_label(y) - f, |_y, _r, _p| 1.0,
+    |y, f, _p| 0.5 * (sign_of_label(y) - f) * (sign_of_label(y) - f),
+    |_y, f, _p| (1.0 + f, 1.0)
+);
+pointwise!(
+    /// |y − f|.
+    Absolute, |y, f, _p| sign(y - f), |_y, _r, _p| 0.0, |y, f, _p| (y - f).abs(),
+    |_y, _f, _p| (1.0, 1.0)
+);
+pointwise!(
+    /// Quadratic up to δ, linear beyond.
+    Huber, |y, f, delta| (y - f).clamp(-delta, delta),
+    |_y, r, delta| if r.abs() < delta { 1.0 } else { 0.0 },
+    |y, f, delta| {
+        let u = (y - f).abs();
+        let inside = u.min(delta);
+        inside * (u - 0.5 * inside)
+    },
+    |_y, _f, delta| (delta, 1.0)
+);
+pointwise!(
+    /// level · u above, (level − 1) · u below.
+    Quantile, |y, f, level| if y > f { level } else if y < f { level - 1.0 } else { 0.0 },
+    |_y, _r, _level| 0.0,
+    |y, f, level| (level * (y - f)).max((level - 1.0) * (y - f)),
+    |_y, _f, _level| (1.0, 1.0)
+);
+pointwise!(
+    /// e^f − y f.
+    Poisson, |y, f, _p| y - math::exp(f), |y, r, _p| y - r, |y, f, _p| math::exp(f) - y * f,
+    |y, f, _p| (y + f.min(89.0).exp(), f.min(89.0).exp())
+);
+pointwise!(
+    /// ln(1 + e^(−s f)).
+    Logistic, |y, f, _p| {
+        let s = sign_of_label(y);
+        s * math::sigmoid(-(s * f))
+    },
+    |_y, r, _p| r.abs() * (1.0 - r.abs()),
+    |y, f, _p| {
+        let margin = sign_of_label(y) * f;
+        (-margin).max(0.0) + math::ln_1p_unit(math::exp(-margin.abs()))
+    },
+    |_y, _f, _p| (1.0, 0.25)
+);
+pointwise!(
+    /// e^(−s f / 2).
+    Exponential, |y, f, _p| {
+        let s = sign_of_label(y);
+        0.5 * s * math::exp(-0.5 * s * f)
+    },
+    |_y, r, _p| 0.5 * r.abs(),
+    |y, f, _p| math::exp(-0.5 * sign_of_label(y) * f),
+    |_y, f, _p| (0.5 * (0.5 * f).min(89.0).exp(), 0.25 * (0.5 * f).min(89.0).exp())
+);
+
+/// Runs `$body` with `$loss` bound to the formulas of a pointwise loss.
+#[macro_export]
+macro_rules! with_pointwise {
+    ($choice:expr, $loss:ident => $body:expr) => {{
+        use $crate::losses as l;
+        match $choice {
+            l::Loss::Squared => {
+                let $loss = l::Squared;
+                $body
+            }
+            l::Loss::SquaredLabels => {
+                let $loss = l::SquaredLabels;
+                $body
+            }
+            l::Loss::Absolute => {
+                let $loss = l::Absolute;
+                $body
+            }
+            l::Loss::Huber => {
+                let $loss = l::Huber;
+                $body
+            }
+            l::Loss::Quantile => {
+                let $loss = l::Quantile;
+                $body
+            }
+            l::Loss::Poisson => {
+                let $loss = l::Poisson;
+                $body
+            }
+            l::Loss::Logistic => {
+                let $loss = l::Logistic;
+                $body
+            }
+            l::Loss::Exponential => {
+                let $loss = l::Exponential;
+                $body
+            }
+            l::Loss::Softmax => unreachable!("softmax is not pointwise"),
+        }
+    }};
+}
+
+/// Runs `$body` with `$y` bound to the cells of real or label targets.
+#[macro_export]
+macro_rules! with_cells {
+    ($targets:expr, $y:ident => $body:expr) => {
+        match $targets {
+            $crate::losses::Targets::Real($y) => $body,
+            $crate::losses::Targets::Labels($y) => $body,
+            $crate::losses::Targets::Classes(_) => unreachable!("classes belong to softmax"),
+        }
+    };
+}
+
+/// What a pass over the training cells tells beside the residuals.
+pub struct Pass {
+    /// Weighted sum of the loss over all rows and outputs.
+    pub loss: f64,
+    /// Largest weighted |residual| of each output.
+    pub max_residual: Vec<f32>,
+}
+
+/// Adds lanes in a fixed pattern, the same for every register width.
+#[inline(always)]
+pub fn sum_lanes(lanes: [f64; 8]) -> f64 {
+    ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6]))
+        + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]))
+}
+
+/// Residuals of all cells into `residuals` (n × d), with the loss at the current `raw`.
+pub fn residuals(
+    pool: &Pool,
+    loss: Loss,
+    targets: Targets<'_>,
+    raw: &[f32],
+    offset: &[f32],
+    param: &[f32],
+    weight: Option<&[f32]>,
+    residuals: &mut [f32],
+) -> Result<Pass> {
+    let d = offset.len();
+    let n = raw.len() / d;
+    let ranges = pool.row_ranges(n, d * 4);
+    let mut rest = residuals;
+    let pieces: Vec<_> = ranges
+        .into_iter()
+        .map(|rows| {
+            let (piece, tail) = std::mem::take(&mut rest).split_at_mut(rows.len() * d);
+            rest = tail;
+            (rows, piece)
+        })
+        .collect();
+    let parts = pool.map(pieces, n * d * 4, |(rows, out)| {
+        let raw = &raw[rows.start * d..rows.end * d];
+        let weight = weight.map(|w| &w[rows.clone()]);
+        match targets {
+            Targets::Classes(y) => {
+                widest(#[inline(always)] || softmax_rows(&y[rows], raw, offset, weight, out))
+            }
+            cells => with_cells!(cells, y => with_pointwise!(loss, formula => {
+                let y = &y[rows.start * d..rows.end * d];
+                widest(#[inline(always)] || pointwise_rows(formula, y, raw, offset, param, weight, out))
+            })),
+        }
+    })?;
+    Ok(merge_passes(parts, d))
+}
+
+/// The loss alone, weighted and summed over all rows and outputs.
+pub fn loss_sum(
+    pool: &Pool,
+    loss: Loss,
+    targets: Targets<'_>,
+    raw: &[f32],
+    offset: &[f32],
+    param: &[f32],
+    weight: Option<&[f32]>,
+) -> Result<f64> {
+    let d = offset.len();
+    let n = raw.len() / d;
+    let parts = pool.map(pool.row_ranges(n, d * 4), n * d * 4, |rows| {
+        let mut scratch = vec![0.0; rows.len() * d];
+        let raw = &raw[rows.start * d..rows.end * d];
+        let weight = weight.map(|w| &w[rows.clone()]);
+        match targets {
+            Targets::Classes(y) => softmax_rows(&y[rows], raw, offset, weight, &mut scratch).0,
+            cells => with_cells!(cells, y => with_pointwise!(loss, formula => {
+                let y = &y[rows.start * d..rows.end * d];
+                pointwise_rows(formula, y, raw, offset, param, weight, &mut scratch).0
+            })),
+        }
+    })?;
+    let mut total = ExactSum::default();
+    parts.iter().for_each(|part| total.merge(part));
+    Ok(total.value())
+}
+
+fn merge_passes(parts: Vec<(ExactSum, Vec<f32>)>, d: usize) -> Pass {
+    let mut total = ExactSum::default();
+    let mut max_residual = vec![0.0f32; d];
+    for (sum, max) in &parts {
+        total.merge(sum);
+        max_residual.iter_mut().zip(max).for_each(|(a, &b)| *a = a.max(b));
+    }
+    Pass { loss: total.value(), max_residual }
+}
+
+#[inline(always)]
+fn pointwise_rows<L: Pointwise, Y: Copy + Into<f32>>(
+    formula: L,
+    y: &[Y],
+    raw: &[f32],
+    offset: &[f32],
+    param: &[f32],
+    weight: Option<&[f32]>,
+    out: &mut [f32],
+) -> (ExactSum, Vec<f32>) {
+    let d = offset.len();
+    let (offset, param) = (&offset[..d], &param[..d]);
+    let mut max = vec![0.0f32; d];
+    let mut sum = ExactSum::default();
+    let rows = y.chunks_exact(d).zip(raw.chunks_exact(d)).zip(out.chunks_exact_mut(d));
+    for (i, ((y, raw), out)) in rows.enumerate() {
+        let w = weight.map_or(1.0, |w| w[i]);
+        let mut lanes = [0.0f64; 8];
+        for j in 0..d {
+            let f = offset[j] + raw[j];
+            let r = formula.residual(y[j].into(), f, param[j]);
+            out[j] = r;
+            max[j] = max[j].max((r * w).abs());
+        }
+        let constants = offset.chunks(8).zip(param.chunks(8));
+        for ((y, raw), (offset, param)) in y.chunks(8).zip(raw.chunks(8)).zip(constants) {
+            for j in 0..y.len() {
+                lanes[j] += f64::from(formula.value(y[j].into(), offset[j] + raw[j], param[j]));
+            }
+        }
+        sum.add(sum_lanes(lanes) * f64::from(w));
+    }
+    (sum, max)
+}
+
+/// Softmax probabilities of one row into `p`; returns ln Σ e^f.
+#[inline(always)]
+pub fn softmax_row(f: impl Fn(usize) -> f32, p: &mut [f32]) -> f64 {
+    let k = p.len();
+    let mut top = f32::NEG_INFINITY;
+    for (j, p) in p.iter_mut().enumerate() {
+        *p = f(j);
+        top = top.max(*p);
+    }
+    let mut lanes = [0.0f64; 8];
+    for chunk in p.chunks_mut(8) {
+        for (lane, p) in lanes.iter_mut().zip(chunk) {
+            *p = math::exp(*p - top);
+            *lane += f64::from(*p);
+        }
+    }
+    let sum = sum_lanes(lanes);
+    let scale = (1.0 / sum) as f32;
+    p[..k].iter_mut().for_each(|p| *p *= scale);
+    f64::from(top) + math::ln(sum)
+}
+
+#[inline(always)]
+fn softmax_rows(
+    y: &[u32],
+    raw: &[f32],
+    offset: &[f32],
+    weight: Option<&[f32]>,
+    out: &mut [f32],
+) -> (ExactSum, Vec<f32>) {
+    let d = offset.len();
+    let mut max = vec![0.0f32; d];
+    let mut sum = ExactSum::default();
+    for (i, (raw, out)) in raw.chunks_exact(d).zip(out.chunks_exact_mut(d)).enumerate() {
+        let w = weight.map_or(1.0, |w| w[i]);
+        let class = y[i] as usize;
+        let normaliser = softmax_row(|j| offset[j] + raw[j], out);
+        sum.add((normaliser - f64::from(offset[class] + raw[class])) * f64::from(w));
+        // 1 − p of the true class as the sum of the others: exact where p is near one.
+        let mut others = [0.0f64; 8];
+        out[class] = 0.0;
+        for chunk in out.chunks_mut(8) {
+            for (lane, p) in others.iter_mut().zip(chunk) {
+                *lane += f64::from(*p);
+                *p = -*p;
+            }
+        }
+        out[class] = sum_lanes(others) as f32;
+        for (m, r) in max.iter_mut().zip(out.iter()) {
+            *m = m.max((r * w).abs());
+        }
+    }
+    (sum, max)
+}
+
+/// Curvatures of all cells into `out`, from the residuals (softmax: the diagonal).
+pub fn curvatures(
+    pool: &Pool,
+    loss: Loss,
+    targets: Targets<'_>,
+    residuals: &[f32],
+    param: &[f32],
+    out: &mut [f32],
+) -> Result<()> {
+    let d = param.len();
+    let n = residuals.len() / d;
+    let mut rest = out;
+    let pieces: Vec<_> = pool
+        .row_ranges(n, d)
+        .into_iter()
+        .map(|rows| {
+            let (piece, tail) = std::mem::take(&mut rest).split_at_mut(rows.len() * d);
+            rest = tail;
+            (rows, piece)
+        })
+        .collect();
+    pool.for_each(pieces, n * d, |(rows, out)| {
+        let residuals = &residuals[rows.start * d..rows.end * d];
+        match targets {
+            Targets::Classes(_) => {
+                out.iter_mut().zip(residuals).for_each(|(h, r)| *h = r.abs() * (1.0 - r.abs()));
+            }
+            cells => with_cells!(cells, y => with_pointwise!(loss, formula => {
+                let y = &y[rows.start * d..rows.end * d];
+                curvature_rows(formula, y, residuals, param, out);
+            })),
+        }
+    })
+}
+
+fn curvature_rows<L: Pointwise, Y: Copy + Into<f32>>(
+    formula: L,
+    y: &[Y],
+    residuals: &[f32],
+    param: &[f32],
+    out: &mut [f32],
+) {
+    for (k, h) in out.iter_mut().enumerate() {
+        *h = formula.curvature(y[k].into(), residuals[k], param[k % param.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn residuals_are_negative_derivatives() {
+        let check = |loss: Loss, ys: &[f32], param: f32| {
+            with_pointwise!(loss, formula => for &y in ys {
+                for i in -20..20 {
+                    let f = i as f32 / 7.0 + 0.013;
+                    let step = 1e-2;
+                    let up = f64::from(formula.value(y, f + step, param));
+                    let down = f64::from(formula.value(y, f - step, param));
+                    let slope = (up - down) / f64::from(2.0 * step);
+                    let r = formula.residual(y, f, param);
+                    assert!((slope + f64::from(r)).abs() < 5e-3 * (1.0 + slope.abs()), "{loss:?} {y} {f}");
+                    let (bound, curve) = formula.bounds(f64::from(y.abs()), f64::from(f.abs()), f64::from(param));
+                    assert!(f64::from(r.abs()) <= bound * (1.0 + 1e-6));
+                    assert!(f64::from(formula.curvature(y, r, param)) <= curve * (1.0 + 1e-6));
+                }
+            });
+        };
+        for loss in [Loss::Squared, Loss::Absolute, Loss::Huber, Loss::Quantile, Loss::Poisson] {
+            check(loss, &[0.0, 1.0, 2.5], 0.7);
+        }
+        for loss in [Loss::SquaredLabels, Loss::Logistic, Loss::Exponential] {
+            check(loss, &[0.0, 1.0], 0.0);
+        }
+    }
+
+    #[test]
+    fn softmax_residuals_sum_to_zero() {
+        let raw = [0.3f32, -1.0, 2.0, 90.0, -80.0, 0.0];
+        let mut out = [0.0f32; 6];
+        let pass = residuals(
+            &Pool::serial(),
+            Loss::Softmax,
+            Targets::Classes(&[2, 0]),
+            &raw,
+            &[0.0; 3],
+            &[0.0; 3],
+            None,
+            &mut out,
+        )
+        .unwrap();
+        for row in out.chunks(3) {
+            assert!(row.iter().sum::<f32>().abs() < 1e-6);
+        }
+        assert!(pass.loss > 0.0 && pass.loss < 1.0);
+    }
+}

@@ -1,0 +1,164 @@
+//! Threads: a pool of our own, in which the calling thread works too.
+//!
+//! The caller takes part in every job and between two pieces of work asks whether it should stop,
+//! so that Ctrl-C is answered within a piece of work even deep inside a round. Jobs too small to
+//! be worth a wake-up run in the caller alone. Nothing a kernel computes may depend on which
+//! thread runs which piece: pieces either own their output or are merged by exact sums.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+/// Elementary operations below which waking another thread costs more than it saves.
+const SMALL_JOB: usize = 60_000;
+/// How often the caller looks for an interrupt.
+const POLL_EVERY: Duration = Duration::from_millis(40);
+
+/// Answers whether the user has asked to stop.
+pub type Interrupt = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// A set of worker threads plus the caller.
+pub struct Pool {
+    threads: usize,
+    workers: Option<rayon::ThreadPool>,
+    interrupt: Interrupt,
+    last_poll: Mutex<Instant>,
+}
+
+impl Pool {
+    /// A pool of `threads` threads, the caller included.
+    pub fn new(threads: usize, interrupt: Interrupt) -> Result<Pool> {
+        let threads = threads.max(1);
+        let workers = if threads == 1 {
+            None
+        } else {
+            let built = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads - 1)
+                .thread_name(|i| format!("manyboost-{i}"))
+                .build();
+            Some(
+                built
+                    .map_err(|e| Error::Invalid(format!("cannot start {threads} threads: {e}")))?,
+            )
+        };
+        Ok(Pool { threads, workers, interrupt, last_poll: Mutex::new(Instant::now()) })
+    }
+
+    /// A pool without threads of its own and without interrupts, for tests and tiny jobs.
+    pub fn serial() -> Pool {
+        Pool {
+            threads: 1,
+            workers: None,
+            interrupt: Box::new(|| false),
+            last_poll: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Number of threads, the caller included.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Runs `f` on every item; `work` is the total of elementary operations, a rough guess.
+    pub fn for_each<T, I>(&self, items: I, work: usize, f: impl Fn(T) + Sync) -> Result<()>
+    where
+        T: Send,
+        I: IntoIterator<Item = T>,
+        I::IntoIter: Send,
+    {
+        let queue = Mutex::new(items.into_iter());
+        let stop = AtomicBool::new(false);
+        let next = || queue.lock().unwrap_or_else(|e| e.into_inner()).next();
+        let drain = |is_caller: bool| {
+            while !stop.load(Ordering::Relaxed) {
+                let Some(item) = next() else { break };
+                f(item);
+                if is_caller && self.interrupted() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            }
+        };
+        match &self.workers {
+            Some(workers) if work >= SMALL_JOB => workers.in_place_scope(|scope| {
+                for _ in 1..self.threads {
+                    scope.spawn(|_| drain(false));
+                }
+                drain(true);
+            }),
+            _ => drain(true),
+        }
+        if stop.into_inner() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// Like [`Pool::for_each`], collecting what `f` returns in the order of the items.
+    pub fn map<T, R, I>(&self, items: I, work: usize, f: impl Fn(T) -> R + Sync) -> Result<Vec<R>>
+    where
+        T: Send,
+        R: Send,
+        I: IntoIterator<Item = T>,
+        I::IntoIter: Send,
+    {
+        let results: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::new());
+        self.for_each(items.into_iter().enumerate(), work, |(index, item)| {
+            let result = f(item);
+            results.lock().unwrap_or_else(|e| e.into_inner()).push((index, result));
+        })?;
+        let mut results = results.into_inner().unwrap_or_else(|e| e.into_inner());
+        results.sort_by_key(|(index, _)| *index);
+        Ok(results.into_iter().map(|(_, result)| result).collect())
+    }
+
+    /// Cuts `0..n` into ranges for one job: a few per thread, so that a slow thread is no drag.
+    pub fn row_ranges(&self, n: usize, work_per_row: usize) -> Vec<std::ops::Range<usize>> {
+        let pieces = if self.threads == 1 || n * work_per_row < SMALL_JOB {
+            // Still several pieces when one would hold up an interrupt for long.
+            (n * work_per_row / 200_000_000).max(1)
+        } else {
+            (self.threads * 4).max(n * work_per_row / 200_000_000)
+        };
+        let pieces = pieces.min(n.max(1));
+        (0..pieces).map(|i| n * i / pieces..n * (i + 1) / pieces).collect()
+    }
+
+    fn interrupted(&self) -> bool {
+        let Ok(mut last) = self.last_poll.try_lock() else {
+            return false;
+        };
+        if last.elapsed() < POLL_EVERY {
+            return false;
+        }
+        *last = Instant::now();
+        drop(last);
+        (self.interrupt)()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_is_visited_once_and_results_keep_their_order() {
+        let pool = Pool::new(3, Box::new(|| false)).unwrap();
+        let squares = pool.map(0..1000usize, usize::MAX, |i| i * i).unwrap();
+        assert_eq!(squares, (0..1000).map(|i| i * i).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_interrupt_stops_the_job() {
+        let pool = Pool::new(2, Box::new(|| true)).unwrap();
+        let slow = |_| std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(pool.for_each(0..100_000, usize::MAX, slow), Err(Error::Interrupted));
+    }
+
+    #[test]
+    fn ranges_cover_all_rows() {
+        let pool = Pool::new(2, Box::new(|| false)).unwrap();
+        for n in [0, 1, 7, 100_000] {
+            let ranges = pool.row_ranges(n, 100);
+            assert_eq!(ranges.iter().map(|r| r.len()).sum::<usize>(), n);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Random projections of the residuals: from d outputs to q components.
+
+use crate::error::{Result, invalid};
+use crate::parallel::Pool;
+use crate::random::Key;
+use crate::simd::widest;
+
+/// Distributions of the projection matrix (q × d).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Projection {
+    /// N(0, 1/q).
+    Gaussian,
+    /// ±1/√q.
+    Rademacher,
+    /// ±√(3/q) with probability 1/6 each, else 0.
+    Achlioptas,
+    /// ±√(√d/q) with probability 1/(2√d) each, else 0.
+    Sparse,
+    /// Rows of the identity, drawn without replacement.
+    Subsample,
+}
+
+/// Draws a q × d matrix, row-major. Rows that cannot tell outputs apart are drawn again: all-zero
+/// rows and, where the residuals of a row sum to zero (`sums_to_zero`, softmax), constant rows.
+pub fn draw(
+    projection: Projection,
+    n_components: usize,
+    n_outputs: usize,
+    sums_to_zero: bool,
+    key: Key,
+) -> Result<Vec<f32>> {
+    let (q, d) = (n_components, n_outputs);
+    let mut stream = key.stream();
+    let mut phi = vec![0.0f32; q * d];
+    if projection == Projection::Subsample {
+        if q > d {
+            return invalid(format!("cannot draw {q} of {d} outputs without replacement"));
+        }
+        let mut outputs: Vec<usize> = (0..d).collect();
+        for (c, row) in phi.chunks_mut(d).enumerate() {
+            outputs.swap(c, c + stream.below(d - c));
+            row[outputs[c]] = 1.0;
+        }
+        return Ok(phi);
+    }
+    let sparsity = match projection {
+        Projection::Achlioptas => 3.0,
+        Projection::Sparse => (d as f64).sqrt(),
+        _ => 1.0,
+    };
+    let size = (sparsity / q as f64).sqrt() as f32;
+    for row in phi.chunks_mut(d) {
+        loop {
+            if projection == Projection::Gaussian {
+                for pair in row.chunks_mut(2) {
+                    let (a, b) = stream.normals();
+                    pair[0] = a as f32 * size;
+                    if let Some(second) = pair.get_mut(1) {
+                        *second = b as f32 * size;
+                    }
+                }
+            } else {
+                for value in row.iter_mut() {
+                    let u = stream.uniform() * sparsity;
+                    *value = if u < 0.5 {
+                        size
+                    } else if u < 1.0 {
+                        -size
+                    } else {
+                        0.0
+                    };
+                }
+            }
+            let useless = if sums_to_zero && d > 1 {
+                row.iter().all(|&v| v == row[0])
+            } else {
+                row.iter().all(|&v| v == 0.0)
+            };
+            if !useless {
+                break;
+            }
+        }
+    }
+    Ok(phi)
+}
+
+/// z = residuals · φᵀ, row-major n × q. Zero entries of φ cost nothing when most are zero.
+pub fn project(
+    pool: &Pool,
+    residuals: &[f32],
+    n_outputs: usize,
+    phi: &[f32],
+    z: &mut [f32],
+) -> Result<()> {
+    let d = n_outputs;
+    let q = phi.len() / d;
+    let n = residuals.len() / d;
+    let entries = phi.iter().filter(|&&v| v != 0.0).count();
+    let sparse: Option<Vec<Vec<(usize, f32)>>> = (entries * 4 <= q * d).then(|| {
+        let nonzero =
+            |row: &[f32]| row.iter().copied().enumerate().filter(|e| e.1 != 0.0).collect();
+        phi.chunks(d).map(nonzero).collect()
+    });
+    let work_per_row = if sparse.is_some() { entries } else { q * d / 4 } + 4;
+    let mut rest = z;
+    let pieces: Vec<_> = pool
+        .row_ranges(n, work_per_row)
+        .into_iter()
+        .map(|rows| {
+            let (piece, tail) = std::mem::take(&mut rest).split_at_mut(rows.len() * q);
+            rest = tail;
+            (rows, piece)
+        })
+        .collect();
+    pool.for_each(pieces, n * work_per_row, |(rows, z)| {
+        let residuals = &residuals[rows.start * d..rows.end * d];
+        for (row, z) in residuals.chunks_exact(d).zip(z.chunks_exact_mut(q)) {
+            match &sparse {
+                Some(entries) => {
+                    for (z, entries) in z.iter_mut().zip(entries) {
+                        *z = entries.iter().map(|&(j, v)| row[j] * v).sum();
+                    }
+                }
+                None => widest(
+                    #[inline(always)]
+                    || {
+                        for (z, phi) in z.iter_mut().zip(phi.chunks_exact(d)) {
+                            *z = dot(row, phi);
+                        }
+                    },
+                ),
+            }
+        }
+    })
+}
+
+/// Inner product in sixteen lanes, added in a fixed pattern.
+#[inline(always)]
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; 16];
+    let (a16, b16) = (a.chunks_exact(16), b.chunks_exact(16));
+    let (a_rest, b_rest) = (a16.remainder(), b16.remainder());
+    for (a, b) in a16.zip(b16) {
+        for k in 0..16 {
+            lanes[k] += a[k] * b[k];
+        }
+    }
+    for k in 0..a_rest.len() {
+        lanes[k] += a_rest[k] * b_rest[k];
+    }
+    let mut width = 8;
+    while width > 0 {
+        for k in 0..width {
+            lanes[k] += lanes[k + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Projection; 4] =
+        [Projection::Gaussian, Projection::Rademacher, Projection::Achlioptas, Projection::Sparse];
+
+    #[test]
+    fn entries_have_mean_zero_and_variance_one_over_q() {
+        for projection in ALL {
+            let (q, d) = (50, 400);
+            let phi = draw(projection, q, d, false, Key::new(5)).unwrap();
+            let n = phi.len() as f64;
+            let mean = phi.iter().map(|&v| f64::from(v)).sum::<f64>() / n;
+            let variance = phi.iter().map(|&v| f64::from(v * v)).sum::<f64>() / n;
+            assert!(mean.abs() < 5e-3, "{projection:?} {mean}");
+            assert!((variance * q as f64 - 1.0).abs() < 0.1, "{projection:?} {variance}");
+        }
+    }
+
+    #[test]
+    fn no_row_is_useless() {
+        for projection in ALL {
+            for seed in 0..300 {
+                let phi = draw(projection, 2, 3, true, Key::new(seed)).unwrap();
+                assert!(phi.chunks(3).all(|row| row.iter().any(|&v| v != row[0])));
+                let phi = draw(projection, 2, 1, false, Key::new(seed)).unwrap();
+                assert!(phi.iter().all(|&v| v != 0.0));
+            }
+        }
+    }
+
+    #[test]
+    fn subsample_draws_different_outputs() {
+        let phi = draw(Projection::Subsample, 4, 4, false, Key::new(1)).unwrap();
+        for j in 0..4 {
+            assert_eq!((0..4).map(|c| phi[c * 4 + j]).sum::<f32>(), 1.0);
+        }
+        assert!(draw(Projection::Subsample, 5, 4, false, Key::new(1)).is_err());
+    }
+
+    #[test]
+    fn sparse_and_dense_products_agree() {
+        let (n, d) = (7, 40);
+        let residuals: Vec<f32> =
+            (0..n * d).map(|i| ((i * 37) % 101) as f32 / 50.0 - 1.0).collect();
+        let mut phi = vec![0.0; 2 * d];
+        phi[3] = 2.0;
+        phi[d + 39] = -1.0;
+        let mut z = vec![0.0; n * 2];
+        project(&Pool::serial(), &residuals, d, &phi, &mut z).unwrap();
+        for i in 0..n {
+            assert_eq!(z[i * 2], dot(&residuals[i * d..(i + 1) * d], &phi[..d]));
+            assert_eq!(z[i * 2 + 1], -residuals[i * d + 39]);
+        }
+    }
+}

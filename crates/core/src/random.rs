@@ -1,0 +1,159 @@
+//! Random streams addressed by what they are for.
+//!
+//! A stream is found by its key alone: (seed, round, output, purpose, node path or row number).
+//! No key knows of a strategy, a thread or a worker, so none of these can change a draw.
+
+/// What a stream is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Purpose {
+    /// The projection matrix of a round.
+    Projection = 1,
+    /// The features looked at in a node.
+    Features = 2,
+    /// The rows a tree is grown on.
+    Rows = 3,
+    /// The rows set apart for validation.
+    Validation = 4,
+}
+
+/// An address in the space of random numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key(u64);
+
+impl Key {
+    /// The key of a seed.
+    pub fn new(seed: u64) -> Key {
+        Key(mix(seed))
+    }
+
+    /// The key of a round, an output within it (0 unless outputs have trees of their own) and a
+    /// purpose.
+    pub fn of(seed: u64, round: u64, output: u64, purpose: Purpose) -> Key {
+        Key::new(seed).with(round).with(output).with(purpose as u64)
+    }
+
+    /// A key below this one.
+    #[inline]
+    pub fn with(self, word: u64) -> Key {
+        Key(mix(self.0.rotate_left(17) ^ mix(word ^ 0x5851_f42d_4c95_7f2d)))
+    }
+
+    /// The number at `index` (a row, a feature) below this key.
+    #[inline]
+    pub fn number(self, index: u64) -> u64 {
+        self.with(index).0
+    }
+
+    /// A sequence of numbers starting at this key.
+    pub fn stream(self) -> Stream {
+        Stream(self.0)
+    }
+}
+
+/// A sequence of random numbers (SplitMix64).
+pub struct Stream(u64);
+
+impl Stream {
+    /// The next 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        finalise(self.0)
+    }
+
+    /// Uniform in [0, 1).
+    pub fn uniform(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// Uniform in 0..n.
+    pub fn below(&mut self, n: usize) -> usize {
+        // The bias of the multiply-shift is below n / 2⁶⁴.
+        ((u128::from(self.bits()) * n as u128) >> 64) as usize
+    }
+
+    /// Two independent standard normal numbers (Marsaglia's polar method).
+    pub fn normals(&mut self) -> (f64, f64) {
+        loop {
+            let (u, v) = (2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0);
+            let s = u * u + v * v;
+            if s > 0.0 && s < 1.0 {
+                let factor = (-2.0 * crate::math::ln(s) / s).sqrt();
+                return (u * factor, v * factor);
+            }
+        }
+    }
+}
+
+fn mix(word: u64) -> u64 {
+    finalise(word.wrapping_add(0x9e37_79b9_7f4a_7c15))
+}
+
+#[inline]
+fn finalise(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The `count` rows with the smallest random numbers below `key`, ascending.
+///
+/// Rows are named by their global numbers, so the choice does not depend on where they are kept.
+pub fn choose_rows(key: Key, global_rows: &[u64], count: usize) -> Vec<u32> {
+    let mut draws: Vec<(u64, u32)> =
+        global_rows.iter().enumerate().map(|(i, &g)| (key.number(g), i as u32)).collect();
+    if count < draws.len() {
+        draws.select_nth_unstable(count);
+        draws.truncate(count);
+    }
+    let mut rows: Vec<u32> = draws.into_iter().map(|(_, i)| i).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// The first `count` of 0..n in a random order, then the rest on demand (Fisher-Yates).
+pub fn shuffle_prefix(key: Key, order: &mut [u32], count: usize) {
+    let mut stream = key.stream();
+    let n = order.len();
+    for i in 0..count.min(n) {
+        order.swap(i, i + stream.below(n - i));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_differ_by_every_part() {
+        let base = Key::of(1, 2, 3, Purpose::Rows);
+        assert_ne!(base, Key::of(2, 1, 3, Purpose::Rows));
+        assert_ne!(base, Key::of(1, 3, 2, Purpose::Rows));
+        assert_ne!(base, Key::of(1, 2, 3, Purpose::Features));
+        assert_ne!(base.with(0), base.with(1));
+    }
+
+    #[test]
+    fn normals_have_the_right_moments() {
+        let mut stream = Key::new(7).stream();
+        let draws: Vec<f64> =
+            (0..50_000).flat_map(|_| <[f64; 2]>::from(stream.normals())).collect();
+        let n = draws.len() as f64;
+        let mean = draws.iter().sum::<f64>() / n;
+        let variance = draws.iter().map(|x| x * x).sum::<f64>() / n;
+        let fourth = draws.iter().map(|x| x.powi(4)).sum::<f64>() / n;
+        assert!(mean.abs() < 0.02 && (variance - 1.0).abs() < 0.03 && (fourth - 3.0).abs() < 0.2);
+    }
+
+    #[test]
+    fn chosen_rows_follow_their_global_numbers() {
+        let key = Key::new(3);
+        let all: Vec<u64> = (0..100).collect();
+        let chosen = choose_rows(key, &all, 30);
+        let reversed: Vec<u64> = (0..100).rev().collect();
+        let again: Vec<u32> =
+            choose_rows(key, &reversed, 30).into_iter().rev().map(|i| 99 - i).collect();
+        assert_eq!(chosen, again);
+        assert_eq!(chosen.len(), 30);
+    }
+}

@@ -1,0 +1,264 @@
+//! Sums, maxima and quantiles over rows: the one place where rows meet.
+//!
+//! Every sum over rows is a sum of integers, because integers can be added in any order, by any
+//! number of threads and, one day, workers, with the same result to the last bit. Real numbers
+//! become integers in fixed point with a power-of-two scale taken from the exact maximum.
+
+use crate::error::Result;
+
+/// How the sums of all workers become one. On one machine there is nothing to do.
+pub trait Reduce: Send + Sync {
+    /// Replaces every element by its sum over the workers.
+    fn sum(&self, values: &mut [i64]) -> Result<()>;
+    /// Replaces every element by its maximum over the workers.
+    fn max(&self, values: &mut [f64]) -> Result<()>;
+}
+
+/// One machine: what is here is all there is.
+pub struct Local;
+
+impl Reduce for Local {
+    fn sum(&self, _values: &mut [i64]) -> Result<()> {
+        Ok(())
+    }
+    fn max(&self, _values: &mut [f64]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Adding 1.5·2⁵² to a double of magnitude below 2⁵¹ leaves its nearest integer in the low bits.
+const ROUNDER: f64 = 6_755_399_441_055_744.0;
+const ROUNDER_BITS: i64 = ROUNDER.to_bits() as i64;
+/// Magnitude bits that the rounding trick leaves.
+const MAX_BITS: i32 = 50;
+
+/// Number of bits needed to count up to `n`.
+pub fn bits_for(n: usize) -> i32 {
+    (usize::BITS - n.leading_zeros()) as i32
+}
+
+/// Reals as integers: `integer = round(real · scale)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FixedPoint {
+    /// Integers per unit, a power of two.
+    pub scale: f64,
+    /// Units per integer, `1 / scale`.
+    pub unit: f64,
+}
+
+impl FixedPoint {
+    /// The finest scale at which `rows` values of magnitude at most `max` cannot overflow a sum.
+    pub fn for_sum(max: f64, rows: usize) -> FixedPoint {
+        Self::with_bits(max, MAX_BITS.min(62 - bits_for(rows)))
+    }
+
+    /// The scale at which magnitudes up to `max` need `bits` bits.
+    pub fn with_bits(max: f64, bits: i32) -> FixedPoint {
+        if max == 0.0 || !max.is_finite() {
+            return FixedPoint { scale: 1.0, unit: 1.0 };
+        }
+        // Beyond ±1000 the power itself would leave the range of doubles.
+        let power = (bits - exponent(max)).clamp(-1000, 1000);
+        FixedPoint { scale: power_of_two(power), unit: power_of_two(-power) }
+    }
+
+    /// The integer nearest to `value · scale`.
+    #[inline(always)]
+    pub fn encode(self, value: f64) -> i64 {
+        round_scaled(value * self.scale)
+    }
+
+    /// The real that an integer (a sum of encoded values) stands for.
+    #[inline(always)]
+    pub fn decode(self, integer: i64) -> f64 {
+        integer as f64 * self.unit
+    }
+}
+
+/// The integer nearest to `scaled`, for magnitudes below 2⁵¹; vectorises.
+#[inline(always)]
+pub fn round_scaled(scaled: f64) -> i64 {
+    ((scaled + ROUNDER).to_bits() as i64).wrapping_sub(ROUNDER_BITS)
+}
+
+/// Smallest e with |x| < 2^e, for finite positive x.
+fn exponent(x: f64) -> i32 {
+    let bits = x.to_bits();
+    let field = ((bits >> 52) & 0x7ff) as i32;
+    if field == 0 {
+        // Subnormal: the position of the highest set bit decides.
+        return bits_for((bits & ((1 << 52) - 1)) as usize) - 1074;
+    }
+    field - 1022
+}
+
+/// 2^power for |power| ≤ 1022, exactly.
+fn power_of_two(power: i32) -> f64 {
+    f64::from_bits(((power + 1023) as u64) << 52)
+}
+
+/// A sum of doubles that does not depend on their order: one wide integer per 32 binary exponents.
+#[derive(Clone)]
+pub struct ExactSum {
+    bins: [i128; 64],
+    special: f64,
+}
+
+impl Default for ExactSum {
+    fn default() -> Self {
+        ExactSum { bins: [0; 64], special: 0.0 }
+    }
+}
+
+impl ExactSum {
+    /// Adds one value.
+    #[inline]
+    pub fn add(&mut self, value: f64) {
+        let bits = value.to_bits();
+        let field = (bits >> 52) & 0x7ff;
+        let fraction = bits & ((1 << 52) - 1);
+        if field == 0x7ff {
+            self.special += value;
+            return;
+        }
+        let (mantissa, position) =
+            if field == 0 { (fraction, 0) } else { (fraction | (1 << 52), field - 1) };
+        let shifted = i128::from(mantissa) << (position & 31);
+        let bin = &mut self.bins[(position >> 5) as usize];
+        *bin += if bits >> 63 == 0 { shifted } else { -shifted };
+    }
+
+    /// Adds another sum.
+    pub fn merge(&mut self, other: &ExactSum) {
+        for (a, b) in self.bins.iter_mut().zip(&other.bins) {
+            *a += b;
+        }
+        self.special += other.special;
+    }
+
+    /// The sum as a double.
+    pub fn value(&self) -> f64 {
+        let mut total = 0.0;
+        for (k, &bin) in self.bins.iter().enumerate().rev() {
+            if bin != 0 {
+                // Two factors, since 2^-1074 alone is subnormal.
+                let power = 32 * k as i32 - 1074;
+                total += bin as f64 * power_of_two(power / 2) * power_of_two(power - power / 2);
+            }
+        }
+        total + self.special
+    }
+}
+
+/// The smallest value whose cumulative weight reaches `target`, by weighted quickselect.
+///
+/// `items` are (value, weight) with non-negative integer weights and no NaN; they are reordered.
+/// `target` is clamped to the total; `None` when the total weight is zero.
+pub fn weighted_select(items: &mut [(f64, i64)], target: i128) -> Option<f64> {
+    let total: i128 = items.iter().map(|&(_, w)| i128::from(w)).sum();
+    if total == 0 {
+        return None;
+    }
+    let mut target = target.clamp(1, total);
+    let mut rest = items;
+    loop {
+        if rest.len() <= 32 {
+            rest.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+            let mut cumulative = 0i128;
+            for &(value, weight) in rest.iter() {
+                cumulative += i128::from(weight);
+                if cumulative >= target {
+                    return Some(value);
+                }
+            }
+            return rest.last().map(|item| item.0);
+        }
+        let middle = rest.len() / 2;
+        let (low, pivot, high) = rest.select_nth_unstable_by(middle, |a, b| a.0.total_cmp(&b.0));
+        let below: i128 = low.iter().map(|&(_, w)| i128::from(w)).sum();
+        if target <= below {
+            rest = low;
+        } else if target <= below + i128::from(pivot.1) {
+            return Some(pivot.0);
+        } else {
+            target -= below + i128::from(pivot.1);
+            rest = high;
+        }
+    }
+}
+
+/// The integer mass that a share `level` of `total` amounts to, rounded up.
+pub fn share(total: i128, level: f64) -> i128 {
+    // Levels are given in decimal (0.1, 0.9): forgive their binary rounding.
+    let exact = total as f64 * level;
+    let near = exact.round();
+    if (exact - near).abs() <= 1e-9 * exact.abs().max(1.0) {
+        near as i128
+    } else {
+        exact.ceil() as i128
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixed_point_sums_do_not_depend_on_order() {
+        let values: Vec<f64> =
+            (0..1000).map(|i| ((i * 7919) % 1009) as f64 / 37.0 - 13.0).collect();
+        let max = values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        let fixed = FixedPoint::for_sum(max, values.len());
+        let forward: i64 = values.iter().map(|&v| fixed.encode(v)).sum();
+        let backward: i64 = values.iter().rev().map(|&v| fixed.encode(v)).sum();
+        assert_eq!(forward, backward);
+        let exact: f64 = values.iter().sum();
+        assert!((fixed.decode(forward) - exact).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_scale_fits_the_largest_value() {
+        for max in [1e-280, 1e-30, 1.0, 2.0, 1e30, 1e300] {
+            let fixed = FixedPoint::for_sum(max, 1 << 20);
+            assert!(max * fixed.scale <= (1u64 << 50) as f64);
+            assert!((fixed.encode(max) as f64 * fixed.unit - max).abs() <= 1e-9 * max);
+        }
+    }
+
+    #[test]
+    fn exact_sum_survives_cancellation_in_any_order() {
+        let values = [1e300, 1.0, -1e300, 1e-300, 3.5, -1e-300, 0.0, 2e-310];
+        let mut forward = ExactSum::default();
+        let mut backward = ExactSum::default();
+        values.iter().for_each(|&v| forward.add(v));
+        values.iter().rev().for_each(|&v| backward.add(v));
+        assert_eq!(forward.value().to_bits(), backward.value().to_bits());
+        assert_eq!(forward.value(), 4.5);
+    }
+
+    #[test]
+    fn weighted_select_agrees_with_sorting() {
+        let mut state = 1u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state >> 33
+        };
+        for size in [1usize, 2, 40, 500] {
+            let items: Vec<(f64, i64)> =
+                (0..size).map(|_| ((random() % 50) as f64, (random() % 4) as i64)).collect();
+            let total: i128 = items.iter().map(|i| i128::from(i.1)).sum();
+            let mut sorted = items.clone();
+            sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+            for target in 1..=total {
+                let mut cumulative = 0;
+                let expected = sorted.iter().find(|item| {
+                    cumulative += i128::from(item.1);
+                    cumulative >= target
+                });
+                let selected = weighted_select(&mut items.clone(), target);
+                assert_eq!(selected, expected.map(|i| i.0));
+            }
+        }
+        assert_eq!(weighted_select(&mut [(1.0, 0)], 1), None);
+    }
+}

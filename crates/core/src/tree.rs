@@ -1,0 +1,93 @@
+//! A grown tree: nodes in one array, the two children of a node side by side.
+
+use crate::binning::Binned;
+use crate::error::Result;
+use crate::parallel::Pool;
+
+/// Set in [`Node::feature`] when missing values go left.
+pub const MISSING_LEFT: u32 = 1 << 31;
+
+/// A node. The root is node 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Node {
+    /// Feature to look at, with [`MISSING_LEFT`] on top; the leaf number in a leaf.
+    pub feature: u32,
+    /// Values up to this one go left; +∞ sends all values left and only the missing right.
+    pub threshold: f32,
+    /// Left child; the right child is the next node. 0 marks a leaf.
+    pub left: u32,
+    /// Total weight of the training rows that came here.
+    pub cover: f32,
+    /// Variance reduction of the split, in split gradients; 0 in a leaf.
+    pub gain: f32,
+    /// Last bin that goes left, for data binned as in training.
+    pub bin: u8,
+}
+
+impl Node {
+    /// Whether this is a leaf.
+    #[inline(always)]
+    pub fn is_leaf(&self) -> bool {
+        self.left == 0
+    }
+
+    /// The feature without its flag.
+    #[inline(always)]
+    pub fn feature_index(&self) -> usize {
+        (self.feature & !MISSING_LEFT) as usize
+    }
+
+    /// Whether missing values go left.
+    #[inline(always)]
+    pub fn missing_left(&self) -> bool {
+        self.feature & MISSING_LEFT != 0
+    }
+}
+
+/// A tree as it comes from the grower.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tree {
+    /// All nodes, children after their parents.
+    pub nodes: Vec<Node>,
+    /// Number of leaves; leaves are numbered in the order of their nodes.
+    pub n_leaves: usize,
+}
+
+/// The leaf that a row of values ends in.
+#[inline(always)]
+pub fn find_leaf(nodes: &[Node], row: &[f32]) -> usize {
+    let mut node = &nodes[0];
+    while !node.is_leaf() {
+        let value = row[node.feature_index()];
+        let left = if value.is_nan() { node.missing_left() } else { value <= node.threshold };
+        node = &nodes[node.left as usize + usize::from(!left)];
+    }
+    node.feature as usize
+}
+
+impl Tree {
+    /// The leaf that a row of binned data ends in.
+    #[inline]
+    pub fn find_leaf_binned(&self, binned: &Binned, row: usize) -> usize {
+        let mut node = &self.nodes[0];
+        while !node.is_leaf() {
+            let feature = node.feature_index();
+            let bin = binned.bins[feature * binned.n_rows + row];
+            let missing = bin as usize == binned.cuts.n_bins(feature);
+            let left = if missing { node.missing_left() } else { bin <= node.bin };
+            node = &self.nodes[node.left as usize + usize::from(!left)];
+        }
+        node.feature as usize
+    }
+
+    /// The leaf of every row of data binned with the cuts of training.
+    pub fn leaves_of_binned(&self, pool: &Pool, binned: &Binned, leaves: &mut [u32]) -> Result<()> {
+        let n = leaves.len();
+        let size = n.div_ceil(pool.threads() * 4).max(1);
+        pool.for_each(leaves.chunks_mut(size).enumerate(), n * 10, |(chunk, leaves)| {
+            for (k, leaf) in leaves.iter_mut().enumerate() {
+                *leaf = self.find_leaf_binned(binned, chunk * size + k) as u32;
+            }
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! The model.
+
+use manyboost_core as core;
+use manyboost_core::ensemble::Kind;
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2,
+    PyUntypedArrayMethods,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arrays::{check_len, matrix, slice, slice_mut};
+use crate::features::Tree;
+use crate::pool::{Pool, to_py_err};
+
+/// Trees in the order they were grown.
+#[pyclass(module = "manyboost._core")]
+pub struct Ensemble {
+    inner: core::ensemble::Ensemble,
+}
+
+#[pymethods]
+impl Ensemble {
+    /// A model without trees; `kind` is "per_output", "vector" or "scaled".
+    #[new]
+    fn new(kind: &str, n_outputs: usize, n_features: usize) -> PyResult<Ensemble> {
+        let kind = match kind {
+            "per_output" => Kind::PerOutput,
+            "vector" => Kind::Vector,
+            "scaled" => Kind::Scaled,
+            other => return Err(PyValueError::new_err(format!("unknown kind of trees {other:?}"))),
+        };
+        Ok(Ensemble { inner: core::ensemble::Ensemble::new(kind, n_outputs, n_features) })
+    }
+
+    /// Appends a tree with its leaf values and, for "scaled", one step per output.
+    #[pyo3(signature = (tree, values, steps=None))]
+    fn push(
+        &mut self,
+        tree: &Tree,
+        values: PyReadonlyArray2<'_, f32>,
+        steps: Option<PyReadonlyArray1<'_, f32>>,
+    ) -> PyResult<()> {
+        let steps = steps.as_ref().map_or(Ok(&[][..]), slice)?;
+        self.inner.push(&tree.tree.nodes, slice(&values)?, steps).map_err(to_py_err)
+    }
+
+    /// Keeps the first rounds.
+    fn truncate(&mut self, n_rounds: usize) {
+        self.inner.truncate(n_rounds * self.inner.trees_per_round());
+    }
+
+    /// Adds the trees of rounds `start..stop` to `raw` (n × d) for `x` (n × p).
+    fn add_to(
+        &self,
+        py: Python<'_>,
+        pool: &Pool,
+        x: PyReadonlyArray2<'_, f32>,
+        start: usize,
+        stop: usize,
+        mut raw: PyReadwriteArray2<'_, f32>,
+    ) -> PyResult<()> {
+        check_len("a row of x", x.shape()[1], self.inner.n_features)?;
+        check_len("a row of raw", raw.shape()[1], self.inner.n_outputs)?;
+        check_len("raw", raw.shape()[0], x.shape()[0])?;
+        if start > stop || stop > self.n_rounds() {
+            return Err(PyValueError::new_err(format!("no rounds {start} to {stop}")));
+        }
+        let (x, raw) = (slice(&x)?, slice_mut(&mut raw)?);
+        pool.run(py, |pool| self.inner.add_to(pool, x, start..stop, raw))
+    }
+
+    /// Number of rounds.
+    #[getter]
+    fn n_rounds(&self) -> usize {
+        self.inner.n_trees() / self.inner.trees_per_round().max(1)
+    }
+
+    /// Steps of "scaled" trees, n_trees × n_outputs.
+    fn steps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f32>> {
+        matrix(py, self.inner.steps.clone(), self.inner.n_outputs)
+    }
+
+    /// Number of nodes of each tree.
+    fn tree_sizes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        let sizes = (0..self.inner.n_trees()).map(|t| self.inner.tree(t).len() as u32);
+        sizes.collect::<Vec<_>>().into_pyarray(py)
+    }
+
+    /// (feature, threshold, left, missing_left, cover, gain) of the nodes of one tree.
+    #[allow(clippy::type_complexity)]
+    fn tree<'py>(
+        &self,
+        py: Python<'py>,
+        tree: usize,
+    ) -> PyResult<(
+        Bound<'py, PyArray1<u32>>,
+        Bound<'py, PyArray1<f32>>,
+        Bound<'py, PyArray1<u32>>,
+        Bound<'py, PyArray1<bool>>,
+        Bound<'py, PyArray1<f32>>,
+        Bound<'py, PyArray1<f32>>,
+    )> {
+        if tree >= self.inner.n_trees() {
+            return Err(PyValueError::new_err(format!("there is no tree {tree}")));
+        }
+        let nodes = self.inner.tree(tree);
+        let feature: Vec<u32> = nodes.iter().map(|n| n.feature_index() as u32).collect();
+        let threshold: Vec<f32> = nodes.iter().map(|n| n.threshold).collect();
+        let left: Vec<u32> = nodes.iter().map(|n| n.left).collect();
+        let missing_left: Vec<bool> = nodes.iter().map(|n| n.missing_left()).collect();
+        let cover: Vec<f32> = nodes.iter().map(|n| n.cover).collect();
+        let gain: Vec<f32> = nodes.iter().map(|n| n.gain).collect();
+        Ok((
+            feature.into_pyarray(py),
+            threshold.into_pyarray(py),
+            left.into_pyarray(py),
+            missing_left.into_pyarray(py),
+            cover.into_pyarray(py),
+            gain.into_pyarray(py),
+        ))
+    }
+
+    /// The model as bytes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &core::format::to_bytes(&self.inner))
+    }
+
+    /// The model that these bytes hold.
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Ensemble> {
+        Ok(Ensemble { inner: core::format::from_bytes(bytes).map_err(to_py_err)? })
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let bytes = slf.borrow().to_bytes(slf.py());
+        Ok((slf.get_type().getattr("from_bytes")?, (bytes,)))
+    }
+}

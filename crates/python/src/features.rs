@@ -1,0 +1,162 @@
+//! Binned features, the grower and its trees.
+
+use std::sync::{Arc, Mutex};
+
+use manyboost_core as core;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::arrays::{check_len, optional, slice};
+use crate::pool::Pool;
+
+/// Features as bins.
+#[pyclass(frozen, module = "manyboost._core")]
+pub struct Features {
+    pub binned: Arc<core::binning::Binned>,
+}
+
+#[pymethods]
+impl Features {
+    /// Finds cuts in `x` (n × p, float32) and bins it.
+    #[staticmethod]
+    #[pyo3(signature = (pool, x, weight, max_bins))]
+    fn fit(
+        py: Python<'_>,
+        pool: &Pool,
+        x: PyReadonlyArray2<'_, f32>,
+        weight: Option<PyReadonlyArray1<'_, f64>>,
+        max_bins: usize,
+    ) -> PyResult<Features> {
+        let n_features = x.shape()[1];
+        if n_features == 0 || !(2..=core::binning::MAX_BINS).contains(&max_bins) {
+            return Err(PyValueError::new_err("cannot bin without features or with such max_bins"));
+        }
+        let (x, weight) = (slice(&x)?, optional(&weight)?);
+        let binned = pool.run(py, |pool| {
+            let cuts = core::binning::find_cuts(pool, x, n_features, weight, max_bins)?;
+            core::binning::apply_cuts(pool, x, &Arc::new(cuts))
+        })?;
+        Ok(Features { binned: Arc::new(binned) })
+    }
+
+    /// Bins other data with the same cuts.
+    fn bin(&self, py: Python<'_>, pool: &Pool, x: PyReadonlyArray2<'_, f32>) -> PyResult<Features> {
+        check_len("a row of x", x.shape()[1], self.binned.n_features)?;
+        let x = slice(&x)?;
+        let binned = pool.run(py, |pool| core::binning::apply_cuts(pool, x, &self.binned.cuts))?;
+        Ok(Features { binned: Arc::new(binned) })
+    }
+
+    /// Thresholds of one feature.
+    fn thresholds<'py>(&self, py: Python<'py>, feature: usize) -> Bound<'py, PyArray1<f32>> {
+        self.binned.cuts.thresholds[feature].clone().into_pyarray(py)
+    }
+
+    /// Bins of one feature.
+    fn column<'py>(&self, py: Python<'py>, feature: usize) -> Bound<'py, PyArray1<u8>> {
+        self.binned.column(feature).to_vec().into_pyarray(py)
+    }
+}
+
+/// Grows trees on one set of features.
+#[pyclass(frozen, module = "manyboost._core")]
+pub struct Grower {
+    binned: Arc<core::binning::Binned>,
+    params: core::grower::GrowParams,
+    seed: u64,
+    inner: Mutex<core::grower::Grower>,
+}
+
+#[pymethods]
+impl Grower {
+    #[new]
+    #[pyo3(signature = (features, *, max_leaf_nodes, max_depth, min_samples_leaf, min_split_gain, max_features, seed))]
+    fn new(
+        features: &Features,
+        max_leaf_nodes: usize,
+        max_depth: usize,
+        min_samples_leaf: usize,
+        min_split_gain: f64,
+        max_features: usize,
+        seed: u64,
+    ) -> Grower {
+        let params = core::grower::GrowParams {
+            max_leaf_nodes,
+            max_depth,
+            min_samples_leaf,
+            min_split_gain,
+            max_features,
+        };
+        Grower {
+            binned: Arc::clone(&features.binned),
+            params,
+            seed,
+            inner: Mutex::new(core::grower::Grower::new(&features.binned)),
+        }
+    }
+
+    /// Grows one tree on split gradients `z` (n × q).
+    #[pyo3(signature = (pool, z, weight, rows, round, output))]
+    fn grow(
+        &self,
+        py: Python<'_>,
+        pool: &Pool,
+        z: PyReadonlyArray2<'_, f32>,
+        weight: Option<PyReadonlyArray1<'_, f32>>,
+        rows: Option<PyReadonlyArray1<'_, u32>>,
+        round: u64,
+        output: u64,
+    ) -> PyResult<Tree> {
+        let n_components = z.shape()[1];
+        check_len("z", z.shape()[0], self.binned.n_rows)?;
+        let (z, weight, rows) = (slice(&z)?, optional(&weight)?, optional(&rows)?);
+        if rows.is_some_and(|rows| rows.iter().any(|&r| r as usize >= self.binned.n_rows)) {
+            return Err(PyValueError::new_err("a sampled row does not exist"));
+        }
+        let key = core::random::Key::of(self.seed, round, output, core::random::Purpose::Features);
+        let grown = pool.run(py, |pool| {
+            let gradients = core::histogram::quantise(z, n_components, weight);
+            let mut grower = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+            grower.grow(pool, &self.binned, &gradients, rows, &self.params, key)
+        })?;
+        Ok(Tree {
+            tree: grown.tree,
+            leaf_of_row: grown.leaf_of_row.into_pyarray(py).unbind(),
+            leaf_weights: grown.leaf_weights.into_pyarray(py).unbind(),
+        })
+    }
+}
+
+/// A grown tree and where it put the training rows.
+#[pyclass(frozen, module = "manyboost._core")]
+pub struct Tree {
+    pub tree: core::tree::Tree,
+    /// The leaf of every training row.
+    #[pyo3(get)]
+    pub leaf_of_row: Py<PyArray1<u32>>,
+    /// Total weight of each leaf.
+    #[pyo3(get)]
+    pub leaf_weights: Py<PyArray1<f64>>,
+}
+
+#[pymethods]
+impl Tree {
+    /// Number of leaves.
+    #[getter]
+    fn n_leaves(&self) -> usize {
+        self.tree.n_leaves
+    }
+
+    /// The leaf of every row of other binned data.
+    fn apply<'py>(
+        &self,
+        py: Python<'py>,
+        pool: &Pool,
+        features: &Features,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let mut leaves = vec![0u32; features.binned.n_rows];
+        pool.run(py, |pool| self.tree.leaves_of_binned(pool, &features.binned, &mut leaves))?;
+        Ok(leaves.into_pyarray(py))
+    }
+}

@@ -1,0 +1,616 @@
+//! Kernels over the training state.
+
+use std::ops::Range;
+
+use manyboost_core as core;
+use manyboost_core::leaf::{LeafValues, Summand};
+use manyboost_core::losses::Loss;
+use manyboost_core::projection::Projection;
+use manyboost_core::random::{Key, Purpose};
+use manyboost_core::step::Direction;
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyReadwriteArray2, PyUntypedArrayMethods,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::arrays::{TargetArray, check_len, matrix, optional, slice, slice_mut};
+use crate::features::Tree;
+use crate::pool::{Pool, to_py_err};
+
+type Vector<'py> = Bound<'py, PyArray1<f64>>;
+
+/// A built-in loss with its constants: one offset and one parameter per output.
+#[pyclass(frozen, module = "manyboost._core")]
+pub struct Objective {
+    loss: Loss,
+    offset: Vec<f32>,
+    param: Vec<f32>,
+}
+
+#[pymethods]
+impl Objective {
+    #[new]
+    fn new(
+        loss: &str,
+        offset: PyReadonlyArray1<'_, f32>,
+        param: PyReadonlyArray1<'_, f32>,
+    ) -> PyResult<Objective> {
+        let loss = match loss {
+            "squared_error" => Loss::Squared,
+            "squared_labels" => Loss::SquaredLabels,
+            "absolute_error" => Loss::Absolute,
+            "huber" => Loss::Huber,
+            "quantile" => Loss::Quantile,
+            "poisson" => Loss::Poisson,
+            "log_loss" => Loss::Logistic,
+            "exponential" => Loss::Exponential,
+            "softmax" => Loss::Softmax,
+            other => return Err(PyValueError::new_err(format!("there is no loss {other:?}"))),
+        };
+        let (offset, param) = (slice(&offset)?.to_vec(), slice(&param)?.to_vec());
+        check_len("param", param.len(), offset.len())?;
+        Ok(Objective { loss, offset, param })
+    }
+
+    /// Residuals (negative gradients) of all cells into `out`; returns the weighted loss and the
+    /// largest weighted |residual| of each output.
+    #[pyo3(signature = (pool, y, raw, weight, out))]
+    fn residuals<'py>(
+        &self,
+        py: Python<'py>,
+        pool: &Pool,
+        y: TargetArray<'py>,
+        raw: PyReadonlyArray2<'py, f32>,
+        weight: Option<PyReadonlyArray1<'py, f32>>,
+        mut out: PyReadwriteArray2<'py, f32>,
+    ) -> PyResult<(f64, Bound<'py, PyArray1<f32>>)> {
+        self.check(&y, &raw)?;
+        check_len("out", out.len(), raw.len())?;
+        let (y, raw, weight) = (y.view()?, slice(&raw)?, optional(&weight)?);
+        let out = slice_mut(&mut out)?;
+        let pass = pool.run(py, |pool| {
+            core::losses::residuals(pool, self.loss, y, raw, &self.offset, &self.param, weight, out)
+        })?;
+        Ok((pass.loss, pass.max_residual.into_pyarray(py)))
+    }
+
+    /// Weighted loss, summed over rows and outputs.
+    #[pyo3(signature = (pool, y, raw, weight))]
+    fn loss_sum(
+        &self,
+        py: Python<'_>,
+        pool: &Pool,
+        y: TargetArray<'_>,
+        raw: PyReadonlyArray2<'_, f32>,
+        weight: Option<PyReadonlyArray1<'_, f32>>,
+    ) -> PyResult<f64> {
+        self.check(&y, &raw)?;
+        let (y, raw, weight) = (y.view()?, slice(&raw)?, optional(&weight)?);
+        pool.run(py, |pool| {
+            core::losses::loss_sum(pool, self.loss, y, raw, &self.offset, &self.param, weight)
+        })
+    }
+
+    /// Curvatures of all cells, from their residuals, into `out`.
+    fn curvatures(
+        &self,
+        py: Python<'_>,
+        pool: &Pool,
+        y: TargetArray<'_>,
+        residuals: PyReadonlyArray2<'_, f32>,
+        mut out: PyReadwriteArray2<'_, f32>,
+    ) -> PyResult<()> {
+        self.check(&y, &residuals)?;
+        check_len("out", out.len(), residuals.len())?;
+        let (y, residuals, out) = (y.view()?, slice(&residuals)?, slice_mut(&mut out)?);
+        pool.run(py, |pool| {
+            core::losses::curvatures(pool, self.loss, y, residuals, &self.param, out)
+        })
+    }
+
+    /// Derivatives of each output's loss along a direction, at `rho`.
+    #[pyo3(signature = (pool, y, raw, weight, leaf_of_row, values, rho, output=None))]
+    fn derivatives<'py>(
+        &self,
+        py: Python<'py>,
+        pool: &Pool,
+        y: TargetArray<'py>,
+        raw: PyReadonlyArray2<'py, f32>,
+        weight: Option<PyReadonlyArray1<'py, f32>>,
+        leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
+        values: PyReadonlyArray2<'py, f32>,
+        rho: PyReadonlyArray1<'py, f64>,
+        output: Option<usize>,
+    ) -> PyResult<(Vector<'py>, Vector<'py>)> {
+        self.check(&y, &raw)?;
+        let outputs = self.outputs(output)?;
+        check_len("rho", rho.len(), outputs.len())?;
+        let direction = direction(&leaf_of_row, &values, raw.shape()[0], outputs.len())?;
+        let (y, raw, weight, rho) = (y.view()?, slice(&raw)?, optional(&weight)?, slice(&rho)?);
+        let (slope, curve) = pool.run(py, |pool| {
+            core::step::derivatives(
+                pool,
+                self.loss,
+                y,
+                raw,
+                &self.offset,
+                &self.param,
+                weight,
+                direction,
+                rho,
+                outputs,
+            )
+        })?;
+        Ok((slope.into_pyarray(py), curve.into_pyarray(py)))
+    }
+
+    /// Softmax along a direction: loss, gradient with respect to rho, Hessian times `v`.
+    #[pyo3(signature = (pool, y, raw, weight, leaf_of_row, values, rho, v))]
+    fn softmax_along<'py>(
+        &self,
+        py: Python<'py>,
+        pool: &Pool,
+        y: PyReadonlyArray1<'py, u32>,
+        raw: PyReadonlyArray2<'py, f32>,
+        weight: Option<PyReadonlyArray1<'py, f32>>,
+        leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
+        values: PyReadonlyArray2<'py, f32>,
+        rho: PyReadonlyArray1<'py, f64>,
+        v: PyReadonlyArray1<'py, f64>,
+    ) -> PyResult<(f64, Vector<'py>, Vector<'py>)> {
+        let y = TargetArray::Classes(y);
+        self.check(&y, &raw)?;
+        let d = self.offset.len();
+        check_len("rho", rho.len(), d)?;
+        check_len("v", v.len(), d)?;
+        let direction = direction(&leaf_of_row, &values, raw.shape()[0], d)?;
+        let TargetArray::Classes(y) = &y else { unreachable!("made above") };
+        let (y, raw, weight) = (slice(y)?, slice(&raw)?, optional(&weight)?);
+        let (rho, v) = (slice(&rho)?, slice(&v)?);
+        let (loss, slope, product) = pool.run(py, |pool| {
+            core::step::softmax_along(pool, y, raw, &self.offset, weight, direction, rho, v)
+        })?;
+        Ok((loss, slope.into_pyarray(py), product.into_pyarray(py)))
+    }
+
+    /// Sums of residuals and curvatures over the rows of each leaf (n_leaves × outputs).
+    #[pyo3(signature = (pool, tree_leaves, n_leaves, y, residuals, weight, max_residual, max_curvature, output=None))]
+    fn leaf_sums<'py>(
+        &self,
+        py: Python<'py>,
+        pool: &Pool,
+        tree_leaves: PyReadonlyArray1<'py, u32>,
+        n_leaves: usize,
+        y: TargetArray<'py>,
+        residuals: PyReadonlyArray2<'py, f32>,
+        weight: Option<PyReadonlyArray1<'py, f32>>,
+        max_residual: PyReadonlyArray1<'py, f64>,
+        max_curvature: PyReadonlyArray1<'py, f64>,
+        output: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
+        self.check(&y, &residuals)?;
+        let outputs = self.outputs(output)?;
+        let summand =
+            Summand::WithCurvature { loss: self.loss, targets: y.view()?, param: &self.param };
+        let (sums, curves) = leaf_sums_with(
+            py,
+            pool,
+            &tree_leaves,
+            n_leaves,
+            &residuals,
+            summand,
+            &weight,
+            &max_residual,
+            &max_curvature,
+            outputs,
+        )?;
+        Ok((sums, curves.unwrap_or_else(|| unreachable!("curvatures were asked for"))))
+    }
+}
+
+impl Objective {
+    fn outputs(&self, output: Option<usize>) -> PyResult<Range<usize>> {
+        outputs_of(output, self.offset.len())
+    }
+
+    fn check(&self, y: &TargetArray<'_>, cells: &PyReadonlyArray2<'_, f32>) -> PyResult<()> {
+        let (n, d) = (cells.shape()[0], cells.shape()[1]);
+        check_len("a row", d, self.offset.len())?;
+        match y {
+            TargetArray::Real(y) => check_len("y", y.len(), n * d)?,
+            TargetArray::Labels(y) => check_len("y", y.len(), n * d)?,
+            TargetArray::Classes(y) => {
+                check_len("y", y.len(), n)?;
+                if slice(y)?.iter().any(|&class| class as usize >= d) {
+                    return Err(PyValueError::new_err("a class number is out of range"));
+                }
+            }
+        }
+        if matches!(y, TargetArray::Classes(_)) != (self.loss == Loss::Softmax) {
+            return Err(PyValueError::new_err("class numbers and softmax belong together"));
+        }
+        Ok(())
+    }
+}
+
+fn outputs_of(output: Option<usize>, n_outputs: usize) -> PyResult<Range<usize>> {
+    match output {
+        None => Ok(0..n_outputs),
+        Some(j) if j < n_outputs => Ok(j..j + 1),
+        Some(j) => Err(PyValueError::new_err(format!("there is no output {j} of {n_outputs}"))),
+    }
+}
+
+fn direction<'a>(
+    leaf_of_row: &'a Option<PyReadonlyArray1<'_, u32>>,
+    values: &'a PyReadonlyArray2<'_, f32>,
+    n_rows: usize,
+    n_outputs: usize,
+) -> PyResult<Direction<'a>> {
+    let (size, width) = (values.shape()[0], values.shape()[1]);
+    if width != 1 {
+        check_len("a row of the direction", width, n_outputs)?;
+    }
+    let leaf_of_row = optional(leaf_of_row)?;
+    match leaf_of_row {
+        None => check_len("the direction", size, n_rows)?,
+        Some(leaves) => {
+            check_len("leaf_of_row", leaves.len(), n_rows)?;
+            if leaves.iter().any(|&leaf| leaf as usize >= size) {
+                return Err(PyValueError::new_err("a row is in a leaf that does not exist"));
+            }
+        }
+    }
+    Ok(Direction { leaf_of_row, values: slice(values)?, width })
+}
+
+type Sums<'py> = (Bound<'py, PyArray2<f64>>, Option<Bound<'py, PyArray2<f64>>>);
+
+fn leaf_sums_with<'py>(
+    py: Python<'py>,
+    pool: &Pool,
+    leaf_of_row: &PyReadonlyArray1<'py, u32>,
+    n_leaves: usize,
+    residuals: &PyReadonlyArray2<'py, f32>,
+    summand: Summand<'_>,
+    weight: &Option<PyReadonlyArray1<'py, f32>>,
+    max_residual: &PyReadonlyArray1<'py, f64>,
+    max_curvature: &PyReadonlyArray1<'py, f64>,
+    outputs: Range<usize>,
+) -> PyResult<Sums<'py>> {
+    let d = residuals.shape()[1];
+    check_len("leaf_of_row", leaf_of_row.len(), residuals.shape()[0])?;
+    check_len("max_residual", max_residual.len(), d)?;
+    check_len("max_curvature", max_curvature.len(), d)?;
+    let leaves = slice(leaf_of_row)?;
+    if leaves.iter().any(|&leaf| leaf as usize >= n_leaves) {
+        return Err(PyValueError::new_err("a row is in a leaf that does not exist"));
+    }
+    let bounds = (slice(max_residual)?, slice(max_curvature)?);
+    let (residuals, weight) = (slice(residuals)?, optional(weight)?);
+    let width = outputs.len();
+    let sums = pool.run(py, |pool| {
+        core::leaf::leaf_sums(
+            pool, leaves, n_leaves, residuals, d, outputs, summand, weight, bounds,
+        )
+    })?;
+    Ok((matrix(py, sums.residuals, width), sums.curvatures.map(|c| matrix(py, c, width))))
+}
+
+/// Sums of residuals, and of curvatures if given as an array, over the rows of each leaf.
+#[pyfunction]
+#[pyo3(signature = (pool, leaf_of_row, n_leaves, residuals, curvatures, weight, max_residual, max_curvature, output=None))]
+fn leaf_sums<'py>(
+    py: Python<'py>,
+    pool: &Pool,
+    leaf_of_row: PyReadonlyArray1<'py, u32>,
+    n_leaves: usize,
+    residuals: PyReadonlyArray2<'py, f32>,
+    curvatures: Option<PyReadonlyArray2<'py, f32>>,
+    weight: Option<PyReadonlyArray1<'py, f32>>,
+    max_residual: PyReadonlyArray1<'py, f64>,
+    max_curvature: PyReadonlyArray1<'py, f64>,
+    output: Option<usize>,
+) -> PyResult<Sums<'py>> {
+    let outputs = outputs_of(output, residuals.shape()[1])?;
+    let summand = match &curvatures {
+        None => Summand::Residual,
+        Some(given) => {
+            check_len("curvatures", given.len(), residuals.len())?;
+            Summand::WithGiven(slice(given)?)
+        }
+    };
+    leaf_sums_with(
+        py,
+        pool,
+        &leaf_of_row,
+        n_leaves,
+        &residuals,
+        summand,
+        &weight,
+        &max_residual,
+        &max_curvature,
+        outputs,
+    )
+}
+
+/// Lower weighted quantiles of y − raw in each leaf (n_leaves × outputs).
+#[pyfunction]
+#[pyo3(signature = (pool, leaf_of_row, n_leaves, y, raw, levels, weight, output=None))]
+fn leaf_quantiles<'py>(
+    py: Python<'py>,
+    pool: &Pool,
+    leaf_of_row: PyReadonlyArray1<'py, u32>,
+    n_leaves: usize,
+    y: PyReadonlyArray2<'py, f32>,
+    raw: PyReadonlyArray2<'py, f32>,
+    levels: PyReadonlyArray1<'py, f32>,
+    weight: Option<PyReadonlyArray1<'py, f32>>,
+    output: Option<usize>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let d = raw.shape()[1];
+    let outputs = outputs_of(output, d)?;
+    check_len("levels", levels.len(), d)?;
+    check_len("y", y.len(), raw.len())?;
+    let (leaves, levels, weight) = (slice(&leaf_of_row)?, slice(&levels)?, optional(&weight)?);
+    if leaves.iter().any(|&leaf| leaf as usize >= n_leaves) {
+        return Err(PyValueError::new_err("a row is in a leaf that does not exist"));
+    }
+    let (y, raw) = (slice(&y)?, slice(&raw)?);
+    let width = outputs.len();
+    let values = pool.run(py, |pool| {
+        core::leaf::leaf_quantiles(pool, leaves, n_leaves, y, raw, d, outputs, levels, weight)
+    })?;
+    Ok(matrix(py, values, width))
+}
+
+/// raw[:, outputs] += leaf values (n_leaves × outputs), or leaf values (n_leaves × 1) × steps.
+#[pyfunction]
+#[pyo3(signature = (pool, leaf_of_row, values, steps, raw, output=None))]
+fn add_leaves(
+    py: Python<'_>,
+    pool: &Pool,
+    leaf_of_row: PyReadonlyArray1<'_, u32>,
+    values: PyReadonlyArray2<'_, f32>,
+    steps: Option<PyReadonlyArray1<'_, f32>>,
+    mut raw: PyReadwriteArray2<'_, f32>,
+    output: Option<usize>,
+) -> PyResult<()> {
+    let d = raw.shape()[1];
+    let outputs = outputs_of(output, d)?;
+    check_len("leaf_of_row", leaf_of_row.len(), raw.shape()[0])?;
+    let leaves = slice(&leaf_of_row)?;
+    if leaves.iter().any(|&leaf| leaf as usize >= values.shape()[0]) {
+        return Err(PyValueError::new_err("a row is in a leaf that does not exist"));
+    }
+    let values = match &steps {
+        None => {
+            check_len("a row of values", values.shape()[1], outputs.len())?;
+            LeafValues::Vector(slice(&values)?)
+        }
+        Some(steps) => {
+            check_len("steps", steps.len(), outputs.len())?;
+            LeafValues::Scaled(slice(&values)?, slice(steps)?)
+        }
+    };
+    let raw = slice_mut(&mut raw)?;
+    pool.run(py, |pool| core::leaf::add_leaves(pool, leaves, values, raw, d, outputs))
+}
+
+/// Adds the gain of every split of a tree, for every output, to `importances` (p × d).
+#[pyfunction]
+#[pyo3(signature = (tree, leaf_residuals, importances, output=None))]
+fn add_gains(
+    tree: &Tree,
+    leaf_residuals: PyReadonlyArray2<'_, f64>,
+    mut importances: PyReadwriteArray2<'_, f64>,
+    py: Python<'_>,
+    output: Option<usize>,
+) -> PyResult<()> {
+    let d = importances.shape()[1];
+    let p = importances.shape()[0];
+    let outputs = outputs_of(output, d)?;
+    check_len("leaf_residuals", leaf_residuals.len(), tree.tree.n_leaves * outputs.len())?;
+    let leaf_weights = tree.leaf_weights.bind(py).readonly();
+    let (features, gains) = core::leaf::split_gains(
+        &tree.tree.nodes,
+        slice(&leaf_residuals)?,
+        slice(&leaf_weights)?,
+        outputs.len(),
+    );
+    let importances = slice_mut(&mut importances)?;
+    for (&feature, gains) in features.iter().zip(gains.chunks(outputs.len())) {
+        check_len("importances", p.max(feature as usize + 1), p)?;
+        let row = &mut importances[feature as usize * d..][outputs.clone()];
+        row.iter_mut().zip(gains).for_each(|(sum, gain)| *sum += gain);
+    }
+    Ok(())
+}
+
+/// Exact steps along a direction for the pinball loss.
+#[pyfunction]
+#[pyo3(signature = (pool, y, raw, levels, weight, leaf_of_row, values, output=None))]
+fn quantile_steps<'py>(
+    py: Python<'py>,
+    pool: &Pool,
+    y: PyReadonlyArray2<'py, f32>,
+    raw: PyReadonlyArray2<'py, f32>,
+    levels: PyReadonlyArray1<'py, f32>,
+    weight: Option<PyReadonlyArray1<'py, f32>>,
+    leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
+    values: PyReadonlyArray2<'py, f32>,
+    output: Option<usize>,
+) -> PyResult<Vector<'py>> {
+    let d = raw.shape()[1];
+    let outputs = outputs_of(output, d)?;
+    check_len("levels", levels.len(), d)?;
+    check_len("y", y.len(), raw.len())?;
+    let direction = direction(&leaf_of_row, &values, raw.shape()[0], outputs.len())?;
+    let (y, raw, levels, weight) = (slice(&y)?, slice(&raw)?, slice(&levels)?, optional(&weight)?);
+    let steps = pool.run(py, |pool| {
+        core::step::quantile_steps(pool, y, raw, d, outputs, levels, weight, direction)
+    })?;
+    Ok(steps.into_pyarray(py))
+}
+
+/// Σ w v g, or Σ w v g², of each output along a direction.
+#[pyfunction]
+#[pyo3(signature = (pool, cells, weight, leaf_of_row, values, squared, output=None))]
+fn dots<'py>(
+    py: Python<'py>,
+    pool: &Pool,
+    cells: PyReadonlyArray2<'py, f32>,
+    weight: Option<PyReadonlyArray1<'py, f32>>,
+    leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
+    values: PyReadonlyArray2<'py, f32>,
+    squared: bool,
+    output: Option<usize>,
+) -> PyResult<Vector<'py>> {
+    let d = cells.shape()[1];
+    let outputs = outputs_of(output, d)?;
+    let direction = direction(&leaf_of_row, &values, cells.shape()[0], outputs.len())?;
+    let (cells, weight) = (slice(&cells)?, optional(&weight)?);
+    let sums =
+        pool.run(py, |pool| core::step::dots(pool, cells, d, outputs, weight, direction, squared))?;
+    Ok(sums.into_pyarray(py))
+}
+
+/// Σ w v, or Σ w v², of each column.
+#[pyfunction]
+#[pyo3(signature = (pool, cells, weight, squared=false))]
+fn column_sums<'py>(
+    py: Python<'py>,
+    pool: &Pool,
+    cells: CellArray<'py>,
+    weight: Option<PyReadonlyArray1<'py, f32>>,
+    squared: bool,
+) -> PyResult<Vector<'py>> {
+    let weight = optional(&weight)?;
+    macro_rules! sums {
+        ($cells:expr) => {{
+            let (d, cells) = ($cells.shape()[1], slice($cells)?);
+            pool.run(py, |pool| core::baseline::column_sums(pool, cells, d, weight, squared))
+        }};
+    }
+    let sums = match &cells {
+        CellArray::Double(cells) => sums!(cells),
+        CellArray::Single(cells) => sums!(cells),
+        CellArray::Byte(cells) => sums!(cells),
+    }?;
+    Ok(sums.into_pyarray(py))
+}
+
+#[derive(FromPyObject)]
+enum CellArray<'py> {
+    Double(PyReadonlyArray2<'py, f64>),
+    Single(PyReadonlyArray2<'py, f32>),
+    Byte(PyReadonlyArray2<'py, u8>),
+}
+
+/// Lower weighted quantiles of each column, or of |column − centre|.
+#[pyfunction]
+#[pyo3(signature = (pool, cells, weight, levels, centre=None))]
+fn column_quantiles<'py>(
+    py: Python<'py>,
+    pool: &Pool,
+    cells: PyReadonlyArray2<'py, f64>,
+    weight: Option<PyReadonlyArray1<'py, f32>>,
+    levels: PyReadonlyArray1<'py, f64>,
+    centre: Option<PyReadonlyArray1<'py, f64>>,
+) -> PyResult<Vector<'py>> {
+    let d = cells.shape()[1];
+    check_len("levels", levels.len(), d)?;
+    let (cells, weight, levels) = (slice(&cells)?, optional(&weight)?, slice(&levels)?);
+    let centre = optional(&centre)?;
+    let quantiles = pool
+        .run(py, |pool| core::baseline::column_quantiles(pool, cells, d, weight, levels, centre))?;
+    Ok(quantiles.into_pyarray(py))
+}
+
+/// z = residuals · φᵀ into `z` (n × q).
+#[pyfunction]
+fn project(
+    py: Python<'_>,
+    pool: &Pool,
+    residuals: PyReadonlyArray2<'_, f32>,
+    phi: PyReadonlyArray2<'_, f32>,
+    mut z: PyReadwriteArray2<'_, f32>,
+) -> PyResult<()> {
+    let d = residuals.shape()[1];
+    check_len("a row of phi", phi.shape()[1], d)?;
+    check_len("z", z.len(), residuals.shape()[0] * phi.shape()[0])?;
+    let (residuals, phi, z) = (slice(&residuals)?, slice(&phi)?, slice_mut(&mut z)?);
+    pool.run(py, |pool| core::projection::project(pool, residuals, d, phi, z))
+}
+
+/// Draws the projection matrix (q × d) of a round.
+#[pyfunction]
+fn draw_projection<'py>(
+    py: Python<'py>,
+    name: &str,
+    n_components: usize,
+    n_outputs: usize,
+    sums_to_zero: bool,
+    seed: u64,
+    round: u64,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    let projection = match name {
+        "gaussian" => Projection::Gaussian,
+        "rademacher" => Projection::Rademacher,
+        "achlioptas" => Projection::Achlioptas,
+        "sparse" => Projection::Sparse,
+        "subsample" => Projection::Subsample,
+        other => return Err(PyValueError::new_err(format!("there is no projection {other:?}"))),
+    };
+    let key = Key::of(seed, round, 0, Purpose::Projection);
+    let phi = core::projection::draw(projection, n_components, n_outputs, sums_to_zero, key)
+        .map_err(to_py_err)?;
+    Ok(matrix(py, phi, n_outputs))
+}
+
+/// The rows that a tree is grown on, ascending, chosen by their global numbers.
+#[pyfunction]
+fn sample_rows<'py>(
+    py: Python<'py>,
+    global_rows: PyReadonlyArray1<'py, u64>,
+    count: usize,
+    seed: u64,
+    round: u64,
+    output: u64,
+) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    let key = Key::of(seed, round, output, Purpose::Rows);
+    let rows = slice(&global_rows)?;
+    Ok(py.detach(|| core::random::choose_rows(key, rows, count)).into_pyarray(py))
+}
+
+/// The rows set apart for validation, ascending, chosen by their global numbers.
+#[pyfunction]
+fn validation_rows<'py>(
+    py: Python<'py>,
+    global_rows: PyReadonlyArray1<'py, u64>,
+    count: usize,
+    seed: u64,
+) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    let key = Key::of(seed, 0, 0, Purpose::Validation);
+    let rows = slice(&global_rows)?;
+    Ok(py.detach(|| core::random::choose_rows(key, rows, count)).into_pyarray(py))
+}
+
+/// Adds all functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(leaf_sums, module)?)?;
+    module.add_function(wrap_pyfunction!(leaf_quantiles, module)?)?;
+    module.add_function(wrap_pyfunction!(add_leaves, module)?)?;
+    module.add_function(wrap_pyfunction!(add_gains, module)?)?;
+    module.add_function(wrap_pyfunction!(quantile_steps, module)?)?;
+    module.add_function(wrap_pyfunction!(dots, module)?)?;
+    module.add_function(wrap_pyfunction!(column_sums, module)?)?;
+    module.add_function(wrap_pyfunction!(column_quantiles, module)?)?;
+    module.add_function(wrap_pyfunction!(project, module)?)?;
+    module.add_function(wrap_pyfunction!(draw_projection, module)?)?;
+    module.add_function(wrap_pyfunction!(sample_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(validation_rows, module)?)?;
+    Ok(())
+}

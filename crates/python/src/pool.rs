@@ -1,0 +1,99 @@
+//! Thread pools that survive a fork, Ctrl-C, and the way errors become exceptions.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use manyboost_core as core;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::prelude::*;
+
+thread_local! {
+    /// What the signal handler raised while a kernel was running in this thread.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+fn interrupted() -> bool {
+    Python::attach(|py| match py.check_signals() {
+        Ok(()) => false,
+        Err(error) => {
+            RAISED.with(|raised| *raised.borrow_mut() = Some(error));
+            true
+        }
+    })
+}
+
+/// A kernel error as a Python exception.
+pub fn to_py_err(error: core::error::Error) -> PyErr {
+    match error {
+        core::error::Error::Interrupted => RAISED
+            .with(|raised| raised.borrow_mut().take())
+            .unwrap_or_else(|| PyKeyboardInterrupt::new_err(())),
+        core::error::Error::Invalid(sentence) => PyValueError::new_err(sentence),
+    }
+}
+
+/// Worker threads shared by all calls with the same number of threads.
+#[pyclass(frozen, module = "manyboost._core")]
+pub struct Pool {
+    threads: usize,
+}
+
+/// Pools by process and number of threads. Threads do not survive a fork: a child finds no pool
+/// under its own process number and makes one; the parent's, dead here, is never touched.
+static POOLS: Mutex<Option<HashMap<(u32, usize), Arc<core::parallel::Pool>>>> = Mutex::new(None);
+
+#[pymethods]
+impl Pool {
+    /// A pool of `threads` threads, the caller included.
+    #[new]
+    fn new(threads: usize) -> Pool {
+        Pool { threads: threads.max(1) }
+    }
+
+    /// Number of threads.
+    #[getter]
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> (Py<PyAny>, (usize,)) {
+        (slf.get_type().into_any().unbind(), (slf.get().threads,))
+    }
+}
+
+impl Pool {
+    /// The threads themselves, started on first use in this process.
+    pub fn get(&self) -> PyResult<Arc<core::parallel::Pool>> {
+        let key = (std::process::id(), self.threads);
+        let mut pools = POOLS.lock().unwrap_or_else(|e| e.into_inner());
+        let pools = pools.get_or_insert_with(HashMap::new);
+        if let Some(pool) = pools.get(&key) {
+            return Ok(Arc::clone(pool));
+        }
+        let pool = core::parallel::Pool::new(self.threads, Box::new(interrupted));
+        let pool = Arc::new(pool.map_err(to_py_err)?);
+        pools.insert(key, Arc::clone(&pool));
+        Ok(pool)
+    }
+
+    /// Runs a kernel without the GIL.
+    pub fn run<R: Send>(
+        &self,
+        py: Python<'_>,
+        kernel: impl FnOnce(&core::parallel::Pool) -> core::error::Result<R> + Send,
+    ) -> PyResult<R> {
+        let pool = self.get()?;
+        py.detach(|| kernel(&pool)).map_err(to_py_err)
+    }
+}
+
+/// The instruction set that kernels use on this machine.
+#[pyfunction]
+pub fn simd_level() -> &'static str {
+    match core::simd::level() {
+        core::simd::Level::Portable => "portable",
+        core::simd::Level::Avx2 => "avx2",
+        core::simd::Level::Avx512 => "avx512",
+    }
+}
