@@ -68,9 +68,10 @@ impl PartialOrd for Open {
     }
 }
 impl Ord for Open {
-    /// Largest gain first, then the oldest node.
+    /// Largest gain first; ties go to the lowest feature, the lowest threshold, the oldest node.
     fn cmp(&self, other: &Self) -> Ordering {
-        self.split.gain.total_cmp(&other.split.gain).then(other.node.cmp(&self.node))
+        let place = |open: &Open| (open.split.feature, open.split.bin, open.node);
+        self.split.gain.total_cmp(&other.split.gain).then(place(other).cmp(&place(self)))
     }
 }
 

@@ -60,14 +60,6 @@ impl TargetArray<'_> {
             TargetArray::Classes(y) => Targets::Classes(slice(y)?),
         })
     }
-
-    /// Real targets, or an error.
-    pub fn real(&self) -> PyResult<&[f32]> {
-        match self {
-            TargetArray::Real(y) => slice(y),
-            _ => Err(PyValueError::new_err("this kernel takes float32 targets")),
-        }
-    }
 }
 
 /// Fails unless a length is as expected.

@@ -20,6 +20,7 @@ use crate::features::Tree;
 use crate::pool::{Pool, to_py_err};
 
 type Vector<'py> = Bound<'py, PyArray1<f64>>;
+type Matrix<'py> = Bound<'py, PyArray2<f64>>;
 
 /// A built-in loss with its constants: one offset and one parameter per output.
 #[pyclass(frozen, module = "manyboost._core")]
@@ -189,7 +190,7 @@ impl Objective {
         max_residual: PyReadonlyArray1<'py, f64>,
         max_curvature: PyReadonlyArray1<'py, f64>,
         output: Option<usize>,
-    ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
+    ) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
         self.check(&y, &residuals)?;
         let outputs = self.outputs(output)?;
         let summand =
@@ -266,7 +267,7 @@ fn direction<'a>(
     Ok(Direction { leaf_of_row, values: slice(values)?, width })
 }
 
-type Sums<'py> = (Bound<'py, PyArray2<f64>>, Option<Bound<'py, PyArray2<f64>>>);
+type Sums<'py> = (Matrix<'py>, Option<Matrix<'py>>);
 
 fn leaf_sums_with<'py>(
     py: Python<'py>,

@@ -41,7 +41,8 @@ pub struct Pool {
 
 /// Pools by process and number of threads. Threads do not survive a fork: a child finds no pool
 /// under its own process number and makes one; the parent's, dead here, is never touched.
-static POOLS: Mutex<Option<HashMap<(u32, usize), Arc<core::parallel::Pool>>>> = Mutex::new(None);
+static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
+type Pools = HashMap<(u32, usize), Arc<core::parallel::Pool>>;
 
 #[pymethods]
 impl Pool {

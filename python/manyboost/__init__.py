@@ -1,0 +1,7 @@
+"""Gradient tree boosting for many outputs, by random projections of the residuals."""
+
+from manyboost._core import __version__
+from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.losses import Loss
+
+__all__ = ["Loss", "ManyBoostClassifier", "ManyBoostRegressor", "__version__"]

@@ -1,0 +1,179 @@
+"""Compiled kernels: arrays in, arrays out. Matrices are C-contiguous and row-major."""
+
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_F32 = NDArray[np.float32]
+_F64 = NDArray[np.float64]
+_U32 = NDArray[np.uint32]
+
+__version__: str
+__all__: list[str]
+
+@final
+class Pool:
+    def __new__(cls, threads: int) -> Pool: ...
+    @property
+    def threads(self) -> int: ...
+
+@final
+class Features:
+    @staticmethod
+    def fit(pool: Pool, x: _F32, weight: _F64 | None, max_bins: int) -> Features: ...
+    def bin(self, pool: Pool, x: _F32) -> Features: ...
+    def thresholds(self, feature: int) -> _F32: ...
+    def column(self, feature: int) -> NDArray[np.uint8]: ...
+
+@final
+class Grower:
+    def __new__(
+        cls,
+        features: Features,
+        *,
+        max_leaf_nodes: int,
+        max_depth: int,
+        min_samples_leaf: int,
+        min_split_gain: float,
+        max_features: int,
+        seed: int,
+    ) -> Grower: ...
+    def grow(
+        self, pool: Pool, z: _F32, weight: _F32 | None, rows: _U32 | None, round: int, output: int
+    ) -> Tree: ...
+
+@final
+class Tree:
+    @property
+    def n_leaves(self) -> int: ...
+    @property
+    def leaf_of_row(self) -> _U32: ...
+    @property
+    def leaf_weights(self) -> _F64: ...
+    def apply(self, pool: Pool, features: Features) -> _U32: ...
+
+@final
+class Ensemble:
+    def __new__(cls, kind: str, n_outputs: int, n_features: int) -> Ensemble: ...
+    @property
+    def n_rounds(self) -> int: ...
+    def push(self, tree: Tree, values: _F32, steps: _F32 | None = None) -> None: ...
+    def truncate(self, n_rounds: int) -> None: ...
+    def add_to(self, pool: Pool, x: _F32, start: int, stop: int, raw: _F32) -> None: ...
+    def steps(self) -> _F32: ...
+    def tree_sizes(self) -> _U32: ...
+    def tree(self, tree: int) -> tuple[_U32, _F32, _U32, NDArray[np.bool_], _F32, _F32]: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> Ensemble: ...
+
+@final
+class Objective:
+    def __new__(cls, loss: str, offset: _F32, param: _F32) -> Objective: ...
+    def residuals(
+        self, pool: Pool, y: NDArray[Any], raw: _F32, weight: _F32 | None, out: _F32
+    ) -> tuple[float, _F32]: ...
+    def loss_sum(self, pool: Pool, y: NDArray[Any], raw: _F32, weight: _F32 | None) -> float: ...
+    def curvatures(self, pool: Pool, y: NDArray[Any], residuals: _F32, out: _F32) -> None: ...
+    def derivatives(
+        self,
+        pool: Pool,
+        y: NDArray[Any],
+        raw: _F32,
+        weight: _F32 | None,
+        leaf_of_row: _U32 | None,
+        values: _F32,
+        rho: _F64,
+        output: int | None = None,
+    ) -> tuple[_F64, _F64]: ...
+    def softmax_along(
+        self,
+        pool: Pool,
+        y: _U32,
+        raw: _F32,
+        weight: _F32 | None,
+        leaf_of_row: _U32 | None,
+        values: _F32,
+        rho: _F64,
+        v: _F64,
+    ) -> tuple[float, _F64, _F64]: ...
+    def leaf_sums(
+        self,
+        pool: Pool,
+        tree_leaves: _U32,
+        n_leaves: int,
+        y: NDArray[Any],
+        residuals: _F32,
+        weight: _F32 | None,
+        max_residual: _F64,
+        max_curvature: _F64,
+        output: int | None = None,
+    ) -> tuple[_F64, _F64]: ...
+
+def leaf_sums(
+    pool: Pool,
+    leaf_of_row: _U32,
+    n_leaves: int,
+    residuals: _F32,
+    curvatures: _F32 | None,
+    weight: _F32 | None,
+    max_residual: _F64,
+    max_curvature: _F64,
+    output: int | None = None,
+) -> tuple[_F64, _F64 | None]: ...
+def leaf_quantiles(
+    pool: Pool,
+    leaf_of_row: _U32,
+    n_leaves: int,
+    y: _F32,
+    raw: _F32,
+    levels: _F32,
+    weight: _F32 | None,
+    output: int | None = None,
+) -> _F64: ...
+def add_leaves(
+    pool: Pool,
+    leaf_of_row: _U32,
+    values: _F32,
+    steps: _F32 | None,
+    raw: _F32,
+    output: int | None = None,
+) -> None: ...
+def add_gains(
+    tree: Tree, leaf_residuals: _F64, importances: _F64, output: int | None = None
+) -> None: ...
+def quantile_steps(
+    pool: Pool,
+    y: _F32,
+    raw: _F32,
+    levels: _F32,
+    weight: _F32 | None,
+    leaf_of_row: _U32 | None,
+    values: _F32,
+    output: int | None = None,
+) -> _F64: ...
+def dots(
+    pool: Pool,
+    cells: _F32,
+    weight: _F32 | None,
+    leaf_of_row: _U32 | None,
+    values: _F32,
+    squared: bool,
+    output: int | None = None,
+) -> _F64: ...
+def column_sums(
+    pool: Pool, cells: NDArray[Any], weight: _F32 | None, squared: bool = False
+) -> _F64: ...
+def column_quantiles(
+    pool: Pool, cells: _F64, weight: _F32 | None, levels: _F64, centre: _F64 | None = None
+) -> _F64: ...
+def project(pool: Pool, residuals: _F32, phi: _F32, z: _F32) -> None: ...
+def draw_projection(
+    name: str, n_components: int, n_outputs: int, sums_to_zero: bool, seed: int, round: int
+) -> _F32: ...
+def sample_rows(
+    global_rows: NDArray[np.uint64], count: int, seed: int, round: int, output: int
+) -> _U32: ...
+def validation_rows(global_rows: NDArray[np.uint64], count: int, seed: int) -> _U32: ...
+def simd_level() -> str: ...

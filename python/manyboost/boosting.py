@@ -1,0 +1,497 @@
+"""The loop over rounds, and the four strategies.
+
+Each strategy is one round of an algorithm of the paper (Joly, Wehenkel, Geurts): residuals of all
+outputs at the current raw predictions, a weak model fitted to some projection of them, leaves and
+steps from the full residuals, and the update. What is of order rows × features or rows × outputs
+happens in the core.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost import _core
+from manyboost.learners import (
+    ForeignEnsemble,
+    ForeignLearner,
+    Leaves,
+    Predictions,
+    TreeLearner,
+    WeakModel,
+    scaled_columns,
+)
+from manyboost.losses import BuiltinObjective, Facts, Objective
+from manyboost.projections import Projection, draw
+from manyboost.steps import Direction, minimise_along, softmax_step
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+U32 = NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of training, resolved: no "auto" is left."""
+
+    strategy: str
+    projection: str | Projection
+    n_components: int
+    step: str
+    l2: float
+    learning_rate: float
+    max_iter: int
+    subsample: float
+    max_time: float | None
+    early_stopping: bool
+    n_iter_no_change: int
+    tol: float
+    seed: int
+
+
+@dataclass
+class Progress:
+    """What training leaves behind besides the weak models; continued by a warm start.
+
+    Scores are negative mean losses, entry 0 that of the baseline. Importances are gains
+    (n_features, n_outputs).
+    """
+
+    model: _core.Ensemble | ForeignEnsemble
+    importances: F64 | None
+    train_score: list[float] = field(default_factory=list)
+    validation_score: list[float] = field(default_factory=list)
+    steps: list[F64] = field(default_factory=list)
+
+    @property
+    def n_rounds(self) -> int:
+        """Completed rounds."""
+        return max(0, len(self.train_score) - 1)
+
+    def truncate(self, n_rounds: int) -> None:
+        """Forget the rounds after the first ``n_rounds``."""
+        self.model.truncate(n_rounds)
+        del self.train_score[n_rounds + 1 :]
+        del self.validation_score[n_rounds + 1 :]
+        del self.steps[n_rounds:]
+
+
+@dataclass
+class Validation:
+    """Rows that are only scored."""
+
+    objective: Objective
+    data: Any
+    raw: F32
+
+    def score(self) -> float:
+        """Negative mean loss."""
+        return -self.objective.mean_loss(self.raw)
+
+
+def auto_step(facts: Facts) -> str:
+    """Step for ``step="auto"``, from the measurements in ARCHITECTURE.md.
+
+    Newton leaves, regularised where curvature can vanish, beat the line search wherever labels are
+    rare; Huber's curvature is 0 beyond δ, and its Newton steps overshoot.
+    """
+    if facts.kernel == "huber" or (facts.kernel == "custom" and not facts.curved):
+        return "line_search"
+    return "newton"
+
+
+class Boosting:
+    """One fit: the state that rounds work on, and the strategies that make a round.
+
+    Parameters
+    ----------
+    settings : Settings
+    objective : Objective
+        The loss bound to the training rows.
+    learner : TreeLearner or ForeignLearner
+    progress : Progress
+        Empty, or what an earlier fit left.
+    raw : (n_rows, n_outputs)
+        The weak models' part of the raw predictions so far.
+    row_numbers : (n_rows,)
+        Numbers of the rows in the user's data, which random draws go by.
+    output_scale : (n_outputs,) or None
+        What residuals are divided by when trees are grown.
+    validation : Validation or None
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        objective: Objective,
+        learner: TreeLearner | ForeignLearner,
+        progress: Progress,
+        raw: F32,
+        row_numbers: NDArray[np.uint64],
+        output_scale: F64 | None,
+        validation: Validation | None,
+        pool: _core.Pool,
+    ) -> None:
+        self.settings = settings
+        self.objective = objective
+        self.learner = learner
+        self.progress = progress
+        self.raw = raw
+        self.row_numbers = row_numbers
+        self.output_scale = output_scale
+        self.validation = validation
+        self.pool = pool
+        self.n_rows, self.n_outputs = raw.shape
+        self.residuals = np.empty_like(raw)
+        self.pending: list[tuple[_core.Tree, F64, int | None]] = []
+
+    # ------------------------------------------------------------------ the loop
+
+    def run(self) -> int:
+        """Train; returns the number of rounds to keep.
+
+        An interrupt leaves the completed rounds in ``progress``.
+        """
+        settings, progress = self.settings, self.progress
+        one_round = getattr(self, settings.strategy)
+        started = time.monotonic()
+        loss = self.objective.residuals(self.raw, self.residuals)
+        if not progress.train_score:
+            progress.train_score.append(-loss)
+            if self.validation:
+                progress.validation_score.append(self.validation.score())
+        best = int(np.argmax(progress.validation_score)) if self.validation else progress.n_rounds
+        for m in range(progress.n_rounds, settings.max_iter):
+            one_round(m)
+            self._close_round()
+            if self.validation:
+                best = self._best_so_far(best)
+                if m + 1 - best >= settings.n_iter_no_change:
+                    break
+            else:
+                best = m + 1
+            if settings.max_time is not None and time.monotonic() - started >= settings.max_time:
+                break
+        return best
+
+    def _close_round(self) -> None:
+        """Book a completed round; residuals and loss are those after it."""
+        progress = self.progress
+        if self.validation:
+            progress.validation_score.append(self.validation.score())
+        else:
+            self._book_gains()
+        loss = self.objective.residuals(self.raw, self.residuals)
+        # Last, because the number of training scores says how many rounds are complete.
+        progress.train_score.append(-loss)
+
+    def _best_so_far(self, best: int) -> int:
+        """Return the best round; its gains and those before it count."""
+        scores = self.progress.validation_score
+        if scores[-1] > scores[best] + self.settings.tol:
+            self._book_gains()
+            return len(scores) - 1
+        return best
+
+    def _book_gains(self) -> None:
+        importances = self.progress.importances
+        if importances is not None:
+            for tree, leaf_residuals, output in self.pending:
+                _core.add_gains(tree, leaf_residuals, importances, output)
+        self.pending.clear()
+
+    # ------------------------------------------------------------------ the four strategies
+
+    def independent(self, m: int) -> None:
+        """Algorithm 1 for each output in turn."""
+        joint = self.objective.is_softmax and self.settings.step == "line_search"
+        grown = []
+        for j in range(self.n_outputs):
+            rows, weight = self._sample(m, j)
+            z = np.ascontiguousarray(self.residuals[:, j : j + 1])
+            weak = self.learner.fit(z, self.objective.weight, rows, m, j)
+            values, rho = self._label(weak, weight, j, search=not joint)
+            grown.append((weak, values, rho))
+        if joint:
+            # The classes share one loss: their steps are found together.
+            columns = [np.asarray(_direction(w, v).of_rows()) for w, v, _ in grown]
+            direction = Direction(None, np.ascontiguousarray(np.hstack(columns)))
+            steps = self._line_search(direction, self._sample(m, 0)[1])
+            grown = [(w, v, steps[j : j + 1]) for j, (w, v, _) in enumerate(grown)]
+        self._open_entry()
+        for j, (weak, values, rho) in enumerate(grown):
+            self._add(weak, values, rho, j)
+        if grown[0][2] is not None:
+            self.progress.steps.append(np.array([rho[0] for _, _, rho in grown]))
+
+    def multioutput(self, m: int) -> None:
+        """Algorithm 2: one tree on all outputs."""
+        rows, weight = self._sample(m)
+        z = self._project(None)
+        weak = self.learner.fit(z, self.objective.weight, rows, m, 0)
+        values, rho = self._label(weak, weight)
+        self._add_round(weak, values, rho)
+
+    def project(self, m: int) -> None:
+        """Algorithm 3: one tree on one random projection, one step for each output."""
+        rows, weight = self._sample(m)
+        phi = self._draw(m)
+        z = self._project(phi)
+        weak = self.learner.fit(z, self.objective.weight, rows, m, 0)
+        self._open_entry()
+        values, rho = self._fit_outputs(weak, weight, phi)
+        self._add_scaled(weak, values, rho)
+        self.progress.steps.append(rho)
+
+    def relabel(self, m: int) -> None:
+        """Algorithm 4: one tree on q random projections, its leaves relabelled for all outputs."""
+        rows, weight = self._sample(m)
+        z = self._project(self._draw(m))
+        weak = self.learner.fit(z, self.objective.weight, rows, m, 0)
+        values, rho = self._label(weak, weight)
+        self._add_round(weak, values, rho)
+
+    # ------------------------------------------------------------------ what rounds are made of
+
+    def _sample(self, m: int, output: int = 0) -> tuple[U32 | None, F32 | None]:
+        """Rows to fit to (None: all), and weights that are zero elsewhere."""
+        weight = self.objective.weight
+        if self.settings.subsample == 1.0:
+            return None, weight
+        count = max(1, int(self.settings.subsample * self.n_rows))
+        rows = _core.sample_rows(self.row_numbers, count, self.settings.seed, m, output)
+        bag = np.zeros(self.n_rows, np.float32)
+        bag[rows] = 1.0 if weight is None else weight[rows]
+        return rows, bag
+
+    def _draw(self, m: int) -> F32 | None:
+        """Projection of round ``m`` (n_components, n_outputs); None stands for the identity."""
+        settings = self.settings
+        if settings.projection == "identity":
+            return None
+        return draw(
+            settings.projection,
+            settings.n_components,
+            self.n_outputs,
+            sums_to_zero=self.objective.is_softmax,
+            seed=settings.seed,
+            round_=m,
+        )
+
+    def _project(self, phi: F32 | None) -> F32:
+        """Split gradients (n_rows, n_components) under a projection."""
+        if phi is None and self.output_scale is None:
+            return self.residuals
+        if phi is None:
+            phi = np.eye(self.n_outputs, dtype=np.float32)
+        z = np.empty((self.n_rows, len(phi)), np.float32)
+        _core.project(self.pool, self.residuals, self._scaled(phi), z)
+        return z
+
+    def _scaled(self, phi: F32) -> F32:
+        if self.output_scale is None:
+            return phi
+        return (phi / self.output_scale).astype(np.float32)
+
+    def _label(
+        self,
+        weak: WeakModel,
+        weight: F32 | None,
+        output: int | None = None,
+        *,
+        search: bool = True,
+    ) -> tuple[F64, F64 | None]:
+        """Leaf values (or predictions) g of a weak model for all outputs or one, and steps ρ.
+
+        ρ is None where the leaf values are final (Newton). ``search=False`` leaves the search for
+        ρ to the caller.
+        """
+        newton = self.settings.step == "newton"
+        if isinstance(weak, Predictions):
+            direction = Direction(None, weak.values)
+            return weak.values.astype(np.float64), self._dense_step(direction, weight, output)
+        sums, curvatures = self.objective.leaf_sums(
+            weak.leaf_of_row, weak.n_leaves, self.residuals, weight, output
+        )
+        self._remember_gains(weak, sums, output)
+        mean = _divide(sums, weak.leaf_weights[:, None])
+        if newton and not self.objective.facts.curved:
+            best = self.objective.leaf_quantiles(
+                weak.leaf_of_row, weak.n_leaves, self.raw, weight, output
+            )
+            return best, None
+        if newton:
+            assert curvatures is not None
+            damped = curvatures + self.settings.l2
+            return np.where(damped > 0, _divide(sums, damped), mean), None
+        if not search:
+            return mean, None
+        direction = Direction(weak.leaf_of_row, mean.astype(np.float32))
+        return mean, self._line_search(direction, weight, (sums, curvatures), output)
+
+    def _fit_outputs(self, weak: WeakModel, weight: F32 | None, phi: F32 | None) -> tuple[F64, F64]:
+        """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output."""
+        if isinstance(weak, Predictions):
+            direction = Direction(None, weak.values)
+            return weak.values.astype(np.float64), self._dense_step(direction, weight)
+        sums, curvatures = self.objective.leaf_sums(
+            weak.leaf_of_row, weak.n_leaves, self.residuals, weight
+        )
+        self._remember_gains(weak, sums)
+        # The mean of φ r in a leaf is φ times the mean of r.
+        row = np.ones((1, 1), np.float32) if phi is None else self._scaled(phi)
+        g = _divide(sums @ row.T.astype(np.float64), weak.leaf_weights[:, None])
+        if self.settings.step == "newton" and self.objective.facts.curved:
+            assert curvatures is not None
+            slope = (sums * g).sum(axis=0)
+            curvature = (curvatures * g**2).sum(axis=0) + self.settings.l2 * (g**2).mean()
+            return g, _divide(slope, curvature)
+        direction = Direction(weak.leaf_of_row, g.astype(np.float32))
+        return g, self._line_search(direction, weight, (sums, curvatures))
+
+    def _line_search(
+        self,
+        direction: Direction,
+        weight: F32 | None,
+        sums: tuple[F64, F64 | None] | None = None,
+        output: int | None = None,
+    ) -> F64:
+        """Steps ρ that minimise each output's loss along a direction.
+
+        ``sums`` are the leaf sums of residuals and curvatures, if known: they give the derivatives
+        at zero, and so the whole answer for squared error.
+        """
+        objective, raw = self.objective, self.raw
+        facts = objective.facts
+        if objective.is_softmax:
+            assert isinstance(objective, BuiltinObjective)
+            return softmax_step(objective, raw, weight, direction)
+        if facts.kernel in ("absolute_error", "quantile"):
+            return objective.quantile_steps(raw, weight, direction, output)
+
+        def evaluate(rho: F64) -> tuple[F64, F64 | None]:
+            return objective.derivatives(raw, weight, direction, rho, output)
+
+        n_steps = self.n_outputs if output is None else 1
+        curvature: F64 | None
+        if sums is None:
+            slope, curvature = evaluate(np.zeros(n_steps))
+        else:
+            g = direction.values.astype(np.float64)
+            slope = -(sums[0] * g).sum(axis=0)
+            curvature = None if sums[1] is None else (sums[1] * g**2).sum(axis=0)
+        if facts.kernel in ("squared_error", "squared_labels"):
+            assert curvature is not None
+            return _divide(-slope, curvature)
+        reach = np.broadcast_to(direction.reach(), n_steps)
+        return minimise_along(evaluate, slope, curvature, reach, bounded=facts.bounded)
+
+    def _dense_step(
+        self, direction: Direction, weight: F32 | None, output: int | None = None
+    ) -> F64:
+        """Steps along the predictions of a foreign weak model."""
+        objective = self.objective
+        if self.settings.step != "newton" or not objective.facts.curved:
+            return self._line_search(direction, weight, output=output)
+        if objective.is_softmax:
+            return self._dense_softmax_newton(direction, weight, output)
+        zero = np.zeros(self.n_outputs if output is None else 1)
+        slope, curvature = objective.derivatives(self.raw, weight, direction, zero, output)
+        assert curvature is not None
+        mean_square = (direction.values.astype(np.float64) ** 2).mean(axis=0)
+        return _divide(-slope, curvature + self.settings.l2 * mean_square)
+
+    def _dense_softmax_newton(
+        self, direction: Direction, weight: F32 | None, output: int | None
+    ) -> F64:
+        """Diagonal Newton steps for softmax, from the residuals at hand."""
+        r = self.residuals if output is None else self.residuals[:, output : output + 1]
+        r = np.ascontiguousarray(r)
+        h = np.abs(r) * (1 - np.abs(r))
+        parts = (weight, None, direction.values)
+        slope = _core.dots(self.pool, r, *parts, False)
+        curvature = _core.dots(self.pool, h, *parts, True)
+        mean_square = (direction.values.astype(np.float64) ** 2).mean(axis=0)
+        return _divide(slope, curvature + self.settings.l2 * mean_square)
+
+    def _remember_gains(self, weak: Leaves, sums: F64, output: int | None = None) -> None:
+        if self.progress.importances is not None:
+            self.pending.append((weak.tree, sums, output))
+
+    # ------------------------------------------------------------------ updates
+
+    def _add_round(self, weak: WeakModel, values: F64, rho: F64 | None) -> None:
+        """Add a weak model that serves all outputs, and book its steps."""
+        self._open_entry()
+        self._add(weak, values, rho)
+        if rho is not None:
+            self.progress.steps.append(rho)
+
+    def _open_entry(self) -> None:
+        model = self.progress.model
+        if isinstance(model, ForeignEnsemble):
+            model.truncate(self.progress.n_rounds)
+            model.rounds.append([])
+
+    def _add(
+        self, weak: WeakModel, values: F64, rho: F64 | None, output: int | None = None
+    ) -> None:
+        """F += μ ρ ⊙ g for all outputs, or for one."""
+        rate = self.settings.learning_rate
+        if isinstance(weak, Predictions):
+            assert rho is not None
+            self._add_foreign(weak, (rate * rho).astype(np.float32), output)
+            return
+        step = rate if rho is None else rate * rho
+        leaf_values = np.ascontiguousarray(step * values, dtype=np.float32)
+        model = self.progress.model
+        if isinstance(model, ForeignEnsemble):
+            model.rounds[-1].append((weak.tree, slice(None), leaf_values, None))
+        else:
+            model.push(weak.tree, leaf_values)
+        for leaf_of_row, raw in self._all_rows(weak):
+            _core.add_leaves(self.pool, leaf_of_row, leaf_values, None, raw, output)
+
+    def _add_scaled(self, weak: WeakModel, values: F64, rho: F64) -> None:
+        """F += μ ρ g with one g for all outputs; ρ is kept once per tree, not per leaf."""
+        rate = self.settings.learning_rate
+        if isinstance(weak, Predictions):
+            self._add_foreign(weak, (rate * rho).astype(np.float32), None)
+            return
+        assert not isinstance(self.progress.model, ForeignEnsemble)
+        leaf_values = np.ascontiguousarray(rate * values, dtype=np.float32)
+        steps = rho.astype(np.float32)
+        self.progress.model.push(weak.tree, leaf_values, steps)
+        for leaf_of_row, raw in self._all_rows(weak):
+            _core.add_leaves(self.pool, leaf_of_row, leaf_values, steps, raw)
+
+    def _add_foreign(self, weak: Predictions, steps: F32, output: int | None) -> None:
+        model = self.progress.model
+        assert isinstance(model, ForeignEnsemble)
+        outputs = slice(None) if output is None else slice(output, output + 1)
+        model.rounds[-1].append((weak.estimator, outputs, None, steps))
+        self.raw[:, outputs] += weak.values * steps
+        if self.validation:
+            scaled = scaled_columns(weak.estimator, self.validation.data, steps)
+            self.validation.raw[:, outputs] += scaled
+
+    def _all_rows(self, weak: Leaves) -> Iterator[tuple[U32, F32]]:
+        """Leaves and raw predictions of the training rows, then of the validation rows."""
+        yield weak.leaf_of_row, self.raw
+        if self.validation:
+            yield self.learner.leaves_of(weak, self.validation.data), self.validation.raw
+
+
+def _direction(weak: WeakModel, values: F64) -> Direction:
+    leaf_of_row = weak.leaf_of_row if isinstance(weak, Leaves) else None
+    return Direction(leaf_of_row, values.astype(np.float32))
+
+
+def _divide(a: F64, b: F64) -> F64:
+    """Return a / b, 0 where b is 0."""
+    return np.divide(a, b, out=np.zeros(np.broadcast_shapes(a.shape, b.shape)), where=b != 0)

@@ -1,0 +1,372 @@
+"""Synthetic problems with a known output structure, drawn with NumPy alone.
+
+Three multi-output regression problems built on Friedman's function, as in the synthetic
+experiments of Joly, Wehenkel and Geurts, and one multi-label problem of low rank:
+
+============================= ==========================================================
+``make_friedman1_chain``      every output is the one before it plus more noise
+``make_friedman1_group``      the same signal in every output, independent noise
+``make_friedman1_ind``        every output has its own five features: nothing is shared
+``make_low_rank_multilabel``  many labels, explained by a few nonlinear factors
+============================= ==========================================================
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Inputs: TypeAlias = Literal["uniform", "normal"]
+RandomStateLike: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+
+# Friedman's function reads five features.
+_FRIEDMAN_FEATURES = 5
+# Standard deviation of the label noise; the noiseless scores have standard deviation 1.
+_SCORE_NOISE = 0.3
+# Features in each random linear form: few, so that trees need few splits to follow it.
+_FORM_FEATURES = 2
+
+
+def make_friedman1_chain(
+    n_rows: int = 300,
+    *,
+    n_outputs: int = 16,
+    noise: float = 1.0,
+    inputs: Inputs = "uniform",
+    noisy_outputs: bool = False,
+    random_state: RandomStateLike = None,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Draw friedman1-chain: every output adds noise to the one before it.
+
+    .. math:: y_1 = f(x) + \epsilon_1, \qquad y_j = y_{j-1} + \epsilon_j
+
+    with :math:`f(x) = 10 \sin(\pi x_1 x_2) + 20 (x_3 - 0.5)^2 + 10 x_4 + 5 x_5`. The first
+    output is the cleanest; the best model learns it alone and repeats it for all outputs.
+
+    Parameters
+    ----------
+    n_rows : int, default=300
+        Number of rows.
+    n_outputs : int, default=16
+        Number of outputs.
+    noise : float, default=1.0
+        Standard deviation of each :math:`\epsilon_j`; 0 gives f(x) in every output.
+    inputs : {"uniform", "normal"}, default="uniform"
+        Distribution of the features: uniform on [0, 1], which reproduces the scores the
+        paper reports, or standard normal, which is what its text says.
+    noisy_outputs : bool, default=False
+        Append a copy of every output with its rows permuted, each copy on its own: outputs
+        that look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+        Source of randomness; an int gives the same data at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, 5)
+    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
+
+    Examples
+    --------
+    >>> from manyboost.datasets import make_friedman1_chain
+    >>> X, Y = make_friedman1_chain(100, n_outputs=4, random_state=0)
+    >>> X.shape, Y.shape
+    ((100, 5), (100, 4))
+    """
+    rng = _check_friedman(n_rows, n_outputs, noise, inputs, random_state)
+    X = _draw_inputs(rng, n_rows, _FRIEDMAN_FEATURES, inputs)
+    eps = noise * rng.standard_normal((n_rows, n_outputs))
+    Y = _friedman1(X)[:, np.newaxis] + np.cumsum(eps, axis=1)
+    return X, _with_noisy_outputs(Y, rng) if noisy_outputs else Y
+
+
+def make_friedman1_group(
+    n_rows: int = 300,
+    *,
+    n_outputs: int = 16,
+    noise: float = 1.0,
+    inputs: Inputs = "uniform",
+    noisy_outputs: bool = False,
+    random_state: RandomStateLike = None,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Draw friedman1-group: one signal in all outputs, independent noise in each.
+
+    .. math:: y_j = f(x) + \epsilon_j
+
+    with :math:`f(x) = 10 \sin(\pi x_1 x_2) + 20 (x_3 - 0.5)^2 + 10 x_4 + 5 x_5`. Averaging
+    the outputs filters the noise; the best model learns that average.
+
+    Parameters
+    ----------
+    n_rows : int, default=300
+        Number of rows.
+    n_outputs : int, default=16
+        Number of outputs.
+    noise : float, default=1.0
+        Standard deviation of each :math:`\epsilon_j`; 0 gives f(x) in every output.
+    inputs : {"uniform", "normal"}, default="uniform"
+        Distribution of the features: uniform on [0, 1], which reproduces the scores the
+        paper reports, or standard normal, which is what its text says.
+    noisy_outputs : bool, default=False
+        Append a copy of every output with its rows permuted, each copy on its own: outputs
+        that look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+        Source of randomness; an int gives the same data at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, 5)
+    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
+
+    Examples
+    --------
+    >>> from manyboost.datasets import make_friedman1_group
+    >>> X, Y = make_friedman1_group(100, n_outputs=4, noisy_outputs=True, random_state=0)
+    >>> X.shape, Y.shape
+    ((100, 5), (100, 8))
+    """
+    rng = _check_friedman(n_rows, n_outputs, noise, inputs, random_state)
+    X = _draw_inputs(rng, n_rows, _FRIEDMAN_FEATURES, inputs)
+    eps = noise * rng.standard_normal((n_rows, n_outputs))
+    Y = _friedman1(X)[:, np.newaxis] + eps
+    return X, _with_noisy_outputs(Y, rng) if noisy_outputs else Y
+
+
+def make_friedman1_ind(
+    n_rows: int = 300,
+    *,
+    n_outputs: int = 16,
+    noise: float = 1.0,
+    inputs: Inputs = "uniform",
+    noisy_outputs: bool = False,
+    random_state: RandomStateLike = None,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Draw friedman1-ind: every output depends on five features of its own.
+
+    .. math:: y_j = f(x_{5(j-1)+1}, \dots, x_{5j}) + \epsilon_j
+
+    with :math:`f(x) = 10 \sin(\pi x_1 x_2) + 20 (x_3 - 0.5)^2 + 10 x_4 + 5 x_5`. The outputs
+    share nothing; the best model is one for each output.
+
+    Parameters
+    ----------
+    n_rows : int, default=300
+        Number of rows.
+    n_outputs : int, default=16
+        Number of outputs.
+    noise : float, default=1.0
+        Standard deviation of each :math:`\epsilon_j`; 0 gives f of the output's features.
+    inputs : {"uniform", "normal"}, default="uniform"
+        Distribution of the features: uniform on [0, 1], which reproduces the scores the
+        paper reports, or standard normal, which is what its text says.
+    noisy_outputs : bool, default=False
+        Append a copy of every output with its rows permuted, each copy on its own: outputs
+        that look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+        Source of randomness; an int gives the same data at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, 5 * n_outputs)
+        Output j reads columns ``5 * j`` to ``5 * j + 4``.
+    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
+
+    Examples
+    --------
+    >>> from manyboost.datasets import make_friedman1_ind
+    >>> X, Y = make_friedman1_ind(100, n_outputs=4, random_state=0)
+    >>> X.shape, Y.shape
+    ((100, 20), (100, 4))
+    """
+    rng = _check_friedman(n_rows, n_outputs, noise, inputs, random_state)
+    X = _draw_inputs(rng, n_rows, _FRIEDMAN_FEATURES * n_outputs, inputs)
+    eps = noise * rng.standard_normal((n_rows, n_outputs))
+    Y = _friedman1(X.reshape(n_rows, n_outputs, _FRIEDMAN_FEATURES)) + eps
+    return X, _with_noisy_outputs(Y, rng) if noisy_outputs else Y
+
+
+def make_low_rank_multilabel(
+    n_rows: int = 1000,
+    *,
+    n_features: int = 20,
+    n_outputs: int = 50,
+    rank: int = 5,
+    cardinality: float = 3.0,
+    random_state: RandomStateLike = None,
+) -> tuple[FloatArray, NDArray[np.uint8]]:
+    """Draw a multi-label problem: many labels explained by a few nonlinear factors.
+
+    ``rank`` latent factors (sines, products and signs of random linear forms of two features)
+    are mixed at random into one score per label, and a little noise is added. Label j
+    goes to the rows where its score is highest. How many rows that is falls from label to
+    label like a power law, in random order of the labels, and sums to ``cardinality`` labels
+    a row on average.
+
+    The mixing is drawn together with the rows: to get training and test rows of the same
+    problem, draw them in one call and split.
+
+    Parameters
+    ----------
+    n_rows : int, default=1000
+        Number of rows, at least 2.
+    n_features : int, default=20
+        Number of standard normal features.
+    n_outputs : int, default=50
+        Number of labels.
+    rank : int, default=5
+        Number of latent factors.
+    cardinality : float, default=3.0
+        Mean number of labels per row, more than 0 and less than ``n_outputs``.
+        Every label is present in some row and absent in some row whenever
+        ``n_outputs <= cardinality * n_rows <= n_outputs * (n_rows - 1)``.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+        Source of randomness; an int gives the same data at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, n_features)
+    Y : ndarray of shape (n_rows, n_outputs), uint8
+        1 where the row has the label, else 0.
+
+    Examples
+    --------
+    >>> from manyboost.datasets import make_low_rank_multilabel
+    >>> X, Y = make_low_rank_multilabel(200, n_outputs=30, cardinality=2.5, random_state=0)
+    >>> X.shape, Y.shape, float(Y.sum(axis=1).mean())
+    ((200, 20), (200, 30), 2.5)
+    """
+    _check_integer("n_rows", n_rows, minimum=2)
+    _check_integer("n_features", n_features)
+    _check_integer("n_outputs", n_outputs)
+    _check_integer("rank", rank)
+    _check_real("cardinality", cardinality)
+    if not 0 < cardinality < n_outputs:
+        raise ValueError(
+            f"cardinality={cardinality!r} is not possible with n_outputs={n_outputs}: "
+            "pass a number of labels per row between 0 and n_outputs, both excluded."
+        )
+    rng = _as_generator(random_state)
+    X = rng.standard_normal((n_rows, n_features))
+    scores = _latent_factors(rng, X, rank) @ rng.standard_normal((rank, n_outputs))
+    scores = scores / np.sqrt(rank) + _SCORE_NOISE * rng.standard_normal(scores.shape)
+    counts = rng.permutation(_label_counts(n_rows, n_outputs, cardinality))
+    # place[i, j]: how many rows score higher on label j than row i does
+    place = np.argsort(np.argsort(-scores, axis=0), axis=0)
+    return X, (place < counts).astype(np.uint8)
+
+
+def _friedman1(x: FloatArray) -> FloatArray:
+    """Friedman's function of the last axis, which has length 5."""
+    y: FloatArray = (
+        10.0 * np.sin(np.pi * x[..., 0] * x[..., 1])
+        + 20.0 * (x[..., 2] - 0.5) ** 2
+        + 10.0 * x[..., 3]
+        + 5.0 * x[..., 4]
+    )
+    return y
+
+
+def _draw_inputs(
+    rng: np.random.Generator, n_rows: int, n_features: int, inputs: Inputs
+) -> FloatArray:
+    shape = (n_rows, n_features)
+    return rng.random(shape) if inputs == "uniform" else rng.standard_normal(shape)
+
+
+def _with_noisy_outputs(Y: FloatArray, rng: np.random.Generator) -> FloatArray:
+    return np.hstack([Y, rng.permuted(Y, axis=0)])
+
+
+def _latent_factors(rng: np.random.Generator, X: FloatArray, rank: int) -> FloatArray:
+    """Nonlinear factors of shape (n_rows, rank), each with mean 0 and variance about 1."""
+    factors = np.empty((X.shape[0], rank))
+    for k in range(rank):
+        u = _random_linear_form(rng, X)
+        v = _random_linear_form(rng, X)
+        # u and v are standard normal; E sin²(2u) = (1 − exp(−8)) / 2
+        shapes = (math.sqrt(2.0) * np.sin(2.0 * u), u * v, np.sign(u))
+        factors[:, k] = shapes[k % len(shapes)]
+    return factors
+
+
+def _random_linear_form(rng: np.random.Generator, X: FloatArray) -> FloatArray:
+    """Combine a few random features with random weights of norm 1."""
+    n_features = X.shape[1]
+    used = rng.choice(n_features, size=min(_FORM_FEATURES, n_features), replace=False)
+    weights = rng.standard_normal(used.size)
+    form: FloatArray = X[:, used] @ (weights / np.linalg.norm(weights))
+    return form
+
+
+def _label_counts(n_rows: int, n_outputs: int, cardinality: float) -> NDArray[np.int64]:
+    """Rows per label, most frequent first, summing to ``cardinality * n_rows`` rounded.
+
+    The odds of label j are c / (j + 1): a power law for the rare labels that stays below
+    one for the frequent ones. c is found by bisection.
+    """
+    total = cardinality * n_rows
+    # Keep every label present and absent somewhere, where that leaves the total reachable.
+    fewest = 1 if n_outputs <= total else 0
+    most = n_rows - 1 if total <= n_outputs * (n_rows - 1) else n_rows
+    label = np.arange(1, n_outputs + 1)
+
+    def counts(log_c: float) -> FloatArray:
+        return np.clip(n_rows / (1.0 + label * math.exp(-log_c)), fewest, most)
+
+    low, high = -100.0, 100.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if counts(middle).sum() < total else (low, middle)
+    # Rounding the running sum, not the counts, keeps the total.
+    ends = np.floor(np.cumsum(counts(high)) + 0.5).astype(np.int64)
+    return np.clip(np.diff(ends, prepend=0), fewest, most)
+
+
+def _check_friedman(
+    n_rows: int, n_outputs: int, noise: float, inputs: Inputs, random_state: RandomStateLike
+) -> np.random.Generator:
+    """Check what the three friedman1 problems have in common; return their generator."""
+    _check_integer("n_rows", n_rows)
+    _check_integer("n_outputs", n_outputs)
+    _check_real("noise", noise)
+    if not 0 <= noise < math.inf:
+        raise ValueError(
+            f"noise={noise!r} is not a standard deviation: pass a finite number, 0 or more."
+        )
+    if inputs not in ("uniform", "normal"):
+        raise ValueError(
+            f"inputs={inputs!r} is not a known distribution: pass 'uniform' or 'normal'."
+        )
+    return _as_generator(random_state)
+
+
+def _check_integer(name: str, value: Any, *, minimum: int = 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name}={value!r} is not an integer: pass an int, {minimum} or more.")
+    if value < minimum:
+        raise ValueError(f"{name}={value!r} is too small: pass an int, {minimum} or more.")
+
+
+def _check_real(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}={value!r} is not a number: pass an int or a float.")
+
+
+def _as_generator(random_state: Any) -> np.random.Generator:
+    """Return a Generator for whatever scikit-learn or NumPy users pass as ``random_state``."""
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ValueError(f"random_state={random_state!r} is negative: pass an int, 0 or more.")
+        return np.random.default_rng(int(random_state))
+    raise TypeError(
+        f"random_state={random_state!r} is not a source of randomness: pass an int, None, "
+        "a numpy.random.Generator or a numpy.random.RandomState."
+    )

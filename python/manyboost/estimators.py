@@ -1,0 +1,772 @@
+"""The estimators: scikit-learn's contract, around the loop of :mod:`manyboost.boosting`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from manyboost import _core, params
+from manyboost.boosting import Boosting, Progress, Settings, Validation, auto_step
+from manyboost.inputs import (
+    Classes,
+    Rows,
+    check_labels,
+    check_targets,
+    check_X,
+    make_rows,
+    resolve_threads,
+    split_validation,
+    to_single,
+)
+from manyboost.learners import ForeignEnsemble, ForeignLearner, TreeLearner, check_foreign
+from manyboost.losses import LABEL_LOSSES, REGRESSION_LOSSES, FittedLoss, Loss, fit_loss
+from manyboost.projections import Projection, resolve_n_components
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+
+EARLY_STOPPING_ROWS = 10_000
+
+_KINDS = {
+    "independent": "per_output",
+    "multioutput": "vector",
+    "relabel": "vector",
+    "project": "scaled",
+}
+
+
+class _ManyBoost(BaseEstimator):
+    """What the regressor and the classifier share."""
+
+    # Constructor parameters, set by the subclasses.
+    loss: str | Loss
+    quantile: float = 0.5
+    huber_delta: float | None = None
+    strategy: str
+    projection: str | Projection
+    n_components: int | float
+    step: str
+    learning_rate: float
+    max_iter: int
+    max_leaf_nodes: int | None
+    max_depth: int | None
+    min_samples_leaf: int
+    min_split_gain: float
+    l2_regularization: str | float
+    max_features: int | float | str
+    subsample: float
+    max_bins: int
+    output_scaling: str | None = None
+    estimator: Any
+    early_stopping: str | bool
+    validation_fraction: int | float
+    n_iter_no_change: int
+    tol: float
+    max_time: float | None
+    warm_start: bool
+    random_state: Any
+    n_jobs: int | None
+
+    # ------------------------------------------------------------------ fitting
+
+    def _fit(
+        self,
+        X: NDArray[Any],
+        rows: Rows,
+        validation_rows: Rows | None,
+        n_outputs: int,
+        by_class: Callable[[Rows], NDArray[Any] | None],
+    ) -> None:
+        """Train on encoded rows; everything is checked before any work is done."""
+        continued = self.warm_start and hasattr(self, "_progress")
+        n_components = resolve_n_components(
+            self.n_components, n_outputs, self.projection, self.strategy
+        )
+        if self.estimator is not None:
+            check_foreign(self.estimator, self.strategy, n_outputs)
+        if continued:
+            self._check_warm_start(n_outputs)
+        else:
+            self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        pool = _core.Pool(resolve_threads(self.n_jobs))
+        early_stopping = self.early_stopping
+        if early_stopping == "auto":
+            early_stopping = validation_rows is not None or len(rows.X) > EARLY_STOPPING_ROWS
+        if validation_rows is not None and not early_stopping:
+            raise ValueError(
+                "X_val was given but early_stopping=False; use early_stopping=True or 'auto', or "
+                "leave out X_val."
+            )
+        if early_stopping and validation_rows is None:
+            rows, validation_rows = split_validation(
+                rows, self.validation_fraction, self._seed, by_class=by_class(rows)
+            )
+        names = getattr(self, "feature_names_in_", None)
+        foreign = self.estimator is not None
+        X_train = rows.X if foreign else to_single(rows.X, names)
+        loss = self._fitted_loss if continued else self._fit_loss(rows, n_outputs, pool)
+        objective = loss.bind(rows.Y, rows.weight)
+        settings = self._settings(loss, n_components, bool(early_stopping))
+        learner = self._learner(X_train, rows, pool)
+        progress = self._progress if continued else self._new_progress(n_outputs, foreign)
+        raw = np.zeros((len(rows.X), n_outputs), np.float32)
+        validation = None
+        if validation_rows is not None:
+            X_val = validation_rows.X if foreign else to_single(validation_rows.X, names)
+            validation = Validation(
+                loss.bind(validation_rows.Y, validation_rows.weight),
+                learner.prepare(X_val),
+                np.zeros((len(X_val), n_outputs), np.float32),
+            )
+        if continued:
+            self._add_rounds(progress, X_train, 0, progress.n_rounds, raw, pool)
+            if validation is not None:
+                self._add_rounds(progress, X_val, 0, progress.n_rounds, validation.raw, pool)
+        scale = self._output_scale(objective, raw, pool)
+        boosting = Boosting(
+            settings, objective, learner, progress, raw, rows.numbers, scale, validation, pool
+        )
+        self._fitted_loss = loss
+        kept = progress.n_rounds
+        try:
+            kept = boosting.run()
+        except KeyboardInterrupt:
+            # What is complete is kept; the interrupt still reaches the caller.
+            kept = progress.n_rounds
+            if kept == 0 and not continued:
+                del self._fitted_loss
+            else:
+                self._finish(progress, n_outputs, kept)
+            raise
+        self._finish(progress, n_outputs, kept)
+
+    def _finish(self, progress: Progress, n_outputs: int, kept: int) -> None:
+        """Set the fitted attributes."""
+        progress.truncate(kept)
+        self._progress = progress
+        self.n_outputs_ = n_outputs
+        self.n_iter_ = kept
+        self.best_iter_ = kept
+        self.baseline_ = self._fitted_loss.baseline
+        self.train_score_ = np.array(progress.train_score)
+        if progress.validation_score:
+            self.validation_score_ = np.array(progress.validation_score)
+        elif hasattr(self, "validation_score_"):
+            del self.validation_score_
+
+    def _check_warm_start(self, n_outputs: int) -> None:
+        if self.max_iter < self.n_iter_:
+            raise ValueError(
+                f"max_iter={self.max_iter} is less than the {self.n_iter_} rounds of the fitted "
+                "model; with warm_start=True it must be at least that."
+            )
+        if n_outputs != self.n_outputs_:
+            raise ValueError(
+                f"Y has {n_outputs} outputs but the fitted model has {self.n_outputs_}; with "
+                "warm_start=True they must agree, or use warm_start=False."
+            )
+        if self._kind_of_model() != self._model_kind:
+            raise ValueError(
+                f"strategy={self.strategy!r} cannot continue the fitted model, whose trees are of "
+                "another kind; use warm_start=False."
+            )
+        if (self.step, self.strategy) != self._model_steps:
+            # Steps are recorded for all rounds or for none.
+            raise ValueError(
+                "step or strategy changed since the fitted model was trained; keep them, or use "
+                "warm_start=False."
+            )
+
+    def _kind_of_model(self) -> str:
+        return "foreign" if self.estimator is not None else _KINDS[self.strategy]
+
+    def _new_progress(self, n_outputs: int, foreign: bool) -> Progress:
+        self._model_kind = self._kind_of_model()
+        self._model_steps = (self.step, self.strategy)
+        if foreign:
+            return Progress(ForeignEnsemble(n_outputs), None)
+        return Progress(
+            _core.Ensemble(_KINDS[self.strategy], n_outputs, self.n_features_in_),
+            np.zeros((self.n_features_in_, n_outputs)),
+        )
+
+    def _fit_loss(self, rows: Rows, n_outputs: int, pool: _core.Pool) -> FittedLoss:
+        return fit_loss(
+            self.loss,
+            rows.Y,
+            rows.weight,
+            pool,
+            n_outputs=n_outputs,
+            quantile=self.quantile,
+            huber_delta=self.huber_delta,
+        )
+
+    def _settings(self, loss: FittedLoss, n_components: int, early_stopping: bool) -> Settings:
+        facts = loss.facts
+        l2 = self.l2_regularization
+        step = auto_step(facts) if self.step == "auto" else self.step
+        if self.step == "auto" and l2 not in ("auto", 0) and facts.curved:
+            step = "newton"
+        if step == "newton" and facts.kernel == "custom" and not facts.curved:
+            raise ValueError(
+                f"step='newton' needs second derivatives, but {type(loss.custom).__name__} has "
+                "no hessian; implement it or use step='line_search'."
+            )
+        if l2 not in ("auto", 0) and (step == "line_search" or not facts.curved):
+            raise ValueError(
+                f"l2_regularization={l2!r} has no effect on line searches and on losses without "
+                "curvature; use step='newton' with another loss, or leave it at 'auto'."
+            )
+        return Settings(
+            strategy=self.strategy,
+            projection=self.projection,
+            n_components=n_components,
+            step=step,
+            l2=(1.0 if facts.regularised else 0.0) if l2 == "auto" else float(l2),
+            learning_rate=float(self.learning_rate),
+            max_iter=int(self.max_iter),
+            subsample=float(self.subsample),
+            max_time=self.max_time,
+            early_stopping=early_stopping,
+            n_iter_no_change=int(self.n_iter_no_change),
+            tol=float(self.tol),
+            seed=self._seed,
+        )
+
+    def _learner(
+        self, X: NDArray[Any], rows: Rows, pool: _core.Pool
+    ) -> TreeLearner | ForeignLearner:
+        if self.estimator is not None:
+            relabels = self.strategy == "relabel"
+            return ForeignLearner(self.estimator, X, relabels=relabels, seed=self._seed)
+        weight = None if rows.weight is None else rows.weight.astype(np.float64)
+        features = _core.Features.fit(pool, X, weight, int(self.max_bins))
+        unlimited = 2**31 - 1
+        grower = _core.Grower(
+            features,
+            max_leaf_nodes=min(int(self.max_leaf_nodes or len(X)), len(X) + 1),
+            max_depth=int(self.max_depth or unlimited),
+            min_samples_leaf=int(self.min_samples_leaf),
+            min_split_gain=float(self.min_split_gain),
+            max_features=self._resolve_max_features(),
+            seed=self._seed,
+        )
+        return TreeLearner(pool, features, grower)
+
+    def _resolve_max_features(self) -> int:
+        p, wanted = self.n_features_in_, self.max_features
+        if wanted == "sqrt":
+            return max(1, math.isqrt(p))
+        if wanted == "log2":
+            return max(1, int(math.log2(p)))
+        if isinstance(wanted, int | np.integer):
+            return min(int(wanted), p)
+        return max(1, int(float(wanted) * p))
+
+    def _output_scale(self, objective: Any, raw: F32, pool: _core.Pool) -> F64 | None:
+        """Return the standard deviation of each output's residuals at the baseline, or None."""
+        if self.output_scaling is None or objective.n_outputs == 1:
+            return None
+        residuals = np.empty_like(raw)
+        objective.residuals(np.zeros_like(raw), residuals)
+        weight, total = objective.weight, objective.total_weight
+        mean = _core.column_sums(pool, residuals, weight) / total
+        square = _core.column_sums(pool, residuals, weight, True) / total
+        scale = np.sqrt(np.maximum(square - mean**2, 0))
+        return np.where(scale > 0, scale, 1.0)
+
+    # ------------------------------------------------------------------ predicting
+
+    def _add_rounds(
+        self,
+        progress: Progress,
+        X: NDArray[Any],
+        start: int,
+        stop: int,
+        raw: F32,
+        pool: _core.Pool,
+    ) -> None:
+        """Add the given rounds to ``raw``; trees take single precision."""
+        model = progress.model
+        if isinstance(model, ForeignEnsemble):
+            for m in range(start, stop):
+                model.add_round(X, m, raw)
+        else:
+            model.add_to(pool, X, start, stop, raw)
+
+    def _checked_X(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self, "n_iter_")
+        X = check_X(self, X, reset=False)
+        if self._model_kind == "foreign":
+            return X
+        return to_single(X, getattr(self, "feature_names_in_", None))
+
+    def _raw_predict(self, X: Any) -> F64:
+        """Raw predictions (n_rows, n_outputs)."""
+        X = self._checked_X(X)
+        raw = np.zeros((len(X), self.n_outputs_), np.float32)
+        pool = _core.Pool(resolve_threads(self.n_jobs))
+        self._add_rounds(self._progress, X, 0, self.n_iter_, raw, pool)
+        return self.baseline_ + raw
+
+    def _staged_raw_predict(self, X: Any) -> Iterator[F64]:
+        """Yield raw predictions after each round."""
+        X = self._checked_X(X)
+        raw = np.zeros((len(X), self.n_outputs_), np.float32)
+        pool = _core.Pool(resolve_threads(self.n_jobs))
+        for m in range(self.n_iter_):
+            self._add_rounds(self._progress, X, m, m + 1, raw, pool)
+            yield self.baseline_ + raw
+
+    # ------------------------------------------------------------------ inspecting
+
+    @property
+    def step_sizes_(self) -> F64:
+        """Step ρ of every round and output (n_iter_, n_outputs_), without the learning rate."""
+        check_is_fitted(self, "n_iter_")
+        if not self._progress.steps:
+            raise AttributeError(
+                f"Newton leaves of strategy={self.strategy!r} have no steps; step_sizes_ needs "
+                "step='line_search' or strategy='project'."
+            )
+        return np.array(self._progress.steps)
+
+    @property
+    def output_importances_(self) -> F64:
+        """Share of each feature in the gain of each output (n_outputs_, n_features_in_)."""
+        check_is_fitted(self, "n_iter_")
+        gains = self._progress.importances
+        if gains is None:
+            raise AttributeError("importances are known for built-in trees only (estimator=None).")
+        total = gains.sum(axis=0, keepdims=True)
+        return np.divide(gains, total, out=np.zeros_like(gains), where=total > 0).T
+
+    @property
+    def feature_importances_(self) -> F64:
+        """Share of each feature in the gain, averaged over the outputs (n_features_in_,)."""
+        mean = self.output_importances_.mean(axis=0)
+        total = float(mean.sum())
+        return np.asarray(mean / total if total > 0 else mean)
+
+    def _refuse_validation_alone(self, X_val: Any, Y_val: Any, weight_val: Any) -> None:
+        if (X_val is None) != (Y_val is None):
+            given, missing = ("X_val", "Y_val") if Y_val is None else ("Y_val", "X_val")
+            raise ValueError(f"{given} was given without {missing}; pass both or neither.")
+        if X_val is None and weight_val is not None:
+            raise ValueError("sample_weight_val was given without X_val and Y_val; pass all.")
+
+
+@params.documented
+class ManyBoostRegressor(RegressorMixin, _ManyBoost):  # type: ignore[misc]
+    """Gradient tree boosting for one or many regression outputs.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    n_iter_ : int
+        Rounds in the model.
+    n_outputs_ : int
+        Number of outputs.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+    baseline_ : ndarray of shape (n_outputs_,)
+        Raw prediction before the first round.
+    best_iter_ : int
+        The round with the best validation score; the model ends there.
+    step_sizes_ : ndarray of shape (n_iter_, n_outputs_)
+        Steps ρ, where the strategy has them.
+    train_score_, validation_score_ : ndarray of shape (n_iter_ + 1,)
+        Negative mean loss after each round, entry 0 that of the baseline.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each feature in the gain.
+    output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
+        The same for each output.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from manyboost import ManyBoostRegressor
+    >>> X, Y = make_regression(n_samples=500, n_targets=8, random_state=0)
+    >>> model = ManyBoostRegressor(random_state=0).fit(X, Y)
+    >>> model.predict(X[:2]).shape
+    (2, 8)
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "squared_error",
+        *,
+        quantile: float = 0.5,
+        huber_delta: float | None = None,
+        strategy: str = "relabel",
+        projection: str | Projection = "gaussian",
+        n_components: int | float = 1,
+        step: str = "auto",
+        learning_rate: float = 0.1,
+        max_iter: int = 100,
+        max_leaf_nodes: int | None = 31,
+        max_depth: int | None = None,
+        min_samples_leaf: int = 20,
+        min_split_gain: float = 0.0,
+        l2_regularization: str | float = "auto",
+        max_features: int | float | str = 1.0,
+        subsample: float = 1.0,
+        max_bins: int = 255,
+        output_scaling: str | None = "auto",
+        estimator: Any = None,
+        early_stopping: str | bool = "auto",
+        validation_fraction: int | float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-7,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.quantile = quantile
+        self.huber_delta = huber_delta
+        self.strategy = strategy
+        self.projection = projection
+        self.n_components = n_components
+        self.step = step
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.min_split_gain = min_split_gain
+        self.l2_regularization = l2_regularization
+        self.max_features = max_features
+        self.subsample = subsample
+        self.max_bins = max_bins
+        self.output_scaling = output_scaling
+        self.estimator = estimator
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        Y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> ManyBoostRegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features; NaN is a missing value.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+        X_val, Y_val, sample_weight_val : array-like, optional
+            Rows for early stopping, instead of some of X.
+
+        Returns
+        -------
+        self
+        """
+        params.validate(self)
+        self._check_loss()
+        self._refuse_validation_alone(X_val, Y_val, sample_weight_val)
+        continued = self.warm_start and hasattr(self, "_progress")
+        X = check_X(self, X, reset=not continued)
+        Y = self._check_outputs(check_targets(y, X))
+        rows = make_rows(X, np.atleast_2d(Y.T).T, sample_weight, "sample_weight")
+        validation = None
+        if X_val is not None:
+            X_val = check_X(self, X_val, reset=False)
+            Y_val = np.atleast_2d(self._check_outputs(check_targets(Y_val, X_val, "Y_val")).T).T
+            if Y_val.shape[1] != rows.Y.shape[1]:
+                raise ValueError(
+                    f"Y_val has {Y_val.shape[1]} outputs but Y has {rows.Y.shape[1]}; they must "
+                    "agree."
+                )
+            validation = make_rows(X_val, Y_val, sample_weight_val, "sample_weight_val")
+        self._fit(X, rows, validation, rows.Y.shape[1], by_class=lambda _: None)
+        self._one_dimensional = Y.ndim == 1
+        return self
+
+    def _check_loss(self) -> None:
+        if isinstance(self.loss, str) and self.loss not in REGRESSION_LOSSES:
+            raise ValueError(
+                f"loss={self.loss!r} is not a regression loss; use one of "
+                f"{', '.join(map(repr, REGRESSION_LOSSES))}, or a Loss object."
+            )
+
+    def _check_outputs(self, Y: F64) -> F64:
+        if Y.ndim == 2 and Y.shape[1] == 0:
+            raise ValueError("Y has no outputs (0 columns); it needs at least one.")
+        if self.loss == "poisson" and (Y < 0).any():
+            place = np.argwhere(Y < 0)[0]
+            raise ValueError(
+                f"Y has the value {Y[tuple(place)]:g} in row {place[0]}; loss='poisson' needs "
+                "counts of at least zero."
+            )
+        return Y
+
+    def predict(self, X: Any) -> F64:
+        """Predict the outputs of rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_outputs), as y was in fit
+        """
+        return self._shaped(self._raw_predict(X))
+
+    def staged_predict(self, X: Any) -> Iterator[F64]:
+        """Yield predictions after each round; the last are those of :meth:`predict`."""
+        for raw in self._staged_raw_predict(X):
+            yield self._shaped(raw)
+
+    def _shaped(self, raw: F64) -> F64:
+        predictions = self._fitted_loss.predict(raw)
+        return predictions[:, 0] if self._one_dimensional else predictions
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.estimator is None
+        tags.target_tags.single_output = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+@params.documented
+class ManyBoostClassifier(ClassifierMixin, _ManyBoost):  # type: ignore[misc]
+    """Gradient tree boosting for classes, or for one or many labels.
+
+    A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1
+    with a column for every label. Rank labels by :meth:`decision_function`.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes; the numbers of the columns for labels.
+    n_iter_ : int
+        Rounds in the model.
+    n_outputs_ : int
+        Number of outputs: labels, classes, or 1 for two classes.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+    baseline_ : ndarray of shape (n_outputs_,)
+        Raw prediction before the first round.
+    best_iter_ : int
+        The round with the best validation score; the model ends there.
+    step_sizes_ : ndarray of shape (n_iter_, n_outputs_)
+        Steps ρ, where the strategy has them.
+    train_score_, validation_score_ : ndarray of shape (n_iter_ + 1,)
+        Negative mean loss after each round, entry 0 that of the baseline.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each feature in the gain.
+    output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
+        The same for each output.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from manyboost import ManyBoostClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=500, n_classes=8, random_state=0)
+    >>> model = ManyBoostClassifier(random_state=0).fit(X, Y)
+    >>> model.predict_proba(X[:2]).shape
+    (2, 8)
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "log_loss",
+        *,
+        strategy: str = "relabel",
+        projection: str | Projection = "gaussian",
+        n_components: int | float = 1,
+        step: str = "auto",
+        learning_rate: float = 0.1,
+        max_iter: int = 100,
+        max_leaf_nodes: int | None = 31,
+        max_depth: int | None = None,
+        min_samples_leaf: int = 20,
+        min_split_gain: float = 0.0,
+        l2_regularization: str | float = "auto",
+        max_features: int | float | str = 1.0,
+        subsample: float = 1.0,
+        max_bins: int = 255,
+        estimator: Any = None,
+        early_stopping: str | bool = "auto",
+        validation_fraction: int | float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-7,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.strategy = strategy
+        self.projection = projection
+        self.n_components = n_components
+        self.step = step
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.min_split_gain = min_split_gain
+        self.l2_regularization = l2_regularization
+        self.max_features = max_features
+        self.subsample = subsample
+        self.max_bins = max_bins
+        self.estimator = estimator
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        Y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> ManyBoostClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features; NaN is a missing value.
+        y : array-like of shape (n_rows,) or (n_rows, n_labels)
+            One class per row, or an indicator of 0 and 1 with a column for every label.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+        X_val, Y_val, sample_weight_val : array-like, optional
+            Rows for early stopping, instead of some of X.
+
+        Returns
+        -------
+        self
+        """
+        params.validate(self)
+        self._check_loss()
+        self._refuse_validation_alone(X_val, Y_val, sample_weight_val)
+        continued = self.warm_start and hasattr(self, "_progress")
+        X = check_X(self, X, reset=not continued)
+        labels = check_labels(y, X)
+        if labels.ndim == 2 and labels.shape[1] == 0:
+            raise ValueError("y has no labels (0 columns); it needs at least one.")
+        classes = self._classes if continued else Classes.of(labels)
+        softmax = self.loss == "log_loss"
+        rows = make_rows(X, classes.encode(labels, softmax=softmax), sample_weight, "sample_weight")
+        validation = None
+        if X_val is not None:
+            X_val = check_X(self, X_val, reset=False)
+            labels_val = check_labels(Y_val, X_val, "Y_val")
+            encoded = classes.encode(labels_val, softmax=softmax, name="Y_val")
+            validation = make_rows(X_val, encoded, sample_weight_val, "sample_weight_val")
+        self._classes = classes
+        self.classes_ = classes.values
+
+        def by_class(rows: Rows) -> NDArray[Any] | None:
+            if classes.kind == "multilabel":
+                return None
+            if rows.Y.ndim == 1:
+                return rows.Y
+            return np.asarray(rows.Y.argmax(axis=1) if rows.Y.shape[1] > 1 else rows.Y[:, 0])
+
+        self._fit(X, rows, validation, classes.n_outputs, by_class)
+        return self
+
+    def _check_loss(self) -> None:
+        if isinstance(self.loss, str) and self.loss not in LABEL_LOSSES:
+            raise ValueError(
+                f"loss={self.loss!r} is not a classification loss; use one of "
+                f"{', '.join(map(repr, LABEL_LOSSES))}, or a Loss object."
+            )
+
+    def decision_function(self, X: Any) -> F64:
+        """Raw predictions: (n_rows,) for two classes, else (n_rows, n_outputs)."""
+        return self._decision(self._raw_predict(X))
+
+    def predict_proba(self, X: Any) -> F64:
+        """Probabilities: (n_rows, n_classes), or (n_rows, n_labels) of each label being present."""
+        return self._probabilities(self._raw_predict(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Classes (n_rows,), or an indicator of the labels (n_rows, n_labels)."""
+        return self._labels(self._raw_predict(X))
+
+    def staged_decision_function(self, X: Any) -> Iterator[F64]:
+        """Yield :meth:`decision_function` after each round."""
+        return map(self._decision, self._staged_raw_predict(X))
+
+    def staged_predict_proba(self, X: Any) -> Iterator[F64]:
+        """Yield :meth:`predict_proba` after each round."""
+        return map(self._probabilities, self._staged_raw_predict(X))
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """Yield :meth:`predict` after each round."""
+        return map(self._labels, self._staged_raw_predict(X))
+
+    def _decision(self, raw: F64) -> F64:
+        return raw[:, 0] if self._classes.kind == "binary" else raw
+
+    def _probabilities(self, raw: F64) -> F64:
+        proba = self._fitted_loss.predict(raw)
+        if self._classes.kind == "binary":
+            return np.column_stack([1 - proba[:, 0], proba[:, 0]])
+        if self._classes.kind == "multiclass" and self._fitted_loss.facts.kernel != "softmax":
+            # One class against the rest, brought to a sum of one.
+            total = proba.sum(axis=1, keepdims=True)
+            even = np.full_like(proba, 1 / proba.shape[1])
+            return np.divide(proba, total, out=even, where=total > 0)
+        return proba
+
+    def _labels(self, raw: F64) -> NDArray[Any]:
+        kind, values = self._classes.kind, self._classes.values
+        if kind == "multilabel":
+            return (raw > 0).astype(np.int64)
+        chosen = (raw[:, 0] > 0).astype(np.intp) if kind == "binary" else raw.argmax(axis=1)
+        return np.asarray(values[chosen])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.estimator is None
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.single_output = True
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,218 @@
+"""Weak learners: the built-in tree, or any scikit-learn regressor in its place.
+
+A learner is fitted to split gradients and answers with a :class:`WeakModel`. Trees put every row in
+a leaf, and what a leaf predicts is decided afterwards; other learners predict by themselves. The
+trees of a model are kept in a compiled ensemble, other weak models in :class:`ForeignEnsemble`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from manyboost import _core
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+U32 = NDArray[np.uint32]
+
+
+@dataclass
+class Leaves:
+    """A weak model that puts rows in leaves.
+
+    ``leaf_of_row`` (n_rows,) covers all training rows; ``leaf_weights`` (n_leaves,) counts those
+    that it was fitted to.
+    """
+
+    leaf_of_row: U32
+    leaf_weights: F64
+    tree: Any
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self.leaf_weights)
+
+
+@dataclass
+class Predictions:
+    """A weak model that predicts by itself: ``values`` (n_rows, n_columns)."""
+
+    values: F32
+    estimator: Any
+
+
+WeakModel = Leaves | Predictions
+
+
+class TreeLearner:
+    """Grows built-in trees on binned features."""
+
+    def __init__(self, pool: _core.Pool, features: _core.Features, grower: _core.Grower) -> None:
+        self.pool = pool
+        self.features = features
+        self.grower = grower
+
+    def prepare(self, X: F32) -> _core.Features:
+        """Other data in the form that :meth:`leaves_of` takes."""
+        return self.features.bin(self.pool, X)
+
+    def fit(
+        self, z: F32, weight: F32 | None, rows: U32 | None, round_: int, output: int
+    ) -> WeakModel:
+        """Grow a tree on split gradients ``z`` (n_rows, n_components)."""
+        tree = self.grower.grow(self.pool, z, weight, rows, round_, output)
+        return Leaves(tree.leaf_of_row, tree.leaf_weights, tree)
+
+    def leaves_of(self, model: Leaves, data: Any) -> U32:
+        """Return the leaf of each row of prepared data."""
+        return np.asarray(model.tree.apply(self.pool, data))
+
+
+class ForeignLearner:
+    """Fits clones of a scikit-learn regressor.
+
+    ``relabels`` says whether only its leaves are wanted; they come from its ``apply``.
+    """
+
+    def __init__(self, estimator: Any, X: NDArray[Any], *, relabels: bool, seed: int) -> None:
+        self.estimator = estimator
+        self.X = X
+        self.relabels = relabels
+        self.seed = seed
+        self.weighted = has_fit_parameter(estimator, "sample_weight")
+        self.seeded = "random_state" in estimator.get_params()
+
+    def prepare(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Other data in the form that predictions take: as it is."""
+        return X
+
+    def fit(
+        self, z: F32, weight: F32 | None, rows: U32 | None, round_: int, output: int
+    ) -> WeakModel:
+        """Fit a clone to split gradients ``z`` (n_rows, n_components)."""
+        estimator = clone(self.estimator)
+        if self.seeded and estimator.get_params()["random_state"] is None:
+            draw = np.random.default_rng([self.seed, round_, output]).integers(2**31)
+            estimator.set_params(random_state=int(draw))
+        chosen = slice(None) if rows is None else rows
+        target = z[chosen].astype(np.float64)
+        target = target[:, 0] if z.shape[1] == 1 else target
+        arguments = {}
+        if weight is not None:
+            if not self.weighted:
+                raise ValueError(
+                    f"sample_weight was given, but {type(estimator).__name__} takes none; leave "
+                    "out sample_weight or use another estimator."
+                )
+            arguments["sample_weight"] = weight[chosen].astype(np.float64)
+        estimator.fit(self.X[chosen], target, **arguments)
+        if not self.relabels:
+            return Predictions(predict_columns(estimator, self.X, z.shape[1]), estimator)
+        ids = _leaf_ids(estimator, self.X)
+        known, leaf_of_row = np.unique(ids, return_inverse=True)
+        estimator._manyboost_leaves = known
+        bag = np.zeros(len(ids))
+        bag[chosen] = 1.0 if weight is None else weight[chosen]
+        leaf_weights = np.bincount(leaf_of_row, weights=bag, minlength=len(known))
+        return Leaves(leaf_of_row.astype(np.uint32), leaf_weights, estimator)
+
+    def leaves_of(self, model: Leaves, data: NDArray[Any]) -> U32:
+        """Return the leaf of each row of other data."""
+        return known_leaves(model.tree, data)
+
+
+def check_foreign(estimator: Any, strategy: str, n_outputs: int) -> None:
+    """Refuse an estimator that a strategy cannot use, and say what is needed."""
+    name = type(estimator).__name__
+    if isinstance(estimator, type) or not hasattr(estimator, "predict"):
+        raise ValueError(
+            f"estimator={estimator!r} is not a regressor; pass an instance with fit and predict, "
+            "such as Ridge()."
+        )
+    if strategy == "relabel" and not hasattr(estimator, "apply"):
+        raise ValueError(
+            f"strategy='relabel' needs the leaves of a tree, but {name} has no method apply; use "
+            "strategy='project', or an estimator with apply such as DecisionTreeRegressor()."
+        )
+
+
+def predict_columns(estimator: Any, X: NDArray[Any], n_columns: int) -> F32:
+    """Return the predictions of an estimator as a matrix, or say why they are not usable."""
+    values = np.asarray(estimator.predict(X), dtype=np.float32)
+    if values.ndim == 1:
+        values = values[:, None]
+    name = type(estimator).__name__
+    if values.shape != (len(X), n_columns):
+        raise ValueError(
+            f"{name} predicted an array of shape {values.shape} where {(len(X), n_columns)} was "
+            "needed; it must handle Y with several columns, or use strategy='project'."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} predicted NaN or infinity; it cannot be boosted.")
+    return np.ascontiguousarray(values)
+
+
+def _leaf_ids(estimator: Any, X: NDArray[Any]) -> NDArray[Any]:
+    ids = np.asarray(estimator.apply(X))
+    if ids.shape != (len(X),):
+        raise ValueError(
+            f"{type(estimator).__name__}.apply returned an array of shape {ids.shape}; "
+            "strategy='relabel' needs one leaf per row, from a single tree."
+        )
+    return ids
+
+
+def known_leaves(estimator: Any, X: NDArray[Any]) -> U32:
+    """Return leaf numbers as counted in training."""
+    known = estimator._manyboost_leaves
+    ids = _leaf_ids(estimator, X)
+    leaves = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    if not np.array_equal(known[leaves], ids):
+        raise ValueError(
+            f"{type(estimator).__name__}.apply returned a leaf that held no training row."
+        )
+    return leaves.astype(np.uint32)
+
+
+class ForeignEnsemble:
+    """Weak models of scikit-learn and what they add to the outputs.
+
+    Each entry is (estimator, outputs, values, steps): leaf values (n_leaves, n_outputs) of a
+    relabelled tree, or steps (n_outputs,) that multiply the estimator's predictions.
+    """
+
+    def __init__(self, n_outputs: int) -> None:
+        self.n_outputs = n_outputs
+        self.rounds: list[list[tuple[Any, slice, F32 | None, F32 | None]]] = []
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds."""
+        return len(self.rounds)
+
+    def truncate(self, n_rounds: int) -> None:
+        """Keep the first rounds."""
+        del self.rounds[n_rounds:]
+
+    def add_round(self, X: NDArray[Any], round_: int, raw: F32) -> None:
+        """Add one round to ``raw`` (n_rows, n_outputs)."""
+        for estimator, outputs, values, steps in self.rounds[round_]:
+            if values is not None:
+                raw[:, outputs] += values[known_leaves(estimator, X)]
+            else:
+                assert steps is not None
+                raw[:, outputs] += scaled_columns(estimator, X, steps)
+
+
+def scaled_columns(estimator: Any, X: NDArray[Any], steps: F32) -> F32:
+    """Predictions of an estimator times steps; one predicted column serves all steps."""
+    values = np.asarray(estimator.predict(X), dtype=np.float32)
+    values = values[:, None] if values.ndim == 1 else values
+    return values * steps

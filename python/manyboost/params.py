@@ -1,0 +1,255 @@
+"""Every parameter once: what it may be and what it means.
+
+Validation and the "Parameters" section of the estimators' docstrings come from this table.
+"""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from manyboost.losses import LABEL_LOSSES, REGRESSION_LOSSES, Loss
+from manyboost.projections import PROJECTIONS
+
+STRATEGIES = ("independent", "multioutput", "project", "relabel")
+STEPS = ("auto", "line_search", "newton")
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition on a value and the words for it."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and value == value
+
+
+def integer(low: int, high: int | None = None) -> Check:
+    """Whole numbers from ``low`` to ``high``."""
+    words = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
+    return Check(words, lambda v: _is_integer(v) and v >= low and (high is None or v <= high))
+
+
+def real(low: float, high: float = float("inf"), *, include_low: bool = True) -> Check:
+    """Numbers from ``low`` to ``high``, the lower bound included or not, the upper one included."""
+    words = f"a number {'at least' if include_low else 'above'} {low:g}"
+    if high != float("inf"):
+        words += f" and at most {high:g}"
+
+    def holds(value: Any) -> bool:
+        if not _is_real(value) or value == float("inf"):
+            return False
+        return bool((value >= low if include_low else value > low) and value <= high)
+
+    return Check(words, holds)
+
+
+def fraction() -> Check:
+    """Floats in (0, 1]."""
+    return Check(
+        "a float in (0, 1]",
+        lambda v: _is_real(v) and not _is_integer(v) and 0 < v <= 1,
+    )
+
+
+def one_of(*options: Any) -> Check:
+    """One of the given values."""
+    words = " or ".join(repr(option) for option in options)
+    return Check(words, lambda v: any(type(v) is type(o) and v == o for o in options))
+
+
+def kind(words: str, *types: type) -> Check:
+    """Instances of the given types."""
+    return Check(words, lambda v: isinstance(v, types) and not isinstance(v, type))
+
+
+_boolean = Check("True or False", lambda v: type(v).__name__ in ("bool", "bool_"))
+_callable = Check("a callable", callable)
+_none = one_of(None)
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter: its default, what it may be, what it means."""
+
+    default: Any
+    checks: tuple[Check, ...]
+    meaning: str
+
+
+PARAMS: dict[str, Param] = {
+    "loss": Param(
+        "squared_error",
+        (kind("the name of a loss", str), kind("a Loss object", Loss)),
+        "What is minimised. Regression: "
+        + ", ".join(f"``{name!r}``" for name in REGRESSION_LOSSES)
+        + ". Classification: "
+        + ", ".join(f"``{name!r}``" for name in LABEL_LOSSES)
+        + " (labels as ±1 for ``'squared_error'``; softmax for ``'log_loss'`` with more than two "
+        "classes). Or a :class:`~manyboost.Loss` of your own.",
+    ),
+    "quantile": Param(
+        0.5,
+        (Check("a number strictly between 0 and 1", lambda v: _is_real(v) and 0 < v < 1),),
+        "Level of ``loss='quantile'``.",
+    ),
+    "huber_delta": Param(
+        None,
+        (_none, real(0, include_low=False)),
+        "Where ``loss='huber'`` turns from quadratic to linear. None: for each output the "
+        "0.9-quantile of the distance to its median, fixed for the whole fit.",
+    ),
+    "strategy": Param(
+        "relabel",
+        (one_of(*STRATEGIES),),
+        "How a round serves all outputs. ``'independent'``: one tree per output; "
+        "``'multioutput'``: one tree grown on all outputs; ``'project'``: one tree grown on a "
+        "random projection of the residuals, fitted to each output by one step; ``'relabel'``: "
+        "the same, each leaf then labelled with the residuals of all outputs.",
+    ),
+    "projection": Param(
+        "gaussian",
+        (one_of(*PROJECTIONS), _callable),
+        "Distribution of the projection, for ``'project'`` and ``'relabel'``: "
+        + ", ".join(f"``{name!r}``" for name in PROJECTIONS)
+        + "; or a callable ``(n_components, n_outputs, rng)`` returning an array of shape "
+        "(n_components, n_outputs), called once a round.",
+    ),
+    "n_components": Param(
+        1,
+        (integer(1), fraction()),
+        "Number of projected outputs a tree is grown on, or a fraction of the outputs. More than "
+        "1 needs ``strategy='relabel'``.",
+    ),
+    "step": Param(
+        "auto",
+        (one_of(*STEPS),),
+        "How far to go along a tree. ``'line_search'``: the best step for each output; "
+        "``'newton'``: regularised Newton leaves; ``'auto'``: whichever measured better for the "
+        "loss and strategy.",
+    ),
+    "learning_rate": Param(
+        0.1, (real(0, include_low=False),), "Factor on every step; usually at most 1."
+    ),
+    "max_iter": Param(100, (integer(1),), "Number of rounds at most."),
+    "max_leaf_nodes": Param(
+        31, (integer(2), _none), "Leaves of a tree at most; 2 is a stump, None no limit."
+    ),
+    "max_depth": Param(None, (integer(1), _none), "Depth of a tree at most; None: no limit."),
+    "min_samples_leaf": Param(20, (integer(1),), "Rows of positive weight in a leaf at least."),
+    "min_split_gain": Param(
+        0.0,
+        (real(0),),
+        "Reduction of the weighted sum of squared split gradients that a split must reach.",
+    ),
+    "l2_regularization": Param(
+        "auto",
+        (one_of("auto"), real(0)),
+        "λ added to the curvature of Newton steps. ``'auto'``: 1 for the log, exponential and "
+        "Poisson losses, else 0.",
+    ),
+    "max_features": Param(
+        1.0,
+        (integer(1), fraction(), one_of("sqrt", "log2")),
+        "Features looked at in a node, drawn anew at every node: a number, a fraction, "
+        "``'sqrt'`` or ``'log2'``.",
+    ),
+    "subsample": Param(
+        1.0,
+        (real(0, 1, include_low=False),),
+        "Fraction of the rows, drawn without replacement, that a tree is fitted to.",
+    ),
+    "max_bins": Param(
+        255, (integer(2, 255),), "Bins per feature at most; missing values have one more."
+    ),
+    "output_scaling": Param(
+        "auto",
+        (one_of("auto", None),),
+        "``'auto'``: when trees are grown, residuals are divided by each output's standard "
+        "deviation, so that outputs on large scales do not drown the others (regression only). "
+        "None: residuals as they are.",
+    ),
+    "estimator": Param(
+        None,
+        (_none, Check("a regressor with fit and predict", lambda v: hasattr(v, "fit"))),
+        "A scikit-learn regressor to use as weak learner instead of the built-in tree.",
+    ),
+    "early_stopping": Param(
+        "auto",
+        (one_of("auto"), _boolean),
+        "Whether to stop when the validation score no longer improves, and keep the rounds up to "
+        "the best. ``'auto'``: when X_val is given or there are more than 10,000 rows.",
+    ),
+    "validation_fraction": Param(
+        0.1,
+        (
+            integer(1),
+            Check("a float in (0, 1)", lambda v: _is_real(v) and 0 < v < 1),
+        ),
+        "Rows set apart for early stopping when X_val is not given: a fraction or a number.",
+    ),
+    "n_iter_no_change": Param(
+        10, (integer(1),), "Rounds without improvement after which to stop early."
+    ),
+    "tol": Param(1e-7, (real(0),), "Smallest difference of scores that counts as improvement."),
+    "max_time": Param(
+        None,
+        (_none, real(0, include_low=False)),
+        "Seconds; training ends after the round that passes them. None: no limit.",
+    ),
+    "warm_start": Param(
+        False, (_boolean,), "Whether another call to fit adds rounds to the fitted model."
+    ),
+    "random_state": Param(
+        None,
+        (_none, Check("an integer or RandomState", lambda v: True)),
+        "Seed, for projections, drawn features, drawn rows and the validation split.",
+    ),
+    "n_jobs": Param(
+        None,
+        (
+            _none,
+            Check("an integer other than 0", lambda v: _is_integer(v) and v != 0),
+        ),
+        "Threads. None: as OMP_NUM_THREADS says, else all CPUs the process may use; -1: all of "
+        "these. The model does not depend on it.",
+    ),
+}
+
+
+def validate(estimator: Any) -> None:
+    """Check every parameter of an estimator, or say which one is wrong and what it may be."""
+    for name, value in estimator.get_params(deep=False).items():
+        check_value(name, value)
+
+
+def check_value(name: str, value: Any) -> None:
+    """Check one parameter."""
+    checks = PARAMS[name].checks
+    if not any(check.holds(value) for check in checks):
+        allowed = ", or ".join(check.words for check in checks)
+        raise ValueError(f"{name}={value!r} is not allowed; it must be {allowed}.")
+
+
+def documented(cls: type) -> type:
+    """Fill ``{parameters}`` in a class docstring from the table."""
+    lines = []
+    for name, parameter in inspect.signature(cls).parameters.items():
+        lines.append(f"{name} : default={parameter.default!r}")
+        lines.append(
+            textwrap.fill(PARAMS[name].meaning, 88, initial_indent="    ", subsequent_indent="    ")
+        )
+    indented = textwrap.indent("\n".join(lines), "    ").strip()
+    cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", indented)
+    return cls

@@ -1,0 +1,99 @@
+"""Random projections of the outputs, one matrix a round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost import _core
+
+PROJECTIONS = ("gaussian", "rademacher", "achlioptas", "sparse", "subsample", "identity")
+
+Projection: TypeAlias = Callable[[int, int, np.random.Generator], NDArray[np.floating]]
+
+# Purpose of NumPy streams handed to callables; built-in projections draw in the core.
+_CALLABLE_STREAM = 1
+_REDRAWS = 100
+
+
+def resolve_n_components(
+    n_components: int | float, n_outputs: int, projection: str | Projection, strategy: str
+) -> int:
+    """Number of components q for a strategy and number of outputs."""
+    fraction = not isinstance(n_components, int | np.integer)
+    q = max(1, round(n_components * n_outputs)) if fraction else int(n_components)
+    if strategy != "relabel" and n_components != 1 and q > 1:
+        raise ValueError(
+            f"n_components={n_components!r} needs strategy='relabel', but strategy is "
+            f"{strategy!r}; use strategy='relabel' or n_components=1."
+        )
+    if projection == "identity" and strategy in ("relabel", "project"):
+        if strategy == "project" and n_outputs > 1:
+            raise ValueError(
+                f"projection='identity' keeps all {n_outputs} outputs, but strategy='project' "
+                "grows trees on one; use strategy='multioutput' or another projection."
+            )
+        return n_outputs
+    if projection == "subsample" and strategy == "relabel" and q > n_outputs:
+        raise ValueError(
+            f"n_components={q} is more than the {n_outputs} outputs that projection='subsample' "
+            "draws from without replacement; use fewer components or another projection."
+        )
+    return q
+
+
+def draw(
+    projection: str | Projection,
+    n_components: int,
+    n_outputs: int,
+    *,
+    sums_to_zero: bool,
+    seed: int,
+    round_: int,
+) -> NDArray[np.float32]:
+    """Draw the projection matrix (n_components, n_outputs) of a round.
+
+    Rows that are all zero are drawn again; so are constant rows where the residuals of a row sum
+    to zero over the outputs.
+    """
+    if projection == "identity":
+        return np.eye(n_outputs, dtype=np.float32)
+    if isinstance(projection, str):
+        return _core.draw_projection(
+            projection, n_components, n_outputs, sums_to_zero, seed, round_
+        )
+    rng = np.random.default_rng([seed, round_, _CALLABLE_STREAM])
+    for _ in range(_REDRAWS):
+        phi = _checked(projection(n_components, n_outputs, rng), n_components, n_outputs)
+        useless = np.all(phi == (phi[:, :1] if sums_to_zero else 0), axis=1)
+        if not useless.any():
+            return phi
+    raise ValueError(
+        f"The projection callable returned a matrix whose row {int(np.argmax(useless))} is "
+        f"{'constant' if sums_to_zero else 'all zero'}, {_REDRAWS} times in a row; it must give "
+        "some output a weight."
+    )
+
+
+def _checked(phi: object, n_components: int, n_outputs: int) -> NDArray[np.float32]:
+    """Return what a callable returned as a float32 matrix, or say what is wrong with it."""
+    expected = (n_components, n_outputs)
+    array = np.asarray(phi)
+    if array.shape != expected:
+        raise ValueError(
+            f"The projection callable returned an array of shape {array.shape}; it must return "
+            f"(n_components, n_outputs) = {expected}."
+        )
+    if not (np.issubdtype(array.dtype, np.number) and np.isrealobj(array)):
+        raise ValueError(
+            f"The projection callable returned an array of {array.dtype}; it must return real "
+            "numbers."
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(
+            "The projection callable returned NaN or infinity; it must return finite numbers."
+        )
+    return np.ascontiguousarray(array, dtype=np.float32)

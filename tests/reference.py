@@ -1,0 +1,689 @@
+"""The whole method in plain, slow NumPy (float64): the oracle for every kernel and for the loop.
+
+Three parts: the losses (gradients, baselines, line searches), the tree (`grow_tree`), and at the
+end `boost`, the loop over rounds with its four strategies; start reading there.
+
+Shapes: n rows, p features, d outputs (K classes for softmax), q components. Throughout,
+r is the negative gradient of the loss at the raw predictions f, h its diagonal hessian,
+g the direction given by the trees of a round, w the row weights.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, logsumexp, softmax
+
+RAW_LIMIT = 15.0  # largest |baseline| of a label, count or class
+SEARCH_LIMIT = 80.0  # |rho * g| beyond which no minimiser is looked for
+STEP_LIMIT = 10.0  # |rho * g| taken where there is none
+TIE = 1e-9  # gains closer than this (relative) are equal
+NO_GAIN = 1e-12  # gains below this share of the node's sum of w z^2 are zero
+
+
+# Losses ---------------------------------------------------------------------------------------
+
+
+def lower_quantile(values, weight, mass):
+    """Smallest of `values` (n,) at which the cumulative `weight` (n,) reaches `mass`."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weight[order]) >= mass * (1 - 1e-12)  # 0.55 * 100 is 55.00000000000001
+    return values[order][np.argmax(reached)]
+
+
+def signs(y):
+    """Labels 0/1 as -1/+1."""
+    return 2.0 * y - 1.0
+
+
+class Loss:
+    """A loss that is a sum over outputs; y and f are (n, d) and so are all results.
+
+    Subclasses define `value`, `residual` (the negative gradient r), `hessian` and `baseline`.
+    """
+
+    default_l2 = 0.0  # lambda of Newton steps
+    level = None  # the quantile a leaf holds, for losses without curvature
+
+    def prepare(self, Y, weight):
+        """The loss with everything it takes from the training data, fixed for the whole fit."""
+        return self
+
+    def line_search(self, y, f, g, weight):
+        """rho (d,): each rho_j minimises sum_i w_i loss(y_ij, f_ij + rho_j g_ij)."""
+        rho = np.zeros(f.shape[1])
+        for j in range(f.shape[1]):
+            # Rows without weight or direction have no say in the step.
+            rows = (weight > 0) & (g[:, j] != 0)
+            if np.sum(weight * g[:, j] ** 2) > 0:
+                rho[j] = self.search_output(j, y[rows, j], f[rows, j], g[rows, j], weight[rows])
+        return rho
+
+    def search_output(self, j, y, f, g, weight):
+        """rho_j for a smooth convex loss: the root of its derivative; y, f, g, weight are (m,)."""
+
+        def slope(rho):
+            return -np.sum(weight * g * self.residual(y, f + rho * g))
+
+        downhill = -np.sign(slope(0.0))
+        if downhill == 0:
+            return 0.0
+        unit = downhill / np.abs(g).max()
+        far = SEARCH_LIMIT * unit
+        if downhill * slope(far) <= 0:
+            return STEP_LIMIT * unit
+        return brentq(slope, 0.0, far, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=1000)
+
+
+class SquaredError(Loss):
+    """0.5 (y - f)^2."""
+
+    def value(self, y, f):
+        return 0.5 * (y - f) ** 2
+
+    def residual(self, y, f):
+        return y - f
+
+    def hessian(self, y, f):
+        return np.ones_like(f)
+
+    def baseline(self, Y, weight):
+        return np.average(Y, axis=0, weights=weight)
+
+    def search_output(self, j, y, f, g, weight):
+        return np.sum(weight * self.residual(y, f) * g) / np.sum(weight * g**2)
+
+
+class SquaredLabels(SquaredError):
+    """Squared error on labels 0/1 read as -1/+1."""
+
+    def value(self, y, f):
+        return super().value(signs(y), f)
+
+    def residual(self, y, f):
+        return super().residual(signs(y), f)
+
+    def baseline(self, Y, weight):
+        return super().baseline(signs(Y), weight)
+
+
+class Quantile(Loss):
+    """Pinball loss: level * u for u = y - f > 0, (level - 1) * u for u < 0, times `scale`."""
+
+    def __init__(self, level, scale=1.0):
+        self.level = level
+        self.scale = scale
+
+    def value(self, y, f):
+        u = y - f
+        return self.scale * np.where(u > 0, self.level, self.level - 1) * u
+
+    def residual(self, y, f):
+        u = y - f
+        return self.scale * (self.level * (u > 0) + (self.level - 1) * (u < 0))
+
+    def hessian(self, y, f):
+        return np.zeros_like(f)
+
+    def baseline(self, Y, weight):
+        return np.array([lower_quantile(y, weight, self.level * weight.sum()) for y in Y.T])
+
+    def search_output(self, j, y, f, g, weight):
+        # The derivative rises by w|g| at each breakpoint, from -mass at rho = -infinity.
+        steepness = weight * np.abs(g)
+        mass = np.sum(steepness * np.where(g > 0, self.level, 1 - self.level))
+        return lower_quantile((y - f) / g, steepness, mass)
+
+
+class Huber(Loss):
+    """0.5 u^2 for |u| = |y - f| <= delta, delta (|u| - delta / 2) beyond; delta scalar or (d,)."""
+
+    def __init__(self, delta=None):
+        self.delta = delta
+
+    def prepare(self, Y, weight):
+        if self.delta is not None:
+            return self
+        centre = Quantile(0.5).baseline(Y, weight)
+        distance = np.abs(Y - centre)
+        delta = Quantile(0.9).baseline(distance, weight)
+        # Nine values in ten equal the median: a delta of zero would be no loss at all.
+        largest = distance[weight > 0].max(axis=0)
+        return Huber(np.where(delta > 0, delta, np.where(largest > 0, largest, 1.0)))
+
+    def value(self, y, f):
+        u = np.abs(y - f)
+        return np.where(u <= self.delta, 0.5 * u**2, self.delta * (u - 0.5 * self.delta))
+
+    def residual(self, y, f):
+        return np.clip(y - f, -self.delta, self.delta)
+
+    def hessian(self, y, f):
+        return 1.0 * (np.abs(y - f) <= self.delta)
+
+    def baseline(self, Y, weight):
+        loss = self.prepare(Y, weight)
+        return loss.line_search(Y, np.zeros_like(Y), np.ones_like(Y), weight)
+
+    def search_output(self, j, y, f, g, weight):
+        """The smallest root of the derivative, which is piecewise linear: exact."""
+        delta = self.delta if np.ndim(self.delta) == 0 else self.delta[j]
+        u = y - f
+        breaks = np.sort(np.concatenate([(u - delta) / g, (u + delta) / g]))
+        slope = [-np.sum(weight * g * np.clip(u - t * g, -delta, delta)) for t in breaks]
+        zero = 1e-14 * np.sum(weight * np.abs(g) * delta)
+        k = np.argmax(np.array(slope) >= -zero)  # k > 0: all rows pull the same way at breaks[0]
+        return np.interp(0.0, slope[k - 1 : k + 1], breaks[k - 1 : k + 1])
+
+
+class Poisson(Loss):
+    """exp(f) - y f; f is the log of the mean."""
+
+    default_l2 = 1.0
+
+    def value(self, y, f):
+        return np.exp(f) - y * f
+
+    def residual(self, y, f):
+        return y - np.exp(f)
+
+    def hessian(self, y, f):
+        return np.exp(f)
+
+    def baseline(self, Y, weight):
+        with np.errstate(divide="ignore"):
+            log_mean = np.log(np.average(Y, axis=0, weights=weight))
+        return np.clip(log_mean, -RAW_LIMIT, RAW_LIMIT)
+
+
+class LogLoss(Loss):
+    """log(1 + exp(-s f)), s = 2y - 1; f is the log-odds."""
+
+    default_l2 = 1.0
+
+    def value(self, y, f):
+        return np.logaddexp(0.0, -signs(y) * f)
+
+    def residual(self, y, f):
+        return signs(y) * expit(-signs(y) * f)  # y - expit(f), without the cancellation
+
+    def hessian(self, y, f):
+        return expit(f) * expit(-f)
+
+    def baseline(self, Y, weight):
+        positive, negative = weight @ Y, weight @ (1.0 - Y)
+        with np.errstate(divide="ignore"):
+            log_odds = np.log(positive) - np.log(negative)
+        return np.clip(log_odds, -RAW_LIMIT, RAW_LIMIT)
+
+
+class Exponential(LogLoss):
+    """exp(-s f / 2), s = 2y - 1; f is the log-odds, so the baseline is that of the log loss."""
+
+    def value(self, y, f):
+        return np.exp(-0.5 * signs(y) * f)
+
+    def residual(self, y, f):
+        return 0.5 * signs(y) * np.exp(-0.5 * signs(y) * f)
+
+    def hessian(self, y, f):
+        return 0.25 * np.exp(-0.5 * signs(y) * f)
+
+
+class Softmax(Loss):
+    """-log p_y, p = softmax(f); y (n,) holds class indices, f is (n, K), `value` is (n,)."""
+
+    default_l2 = 1.0
+
+    def value(self, y, f):
+        lead = f - np.take_along_axis(f, y[:, None], axis=1)  # over the true class
+        others = np.where(np.eye(f.shape[1])[y] == 1, -np.inf, lead)
+        return np.logaddexp(0.0, logsumexp(others, axis=1))
+
+    def residual(self, y, f):
+        return np.where(np.eye(f.shape[1])[y] == 1, other_classes(f), -softmax(f, axis=1))
+
+    def hessian(self, y, f):
+        return softmax(f, axis=1) * other_classes(f)
+
+    def baseline(self, Y, weight):
+        frequency = np.bincount(Y, weights=weight) / weight.sum()
+        with np.errstate(divide="ignore"):
+            raw = np.maximum(np.log(frequency), -RAW_LIMIT)
+        return np.clip(raw - raw.mean(), -RAW_LIMIT, RAW_LIMIT)
+
+    def line_search(self, y, f, g, weight):
+        """rho (K,): the joint minimiser with |rho_k g_ik| <= 10 in every row (Newton)."""
+        used = weight > 0
+        y, f, g, weight = y[used], f[used], g[used], weight[used]
+        with np.errstate(divide="ignore"):
+            bound = STEP_LIMIT / np.abs(g).max(axis=0)
+        rho = np.zeros(f.shape[1])
+        for _ in range(500):
+            raw, before = f + rho * g, rho
+            gradient = -np.sum(weight[:, None] * g * self.residual(y, raw), axis=0)
+            newton = newton_step(gradient, self.curvature_along(raw, g, weight), rho, bound)
+            rho = self.move(y, f, g, weight, rho, newton, bound)
+            if np.all(np.abs(rho - before) <= 1e-14 * np.abs(rho).max()):
+                break
+        return rho
+
+    def curvature_along(self, raw, g, weight):
+        """Hessian (K, K) of the weighted loss in rho."""
+        pg = softmax(raw, axis=1) * g
+        curvature = -(weight[:, None] * pg).T @ pg
+        np.fill_diagonal(curvature, weight @ (self.hessian(None, raw) * g**2))
+        return curvature
+
+    def move(self, y, f, g, weight, rho, newton, bound):
+        """rho + newton, cut off at the first bound it meets and halved until no loss is added."""
+
+        def total(rho):
+            return np.sum(weight * self.value(y, f + rho * g))
+
+        moving = newton != 0
+        room = (np.copysign(bound, newton) - rho)[moving] / newton[moving]
+        share, start = min(1.0, room.min(initial=1.0)), total(rho)
+        for halvings in range(60):
+            moved = rho + share / 2**halvings * newton
+            moved = np.where(np.abs(moved) > (1 - 1e-12) * bound, np.copysign(bound, moved), moved)
+            # The slack lets the last Newton steps, below the rounding of the loss, pass.
+            if total(moved) <= start * (1 + 1e-13):
+                return moved
+        return rho
+
+
+def newton_step(gradient, curvature, rho, bound):
+    """The Newton step (K,) of minimum norm among the classes that do not push out of bounds."""
+    free = np.isfinite(bound) & ((np.abs(rho) < bound) | (gradient * rho > 0))
+    while True:
+        step = np.zeros_like(rho)
+        step[free] = minimum_norm_solution(curvature[np.ix_(free, free)], -gradient[free])
+        leaving = (np.abs(rho) >= bound) & (step * rho > 0)
+        if not leaving.any():
+            return step
+        free &= ~leaving
+
+
+def other_classes(f):
+    """1 - softmax(f), (n, K), as a sum: without the cancellation where a class is certain."""
+    return softmax(f, axis=1) @ (1.0 - np.eye(f.shape[1]))
+
+
+def minimum_norm_solution(matrix, vector):
+    """x (m,) of least norm with matrix @ x = vector; the matrix is positive semidefinite.
+
+    What is flat is decided with a unit diagonal, so that a rare class is not taken for it.
+    """
+    if len(vector) == 0:
+        return vector
+    diagonal = np.diag(matrix)
+    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    curvature, axes = np.linalg.eigh(scale[:, None] * matrix * scale)
+    flat = curvature <= 1e-12 * curvature.max()
+    steep = axes[:, ~flat]
+    x = scale * (steep @ (steep.T @ (scale * vector) / curvature[~flat]))
+    idle = scale[:, None] * axes[:, flat]  # directions that change nothing
+    return x - idle @ np.linalg.lstsq(idle, x, rcond=None)[0]
+
+
+def make_loss(name, *, quantile=0.5, huber_delta=None):
+    """The loss called `name`."""
+    losses = {
+        "squared_error": SquaredError,
+        "absolute_error": lambda: Quantile(0.5, scale=2.0),
+        "huber": lambda: Huber(huber_delta),
+        "quantile": lambda: Quantile(quantile),
+        "poisson": Poisson,
+        "log_loss": LogLoss,
+        "exponential": Exponential,
+        "squared_labels": SquaredLabels,
+        "softmax": Softmax,
+    }
+    return losses[name]()
+
+
+# Trees ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows with x <= threshold go left; missing values left if `missing_left`."""
+
+    gain: float
+    feature: int
+    threshold: float
+    missing_left: bool
+
+    def goes_left(self, X):
+        """Boolean (n,) for float32 X (n, p)."""
+        x = X[:, self.feature]
+        return np.where(np.isnan(x), self.missing_left, x <= self.threshold)
+
+
+@dataclass
+class Node:
+    """`rows` are the training rows of positive weight; a leaf has no split and no children."""
+
+    rows: np.ndarray
+    depth: int
+    split: Split | None = None
+    left: int = -1
+    right: int = -1
+
+
+@dataclass
+class Tree:
+    """Nodes in order of creation, node 0 the root; leaves are numbered in order of node id."""
+
+    nodes: list = field(default_factory=list)
+
+    @property
+    def leaf_nodes(self):
+        """Node id of each leaf, (n_leaves,)."""
+        return np.array([i for i, node in enumerate(self.nodes) if node.split is None])
+
+    @property
+    def n_leaves(self):
+        return len(self.leaf_nodes)
+
+    def apply(self, X):
+        """Leaf number (n,) of each row of X (n, p)."""
+        X = np.asarray(X, dtype=np.float32)
+        node_of = np.zeros(len(X), dtype=int)
+        for i, node in enumerate(self.nodes):  # parents come before their children
+            if node.split is not None:
+                here = node_of == i
+                node_of[here] = np.where(node.split.goes_left(X[here]), node.left, node.right)
+        return np.searchsorted(self.leaf_nodes, node_of)
+
+
+def cut_points(x):
+    """Midpoints (float32) between the distinct values of x (n,), lower <= midpoint < upper."""
+    values = np.unique(x[~np.isnan(x)])
+    lower, upper = values[:-1], values[1:]
+    middle = (0.5 * (lower.astype(float) + upper)).astype(np.float32)
+    # Only between neighbouring floats can rounding reach the upper value.
+    return np.where(middle >= upper, lower, middle)
+
+
+def split_gains(left, total, min_samples_leaf):
+    """Gain (c,) of candidates; `left` (c, 2 + q) and `total` (2 + q,) are [rows, sum w, sum w z].
+
+    Zero where a side has too few rows.
+    """
+    right = total - left
+    enough = (left[:, 0] >= min_samples_leaf) & (right[:, 0] >= min_samples_leaf)
+    gains = np.zeros(len(left))
+    weight_left, weight_right = left[enough, 1], right[enough, 1]
+    sum_left, sum_right = left[enough, 2:], right[enough, 2:]
+    contrast = sum_left * weight_right[:, None] - sum_right * weight_left[:, None]
+    gains[enough] = (contrast**2).sum(axis=1) / (weight_left * weight_right * total[1])
+    return gains
+
+
+def feature_splits(feature, x, statistics, cuts, min_samples_leaf):
+    """All splits of one node on one feature, in order of preference.
+
+    x (m,) are the feature's values in the node, statistics (m, 2 + q) hold [1, w, w z] of each
+    row, cuts (c,) are the candidate thresholds.
+    """
+    missing = np.isnan(x)
+    order = np.flatnonzero(~missing)[np.argsort(x[~missing], kind="stable")]
+    none = np.zeros((1, statistics.shape[1]))
+    prefix = np.concatenate([none, np.cumsum(statistics[order], axis=0)])
+    left = prefix[np.searchsorted(x[order], cuts, side="right")]
+    total = statistics.sum(axis=0)
+
+    if not missing.any():
+        missing_left = left[:, 0] >= total[0] - left[:, 0]
+        thresholds = cuts
+    else:
+        # Per threshold: missing right, missing left; at the end: missing alone on the right.
+        with_missing = left + statistics[missing].sum(axis=0)
+        left = np.stack([left, with_missing], axis=1).reshape(-1, statistics.shape[1])
+        left = np.concatenate([left, prefix[-1:]])
+        missing_left = np.append(np.tile([False, True], len(cuts)), False)
+        thresholds = np.append(np.repeat(cuts, 2), np.inf)
+
+    gains = split_gains(left, total, min_samples_leaf)
+    columns = (gains.tolist(), thresholds.tolist(), missing_left.tolist())
+    return [Split(gain, feature, t, to_left) for gain, t, to_left in zip(*columns, strict=True)]
+
+
+def tied_for_best(splits):
+    """Positions of the splits whose gain equals the largest one, in their order."""
+    best = max(split.gain for split in splits)
+    return [i for i, split in enumerate(splits) if split.gain >= best * (1 - TIE)]
+
+
+def best_split(X, Z, weight, rows, cuts, min_samples_leaf, min_split_gain):
+    """The best Split of the node holding `rows`, or None if there is none worth making."""
+    x, z, w = X[rows], Z[rows], weight[rows]
+    # Taking the mean off changes no gain, but spares it the rounding errors of a large mean.
+    centred = z - np.average(z, axis=0, weights=w)
+    statistics = np.column_stack([np.ones(len(rows)), w, w[:, None] * centred])
+    splits = []
+    for k in range(X.shape[1]):
+        splits += feature_splits(k, x[:, k], statistics, cuts[k], min_samples_leaf)
+    if not splits:
+        return None
+    split = splits[tied_for_best(splits)[0]]
+    worth_it = split.gain > NO_GAIN * np.sum(w[:, None] * z**2) and split.gain >= min_split_gain
+    return split if worth_it else None
+
+
+def grow_tree(
+    X, Z, weight, max_leaf_nodes=31, max_depth=None, min_samples_leaf=1, min_split_gain=0.0
+):
+    """Tree grown best-first on the split gradients Z (n, q); X (n, p), weight (n,).
+
+    Rows of zero weight give cut points and are otherwise absent.
+    """
+    X = np.asarray(X, dtype=np.float32)
+    cuts = [cut_points(x) for x in X.T]
+    max_leaf_nodes = np.inf if max_leaf_nodes is None else max_leaf_nodes
+    max_depth = np.inf if max_depth is None else max_depth
+    tree = Tree()
+    open_splits = {}  # node id -> the best split of a leaf that may still be expanded
+
+    def add_node(rows, depth):
+        tree.nodes.append(Node(rows, depth))
+        if depth < max_depth:
+            split = best_split(X, Z, weight, rows, cuts, max(1, min_samples_leaf), min_split_gain)
+            if split is not None:
+                open_splits[len(tree.nodes) - 1] = split
+        return len(tree.nodes) - 1
+
+    add_node(np.flatnonzero(weight > 0), depth=0)
+    while open_splits and tree.n_leaves < max_leaf_nodes:
+        ids, splits = list(open_splits), list(open_splits.values())
+        tied = [(splits[i], ids[i]) for i in tied_for_best(splits)]
+        split, i = min(tied, key=lambda t: (t[0].feature, t[0].threshold, t[0].missing_left, t[1]))
+        del open_splits[i]
+        node = tree.nodes[i]
+        node.split = split
+        left = split.goes_left(X[node.rows])
+        node.left = add_node(node.rows[left], node.depth + 1)
+        node.right = add_node(node.rows[~left], node.depth + 1)
+    return tree
+
+
+# Leaves and steps -----------------------------------------------------------------------------
+
+
+def leaf_sums(tree, leaf, values):
+    """Sums (n_leaves, c) of values (n, c) over the rows of each leaf; leaf (n,)."""
+    return np.stack([values[leaf == k].sum(axis=0) for k in range(tree.n_leaves)])
+
+
+def mean_leaves(tree, leaf, values, weight):
+    """Weighted means (n_leaves, c) of values (n, c)."""
+    w = weight[:, None]
+    return leaf_sums(tree, leaf, w * values) / leaf_sums(tree, leaf, w)
+
+
+def newton_leaves(tree, leaf, r, h, weight, l2):
+    """sum w r / (sum w h + l2), (n_leaves, c); the mean of r where that divides by zero."""
+    w = weight[:, None]
+    numerator = leaf_sums(tree, leaf, w * r)
+    denominator = leaf_sums(tree, leaf, w * h) + l2
+    flat = denominator == 0
+    return numerator / np.where(flat, leaf_sums(tree, leaf, w), denominator)
+
+
+def quantile_leaves(tree, leaf, u, weight, level):
+    """Lower weighted quantile (n_leaves, c) of u = y - f (n, c) in each leaf."""
+    inside = [leaf == k for k in range(tree.n_leaves)]
+    return np.stack([Quantile(level).baseline(u[rows], weight[rows]) for rows in inside])
+
+
+def newton_rho(r, h, g, weight, l2, leaf_values):
+    """rho (d,) of `project` from g (n, d): sum w r g / (sum w h g^2 + l2 * mean leaf g^2)."""
+    numerator, squares = weight @ (r * g), weight @ g**2
+    denominator = weight @ (h * g**2) + l2 * np.mean(leaf_values**2)
+    denominator = np.where(denominator == 0, squares, denominator)
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=squares > 0)
+
+
+# The loop -------------------------------------------------------------------------------------
+
+
+@dataclass
+class ReferenceModel:
+    """A fitted model. Each of `rounds` is a dict with
+
+    trees        list of Tree: d of them for `independent`, else one
+    leaf_values  one array per tree: (n_leaves, d) for vector leaves, else (n_leaves, 1)
+    rho          (d,), or None where the leaf values are the step (Newton, vector leaves)
+    """
+
+    loss: Loss
+    baseline: np.ndarray
+    learning_rate: float
+    rounds: list = field(default_factory=list)
+    raw: np.ndarray | None = None
+    train_loss: list = field(default_factory=list)
+
+    def predict_raw(self, X, raw=None):
+        """Raw predictions (n, d), starting from `raw` (n, d) instead of the baseline if given."""
+        raw = np.tile(self.baseline, (len(X), 1)) if raw is None else raw
+        for made in self.rounds:
+            raw = raw + self.learning_rate * update(made, X)
+        return raw
+
+
+def direction(trees, leaf_values, X):
+    """g at the rows of X: (n, d), or (n, 1) for the scalar leaves of `project`."""
+    pairs = zip(trees, leaf_values, strict=True)
+    return np.hstack([values[tree.apply(X)] for tree, values in pairs])
+
+
+def update(made, X):
+    """What a round adds to the raw predictions before the learning rate, (n, d)."""
+    g = direction(made["trees"], made["leaf_values"], X)
+    return g if made["rho"] is None else made["rho"] * g
+
+
+def split_gradients(strategy, r, output_weight, projection):
+    """What the trees of a round are grown on: a list of (n, q) arrays, one per tree."""
+    if strategy == "independent":
+        return [r[:, [j]] for j in range(r.shape[1])]
+    if strategy == "multioutput":
+        return [output_weight * r]
+    return [(output_weight * r) @ np.asarray(projection, dtype=float).T]
+
+
+def fit_round(X, Y, raw, weight, output_weight, projection, *, strategy, loss, step, l2, limits):
+    """One round: grow on the split gradients, label the leaves, find the step."""
+    r, h = loss.residual(Y, raw), loss.hessian(Y, raw)
+    split_on = split_gradients(strategy, r, output_weight, projection)
+    trees = [grow_tree(X, Z, weight, **limits) for Z in split_on]
+    leaves = [tree.apply(X) for tree in trees]
+
+    d = raw.shape[1]
+    outputs = [[j] for j in range(d)] if strategy == "independent" else [list(range(d))]
+    grown = list(zip(trees, leaves, outputs, strict=True))
+
+    if step == "newton" and strategy != "project":
+        if loss.level is None:
+            values = [newton_leaves(t, leaf, r[:, j], h[:, j], weight, l2) for t, leaf, j in grown]
+        else:
+            u = Y - raw
+            values = [quantile_leaves(t, leaf, u[:, j], weight, loss.level) for t, leaf, j in grown]
+        return {"trees": trees, "leaf_values": values, "rho": None}
+
+    if strategy == "project":
+        values = [mean_leaves(trees[0], leaves[0], split_on[0], weight)]
+    else:
+        values = [mean_leaves(t, leaf, r[:, j], weight) for t, leaf, j in grown]
+    g = np.broadcast_to(direction(trees, values, X), raw.shape)
+    if step == "newton" and loss.level is None:
+        rho = newton_rho(r, h, g, weight, l2, values[0])
+    else:
+        rho = loss.line_search(Y, raw, g, weight)
+    return {"trees": trees, "leaf_values": values, "rho": rho}
+
+
+def mean_loss(loss, Y, raw, weight, output_weight):
+    """Weighted mean over the rows of the loss summed over the outputs."""
+    value = loss.value(Y, raw)
+    per_row = value if value.ndim == 1 else value @ output_weight
+    return np.average(per_row, weights=weight)
+
+
+def boost(
+    X,
+    Y,
+    *,
+    strategy,
+    loss,
+    step,
+    projections=None,
+    max_iter=10,
+    learning_rate=0.1,
+    max_leaf_nodes=31,
+    max_depth=None,
+    min_samples_leaf=1,
+    l2_regularization=None,
+    sample_weight=None,
+    output_weight=None,
+    raw=None,
+    min_split_gain=0.0,
+):
+    """Fit `max_iter` rounds to X (n, p; NaN is missing) and Y, and return a ReferenceModel.
+
+    Y is (n, d), or (n,) class indices for softmax. `projections` holds one (q, d) matrix per
+    round for the strategies "project" (q = 1) and "relabel". `output_weight` (d,) says how much
+    each output counts in the splits of a shared tree and in `train_loss`; leaves and steps serve
+    each output for itself. `raw` (n, d) replaces the baseline as the start.
+    """
+    if strategy not in ("independent", "multioutput", "project", "relabel"):
+        raise ValueError(f"unknown strategy {strategy!r}")
+    if step not in ("line_search", "newton"):
+        raise ValueError(f"unknown step {step!r}")
+    Y = np.asarray(Y, dtype=int if isinstance(loss, Softmax) else float)
+    weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    loss = loss.prepare(Y, weight)
+    model = ReferenceModel(loss, loss.baseline(Y, weight), learning_rate)
+    raw = np.tile(model.baseline, (len(X), 1)) if raw is None else np.array(raw, dtype=float)
+    d = raw.shape[1]
+    output_weight = np.ones(d) if output_weight is None else np.asarray(output_weight, dtype=float)
+    projections = [None] * max_iter if projections is None else projections
+    l2 = loss.default_l2 if l2_regularization is None else l2_regularization
+    limits = {
+        "max_leaf_nodes": max_leaf_nodes,
+        "max_depth": max_depth,
+        "min_samples_leaf": min_samples_leaf,
+        "min_split_gain": min_split_gain,
+    }
+    settings = {"strategy": strategy, "loss": loss, "step": step, "l2": l2, "limits": limits}
+
+    model.train_loss.append(mean_loss(loss, Y, raw, weight, output_weight))
+    for m in range(max_iter):
+        made = fit_round(X, Y, raw, weight, output_weight, projections[m], **settings)
+        raw = raw + learning_rate * update(made, X)
+        model.rounds.append(made)
+        model.train_loss.append(mean_loss(loss, Y, raw, weight, output_weight))
+    model.raw = raw
+    return model

@@ -1,0 +1,208 @@
+"""Every strategy, loss and step agrees with the plain NumPy version of the algorithms.
+
+Data are small, so that every value has a bin of its own; both sides get the same projection
+matrices. The reference works in double precision, the library keeps raw predictions in single
+precision: they agree to about 1e-6.
+"""
+
+import numpy as np
+import pytest
+from reference import boost, make_loss
+
+from manyboost import ManyBoostClassifier, ManyBoostRegressor
+
+STRATEGIES = ["independent", "multioutput", "project", "relabel"]
+SMOOTH = ["squared_error", "huber", "poisson"]
+SIGNS = ["absolute_error", "quantile"]
+LABELS = {"log_loss": "log_loss", "exponential": "exponential", "squared_error": "squared_labels"}
+N_ROUNDS = 8
+SHAPE = {"learning_rate": 0.3, "max_leaf_nodes": 5, "min_samples_leaf": 3}
+
+
+def make_data(seed, n=90, p=4, d=3, missing=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    signal = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1] * j + X[:, 2] ** 2 for j in range(d)])
+    Y = signal + 0.5 * rng.normal(size=(n, d))
+    if missing:
+        X[rng.random(X.shape) < 0.15] = np.nan
+    return X, Y
+
+
+class Projections:
+    """The same matrices for both sides, round by round."""
+
+    def __init__(self, n_rounds, q, d, seed=0):
+        self.matrices = list(np.random.default_rng(seed).normal(size=(n_rounds, q, d)))
+        self.calls = 0
+
+    def __call__(self, n_components, n_outputs, rng):
+        self.calls += 1
+        return self.matrices[self.calls - 1]
+
+
+def both(estimator, X, Y, reference_Y, strategy, loss, step, *, q=2, weight=None, **settings):
+    """Raw training predictions of the library and of the reference."""
+    d = reference_Y.shape[1] if reference_Y.ndim == 2 else int(reference_Y.max()) + 1
+    q = q if strategy == "relabel" else 1
+    projections = Projections(N_ROUNDS, q, d)
+    shape = SHAPE | settings
+    model = estimator(
+        strategy=strategy,
+        step=step,
+        projection=projections,
+        n_components=q,
+        max_iter=N_ROUNDS,
+        early_stopping=False,
+        random_state=0,
+        **shape,
+    ).fit(X, Y, weight)
+    expected = boost(
+        X,
+        reference_Y,
+        strategy=strategy,
+        loss=loss,
+        step=step,
+        projections=projections.matrices if strategy in ("project", "relabel") else None,
+        max_iter=N_ROUNDS,
+        sample_weight=weight,
+        **shape,
+    )
+    return model, expected
+
+
+def assert_close(actual, expected, tolerance=1e-5):
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("step", ["line_search", "newton"])
+@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_regression(strategy, loss, step, weighted):
+    X, Y = make_data(1, missing=weighted)
+    if loss == "poisson":
+        Y = np.round(np.exp(Y / 2))
+    weight = np.random.default_rng(5).uniform(0.2, 3, len(X)) if weighted else None
+
+    def estimator(**kwargs):
+        return ManyBoostRegressor(loss=loss, output_scaling=None, **kwargs)
+
+    model, expected = both(estimator, X, Y, Y, strategy, make_loss(loss), step, weight=weight)
+    assert_close(model._raw_predict(X), expected.raw)
+    assert_close(model.baseline_, expected.baseline)
+    train_loss = np.array(expected.train_loss) / Y.shape[1]
+    assert_close(-model.train_score_, train_loss)
+    X_new, _ = make_data(2, missing=weighted)
+    assert_close(model._raw_predict(X_new), expected.predict_raw(X_new))
+
+
+@pytest.mark.parametrize("step", ["line_search", "newton"])
+@pytest.mark.parametrize("loss", LABELS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_labels(strategy, loss, step):
+    X, Y = make_data(3)
+    labels = (Y > np.quantile(Y, [0.5, 0.7, 0.85], axis=0).diagonal()).astype(float)
+
+    def estimator(**kwargs):
+        return ManyBoostClassifier(loss=loss, **kwargs)
+
+    reference_loss = make_loss(LABELS[loss])
+    model, expected = both(estimator, X, labels, labels, strategy, reference_loss, step)
+    assert_close(model.decision_function(X), expected.raw)
+
+
+@pytest.mark.parametrize("step", ["line_search", "newton"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_classes(strategy, step):
+    X, Y = make_data(4, n=150)
+    classes = np.digitize(Y[:, 1], np.quantile(Y[:, 1], [0.4, 0.7]))
+    # Line searches along tied directions are flat: compare what does not depend on the tie.
+    model, expected = both(
+        ManyBoostClassifier, X, classes, classes, strategy, make_loss("softmax"), step
+    )
+    centred = [
+        raw - raw.mean(axis=1, keepdims=True) for raw in (model._raw_predict(X), expected.raw)
+    ]
+    assert_close(*centred, tolerance=1e-5 if step == "newton" else 1e-4)
+    assert_close(-model.train_score_, np.array(expected.train_loss))
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("step", ["line_search", "newton"])
+@pytest.mark.parametrize("loss", SIGNS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_sign_gradients_one_round_at_a_time(strategy, loss, step, weighted):
+    # Gradients that are signs tie often, and a residual of 1e-9 may have either sign: every round
+    # starts from the same raw predictions.
+    X, Y = make_data(6)
+    weight = np.random.default_rng(7).uniform(0.2, 3, len(X)) if weighted else None
+    q = 2 if strategy == "relabel" else 1
+    projections = Projections(N_ROUNDS, q, Y.shape[1])
+    model = ManyBoostRegressor(
+        loss=loss,
+        quantile=0.7,
+        strategy=strategy,
+        step=step,
+        projection=projections,
+        n_components=q,
+        output_scaling=None,
+        warm_start=True,
+        early_stopping=False,
+        random_state=0,
+        max_iter=1,
+        **SHAPE,
+    )
+    raw = None
+    for m in range(N_ROUNDS):
+        projections.calls = m
+        model.set_params(max_iter=m + 1).fit(X, Y, weight)
+        expected = boost(
+            X,
+            Y,
+            strategy=strategy,
+            loss=make_loss(loss, quantile=0.7),
+            step=step,
+            projections=[projections.matrices[m]] if strategy in ("project", "relabel") else None,
+            max_iter=1,
+            raw=raw,
+            sample_weight=weight,
+            **SHAPE,
+        )
+        raw = model._raw_predict(X)
+        assert_close(raw, expected.raw)
+
+
+@pytest.mark.parametrize("settings", [
+    {"max_depth": 2, "max_leaf_nodes": 31},
+    {"min_samples_leaf": 1, "max_leaf_nodes": 31},
+    {"min_split_gain": 2.0},
+    {"max_leaf_nodes": 2},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("strategy", ["multioutput", "project"])
+def test_shapes_of_trees(strategy, settings):
+    X, Y = make_data(8, missing=True)
+
+    def estimator(**kwargs):
+        return ManyBoostRegressor(output_scaling=None, **kwargs)
+
+    loss = make_loss("squared_error")
+    model, expected = both(estimator, X, Y, Y, strategy, loss, "line_search", **settings)
+    assert_close(model.predict(X), expected.raw)
+    sizes = [len(entry["trees"][0].nodes) for entry in expected.rounds]
+    assert list(model._progress.model.tree_sizes()) == sizes
+
+
+def test_discrete_features_with_many_ties():
+    rng = np.random.default_rng(9)
+    X = rng.integers(0, 3, size=(80, 5)).astype(float)
+    Y = rng.integers(-2, 3, size=(80, 2)).astype(float)
+
+    def estimator(**kwargs):
+        return ManyBoostRegressor(output_scaling=None, **kwargs)
+
+    for strategy in ("independent", "multioutput"):
+        loss = make_loss("squared_error")
+        model, expected = both(estimator, X, Y, Y, strategy, loss, "newton", learning_rate=1.0)
+        assert_close(model.predict(X), expected.raw)
