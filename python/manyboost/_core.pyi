@@ -10,7 +10,28 @@ _F64 = NDArray[np.float64]
 _U32 = NDArray[np.uint32]
 
 __version__: str
-__all__: list[str]
+__all__ = [
+    "Ensemble",
+    "Features",
+    "Grower",
+    "Objective",
+    "Pool",
+    "Tree",
+    "__version__",
+    "add_gains",
+    "add_leaves",
+    "column_quantiles",
+    "column_sums",
+    "dots",
+    "draw_projection",
+    "leaf_quantiles",
+    "leaf_sums",
+    "project",
+    "quantile_steps",
+    "sample_rows",
+    "simd_level",
+    "validation_rows",
+]
 
 @final
 class Pool:

@@ -221,13 +221,14 @@ class Boosting:
             # The classes share one loss: their steps are found together.
             columns = [np.asarray(_direction(w, v).of_rows()) for w, v, _ in grown]
             direction = Direction(None, np.ascontiguousarray(np.hstack(columns)))
-            steps = self._line_search(direction, self._sample(m, 0)[1])
-            grown = [(w, v, steps[j : j + 1]) for j, (w, v, _) in enumerate(grown)]
+            rho = self._line_search(direction, self._sample(m, 0)[1])
+            grown = [(w, v, rho[j : j + 1]) for j, (w, v, _) in enumerate(grown)]
         self._open_entry()
         for j, (weak, values, rho) in enumerate(grown):
             self._add(weak, values, rho, j)
-        if grown[0][2] is not None:
-            self.progress.steps.append(np.array([rho[0] for _, _, rho in grown]))
+        steps = [rho for _, _, rho in grown if rho is not None]
+        if steps:
+            self.progress.steps.append(np.concatenate(steps))
 
     def multioutput(self, m: int) -> None:
         """Algorithm 2: one tree on all outputs."""

@@ -74,6 +74,12 @@ class _ManyBoost(BaseEstimator):
     random_state: Any
     n_jobs: int | None
 
+    # Set by fit.
+    _fitted_loss: FittedLoss
+    _progress: Progress
+    _classes: Classes
+    _seed: int
+
     # ------------------------------------------------------------------ fitting
 
     def _fit(
@@ -119,7 +125,7 @@ class _ManyBoost(BaseEstimator):
         raw = np.zeros((len(rows.X), n_outputs), np.float32)
         validation = None
         if validation_rows is not None:
-            X_val = validation_rows.X if foreign else to_single(validation_rows.X, names)
+            X_val = validation_rows.X if foreign else to_single(validation_rows.X, names, "X_val")
             validation = Validation(
                 loss.bind(validation_rows.Y, validation_rows.weight),
                 learner.prepare(X_val),
@@ -267,7 +273,7 @@ class _ManyBoost(BaseEstimator):
         if wanted == "log2":
             return max(1, int(math.log2(p)))
         if isinstance(wanted, int | np.integer):
-            return min(int(wanted), p)
+            return min(int(wanted), int(p))
         return max(1, int(float(wanted) * p))
 
     def _output_scale(self, objective: Any, raw: F32, pool: _core.Pool) -> F64 | None:
@@ -305,7 +311,7 @@ class _ManyBoost(BaseEstimator):
         check_is_fitted(self, "n_iter_")
         X = check_X(self, X, reset=False)
         if self._model_kind == "foreign":
-            return X
+            return np.asarray(X)
         return to_single(X, getattr(self, "feature_names_in_", None))
 
     def _raw_predict(self, X: Any) -> F64:
@@ -346,7 +352,8 @@ class _ManyBoost(BaseEstimator):
         if gains is None:
             raise AttributeError("importances are known for built-in trees only (estimator=None).")
         total = gains.sum(axis=0, keepdims=True)
-        return np.divide(gains, total, out=np.zeros_like(gains), where=total > 0).T
+        shares = np.divide(gains, total, out=np.zeros_like(gains), where=total > 0)
+        return np.asarray(shares.T)
 
     @property
     def feature_importances_(self) -> F64:
@@ -364,7 +371,7 @@ class _ManyBoost(BaseEstimator):
 
 
 @params.documented
-class ManyBoostRegressor(RegressorMixin, _ManyBoost):  # type: ignore[misc]
+class ManyBoostRegressor(RegressorMixin, _ManyBoost):
     """Gradient tree boosting for one or many regression outputs.
 
     Parameters
@@ -495,20 +502,21 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):  # type: ignore[misc]
         self._refuse_validation_alone(X_val, Y_val, sample_weight_val)
         continued = self.warm_start and hasattr(self, "_progress")
         X = check_X(self, X, reset=not continued)
-        Y = self._check_outputs(check_targets(y, X))
+        Y = self._check_targets(y, X, "y")
         rows = make_rows(X, np.atleast_2d(Y.T).T, sample_weight, "sample_weight")
         validation = None
         if X_val is not None:
-            X_val = check_X(self, X_val, reset=False)
-            Y_val = np.atleast_2d(self._check_outputs(check_targets(Y_val, X_val, "Y_val")).T).T
+            X_val = check_X(self, X_val, reset=False, name="X_val")
+            Y_val = np.atleast_2d(self._check_targets(Y_val, X_val, "Y_val").T).T
             if Y_val.shape[1] != rows.Y.shape[1]:
                 raise ValueError(
-                    f"Y_val has {Y_val.shape[1]} outputs but Y has {rows.Y.shape[1]}; they must "
+                    f"Y_val has {Y_val.shape[1]} outputs but y has {rows.Y.shape[1]}; they must "
                     "agree."
                 )
             validation = make_rows(X_val, Y_val, sample_weight_val, "sample_weight_val")
-        self._fit(X, rows, validation, rows.Y.shape[1], by_class=lambda _: None)
+        # Before training, which an interrupt may end with a model that predicts.
         self._one_dimensional = Y.ndim == 1
+        self._fit(X, rows, validation, rows.Y.shape[1], by_class=lambda _: None)
         return self
 
     def _check_loss(self) -> None:
@@ -518,13 +526,12 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):  # type: ignore[misc]
                 f"{', '.join(map(repr, REGRESSION_LOSSES))}, or a Loss object."
             )
 
-    def _check_outputs(self, Y: F64) -> F64:
-        if Y.ndim == 2 and Y.shape[1] == 0:
-            raise ValueError("Y has no outputs (0 columns); it needs at least one.")
+    def _check_targets(self, y: Any, X: NDArray[Any], name: str) -> F64:
+        Y = check_targets(y, X, name)
         if self.loss == "poisson" and (Y < 0).any():
             place = np.argwhere(Y < 0)[0]
             raise ValueError(
-                f"Y has the value {Y[tuple(place)]:g} in row {place[0]}; loss='poisson' needs "
+                f"{name} has the value {Y[tuple(place)]:g} in row {place[0]}; loss='poisson' needs "
                 "counts of at least zero."
             )
         return Y
@@ -556,7 +563,7 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):  # type: ignore[misc]
 
 
 @params.documented
-class ManyBoostClassifier(ClassifierMixin, _ManyBoost):  # type: ignore[misc]
+class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
     """Gradient tree boosting for classes, or for one or many labels.
 
     A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1
@@ -687,14 +694,12 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):  # type: ignore[misc]
         continued = self.warm_start and hasattr(self, "_progress")
         X = check_X(self, X, reset=not continued)
         labels = check_labels(y, X)
-        if labels.ndim == 2 and labels.shape[1] == 0:
-            raise ValueError("y has no labels (0 columns); it needs at least one.")
         classes = self._classes if continued else Classes.of(labels)
         softmax = self.loss == "log_loss"
         rows = make_rows(X, classes.encode(labels, softmax=softmax), sample_weight, "sample_weight")
         validation = None
         if X_val is not None:
-            X_val = check_X(self, X_val, reset=False)
+            X_val = check_X(self, X_val, reset=False, name="X_val")
             labels_val = check_labels(Y_val, X_val, "Y_val")
             encoded = classes.encode(labels_val, softmax=softmax, name="Y_val")
             validation = make_rows(X_val, encoded, sample_weight_val, "sample_weight_val")
@@ -753,7 +758,7 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):  # type: ignore[misc]
             # One class against the rest, brought to a sum of one.
             total = proba.sum(axis=1, keepdims=True)
             even = np.full_like(proba, 1 / proba.shape[1])
-            return np.divide(proba, total, out=even, where=total > 0)
+            return np.asarray(np.divide(proba, total, out=even, where=total > 0))
         return proba
 
     def _labels(self, raw: F64) -> NDArray[Any]:

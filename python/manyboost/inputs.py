@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import validate_data
 
 from manyboost import _core
 
@@ -34,51 +34,94 @@ def resolve_threads(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
 
 
-def check_X(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
+def check_X(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> NDArray[Any]:
     """Return features as a float array without infinities; remember names if ``reset``."""
-    _refuse_text_columns(X)
-    return np.asarray(
-        validate_data(
+    _refuse_text_columns(X, name)
+    dimensions = len(getattr(X, "shape", (0, 0)))
+    if dimensions != 2:
+        raise ValueError(
+            f"{name} has {dimensions} dimension(s), it must have two, rows and features: Reshape "
+            f"your data, with {name}.reshape(-1, 1) if it has one feature or {name}.reshape(1, -1) "
+            "if it is one row."
+        )
+    try:
+        X = validate_data(
             estimator,
             X,
             reset=reset,
             dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
         )
-    )
+    except ValueError as error:
+        if name == "X":
+            raise
+        raise ValueError(f"{name}: {error}") from None
+    if X.shape[0] == 0:
+        raise ValueError(f"{name} has no rows (shape {X.shape}); it needs at least one.")
+    if X.shape[1] == 0:
+        # scikit-learn's words, which its checks look for.
+        raise ValueError(
+            f"{name} has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
+        )
+    infinite = np.isinf(X)
+    if infinite.any():
+        row, j = np.argwhere(infinite)[0]
+        names = getattr(estimator, "feature_names_in_", None)
+        raise ValueError(
+            f"Column {_column(j, names)} of {name} has an infinite value (inf) in row {row}; "
+            "replace it by a finite number, or by NaN if it is missing."
+        )
+    return np.asarray(X)
 
 
-def to_single(X: NDArray[Any], names: NDArray[Any] | None = None) -> F32:
+def _column(j: int, names: NDArray[Any] | None) -> str:
+    return str(j) if names is None else repr(str(names[j]))
+
+
+def to_single(X: NDArray[Any], names: NDArray[Any] | None, name: str = "X") -> F32:
     """Return features as C-contiguous float32; refuse finite values that would become infinite."""
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(X, dtype=np.float32)
     if X.dtype != np.float32 and np.isinf(single).any():
         j = int(np.argmax(np.isinf(single).any(axis=0)))
-        name = j if names is None else repr(str(names[j]))
         raise ValueError(
-            f"Column {name} of X has values beyond the range of single precision (3e38); divide "
-            "it by a constant or take its logarithm."
+            f"Column {_column(j, names)} of {name} has values beyond the range of single precision "
+            "(3e38); divide it by a constant or take its logarithm."
         )
     return single
 
 
-def _refuse_text_columns(X: Any) -> None:
-    """Name the first column of a data frame that is not numeric."""
-    columns = getattr(X, "columns", None)
-    if columns is None or not hasattr(X, "__getitem__"):
-        return
-    for name in columns:
-        column = X[name]
-        dtype = str(getattr(column, "dtype", "")).lower()
-        if any(dtype.startswith(word) for word in ("cat", "enum", "str", "obj", "date", "time")):
-            is_numeric_object = dtype == "object" and all(
-                isinstance(value, int | float | np.number) for value in column
-            )
-            if not is_numeric_object:
+_NOT_NUMBERS = (
+    *("str", "obj", "cat", "enum", "bin", "date", "time", "dur", "per", "interval"),
+    *("list", "array", "struct"),
+)
+
+
+def _refuse_text_columns(X: Any, name: str) -> None:
+    """Name the first column of a data frame or array that is not numeric."""
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OSU":
+        for j, column in enumerate(X.T):
+            text = next((value for value in column if isinstance(value, str | bytes)), None)
+            if text is not None:
                 raise ValueError(
-                    f"Column {str(name)!r} of X holds {column.dtype} values, not numbers; encode "
-                    "it (OrdinalEncoder, OneHotEncoder) or drop it."
+                    f"Column {j} of {name} holds text ({str(text)!r}), not numbers; encode it "
+                    "(OrdinalEncoder, OneHotEncoder) or drop it."
                 )
+    if not (hasattr(X, "columns") and hasattr(X, "__getitem__")):
+        return
+    for label in X.columns:
+        column = X[label]
+        dtype = str(getattr(column, "dtype", "")).lower()
+        is_numeric_object = dtype == "object" and all(
+            isinstance(value, int | float | np.number) for value in column
+        )
+        if dtype.startswith(_NOT_NUMBERS) and not is_numeric_object:
+            raise ValueError(
+                f"Column {str(label)!r} of {name} holds {column.dtype} values, not numbers; encode "
+                "it (OrdinalEncoder, OneHotEncoder) or drop it."
+            )
 
 
 @dataclass
@@ -101,12 +144,18 @@ def make_rows(X: NDArray[Any], Y: NDArray[Any], sample_weight: Any, name: str) -
     numbers = np.arange(len(X), dtype=np.uint64)
     if sample_weight is None:
         return Rows(X, Y, None, numbers)
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if (weight < 0).any():
-        row = int(np.argmax(weight < 0))
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(len(X), weight)
+    if weight.shape != (len(X),):
         raise ValueError(
-            f"{name} is negative in row {row} ({weight[row]:g}); weights must be at least zero."
+            f"{name} has shape {weight.shape}; it must have one weight for each of the {len(X)} "
+            "rows."
         )
+    if not (weight >= 0).all():
+        row = int(np.argmin(weight >= 0))
+        what = "missing (NaN)" if np.isnan(weight[row]) else f"negative ({weight[row]:g})"
+        raise ValueError(f"{name} is {what} in row {row}; weights must be at least zero.")
     positive = weight > 0
     if not positive.any():
         raise ValueError(f"All of {name} is zero; at least one row needs a positive weight.")
@@ -120,31 +169,72 @@ def make_rows(X: NDArray[Any], Y: NDArray[Any], sample_weight: Any, name: str) -
     return rows if positive.all() else rows.take(np.flatnonzero(positive))
 
 
-def check_targets(Y: Any, X: NDArray[Any], name: str = "y") -> NDArray[Any]:
+def check_targets(y: Any, X: NDArray[Any], name: str = "y") -> F64:
     """Return regression targets as a float64 array of one or two dimensions."""
-    if Y is None:
+    Y = _check_outputs(y, X, name, np.float64)
+    large = np.abs(Y) > np.finfo(np.float32).max
+    if large.any():
+        place = np.argwhere(large)[0]
+        raise ValueError(
+            f"{name} has the value {Y[tuple(place)]:g} in {_cell(place)}, beyond the range of "
+            "single precision (3e38); divide it by a constant."
+        )
+    return Y
+
+
+def _check_outputs(y: Any, X: NDArray[Any], name: str, dtype: type | None) -> NDArray[Any]:
+    """Return what is to be predicted as an array (n,) or (n, d) without missing values."""
+    if y is None:
         raise ValueError(
             f"This estimator requires {name} to be passed, but the target {name} is None."
         )
-    Y = check_array(
-        Y, ensure_2d=False, dtype=np.float64, order="C", ensure_all_finite=False, input_name=name
-    )
-    if Y.ndim > 2:
-        raise ValueError(f"{name} has {Y.ndim} dimensions; it must have one or two.")
-    if len(Y) != len(X):
+    try:
+        y = check_array(
+            y,
+            dtype=dtype,
+            order="C",
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name=name,
+        )
+    except ValueError as error:
+        raise ValueError(f"{name} must be numeric: {error}") from None
+    if y.ndim not in (1, 2):
+        raise ValueError(f"{name} has {y.ndim} dimension(s); it must have one or two.")
+    if len(y) != len(X):
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {len(X)} rows "
-            f"and {name} has {len(Y)}; they must have the same number."
+            f"and {name} has {len(y)}; they must have the same number."
         )
-    finite = np.isfinite(Y)
-    if not finite.all():
-        place = np.argwhere(~finite)[0]
-        where = f"row {place[0]}" + (f", output {place[1]}" if Y.ndim == 2 else "")
-        what = "a missing value (NaN)" if np.isnan(Y[tuple(place)]) else "an infinite value (inf)"
+    if y.ndim == 2 and y.shape[1] == 0:
+        raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
+    if y.dtype.kind == "f":
+        bad = ~np.isfinite(y)
+    else:
+        bad = np.vectorize(_is_missing, otypes=[bool])(y) if y.dtype == object else np.array(False)
+    if bad.any():
+        place = np.argwhere(bad)[0]
+        infinite = y.dtype.kind == "f" and np.isinf(y[tuple(place)])
+        what = "an infinite value (inf)" if infinite else "a missing value (NaN)"
         raise ValueError(
-            f"{name} has {what} in {where}; drop such rows or fill them in before fit."
+            f"{name} has {what} in {_cell(place)}; drop such rows or fill them in before fit."
         )
-    return np.asarray(Y)
+    return np.asarray(y)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ == "NAType" or value != value
+
+
+def _cell(place: NDArray[Any]) -> str:
+    return f"row {place[0]}" + (f", output {place[1]}" if len(place) == 2 else "")
+
+
+def _plain(value: Any) -> str:
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 @dataclass
@@ -168,10 +258,17 @@ class Classes:
         """Find the classes of checked labels."""
         if y.ndim == 2:
             return cls("multilabel", np.arange(y.shape[1]))
-        values = np.unique(y)
+        try:
+            values = np.unique(y)
+        except TypeError:
+            kinds = sorted({type(value).__name__ for value in y})
+            raise ValueError(
+                f"y mixes classes of the types {', '.join(kinds)}; bring them to one type."
+            ) from None
         if len(values) < 2:
             raise ValueError(
-                f"y has only one class ({values[0]!r}); a classifier needs at least two classes."
+                f"y has only one class ({_plain(values[0])}); a classifier needs at least two "
+                "classes."
             )
         return cls("binary" if len(values) == 2 else "multiclass", values)
 
@@ -190,56 +287,45 @@ class Classes:
         if not np.array_equal(self.values[known], y):
             row = int(np.argmax(self.values[known] != y))
             raise ValueError(
-                f"{name} has the class {y[row]!r} in row {row}, which the model does not know; "
-                "fit on rows of all classes."
+                f"{name} has the class {_plain(y[row])} in row {row}, which the model does not "
+                "know; fit on rows of all classes."
             )
         if self.kind == "binary":
             return known.astype(np.uint8)[:, None]
         if softmax:
             return known.astype(np.uint32)
-        return (known[:, None] == np.arange(len(self.values))).astype(np.uint8)
+        return np.asarray(known[:, None] == np.arange(len(self.values)), dtype=np.uint8)
 
 
 def check_labels(y: Any, X: NDArray[Any], name: str = "y") -> NDArray[Any]:
     """Return labels: one class per row (n,), or a 0/1 indicator (n, d)."""
-    if y is None:
-        raise ValueError(
-            f"This estimator requires {name} to be passed, but the target {name} is None."
-        )
-    y = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name=name)
-    if len(y) != len(X):
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {len(X)} rows "
-            f"and {name} has {len(y)}; they must have the same number."
-        )
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        place = np.argwhere(~np.isfinite(y))[0]
-        where = f"row {place[0]}" + (f", output {place[1]}" if y.ndim == 2 else "")
-        what = "a missing value (NaN)" if np.isnan(y[tuple(place)]) else "an infinite value (inf)"
-        raise ValueError(
-            f"{name} has {what} in {where}; drop such rows or fill them in before fit."
-        )
-    if y.ndim == 2 and y.shape[1] == 1:
+    labels = _check_outputs(y, X, name, None)
+    if labels.ndim == 2 and labels.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected; it is read as one class "
             "per row. Pass y.ravel() to silence this warning.",
             DataConversionWarning,
             stacklevel=4,
         )
-        y = y[:, 0]
-    if y.ndim == 2:
+        labels = labels[:, 0]
+    if labels.ndim == 2:
         # type_of_target calls an indicator without a single 1 (or 0) something else.
-        if not np.isin(y, (0, 1)).all():
-            place = np.argwhere(~np.isin(y, (0, 1)))[0]
+        unlike = ~np.isin(labels, (0, 1))
+        if unlike.any():
+            place = np.argwhere(unlike)[0]
             raise ValueError(
-                f"{name} has the value {y[tuple(place)]!r} in row {place[0]}, output {place[1]}; "
-                "several outputs must be an indicator of 0 and 1, one column per label."
+                f"{name} has the value {_plain(labels[tuple(place)])} in {_cell(place)}; several "
+                "outputs must be an indicator of 0 and 1, one column per label."
             )
-        return np.asarray(y)
-    check_classification_targets(y)
-    if type_of_target(y, input_name=name) not in ("binary", "multiclass"):
-        raise ValueError(f"{name} is {type_of_target(y)}; classes must be discrete values.")
-    return np.asarray(y)
+        return labels
+    kind = type_of_target(labels, input_name=name)
+    if kind not in ("binary", "multiclass"):
+        # scikit-learn's words, which its checks look for, and ours.
+        raise ValueError(
+            f"Unknown label type: {kind}; {name} must hold classes, for numbers use "
+            "ManyBoostRegressor."
+        )
+    return labels
 
 
 def split_validation(

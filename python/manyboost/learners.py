@@ -120,8 +120,8 @@ class ForeignLearner:
         estimator._manyboost_leaves = known
         bag = np.zeros(len(ids))
         bag[chosen] = 1.0 if weight is None else weight[chosen]
-        leaf_weights = np.bincount(leaf_of_row, weights=bag, minlength=len(known))
-        return Leaves(leaf_of_row.astype(np.uint32), leaf_weights, estimator)
+        counts = np.bincount(leaf_of_row, weights=bag, minlength=len(known))
+        return Leaves(leaf_of_row.astype(np.uint32), counts.astype(np.float64), estimator)
 
     def leaves_of(self, model: Leaves, data: NDArray[Any]) -> U32:
         """Return the leaf of each row of other data."""

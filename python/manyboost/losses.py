@@ -335,7 +335,7 @@ class CustomObjective(Objective):
 
     def _heaviest(self, cells: F32) -> F64:
         largest = np.abs(cells if self.weight is None else cells * self.weight[:, None])
-        return largest.max(axis=0, initial=0).astype(np.float64)
+        return np.asarray(largest.max(axis=0, initial=0), dtype=np.float64)
 
     def residuals(self, raw: F32, out: F32) -> float:
         f = self.baseline + raw
@@ -534,7 +534,7 @@ def _softmax_baseline(classes: NDArray[np.uint32], weight: F32 | None, n_classes
     with np.errstate(divide="ignore"):
         logs = np.log(counts / counts.sum())
     logs -= logs[counts > 0].mean()
-    return np.clip(logs, -BASELINE_LIMIT, BASELINE_LIMIT)
+    return np.asarray(np.clip(logs, -BASELINE_LIMIT, BASELINE_LIMIT))
 
 
 def _fit_huber(
@@ -587,4 +587,4 @@ def _constant_step(objective: Objective, scale: F64) -> F64:
 
     slope, curvature = evaluate(np.zeros(objective.n_outputs))
     rho = minimise_along(evaluate, slope, curvature, np.ones(objective.n_outputs), bounded=False)
-    return rho * direction.values[0].astype(np.float64)
+    return np.asarray(rho * direction.values[0], dtype=np.float64)

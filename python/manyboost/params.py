@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from manyboost.losses import LABEL_LOSSES, REGRESSION_LOSSES, Loss
 from manyboost.projections import PROJECTIONS
 
@@ -213,7 +215,7 @@ PARAMS: dict[str, Param] = {
     ),
     "random_state": Param(
         None,
-        (_none, Check("an integer or RandomState", lambda v: True)),
+        (_none, integer(0, 2**32 - 1), kind("a numpy.random.RandomState", np.random.RandomState)),
         "Seed, for projections, drawn features, drawn rows and the validation split.",
     ),
     "n_jobs": Param(

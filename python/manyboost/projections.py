@@ -25,7 +25,7 @@ def resolve_n_components(
     """Number of components q for a strategy and number of outputs."""
     fraction = not isinstance(n_components, int | np.integer)
     q = max(1, round(n_components * n_outputs)) if fraction else int(n_components)
-    if strategy != "relabel" and n_components != 1 and q > 1:
+    if strategy != "relabel" and q > 1:
         raise ValueError(
             f"n_components={n_components!r} needs strategy='relabel', but strategy is "
             f"{strategy!r}; use strategy='relabel' or n_components=1."
@@ -92,8 +92,10 @@ def _checked(phi: object, n_components: int, n_outputs: int) -> NDArray[np.float
             f"The projection callable returned an array of {array.dtype}; it must return real "
             "numbers."
         )
-    if not np.isfinite(array).all():
+    with np.errstate(over="ignore"):
+        single = np.ascontiguousarray(array, dtype=np.float32)
+    if not np.isfinite(single).all():
         raise ValueError(
             "The projection callable returned NaN or infinity; it must return finite numbers."
         )
-    return np.ascontiguousarray(array, dtype=np.float32)
+    return single

@@ -42,7 +42,7 @@ class Direction:
 
     def reach(self) -> F64:
         """Largest |g| of each column."""
-        return np.abs(self.values).max(axis=0).astype(np.float64)
+        return np.asarray(np.abs(self.values).max(axis=0), dtype=np.float64)
 
 
 def minimise_along(

@@ -1,0 +1,6 @@
+"""manyboost side by side with what a user would pick instead.
+
+A run walks through the files in this order: `suites` (what is run) → `run` (plans, starts
+processes, resumes) → `measure` (one process, one record) → `workloads` and `contestants` (the data
+and the fitted libraries) → `metrics` → results/*.json → `records` → `bars`, `plots`, `report`.
+"""

@@ -1,0 +1,84 @@
+"""Where a run took place, and on which versions of what."""
+
+import hashlib
+import os
+import platform
+from functools import cache
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+
+DISTRIBUTIONS = {
+    "manyboost": "manyboost",
+    "xgboost": "xgboost",
+    "lightgbm": "lightgbm",
+    "catboost": "catboost",
+    "sklearn": "scikit-learn",
+    "numpy": "numpy",
+    "scipy": "scipy",
+}
+
+
+def describe() -> dict[str, Any]:
+    """The machine and the versions, as they are stored in front of the records."""
+    return {
+        "cpu": cpu(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "libraries": [name for name in map(library, DISTRIBUTIONS) if name],
+        "notes": past_their_python(),
+    }
+
+
+def cpu() -> str:
+    """The processor's name and the vector instructions it has."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    facts = dict(line.split(":", 1) for line in lines if ":" in line)
+    facts = {key.strip(): value.strip() for key, value in facts.items()}
+    flags = facts.get("flags", "").split()
+    vector = [name for flag, name in (("avx2", "AVX2"), ("avx512f", "AVX-512")) if flag in flags]
+    return " · ".join([facts.get("model name", platform.machine()), *vector])
+
+
+@cache
+def library(name: str) -> str | None:
+    """Name and version of an installed library; manyboost's with a digest of its files.
+
+    A rebuilt manyboost keeps its version number: the digest is what makes its old records stale.
+    """
+    try:
+        version = f"{name} {metadata.version(DISTRIBUTIONS[name])}"
+    except metadata.PackageNotFoundError:
+        return None
+    if name != "manyboost":
+        return version
+    spec = util.find_spec(name)
+    folder = Path(spec.origin).parent if spec and spec.origin else None
+    files = sorted(folder.rglob("*.py")) + sorted(folder.rglob("*.so")) if folder else []
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return f"{version} ({digest[:8]})"
+
+
+def past_their_python() -> list[str]:
+    """The libraries that ask for another Python than this one, and were installed all the same."""
+    from packaging.specifiers import SpecifierSet
+
+    python = platform.python_version()
+    notes = []
+    for name, distribution in DISTRIBUTIONS.items():
+        try:
+            wanted = metadata.metadata(distribution).get("Requires-Python")
+        except metadata.PackageNotFoundError:
+            continue
+        if wanted and not SpecifierSet(wanted).contains(python, prereleases=True):
+            notes.append(
+                f"{library(name)} asks for Python {wanted}; installed past that check on {python}"
+            )
+    return notes

@@ -1,0 +1,272 @@
+"""Turn results/*.json into docs/benchmarks.md, its plots, and the marked section of README.md.
+
+python -m benchmarks.report                     the full suite's results, else the quick one's
+python -m benchmarks.report --results FILE --docs FOLDER --readme FILE
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import bars, plots
+from benchmarks.contestants import CONTESTANTS
+from benchmarks.records import Run, Summary
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+MEGABYTE = 10**6
+BUSY = 0.1  # cores used by other processes from which on a row is marked
+IN_README = ("regression-20000x50x50", "delicious")
+
+
+def main() -> None:
+    options = parse(sys.argv[1:])
+    run = Run.read(options.results)
+    figures = plots.draw(run, options.docs / "benchmarks", options.format)
+    page = options.docs / "benchmarks.md"
+    page.write_text(document(run, figures, options.results.name))
+    sys.stderr.write(f"wrote {page} and {len(figures)} plots\n")
+    if options.readme.is_file() and BEGIN in (text := options.readme.read_text()):
+        options.readme.write_text(with_section(text, readme_section(run, figures)))
+        sys.stderr.write(f"wrote the benchmark section of {options.readme}\n")
+    else:
+        sys.stderr.write(f"{options.readme} has no {BEGIN} … {END}: left alone\n")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.report")
+    parser.add_argument("--results", type=Path, default=newest_results())
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs")
+    parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
+    parser.add_argument("--format", choices=["svg", "png"], default="svg")
+    options = parser.parse_args(arguments)
+    if options.results is None or not options.results.is_file():
+        parser.error("there are no results yet: python -m benchmarks.run quick")
+    return options
+
+
+def newest_results() -> Path | None:
+    files = [RESULTS / name for name in ("full.json", "quick.json")]
+    return next((file for file in files if file.is_file()), None)
+
+
+# ------------------------------------------------------------------ the page
+
+
+def document(run: Run, figures: Sequence[Path], source: str) -> str:
+    parts = [
+        "# Benchmarks",
+        f"Generated from `benchmarks/results/{source}` by `python -m benchmarks.report`.",
+        provenance(run),
+        HOW,
+        "## What it must show",
+        bars_table(run),
+        *(f"![{figure.stem.replace('-', ' ')}](benchmarks/{figure.name})" for figure in figures),
+        "## All results",
+        LEGEND,
+    ]
+    for workload in run.workloads():
+        if workload != "import":
+            parts += [f"### {workload}", shape(run, workload), workload_table(run, workload)]
+    if run.skipped:
+        reasons = [f"- {what}: {reason}" for what, reason in run.skipped.items()]
+        parts += ["## Skipped", "\n".join(reasons)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+HOW = """\
+Every fit runs in a process of its own, on the same data, with the same number of threads, rounds,
+leaves and bins and the same learning rate; everything else is left at the library's default. The
+repeats are interleaved, and numbers are medians over them. The time of a fit starts with arrays in
+memory and includes each library's own binning and conversions; peak memory is what the fit adds to
+the loaded data; the model is weighed pickled. A fit stops at its time limit: contestants with one
+model per output have then fitted a sample of the outputs, others a part of the rounds, and the
+whole is extrapolated. Run it yourself: `make bench-quick`, `make bench`.
+
+- `lightgbm-per-output` bins the data once for all outputs; `*-one-output` fits only the first one.
+- `xgboost-projection` is a Gaussian projection, drawn anew each round, written by hand through
+  xgboost's experimental `TreeObjective.split_grad`.
+- `catboost` grows symmetric trees, its default, of the depth that gives as many leaves;
+  `catboost-lossguide` grows them leaf by leaf.
+- `sklearn-random-forest` grows full trees, one per round of the others; labels are regressed on.
+- Generated outputs are Gaussian mixtures of ten functions of five features each, plus noise."""
+
+LEGEND = """\
+≈ extrapolated, from what the last column says. Spread: slowest minus fastest repeat, over the
+median. Per round: the slope after the first round."""
+
+
+def provenance(run: Run) -> str:
+    facts = run.machine
+    machine = [
+        facts["cpu"],
+        f"{facts['cores']} cores",
+        f"{facts['memory_bytes'] / 2**30:.0f} GiB",
+        facts["system"],
+        f"Python {facts['python']}",
+    ]
+    dates = dict.fromkeys(date[:10] for date in (run.dates[0], run.dates[-1])) if run.dates else {}
+    text = [
+        f"Machine: {', '.join(machine)}. Measured {' to '.join(dates)}.",
+        f"Versions: {', '.join(facts['libraries'])}.",
+        *(f"{note}." for note in facts["notes"]),
+    ]
+    return "  \n".join(text)
+
+
+def bars_table(run: Run) -> str:
+    rows = [(line.claim, line.bar, line.measured, line.verdict) for line in bars.lines(run)]
+    return table(("claim", "bar", "measured", ""), rows)
+
+
+def shape(run: Run, workload: str) -> str:
+    first = next((s for s in run.summaries if s.workload == workload and s.ok), None)
+    if first is None:
+        return ""
+    fields = ("n_rows", "n_features", "n_outputs", "n_test_rows")
+    n, p, d, n_test = (int(first.median(field)) for field in fields)
+    spec = first.records[0]["spec"]
+    rounds, leaves = run.base_rounds(workload), spec["max_leaf_nodes"]
+    return (
+        f"{n:,} rows × {p:,} features × {d:,} outputs, {n_test:,} test rows; "
+        f"threads: {run.threads}; {rounds:,} rounds of {leaves} leaves unless said."
+    )
+
+
+Column = tuple[str, Callable[[Summary], str]]
+
+
+def workload_table(run: Run, workload: str) -> str:
+    found = [s for s in run.summaries if s.workload == workload]
+    order = list(CONTESTANTS)
+    found.sort(key=lambda s: (order.index(s.contestant), s.n_rounds, -s.n_threads))
+    score_name = next((named(s) for s in found if s.ok), "score")
+    reference = run.find(workload, "manyboost-relabel")
+    columns: list[Column] = [
+        ("contestant", lambda s: label(s, run.base_rounds(workload), run.threads)),
+        ("fit, s", lambda s: bars.mark(s) + number(s.fit_seconds)),
+        ("× relabel", lambda s: times(s, reference)),
+        ("per round, ms", lambda s: number(s.seconds_per_round, 1000)),
+        ("predict, rows/s", lambda s: number(s.predicted_rows_per_second)),
+        ("peak, MB", lambda s: number(s.peak_bytes, 1 / MEGABYTE)),
+        ("model, MB", lambda s: bars.mark(s) + number(s.model_bytes, 1 / MEGABYTE)),
+        (score_name, lambda s: score(s.score) if named(s) == score_name else "–"),
+    ]
+    if any(s.median("log_loss") is not None for s in found):
+        columns.append(("log loss", lambda s: score(s.median("log_loss"))))
+    columns += [("spread", spread), ("", remark)]
+    rows = [[cell(summary) for _, cell in columns] for summary in found]
+    return table([name for name, _ in columns], rows, numbers_from=1, numbers_to=len(columns) - 1)
+
+
+def named(summary: Summary) -> str:
+    """What its score measures; that of a single label is not that of many."""
+    return summary.records[0].get("score_name", "")
+
+
+def label(summary: Summary, base_rounds: int, threads: int) -> str:
+    parts = [summary.contestant]
+    if summary.n_rounds != base_rounds:
+        parts.append(f"{summary.n_rounds:,} rounds")
+    if summary.n_threads != threads:
+        parts.append(f"{summary.n_threads} thread")
+    name = ", ".join(parts)
+    return f"**{name}**" if summary.contestant.startswith("manyboost") else name
+
+
+def times(summary: Summary, reference: Summary | None) -> str:
+    if reference is None or summary.fit_seconds is None:
+        return "–"
+    return number(summary.fit_seconds / reference.fit_seconds)
+
+
+def remark(summary: Summary) -> str:
+    parts = []
+    if not summary.ok:
+        budget = summary.records[0].get("budget", {})
+        limit = {
+            "over budget": f": killed after {budget.get('seconds', 0):.0f} s",
+            "over memory": f": killed at {budget.get('memory', 0) / 1e9:.0f} GB",
+        }.get(summary.status, "")
+        parts.append(summary.status + limit)
+    if summary.extrapolated:
+        parts.append(f"from {summary.extrapolated}")
+    if summary.others_cores > BUSY:
+        parts.append(f"others used {summary.others_cores:.1f} cores")
+    return "; ".join(parts)
+
+
+def spread(summary: Summary) -> str:
+    return "–" if summary.spread is None else f"{100 * summary.spread:.0f} %"
+
+
+def score(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+def number(value: float | None, factor: float = 1.0) -> str:
+    """Three digits, however large or small."""
+    if value is None:
+        return "–"
+    value *= factor
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], numbers_from: int = 0, numbers_to: int = 0
+) -> str:
+    """A Markdown table; the columns in the given range are numbers, aligned right."""
+    align = ["---:" if numbers_from <= i < numbers_to else "---" for i in range(len(head))]
+    lines = [head, align, *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+# ------------------------------------------------------------------ the README
+
+
+def readme_section(run: Run, figures: Sequence[Path]) -> str:
+    """The two data sets that say most, one plot, and the way to the rest."""
+    parts = []
+    for workload in IN_README:
+        if rows := readme_rows(run, workload):
+            head = ("", "fit, s", "peak memory, MB", "model, MB", rows.pop())
+            parts += [f"**{workload}**: {shape(run, workload)}", table(head, rows, 1, 5)]
+    plot = next((figure for figure in figures if figure.stem.startswith("time-against")), None)
+    if plot:
+        parts.append(f"![fit time against the number of outputs](docs/benchmarks/{plot.name})")
+    parts.append(
+        f"{run.machine['cpu']}, {run.machine['cores']} cores. ≈: extrapolated from a part. "
+        "All results, and how they were measured: [docs/benchmarks.md](docs/benchmarks.md)."
+    )
+    return "\n\n".join(parts)
+
+
+def readme_rows(run: Run, workload: str) -> list:
+    """Rows, quickest first, and last the name of the score."""
+    found = [run.find(workload, contestant) for contestant in CONTESTANTS]
+    shown = sorted((s for s in found if s is not None), key=lambda s: s.fit_seconds)
+    rows: list = [
+        [
+            label(s, s.n_rounds, s.n_threads),
+            bars.mark(s) + number(s.fit_seconds),
+            number(s.peak_bytes, 1 / MEGABYTE),
+            bars.mark(s) + number(s.model_bytes, 1 / MEGABYTE),
+            score(s.score),
+        ]
+        for s in shown
+        if not s.contestant.endswith("-one-output")
+    ]
+    return [*rows, f"test {named(shown[0])}"] if rows else []
+
+
+def with_section(text: str, section: str) -> str:
+    """The text with what stands between the marks replaced."""
+    between = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+    return between.sub(lambda _: f"{BEGIN}\n{section}\n{END}", text, count=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,364 @@
+"""Run a suite: each entry in its own process, repeats interleaved, results/SUITE.json kept current.
+
+    python -m benchmarks.run quick
+    python -m benchmarks.run full --workloads 'regression-*' --contestants 'manyboost-*'
+
+An interrupted run resumes: a record that exists with the same specification is not made again.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine, suites, workloads
+from benchmarks.contestants import CONTESTANTS
+from benchmarks.suites import Entry
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+LONG_FIT = 30.0  # seconds: a fit this long is not repeated
+POLL = 0.2  # seconds between two looks at a running contestant
+GIGABYTE = 10**9
+BUSY = 0.1  # cores used by other processes from which on a record is marked
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a process may use before it is killed, far above the limit where a fit stops itself."""
+
+    seconds: float
+    memory: float  # bytes
+
+
+def main() -> None:
+    options = parse(sys.argv[1:])
+    results = Results(options.results or RESULTS / f"{options.suite}.json", fresh=options.fresh)
+    plan = [entry for entry in suites.SUITES[options.suite]() if selected(entry, options)]
+    if options.limit:
+        plan = [Entry(**{**vars(entry), "limit": options.limit}) for entry in plan]
+    jobs = interleaved(plan, options.repeats)
+    began = time.monotonic()
+    try:
+        for number, (entry, repeat) in enumerate(jobs, start=1):
+            minutes, seconds = divmod(int(time.monotonic() - began), 60)
+            head = f"[{number:3}/{len(jobs)} {minutes:3}:{seconds:02}] {title(entry, repeat)} "
+            say(f"{head:88}", end="")
+            say(run_one(entry, repeat, results, options))
+    except KeyboardInterrupt:
+        sys.exit("\ninterrupted; the same command resumes from here")
+    say(f"{len(results.records)} records in {results.file}")
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.run", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("suite", choices=suites.SUITES)
+    parser.add_argument(
+        "--workloads", default="*", help="only those that match, e.g. 'regression-*'"
+    )
+    parser.add_argument(
+        "--contestants", default="*", help="only those that match, e.g. 'manyboost-*'"
+    )
+    parser.add_argument("--repeats", type=int, help="at most so many repeats")
+    parser.add_argument(
+        "--limit", type=float, help="seconds of fitting, instead of the suite's limits"
+    )
+    parser.add_argument("--budget", type=float, help="seconds until a process is killed")
+    parser.add_argument("--memory", type=float, default=12, help="gigabytes until it is killed")
+    parser.add_argument("--fresh", action="store_true", help="forget the records of earlier runs")
+    parser.add_argument(
+        "--results", type=Path, help="another file than benchmarks/results/SUITE.json"
+    )
+    return parser.parse_args(arguments)
+
+
+def selected(entry: Entry, options: argparse.Namespace) -> bool:
+    return fnmatch(entry.workload, options.workloads) and fnmatch(
+        entry.contestant, options.contestants
+    )
+
+
+def interleaved(plan: list[Entry], most_repeats: int | None) -> list[tuple[Entry, int]]:
+    """All first repeats, then all second ones, …: a slow hour of the machine hits all alike."""
+    most = max((entry.repeats for entry in plan), default=0)
+    return [
+        (entry, repeat)
+        for repeat in range(min(most, most_repeats or most))
+        for entry in plan
+        if repeat < entry.repeats
+    ]
+
+
+def run_one(entry: Entry, repeat: int, results: "Results", options: argparse.Namespace) -> str:
+    """Make the record of one job unless there is one; what happened, in a few words."""
+    if reason := unavailable(entry):
+        results.skip(entry, reason)
+        return f"skipped: {reason}"
+    spec = specification(entry, repeat)
+    if known := results.find(spec):
+        return f"known: {outcome(known)}"
+    if repeat and not worth_repeating(results.find({**spec, "repeat": 0})):
+        return "not repeated: the first took long enough"
+    seconds = options.budget or 3 * entry.limit + 120
+    record = run_process(spec, Budget(seconds, options.memory * GIGABYTE))
+    results.add(record)
+    return outcome(record)
+
+
+def unavailable(entry: Entry) -> str | None:
+    if entry.workload == "import":
+        return None if machine.library(library(entry)) else f"{library(entry)} is not installed"
+    return workloads.find(entry.workload).missing() or CONTESTANTS[entry.contestant]().unavailable()
+
+
+def library(entry: Entry) -> str:
+    if entry.workload == "import":
+        return entry.contestant.removeprefix("import-")
+    return CONTESTANTS[entry.contestant].library.split(".")[0]
+
+
+def specification(entry: Entry, repeat: int) -> dict[str, Any]:
+    """All that decides about a record."""
+    spec = {
+        "workload": entry.workload,
+        "contestant": entry.contestant,
+        "n_threads": entry.threads,
+        "limit": entry.limit,
+        "repeat": repeat,
+        "library": machine.library(library(entry)),
+    }
+    if entry.workload != "import":
+        workload = workloads.find(entry.workload)
+        spec |= {
+            "n_rounds": entry.n_rounds or workload.n_rounds,
+            "max_leaf_nodes": workload.max_leaf_nodes,
+            "max_bins": suites.BINS,
+            "learning_rate": suites.LEARNING_RATE,
+        }
+    return spec
+
+
+def worth_repeating(first: dict[str, Any] | None) -> bool:
+    if first is None:
+        return True
+    measured = first.get("fit_seconds_measured", [0.0])
+    return first["status"] == "ok" and not first.get("extrapolated") and measured[0] < LONG_FIT
+
+
+def run_process(spec: dict[str, Any], budget: Budget) -> dict[str, Any]:
+    """The record of a process of its own; one that fails or exceeds its budget has a record too."""
+    threads = str(spec["n_threads"])
+    environment = os.environ | {
+        "OMP_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "PYTHONWARNINGS": "ignore",
+    }
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    with tempfile.TemporaryDirectory() as folder:
+        spec_file, record_file, log_file = (
+            Path(folder) / name for name in ("spec", "record", "log")
+        )
+        spec_file.write_text(json.dumps(spec))
+        with log_file.open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.measure", spec_file, record_file],
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is ours alone; all its children end with it
+            )
+        others = OthersLoad()
+        with contextlib.suppress(OSError):  # if memory runs out all the same, it is the one to go
+            Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000")
+        try:
+            status = watch(process, budget)
+        finally:
+            end(process)
+        facts = {"when": when, "others_cores": others.cores()}
+        if status == "ok" and record_file.is_file():
+            return {**json.loads(record_file.read_text()), **facts}
+        if status == "ok":
+            status = "failed"
+        log_tail = log_file.read_text(errors="replace")[-2000:]
+        return {"spec": spec, "status": status, "budget": vars(budget), "log": log_tail, **facts}
+
+
+def watch(process: subprocess.Popen, budget: Budget) -> str:
+    """Wait for the process: "ok" when it ended, else what it exceeded."""
+    began = time.monotonic()
+    while process.poll() is None:
+        if time.monotonic() - began > budget.seconds:
+            return "over budget"
+        if resident_bytes(process.pid) > budget.memory:
+            return "over memory"
+        time.sleep(POLL)
+    return "ok"
+
+
+def end(process: subprocess.Popen) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def resident_bytes(pid: int) -> int:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+class OthersLoad:
+    """How many cores other processes kept busy meanwhile: what they take, a record lacks."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.busy, self.own = busy_seconds(), children_seconds()
+
+    def cores(self) -> float | None:
+        """Call it when the measured process has ended."""
+        if self.busy is None:
+            return None
+        others = busy_seconds() - self.busy - (children_seconds() - self.own)
+        return round(max(0.0, others / (time.monotonic() - self.began)), 3)
+
+
+def busy_seconds() -> float | None:
+    """CPU time of the whole machine, that taken away by its host included."""
+    try:
+        user, nice, system, _idle, _wait, irq, softirq, steal = (
+            int(word) for word in Path("/proc/stat").read_text().split()[1:9]
+        )
+    except (OSError, ValueError):
+        return None
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def children_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+class Results:
+    """The file of one suite: machine, versions, skipped entries, records; saved at every change."""
+
+    def __init__(self, file: Path, *, fresh: bool = False) -> None:
+        self.file = file
+        self.machine = machine.describe()
+        self.skipped: dict[str, str] = {}
+        self.records: list[dict[str, Any]] = []
+        if file.is_file() and not fresh:
+            stored = json.loads(file.read_text())
+            if place(stored["machine"]) != place(self.machine):
+                sys.exit(f"{file} was made on another machine or Python; --fresh starts anew")
+            self.records = [record for record in stored["records"] if not outdated(record)]
+            if dropped := len(stored["records"]) - len(self.records):
+                say(f"{dropped} records of other versions or builds are made anew")
+
+    def find(self, spec: dict[str, Any]) -> dict[str, Any] | None:
+        """The record that serves this specification."""
+        return next((record for record in self.records if serves(record, spec)), None)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Put a record in the place of the one of the same job, if there is one."""
+        others = [other for other in self.records if job(other["spec"]) != job(record["spec"])]
+        self.records = [*others, record]
+        self.save()
+
+    def skip(self, entry: Entry, reason: str) -> None:
+        self.skipped[f"{entry.workload} · {entry.contestant}"] = reason
+        self.save()
+
+    def save(self) -> None:
+        """Write the file at once or not at all."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        records = sorted(
+            self.records, key=lambda record: [str(part) for part in job(record["spec"])]
+        )
+        lines = ",\n".join(json.dumps(record, ensure_ascii=False) for record in records)
+        head = {"machine": self.machine, "skipped": self.skipped}
+        text = (
+            json.dumps(head, ensure_ascii=False, indent=1)[:-2]
+            + f',\n "records": [\n{lines}\n]}}\n'
+        )
+        new = self.file.with_suffix(".new")
+        new.write_text(text)
+        new.replace(self.file)
+
+
+def place(facts: dict[str, Any]) -> dict[str, Any]:
+    """The part of the machine's description that no installation changes."""
+    return {key: value for key, value in facts.items() if key not in ("libraries", "notes")}
+
+
+def outdated(record: dict[str, Any]) -> bool:
+    """Whether its library is installed here in another version, or was built anew."""
+    made_with = record["spec"]["library"]
+    return machine.library(made_with.split()[0]) not in (None, made_with)
+
+
+def job(spec: dict[str, Any]) -> tuple[Any, ...]:
+    """What a record is a record of, whatever the versions and the limit."""
+    return tuple(
+        spec.get(key) for key in ("workload", "contestant", "n_rounds", "n_threads", "repeat")
+    )
+
+
+def serves(record: dict[str, Any], spec: dict[str, Any]) -> bool:
+    """Whether this record is what a run by this specification would have made.
+
+    The limit matters only to a fit that it stopped.
+    """
+    of_record, wanted = dict(record["spec"]), dict(spec)
+    recorded_limit, wanted_limit = of_record.pop("limit"), wanted.pop("limit")
+    if of_record != wanted or record["status"] == "failed":
+        return False
+    whole = record["status"] == "ok" and not record.get("extrapolated")
+    return whole or recorded_limit >= wanted_limit
+
+
+def title(entry: Entry, repeat: int) -> str:
+    rounds = f" {entry.n_rounds} rounds" if entry.n_rounds else ""
+    threads = f" {entry.threads} thread" if entry.threads != suites.THREADS else ""
+    return f"{entry.workload} · {entry.contestant}{rounds}{threads} · {repeat + 1}"
+
+
+def outcome(record: dict[str, Any]) -> str:
+    """One line about a record, for the progress display."""
+    if record["status"] != "ok":
+        last = record.get("log", "").strip().split("\n")[-1] if record["status"] == "failed" else ""
+        return f"{record['status']} {last}".strip()
+    parts = [f"{record['fit_seconds']:.3g} s"]
+    if record.get("extrapolated"):
+        parts.append(f"(from {record['extrapolated']})")
+    if record.get("score") is not None:
+        parts.append(f"{record['score_name']} {record['score']:.4f}")
+    if (record.get("others_cores") or 0) > BUSY:
+        parts.append(f"(others used {record['others_cores']:.1f} cores meanwhile)")
+    return "  ".join(parts)
+
+
+def say(text: str, end: str = "\n") -> None:
+    sys.stderr.write(text + end)
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main()

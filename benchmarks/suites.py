@@ -1,0 +1,106 @@
+"""What is run: (workload, contestant) entries with rounds, threads, repeats and a time limit."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from benchmarks import workloads
+from benchmarks.contestants import CONTESTANTS
+
+OUTPUTS = (1, 10, 50, 200, 1000)
+THREADS = 2
+BINS = 255
+LEARNING_RATE = 0.1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a plan. At the limit (seconds of fitting) a contestant stops, and what it has
+    done is extrapolated; `n_rounds` None means the workload's own."""
+
+    workload: str
+    contestant: str
+    n_rounds: int | None = None
+    threads: int = THREADS
+    repeats: int = 3
+    limit: float = 60.0
+
+
+RELABEL, PROJECT, MULTIOUTPUT, INDEPENDENT = (
+    f"manyboost-{strategy}" for strategy in ("relabel", "project", "multioutput", "independent")
+)
+MANYBOOST = (RELABEL, PROJECT, MULTIOUTPUT, INDEPENDENT)
+XGBOOST = ("xgboost-projection", "xgboost-multi-output-tree", "xgboost-one-output-per-tree")
+PER_OUTPUT = ("lightgbm-per-output", "sklearn-hist-per-output")
+PEERS = (*XGBOOST, *PER_OUTPUT, "catboost", "sklearn-random-forest")
+CLASS_PEERS = (*XGBOOST, "lightgbm-softmax", "catboost")
+IMPORTS = ("import-manyboost", "import-sklearn")
+
+
+def entries(workload: str, contestants: Iterable[str], **options) -> list[Entry]:
+    return [Entry(workload, contestant, **options) for contestant in contestants]
+
+
+def full() -> list[Entry]:
+    """Everything the documentation shows. The sets whose curves are compared get long limits."""
+    d50 = "regression-20000x50x50"
+    plan = [
+        *entries("import", IMPORTS),
+        *entries(d50, [*MANYBOOST, *PEERS, "catboost-lossguide", "lightgbm-one-output"], limit=300),
+        *entries(d50, [RELABEL], n_rounds=1000),
+        *entries("friedman1", [RELABEL, "sklearn-gbr-one-output", "lightgbm-one-output"]),
+    ]
+    for kind in ("regression", "multilabel"):
+        for n_outputs in OUTPUTS:
+            name = f"{kind}-20000x50x{n_outputs}"
+            if name != d50:
+                plan += entries(name, [*MANYBOOST, *PEERS])
+        big = f"{kind}-100000x100x100"
+        plan += entries(big, [RELABEL, PROJECT, MULTIOUTPUT, *XGBOOST, *PER_OUTPUT, "catboost"])
+    plan += entries("regression-100000x100x100", [RELABEL], threads=1)
+    for n_classes in (100, 1000):
+        plan += entries(
+            f"classes-20000x50x{n_classes}", [RELABEL, PROJECT, MULTIOUTPUT, *CLASS_PEERS]
+        )
+    for name in ("mediamill", "delicious"):
+        plan += entries(name, [RELABEL, PROJECT, MULTIOUTPUT, *PEERS], limit=600)
+        plan += entries(name, [RELABEL], n_rounds=1000)
+    for name in ("bibtex", "scm20d", "yeast-seq-go"):
+        plan += entries(name, [RELABEL, PROJECT, MULTIOUTPUT, *PEERS])
+        plan += entries(name, [RELABEL], n_rounds=1000)
+    return plan
+
+
+def quick() -> list[Entry]:
+    """Under five minutes: the shapes and contestants that tell whether a change was good."""
+    d50 = "regression-20000x50x50"
+    twice = {"repeats": 2, "limit": 10.0}
+    once = {"repeats": 1, "limit": 12.0}
+    return [
+        *entries("import", IMPORTS, repeats=1),
+        *entries(d50, [RELABEL, PROJECT, "lightgbm-one-output", "xgboost-projection"], **twice),
+        *entries(d50, [RELABEL], n_rounds=1000, **twice),
+        *entries(d50, [MULTIOUTPUT, "xgboost-multi-output-tree"], **once),
+        *entries(d50, ["lightgbm-per-output"], repeats=1, limit=40.0),  # its score is needed whole
+        *entries("regression-20000x50x10", [RELABEL], **twice),
+        *entries("regression-20000x50x1000", [RELABEL], **twice),
+        *entries("friedman1", [RELABEL, "sklearn-gbr-one-output", "lightgbm-one-output"], **once),
+        *entries("delicious", [RELABEL, PROJECT, "xgboost-multi-output-tree"], **once),
+    ]
+
+
+def tiny() -> list[Entry]:
+    """Every contestant on next to nothing: whether the harness itself works."""
+    shapes = ("500x10x1", "500x10x5", "500x10x20")
+    names = [f"{kind}-{shape}" for kind in ("regression", "multilabel") for shape in shapes]
+    options = {"n_rounds": 20, "threads": 1, "repeats": 2, "limit": 20.0}
+    plan = entries("import", IMPORTS, repeats=1)
+    for name in [*names, "classes-500x10x5"]:
+        task = workloads.find(name).task
+        plan += entries(
+            name, [c for c, kind in CONTESTANTS.items() if task in kind.tasks], **options
+        )
+    plan += entries("regression-500x10x5", [RELABEL], **{**options, "n_rounds": 200})
+    return plan
+
+
+SUITES = {"full": full, "quick": quick, "tiny": tiny}

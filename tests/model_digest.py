@@ -1,0 +1,46 @@
+"""A fingerprint of models of all kinds, for comparisons across threads and instruction sets."""
+
+import hashlib
+import sys
+
+import numpy as np
+
+from manyboost import ManyBoostClassifier, ManyBoostRegressor
+
+
+def digest(n_jobs, strategy, seed):
+    """Hash of seven models; the data are large enough that kernels are cut into pieces."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(3000, 8))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    Z = np.nan_to_num(X) @ rng.normal(size=(8, 20))
+    weight = rng.exponential(size=len(X)) if seed % 2 else None
+    common = {
+        "strategy": strategy,
+        "random_state": seed,
+        "n_jobs": n_jobs,
+        "max_iter": 5,
+        "max_leaf_nodes": 8,
+        "subsample": 0.7 if seed % 3 == 0 else 1.0,
+        "max_features": 0.5 if seed % 3 == 1 else 1.0,
+    }
+    labels = (Z > 1).astype(int)
+    sha = hashlib.sha256()
+    for model, Y in [
+        (ManyBoostRegressor(**common), Z),
+        (ManyBoostRegressor("huber", **common), Z),
+        (ManyBoostRegressor("absolute_error", **common), Z),
+        (ManyBoostRegressor("poisson", step="line_search", **common), np.round(np.exp(Z / 4))),
+        (ManyBoostClassifier(**common), labels),
+        (ManyBoostClassifier(step="line_search", **common), labels),
+        (ManyBoostClassifier(**common), np.argmax(Z[:, :5], axis=1)),
+    ]:
+        model.fit(X, Y, weight)
+        sha.update(model._progress.model.to_bytes())
+        sha.update(model.train_score_.tobytes())
+        sha.update(model._raw_predict(X).tobytes())
+    return sha.hexdigest()
+
+
+if __name__ == "__main__":
+    print(digest(2, sys.argv[1], 1))

@@ -1,0 +1,223 @@
+"""One numeric test for every loss: derivatives, baselines, and losses written in Python."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, minimize_scalar
+
+from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core
+from manyboost.losses import LABEL_LOSSES, REGRESSION_LOSSES, fit_loss
+
+POOL = _core.Pool(1)
+REAL = list(REGRESSION_LOSSES)
+LABEL = list(LABEL_LOSSES)
+CURVED = [name for name in REAL if REGRESSION_LOSSES[name].curved]
+
+
+def real_targets(loss, n=40, d=3, seed=0):
+    Y = np.random.default_rng(seed).normal(size=(n, d)) * [1, 3, 0.5] + [0, 5, -1]
+    return np.round(np.abs(Y)) if loss == "poisson" else Y
+
+
+def label_targets(n=40, seed=0):
+    return (np.random.default_rng(seed).random((n, 3)) < [0.5, 0.2, 0.8]).astype(np.uint8)
+
+
+def fitted(loss, Y, weight=None, n_outputs=None):
+    n_outputs = n_outputs or Y.shape[1]
+    return fit_loss(loss, Y, weight, POOL, n_outputs=n_outputs, quantile=0.3)
+
+
+def targets_of(case):
+    task, loss = case
+    return real_targets(loss) if task == "real" else label_targets()
+
+
+CASES = [("real", name) for name in REAL] + [("label", name) for name in LABEL]
+
+
+def cell_losses(loss, Y, raw, cell):
+    """Loss of the whole data as a function of one cell of raw, by the kernel."""
+    i, j = cell
+
+    def value(f):
+        moved = raw.copy()
+        moved[i, j] = f
+        objective = loss.bind(Y, None)
+        return objective.mean_loss(moved) * objective.cells
+
+    return value
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case))
+def test_residuals_and_curvatures_match_finite_differences(case):
+    Y = targets_of(case)[:6]
+    loss = fitted(case[1], Y)
+    raw = np.random.default_rng(1).normal(size=Y.shape).astype(np.float32)
+    objective = loss.bind(Y, None)
+    residuals = np.empty_like(raw)
+    objective.residuals(raw, residuals)
+    curvatures = np.empty_like(raw)
+    loss.kernel.curvatures(POOL, objective.y, residuals, curvatures)
+    step = np.float32(2**-7)
+    for cell in np.ndindex(*Y.shape):
+        value = cell_losses(loss, Y, raw, cell)
+        up, here, down = value(raw[cell] + step), value(raw[cell]), value(raw[cell] - step)
+        assert -(up - down) / (2 * step) == pytest.approx(residuals[cell], rel=2e-3, abs=2e-3)
+        if loss.facts.curved and case[1] != "huber":
+            second = (up - 2 * here + down) / step**2
+            assert second == pytest.approx(curvatures[cell], rel=2e-2, abs=2e-2)
+
+
+def test_huber_curvature_is_one_inside_delta_and_zero_outside():
+    Y = real_targets("huber")
+    loss = fitted("huber", Y)
+    objective = loss.bind(Y, None)
+    raw = np.zeros(Y.shape, np.float32)
+    residuals, curvatures = np.empty_like(raw), np.empty_like(raw)
+    objective.residuals(raw, residuals)
+    loss.kernel.curvatures(POOL, objective.y, residuals, curvatures)
+    np.testing.assert_array_equal(curvatures, np.abs(objective.y) < loss.levels)
+    assert 0.05 < 1 - curvatures.mean() < 0.25
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case))
+def test_the_baseline_minimises_the_loss(case, weighted):
+    Y = targets_of(case)
+    weight = (
+        np.random.default_rng(2).uniform(0.1, 2, len(Y)).astype(np.float32) if weighted else None
+    )
+    loss = fitted(case[1], Y, weight)
+    for j in range(Y.shape[1]):
+        column = np.ascontiguousarray(Y[:, [j]])
+        single = fitted(case[1], column, weight)
+        assert single.baseline[0] == pytest.approx(loss.baseline[j])
+        objective = single.bind(column, weight)
+
+        def total(shift, objective=objective):
+            return objective.mean_loss(np.full((len(Y), 1), shift, np.float32))
+
+        best = minimize_scalar(total, bracket=(-0.1, 0.1)).fun
+        assert total(0.0) <= best + 1e-6 * max(1, abs(best))
+
+
+def test_softmax_residuals_curvatures_and_baseline():
+    rng = np.random.default_rng(3)
+    classes = rng.integers(0, 4, 30).astype(np.uint32)
+    loss = fitted("log_loss", classes, n_outputs=4)
+    objective = loss.bind(classes, None)
+    raw = rng.normal(size=(30, 4)).astype(np.float32)
+    residuals, curvatures = np.empty_like(raw), np.empty_like(raw)
+    objective.residuals(raw, residuals)
+    loss.kernel.curvatures(POOL, objective.y, residuals, curvatures)
+    step = np.float32(2**-7)
+    for cell in [(0, 0), (3, 2), (7, 1), (9, 3)]:
+        value = cell_losses(loss, classes, raw, cell)
+        up, here, down = value(raw[cell] + step), value(raw[cell]), value(raw[cell] - step)
+        assert -(up - down) / (2 * step) == pytest.approx(residuals[cell], abs=2e-3)
+        assert (up - 2 * here + down) / step**2 == pytest.approx(curvatures[cell], abs=2e-2)
+
+    def total(shift):
+        return objective.mean_loss(np.tile(shift.astype(np.float32), (30, 1)))
+
+    assert total(np.zeros(4)) <= minimize(total, np.zeros(4), method="Nelder-Mead").fun + 1e-6
+
+
+def test_outputs_far_from_zero_keep_their_digits():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 2))
+    Y = np.column_stack([X[:, 0], X[:, 1]])
+    near = ManyBoostRegressor(random_state=0).fit(X, Y).predict(X)
+    far = ManyBoostRegressor(random_state=0).fit(X, Y + 1e9).predict(X)
+    np.testing.assert_allclose(far - 1e9, near, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LABEL)
+def test_constant_labels_have_a_finite_baseline(loss):
+    X = np.random.default_rng(5).normal(size=(60, 3))
+    Y = np.column_stack([np.zeros(60), np.ones(60), X[:, 0] > 0]).astype(int)
+    model = ManyBoostClassifier(loss=loss, min_samples_leaf=2).fit(X, Y)
+    proba = model.predict_proba(X)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert np.isfinite(proba).all()
+    assert (model.predict(X)[:, :2] == [0, 1]).all()
+    assert np.abs(model.baseline_).max() <= 15
+
+
+def test_poisson_with_an_output_that_is_always_zero():
+    X = np.random.default_rng(6).normal(size=(60, 3))
+    Y = np.column_stack([np.zeros(60), np.arange(60) % 5])
+    model = ManyBoostRegressor(loss="poisson").fit(X, Y)
+    predictions = model.predict(X)
+    assert (predictions[:, 0] < 1e-5).all()
+    assert np.isfinite(predictions).all()
+
+
+class Quartic(Loss):
+    """A loss with all that may be given."""
+
+    def value(self, y, raw):
+        return 0.25 * (y - raw) ** 4 + 0.5 * (y - raw) ** 2
+
+    def gradient(self, y, raw):
+        return -((y - raw) ** 3) - (y - raw)
+
+    def hessian(self, y, raw):
+        return 3 * (y - raw) ** 2 + 1
+
+
+class OwnSquaredError(Loss):
+    """Squared error once more, without second derivatives."""
+
+    def value(self, y, raw):
+        return (0.5 * (y - raw) ** 2).sum(axis=1)
+
+    def gradient(self, y, raw):
+        return raw - y
+
+
+class OwnLogLoss(Loss):
+    """Log loss once more."""
+
+    def value(self, y, raw):
+        return np.logaddexp(0, -(2 * y - 1) * raw)
+
+    def gradient(self, y, raw):
+        return 1 / (1 + np.exp(-raw)) - y
+
+    def hessian(self, y, raw):
+        p = 1 / (1 + np.exp(-raw))
+        return p * (1 - p)
+
+    def inverse_link(self, raw):
+        return 1 / (1 + np.exp(-raw))
+
+
+@pytest.mark.parametrize("strategy", ["independent", "multioutput", "project", "relabel"])
+def test_a_custom_loss_is_the_built_in_one_when_it_says_the_same(strategy):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(150, 4))
+    Y = X[:, :3] + 0.1 * rng.normal(size=(150, 3))
+    settings = {"strategy": strategy, "max_iter": 15, "random_state": 0, "step": "line_search"}
+    own = ManyBoostRegressor(OwnSquaredError(), **settings).fit(X, Y)
+    builtin = ManyBoostRegressor(**settings).fit(X, Y)
+    np.testing.assert_allclose(own.predict(X), builtin.predict(X), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(own.train_score_, builtin.train_score_, rtol=1e-4)
+
+    labels = (Y > 0.5).astype(int)
+    settings |= {"step": "newton", "l2_regularization": 1.0}
+    own = ManyBoostClassifier(OwnLogLoss(), **settings).fit(X, labels)
+    builtin = ManyBoostClassifier(**settings).fit(X, labels)
+    np.testing.assert_allclose(own.predict_proba(X), builtin.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("step", ["auto", "line_search", "newton"])
+@pytest.mark.parametrize("strategy", ["independent", "multioutput", "project", "relabel"])
+def test_a_custom_loss_is_minimised(strategy, step):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(200, 3))
+    Y = np.column_stack([X[:, 0], -X[:, 0] * X[:, 1]])
+    model = ManyBoostRegressor(
+        Quartic(), strategy=strategy, step=step, max_iter=40, random_state=0
+    ).fit(X, Y)
+    assert model.train_score_[-1] > 0.3 * model.train_score_[0]
