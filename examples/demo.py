@@ -25,7 +25,7 @@ STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 
 # Macro-r² as printed in the table "friedman1" (label table:friedman1) of Joly, Wehenkel, Geurts:
 # "Gradient tree boosting with random output projections for multi-label classification and
-# multi-output regression". Means over five draws, hyper-parameters tuned.
+# multi-output regression". Means over five random splits, hyper-parameters tuned.
 PAPER = {
     "independent": {"chain": 0.626, "group": 0.873, "ind": 0.830},  # st-gbrt
     "multioutput": {"chain": 0.640, "group": 0.874, "ind": 0.644},  # gbmort
@@ -84,6 +84,7 @@ def show_regression():
     print("The paper tuned its hyper-parameters for every score; the demo uses fixed ones:")
     print(", ".join(f"{name}={value}" for name, value in TREES.items()) + ",")
     print(f"{ROUNDS_INDEPENDENT} rounds, on ind {ROUNDS['ind']} for all but independent.")
+    print("Features are uniform on [0, 1]: the paper's text says normal, its scores fit uniform.")
 
 
 def show_multilabel():
@@ -104,7 +105,7 @@ def show_multilabel():
 
     print(
         f"Multi-label classification: {n_outputs} labels, {Y.sum(axis=1).mean():.0f} a row, "
-        f"{n_train} training rows, {n_test} test rows"
+        f"{n_train} training, {n_test} test rows"
     )
     print()
     print(f"{'ranking by':27}{'LRAP':>7}{'fit':>8}")
@@ -112,8 +113,8 @@ def show_multilabel():
         score = label_ranking_average_precision_score(Y_test[labelled], ranking[labelled])
         print(f"{name:27}{score:7.3f}{fit}")
     print()
-    print("LRAP      how high a row's labels stand in its ranking of all labels (1: at the top)")
-    print("fit       time of the fit with default parameters: 100 rounds, one tree for all labels")
+    print("LRAP      how high a row's own labels are ranked among all labels (1: at the top)")
+    print("fit       time of the fit with default parameters, one tree a round")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def cell_losses(loss, Y, raw, cell):
     def value(f):
         moved = raw.copy()
         moved[i, j] = f
-        objective = loss.bind(Y, None)
+        objective = loss.bind(Y, None, POOL)
         return objective.mean_loss(moved) * objective.cells
 
     return value
@@ -53,11 +53,11 @@ def test_residuals_and_curvatures_match_finite_differences(case):
     Y = targets_of(case)[:6]
     loss = fitted(case[1], Y)
     raw = np.random.default_rng(1).normal(size=Y.shape).astype(np.float32)
-    objective = loss.bind(Y, None)
+    objective = loss.bind(Y, None, POOL)
     residuals = np.empty_like(raw)
     objective.residuals(raw, residuals)
     curvatures = np.empty_like(raw)
-    loss.kernel.curvatures(POOL, objective.y, residuals, curvatures)
+    loss.kernel().curvatures(POOL, objective.y, residuals, curvatures)
     step = np.float32(2**-7)
     for cell in np.ndindex(*Y.shape):
         value = cell_losses(loss, Y, raw, cell)
@@ -71,11 +71,11 @@ def test_residuals_and_curvatures_match_finite_differences(case):
 def test_huber_curvature_is_one_inside_delta_and_zero_outside():
     Y = real_targets("huber")
     loss = fitted("huber", Y)
-    objective = loss.bind(Y, None)
+    objective = loss.bind(Y, None, POOL)
     raw = np.zeros(Y.shape, np.float32)
     residuals, curvatures = np.empty_like(raw), np.empty_like(raw)
     objective.residuals(raw, residuals)
-    loss.kernel.curvatures(POOL, objective.y, residuals, curvatures)
+    loss.kernel().curvatures(POOL, objective.y, residuals, curvatures)
     np.testing.assert_array_equal(curvatures, np.abs(objective.y) < loss.levels)
     assert 0.05 < 1 - curvatures.mean() < 0.25
 
@@ -92,7 +92,7 @@ def test_the_baseline_minimises_the_loss(case, weighted):
         column = np.ascontiguousarray(Y[:, [j]])
         single = fitted(case[1], column, weight)
         assert single.baseline[0] == pytest.approx(loss.baseline[j])
-        objective = single.bind(column, weight)
+        objective = single.bind(column, weight, POOL)
 
         def total(shift, objective=objective):
             return objective.mean_loss(np.full((len(Y), 1), shift, np.float32))
@@ -105,11 +105,11 @@ def test_softmax_residuals_curvatures_and_baseline():
     rng = np.random.default_rng(3)
     classes = rng.integers(0, 4, 30).astype(np.uint32)
     loss = fitted("log_loss", classes, n_outputs=4)
-    objective = loss.bind(classes, None)
+    objective = loss.bind(classes, None, POOL)
     raw = rng.normal(size=(30, 4)).astype(np.float32)
     residuals, curvatures = np.empty_like(raw), np.empty_like(raw)
     objective.residuals(raw, residuals)
-    loss.kernel.curvatures(POOL, objective.y, residuals, curvatures)
+    loss.kernel().curvatures(POOL, objective.y, residuals, curvatures)
     step = np.float32(2**-7)
     for cell in [(0, 0), (3, 2), (7, 1), (9, 3)]:
         value = cell_losses(loss, classes, raw, cell)

@@ -67,6 +67,7 @@ class Progress:
     train_score: list[float] = field(default_factory=list)
     validation_score: list[float] = field(default_factory=list)
     steps: list[F64] = field(default_factory=list)
+    """Steps of each round, unless the model itself keeps them (scaled trees) or has none."""
 
     @property
     def n_rounds(self) -> int:
@@ -247,7 +248,6 @@ class Boosting:
         self._open_entry()
         values, rho = self._fit_outputs(weak, weight, phi)
         self._add_scaled(weak, values, rho)
-        self.progress.steps.append(rho)
 
     def relabel(self, m: int) -> None:
         """Algorithm 4: one tree on q random projections, its leaves relabelled for all outputs."""
@@ -463,6 +463,7 @@ class Boosting:
         rate = self.settings.learning_rate
         if isinstance(weak, Predictions):
             self._add_foreign(weak, (rate * rho).astype(np.float32), None)
+            self.progress.steps.append(rho)
             return
         assert not isinstance(self.progress.model, ForeignEnsemble)
         leaf_values = np.ascontiguousarray(rate * values, dtype=np.float32)

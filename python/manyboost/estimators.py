@@ -118,7 +118,7 @@ class _ManyBoost(BaseEstimator):
         foreign = self.estimator is not None
         X_train = rows.X if foreign else to_single(rows.X, names)
         loss = self._fitted_loss if continued else self._fit_loss(rows, n_outputs, pool)
-        objective = loss.bind(rows.Y, rows.weight)
+        objective = loss.bind(rows.Y, rows.weight, pool)
         settings = self._settings(loss, n_components, bool(early_stopping))
         learner = self._learner(X_train, rows, pool)
         progress = self._progress if continued else self._new_progress(n_outputs, foreign)
@@ -127,7 +127,7 @@ class _ManyBoost(BaseEstimator):
         if validation_rows is not None:
             X_val = validation_rows.X if foreign else to_single(validation_rows.X, names, "X_val")
             validation = Validation(
-                loss.bind(validation_rows.Y, validation_rows.weight),
+                loss.bind(validation_rows.Y, validation_rows.weight, pool),
                 learner.prepare(X_val),
                 np.zeros((len(X_val), n_outputs), np.float32),
             )
@@ -337,6 +337,9 @@ class _ManyBoost(BaseEstimator):
     def step_sizes_(self) -> F64:
         """Step ρ of every round and output (n_iter_, n_outputs_), without the learning rate."""
         check_is_fitted(self, "n_iter_")
+        model = self._progress.model
+        if self._model_kind == "scaled" and isinstance(model, _core.Ensemble):
+            return model.steps().astype(np.float64)
         if not self._progress.steps:
             raise AttributeError(
                 f"Newton leaves of strategy={self.strategy!r} have no steps; step_sizes_ needs "

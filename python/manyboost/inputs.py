@@ -305,7 +305,7 @@ def check_labels(y: Any, X: NDArray[Any], name: str = "y") -> NDArray[Any]:
             "A column-vector y was passed when a 1d array was expected; it is read as one class "
             "per row. Pass y.ravel() to silence this warning.",
             DataConversionWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
         labels = labels[:, 0]
     if labels.ndim == 2:

@@ -180,13 +180,14 @@ class BuiltinObjective(Objective):
         fitted: FittedLoss,
         y: NDArray[Any],
         weight: F32 | None,
+        pool: _core.Pool,
     ) -> None:
         self.facts = fitted.facts
-        self.pool = fitted.pool
+        self.pool = pool
         self.y = y
         self.weight = weight
         self.n_outputs = len(fitted.baseline)
-        self.kernel = fitted.kernel
+        self.kernel = fitted.kernel()
         self.levels = fitted.levels
         self.total_weight = float(len(y) if weight is None else weight.sum(dtype=np.float64))
         # Softmax has one loss a row; the others one a cell.
@@ -297,11 +298,11 @@ class BuiltinObjective(Objective):
 class CustomObjective(Objective):
     """A loss written in Python bound to data."""
 
-    def __init__(self, fitted: FittedLoss, y: F64, weight: F32 | None) -> None:
+    def __init__(self, fitted: FittedLoss, y: F64, weight: F32 | None, pool: _core.Pool) -> None:
         assert fitted.custom is not None
         self.loss = fitted.custom
         self.facts = fitted.facts
-        self.pool = fitted.pool
+        self.pool = pool
         self.baseline = fitted.baseline
         self.y = y
         self.weight = weight
@@ -434,7 +435,6 @@ class FittedLoss:
         self,
         facts: Facts,
         baseline: F64,
-        pool: _core.Pool,
         *,
         param: F64 | None = None,
         custom: Loss | None = None,
@@ -443,18 +443,20 @@ class FittedLoss:
         # What the kernels add to raw predictions is single precision; the baseline agrees with it.
         single = baseline.astype(np.float32)
         self.baseline = baseline if facts.centred or custom else single.astype(np.float64)
-        self.pool = pool
         self.custom = custom
         d = len(baseline)
         self.levels = np.full(d, 0.5, np.float32) if param is None else param.astype(np.float32)
-        if custom is None:
-            offset = np.zeros(d, np.float32) if facts.centred else single
-            self.kernel = _core.Objective(facts.kernel, offset, self.levels)
 
-    def bind(self, Y: NDArray[Any], weight: F32 | None) -> Objective:
+    def kernel(self) -> _core.Objective:
+        """The loss as the core knows it."""
+        offset = np.zeros_like(self.baseline) if self.facts.centred else self.baseline
+        return _core.Objective(self.facts.kernel, offset.astype(np.float32), self.levels)
+
+    def bind(self, Y: NDArray[Any], weight: F32 | None, pool: _core.Pool) -> Objective:
         """Bind to targets: real (n, d), 0/1 labels (n, d), or class numbers (n,) for softmax."""
         if self.custom is not None:
-            return CustomObjective(self, np.ascontiguousarray(Y, dtype=np.float64), weight)
+            Y = np.ascontiguousarray(Y, dtype=np.float64)
+            return CustomObjective(self, Y, weight, pool)
         if Y.dtype == np.float64:
             with np.errstate(over="ignore"):
                 Y = (Y - self.baseline if self.facts.centred else Y).astype(np.float32)
@@ -464,7 +466,7 @@ class FittedLoss:
                     f"Output {j} of Y has values beyond the range of single precision (3e38); "
                     "divide it by a constant."
                 )
-        return BuiltinObjective(self, np.ascontiguousarray(Y), weight)
+        return BuiltinObjective(self, np.ascontiguousarray(Y), weight, pool)
 
     def predict(self, raw: F64) -> F64:
         """Predictions (regression) or probabilities of labels for raw predictions."""
@@ -497,29 +499,29 @@ def fit_loss(
     if isinstance(loss, Loss):
         return _fit_custom(loss, np.ascontiguousarray(Y, dtype=np.float64), weight, pool)
     if Y.dtype == np.uint32:
-        return FittedLoss(SOFTMAX, _softmax_baseline(Y, weight, n_outputs), pool)
+        return FittedLoss(SOFTMAX, _softmax_baseline(Y, weight, n_outputs))
     if Y.dtype == np.uint8:
         facts = LABEL_LOSSES[loss]
         share = _column_means(Y, weight, pool)
         if facts.kernel == "squared_labels":
-            return FittedLoss(facts, 2 * share - 1, pool)
+            return FittedLoss(facts, 2 * share - 1)
         with np.errstate(divide="ignore"):
             log_odds = np.log(share) - np.log1p(-share)
-        return FittedLoss(facts, np.clip(log_odds, -BASELINE_LIMIT, BASELINE_LIMIT), pool)
+        return FittedLoss(facts, np.clip(log_odds, -BASELINE_LIMIT, BASELINE_LIMIT))
 
     facts = REGRESSION_LOSSES[loss]
     match loss:
         case "squared_error":
-            return FittedLoss(facts, _column_means(Y, weight, pool), pool)
+            return FittedLoss(facts, _column_means(Y, weight, pool))
         case "absolute_error" | "quantile":
             levels = np.full(n_outputs, quantile if loss == "quantile" else 0.5)
             baseline = _core.column_quantiles(pool, Y, weight, levels)
-            return FittedLoss(facts, baseline, pool, param=levels)
+            return FittedLoss(facts, baseline, param=levels)
         case "poisson":
             means = _column_means(Y, weight, pool)
             with np.errstate(divide="ignore"):
                 baseline = np.where(means > 0, np.log(means), -BASELINE_LIMIT)
-            return FittedLoss(facts, baseline, pool)
+            return FittedLoss(facts, baseline)
         case _:
             return _fit_huber(facts, Y, weight, pool, huber_delta)
 
@@ -549,9 +551,9 @@ def _fit_huber(
         deltas = np.where(deltas > 0, deltas, np.where(widest > 0, widest, 1.0))
     else:
         deltas = np.full(n_outputs, float(delta))
-    at_median = FittedLoss(facts, medians, pool, param=deltas)
-    shift = _constant_step(at_median.bind(Y, weight), scale=deltas)
-    return FittedLoss(facts, medians + shift, pool, param=deltas)
+    at_median = FittedLoss(facts, medians, param=deltas)
+    shift = _constant_step(at_median.bind(Y, weight, pool), scale=deltas)
+    return FittedLoss(facts, medians + shift, param=deltas)
 
 
 def _fit_custom(loss: Loss, Y: F64, weight: F32 | None, pool: _core.Pool) -> FittedLoss:
@@ -568,12 +570,12 @@ def _fit_custom(loss: Loss, Y: F64, weight: F32 | None, pool: _core.Pool) -> Fit
                 f"{name}.baseline must return {len(start)} finite numbers, one per output; it "
                 f"returned {given!r}."
             )
-        return FittedLoss(facts, baseline, pool, custom=loss)
-    fitted = FittedLoss(facts, start, pool, custom=loss)
+        return FittedLoss(facts, baseline, custom=loss)
+    fitted = FittedLoss(facts, start, custom=loss)
     spread = Y.std(axis=0)
     spread[spread == 0] = 1.0
-    shift = _constant_step(fitted.bind(Y, weight), scale=spread)
-    return FittedLoss(facts, start + shift, pool, custom=loss)
+    shift = _constant_step(fitted.bind(Y, weight, pool), scale=spread)
+    return FittedLoss(facts, start + shift, custom=loss)
 
 
 def _constant_step(objective: Objective, scale: F64) -> F64:
