@@ -55,7 +55,7 @@ def test_residuals_and_curvatures_match_finite_differences(case):
     raw = np.random.default_rng(1).normal(size=Y.shape).astype(np.float32)
     objective = loss.bind(Y, None, POOL)
     residuals = np.empty_like(raw)
-    objective.residuals(raw, residuals)
+    objective.advance(raw, residuals)
     curvatures = np.empty_like(raw)
     loss.kernel().curvatures(POOL, objective.y, residuals, curvatures)
     step = np.float32(2**-7)
@@ -74,7 +74,7 @@ def test_huber_curvature_is_one_inside_delta_and_zero_outside():
     objective = loss.bind(Y, None, POOL)
     raw = np.zeros(Y.shape, np.float32)
     residuals, curvatures = np.empty_like(raw), np.empty_like(raw)
-    objective.residuals(raw, residuals)
+    objective.advance(raw, residuals)
     loss.kernel().curvatures(POOL, objective.y, residuals, curvatures)
     np.testing.assert_array_equal(curvatures, np.abs(objective.y) < loss.levels)
     assert 0.05 < 1 - curvatures.mean() < 0.25
@@ -108,7 +108,7 @@ def test_softmax_residuals_curvatures_and_baseline():
     objective = loss.bind(classes, None, POOL)
     raw = rng.normal(size=(30, 4)).astype(np.float32)
     residuals, curvatures = np.empty_like(raw), np.empty_like(raw)
-    objective.residuals(raw, residuals)
+    objective.advance(raw, residuals)
     loss.kernel().curvatures(POOL, objective.y, residuals, curvatures)
     step = np.float32(2**-7)
     for cell in [(0, 0), (3, 2), (7, 1), (9, 3)]:

@@ -92,8 +92,19 @@ class Ensemble:
 @final
 class Objective:
     def __new__(cls, loss: str, offset: _F32, param: _F32) -> Objective: ...
-    def residuals(
-        self, pool: Pool, y: NDArray[Any], raw: _F32, weight: _F32 | None, out: _F32
+    def advance(
+        self,
+        pool: Pool,
+        y: NDArray[Any],
+        raw: _F32,
+        weight: _F32 | None,
+        out: _F32,
+        *,
+        leaf_of_row: _U32 | None = None,
+        values: _F32 | None = None,
+        steps: _F32 | None = None,
+        phi: _F32 | None = None,
+        z: _F32 | None = None,
     ) -> tuple[float, _F32]: ...
     def loss_sum(self, pool: Pool, y: NDArray[Any], raw: _F32, weight: _F32 | None) -> float: ...
     def curvatures(self, pool: Pool, y: NDArray[Any], residuals: _F32, out: _F32) -> None: ...

@@ -9,7 +9,6 @@ happens in the core.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +25,7 @@ from manyboost.learners import (
     WeakModel,
     scaled_columns,
 )
-from manyboost.losses import BuiltinObjective, Facts, Objective
+from manyboost.losses import BuiltinObjective, Facts, Objective, Update
 from manyboost.projections import Projection, draw
 from manyboost.steps import Direction, minimise_along, softmax_step
 
@@ -149,6 +148,9 @@ class Boosting:
         self.pool = pool
         self.n_rows, self.n_outputs = raw.shape
         self.residuals = np.empty_like(raw)
+        self.phi: F32 | None = None
+        self.z = self.residuals
+        self.update: Update | None = None
         self.pending: list[tuple[_core.Tree, F64, int | None]] = []
 
     # ------------------------------------------------------------------ the loop
@@ -161,7 +163,7 @@ class Boosting:
         settings, progress = self.settings, self.progress
         one_round = getattr(self, settings.strategy)
         started = time.monotonic()
-        loss = self.objective.residuals(self.raw, self.residuals)
+        loss = self._advance(progress.n_rounds)
         if not progress.train_score:
             progress.train_score.append(-loss)
             if self.validation:
@@ -169,7 +171,7 @@ class Boosting:
         best = int(np.argmax(progress.validation_score)) if self.validation else progress.n_rounds
         for m in range(progress.n_rounds, settings.max_iter):
             one_round(m)
-            self._close_round()
+            self._close_round(m)
             if self.validation:
                 best = self._best_so_far(best)
                 if m + 1 - best >= settings.n_iter_no_change:
@@ -180,16 +182,38 @@ class Boosting:
                 break
         return best
 
-    def _close_round(self) -> None:
-        """Book a completed round; residuals and loss are those after it."""
+    def _close_round(self, m: int) -> None:
+        """Book a completed round, and take the residuals that the next one starts from."""
         progress = self.progress
         if self.validation:
             progress.validation_score.append(self.validation.score())
         else:
             self._book_gains()
-        loss = self.objective.residuals(self.raw, self.residuals)
+        loss = self._advance(m + 1)
         # Last, because the number of training scores says how many rounds are complete.
         progress.train_score.append(-loss)
+
+    def _advance(self, m: int) -> float:
+        """Carry out the update of the last round; residuals and split gradients for round ``m``.
+
+        One pass over all cells; returns the mean loss.
+        """
+        update, self.update = self.update, None
+        projects = self.settings.strategy in ("project", "relabel") and m < self.settings.max_iter
+        self.phi = self._draw(m) if projects else None
+        phi = self.phi
+        if (
+            phi is None
+            and self.output_scale is not None
+            and self.settings.strategy != "independent"
+        ):
+            phi = np.eye(self.n_outputs, dtype=np.float32)
+        if phi is None:
+            self.z = self.residuals
+            return self.objective.advance(self.raw, self.residuals, update)
+        if self.z is self.residuals or self.z.shape[1] != len(phi):
+            self.z = np.empty((self.n_rows, len(phi)), np.float32)
+        return self.objective.advance(self.raw, self.residuals, update, self._scaled(phi), self.z)
 
     def _best_so_far(self, best: int) -> int:
         """Return the best round; its gains and those before it count."""
@@ -234,26 +258,22 @@ class Boosting:
     def multioutput(self, m: int) -> None:
         """Algorithm 2: one tree on all outputs."""
         rows, weight = self._sample(m)
-        z = self._project(None)
-        weak = self.learner.fit(z, self.objective.weight, rows, m, 0)
+        weak = self.learner.fit(self.z, self.objective.weight, rows, m, 0)
         values, rho = self._label(weak, weight)
         self._add_round(weak, values, rho)
 
     def project(self, m: int) -> None:
         """Algorithm 3: one tree on one random projection, one step for each output."""
         rows, weight = self._sample(m)
-        phi = self._draw(m)
-        z = self._project(phi)
-        weak = self.learner.fit(z, self.objective.weight, rows, m, 0)
+        weak = self.learner.fit(self.z, self.objective.weight, rows, m, 0)
         self._open_entry()
-        values, rho = self._fit_outputs(weak, weight, phi)
+        values, rho = self._fit_outputs(weak, weight)
         self._add_scaled(weak, values, rho)
 
     def relabel(self, m: int) -> None:
         """Algorithm 4: one tree on q random projections, its leaves relabelled for all outputs."""
         rows, weight = self._sample(m)
-        z = self._project(self._draw(m))
-        weak = self.learner.fit(z, self.objective.weight, rows, m, 0)
+        weak = self.learner.fit(self.z, self.objective.weight, rows, m, 0)
         values, rho = self._label(weak, weight)
         self._add_round(weak, values, rho)
 
@@ -283,16 +303,6 @@ class Boosting:
             seed=settings.seed,
             round_=m,
         )
-
-    def _project(self, phi: F32 | None) -> F32:
-        """Split gradients (n_rows, n_components) under a projection."""
-        if phi is None and self.output_scale is None:
-            return self.residuals
-        if phi is None:
-            phi = np.eye(self.n_outputs, dtype=np.float32)
-        z = np.empty((self.n_rows, len(phi)), np.float32)
-        _core.project(self.pool, self.residuals, self._scaled(phi), z)
-        return z
 
     def _scaled(self, phi: F32) -> F32:
         if self.output_scale is None:
@@ -335,7 +345,7 @@ class Boosting:
         direction = Direction(weak.leaf_of_row, mean.astype(np.float32))
         return mean, self._line_search(direction, weight, (sums, curvatures), output)
 
-    def _fit_outputs(self, weak: WeakModel, weight: F32 | None, phi: F32 | None) -> tuple[F64, F64]:
+    def _fit_outputs(self, weak: WeakModel, weight: F32 | None) -> tuple[F64, F64]:
         """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output."""
         if isinstance(weak, Predictions):
             direction = Direction(None, weak.values)
@@ -345,7 +355,7 @@ class Boosting:
         )
         self._remember_gains(weak, sums)
         # The mean of φ r in a leaf is φ times the mean of r.
-        row = np.ones((1, 1), np.float32) if phi is None else self._scaled(phi)
+        row = np.ones((1, 1), np.float32) if self.phi is None else self._scaled(self.phi)
         g = _divide(sums @ row.T.astype(np.float64), weak.leaf_weights[:, None])
         if self.settings.step == "newton" and self.objective.facts.curved:
             assert curvatures is not None
@@ -455,8 +465,7 @@ class Boosting:
             model.rounds[-1].append((weak.tree, slice(None), leaf_values, None))
         else:
             model.push(weak.tree, leaf_values)
-        for leaf_of_row, raw in self._all_rows(weak):
-            _core.add_leaves(self.pool, leaf_of_row, leaf_values, None, raw, output)
+        self._move(weak, leaf_values, None, output)
 
     def _add_scaled(self, weak: WeakModel, values: F64, rho: F64) -> None:
         """F += μ ρ g with one g for all outputs; ρ is kept once per tree, not per leaf."""
@@ -469,8 +478,7 @@ class Boosting:
         leaf_values = np.ascontiguousarray(rate * values, dtype=np.float32)
         steps = rho.astype(np.float32)
         self.progress.model.push(weak.tree, leaf_values, steps)
-        for leaf_of_row, raw in self._all_rows(weak):
-            _core.add_leaves(self.pool, leaf_of_row, leaf_values, steps, raw)
+        self._move(weak, leaf_values, steps)
 
     def _add_foreign(self, weak: Predictions, steps: F32, output: int | None) -> None:
         model = self.progress.model
@@ -482,11 +490,18 @@ class Boosting:
             scaled = scaled_columns(weak.estimator, self.validation.data, steps)
             self.validation.raw[:, outputs] += scaled
 
-    def _all_rows(self, weak: Leaves) -> Iterator[tuple[U32, F32]]:
-        """Leaves and raw predictions of the training rows, then of the validation rows."""
-        yield weak.leaf_of_row, self.raw
+    def _move(
+        self, weak: Leaves, values: F32, steps: F32 | None, output: int | None = None
+    ) -> None:
+        """Move raw predictions by leaf values; training rows wait for the next pass."""
+        if output is None:
+            self.update = (weak.leaf_of_row, values, steps)
+        else:
+            _core.add_leaves(self.pool, weak.leaf_of_row, values, steps, self.raw, output)
         if self.validation:
-            yield self.learner.leaves_of(weak, self.validation.data), self.validation.raw
+            leaf_of_row = self.learner.leaves_of(weak, self.validation.data)
+            raw = self.validation.raw
+            _core.add_leaves(self.pool, leaf_of_row, values, steps, raw, output)
 
 
 def _direction(weak: WeakModel, values: F64) -> Direction:

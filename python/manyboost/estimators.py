@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,12 @@ class _ManyBoost(BaseEstimator):
                 "X_val was given but early_stopping=False; use early_stopping=True or 'auto', or "
                 "leave out X_val."
             )
+        if continued and bool(early_stopping) != bool(self._progress.validation_score):
+            raise ValueError(
+                f"early_stopping={self.early_stopping!r} turns early stopping "
+                f"{'on' if early_stopping else 'off'} for a model that was trained with it "
+                f"{'off' if early_stopping else 'on'}; keep it as it was, or use warm_start=False."
+            )
         if early_stopping and validation_rows is None:
             rows, validation_rows = split_validation(
                 rows, self.validation_fraction, self._seed, by_class=by_class(rows)
@@ -121,7 +128,8 @@ class _ManyBoost(BaseEstimator):
         objective = loss.bind(rows.Y, rows.weight, pool)
         settings = self._settings(loss, n_components, bool(early_stopping))
         learner = self._learner(X_train, rows, pool)
-        progress = self._progress if continued else self._new_progress(n_outputs, foreign)
+        # A copy: an error leaves the fitted model as it was.
+        progress = deepcopy(self._progress) if continued else self._new_progress(n_outputs)
         raw = np.zeros((len(rows.X), n_outputs), np.float32)
         validation = None
         if validation_rows is not None:
@@ -139,28 +147,25 @@ class _ManyBoost(BaseEstimator):
         boosting = Boosting(
             settings, objective, learner, progress, raw, rows.numbers, scale, validation, pool
         )
-        self._fitted_loss = loss
-        kept = progress.n_rounds
         try:
             kept = boosting.run()
         except KeyboardInterrupt:
             # What is complete is kept; the interrupt still reaches the caller.
-            kept = progress.n_rounds
-            if kept == 0 and not continued:
-                del self._fitted_loss
-            else:
-                self._finish(progress, n_outputs, kept)
+            if progress.n_rounds > 0:
+                self._finish(progress, loss, progress.n_rounds)
             raise
-        self._finish(progress, n_outputs, kept)
+        self._finish(progress, loss, kept)
 
-    def _finish(self, progress: Progress, n_outputs: int, kept: int) -> None:
+    def _finish(self, progress: Progress, loss: FittedLoss, kept: int) -> None:
         """Set the fitted attributes."""
         progress.truncate(kept)
         self._progress = progress
-        self.n_outputs_ = n_outputs
+        self._fitted_loss = loss
+        self._trained_with = self._fixed_parameters()
+        self.n_outputs_ = len(loss.baseline)
         self.n_iter_ = kept
         self.best_iter_ = kept
-        self.baseline_ = self._fitted_loss.baseline
+        self.baseline_ = loss.baseline
         self.train_score_ = np.array(progress.train_score)
         if progress.validation_score:
             self.validation_score_ = np.array(progress.validation_score)
@@ -175,28 +180,21 @@ class _ManyBoost(BaseEstimator):
             )
         if n_outputs != self.n_outputs_:
             raise ValueError(
-                f"Y has {n_outputs} outputs but the fitted model has {self.n_outputs_}; with "
+                f"y has {n_outputs} outputs but the fitted model has {self.n_outputs_}; with "
                 "warm_start=True they must agree, or use warm_start=False."
             )
-        if self._kind_of_model() != self._model_kind:
+        if self._fixed_parameters() != self._trained_with:
             raise ValueError(
-                f"strategy={self.strategy!r} cannot continue the fitted model, whose trees are of "
-                "another kind; use warm_start=False."
-            )
-        if (self.step, self.strategy) != self._model_steps:
-            # Steps are recorded for all rounds or for none.
-            raise ValueError(
-                "step or strategy changed since the fitted model was trained; keep them, or use "
-                "warm_start=False."
+                "loss, strategy, step or the kind of estimator changed since the fitted model was "
+                "trained; keep them, or use warm_start=False."
             )
 
-    def _kind_of_model(self) -> str:
-        return "foreign" if self.estimator is not None else _KINDS[self.strategy]
+    def _fixed_parameters(self) -> tuple[Any, ...]:
+        """What a warm start cannot change: the loss, and what a round adds to the model."""
+        return (self.loss, self.strategy, self.step, self.estimator is None)
 
-    def _new_progress(self, n_outputs: int, foreign: bool) -> Progress:
-        self._model_kind = self._kind_of_model()
-        self._model_steps = (self.step, self.strategy)
-        if foreign:
+    def _new_progress(self, n_outputs: int) -> Progress:
+        if self.estimator is not None:
             return Progress(ForeignEnsemble(n_outputs), None)
         return Progress(
             _core.Ensemble(_KINDS[self.strategy], n_outputs, self.n_features_in_),
@@ -281,7 +279,7 @@ class _ManyBoost(BaseEstimator):
         if self.output_scaling is None or objective.n_outputs == 1:
             return None
         residuals = np.empty_like(raw)
-        objective.residuals(np.zeros_like(raw), residuals)
+        objective.advance(np.zeros_like(raw), residuals)
         weight, total = objective.weight, objective.total_weight
         mean = _core.column_sums(pool, residuals, weight) / total
         square = _core.column_sums(pool, residuals, weight, True) / total
@@ -310,7 +308,7 @@ class _ManyBoost(BaseEstimator):
     def _checked_X(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self, "n_iter_")
         X = check_X(self, X, reset=False)
-        if self._model_kind == "foreign":
+        if isinstance(self._progress.model, ForeignEnsemble):
             return np.asarray(X)
         return to_single(X, getattr(self, "feature_names_in_", None))
 
@@ -337,15 +335,16 @@ class _ManyBoost(BaseEstimator):
     def step_sizes_(self) -> F64:
         """Step ρ of every round and output (n_iter_, n_outputs_), without the learning rate."""
         check_is_fitted(self, "n_iter_")
-        model = self._progress.model
-        if self._model_kind == "scaled" and isinstance(model, _core.Ensemble):
-            return model.steps().astype(np.float64)
-        if not self._progress.steps:
+        model, steps = self._progress.model, np.array(self._progress.steps)
+        if isinstance(model, _core.Ensemble) and not steps.size:
+            # Trees of "project" hold theirs.
+            steps = model.steps().astype(np.float64)
+        if len(steps) < self.n_iter_:
             raise AttributeError(
                 f"Newton leaves of strategy={self.strategy!r} have no steps; step_sizes_ needs "
                 "step='line_search' or strategy='project'."
             )
-        return np.array(self._progress.steps)
+        return steps.reshape(self.n_iter_, self.n_outputs_)
 
     @property
     def output_importances_(self) -> F64:

@@ -36,6 +36,7 @@ def resolve_threads(n_jobs: int | None) -> int:
 
 def check_X(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> NDArray[Any]:
     """Return features as a float array without infinities; remember names if ``reset``."""
+    X = np.asarray(X) if isinstance(X, list | tuple) else X
     _refuse_text_columns(X, name)
     dimensions = len(getattr(X, "shape", (0, 0)))
     if dimensions != 2:
@@ -103,7 +104,7 @@ def _refuse_text_columns(X: Any, name: str) -> None:
     """Name the first column of a data frame or array that is not numeric."""
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OSU":
         for j, column in enumerate(X.T):
-            text = next((value for value in column if isinstance(value, str | bytes)), None)
+            text = next((value for value in column if _is_text(value)), None)
             if text is not None:
                 raise ValueError(
                     f"Column {j} of {name} holds text ({str(text)!r}), not numbers; encode it "
@@ -122,6 +123,17 @@ def _refuse_text_columns(X: Any, name: str) -> None:
                 f"Column {str(label)!r} of {name} holds {column.dtype} values, not numbers; encode "
                 "it (OrdinalEncoder, OneHotEncoder) or drop it."
             )
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is a string that does not spell a number."""
+    if not isinstance(value, str | bytes):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
 
 
 @dataclass
@@ -144,7 +156,10 @@ def make_rows(X: NDArray[Any], Y: NDArray[Any], sample_weight: Any, name: str) -
     numbers = np.arange(len(X), dtype=np.uint64)
     if sample_weight is None:
         return Rows(X, Y, None, numbers)
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold one number for each row: {error}") from None
     if weight.ndim == 0:
         weight = np.full(len(X), weight)
     if weight.shape != (len(X),):
@@ -159,7 +174,8 @@ def make_rows(X: NDArray[Any], Y: NDArray[Any], sample_weight: Any, name: str) -
     positive = weight > 0
     if not positive.any():
         raise ValueError(f"All of {name} is zero; at least one row needs a positive weight.")
-    single = weight.astype(np.float32)
+    with np.errstate(over="ignore"):
+        single = weight.astype(np.float32)
     if not (np.isfinite(single).all() and (single[positive] > 0).all()):
         raise ValueError(
             f"{name} spans {weight[positive].min():g} to {weight.max():g}, beyond the range of "
@@ -201,13 +217,14 @@ def _check_outputs(y: Any, X: NDArray[Any], name: str, dtype: type | None) -> ND
             input_name=name,
         )
     except ValueError as error:
-        raise ValueError(f"{name} must be numeric: {error}") from None
+        raise ValueError(f"{name} must hold numbers: {error}") from None
     if y.ndim not in (1, 2):
         raise ValueError(f"{name} has {y.ndim} dimension(s); it must have one or two.")
     if len(y) != len(X):
+        features = "X_val" if name == "Y_val" else "X"
         raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {len(X)} rows "
-            f"and {name} has {len(y)}; they must have the same number."
+            f"Found input variables with inconsistent numbers of samples: {features} has {len(X)} "
+            f"rows and {name} has {len(y)}; they must have the same number."
         )
     if y.ndim == 2 and y.shape[1] == 0:
         raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
@@ -258,13 +275,7 @@ class Classes:
         """Find the classes of checked labels."""
         if y.ndim == 2:
             return cls("multilabel", np.arange(y.shape[1]))
-        try:
-            values = np.unique(y)
-        except TypeError:
-            kinds = sorted({type(value).__name__ for value in y})
-            raise ValueError(
-                f"y mixes classes of the types {', '.join(kinds)}; bring them to one type."
-            ) from None
+        values = np.unique(y)
         if len(values) < 2:
             raise ValueError(
                 f"y has only one class ({_plain(values[0])}); a classifier needs at least two "
@@ -318,7 +329,13 @@ def check_labels(y: Any, X: NDArray[Any], name: str = "y") -> NDArray[Any]:
                 "outputs must be an indicator of 0 and 1, one column per label."
             )
         return labels
-    kind = type_of_target(labels, input_name=name)
+    try:
+        kind = type_of_target(labels, input_name=name)
+    except TypeError:
+        types = sorted({type(value).__name__ for value in labels})
+        raise ValueError(
+            f"{name} mixes classes of the types {' and '.join(types)}; bring them to one type."
+        ) from None
     if kind not in ("binary", "multiclass"):
         # scikit-learn's words, which its checks look for, and ours.
         raise ValueError(

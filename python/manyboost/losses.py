@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,10 @@ from manyboost.steps import Direction, minimise_along
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
+
+# What a tree adds to raw predictions: the leaf of each row, leaf values (n_leaves, n_outputs or 1),
+# and steps (n_outputs,) that multiply a single column of values.
+Update: TypeAlias = tuple[NDArray[np.uint32], F32, F32 | None]
 
 # The raw prediction of an output whose label never varies.
 BASELINE_LIMIT = 15.0
@@ -120,8 +124,18 @@ class Objective(ABC):
     total_weight: float
 
     @abstractmethod
-    def residuals(self, raw: F32, out: F32) -> float:
-        """Fill ``out`` with residuals; return the mean loss per row and output."""
+    def advance(
+        self,
+        raw: F32,
+        out: F32,
+        update: Update | None = None,
+        phi: F32 | None = None,
+        z: F32 | None = None,
+    ) -> float:
+        """Update raw predictions, take residuals into ``out`` and project them by φ into ``z``.
+
+        Returns the mean loss per row and output.
+        """
 
     @abstractmethod
     def mean_loss(self, raw: F32) -> float:
@@ -198,8 +212,27 @@ class BuiltinObjective(Objective):
         self.max_residual = np.zeros(self.n_outputs)
         self.max_curvature = np.zeros(self.n_outputs)
 
-    def residuals(self, raw: F32, out: F32) -> float:
-        loss, largest = self.kernel.residuals(self.pool, self.y, raw, self.weight, out)
+    def advance(
+        self,
+        raw: F32,
+        out: F32,
+        update: Update | None = None,
+        phi: F32 | None = None,
+        z: F32 | None = None,
+    ) -> float:
+        leaf_of_row, values, steps = update or (None, None, None)
+        loss, largest = self.kernel.advance(
+            self.pool,
+            self.y,
+            raw,
+            self.weight,
+            out,
+            leaf_of_row=leaf_of_row,
+            values=values,
+            steps=steps,
+            phi=phi,
+            z=z,
+        )
         self.max_residual = largest.astype(np.float64)
         # A bound on curvature from what is known of residuals: logistic curvature is at most 1/4,
         # exponential half the residual, Poisson y - r, the others at most 1.
@@ -338,7 +371,17 @@ class CustomObjective(Objective):
         largest = np.abs(cells if self.weight is None else cells * self.weight[:, None])
         return np.asarray(largest.max(axis=0, initial=0), dtype=np.float64)
 
-    def residuals(self, raw: F32, out: F32) -> float:
+    def advance(
+        self,
+        raw: F32,
+        out: F32,
+        update: Update | None = None,
+        phi: F32 | None = None,
+        z: F32 | None = None,
+    ) -> float:
+        if update is not None:
+            leaf_of_row, values, steps = update
+            _core.add_leaves(self.pool, leaf_of_row, values, steps, raw)
         f = self.baseline + raw
         gradient = self._call("gradient", f)
         assert gradient is not None
@@ -349,6 +392,8 @@ class CustomObjective(Objective):
             assert hessian is not None
             self.curvatures = np.ascontiguousarray(hessian, dtype=np.float32)
             self.max_curvature = self._heaviest(self.curvatures)
+        if phi is not None and z is not None:
+            _core.project(self.pool, out, phi, z)
         return self.mean_loss(raw)
 
     def mean_loss(self, raw: F32) -> float:

@@ -2,8 +2,8 @@
 
 use crate::error::{Result, invalid};
 use crate::leaf::{LeafValues, add_leaf};
+use crate::lowlevel::widest;
 use crate::parallel::Pool;
-use crate::simd::widest;
 use crate::tree::{Node, find_leaf};
 
 /// Rows that go through all trees together.

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 use crate::binning::Binned;
 use crate::error::Result;
-use crate::histogram::{Lane, Lanes, Layout, SplitGradients, accumulate};
+use crate::histogram::{Lane, Lanes, Layout, NodeRows, SplitGradients, accumulate};
 use crate::parallel::Pool;
 use crate::partition::partition;
 use crate::random::{Key, shuffle_prefix};
@@ -497,20 +497,25 @@ impl<T: Lane> Job<'_, T> {
     }
 
     fn sum_feature(&self, i: usize, rows: &[u32], lanes: &Gathered<'_, T>, histogram: &mut [i64]) {
-        histogram.fill(0);
         let column = self.binned.column(self.usable[i] as usize);
         let (lanes, gathered) = match lanes {
             Gathered::Copied(lanes) => (&lanes[..], true),
             Gathered::InPlace(lanes) => (*lanes, false),
         };
+        // Rows keep their order: a slice as long as the table is the table.
+        let all = rows.len() == self.binned.n_rows;
+        let rows = if all { NodeRows::All } else { NodeRows::Some(rows) };
         accumulate(column, rows, lanes, gathered, self.layout.width, histogram);
     }
 
     /// The lanes of a node's rows side by side, read once per feature; wide rows stay in place.
     fn gather(&self, rows: &[u32]) -> Gathered<'_, T> {
         let width = self.layout.width;
-        if width > 8 {
+        if width > 8 || rows.len() == self.binned.n_rows {
             return Gathered::InPlace(self.lanes);
+        }
+        if width == 1 {
+            return Gathered::Copied(rows.iter().map(|&row| self.lanes[row as usize]).collect());
         }
         let lanes_of = |&row: &u32| {
             self.lanes[row as usize * width..(row as usize + 1) * width].iter().copied()

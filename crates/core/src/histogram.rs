@@ -81,23 +81,30 @@ pub fn quantise(z: &[f32], n_components: usize, weight: Option<&[f32]>) -> Split
     let q = n_components;
     let n = z.len() / q;
     let weigh = |i: usize, z: f32| f64::from(z) * weight.map_or(1.0, |w| f64::from(w[i]));
-    let mut max = 0.0f64;
-    for (i, row) in z.chunks_exact(q).enumerate() {
-        for &z in row {
-            max = max.max(weigh(i, z).abs());
+    let largest = |scale: f64, count: &mut usize, limit: f64| {
+        // One pass for both questions: the largest |w z|, and how many are below the limit.
+        let mut max = 0.0f64;
+        for (i, row) in z.chunks_exact(q).enumerate() {
+            for &z in row {
+                let size = weigh(i, z).abs() * scale;
+                max = if size > max { size } else { max };
+                *count += usize::from(size < limit && size > 0.0);
+            }
         }
-    }
+        max
+    };
+    let max = largest(1.0, &mut 0, 0.0);
     let fine_enough = |fixed: FixedPoint| {
-        let limit = COARSE * fixed.unit;
-        let is_coarse = |i: usize, z: f32| z != 0.0 && weigh(i, z).abs() < limit;
-        let coarse = |(i, row): (usize, &[f32])| row.iter().filter(|&&z| is_coarse(i, z)).count();
-        z.chunks_exact(q).enumerate().map(coarse).sum::<usize>() * COARSE_SHARE <= n * q
+        let mut coarse = 0;
+        largest(fixed.scale, &mut coarse, COARSE);
+        coarse * COARSE_SHARE <= n * q
     };
     let weighted = weight.is_some();
     let weight_max = weight.map_or(1.0, |w| w.iter().fold(0.0f64, |m, &v| m.max(f64::from(v))));
 
     let count_bits = bits_for(n);
-    let packed_bits = (62 - 2 * count_bits).min(40);
+    // The sum sits above the count, and must itself stay below 2⁵⁰ for the split search.
+    let packed_bits = (62 - 2 * count_bits).min(50 - count_bits);
     if q == 1 && !weighted && packed_bits >= PACKED_BITS {
         let fixed = FixedPoint::with_bits(max, packed_bits);
         if fine_enough(fixed) {
@@ -145,41 +152,66 @@ pub trait Lane: Copy + Send + Sync + Into<i64> {}
 impl Lane for i32 {}
 impl Lane for i64 {}
 
-/// Adds the lanes of `rows` to the bins of one feature. `lanes` holds the node's rows in the order
-/// of `rows` if `gathered`, else all rows.
+/// The rows of a node.
+#[derive(Debug, Clone, Copy)]
+pub enum NodeRows<'a> {
+    /// All rows, in order.
+    All,
+    /// These rows.
+    Some(&'a [u32]),
+}
+
+/// Sums the lanes of a node's rows into the bins of one feature. `lanes` holds the node's rows side
+/// by side if `gathered`, else all rows.
 #[inline]
 pub fn accumulate<T: Lane>(
     column: &[u8],
-    rows: &[u32],
+    rows: NodeRows<'_>,
     lanes: &[T],
     gathered: bool,
     width: usize,
     histogram: &mut [i64],
 ) {
-    match (width, gathered) {
-        (1, true) => {
+    match (width, rows) {
+        (1, NodeRows::All) => {
+            // 256 sums for 8-bit bins: no index is ever out of bounds.
+            let mut sums = [0i64; 256];
+            for (&bin, &lane) in column.iter().zip(lanes) {
+                sums[bin as usize] += lane.into();
+            }
+            histogram.copy_from_slice(&sums[..histogram.len()]);
+        }
+        (1, NodeRows::Some(rows)) if gathered => {
+            let mut sums = [0i64; 256];
             for (&row, &lane) in rows.iter().zip(lanes) {
-                histogram[column[row as usize] as usize] += lane.into();
+                sums[column[row as usize] as usize] += lane.into();
+            }
+            histogram.copy_from_slice(&sums[..histogram.len()]);
+        }
+        (_, NodeRows::All) => {
+            histogram.fill(0);
+            for (&bin, lanes) in column.iter().zip(lanes.chunks_exact(width)) {
+                add_lanes(&mut histogram[bin as usize * width..][..width], lanes);
             }
         }
-        (2, true) => {
-            for (&row, lanes) in rows.iter().zip(lanes.chunks_exact(2)) {
-                let at = column[row as usize] as usize * 2;
-                let bin = &mut histogram[at..at + 2];
-                bin[0] += lanes[0].into();
-                bin[1] += lanes[1].into();
-            }
-        }
-        _ => {
+        (_, NodeRows::Some(rows)) => {
+            histogram.fill(0);
             for (k, &row) in rows.iter().enumerate() {
                 let source = if gathered { k } else { row as usize };
-                let lanes = &lanes[source * width..(source + 1) * width];
-                let at = column[row as usize] as usize * width;
-                for (bin, &lane) in histogram[at..at + width].iter_mut().zip(lanes) {
-                    *bin += lane.into();
-                }
+                let bin = column[row as usize] as usize;
+                add_lanes(
+                    &mut histogram[bin * width..][..width],
+                    &lanes[source * width..][..width],
+                );
             }
         }
+    }
+}
+
+#[inline(always)]
+fn add_lanes<T: Lane>(bin: &mut [i64], lanes: &[T]) {
+    for (sum, &lane) in bin.iter_mut().zip(lanes) {
+        *sum += lane.into();
     }
 }
 
@@ -238,9 +270,9 @@ mod tests {
                 }
             }
             let mut direct = vec![0i64; 5 * width];
-            accumulate(&column, &rows, &lanes, false, width, &mut direct);
+            accumulate(&column, NodeRows::Some(&rows), &lanes, false, width, &mut direct);
             let mut by_gather = vec![0i64; 5 * width];
-            accumulate(&column, &rows, &gathered, true, width, &mut by_gather);
+            accumulate(&column, NodeRows::Some(&rows), &gathered, true, width, &mut by_gather);
             assert_eq!((&direct, &by_gather), (&expected, &expected));
         }
     }

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::losses::{Loss, Pointwise, Targets};
+use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, share, weighted_select};
-use crate::simd::widest;
 use crate::tree::Node;
 use crate::{with_cells, with_pointwise};
 
@@ -75,7 +75,7 @@ pub fn leaf_sums(
                 let r = &residuals[cells];
                 add_scaled(r, w, &residual_scale[block.clone()], sums);
                 for ((sum, r), &scale) in curves.iter_mut().zip(r).zip(&curvature_scale[block]) {
-                    *sum += encode(r.abs() * (1.0 - r.abs()), w, scale);
+                    *sum += encode(r.abs() * (1.0 - r.abs()), w.unwrap_or(1.0), scale);
                 }
             })?
         }
@@ -120,7 +120,7 @@ impl Table<'_> {
         add: F,
     ) -> Result<(Vec<i64>, Option<Vec<i64>>)>
     where
-        F: Fn(Range<usize>, Range<usize>, f64, &mut [i64], &mut [i64]) + Sync,
+        F: Fn(Range<usize>, Range<usize>, Option<f64>, &mut [i64], &mut [i64]) + Sync,
     {
         let n = self.leaf_of_row.len();
         let width = self.outputs.len();
@@ -138,7 +138,7 @@ impl Table<'_> {
                             let into = leaf + block.start..leaf + block.end;
                             let row = i * self.n_outputs + self.outputs.start;
                             let cells = row + block.start..row + block.end;
-                            let w = self.weight.map_or(1.0, |w| f64::from(w[i]));
+                            let w = self.weight.map(|w| f64::from(w[i]));
                             let sums = &mut sums[into.clone()];
                             let curves = if with_curves { &mut curves[into] } else { &mut [] };
                             add(cells, block.clone(), w, sums, curves);
@@ -169,10 +169,11 @@ fn add_curvatures<L: Pointwise, Y: Copy + Into<f32>>(
     y: &[Y],
     residuals: &[f32],
     param: &[f32],
-    weight: f64,
+    weight: Option<f64>,
     scale: &[f64],
     sums: &mut [i64],
 ) {
+    let weight = weight.unwrap_or(1.0);
     let cells = y.iter().zip(residuals).zip(param).zip(scale);
     for (sum, (((&y, &r), &param), &scale)) in sums.iter_mut().zip(cells) {
         *sum += encode(formula.curvature(y.into(), r, param), weight, scale);
@@ -180,9 +181,19 @@ fn add_curvatures<L: Pointwise, Y: Copy + Into<f32>>(
 }
 
 #[inline(always)]
-fn add_scaled(values: &[f32], weight: f64, scale: &[f64], sums: &mut [i64]) {
-    for ((sum, &value), &scale) in sums.iter_mut().zip(values).zip(scale) {
-        *sum += encode(value, weight, scale);
+fn add_scaled(values: &[f32], weight: Option<f64>, scale: &[f64], sums: &mut [i64]) {
+    let cells = values.iter().zip(scale);
+    match weight {
+        None => {
+            for (sum, (&value, &scale)) in sums.iter_mut().zip(cells) {
+                *sum += crate::reduce::round_scaled(f64::from(value) * scale);
+            }
+        }
+        Some(weight) => {
+            for (sum, (&value, &scale)) in sums.iter_mut().zip(cells) {
+                *sum += encode(value, weight, scale);
+            }
+        }
     }
 }
 

@@ -22,8 +22,8 @@ pub mod ensemble;
 pub mod format;
 
 pub mod error;
+pub mod lowlevel;
 pub mod math;
 pub mod parallel;
 pub mod random;
 pub mod reduce;
-pub mod simd;

@@ -6,10 +6,12 @@
 //! added before a formula sees it.
 
 use crate::error::Result;
+use crate::leaf::{LeafValues, add_leaf};
+use crate::lowlevel::widest;
 use crate::math;
 use crate::parallel::Pool;
+use crate::projection::Phi;
 use crate::reduce::ExactSum;
-use crate::simd::widest;
 
 /// The built-in losses. Parameters that differ between outputs come beside them, as `param`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +55,11 @@ pub trait Pointwise: Copy + Sync {
     fn curvature(self, y: f32, residual: f32, param: f32) -> f32;
     /// ℓ.
     fn value(self, y: f32, f: f32, param: f32) -> f32;
+    /// Residual and value at once.
+    #[inline(always)]
+    fn both(self, y: f32, f: f32, param: f32) -> (f32, f32) {
+        (self.residual(y, f, param), self.value(y, f, param))
+    }
     /// Bounds on |residual| and curvature for |y| ≤ y_max and |f| ≤ f_max.
     fn bounds(self, y_max: f64, f_max: f64, param: f64) -> (f64, f64);
 }
@@ -127,19 +134,38 @@ pointwise!(
     Poisson, |y, f, _p| y - math::exp(f), |y, r, _p| y - r, |y, f, _p| math::exp(f) - y * f,
     |y, f, _p| (y + f.min(89.0).exp(), f.min(89.0).exp())
 );
-pointwise!(
-    /// ln(1 + e^(−s f)).
-    Logistic, |y, f, _p| {
+/// ln(1 + e^(−s f)).
+#[derive(Debug, Clone, Copy)]
+pub struct Logistic;
+
+impl Pointwise for Logistic {
+    #[inline(always)]
+    fn residual(self, y: f32, f: f32, param: f32) -> f32 {
+        self.both(y, f, param).0
+    }
+    #[inline(always)]
+    fn curvature(self, _y: f32, residual: f32, _param: f32) -> f32 {
+        residual.abs() * (1.0 - residual.abs())
+    }
+    #[inline(always)]
+    fn value(self, y: f32, f: f32, param: f32) -> f32 {
+        self.both(y, f, param).1
+    }
+    /// One exponential for both: with e = e^−|m| of the margin m, the residual is s/(1 + e) or
+    /// s e/(1 + e), and neither loses digits at its small end.
+    #[inline(always)]
+    fn both(self, y: f32, f: f32, _param: f32) -> (f32, f32) {
         let s = sign_of_label(y);
-        s * math::sigmoid(-(s * f))
-    },
-    |_y, r, _p| r.abs() * (1.0 - r.abs()),
-    |y, f, _p| {
-        let margin = sign_of_label(y) * f;
-        (-margin).max(0.0) + math::ln_1p_unit(math::exp(-margin.abs()))
-    },
-    |_y, _f, _p| (1.0, 0.25)
-);
+        let margin = s * f;
+        let e = math::exp(-margin.abs());
+        let numerator = if margin > 0.0 { e } else { 1.0 };
+        (s * (numerator / (1.0 + e)), (-margin).max(0.0) + math::ln_1p_unit(e))
+    }
+    fn bounds(self, _y_max: f64, _f_max: f64, _param: f64) -> (f64, f64) {
+        (1.0, 0.25)
+    }
+}
+
 pointwise!(
     /// e^(−s f / 2).
     Exponential, |y, f, _p| {
@@ -221,43 +247,145 @@ pub fn sum_lanes(lanes: [f64; 8]) -> f64 {
         + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]))
 }
 
-/// Residuals of all cells into `residuals` (n × d), with the loss at the current `raw`.
-pub fn residuals(
+/// A projection to take along with the residuals: φ (q × d) and where z = φ r (n × q) goes.
+pub type Projected<'a> = (&'a Phi, &'a mut [f32]);
+
+/// The pass over all cells that ends a round and begins the next: adds leaf values to `raw` (if
+/// there is an update), takes the residuals there into `residuals` (n × d), and projects them,
+/// row by row while the row is in cache.
+pub fn advance(
     pool: &Pool,
     loss: Loss,
     targets: Targets<'_>,
-    raw: &[f32],
+    raw: &mut [f32],
     offset: &[f32],
     param: &[f32],
     weight: Option<&[f32]>,
+    update: Option<(&[u32], LeafValues<'_>)>,
     residuals: &mut [f32],
+    projected: Option<Projected<'_>>,
 ) -> Result<Pass> {
     let d = offset.len();
     let n = raw.len() / d;
+    let (phi, z) = projected.map_or((None, &mut [][..]), |(phi, z)| (Some(phi), z));
+    let q = phi.map_or(0, Phi::n_components);
     let ranges = pool.row_ranges(n, d * 4);
-    let mut rest = residuals;
-    let pieces: Vec<_> = ranges
-        .into_iter()
-        .map(|rows| {
-            let (piece, tail) = std::mem::take(&mut rest).split_at_mut(rows.len() * d);
-            rest = tail;
-            (rows, piece)
-        })
-        .collect();
-    let parts = pool.map(pieces, n * d * 4, |(rows, out)| {
-        let raw = &raw[rows.start * d..rows.end * d];
-        let weight = weight.map(|w| &w[rows.clone()]);
+    let (mut raw, mut residuals, mut z) = (raw, residuals, z);
+    let mut pieces = Vec::with_capacity(ranges.len());
+    for rows in ranges {
+        pieces.push(Piece {
+            raw: cut(&mut raw, rows.len() * d),
+            residuals: cut(&mut residuals, rows.len() * d),
+            z: cut(&mut z, rows.len() * q),
+            rows,
+        });
+    }
+    let parts = pool.map(pieces, n * d * 4, |piece| {
+        let weight = weight.map(|w| &w[piece.rows.clone()]);
+        let update = update.map(|(leaves, values)| (&leaves[piece.rows.clone()], values));
         match targets {
             Targets::Classes(y) => {
-                widest(#[inline(always)] || softmax_rows(&y[rows], raw, offset, weight, out))
+                let y = &y[piece.rows.clone()];
+                widest(#[inline(always)] || advance_rows(piece, update, weight, phi, d,
+                    #[inline(always)] |i, raw: &[f32], out: &mut [f32]| softmax_residuals(y[i] as usize, raw, offset, out)))
             }
             cells => with_cells!(cells, y => with_pointwise!(loss, formula => {
-                let y = &y[rows.start * d..rows.end * d];
-                widest(#[inline(always)] || pointwise_rows(formula, y, raw, offset, param, weight, out))
+                let y = &y[piece.rows.start * d..piece.rows.end * d];
+                widest(#[inline(always)] || advance_rows(piece, update, weight, phi, d,
+                    #[inline(always)] |i, raw: &[f32], out: &mut [f32]| {
+                        pointwise_residuals(formula, &y[i * d..(i + 1) * d], raw, offset, param, out)
+                    }))
             })),
         }
     })?;
     Ok(merge_passes(parts, d))
+}
+
+/// Takes the first `n` elements off a slice.
+fn cut<'a, T>(rest: &mut &'a mut [T], n: usize) -> &'a mut [T] {
+    let (head, tail) = std::mem::take(rest).split_at_mut(n);
+    *rest = tail;
+    head
+}
+
+struct Piece<'a> {
+    rows: std::ops::Range<usize>,
+    raw: &'a mut [f32],
+    residuals: &'a mut [f32],
+    z: &'a mut [f32],
+}
+
+#[inline(always)]
+fn advance_rows(
+    piece: Piece<'_>,
+    update: Option<(&[u32], LeafValues<'_>)>,
+    weight: Option<&[f32]>,
+    phi: Option<&Phi>,
+    d: usize,
+    residuals_of: impl Fn(usize, &[f32], &mut [f32]) -> f64,
+) -> (ExactSum, Vec<f32>) {
+    let mut max = vec![0.0f32; d];
+    let mut sum = ExactSum::default();
+    let q = phi.map_or(0, Phi::n_components);
+    let rows = piece.raw.chunks_exact_mut(d).zip(piece.residuals.chunks_exact_mut(d));
+    for (i, (raw, out)) in rows.enumerate() {
+        if let Some((leaves, values)) = update {
+            add_leaf(values, leaves[i] as usize, raw);
+        }
+        let loss = residuals_of(i, raw, out);
+        match weight {
+            None => {
+                sum.add(loss);
+                for (m, r) in max.iter_mut().zip(out.iter()) {
+                    let r = r.abs();
+                    *m = if r > *m { r } else { *m };
+                }
+            }
+            Some(weight) => {
+                sum.add(loss * f64::from(weight[i]));
+                for (m, r) in max.iter_mut().zip(out.iter()) {
+                    let r = (r * weight[i]).abs();
+                    *m = if r > *m { r } else { *m };
+                }
+            }
+        }
+        if let Some(phi) = phi {
+            phi.apply(out, &mut piece.z[i * q..(i + 1) * q]);
+        }
+    }
+    (sum, max)
+}
+
+/// Residuals of one row; returns the row's loss.
+#[inline(always)]
+fn pointwise_residuals<L: Pointwise, Y: Copy + Into<f32>>(
+    formula: L,
+    y: &[Y],
+    raw: &[f32],
+    offset: &[f32],
+    param: &[f32],
+    out: &mut [f32],
+) -> f64 {
+    let d = out.len();
+    let (y, raw, offset, param) = (&y[..d], &raw[..d], &offset[..d], &param[..d]);
+    let mut lanes = [0.0f64; 8];
+    let whole = d / 8 * 8;
+    for start in (0..whole).step_by(8) {
+        let at = start..start + 8;
+        let (y, raw, out) = (&y[at.clone()], &raw[at.clone()], &mut out[at.clone()]);
+        let (offset, param) = (&offset[at.clone()], &param[at]);
+        for k in 0..8 {
+            let (r, value) = formula.both(y[k].into(), offset[k] + raw[k], param[k]);
+            out[k] = r;
+            lanes[k] += f64::from(value);
+        }
+    }
+    for j in whole..d {
+        let (r, value) = formula.both(y[j].into(), offset[j] + raw[j], param[j]);
+        out[j] = r;
+        lanes[j - whole] += f64::from(value);
+    }
+    sum_lanes(lanes)
 }
 
 /// The loss alone, weighted and summed over all rows and outputs.
@@ -273,16 +401,20 @@ pub fn loss_sum(
     let d = offset.len();
     let n = raw.len() / d;
     let parts = pool.map(pool.row_ranges(n, d * 4), n * d * 4, |rows| {
-        let mut scratch = vec![0.0; rows.len() * d];
-        let raw = &raw[rows.start * d..rows.end * d];
-        let weight = weight.map(|w| &w[rows.clone()]);
-        match targets {
-            Targets::Classes(y) => softmax_rows(&y[rows], raw, offset, weight, &mut scratch).0,
-            cells => with_cells!(cells, y => with_pointwise!(loss, formula => {
-                let y = &y[rows.start * d..rows.end * d];
-                pointwise_rows(formula, y, raw, offset, param, weight, &mut scratch).0
-            })),
+        let mut scratch = vec![0.0; d];
+        let mut sum = ExactSum::default();
+        for i in rows {
+            let row = &raw[i * d..(i + 1) * d];
+            let loss = match targets {
+                Targets::Classes(y) => softmax_residuals(y[i] as usize, row, offset, &mut scratch),
+                cells => with_cells!(cells, y => with_pointwise!(loss, formula => {
+                    let y = &y[i * d..(i + 1) * d];
+                    widest(#[inline(always)] || pointwise_residuals(formula, y, row, offset, param, &mut scratch))
+                })),
+            };
+            sum.add(loss * weight.map_or(1.0, |w| f64::from(w[i])));
         }
+        sum
     })?;
     let mut total = ExactSum::default();
     parts.iter().for_each(|part| total.merge(part));
@@ -297,41 +429,6 @@ fn merge_passes(parts: Vec<(ExactSum, Vec<f32>)>, d: usize) -> Pass {
         max_residual.iter_mut().zip(max).for_each(|(a, &b)| *a = a.max(b));
     }
     Pass { loss: total.value(), max_residual }
-}
-
-#[inline(always)]
-fn pointwise_rows<L: Pointwise, Y: Copy + Into<f32>>(
-    formula: L,
-    y: &[Y],
-    raw: &[f32],
-    offset: &[f32],
-    param: &[f32],
-    weight: Option<&[f32]>,
-    out: &mut [f32],
-) -> (ExactSum, Vec<f32>) {
-    let d = offset.len();
-    let (offset, param) = (&offset[..d], &param[..d]);
-    let mut max = vec![0.0f32; d];
-    let mut sum = ExactSum::default();
-    let rows = y.chunks_exact(d).zip(raw.chunks_exact(d)).zip(out.chunks_exact_mut(d));
-    for (i, ((y, raw), out)) in rows.enumerate() {
-        let w = weight.map_or(1.0, |w| w[i]);
-        let mut lanes = [0.0f64; 8];
-        for j in 0..d {
-            let f = offset[j] + raw[j];
-            let r = formula.residual(y[j].into(), f, param[j]);
-            out[j] = r;
-            max[j] = max[j].max((r * w).abs());
-        }
-        let constants = offset.chunks(8).zip(param.chunks(8));
-        for ((y, raw), (offset, param)) in y.chunks(8).zip(raw.chunks(8)).zip(constants) {
-            for j in 0..y.len() {
-                lanes[j] += f64::from(formula.value(y[j].into(), offset[j] + raw[j], param[j]));
-            }
-        }
-        sum.add(sum_lanes(lanes) * f64::from(w));
-    }
-    (sum, max)
 }
 
 /// Softmax probabilities of one row into `p`; returns ln Σ e^f.
@@ -356,37 +453,27 @@ pub fn softmax_row(f: impl Fn(usize) -> f32, p: &mut [f32]) -> f64 {
     f64::from(top) + math::ln(sum)
 }
 
+/// Residuals of one row; returns the row's loss.
 #[inline(always)]
-fn softmax_rows(
-    y: &[u32],
-    raw: &[f32],
-    offset: &[f32],
-    weight: Option<&[f32]>,
-    out: &mut [f32],
-) -> (ExactSum, Vec<f32>) {
-    let d = offset.len();
-    let mut max = vec![0.0f32; d];
-    let mut sum = ExactSum::default();
-    for (i, (raw, out)) in raw.chunks_exact(d).zip(out.chunks_exact_mut(d)).enumerate() {
-        let w = weight.map_or(1.0, |w| w[i]);
-        let class = y[i] as usize;
-        let normaliser = softmax_row(|j| offset[j] + raw[j], out);
-        sum.add((normaliser - f64::from(offset[class] + raw[class])) * f64::from(w));
-        // 1 − p of the true class as the sum of the others: exact where p is near one.
-        let mut others = [0.0f64; 8];
-        out[class] = 0.0;
-        for chunk in out.chunks_mut(8) {
-            for (lane, p) in others.iter_mut().zip(chunk) {
-                *lane += f64::from(*p);
-                *p = -*p;
-            }
-        }
-        out[class] = sum_lanes(others) as f32;
-        for (m, r) in max.iter_mut().zip(out.iter()) {
-            *m = m.max((r * w).abs());
+fn softmax_residuals(class: usize, raw: &[f32], offset: &[f32], out: &mut [f32]) -> f64 {
+    let d = out.len();
+    let (raw, offset) = (&raw[..d], &offset[..d]);
+    let normaliser = softmax_row(
+        #[inline(always)]
+        |j| offset[j] + raw[j],
+        out,
+    );
+    // 1 − p of the true class as the sum of the others: exact where p is near one.
+    let mut others = [0.0f64; 8];
+    out[class] = 0.0;
+    for chunk in out.chunks_mut(8) {
+        for (lane, p) in others.iter_mut().zip(chunk) {
+            *lane += f64::from(*p);
+            *p = -*p;
         }
     }
-    (sum, max)
+    out[class] = sum_lanes(others) as f32;
+    normaliser - f64::from(offset[class] + raw[class])
 }
 
 /// Curvatures of all cells into `out`, from the residuals (softmax: the diagonal).
@@ -469,16 +556,19 @@ mod tests {
     #[test]
     fn softmax_residuals_sum_to_zero() {
         let raw = [0.3f32, -1.0, 2.0, 90.0, -80.0, 0.0];
+        let mut raw = raw;
         let mut out = [0.0f32; 6];
-        let pass = residuals(
+        let pass = advance(
             &Pool::serial(),
             Loss::Softmax,
             Targets::Classes(&[2, 0]),
-            &raw,
+            &mut raw,
             &[0.0; 3],
             &[0.0; 3],
             None,
+            None,
             &mut out,
+            None,
         )
         .unwrap();
         for row in out.chunks(3) {

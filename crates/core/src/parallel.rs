@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::lowlevel::Workers;
 
 /// Elementary operations below which waking another thread costs more than it saves.
-const SMALL_JOB: usize = 60_000;
+const SMALL_JOB: usize = 20_000;
 /// How often the caller looks for an interrupt.
 const POLL_EVERY: Duration = Duration::from_millis(40);
 
@@ -22,7 +23,7 @@ pub type Interrupt = Box<dyn Fn() -> bool + Send + Sync>;
 /// A set of worker threads plus the caller.
 pub struct Pool {
     threads: usize,
-    workers: Option<rayon::ThreadPool>,
+    workers: Option<Workers>,
     interrupt: Interrupt,
     last_poll: Mutex<Instant>,
 }
@@ -31,18 +32,9 @@ impl Pool {
     /// A pool of `threads` threads, the caller included.
     pub fn new(threads: usize, interrupt: Interrupt) -> Result<Pool> {
         let threads = threads.max(1);
-        let workers = if threads == 1 {
-            None
-        } else {
-            let built = rayon::ThreadPoolBuilder::new()
-                .num_threads(threads - 1)
-                .thread_name(|i| format!("manyboost-{i}"))
-                .build();
-            Some(
-                built
-                    .map_err(|e| Error::Invalid(format!("cannot start {threads} threads: {e}")))?,
-            )
-        };
+        let workers = (threads > 1).then(|| Workers::start(threads - 1)).transpose();
+        let workers =
+            workers.map_err(|e| Error::Invalid(format!("cannot start {threads} threads: {e}")))?;
         Ok(Pool { threads, workers, interrupt, last_poll: Mutex::new(Instant::now()) })
     }
 
@@ -81,12 +73,10 @@ impl Pool {
             }
         };
         match &self.workers {
-            Some(workers) if work >= SMALL_JOB => workers.in_place_scope(|scope| {
-                for _ in 1..self.threads {
-                    scope.spawn(|_| drain(false));
-                }
-                drain(true);
-            }),
+            Some(workers) if work >= SMALL_JOB => {
+                let caller = std::thread::current().id();
+                workers.run(&|| drain(std::thread::current().id() == caller));
+            }
             _ => drain(true),
         }
         if stop.into_inner() { Err(Error::Interrupted) } else { Ok(()) }

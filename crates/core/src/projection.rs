@@ -1,9 +1,9 @@
 //! Random projections of the residuals: from d outputs to q components.
 
 use crate::error::{Result, invalid};
+use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::random::Key;
-use crate::simd::widest;
 
 /// Distributions of the projection matrix (q × d).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,53 +84,83 @@ pub fn draw(
     Ok(phi)
 }
 
-/// z = residuals · φᵀ, row-major n × q. Zero entries of φ cost nothing when most are zero.
+/// A projection matrix ready to be applied: zero entries cost nothing when most are zero.
+#[derive(Debug, Clone)]
+pub enum Phi {
+    /// The matrix, row-major, and its number of columns.
+    Dense(Vec<f32>, usize),
+    /// The non-zero entries (output, value) of each row.
+    Sparse(Vec<Vec<(u32, f32)>>),
+}
+
+impl Phi {
+    /// Prepares a q × d matrix.
+    pub fn new(phi: &[f32], n_outputs: usize) -> Phi {
+        let entries = phi.iter().filter(|&&v| v != 0.0).count();
+        if entries * 4 > phi.len() {
+            return Phi::Dense(phi.to_vec(), n_outputs);
+        }
+        let nonzero = |row: &[f32]| {
+            let entries = row.iter().enumerate().filter(|e| *e.1 != 0.0);
+            entries.map(|(j, &v)| (j as u32, v)).collect()
+        };
+        Phi::Sparse(phi.chunks(n_outputs).map(nonzero).collect())
+    }
+
+    /// Number of components q.
+    pub fn n_components(&self) -> usize {
+        match self {
+            Phi::Dense(phi, d) => phi.len() / d,
+            Phi::Sparse(rows) => rows.len(),
+        }
+    }
+
+    fn work(&self) -> usize {
+        4 + match self {
+            Phi::Dense(phi, _) => phi.len() / 4,
+            Phi::Sparse(rows) => rows.iter().map(Vec::len).sum(),
+        }
+    }
+
+    /// z = φ r for the residuals of one row.
+    #[inline(always)]
+    pub fn apply(&self, residuals: &[f32], z: &mut [f32]) {
+        match self {
+            Phi::Dense(phi, d) => {
+                for (z, phi) in z.iter_mut().zip(phi.chunks_exact(*d)) {
+                    *z = dot(residuals, phi);
+                }
+            }
+            Phi::Sparse(rows) => {
+                for (z, entries) in z.iter_mut().zip(rows) {
+                    *z = entries.iter().map(|&(j, v)| residuals[j as usize] * v).sum();
+                }
+            }
+        }
+    }
+}
+
+/// z = residuals · φᵀ, row-major n × q.
 pub fn project(
     pool: &Pool,
     residuals: &[f32],
     n_outputs: usize,
-    phi: &[f32],
+    phi: &Phi,
     z: &mut [f32],
 ) -> Result<()> {
-    let d = n_outputs;
-    let q = phi.len() / d;
+    let (d, q) = (n_outputs, phi.n_components());
     let n = residuals.len() / d;
-    let entries = phi.iter().filter(|&&v| v != 0.0).count();
-    let sparse: Option<Vec<Vec<(usize, f32)>>> = (entries * 4 <= q * d).then(|| {
-        let nonzero =
-            |row: &[f32]| row.iter().copied().enumerate().filter(|e| e.1 != 0.0).collect();
-        phi.chunks(d).map(nonzero).collect()
-    });
-    let work_per_row = if sparse.is_some() { entries } else { q * d / 4 } + 4;
-    let mut rest = z;
-    let pieces: Vec<_> = pool
-        .row_ranges(n, work_per_row)
-        .into_iter()
-        .map(|rows| {
-            let (piece, tail) = std::mem::take(&mut rest).split_at_mut(rows.len() * q);
-            rest = tail;
-            (rows, piece)
-        })
-        .collect();
-    pool.for_each(pieces, n * work_per_row, |(rows, z)| {
-        let residuals = &residuals[rows.start * d..rows.end * d];
-        for (row, z) in residuals.chunks_exact(d).zip(z.chunks_exact_mut(q)) {
-            match &sparse {
-                Some(entries) => {
-                    for (z, entries) in z.iter_mut().zip(entries) {
-                        *z = entries.iter().map(|&(j, v)| row[j] * v).sum();
-                    }
+    let size = n.div_ceil(pool.threads() * 4).max(1);
+    let pieces = z.chunks_mut(size * q).zip(residuals.chunks(size * d));
+    pool.for_each(pieces, n * phi.work(), |(z, residuals)| {
+        widest(
+            #[inline(always)]
+            || {
+                for (row, z) in residuals.chunks_exact(d).zip(z.chunks_exact_mut(q)) {
+                    phi.apply(row, z);
                 }
-                None => widest(
-                    #[inline(always)]
-                    || {
-                        for (z, phi) in z.iter_mut().zip(phi.chunks_exact(d)) {
-                            *z = dot(row, phi);
-                        }
-                    },
-                ),
-            }
-        }
+            },
+        );
     })
 }
 
@@ -208,7 +238,7 @@ mod tests {
         phi[3] = 2.0;
         phi[d + 39] = -1.0;
         let mut z = vec![0.0; n * 2];
-        project(&Pool::serial(), &residuals, d, &phi, &mut z).unwrap();
+        project(&Pool::serial(), &residuals, d, &Phi::new(&phi, d), &mut z).unwrap();
         for i in 0..n {
             assert_eq!(z[i * 2], dot(&residuals[i * d..(i + 1) * d], &phi[..d]));
             assert_eq!(z[i * 2 + 1], -residuals[i * d + 39]);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use manyboost_core as core;
 use manyboost_core::leaf::{LeafValues, Summand};
 use manyboost_core::losses::Loss;
-use manyboost_core::projection::Projection;
+use manyboost_core::projection::{Phi, Projection};
 use manyboost_core::random::{Key, Purpose};
 use manyboost_core::step::Direction;
 use numpy::{
@@ -55,24 +55,62 @@ impl Objective {
         Ok(Objective { loss, offset, param })
     }
 
-    /// Residuals (negative gradients) of all cells into `out`; returns the weighted loss and the
-    /// largest weighted |residual| of each output.
-    #[pyo3(signature = (pool, y, raw, weight, out))]
-    fn residuals<'py>(
+    /// Adds leaf values to `raw`, takes the residuals (negative gradients) there into `out` and
+    /// projects them by `phi` into `z`, all in one pass; update and projection are optional.
+    /// Returns the weighted loss and the largest weighted |residual| of each output.
+    #[pyo3(signature = (pool, y, raw, weight, out, *, leaf_of_row=None, values=None, steps=None, phi=None, z=None))]
+    fn advance<'py>(
         &self,
         py: Python<'py>,
         pool: &Pool,
         y: TargetArray<'py>,
-        raw: PyReadonlyArray2<'py, f32>,
+        mut raw: PyReadwriteArray2<'py, f32>,
         weight: Option<PyReadonlyArray1<'py, f32>>,
         mut out: PyReadwriteArray2<'py, f32>,
+        leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
+        values: Option<PyReadonlyArray2<'py, f32>>,
+        steps: Option<PyReadonlyArray1<'py, f32>>,
+        phi: Option<PyReadonlyArray2<'py, f32>>,
+        mut z: Option<PyReadwriteArray2<'py, f32>>,
     ) -> PyResult<(f64, Bound<'py, PyArray1<f32>>)> {
-        self.check(&y, &raw)?;
+        let (n, d) = (raw.shape()[0], raw.shape()[1]);
+        self.check(&y, (n, d))?;
         check_len("out", out.len(), raw.len())?;
-        let (y, raw, weight) = (y.view()?, slice(&raw)?, optional(&weight)?);
-        let out = slice_mut(&mut out)?;
+        let update = match (&leaf_of_row, &values) {
+            (Some(leaf_of_row), Some(values)) => {
+                Some(checked_update(leaf_of_row, values, &steps, n, d)?)
+            }
+            _ => None,
+        };
+        let phi = match &phi {
+            None => None,
+            Some(phi) => {
+                check_len("a row of phi", phi.shape()[1], d)?;
+                Some(Phi::new(slice(phi)?, d))
+            }
+        };
+        let projected = match (&phi, &mut z) {
+            (Some(phi), Some(z)) => {
+                check_len("z", z.len(), n * phi.n_components())?;
+                Some((phi, slice_mut(z)?))
+            }
+            _ => None,
+        };
+        let (y, weight) = (y.view()?, optional(&weight)?);
+        let (raw, out) = (slice_mut(&mut raw)?, slice_mut(&mut out)?);
         let pass = pool.run(py, |pool| {
-            core::losses::residuals(pool, self.loss, y, raw, &self.offset, &self.param, weight, out)
+            core::losses::advance(
+                pool,
+                self.loss,
+                y,
+                raw,
+                &self.offset,
+                &self.param,
+                weight,
+                update,
+                out,
+                projected,
+            )
         })?;
         Ok((pass.loss, pass.max_residual.into_pyarray(py)))
     }
@@ -87,7 +125,7 @@ impl Objective {
         raw: PyReadonlyArray2<'_, f32>,
         weight: Option<PyReadonlyArray1<'_, f32>>,
     ) -> PyResult<f64> {
-        self.check(&y, &raw)?;
+        self.check(&y, (raw.shape()[0], raw.shape()[1]))?;
         let (y, raw, weight) = (y.view()?, slice(&raw)?, optional(&weight)?);
         pool.run(py, |pool| {
             core::losses::loss_sum(pool, self.loss, y, raw, &self.offset, &self.param, weight)
@@ -103,7 +141,7 @@ impl Objective {
         residuals: PyReadonlyArray2<'_, f32>,
         mut out: PyReadwriteArray2<'_, f32>,
     ) -> PyResult<()> {
-        self.check(&y, &residuals)?;
+        self.check(&y, (residuals.shape()[0], residuals.shape()[1]))?;
         check_len("out", out.len(), residuals.len())?;
         let (y, residuals, out) = (y.view()?, slice(&residuals)?, slice_mut(&mut out)?);
         pool.run(py, |pool| {
@@ -125,7 +163,7 @@ impl Objective {
         rho: PyReadonlyArray1<'py, f64>,
         output: Option<usize>,
     ) -> PyResult<(Vector<'py>, Vector<'py>)> {
-        self.check(&y, &raw)?;
+        self.check(&y, (raw.shape()[0], raw.shape()[1]))?;
         let outputs = self.outputs(output)?;
         check_len("rho", rho.len(), outputs.len())?;
         let direction = direction(&leaf_of_row, &values, raw.shape()[0], outputs.len())?;
@@ -162,7 +200,7 @@ impl Objective {
         v: PyReadonlyArray1<'py, f64>,
     ) -> PyResult<(f64, Vector<'py>, Vector<'py>)> {
         let y = TargetArray::Classes(y);
-        self.check(&y, &raw)?;
+        self.check(&y, (raw.shape()[0], raw.shape()[1]))?;
         let d = self.offset.len();
         check_len("rho", rho.len(), d)?;
         check_len("v", v.len(), d)?;
@@ -191,7 +229,7 @@ impl Objective {
         max_curvature: PyReadonlyArray1<'py, f64>,
         output: Option<usize>,
     ) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
-        self.check(&y, &residuals)?;
+        self.check(&y, (residuals.shape()[0], residuals.shape()[1]))?;
         let outputs = self.outputs(output)?;
         let summand =
             Summand::WithCurvature { loss: self.loss, targets: y.view()?, param: &self.param };
@@ -216,8 +254,7 @@ impl Objective {
         outputs_of(output, self.offset.len())
     }
 
-    fn check(&self, y: &TargetArray<'_>, cells: &PyReadonlyArray2<'_, f32>) -> PyResult<()> {
-        let (n, d) = (cells.shape()[0], cells.shape()[1]);
+    fn check(&self, y: &TargetArray<'_>, (n, d): (usize, usize)) -> PyResult<()> {
         check_len("a row", d, self.offset.len())?;
         match y {
             TargetArray::Real(y) => check_len("y", y.len(), n * d)?,
@@ -367,6 +404,33 @@ fn leaf_quantiles<'py>(
     Ok(matrix(py, values, width))
 }
 
+/// An update of raw predictions by leaves, if it fits them.
+fn checked_update<'a>(
+    leaf_of_row: &'a PyReadonlyArray1<'_, u32>,
+    values: &'a PyReadonlyArray2<'_, f32>,
+    steps: &'a Option<PyReadonlyArray1<'_, f32>>,
+    n_rows: usize,
+    n_outputs: usize,
+) -> PyResult<(&'a [u32], LeafValues<'a>)> {
+    check_len("leaf_of_row", leaf_of_row.len(), n_rows)?;
+    let leaves = slice(leaf_of_row)?;
+    if leaves.iter().any(|&leaf| leaf as usize >= values.shape()[0]) {
+        return Err(PyValueError::new_err("a row is in a leaf that does not exist"));
+    }
+    let values = match steps {
+        None => {
+            check_len("a row of values", values.shape()[1], n_outputs)?;
+            LeafValues::Vector(slice(values)?)
+        }
+        Some(steps) => {
+            check_len("steps", steps.len(), n_outputs)?;
+            check_len("a row of values", values.shape()[1], 1)?;
+            LeafValues::Scaled(slice(values)?, slice(steps)?)
+        }
+    };
+    Ok((leaves, values))
+}
+
 /// raw[:, outputs] += leaf values (n_leaves × outputs), or leaf values (n_leaves × 1) × steps.
 #[pyfunction]
 #[pyo3(signature = (pool, leaf_of_row, values, steps, raw, output=None))]
@@ -381,21 +445,8 @@ fn add_leaves(
 ) -> PyResult<()> {
     let d = raw.shape()[1];
     let outputs = outputs_of(output, d)?;
-    check_len("leaf_of_row", leaf_of_row.len(), raw.shape()[0])?;
-    let leaves = slice(&leaf_of_row)?;
-    if leaves.iter().any(|&leaf| leaf as usize >= values.shape()[0]) {
-        return Err(PyValueError::new_err("a row is in a leaf that does not exist"));
-    }
-    let values = match &steps {
-        None => {
-            check_len("a row of values", values.shape()[1], outputs.len())?;
-            LeafValues::Vector(slice(&values)?)
-        }
-        Some(steps) => {
-            check_len("steps", steps.len(), outputs.len())?;
-            LeafValues::Scaled(slice(&values)?, slice(steps)?)
-        }
-    };
+    let n = raw.shape()[0];
+    let (leaves, values) = checked_update(&leaf_of_row, &values, &steps, n, outputs.len())?;
     let raw = slice_mut(&mut raw)?;
     pool.run(py, |pool| core::leaf::add_leaves(pool, leaves, values, raw, d, outputs))
 }
@@ -542,8 +593,8 @@ fn project(
     let d = residuals.shape()[1];
     check_len("a row of phi", phi.shape()[1], d)?;
     check_len("z", z.len(), residuals.shape()[0] * phi.shape()[0])?;
-    let (residuals, phi, z) = (slice(&residuals)?, slice(&phi)?, slice_mut(&mut z)?);
-    pool.run(py, |pool| core::projection::project(pool, residuals, d, phi, z))
+    let (residuals, phi, z) = (slice(&residuals)?, Phi::new(slice(&phi)?, d), slice_mut(&mut z)?);
+    pool.run(py, |pool| core::projection::project(pool, residuals, d, &phi, z))
 }
 
 /// Draws the projection matrix (q × d) of a round.

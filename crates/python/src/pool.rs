@@ -92,9 +92,9 @@ impl Pool {
 /// The instruction set that kernels use on this machine.
 #[pyfunction]
 pub fn simd_level() -> &'static str {
-    match core::simd::level() {
-        core::simd::Level::Portable => "portable",
-        core::simd::Level::Avx2 => "avx2",
-        core::simd::Level::Avx512 => "avx512",
+    match core::lowlevel::level() {
+        core::lowlevel::Level::Portable => "portable",
+        core::lowlevel::Level::Avx2 => "avx2",
+        core::lowlevel::Level::Avx512 => "avx512",
     }
 }
