@@ -9,11 +9,12 @@ use std::collections::BinaryHeap;
 
 use crate::binning::Binned;
 use crate::error::Result;
-use crate::histogram::{Lane, Lanes, Layout, NodeRows, SplitGradients, accumulate};
+use crate::histogram::{GROUP, accumulate, accumulate_four};
+use crate::histogram::{Lane, Lanes, Layout, NodeRows, SplitGradients};
 use crate::parallel::Pool;
 use crate::partition::partition;
 use crate::random::{Key, shuffle_prefix};
-use crate::split::{Split, SplitLimits, best_split};
+use crate::split::{Split, SplitLimits, improve_split};
 use crate::tree::{MISSING_LEFT, Node, Tree};
 
 /// Histograms kept for subtraction may take this many bytes in all.
@@ -373,10 +374,10 @@ impl<T: Lane> Job<'_, T> {
         let work = (root.end - root.start) * self.usable.len() * self.layout.width;
         let best = self.pool.map(blocks, work, |(features, histogram)| {
             let mut best = None;
-            self.each_feature(features, histogram, |i, histogram| {
-                self.sum_feature(i, &rows[root.start..root.end], &lanes, histogram);
-                keep_better(&mut best, self.best_of(i, histogram, root));
-            });
+            self.sum_features(features.clone(), &rows[root.start..root.end], &lanes, histogram);
+            for (i, histogram) in self.each_feature(features, histogram) {
+                self.improve(i, histogram, root, &mut best);
+            }
             best
         })?;
         Ok(Found { split: best_in_order(best), histogram: Some(histogram) })
@@ -424,19 +425,18 @@ impl<T: Lane> Job<'_, T> {
         let work = (size(small) * self.usable.len() + n_slots * 4) * self.layout.width;
         let best = self.pool.map(blocks, work, |(features, small_part, large_part)| {
             let (mut small_best, mut large_best) = (None, None);
-            let mut rest = large_part;
-            self.each_feature(features, small_part, |i, histogram| {
-                self.sum_feature(i, small_rows, &lanes, histogram);
-                let (piece, tail) = std::mem::take(&mut rest).split_at_mut(histogram.len());
-                rest = tail;
+            self.sum_features(features.clone(), small_rows, &lanes, small_part);
+            let small_parts = self.each_feature(features.clone(), small_part);
+            let large_parts = self.each_feature(features, large_part);
+            for ((i, small_part), (_, large_part)) in small_parts.zip(large_parts) {
                 if large_wanted {
-                    piece.iter_mut().zip(histogram.iter()).for_each(|(l, s)| *l -= s);
-                    keep_better(&mut large_best, self.best_of(i, piece, large));
+                    large_part.iter_mut().zip(small_part.iter()).for_each(|(l, s)| *l -= s);
+                    self.improve(i, large_part, large, &mut large_best);
                 }
                 if small_wanted {
-                    keep_better(&mut small_best, self.best_of(i, histogram, small));
+                    self.improve(i, small_part, small, &mut small_best);
                 }
-            });
+            }
             (small_best, large_best)
         })?;
         let (small_best, large_best): (Vec<_>, Vec<_>) = best.into_iter().unzip();
@@ -467,7 +467,7 @@ impl<T: Lane> Job<'_, T> {
                     let i = i as usize;
                     histogram.resize((self.slots[i + 1] - self.slots[i]) * self.layout.width, 0);
                     self.sum_feature(i, node_rows, &lanes, &mut histogram);
-                    keep_better(&mut best, self.best_of(i, &histogram, fresh));
+                    self.improve(i, &histogram, fresh, &mut best);
                 }
                 best
             })?;
@@ -479,33 +479,60 @@ impl<T: Lane> Job<'_, T> {
         Ok(Found::default())
     }
 
-    fn best_of(&self, i: usize, histogram: &[i64], fresh: &Fresh) -> Option<Split> {
+    /// Looks for a better split of the node by the usable feature `i`.
+    fn improve(&self, i: usize, histogram: &[i64], fresh: &Fresh, best: &mut Option<Split>) {
         let feature = self.usable[i];
-        let cuts = &self.binned.cuts;
-        let n_bins = cuts.n_bins(feature as usize);
-        let has_missing = cuts.has_missing[feature as usize];
+        let n_bins = self.binned.cuts.n_bins(feature as usize);
+        let has_missing = self.binned.cuts.has_missing[feature as usize];
         let (layout, total) = (&self.layout, &fresh.total[..]);
-        let mut split =
-            best_split(layout, histogram, n_bins, has_missing, total, feature, self.limits)?;
-        let no_missing = !has_missing
-            || layout.count(&histogram[n_bins * layout.width..(n_bins + 1) * layout.width]) == 0;
-        if no_missing {
-            // Nothing was learnt about missing values here: they follow the larger child.
-            split.missing_left = 2 * layout.count(&split.left) >= layout.count(total);
+        improve_split(layout, histogram, n_bins, has_missing, total, feature, self.limits, best);
+    }
+
+    /// Sums the histograms of a range of usable features, which lie side by side.
+    fn sum_features(
+        &self,
+        features: std::ops::Range<usize>,
+        rows: &[u32],
+        lanes: &Gathered<'_, T>,
+        histogram: &mut [i64],
+    ) {
+        let mut parts = self.each_feature(features.clone(), histogram);
+        let mut i = features.start;
+        if self.layout.width == 1 {
+            let (node_rows, lanes, _) = self.node(rows, lanes);
+            while i + GROUP <= features.end {
+                let columns =
+                    std::array::from_fn(|k| self.binned.column(self.usable[i + k] as usize));
+                let sums = accumulate_four(columns, node_rows, lanes);
+                for (sums, (_, part)) in sums.iter().zip(&mut parts) {
+                    part.copy_from_slice(&sums[..part.len()]);
+                }
+                i += GROUP;
+            }
         }
-        Some(split)
+        for (i, part) in parts {
+            self.sum_feature(i, rows, lanes, part);
+        }
     }
 
     fn sum_feature(&self, i: usize, rows: &[u32], lanes: &Gathered<'_, T>, histogram: &mut [i64]) {
         let column = self.binned.column(self.usable[i] as usize);
-        let (lanes, gathered) = match lanes {
-            Gathered::Copied(lanes) => (&lanes[..], true),
-            Gathered::InPlace(lanes) => (*lanes, false),
-        };
-        // Rows keep their order: a slice as long as the table is the table.
+        let (rows, lanes, gathered) = self.node(rows, lanes);
+        accumulate(column, rows, lanes, gathered, self.layout.width, histogram);
+    }
+
+    /// The rows of a node and their lanes; rows keep their order, so as many as there are is all.
+    fn node<'n>(
+        &self,
+        rows: &'n [u32],
+        lanes: &'n Gathered<'_, T>,
+    ) -> (NodeRows<'n>, &'n [T], bool) {
         let all = rows.len() == self.binned.n_rows;
         let rows = if all { NodeRows::All } else { NodeRows::Some(rows) };
-        accumulate(column, rows, lanes, gathered, self.layout.width, histogram);
+        match lanes {
+            Gathered::Copied(lanes) => (rows, lanes, true),
+            Gathered::InPlace(lanes) => (rows, lanes, false),
+        }
     }
 
     /// The lanes of a node's rows side by side, read once per feature; wide rows stay in place.
@@ -550,19 +577,19 @@ impl<T: Lane> Job<'_, T> {
             .collect()
     }
 
-    fn each_feature(
+    /// The part of a block of histograms that belongs to each of its features.
+    fn each_feature<'h>(
         &self,
         features: std::ops::Range<usize>,
-        block: &mut [i64],
-        mut visit: impl FnMut(usize, &mut [i64]),
-    ) {
+        block: &'h mut [i64],
+    ) -> impl Iterator<Item = (usize, &'h mut [i64])> {
         let mut rest = block;
-        for i in features {
+        features.map(move |i| {
             let size = (self.slots[i + 1] - self.slots[i]) * self.layout.width;
             let (part, tail) = std::mem::take(&mut rest).split_at_mut(size);
             rest = tail;
-            visit(i, part);
-        }
+            (i, part)
+        })
     }
 }
 
@@ -571,17 +598,8 @@ enum Gathered<'a, T> {
     InPlace(&'a [T]),
 }
 
-/// Keeps the better of two splits; the earlier (lower) feature wins a tie.
-fn keep_better(best: &mut Option<Split>, candidate: Option<Split>) {
-    if let Some(candidate) = candidate
-        && best.as_ref().is_none_or(|best| candidate.gain > best.gain)
-    {
-        *best = Some(candidate);
-    }
-}
-
+/// The best of several splits; the earlier (lower) feature wins a tie.
 fn best_in_order(candidates: Vec<Option<Split>>) -> Option<Split> {
-    let mut best = None;
-    candidates.into_iter().for_each(|candidate| keep_better(&mut best, candidate));
-    best
+    let better = |best: Split, next: Split| if next.gain > best.gain { next } else { best };
+    candidates.into_iter().flatten().reduce(better)
 }

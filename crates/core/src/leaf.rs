@@ -63,25 +63,38 @@ pub fn leaf_sums(
     let (residual_scale, curvature_scale) = (scales(&residual_fixed), scales(&curvature_fixed));
     let table = Table { leaf_of_row, n_leaves, n_outputs, outputs: outputs.clone(), weight };
     let (sums, curves) = match summand {
-        Summand::Residual => table.fill(pool, false, |cells, block, w, sums, _| {
-            add_scaled(&residuals[cells], w, &residual_scale[block], sums);
-        })?,
-        Summand::WithGiven(given) => table.fill(pool, true, |cells, block, w, sums, curves| {
-            add_scaled(&residuals[cells.clone()], w, &residual_scale[block.clone()], sums);
-            add_scaled(&given[cells], w, &curvature_scale[block], curves);
-        })?,
-        Summand::WithCurvature { targets: Targets::Classes(_), .. } => {
-            table.fill(pool, true, |cells, block, w, sums, curves| {
+        Summand::Residual => table.fill(
+            pool,
+            false,
+            #[inline(always)]
+            |cells, block, w, sums, _| {
+                add_scaled(&residuals[cells], w, &residual_scale[block], sums);
+            },
+        )?,
+        Summand::WithGiven(given) => table.fill(
+            pool,
+            true,
+            #[inline(always)]
+            |cells, block, w, sums, curves| {
+                add_scaled(&residuals[cells.clone()], w, &residual_scale[block.clone()], sums);
+                add_scaled(&given[cells], w, &curvature_scale[block], curves);
+            },
+        )?,
+        Summand::WithCurvature { targets: Targets::Classes(_), .. } => table.fill(
+            pool,
+            true,
+            #[inline(always)]
+            |cells, block, w, sums, curves| {
                 let r = &residuals[cells];
                 add_scaled(r, w, &residual_scale[block.clone()], sums);
                 for ((sum, r), &scale) in curves.iter_mut().zip(r).zip(&curvature_scale[block]) {
                     *sum += encode(r.abs() * (1.0 - r.abs()), w.unwrap_or(1.0), scale);
                 }
-            })?
-        }
+            },
+        )?,
         Summand::WithCurvature { loss, targets, param } => {
             with_cells!(targets, y => with_pointwise!(loss, formula => {
-                table.fill(pool, true, |cells, block, w, sums, curves| {
+                table.fill(pool, true, #[inline(always)] |cells, block, w, sums, curves| {
                     let r = &residuals[cells.clone()];
                     add_scaled(r, w, &residual_scale[block.clone()], sums);
                     let param = &param[outputs.start + block.start..outputs.start + block.end];

@@ -193,7 +193,11 @@ impl Drop for Closing<'_> {
         let mut spins = 0usize;
         while self.0.state.load(Ordering::Acquire) & INSIDE != 0 {
             spins += 1;
-            if spins.is_multiple_of(1024) { std::thread::yield_now() } else { std::hint::spin_loop() }
+            if spins.is_multiple_of(1024) {
+                std::thread::yield_now()
+            } else {
+                std::hint::spin_loop()
+            }
         }
     }
 }
