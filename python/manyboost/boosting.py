@@ -143,7 +143,7 @@ class Boosting:
         self.progress = progress
         self.raw = raw
         self.row_numbers = row_numbers
-        self.output_scale = output_scale
+        self.split_scale = None if output_scale is None else 1 / output_scale
         self.validation = validation
         self.pool = pool
         self.n_rows, self.n_outputs = raw.shape
@@ -202,11 +202,7 @@ class Boosting:
         projects = self.settings.strategy in ("project", "relabel") and m < self.settings.max_iter
         self.phi = self._draw(m) if projects else None
         phi = self.phi
-        if (
-            phi is None
-            and self.output_scale is not None
-            and self.settings.strategy != "independent"
-        ):
+        if phi is None and self.split_scale is not None and self.settings.strategy != "independent":
             phi = np.eye(self.n_outputs, dtype=np.float32)
         if phi is None:
             self.z = self.residuals
@@ -305,9 +301,8 @@ class Boosting:
         )
 
     def _scaled(self, phi: F32) -> F32:
-        if self.output_scale is None:
-            return phi
-        return (phi / self.output_scale).astype(np.float32)
+        """φ for residuals divided by the scale of their output."""
+        return phi if self.split_scale is None else (phi * self.split_scale).astype(np.float32)
 
     def _label(
         self,
@@ -327,10 +322,9 @@ class Boosting:
             direction = Direction(None, weak.values)
             return weak.values.astype(np.float64), self._dense_step(direction, weight, output)
         sums, curvatures = self.objective.leaf_sums(
-            weak.leaf_of_row, weak.n_leaves, self.residuals, weight, output
+            weak.leaf_of_row, weak.leaf_weights, self.residuals, weight, output
         )
         self._remember_gains(weak, sums, output)
-        mean = _divide(sums, weak.leaf_weights[:, None])
         if newton and not self.objective.facts.curved:
             best = self.objective.leaf_quantiles(
                 weak.leaf_of_row, weak.n_leaves, self.raw, weight, output
@@ -339,7 +333,11 @@ class Boosting:
         if newton:
             assert curvatures is not None
             damped = curvatures + self.settings.l2
+            if damped.min() > 0:
+                return sums / damped, None
+            mean = _divide(sums, weak.leaf_weights[:, None])
             return np.where(damped > 0, _divide(sums, damped), mean), None
+        mean = _divide(sums, weak.leaf_weights[:, None])
         if not search:
             return mean, None
         direction = Direction(weak.leaf_of_row, mean.astype(np.float32))
@@ -351,7 +349,7 @@ class Boosting:
             direction = Direction(None, weak.values)
             return weak.values.astype(np.float64), self._dense_step(direction, weight)
         sums, curvatures = self.objective.leaf_sums(
-            weak.leaf_of_row, weak.n_leaves, self.residuals, weight
+            weak.leaf_of_row, weak.leaf_weights, self.residuals, weight
         )
         self._remember_gains(weak, sums)
         # The mean of φ r in a leaf is φ times the mean of r.
@@ -396,7 +394,7 @@ class Boosting:
             g = direction.values.astype(np.float64)
             slope = -(sums[0] * g).sum(axis=0)
             curvature = None if sums[1] is None else (sums[1] * g**2).sum(axis=0)
-        if facts.kernel in ("squared_error", "squared_labels"):
+        if facts.quadratic:
             assert curvature is not None
             return _divide(-slope, curvature)
         reach = np.broadcast_to(direction.reach(), n_steps)

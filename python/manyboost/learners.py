@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core
@@ -141,6 +142,12 @@ def check_foreign(estimator: Any, strategy: str, n_outputs: int) -> None:
             f"strategy='relabel' needs the leaves of a tree, but {name} has no method apply; use "
             "strategy='project', or an estimator with apply such as DecisionTreeRegressor()."
         )
+    if strategy == "multioutput" and n_outputs > 1 and hasattr(estimator, "__sklearn_tags__"):
+        if not get_tags(estimator).target_tags.multi_output:
+            raise ValueError(
+                f"strategy='multioutput' needs an estimator for several outputs, but {name} takes "
+                "one; use strategy='project' or 'independent', or another estimator."
+            )
 
 
 def predict_columns(estimator: Any, X: NDArray[Any], n_columns: int) -> F32:

@@ -94,10 +94,12 @@ class Facts:
     """λ is 1 by default, since curvature can vanish."""
     bounded: bool = False
     """A line search may have no finite minimiser."""
+    quadratic: bool = False
+    """The second derivative is 1 everywhere."""
 
 
 REGRESSION_LOSSES = {
-    "squared_error": Facts("squared_error", centred=True),
+    "squared_error": Facts("squared_error", centred=True, quadratic=True),
     "absolute_error": Facts("absolute_error", centred=True, curved=False),
     "huber": Facts("huber", centred=True),
     "quantile": Facts("quantile", centred=True, curved=False),
@@ -106,7 +108,7 @@ REGRESSION_LOSSES = {
 LABEL_LOSSES = {
     "log_loss": Facts("log_loss", centred=False, regularised=True, bounded=True),
     "exponential": Facts("exponential", centred=False, regularised=True, bounded=True),
-    "squared_error": Facts("squared_labels", centred=False),
+    "squared_error": Facts("squared_labels", centred=False, quadratic=True),
 }
 SOFTMAX = Facts("softmax", centred=False, regularised=True, bounded=True)
 
@@ -145,12 +147,15 @@ class Objective(ABC):
     def leaf_sums(
         self,
         leaf_of_row: NDArray[np.uint32],
-        n_leaves: int,
+        leaf_weights: F64,
         residuals: F32,
         weight: F32 | None,
         output: int | None = None,
     ) -> tuple[F64, F64 | None]:
-        """Σ w r and Σ w h over the rows of each leaf, (n_leaves, n_outputs)."""
+        """Σ w r and Σ w h over the rows of each leaf, (n_leaves, n_outputs).
+
+        ``leaf_weights`` (n_leaves,) are Σ w.
+        """
 
     @abstractmethod
     def derivatives(
@@ -210,7 +215,8 @@ class BuiltinObjective(Objective):
         largest = float(y.max(initial=0)) if self.facts.kernel == "poisson" else 0.0
         self.heaviest, self.largest = heaviest, largest
         self.max_residual = np.zeros(self.n_outputs)
-        self.max_curvature = np.zeros(self.n_outputs)
+        # Curvature is at most 1, but for Poisson (y - r) and exponential (half the residual).
+        self.max_curvature = np.full(self.n_outputs, heaviest)
 
     def advance(
         self,
@@ -234,14 +240,10 @@ class BuiltinObjective(Objective):
             z=z,
         )
         self.max_residual = largest.astype(np.float64)
-        # A bound on curvature from what is known of residuals: logistic curvature is at most 1/4,
-        # exponential half the residual, Poisson y - r, the others at most 1.
         if self.facts.kernel == "poisson":
             self.max_curvature = self.largest * self.heaviest + self.max_residual
         elif self.facts.kernel == "exponential":
             self.max_curvature = self.max_residual
-        else:
-            self.max_curvature = np.full(self.n_outputs, self.heaviest)
         return loss / self.cells
 
     def mean_loss(self, raw: F32) -> float:
@@ -250,15 +252,28 @@ class BuiltinObjective(Objective):
     def leaf_sums(
         self,
         leaf_of_row: NDArray[np.uint32],
-        n_leaves: int,
+        leaf_weights: F64,
         residuals: F32,
         weight: F32 | None,
         output: int | None = None,
     ) -> tuple[F64, F64 | None]:
+        if self.facts.quadratic:
+            sums, _ = _core.leaf_sums(
+                self.pool,
+                leaf_of_row,
+                len(leaf_weights),
+                residuals,
+                None,
+                weight,
+                self.max_residual,
+                self.max_curvature,
+                output,
+            )
+            return sums, np.broadcast_to(leaf_weights[:, None], sums.shape)
         return self.kernel.leaf_sums(
             self.pool,
             leaf_of_row,
-            n_leaves,
+            len(leaf_weights),
             self.y,
             residuals,
             weight,
@@ -406,7 +421,7 @@ class CustomObjective(Objective):
     def leaf_sums(
         self,
         leaf_of_row: NDArray[np.uint32],
-        n_leaves: int,
+        leaf_weights: F64,
         residuals: F32,
         weight: F32 | None,
         output: int | None = None,
@@ -414,7 +429,7 @@ class CustomObjective(Objective):
         return _core.leaf_sums(
             self.pool,
             leaf_of_row,
-            n_leaves,
+            len(leaf_weights),
             residuals,
             self.curvatures,
             weight,

@@ -178,14 +178,9 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     for k in 0..a_rest.len() {
         lanes[k] += a_rest[k] * b_rest[k];
     }
-    let mut width = 8;
-    while width > 0 {
-        for k in 0..width {
-            lanes[k] += lanes[k + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
+    let eight: [f32; 8] = std::array::from_fn(|k| lanes[k] + lanes[k + 8]);
+    let four: [f32; 4] = std::array::from_fn(|k| eight[k] + eight[k + 4]);
+    (four[0] + four[2]) + (four[1] + four[3])
 }
 
 #[cfg(test)]
