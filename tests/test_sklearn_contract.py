@@ -681,6 +681,17 @@ def test_a_whole_weight_is_a_repeated_row():
         assert getattr(model, method)(X) == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_class_without_weight_is_known_but_never_predicted(k, strategy):
+    X, y = classes(k=k)
+    model = classifier(strategy=strategy).fit(X, y, (y != 0).astype(float))
+    assert model.classes_.tolist() == list(range(k))
+    assert not np.any(model.predict(X) == 0)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert model.predict_proba(X)[:, 0].max() < 1e-4
+
+
 def test_only_ratios_of_weights_matter():
     X, Y = numbers()
     weight = np.random.default_rng(0).random(200)

@@ -451,12 +451,13 @@ def test_ctrl_c_inside_a_long_round_leaves_those_before():
     assert seconds < PROMPT
 
 
-def test_ctrl_c_while_features_are_binned_is_answered_at_once():
-    setup = """
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_while_features_are_binned_is_answered_at_once(n_jobs):
+    setup = f"""
         X, Y = rng.random((1_500_000, 24), dtype=np.float32), rng.random(1_500_000)
-        model = ManyBoostRegressor(max_iter=1, n_jobs=1, early_stopping=False)
+        model = ManyBoostRegressor(max_iter=1, n_jobs={n_jobs}, early_stopping=False)
     """
-    assert interrupt(setup, after=0.8)[0] < PROMPT
+    assert interrupt(setup, after=0.3)[0] < PROMPT
 
 
 class InterruptedIn:

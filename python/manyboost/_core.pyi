@@ -20,6 +20,7 @@ __all__ = [
     "__version__",
     "add_gains",
     "add_leaves",
+    "advance_residuals",
     "column_quantiles",
     "column_sums",
     "dots",
@@ -164,6 +165,17 @@ def leaf_quantiles(
     weight: _F32 | None,
     output: int | None = None,
 ) -> _F64: ...
+def advance_residuals(
+    pool: Pool,
+    residuals: _F32,
+    weight: _F32 | None,
+    *,
+    leaf_of_row: _U32 | None = None,
+    values: _F32 | None = None,
+    steps: _F32 | None = None,
+    phi: _F32 | None = None,
+    z: _F32 | None = None,
+) -> tuple[float, _F32]: ...
 def add_leaves(
     pool: Pool,
     leaf_of_row: _U32,

@@ -116,8 +116,8 @@ class Boosting:
     learner : TreeLearner or ForeignLearner
     progress : Progress
         Empty, or what an earlier fit left.
-    raw : (n_rows, n_outputs)
-        The weak models' part of the raw predictions so far.
+    state : (n_rows, n_outputs)
+        The objective's blank state, with the rounds so far added.
     row_numbers : (n_rows,)
         Numbers of the rows in the user's data, which random draws go by.
     output_scale : (n_outputs,) or None
@@ -131,7 +131,7 @@ class Boosting:
         objective: Objective,
         learner: TreeLearner | ForeignLearner,
         progress: Progress,
-        raw: F32,
+        state: F32,
         row_numbers: NDArray[np.uint64],
         output_scale: F64 | None,
         validation: Validation | None,
@@ -141,13 +141,12 @@ class Boosting:
         self.objective = objective
         self.learner = learner
         self.progress = progress
-        self.raw = raw
+        self.raw, self.residuals = objective.settled(state)
         self.row_numbers = row_numbers
         self.split_scale = None if output_scale is None else 1 / output_scale
         self.validation = validation
         self.pool = pool
-        self.n_rows, self.n_outputs = raw.shape
-        self.residuals = np.empty_like(raw)
+        self.n_rows, self.n_outputs = state.shape
         self.phi: F32 | None = None
         self.z = self.residuals
         self.update: Update | None = None

@@ -27,7 +27,14 @@ from manyboost.inputs import (
     to_single,
 )
 from manyboost.learners import ForeignEnsemble, ForeignLearner, TreeLearner, check_foreign
-from manyboost.losses import LABEL_LOSSES, REGRESSION_LOSSES, FittedLoss, Loss, fit_loss
+from manyboost.losses import (
+    LABEL_LOSSES,
+    REGRESSION_LOSSES,
+    FittedLoss,
+    Loss,
+    Objective,
+    fit_loss,
+)
 from manyboost.projections import Projection, resolve_n_components
 
 F32 = NDArray[np.float32]
@@ -125,12 +132,18 @@ class _ManyBoost(BaseEstimator):
         foreign = self.estimator is not None
         X_train = rows.X if foreign else to_single(rows.X, names)
         loss = self._fitted_loss if continued else self._fit_loss(rows, n_outputs, pool)
-        objective = loss.bind(rows.Y, rows.weight, pool)
+        projected = (
+            not foreign
+            and self.strategy in ("project", "relabel")
+            and not (isinstance(self.projection, str) and self.projection == "identity")
+        )
+        objective = loss.bind(rows.Y, rows.weight, pool, projected=projected)
         settings = self._settings(loss, n_components, bool(early_stopping))
         learner = self._learner(X_train, rows, pool)
         # A copy: an error leaves the fitted model as it was.
         progress = deepcopy(self._progress) if continued else self._new_progress(n_outputs)
-        raw = np.zeros((len(rows.X), n_outputs), np.float32)
+        scale = self._output_scale(objective, pool)
+        state = objective.blank_state()
         validation = None
         if validation_rows is not None:
             X_val = validation_rows.X if foreign else to_single(validation_rows.X, names, "X_val")
@@ -140,12 +153,11 @@ class _ManyBoost(BaseEstimator):
                 np.zeros((len(X_val), n_outputs), np.float32),
             )
         if continued:
-            self._add_rounds(progress, X_train, 0, progress.n_rounds, raw, pool)
+            self._add_rounds(progress, X_train, 0, progress.n_rounds, state, pool)
             if validation is not None:
                 self._add_rounds(progress, X_val, 0, progress.n_rounds, validation.raw, pool)
-        scale = self._output_scale(objective, raw, pool)
         boosting = Boosting(
-            settings, objective, learner, progress, raw, rows.numbers, scale, validation, pool
+            settings, objective, learner, progress, state, rows.numbers, scale, validation, pool
         )
         try:
             kept = boosting.run()
@@ -274,12 +286,11 @@ class _ManyBoost(BaseEstimator):
             return min(int(wanted), int(p))
         return max(1, int(float(wanted) * p))
 
-    def _output_scale(self, objective: Any, raw: F32, pool: _core.Pool) -> F64 | None:
+    def _output_scale(self, objective: Objective, pool: _core.Pool) -> F64 | None:
         """Return the standard deviation of each output's residuals at the baseline, or None."""
         if self.output_scaling is None or objective.n_outputs == 1:
             return None
-        residuals = np.empty_like(raw)
-        objective.advance(np.zeros_like(raw), residuals)
+        residuals = objective.baseline_residuals()
         weight, total = objective.weight, objective.total_weight
         mean = _core.column_sums(pool, residuals, weight) / total
         square = _core.column_sums(pool, residuals, weight, True) / total

@@ -313,8 +313,8 @@ def check_labels(y: Any, X: NDArray[Any], name: str = "y") -> NDArray[Any]:
     labels = _check_outputs(y, X, name, None)
     if labels.ndim == 2 and labels.shape[1] == 1:
         warnings.warn(
-            "A column-vector y was passed when a 1d array was expected; it is read as one class "
-            "per row. Pass y.ravel() to silence this warning.",
+            f"A column-vector {name} was passed when a 1d array was expected; it is read as one "
+            f"class per row. Pass {name}.ravel() to silence this warning.",
             DataConversionWarning,
             stacklevel=3,
         )

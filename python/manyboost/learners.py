@@ -142,12 +142,13 @@ def check_foreign(estimator: Any, strategy: str, n_outputs: int) -> None:
             f"strategy='relabel' needs the leaves of a tree, but {name} has no method apply; use "
             "strategy='project', or an estimator with apply such as DecisionTreeRegressor()."
         )
-    if strategy == "multioutput" and n_outputs > 1 and hasattr(estimator, "__sklearn_tags__"):
-        if not get_tags(estimator).target_tags.multi_output:
-            raise ValueError(
-                f"strategy='multioutput' needs an estimator for several outputs, but {name} takes "
-                "one; use strategy='project' or 'independent', or another estimator."
-            )
+    tagged = hasattr(estimator, "__sklearn_tags__")
+    takes_one = tagged and not get_tags(estimator).target_tags.multi_output
+    if strategy == "multioutput" and n_outputs > 1 and takes_one:
+        raise ValueError(
+            f"strategy='multioutput' needs an estimator for several outputs, but {name} takes "
+            "one; use strategy='project' or 'independent', or another estimator."
+        )
 
 
 def predict_columns(estimator: Any, X: NDArray[Any], n_columns: int) -> F32:

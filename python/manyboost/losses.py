@@ -185,6 +185,22 @@ class Objective(ABC):
     ) -> F64:
         """Best leaf values for the absolute and quantile losses, (n_leaves, n_outputs)."""
 
+    n_rows: int
+
+    def blank_state(self) -> F32:
+        """State before any round, to which trees add; :meth:`settled` makes it ready for rounds."""
+        return np.zeros((self.n_rows, self.n_outputs), np.float32)
+
+    def settled(self, state: F32) -> tuple[F32, F32]:
+        """Raw predictions, and where their residuals go."""
+        return state, np.empty_like(state)
+
+    def baseline_residuals(self) -> F32:
+        """Residuals before any round."""
+        raw, residuals = self.settled(self.blank_state())
+        self.advance(raw, residuals)
+        return residuals
+
     @property
     def is_softmax(self) -> bool:
         """Whether the outputs of a row share one loss."""
@@ -205,7 +221,7 @@ class BuiltinObjective(Objective):
         self.pool = pool
         self.y = y
         self.weight = weight
-        self.n_outputs = len(fitted.baseline)
+        self.n_rows, self.n_outputs = len(y), len(fitted.baseline)
         self.kernel = fitted.kernel()
         self.levels = fitted.levels
         self.total_weight = float(len(y) if weight is None else weight.sum(dtype=np.float64))
@@ -343,6 +359,46 @@ class BuiltinObjective(Objective):
         )
 
 
+class SquaredResiduals(BuiltinObjective):
+    """Squared error whose residuals are all the state: half the memory traffic of a round.
+
+    ``raw`` and ``out`` are one array, the residuals y - f; it takes the place of the targets.
+    """
+
+    def blank_state(self) -> F32:
+        # Trees add to f - y; rounding is symmetric, so this is what training subtracted.
+        return np.asarray(np.negative(self.y))
+
+    def settled(self, state: F32) -> tuple[F32, F32]:
+        self.y = np.negative(state, out=state)
+        return state, state
+
+    def baseline_residuals(self) -> F32:
+        return np.asarray(self.y)
+
+    def advance(
+        self,
+        raw: F32,
+        out: F32,
+        update: Update | None = None,
+        phi: F32 | None = None,
+        z: F32 | None = None,
+    ) -> float:
+        leaf_of_row, values, steps = update or (None, None, None)
+        loss, largest = _core.advance_residuals(
+            self.pool,
+            out,
+            self.weight,
+            leaf_of_row=leaf_of_row,
+            values=values,
+            steps=steps,
+            phi=phi,
+            z=z,
+        )
+        self.max_residual = largest.astype(np.float64)
+        return loss / self.cells
+
+
 class CustomObjective(Objective):
     """A loss written in Python bound to data."""
 
@@ -354,7 +410,7 @@ class CustomObjective(Objective):
         self.baseline = fitted.baseline
         self.y = y
         self.weight = weight
-        self.n_outputs = len(fitted.baseline)
+        self.n_rows, self.n_outputs = len(y), len(fitted.baseline)
         self.total_weight = float(len(y) if weight is None else weight.sum(dtype=np.float64))
         self.curvatures: F32 | None = None
         self.max_residual = np.zeros(self.n_outputs)
@@ -512,8 +568,18 @@ class FittedLoss:
         offset = np.zeros_like(self.baseline) if self.facts.centred else self.baseline
         return _core.Objective(self.facts.kernel, offset.astype(np.float32), self.levels)
 
-    def bind(self, Y: NDArray[Any], weight: F32 | None, pool: _core.Pool) -> Objective:
-        """Bind to targets: real (n, d), 0/1 labels (n, d), or class numbers (n,) for softmax."""
+    def bind(
+        self,
+        Y: NDArray[Any],
+        weight: F32 | None,
+        pool: _core.Pool,
+        *,
+        projected: bool = False,
+    ) -> Objective:
+        """Bind to targets: real (n, d), 0/1 labels (n, d), or class numbers (n,) for softmax.
+
+        ``projected`` says that all a round needs are projections and leaf sums of residuals.
+        """
         if self.custom is not None:
             Y = np.ascontiguousarray(Y, dtype=np.float64)
             return CustomObjective(self, Y, weight, pool)
@@ -526,7 +592,9 @@ class FittedLoss:
                     f"Output {j} of Y has values beyond the range of single precision (3e38); "
                     "divide it by a constant."
                 )
-        return BuiltinObjective(self, np.ascontiguousarray(Y), weight, pool)
+        residuals_suffice = projected and self.facts.kernel == "squared_error"
+        objective = SquaredResiduals if residuals_suffice else BuiltinObjective
+        return objective(self, np.ascontiguousarray(Y), weight, pool)
 
     def predict(self, raw: F64) -> F64:
         """Predictions (regression) or probabilities of labels for raw predictions."""
@@ -640,9 +708,8 @@ def _fit_custom(loss: Loss, Y: F64, weight: F32 | None, pool: _core.Pool) -> Fit
 
 def _constant_step(objective: Objective, scale: F64) -> F64:
     """The constant shift that minimises each output's loss, searched in units of ``scale``."""
-    n_rows = len(objective.y)  # type: ignore[attr-defined]
-    raw = np.zeros((n_rows, objective.n_outputs), np.float32)
-    direction = Direction(np.zeros(n_rows, np.uint32), scale[None, :].astype(np.float32))
+    raw = objective.blank_state()
+    direction = Direction(np.zeros(objective.n_rows, np.uint32), scale[None, :].astype(np.float32))
 
     def evaluate(rho: F64) -> tuple[F64, F64 | None]:
         return objective.derivatives(raw, objective.weight, direction, rho)

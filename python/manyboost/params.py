@@ -241,7 +241,8 @@ def check_value(name: str, value: Any) -> None:
     checks = PARAMS[name].checks
     if not any(check.holds(value) for check in checks):
         allowed = ", or ".join(check.words for check in checks)
-        raise ValueError(f"{name}={value!r} is not allowed; it must be {allowed}.")
+        shown = textwrap.shorten(repr(value), 60, placeholder="...")
+        raise ValueError(f"{name}={shown} is not allowed; it must be {allowed}.")
 
 
 def documented(cls: type) -> type:

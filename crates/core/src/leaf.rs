@@ -304,6 +304,25 @@ pub fn add_leaf(values: LeafValues<'_>, leaf: usize, row: &mut [f32]) {
     }
 }
 
+/// row −= the values of a leaf: what [`add_leaf`] does to predictions, done to residuals.
+#[inline(always)]
+pub fn subtract_leaf(values: LeafValues<'_>, leaf: usize, row: &mut [f32]) {
+    match values {
+        LeafValues::Vector(values) => {
+            let width = row.len();
+            for (r, v) in row.iter_mut().zip(&values[leaf * width..(leaf + 1) * width]) {
+                *r -= v;
+            }
+        }
+        LeafValues::Scaled(values, step) => {
+            let value = values[leaf];
+            for (r, s) in row.iter_mut().zip(step) {
+                *r -= s * value;
+            }
+        }
+    }
+}
+
 /// Gain of every split of a tree for every output, from leaf sums added up the tree.
 ///
 /// Returns (features, gains) with one row of `n_outputs` gains per split, in node order.

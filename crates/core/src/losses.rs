@@ -6,7 +6,7 @@
 //! added before a formula sees it.
 
 use crate::error::Result;
-use crate::leaf::{LeafValues, add_leaf};
+use crate::leaf::{LeafValues, add_leaf, subtract_leaf};
 use crate::lowlevel::widest;
 use crate::math;
 use crate::parallel::Pool;
@@ -55,10 +55,12 @@ pub trait Pointwise: Copy + Sync {
     fn curvature(self, y: f32, residual: f32, param: f32) -> f32;
     /// ℓ.
     fn value(self, y: f32, f: f32, param: f32) -> f32;
-    /// Residual and value at once.
+    /// Whether the value has a part ln(1 + e); a row then needs one logarithm, of a product.
+    const HAS_LOG: bool = false;
+    /// The residual, and the value as (v, e) with ℓ = v + ln(1 + e) and 0 ≤ e ≤ 1.
     #[inline(always)]
-    fn both(self, y: f32, f: f32, param: f32) -> (f32, f32) {
-        (self.residual(y, f, param), self.value(y, f, param))
+    fn parts(self, y: f32, f: f32, param: f32) -> (f32, f32, f32) {
+        (self.residual(y, f, param), self.value(y, f, param), 0.0)
     }
     /// Bounds on |residual| and curvature for |y| ≤ y_max and |f| ≤ f_max.
     fn bounds(self, y_max: f64, f_max: f64, param: f64) -> (f64, f64);
@@ -139,9 +141,10 @@ pointwise!(
 pub struct Logistic;
 
 impl Pointwise for Logistic {
+    const HAS_LOG: bool = true;
     #[inline(always)]
     fn residual(self, y: f32, f: f32, param: f32) -> f32 {
-        self.both(y, f, param).0
+        self.parts(y, f, param).0
     }
     #[inline(always)]
     fn curvature(self, _y: f32, residual: f32, _param: f32) -> f32 {
@@ -149,17 +152,18 @@ impl Pointwise for Logistic {
     }
     #[inline(always)]
     fn value(self, y: f32, f: f32, param: f32) -> f32 {
-        self.both(y, f, param).1
+        let (_, hinge, e) = self.parts(y, f, param);
+        hinge + math::ln_1p_unit(e)
     }
-    /// One exponential for both: with e = e^−|m| of the margin m, the residual is s/(1 + e) or
+    /// One exponential for all: with e = e^−|m| of the margin m, the residual is s/(1 + e) or
     /// s e/(1 + e), and neither loses digits at its small end.
     #[inline(always)]
-    fn both(self, y: f32, f: f32, _param: f32) -> (f32, f32) {
+    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
         let s = sign_of_label(y);
         let margin = s * f;
         let e = math::exp(-margin.abs());
         let numerator = if margin > 0.0 { e } else { 1.0 };
-        (s * (numerator / (1.0 + e)), (-margin).max(0.0) + math::ln_1p_unit(e))
+        (s * (numerator / (1.0 + e)), (-margin).max(0.0), e)
     }
     fn bounds(self, _y_max: f64, _f_max: f64, _param: f64) -> (f64, f64) {
         (1.0, 0.25)
@@ -369,23 +373,100 @@ fn pointwise_residuals<L: Pointwise, Y: Copy + Into<f32>>(
     let d = out.len();
     let (y, raw, offset, param) = (&y[..d], &raw[..d], &offset[..d], &param[..d]);
     let mut lanes = [0.0f64; 8];
+    let mut products = [1.0f64; 8];
+    let mut logs = 0.0;
     let whole = d / 8 * 8;
     for start in (0..whole).step_by(8) {
         let at = start..start + 8;
         let (y, raw, out) = (&y[at.clone()], &raw[at.clone()], &mut out[at.clone()]);
         let (offset, param) = (&offset[at.clone()], &param[at]);
         for k in 0..8 {
-            let (r, value) = formula.both(y[k].into(), offset[k] + raw[k], param[k]);
+            let (r, value, e) = formula.parts(y[k].into(), offset[k] + raw[k], param[k]);
             out[k] = r;
             lanes[k] += f64::from(value);
+            if L::HAS_LOG {
+                products[k] *= 1.0 + f64::from(e);
+            }
+        }
+        if L::HAS_LOG && start % FACTORS == FACTORS - 8 {
+            logs += ln_of_product(&mut products);
         }
     }
     for j in whole..d {
-        let (r, value) = formula.both(y[j].into(), offset[j] + raw[j], param[j]);
+        let (r, value, e) = formula.parts(y[j].into(), offset[j] + raw[j], param[j]);
         out[j] = r;
         lanes[j - whole] += f64::from(value);
+        products[j - whole] *= 1.0 + f64::from(e);
     }
-    sum_lanes(lanes)
+    if L::HAS_LOG {
+        logs += ln_of_product(&mut products);
+    }
+    sum_lanes(lanes) + logs
+}
+
+/// Factors of at most 2 whose product fits a double.
+const FACTORS: usize = 960;
+
+/// ln of the product of all lanes, which become 1.
+#[inline(always)]
+fn ln_of_product(lanes: &mut [f64; 8]) -> f64 {
+    let p = *lanes;
+    *lanes = [1.0; 8];
+    math::ln(((p[0] * p[4]) * (p[2] * p[6])) * ((p[1] * p[5]) * (p[3] * p[7])))
+}
+
+/// The pass of [`advance`] for squared error, where the residuals are all the state there is: they
+/// are moved by −leaf values in place.
+pub fn advance_residuals(
+    pool: &Pool,
+    n_outputs: usize,
+    weight: Option<&[f32]>,
+    update: Option<(&[u32], LeafValues<'_>)>,
+    residuals: &mut [f32],
+    projected: Option<Projected<'_>>,
+) -> Result<Pass> {
+    let d = n_outputs;
+    let n = residuals.len() / d;
+    let (phi, z) = projected.map_or((None, &mut [][..]), |(phi, z)| (Some(phi), z));
+    let q = phi.map_or(0, Phi::n_components);
+    let (mut residuals, mut z) = (residuals, z);
+    let mut pieces = Vec::new();
+    for rows in pool.row_ranges(n, d * 2) {
+        let len = rows.len();
+        pieces.push((rows, cut(&mut residuals, len * d), cut(&mut z, len * q)));
+    }
+    let parts = pool.map(pieces, n * d * 2, |(rows, residuals, z)| {
+        widest(
+            #[inline(always)]
+            || {
+                let mut max = vec![0.0f32; d];
+                let mut sum = ExactSum::default();
+                for (k, (i, row)) in rows.zip(residuals.chunks_exact_mut(d)).enumerate() {
+                    if let Some((leaves, values)) = update {
+                        subtract_leaf(values, leaves[i] as usize, row);
+                    }
+                    let w = weight.map_or(1.0, |w| w[i]);
+                    let mut lanes = [0.0f64; 8];
+                    for row in row.chunks(8) {
+                        for (lane, &r) in lanes.iter_mut().zip(row) {
+                            let r = f64::from(r);
+                            *lane += r * r;
+                        }
+                    }
+                    sum.add(0.5 * sum_lanes(lanes) * f64::from(w));
+                    for (m, r) in max.iter_mut().zip(row.iter()) {
+                        let r = (r * w).abs();
+                        *m = if r > *m { r } else { *m };
+                    }
+                    if let Some(phi) = phi {
+                        phi.apply(row, &mut z[k * q..(k + 1) * q]);
+                    }
+                }
+                (sum, max)
+            },
+        )
+    })?;
+    Ok(merge_passes(parts, d))
 }
 
 /// The loss alone, weighted and summed over all rows and outputs.

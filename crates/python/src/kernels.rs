@@ -76,26 +76,9 @@ impl Objective {
         let (n, d) = (raw.shape()[0], raw.shape()[1]);
         self.check(&y, (n, d))?;
         check_len("out", out.len(), raw.len())?;
-        let update = match (&leaf_of_row, &values) {
-            (Some(leaf_of_row), Some(values)) => {
-                Some(checked_update(leaf_of_row, values, &steps, n, d)?)
-            }
-            _ => None,
-        };
-        let phi = match &phi {
-            None => None,
-            Some(phi) => {
-                check_len("a row of phi", phi.shape()[1], d)?;
-                Some(Phi::new(slice(phi)?, d))
-            }
-        };
-        let projected = match (&phi, &mut z) {
-            (Some(phi), Some(z)) => {
-                check_len("z", z.len(), n * phi.n_components())?;
-                Some((phi, slice_mut(z)?))
-            }
-            _ => None,
-        };
+        let update = optional_update(&leaf_of_row, &values, &steps, n, d)?;
+        let phi = optional_phi(&phi, d)?;
+        let projected = optional_projection(&phi, &mut z, n)?;
         let (y, weight) = (y.view()?, optional(&weight)?);
         let (raw, out) = (slice_mut(&mut raw)?, slice_mut(&mut out)?);
         let pass = pool.run(py, |pool| {
@@ -404,6 +387,68 @@ fn leaf_quantiles<'py>(
     Ok(matrix(py, values, width))
 }
 
+/// The pass of `Objective.advance` for squared error, where the residuals are all the state.
+#[pyfunction]
+#[pyo3(signature = (pool, residuals, weight, *, leaf_of_row=None, values=None, steps=None, phi=None, z=None))]
+fn advance_residuals<'py>(
+    py: Python<'py>,
+    pool: &Pool,
+    mut residuals: PyReadwriteArray2<'py, f32>,
+    weight: Option<PyReadonlyArray1<'py, f32>>,
+    leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
+    values: Option<PyReadonlyArray2<'py, f32>>,
+    steps: Option<PyReadonlyArray1<'py, f32>>,
+    phi: Option<PyReadonlyArray2<'py, f32>>,
+    mut z: Option<PyReadwriteArray2<'py, f32>>,
+) -> PyResult<(f64, Bound<'py, PyArray1<f32>>)> {
+    let (n, d) = (residuals.shape()[0], residuals.shape()[1]);
+    let update = optional_update(&leaf_of_row, &values, &steps, n, d)?;
+    let phi = optional_phi(&phi, d)?;
+    let projected = optional_projection(&phi, &mut z, n)?;
+    let (residuals, weight) = (slice_mut(&mut residuals)?, optional(&weight)?);
+    let pass = pool.run(py, |pool| {
+        core::losses::advance_residuals(pool, d, weight, update, residuals, projected)
+    })?;
+    Ok((pass.loss, pass.max_residual.into_pyarray(py)))
+}
+
+fn optional_phi(phi: &Option<PyReadonlyArray2<'_, f32>>, d: usize) -> PyResult<Option<Phi>> {
+    let Some(phi) = phi else { return Ok(None) };
+    check_len("a row of phi", phi.shape()[1], d)?;
+    Ok(Some(Phi::new(slice(phi)?, d)))
+}
+
+fn optional_projection<'a>(
+    phi: &'a Option<Phi>,
+    z: &'a mut Option<PyReadwriteArray2<'_, f32>>,
+    n: usize,
+) -> PyResult<Option<core::losses::Projected<'a>>> {
+    match (phi, z) {
+        (Some(phi), Some(z)) => {
+            check_len("z", z.len(), n * phi.n_components())?;
+            Ok(Some((phi, slice_mut(z)?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+type UpdateSlices<'a> = (&'a [u32], LeafValues<'a>);
+
+fn optional_update<'a>(
+    leaf_of_row: &'a Option<PyReadonlyArray1<'_, u32>>,
+    values: &'a Option<PyReadonlyArray2<'_, f32>>,
+    steps: &'a Option<PyReadonlyArray1<'_, f32>>,
+    n: usize,
+    d: usize,
+) -> PyResult<Option<UpdateSlices<'a>>> {
+    match (leaf_of_row, values) {
+        (Some(leaf_of_row), Some(values)) => {
+            checked_update(leaf_of_row, values, steps, n, d).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
 /// An update of raw predictions by leaves, if it fits them.
 fn checked_update<'a>(
     leaf_of_row: &'a PyReadonlyArray1<'_, u32>,
@@ -411,7 +456,7 @@ fn checked_update<'a>(
     steps: &'a Option<PyReadonlyArray1<'_, f32>>,
     n_rows: usize,
     n_outputs: usize,
-) -> PyResult<(&'a [u32], LeafValues<'a>)> {
+) -> PyResult<UpdateSlices<'a>> {
     check_len("leaf_of_row", leaf_of_row.len(), n_rows)?;
     let leaves = slice(leaf_of_row)?;
     if leaves.iter().any(|&leaf| leaf as usize >= values.shape()[0]) {
@@ -654,6 +699,7 @@ fn validation_rows<'py>(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(leaf_sums, module)?)?;
     module.add_function(wrap_pyfunction!(leaf_quantiles, module)?)?;
+    module.add_function(wrap_pyfunction!(advance_residuals, module)?)?;
     module.add_function(wrap_pyfunction!(add_leaves, module)?)?;
     module.add_function(wrap_pyfunction!(add_gains, module)?)?;
     module.add_function(wrap_pyfunction!(quantile_steps, module)?)?;

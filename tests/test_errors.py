@@ -1,0 +1,681 @@
+"""Bad input gets one sentence that names what is wrong and what to do, before any work is done."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+
+from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
+from manyboost.boosting import Boosting
+from manyboost.params import PARAMS
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = RNG.normal(size=(60, 2))
+LABELS = (Y > 0).astype(int)
+CLASSES = np.array(["a", "b", "c"])[RNG.integers(0, 3, 60)]
+
+
+def regressor(**parameters):
+    return ManyBoostRegressor(**{"max_iter": 3, "random_state": 0, **parameters})
+
+
+def classifier(**parameters):
+    return ManyBoostClassifier(**{"max_iter": 3, "random_state": 0, **parameters})
+
+
+def replaced(array, place, value):
+    """A copy with one value changed."""
+    changed = array.astype(object if isinstance(value, str) else array.dtype)
+    changed[place] = value
+    return changed
+
+
+def refusal(call, error=ValueError):
+    """The one sentence with which a call is refused."""
+    with pytest.raises(error) as caught:
+        call()
+    sentence = str(caught.value)
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert ". " not in sentence, "more than one sentence"
+    return sentence
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Training must not have begun when input is refused."""
+
+    def run(self):
+        raise AssertionError("training began")
+
+    monkeypatch.setattr(Boosting, "run", run)
+
+
+# Parameters -------------------------------------------------------------------------------------
+
+BAD_VALUES = {
+    "loss": ["log-loss", "", 3, None, Loss],
+    "quantile": [0.0, 1.0, -0.1, float("nan"), "0.5", None],
+    "huber_delta": [0.0, -1.0, float("inf"), float("nan"), "auto"],
+    "strategy": ["relabelled", "Relabel", None, 1],
+    "projection": ["gauss", None, 1, np.eye(2)],
+    "n_components": [0, -1, 0.0, 1.5, -0.5, float("nan"), True, "all", None],
+    "step": ["newtons", None, 0.5],
+    "learning_rate": [0, -0.1, float("inf"), float("nan"), "0.1", None, True],
+    "max_iter": [0, -5, 10.0, "100", None, True],
+    "max_leaf_nodes": [1, 0, -1, 31.0, "31"],
+    "max_depth": [0, -1, 3.0, "3"],
+    "min_samples_leaf": [0, -1, 0.5, "20", None],
+    "min_split_gain": [-1e-9, float("nan"), float("inf"), "0", None],
+    "l2_regularization": [-1.0, float("nan"), float("inf"), "none", None],
+    "max_features": [0, -1, 0.0, 1.5, "third", None, True],
+    "subsample": [0.0, 1.1, -0.5, float("nan"), "0.5", None],
+    "max_bins": [1, 0, 256, 255.0, "255", None],
+    "output_scaling": ["std", True, 1.0],
+    "estimator": ["Ridge", 3, np.mean],
+    "early_stopping": ["on", 1, None, 0.5],
+    "validation_fraction": [0, -1, 0.0, 1.0, 1.5, float("nan"), "0.1", None],
+    "n_iter_no_change": [0, -1, 10.0, "10", None],
+    "tol": [-1e-9, float("nan"), float("inf"), "0", None],
+    "max_time": [0, -1.0, float("nan"), float("inf"), "10"],
+    "warm_start": ["yes", 1, None, 0.0],
+    "random_state": [-1, 2**32, 0.5, "seed", np.random.default_rng(0)],
+    "n_jobs": [0, 1.0, "all", True],
+}
+
+
+def test_every_parameter_has_bad_values():
+    assert set(BAD_VALUES) == set(PARAMS)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, values in BAD_VALUES.items() for value in [*values, object()]],
+    ids=lambda x: x if isinstance(x, str) else type(x).__name__,
+)
+@pytest.mark.usefixtures("no_work")
+def test_a_parameter_out_of_its_range_is_named_with_what_it_may_be(name, value):
+    for model, target in [(regressor(), Y), (classifier(), LABELS)]:
+        if name in model.get_params():
+            model.set_params(**{name: value})
+            sentence = refusal(lambda model=model, target=target: model.fit(X, target))
+            assert sentence.startswith(f"{name}=")
+            assert any(words in sentence for words in ["it must be", "use one of"])
+            assert not hasattr(model, "n_iter_")
+
+
+@pytest.mark.usefixtures("no_work")
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    for parameters, known in [
+        ({"strategy": "x"}, ["'independent'", "'multioutput'", "'project'", "'relabel'"]),
+        ({"step": "x"}, ["'auto'", "'line_search'", "'newton'"]),
+        (
+            {"projection": "x"},
+            [
+                "'gaussian'",
+                "'rademacher'",
+                "'achlioptas'",
+                "'sparse'",
+                "'subsample'",
+                "'identity'",
+                "a callable",
+            ],
+        ),
+        (
+            {"loss": "x"},
+            [
+                "'squared_error'",
+                "'absolute_error'",
+                "'huber'",
+                "'quantile'",
+                "'poisson'",
+                "a Loss object",
+            ],
+        ),
+    ]:
+        sentence = refusal(lambda p=parameters: regressor(**p).fit(X, Y))
+        for name in known:
+            assert name in sentence
+    sentence = refusal(lambda: classifier(loss="poisson").fit(X, LABELS))
+    assert "'log_loss', 'exponential', 'squared_error', or a Loss object" in sentence
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        (
+            {"strategy": "project", "n_components": 2},
+            (
+                "n_components=2 needs strategy='relabel', but strategy is 'project'; use "
+                "strategy='relabel' or n_components=1."
+            ),
+        ),
+        (
+            {"strategy": "project", "n_components": 1.0},
+            (
+                "n_components=1.0 needs strategy='relabel', but strategy is 'project'; use "
+                "strategy='relabel' or n_components=1."
+            ),
+        ),
+        (
+            {"strategy": "multioutput", "n_components": 2},
+            (
+                "n_components=2 needs strategy='relabel', but strategy is 'multioutput'; use "
+                "strategy='relabel' or n_components=1."
+            ),
+        ),
+        (
+            {"strategy": "project", "projection": "identity"},
+            (
+                "projection='identity' keeps all 2 outputs, but strategy='project' grows trees on "
+                "one; use strategy='multioutput' or another projection."
+            ),
+        ),
+        (
+            {"projection": "subsample", "n_components": 3},
+            (
+                "n_components=3 is more than the 2 outputs that projection='subsample' draws from "
+                "without replacement; use fewer components or another projection."
+            ),
+        ),
+        (
+            {"step": "line_search", "l2_regularization": 1.0},
+            (
+                "l2_regularization=1.0 has no effect on line searches and on losses without "
+                "curvature; use step='newton' with another loss, or leave it at 'auto'."
+            ),
+        ),
+        (
+            {"loss": "absolute_error", "l2_regularization": 1.0},
+            (
+                "l2_regularization=1.0 has no effect on line searches and on losses without "
+                "curvature; use step='newton' with another loss, or leave it at 'auto'."
+            ),
+        ),
+        (
+            {"early_stopping": True, "validation_fraction": 60},
+            (
+                "validation_fraction=60 leaves none of the 60 rows for training; set fewer rows "
+                "apart, pass X_val and Y_val, or use early_stopping=False."
+            ),
+        ),
+    ],
+    ids=lambda x: " ".join(x) if isinstance(x, dict) else "",
+)
+def test_parameters_that_do_not_go_together(parameters, sentence):
+    assert refusal(lambda: regressor(**parameters).fit(X, Y)) == sentence
+
+
+def test_parameters_that_do_go_together():
+    for parameters in [
+        {"strategy": "project", "n_components": 0.5},
+        {"strategy": "relabel", "n_components": 50},
+        {"strategy": "relabel", "projection": "identity", "n_components": 7},
+        {"projection": "subsample", "n_components": 2},
+        {"step": "line_search", "l2_regularization": 0.0},
+        {"max_features": 100},
+        {"max_leaf_nodes": None, "max_depth": 2},
+        {"learning_rate": np.float32(0.5), "max_iter": np.int64(2), "warm_start": np.True_},
+    ]:
+        assert np.isfinite(regressor(**parameters).fit(X, Y).predict(X)).all()
+
+
+# X ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize("model", [regressor(), classifier()], ids=["regressor", "classifier"])
+def test_the_shape_of_the_features(model):
+    for bad, words in [
+        (X[:, 0], "X has 1 dimension(s), it must have two"),
+        (X[:, 0].tolist(), "X has 1 dimension(s), it must have two"),
+        (X[None], "X has 3 dimension(s), it must have two"),
+        (np.float64(3), "X has 0 dimension(s), it must have two"),
+        (X[:0], "X has no rows (shape (0, 3)); it needs at least one."),
+        (X[:, :0], "X has 0 feature(s) (shape=(60, 0)) while a minimum of 1 is required."),
+    ]:
+        assert words in refusal(lambda bad=bad: model.fit(bad, LABELS))
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_infinite_features_are_found(value, dtype):
+    bad = replaced(X, (3, 1), value).astype(dtype)
+    expected = (
+        "Column {} of X has an infinite value (inf) in row 3; replace it by a finite number, or "
+        "by NaN if it is missing."
+    )
+    assert refusal(lambda: regressor().fit(bad, Y)) == expected.format(1)
+    assert refusal(lambda: classifier().fit(bad, LABELS)) == expected.format(1)
+    named = pd.DataFrame(bad, columns=["u", "v", "w"])
+    assert refusal(lambda: regressor().fit(named, Y)) == expected.format("'v'")
+
+
+@pytest.mark.usefixtures("no_work")
+def test_features_beyond_single_precision_are_found():
+    bad = replaced(X, (3, 1), 1e39)
+    expected = (
+        "Column {} of X has values beyond the range of single precision (3e38); divide it by a "
+        "constant or take its logarithm."
+    )
+    assert refusal(lambda: regressor().fit(bad, Y)) == expected.format(1)
+    named = pd.DataFrame(bad, columns=["u", "v", "w"])
+    assert refusal(lambda: regressor().fit(named, Y)) == expected.format("'v'")
+
+
+def day(i):
+    return datetime.datetime(2024, 1, 1) + datetime.timedelta(days=i)
+
+
+PANDAS_COLUMNS = {
+    "text": ["x"] * 60,
+    "string": pd.Series(["x"] * 60, dtype="string"),
+    "objects": pd.Series(["x", 1] * 30, dtype=object),
+    "categories": pd.Categorical(["x", "y"] * 30),
+    "numeric categories": pd.Categorical([1, 2] * 30),
+    "times": pd.date_range("2024", periods=60),
+    "time zone": pd.date_range("2024", periods=60, tz="UTC"),
+    "spans": pd.timedelta_range("1D", periods=60),
+    "periods": pd.period_range("2024", periods=60),
+}
+POLARS_COLUMNS = {
+    "text": ["x"] * 60,
+    "categories": pl.Series(["x", "y"] * 30, dtype=pl.Categorical),
+    "enum": pl.Series(["x", "y"] * 30, dtype=pl.Enum(["x", "y"])),
+    "times": [day(i) for i in range(60)],
+    "dates": [day(i).date() for i in range(60)],
+    "clock": [day(i).time() for i in range(60)],
+    "spans": [day(i) - day(0) for i in range(60)],
+    "lists": [[1, 2]] * 60,
+    "bytes": [b"x"] * 60,
+}
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize(
+    ("frame", "values"),
+    [
+        *((pd.DataFrame, values) for values in PANDAS_COLUMNS.values()),
+        *((pl.DataFrame, values) for values in POLARS_COLUMNS.values()),
+    ],
+    ids=[f"pandas {k}" for k in PANDAS_COLUMNS] + [f"polars {k}" for k in POLARS_COLUMNS],
+)
+def test_columns_that_are_not_numbers_are_named(frame, values):
+    bad = frame({"fine": X[:, 0], "odd one": values})
+    for model, target in [(regressor(), Y), (classifier(), CLASSES)]:
+        sentence = refusal(lambda model=model, target=target: model.fit(bad, target))
+        assert sentence.startswith("Column 'odd one' of X holds ")
+        assert sentence.endswith("encode it (OrdinalEncoder, OneHotEncoder) or drop it.")
+
+
+@pytest.mark.usefixtures("no_work")
+def test_text_in_arrays_is_found():
+    expected = (
+        "Column 1 of X holds text ('red'), not numbers; encode it (OrdinalEncoder, OneHotEncoder) "
+        "or drop it."
+    )
+    bad = replaced(X, (4, 1), "red")
+    for rows in [bad, bad.astype(str), bad.tolist()]:
+        assert refusal(lambda rows=rows: regressor().fit(rows, Y)) == expected
+
+
+@pytest.mark.usefixtures("no_work")
+def test_sparse_features_must_be_made_dense():
+    with pytest.raises(TypeError, match=r"Sparse data was passed for X.*Use '\.toarray\(\)'"):
+        regressor().fit(csr_array(X), Y)
+
+
+# y ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize("model", [regressor(), classifier()], ids=["regressor", "classifier"])
+def test_the_shape_of_the_outputs(model):
+    for bad, words in [
+        (LABELS[:9], "X has 60 rows and y has 9; they must have the same number."),
+        (LABELS[:0], "X has 60 rows and y has 0; they must have the same number."),
+        (LABELS[..., None], "y has 3 dimension(s); it must have one or two."),
+        (3, "y has 0 dimension(s); it must have one or two."),
+        (LABELS[:, :0], "y has no outputs (0 columns); it needs at least one."),
+        (None, "This estimator requires y to be passed, but the target y is None."),
+    ]:
+        assert refusal(lambda bad=bad: model.fit(X, bad)).endswith(words)
+
+
+@pytest.mark.usefixtures("no_work")
+def test_missing_and_infinite_outputs_are_found():
+    remedy = "; drop such rows or fill them in before fit."
+    for value, words in [
+        (np.nan, "a missing value (NaN)"),
+        (np.inf, "an infinite value (inf)"),
+        (-np.inf, "an infinite value (inf)"),
+    ]:
+        two = replaced(Y, (5, 1), value)
+        one = two[:, 1]
+        labels = replaced(LABELS.astype(float), (5, 1), value)
+        for model, bad, place in [
+            (regressor(), two, "row 5, output 1"),
+            (regressor(), one, "row 5"),
+            (classifier(), labels, "row 5, output 1"),
+            (classifier(), labels[:, 1], "row 5"),
+        ]:
+            sentence = refusal(lambda model=model, bad=bad: model.fit(X, bad))
+            assert sentence == f"y has {words} in {place}{remedy}"
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA], ids=["None", "nan", "NA"])
+def test_missing_classes_are_found(missing):
+    bad = CLASSES.astype(object)
+    bad[5] = missing
+    expected = "y has a missing value (NaN) in row 5; drop such rows or fill them in before fit."
+    assert refusal(lambda: classifier().fit(X, bad)) == expected
+    assert refusal(lambda: classifier().fit(X, pd.Series(bad))) == expected
+    if missing is None:
+        assert refusal(lambda: classifier().fit(X, pl.Series(bad.tolist()))) == expected
+
+
+@pytest.mark.usefixtures("no_work")
+def test_outputs_that_are_not_numbers():
+    with pytest.raises(ValueError, match=r"^y must hold numbers: could not convert string"):
+        regressor().fit(X, CLASSES)
+    with pytest.raises(ValueError, match=r"^y must hold numbers: could not convert string"):
+        regressor().fit(X, np.c_[CLASSES, CLASSES])
+
+
+@pytest.mark.usefixtures("no_work")
+def test_outputs_beyond_single_precision():
+    bad = replaced(Y, (5, 1), 1e39)
+    assert refusal(lambda: regressor().fit(X, bad)) == (
+        "y has the value 1e+39 in row 5, output 1, beyond the range of single precision (3e38); "
+        "divide it by a constant."
+    )
+
+
+@pytest.mark.usefixtures("no_work")
+def test_counts_cannot_be_negative():
+    bad = replaced(LABELS.astype(float), (5, 1), -2.0)
+    expected = "{} has the value -2 in row 5; loss='poisson' needs counts of at least zero."
+    model = regressor(loss="poisson")
+    assert refusal(lambda: model.fit(X, bad)) == expected.format("y")
+    assert refusal(lambda: model.fit(X, bad[:, 1])) == expected.format("y")
+    call = lambda: model.fit(X, LABELS, X_val=X, Y_val=bad)  # noqa: E731
+    assert refusal(call) == expected.format("Y_val")
+
+
+@pytest.mark.usefixtures("no_work")
+def test_what_a_classifier_cannot_take_for_classes():
+    several = "several outputs must be an indicator of 0 and 1, one column per label."
+    for bad, expected in [
+        (
+            Y[:, 0],
+            (
+                "Unknown label type: continuous; y must hold classes, for numbers use "
+                "ManyBoostRegressor."
+            ),
+        ),
+        (Y, f"y has the value {Y[0, 0].item()!r} in row 0, output 0; {several}"),
+        (np.c_[LABELS, np.arange(60)], f"y has the value 2 in row 2, output 2; {several}"),
+        (
+            np.c_[CLASSES, CLASSES],
+            f"y has the value {str(CLASSES[0])!r} in row 0, output 0; {several}",
+        ),
+        (np.zeros(60), "y has only one class (0.0); a classifier needs at least two classes."),
+        (["x"] * 60, "y has only one class ('x'); a classifier needs at least two classes."),
+        (
+            np.array(["x", 1] * 30, dtype=object),
+            "y mixes classes of the types int and str; bring them to one type.",
+        ),
+    ]:
+        assert refusal(lambda bad=bad: classifier().fit(X, bad)) == expected
+
+
+# Weights and validation rows --------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_work")
+def test_weights_that_do_not_fit():
+    ones = np.ones(60)
+    for bad, words in [
+        (ones[:9], "has shape (9,); it must have one weight for each of the 60 rows."),
+        (ones[:, None], "has shape (60, 1); it must have one weight for each of the 60 rows."),
+        (replaced(ones, 7, -2), "is negative (-2) in row 7; weights must be at least zero."),
+        (replaced(ones, 7, np.nan), "is missing (NaN) in row 7; weights must be at least zero."),
+    ]:
+        for model, target in [(regressor(), Y), (classifier(), CLASSES)]:
+            fit = model.fit
+            sentence = refusal(lambda fit=fit, target=target, bad=bad: fit(X, target, bad))
+            assert sentence == f"sample_weight {words}"
+            sentence = refusal(
+                lambda fit=fit, target=target, bad=bad: fit(
+                    X, target, X_val=X, Y_val=target, sample_weight_val=bad
+                )
+            )
+            assert sentence == f"sample_weight_val {words}"
+    assert refusal(lambda: regressor().fit(X, Y, 0 * ones)) == (
+        "All of sample_weight is zero; at least one row needs a positive weight."
+    )
+    for bad in [replaced(ones, 7, np.inf), replaced(ones, 7, 1e300), replaced(ones, 7, 1e-300)]:
+        sentence = refusal(lambda bad=bad: regressor().fit(X, Y, bad))
+        assert sentence.startswith("sample_weight spans ")
+        assert sentence.endswith("divide it by a constant.")
+    with pytest.raises(ValueError, match=r"^sample_weight must hold one number for each row"):
+        regressor().fit(X, Y, ["heavy"] * 60)
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize(
+    ("model", "target"), [(regressor(), Y), (classifier(), LABELS)], ids=["regressor", "classifier"]
+)
+def test_validation_rows_that_do_not_fit(model, target):
+    for val, words in [
+        ({"X_val": X}, "X_val was given without Y_val; pass both or neither."),
+        ({"Y_val": target}, "Y_val was given without X_val; pass both or neither."),
+        (
+            {"sample_weight_val": np.ones(60)},
+            "sample_weight_val was given without X_val and Y_val; pass all.",
+        ),
+        ({"X_val": X[:, :2], "Y_val": target}, "X_val: X has 2 features, but "),
+        ({"X_val": X[:0], "Y_val": target[:0]}, "X_val has no rows"),
+        ({"X_val": X[:, 0], "Y_val": target}, "X_val has 1 dimension(s)"),
+        ({"X_val": replaced(X, (3, 1), np.inf), "Y_val": target}, "Column 1 of X_val has an inf"),
+        ({"X_val": replaced(X, (3, 1), 1e39), "Y_val": target}, "Column 1 of X_val has values"),
+        (
+            {"X_val": X, "Y_val": target[:5]},
+            (
+                "Found input variables with inconsistent numbers of samples: X_val has 60 rows and "
+                "Y_val has 5; they must have the same number."
+            ),
+        ),
+        ({"X_val": X, "Y_val": target[:, [0, 1, 1]]}, "Y_val has "),
+        (
+            {"X_val": X, "Y_val": replaced(target.astype(float), (5, 1), np.nan)},
+            "Y_val has a missing value (NaN) in row 5, output 1;",
+        ),
+    ]:
+        assert refusal(lambda val=val: model.fit(X, target, **val)).startswith(words)
+
+
+@pytest.mark.usefixtures("no_work")
+def test_validation_rows_without_early_stopping():
+    model = regressor(early_stopping=False)
+    assert refusal(lambda: model.fit(X, Y, X_val=X, Y_val=Y)) == (
+        "X_val was given but early_stopping=False; use early_stopping=True or 'auto', or leave "
+        "out X_val."
+    )
+
+
+@pytest.mark.usefixtures("no_work")
+def test_classes_of_validation_rows_must_be_known():
+    unknown = replaced(CLASSES, 7, "d")
+    sentence = refusal(lambda: classifier().fit(X, CLASSES, X_val=X, Y_val=unknown))
+    assert sentence == (
+        "Y_val has the class 'd' in row 7, which the model does not know; fit on rows of all "
+        "classes."
+    )
+
+
+# Prediction -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method", ["predict", "predict_proba", "decision_function", "staged_predict"]
+)
+def test_what_cannot_be_predicted(method):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        list(getattr(classifier(), method)(X))
+    model = classifier().fit(X, LABELS)
+
+    def predict(X):
+        return list(getattr(model, method)(X))
+
+    expected = "X has 2 features, but ManyBoostClassifier is expecting 3 features as input."
+    assert refusal(lambda: predict(X[:, :2])) == expected
+    assert refusal(lambda: predict(X[0])).startswith("X has 1 dimension(s)")
+    assert refusal(lambda: predict(X[:0])).startswith("X has no rows")
+    assert refusal(lambda: predict(replaced(X, (3, 1), np.inf))).startswith("Column 1 of X has an")
+    assert refusal(lambda: predict(replaced(X, (3, 1), 1e39))).startswith("Column 1 of X has val")
+
+
+def test_names_of_features_must_be_those_of_the_fit():
+    named = pd.DataFrame(X, columns=["u", "v", "w"])
+    model = regressor().fit(named, Y)
+    with pytest.raises(ValueError, match="feature names should match") as caught:
+        model.predict(named.rename(columns={"v": "x"}))
+    assert "unseen at fit time:\n- x\n" in str(caught.value)
+    assert "now missing:\n- v\n" in str(caught.value)
+    with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
+        model.predict(named[["v", "u", "w"]])
+    with pytest.raises(ValueError, match="feature names should match"):
+        regressor().fit(named, Y, X_val=named.rename(columns={"v": "x"}), Y_val=Y)
+
+
+def test_columns_that_are_not_numbers_are_named_at_prediction():
+    model = regressor().fit(pd.DataFrame(X, columns=["u", "v", "w"]), Y)
+    bad = pd.DataFrame({"u": X[:, 0], "v": ["x"] * 60, "w": X[:, 2]})
+    assert refusal(lambda: model.predict(bad)).startswith("Column 'v' of X holds ")
+
+
+# Code of the user -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["project", "relabel"])
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (np.ones((3, 3)), "an array of shape (3, 3); it must return (n_components, n_outputs)"),
+        (np.ones(2), "an array of shape (2,); it must return (n_components, n_outputs)"),
+        (None, "an array of shape (); it must return (n_components, n_outputs) = (1, 2)."),
+        (np.array([["x", "y"]]), "; it must return real numbers."),
+        (np.array([[1j, 2]]), "; it must return real numbers."),
+        (np.array([[np.nan, 1]]), "NaN or infinity; it must return finite numbers."),
+        (np.array([[np.inf, 1]]), "NaN or infinity; it must return finite numbers."),
+        (np.array([[1e300, 1]]), "NaN or infinity; it must return finite numbers."),
+        (np.zeros((1, 2)), "row 0 is all zero, 100 times in a row; it must give some output a"),
+    ],
+    ids=str,
+)
+def test_projections_that_cannot_be_used(strategy, returned, words):
+    model = regressor(strategy=strategy, projection=lambda q, d, rng: returned)
+    sentence = refusal(lambda: model.fit(X, Y))
+    assert sentence.startswith("The projection callable returned ")
+    assert words in sentence
+
+
+def test_a_constant_projection_says_nothing_of_classes():
+    model = classifier(projection=lambda q, d, rng: np.ones((q, d)))
+    assert "row 0 is constant, 100 times" in refusal(lambda: model.fit(X, CLASSES))
+    # It does of labels, whose residuals do not sum to zero.
+    assert model.fit(X, LABELS).n_iter_ == 3
+
+
+class Square(Loss):
+    """Squared error, one of whose methods returns something else from some call on."""
+
+    def __init__(self, method, returns, call=1):
+        self.method, self.returns, self.calls_left = method, returns, call
+
+    def _or_bad(self, method, good):
+        if method != self.method:
+            return good
+        self.calls_left -= 1
+        return self.returns(good) if self.calls_left <= 0 else good
+
+    def value(self, y, raw):
+        return self._or_bad("value", (y - raw) ** 2 / 2)
+
+    def gradient(self, y, raw):
+        return self._or_bad("gradient", raw - y)
+
+    def hessian(self, y, raw):
+        return self._or_bad("hessian", np.ones_like(raw))
+
+    def baseline(self, y, sample_weight):
+        return self._or_bad("baseline", y.mean(axis=0))
+
+
+@pytest.mark.parametrize("strategy", ["independent", "multioutput", "project", "relabel"])
+@pytest.mark.parametrize("method", ["value", "gradient", "hessian"])
+@pytest.mark.parametrize("call", [1, 4])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_loss_that_is_not_finite_is_refused(strategy, method, call, value):
+    loss = Square(method, lambda good: replaced(good, (7, 0), value), call)
+    model = regressor(loss=loss, strategy=strategy, max_iter=10)
+    assert refusal(lambda: model.fit(X, Y)) == (
+        f"Square.{method} returned NaN or infinity (first in row 7); it must return finite numbers."
+    )
+    assert not hasattr(model, "n_iter_")
+
+
+@pytest.mark.parametrize("method", ["value", "gradient", "hessian"])
+def test_a_loss_of_the_wrong_shape_is_refused(method):
+    model = regressor(loss=Square(method, lambda good: good[:, :1]))
+    sentence = refusal(lambda: model.fit(X, Y))
+    assert sentence.startswith(f"Square.{method} returned an array of shape (60, 1); it must")
+    assert "(60, 2)" in sentence
+
+
+def test_a_gradient_that_is_nothing_is_refused():
+    model = regressor(loss=Square("gradient", lambda good: None))
+    assert refusal(lambda: model.fit(X, Y)).startswith("Square.gradient returned ")
+
+
+@pytest.mark.parametrize("bad", [np.zeros(3), np.full(2, np.nan), 0.0], ids=str)
+def test_a_baseline_needs_a_number_for_each_output(bad):
+    model = regressor(loss=Square("baseline", lambda good: bad))
+    assert refusal(lambda: model.fit(X, Y)).startswith(
+        "Square.baseline must return 2 finite numbers, one per output; it returned "
+    )
+
+
+def test_a_loss_without_its_methods_says_which():
+    assert refusal(lambda: regressor(loss=Loss()).fit(X, Y), NotImplementedError) == (
+        "Loss needs a method gradient(y, raw)."
+    )
+
+
+def test_newton_needs_second_derivatives():
+    model = regressor(loss=Square("hessian", lambda good: None), step="newton")
+    assert refusal(lambda: model.fit(X, Y)) == (
+        "step='newton' needs second derivatives, but Square has no hessian; implement it or use "
+        "step='line_search'."
+    )
+
+
+def test_a_weak_learner_must_predict_finite_numbers():
+    class Broken(Ridge):
+        def predict(self, X):
+            return np.full(len(X), np.nan)
+
+    model = regressor(strategy="project", estimator=Broken())
+    assert refusal(lambda: model.fit(X, Y)) == (
+        "Broken predicted NaN or infinity; it cannot be boosted."
+    )
