@@ -385,8 +385,8 @@ except KeyboardInterrupt:
         finally:
             process.kill()
     assert process.returncode == 0, errors
-    assert out.startswith("ended "), "the fit was over before it was interrupted"
-    ended, *rest = out.splitlines()
+    assert "ended " in out, "the fit was over before it was interrupted"
+    ended, *rest = out[out.index("ended ") :].splitlines()
     return float(ended.split()[1]) - pressed, rest
 
 
@@ -425,14 +425,14 @@ LONG_ROUNDS = """
 
     X, Y = rng.random((500_000, 20), dtype=np.float32), rng.random((500_000, 4))
     model = ManyBoostRegressor(
-        projection=projection, n_components=100, max_leaf_nodes=64, max_iter=3,
+        projection=projection, n_components=100, max_leaf_nodes=64, max_iter=10,
         early_stopping=False, n_jobs={n_jobs},
     )
 """
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("after", [0.3, 2.2], ids=["projecting", "growing"])
+@pytest.mark.parametrize("after", [0.3, 2.2])
 def test_ctrl_c_inside_a_long_round_is_answered_at_once(n_jobs, after):
     setup = LONG_ROUNDS.format(n_jobs=n_jobs)
     seconds, _ = interrupt(setup, after=after, signal_line="round 1")
@@ -445,7 +445,7 @@ def test_ctrl_c_inside_a_long_round_leaves_those_before():
         # The projection of a round is drawn while the one before is brought to its end.
         signal_line="round 3",
         after=0.3,
-        report="print(0 < model.n_iter_ < 3, np.isfinite(model.predict(X[:100])).all())",
+        report="print(0 < model.n_iter_ < 10, np.isfinite(model.predict(X[:100])).all())",
     )
     assert found == ["True True"]
     assert seconds < PROMPT

@@ -326,8 +326,11 @@ class _ManyBoost(BaseEstimator):
     def _raw_predict(self, X: Any) -> F64:
         """Raw predictions (n_rows, n_outputs)."""
         X = self._checked_X(X)
-        raw = np.zeros((len(X), self.n_outputs_), np.float32)
         pool = _core.Pool(resolve_threads(self.n_jobs))
+        model = self._progress.model
+        if isinstance(model, _core.Ensemble):
+            return model.predict(pool, X, self.n_iter_, self.baseline_)
+        raw = np.zeros((len(X), self.n_outputs_), np.float32)
         self._add_rounds(self._progress, X, 0, self.n_iter_, raw, pool)
         return self.baseline_ + raw
 

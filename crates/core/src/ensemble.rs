@@ -1,13 +1,14 @@
 //! The model: trees, and what their leaves add to the outputs.
 
 use crate::error::{Result, invalid};
-use crate::leaf::{LeafValues, add_leaf};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::tree::{Node, find_leaf};
 
 /// Rows that go through all trees together.
 const ROW_BLOCK: usize = 64;
+/// Outputs summed together: as many as fit eight registers of eight floats.
+const OUTPUT_BLOCK: usize = 64;
 
 /// How trees serve outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,37 +115,205 @@ impl Ensemble {
         rounds: std::ops::Range<usize>,
         raw: &mut [f32],
     ) -> Result<()> {
-        let (p, d) = (self.n_features, self.n_outputs);
-        let n = raw.len() / d;
-        let trees = rounds.start * self.trees_per_round()..rounds.end * self.trees_per_round();
-        let width = if self.kind == Kind::PerOutput { 1 } else { d };
-        let blocks = raw.chunks_mut(ROW_BLOCK * d).zip(x.chunks(ROW_BLOCK * p));
-        pool.for_each(blocks, n * trees.len() * (8 + width / 4), |(raw, x)| {
-            for tree in trees.clone() {
-                self.add_tree(tree, x, raw);
-            }
+        let blocks =
+            raw.chunks_mut(ROW_BLOCK * self.n_outputs).zip(x.chunks(ROW_BLOCK * self.n_features));
+        pool.for_each(blocks, self.work(x, &rounds), |(raw, x)| {
+            self.sum_block(x, rounds.clone(), Target::Add(raw));
         })
     }
 
-    fn add_tree(&self, tree: usize, x: &[f32], raw: &mut [f32]) {
+    /// Raw predictions: `baseline` plus the trees of the given rounds, into `out` (n × n_outputs).
+    pub fn predict(
+        &self,
+        pool: &Pool,
+        x: &[f32],
+        rounds: std::ops::Range<usize>,
+        baseline: &[f64],
+        out: &mut [f64],
+    ) -> Result<()> {
+        let blocks =
+            out.chunks_mut(ROW_BLOCK * self.n_outputs).zip(x.chunks(ROW_BLOCK * self.n_features));
+        pool.for_each(blocks, self.work(x, &rounds), |(out, x)| {
+            self.sum_block(x, rounds.clone(), Target::Fill(out, baseline));
+        })
+    }
+
+    fn work(&self, x: &[f32], rounds: &std::ops::Range<usize>) -> usize {
+        let n = x.len() / self.n_features.max(1);
+        n * rounds.len() * self.trees_per_round() * (8 + self.n_outputs / 4)
+    }
+
+    /// One block of rows through all trees: first the leaves, then the sums, a few outputs at a
+    /// time, which stay in registers while the trees go by.
+    fn sum_block(&self, x: &[f32], rounds: std::ops::Range<usize>, mut target: Target<'_>) {
         let (p, d) = (self.n_features, self.n_outputs);
-        let nodes = self.tree(tree);
-        let values = &self.values[self.value_starts[tree]..self.value_starts[tree + 1]];
-        let values = match self.kind {
-            Kind::Scaled => LeafValues::Scaled(values, &self.steps[tree * d..(tree + 1) * d]),
-            _ => LeafValues::Vector(values),
+        let trees = rounds.start * self.trees_per_round()..rounds.end * self.trees_per_round();
+        let n_trees = trees.len();
+        let n_rows = x.len() / p;
+        // Where each tree's values for a row begin, row by row.
+        let mut places = vec![0u32; n_rows * n_trees];
+        let width = if self.kind == Kind::Vector { d } else { 1 };
+        for (t, tree) in trees.clone().enumerate() {
+            let nodes = self.tree(tree);
+            for (i, row) in x.chunks_exact(p).enumerate() {
+                places[i * n_trees + t] =
+                    (self.value_starts[tree] + find_leaf(nodes, row) * width) as u32;
+            }
+        }
+        if self.kind == Kind::PerOutput {
+            for i in 0..n_rows {
+                for j in 0..d {
+                    let mut sum = target.start(i * d + j);
+                    for t in (j..n_trees).step_by(d) {
+                        sum += self.values[places[i * n_trees + t] as usize];
+                    }
+                    target.put(i * d + j, j, sum);
+                }
+            }
+            return;
+        }
+        for first in (0..d).step_by(OUTPUT_BLOCK) {
+            let block = first..(first + OUTPUT_BLOCK).min(d);
+            for i in 0..n_rows {
+                let places = &places[i * n_trees..(i + 1) * n_trees];
+                let mut sums = [0.0f32; OUTPUT_BLOCK];
+                for (sum, j) in sums.iter_mut().zip(block.clone()) {
+                    *sum = target.start(i * d + j);
+                }
+                widest(
+                    #[inline(always)]
+                    || self.sum_trees(places, trees.start, block.clone(), &mut sums),
+                );
+                for (&sum, j) in sums.iter().zip(block.clone()) {
+                    target.put(i * d + j, j, sum);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn sum_trees(
+        &self,
+        places: &[u32],
+        first_tree: usize,
+        block: std::ops::Range<usize>,
+        sums: &mut [f32; OUTPUT_BLOCK],
+    ) {
+        let whole = block.len() == OUTPUT_BLOCK;
+        for (t, &place) in places.iter().enumerate() {
+            let place = place as usize;
+            let (row, value) = match self.kind {
+                Kind::Scaled => {
+                    let row = (first_tree + t) * self.n_outputs;
+                    (&self.steps[row + block.start..row + block.end], Some(self.values[place]))
+                }
+                _ => (&self.values[place + block.start..place + block.end], None),
+            };
+            // The same operations as `add_leaf`, in the same order.
+            match (whole, value) {
+                (true, None) => {
+                    for k in 0..OUTPUT_BLOCK {
+                        sums[k] += row[k];
+                    }
+                }
+                (true, Some(value)) => {
+                    for k in 0..OUTPUT_BLOCK {
+                        sums[k] += row[k] * value;
+                    }
+                }
+                (false, None) => sums.iter_mut().zip(row).for_each(|(s, r)| *s += r),
+                (false, Some(value)) => {
+                    sums.iter_mut().zip(row).for_each(|(s, r)| *s += r * value);
+                }
+            }
+        }
+    }
+}
+
+/// Where the sums of a block go.
+enum Target<'a> {
+    /// On top of what is there.
+    Add(&'a mut [f32]),
+    /// With the baseline, in double precision.
+    Fill(&'a mut [f64], &'a [f64]),
+}
+
+impl Target<'_> {
+    #[inline(always)]
+    fn start(&self, cell: usize) -> f32 {
+        match self {
+            Target::Add(raw) => raw[cell],
+            Target::Fill(..) => 0.0,
+        }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, cell: usize, output: usize, sum: f32) {
+        match self {
+            Target::Add(raw) => raw[cell] = sum,
+            Target::Fill(out, baseline) => out[cell] = baseline[output] + f64::from(sum),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::leaf::{LeafValues, add_leaf};
+
+    /// Two trees over one feature; values and steps that tell outputs and leaves apart.
+    fn model(kind: Kind, d: usize, rounds: usize) -> Ensemble {
+        let node = |feature, threshold, left| Node {
+            feature,
+            threshold,
+            left,
+            cover: 1.0,
+            gain: 0.0,
+            bin: 0,
         };
-        let outputs = match self.kind {
-            Kind::PerOutput => tree % d..tree % d + 1,
-            _ => 0..d,
-        };
-        for (row, raw) in x.chunks_exact(p).zip(raw.chunks_exact_mut(d)) {
-            let leaf = find_leaf(nodes, row);
-            let raw = &mut raw[outputs.clone()];
-            widest(
-                #[inline(always)]
-                || add_leaf(values, leaf, raw),
-            );
+        let nodes = [node(0, 0.5, 1), node(0, 0.0, 0), node(1, 0.0, 0)];
+        let mut model = Ensemble::new(kind, d, 1);
+        for t in 0..rounds * model.trees_per_round() {
+            let width = if kind == Kind::Vector { d } else { 1 };
+            let values: Vec<f32> = (0..2 * width).map(|k| (k * 7 + t * 3) as f32 / 11.0).collect();
+            let steps: Vec<f32> = (0..d).map(|j| (j + t) as f32 / 7.0).collect();
+            let steps = if kind == Kind::Scaled { &steps[..] } else { &[] };
+            model.push(&nodes, &values, steps).unwrap();
+        }
+        model
+    }
+
+    #[test]
+    fn blocks_of_outputs_add_what_leaf_by_leaf_addition_does() {
+        let x: Vec<f32> = (0..70).map(|i| (i % 3) as f32 / 2.0).collect();
+        for kind in [Kind::PerOutput, Kind::Vector, Kind::Scaled] {
+            for d in [1, 5, OUTPUT_BLOCK, OUTPUT_BLOCK + 3] {
+                let model = model(kind, d, 4);
+                let mut expected = vec![0.0f32; 70 * d];
+                for (row, raw) in x.iter().zip(expected.chunks_mut(d)) {
+                    for t in 0..model.n_trees() {
+                        let leaf = find_leaf(model.tree(t), &[*row]);
+                        let values =
+                            &model.values[model.value_starts[t]..model.value_starts[t + 1]];
+                        match kind {
+                            Kind::PerOutput => raw[t % d] += values[leaf],
+                            Kind::Vector => add_leaf(LeafValues::Vector(values), leaf, raw),
+                            Kind::Scaled => {
+                                let steps = &model.steps[t * d..(t + 1) * d];
+                                add_leaf(LeafValues::Scaled(values, steps), leaf, raw);
+                            }
+                        }
+                    }
+                }
+                let pool = Pool::serial();
+                let mut raw = vec![0.0f32; 70 * d];
+                model.add_to(&pool, &x, 0..1, &mut raw).unwrap();
+                model.add_to(&pool, &x, 1..4, &mut raw).unwrap();
+                assert_eq!(raw, expected);
+                let mut out = vec![0.0f64; 70 * d];
+                model.predict(&pool, &x, 0..4, &vec![2.0; d], &mut out).unwrap();
+                assert!(out.iter().zip(&expected).all(|(o, &e)| *o == 2.0 + f64::from(e)));
+            }
         }
     }
 }

@@ -60,6 +60,9 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Ensemble> {
     let n_trees = reader.count()?;
     let n_nodes = reader.count()?;
     let n_values = reader.count()?;
+    if n_outputs == 0 || n_features == 0 {
+        return invalid("the model has no outputs or no features");
+    }
     let n_steps = if kind == Kind::Scaled { n_trees.checked_mul(n_outputs) } else { Some(0) };
     let words = [Some(n_trees), n_nodes.checked_mul(5), Some(n_values), n_steps]
         .into_iter()
@@ -228,9 +231,11 @@ mod tests {
             for flip in [1u8, 0x80, 0xff] {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= flip;
-                if let Ok(model) = from_bytes(&damaged) {
-                    let mut raw = vec![0.0; 4];
-                    model.add_to(&Pool::serial(), &[0.0; 6], 0..2, &mut raw).unwrap();
+                let Ok(model) = from_bytes(&damaged) else { continue };
+                if model.n_features < 1000 {
+                    let x = vec![0.0; 2 * model.n_features];
+                    let mut raw = vec![0.0; 2 * model.n_outputs];
+                    model.add_to(&Pool::serial(), &x, 0..2, &mut raw).unwrap();
                 }
             }
         }

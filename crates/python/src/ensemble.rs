@@ -71,6 +71,27 @@ impl Ensemble {
         pool.run(py, |pool| self.inner.add_to(pool, x, start..stop, raw))
     }
 
+    /// Raw predictions (n × d) of `x` (n × p): the baseline plus the trees of rounds `0..stop`.
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        pool: &Pool,
+        x: PyReadonlyArray2<'_, f32>,
+        stop: usize,
+        baseline: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let d = self.inner.n_outputs;
+        check_len("a row of x", x.shape()[1], self.inner.n_features)?;
+        check_len("baseline", baseline.len(), d)?;
+        if stop > self.n_rounds() {
+            return Err(PyValueError::new_err(format!("there are no {stop} rounds")));
+        }
+        let mut out = vec![0.0f64; x.shape()[0] * d];
+        let (x, baseline) = (slice(&x)?, slice(&baseline)?);
+        pool.run(py, |pool| self.inner.predict(pool, x, 0..stop, baseline, &mut out))?;
+        Ok(matrix(py, out, d))
+    }
+
     /// Number of rounds.
     #[getter]
     fn n_rounds(&self) -> usize {
