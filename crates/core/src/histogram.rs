@@ -4,6 +4,8 @@
 //! are weighted, and a one that counts it. With one component and no weights all of it is packed
 //! in one 64-bit lane, the sum above, the count below.
 
+use crate::error::Result;
+use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, bits_for, round_scaled};
 
 /// Bits of a gradient in narrow lanes.
@@ -26,6 +28,8 @@ pub struct Layout {
     pub width: usize,
     /// Low bits holding the count, when packed.
     pub count_bits: Option<u32>,
+    /// Whether no sum can reach 2⁵⁰: exact in double precision, with room to spare.
+    pub small: bool,
     /// Value of one gradient quantum.
     pub unit: f64,
     /// Value of one weight quantum.
@@ -77,27 +81,21 @@ pub enum Lanes {
 }
 
 /// Turns weighted split gradients (n × q) into integers; the scale comes from the exact maximum.
-pub fn quantise(z: &[f32], n_components: usize, weight: Option<&[f32]>) -> SplitGradients {
+pub fn quantise(
+    pool: &Pool,
+    z: &[f32],
+    n_components: usize,
+    weight: Option<&[f32]>,
+) -> Result<SplitGradients> {
     let q = n_components;
     let n = z.len() / q;
-    let weigh = |i: usize, z: f32| f64::from(z) * weight.map_or(1.0, |w| f64::from(w[i]));
-    let largest = |scale: f64, count: &mut usize, limit: f64| {
-        // One pass for both questions: the largest |w z|, and how many are below the limit.
-        let mut max = 0.0f64;
-        for (i, row) in z.chunks_exact(q).enumerate() {
-            for &z in row {
-                let size = weigh(i, z).abs() * scale;
-                max = if size > max { size } else { max };
-                *count += usize::from(size < limit && size > 0.0);
-            }
-        }
-        max
-    };
-    let max = largest(1.0, &mut 0, 0.0);
-    let fine_enough = |fixed: FixedPoint| {
-        let mut coarse = 0;
-        largest(fixed.scale, &mut coarse, COARSE);
-        coarse * COARSE_SHARE <= n * q
+    let source = Source { z, q, weight, n };
+    let max =
+        source.fold(pool, 0.0, |max: f64, size| if size > max { size } else { max }, f64::max)?;
+    let fine_enough = |fixed: FixedPoint| -> Result<bool> {
+        let limit = COARSE * fixed.unit;
+        let count = |count, size| count + usize::from((size < limit) & (size > 0.0));
+        Ok(source.fold(pool, 0usize, count, |a, b| a + b)? * COARSE_SHARE <= n * q)
     };
     let weighted = weight.is_some();
     let weight_max = weight.map_or(1.0, |w| w.iter().fold(0.0f64, |m, &v| m.max(f64::from(v))));
@@ -107,22 +105,26 @@ pub fn quantise(z: &[f32], n_components: usize, weight: Option<&[f32]>) -> Split
     let packed_bits = (62 - 2 * count_bits).min(50 - count_bits);
     if q == 1 && !weighted && packed_bits >= PACKED_BITS {
         let fixed = FixedPoint::with_bits(max, packed_bits);
-        if fine_enough(fixed) {
-            let pack = |&z: &f32| (round_scaled(f64::from(z) * fixed.scale) << count_bits) + 1;
+        if fine_enough(fixed)? {
             let layout = Layout {
                 components: 1,
                 weighted,
                 width: 1,
                 count_bits: Some(count_bits as u32),
+                small: true,
                 unit: fixed.unit,
                 weight_unit: 1.0,
             };
-            return SplitGradients { layout, lanes: Lanes::Wide(z.iter().map(pack).collect()) };
+            let mut lanes = vec![0i64; n];
+            source.encode(pool, &mut lanes, 1, |_, z, lanes| {
+                lanes[0] = (round_scaled(f64::from(z[0]) * fixed.scale) << count_bits) + 1;
+            })?;
+            return Ok(SplitGradients { layout, lanes: Lanes::Wide(lanes) });
         }
     }
     let width = q + usize::from(weighted) + 1;
     let narrow = FixedPoint::with_bits(max, NARROW_BITS);
-    let is_narrow = fine_enough(narrow);
+    let is_narrow = fine_enough(narrow)?;
     let fixed = if is_narrow { narrow } else { FixedPoint::for_sum(max, n) };
     let weight_fixed = FixedPoint::with_bits(weight_max, NARROW_BITS);
     let layout = Layout {
@@ -130,21 +132,92 @@ pub fn quantise(z: &[f32], n_components: usize, weight: Option<&[f32]>) -> Split
         weighted,
         width,
         count_bits: None,
+        small: is_narrow && NARROW_BITS + count_bits <= 50,
         unit: fixed.unit,
         weight_unit: weight_fixed.unit,
     };
-    let row_lanes = |(i, row): (usize, &[f32])| {
-        let gradients: Vec<i64> = row.iter().map(|&z| fixed.encode(weigh(i, z))).collect();
-        let weight = weight.map(|w| weight_fixed.encode(f64::from(w[i])));
-        gradients.into_iter().chain(weight).chain(std::iter::once(1))
-    };
-    let all = z.chunks_exact(q).enumerate().flat_map(row_lanes);
     let lanes = if is_narrow {
-        Lanes::Narrow(all.map(|v| v as i32).collect())
+        let mut lanes = vec![0i32; n * width];
+        source.encode(pool, &mut lanes, width, |w, z, lanes| {
+            let scale = fixed.scale * w;
+            for (lane, &z) in lanes.iter_mut().zip(z) {
+                *lane = round_scaled(f64::from(z) * scale) as i32;
+            }
+            if weighted {
+                lanes[q] = weight_fixed.encode(w) as i32;
+            }
+            lanes[width - 1] = 1;
+        })?;
+        Lanes::Narrow(lanes)
     } else {
-        Lanes::Wide(all.collect())
+        let mut lanes = vec![0i64; n * width];
+        source.encode(pool, &mut lanes, width, |w, z, lanes| {
+            for (lane, &z) in lanes.iter_mut().zip(z) {
+                *lane = fixed.encode(f64::from(z) * w);
+            }
+            if weighted {
+                lanes[q] = weight_fixed.encode(w);
+            }
+            lanes[width - 1] = 1;
+        })?;
+        Lanes::Wide(lanes)
     };
-    SplitGradients { layout, lanes }
+    Ok(SplitGradients { layout, lanes })
+}
+
+/// Split gradients and weights, to be gone over in pieces.
+struct Source<'a> {
+    z: &'a [f32],
+    q: usize,
+    weight: Option<&'a [f32]>,
+    n: usize,
+}
+
+impl Source<'_> {
+    fn weight(&self, row: usize) -> f64 {
+        self.weight.map_or(1.0, |w| f64::from(w[row]))
+    }
+
+    /// Folds the |w z| of all cells.
+    fn fold<A: Copy + Send + Sync>(
+        &self,
+        pool: &Pool,
+        start: A,
+        step: impl Fn(A, f64) -> A + Sync,
+        merge: impl Fn(A, A) -> A,
+    ) -> Result<A> {
+        let q = self.q;
+        let parts = pool.map(pool.row_ranges(self.n, q), self.n * q, |rows| {
+            let mut folded = start;
+            for i in rows {
+                let w = self.weight(i);
+                for &z in &self.z[i * q..(i + 1) * q] {
+                    folded = step(folded, (f64::from(z) * w).abs());
+                }
+            }
+            folded
+        })?;
+        Ok(parts.into_iter().fold(start, merge))
+    }
+
+    /// Calls `fill(weight, z, lanes)` for every row.
+    fn encode<T: Send>(
+        &self,
+        pool: &Pool,
+        lanes: &mut [T],
+        width: usize,
+        fill: impl Fn(f64, &[f32], &mut [T]) + Sync,
+    ) -> Result<()> {
+        let q = self.q;
+        let size = self.n.div_ceil(pool.threads() * 4).max(1);
+        let pieces = lanes.chunks_mut(size * width).enumerate();
+        pool.for_each(pieces, self.n * q * 2, |(piece, lanes)| {
+            for (k, lanes) in lanes.chunks_exact_mut(width).enumerate() {
+                let i = piece * size + k;
+                fill(self.weight(i), &self.z[i * q..(i + 1) * q], lanes);
+            }
+        })
+    }
 }
 
 /// A lane type.
@@ -256,7 +329,7 @@ mod tests {
     #[test]
     fn packed_lanes_hold_sum_and_count() {
         let z = [0.5f32, -1.0, 0.25, 0.75];
-        let gradients = quantise(&z, 1, None);
+        let gradients = quantise(&Pool::serial(), &z, 1, None).unwrap();
         let Lanes::Wide(lanes) = &gradients.lanes else { panic!("expected packed lanes") };
         let total: i64 = lanes.iter().sum();
         assert_eq!(gradients.layout.count(&[total]), 4);
@@ -268,7 +341,7 @@ mod tests {
     fn heavy_tails_widen_the_lanes() {
         let mut z = vec![1e-6f32; 1000];
         z[0] = 1e6;
-        let gradients = quantise(&z, 1, None);
+        let gradients = quantise(&Pool::serial(), &z, 1, None).unwrap();
         assert_eq!(gradients.layout.count_bits, None);
         let Lanes::Wide(lanes) = &gradients.lanes else { panic!("expected wide lanes") };
         let small = lanes[2] as f64 * gradients.layout.unit;
@@ -277,7 +350,8 @@ mod tests {
 
     #[test]
     fn weighted_lanes_hold_weight_and_count() {
-        let gradients = quantise(&[1.0, 2.0, 3.0, 4.0], 2, Some(&[2.0, 0.5]));
+        let gradients =
+            quantise(&Pool::serial(), &[1.0, 2.0, 3.0, 4.0], 2, Some(&[2.0, 0.5])).unwrap();
         let Lanes::Narrow(lanes) = &gradients.lanes else { panic!("expected narrow lanes") };
         let layout = gradients.layout;
         let first: Vec<i64> = lanes[..4].iter().map(|&v| v.into()).collect();

@@ -48,7 +48,13 @@ pub fn improve_split(
             #[inline(always)]
             || scan_packed(bits, histogram, n_bins, has_missing, total[0], limits),
         ),
-        None => scan_lanes(layout, histogram, n_bins, has_missing, total, limits),
+        None => widest(
+            #[inline(always)]
+            || match layout.small {
+                true => scan_lanes(layout, histogram, n_bins, has_missing, total, limits, to_f64),
+                false => scan_lanes(layout, histogram, n_bins, has_missing, total, limits, cast),
+            },
+        ),
     };
     let Some((score, bin, missing_left)) = found else { return };
     // score · unit² is still to be divided by the node's weight.
@@ -156,6 +162,13 @@ fn to_f64(value: i64) -> f64 {
     f64::from_bits((MAGIC.to_bits() as i64).wrapping_add(value) as u64) - MAGIC
 }
 
+#[inline(always)]
+fn cast(value: i64) -> f64 {
+    value as f64
+}
+
+/// Any number of lanes; left and right sums are kept as integers and read by `real`.
+#[inline(always)]
 fn scan_lanes(
     layout: &Layout,
     histogram: &[i64],
@@ -163,36 +176,43 @@ fn scan_lanes(
     has_missing: bool,
     total: &[i64],
     limits: SplitLimits,
+    real: impl Fn(i64) -> f64 + Copy,
 ) -> Found {
-    let width = layout.width;
+    let (width, q) = (layout.width, layout.components);
     let bin_lanes = |bin: usize| &histogram[bin * width..(bin + 1) * width];
     let any_missing = has_missing && layout.count(bin_lanes(n_bins)) > 0;
     let min = limits.min_samples_leaf.max(1);
     let count_total = layout.count(total);
+    let total_sums = &total[..q];
     let mut best: Found = None;
     let mut best_score = 0.0;
     let mut consider = |left: &[i64], bin: usize, missing_left: bool| {
-        let a = layout.count(left);
+        let a = left[width - 1];
         if a < min || count_total - a < min {
             return;
         }
         let (a, b) = if layout.weighted {
-            let a = left[layout.components];
-            (a as f64, (total[layout.components] - a) as f64)
+            (real(left[q]), real(total[q] - left[q]))
         } else {
-            (a as f64, (count_total - a) as f64)
+            (real(a), real(count_total - a))
         };
         if a <= 0.0 || b <= 0.0 {
             return;
         }
+        let left = &left[..q];
         let mut lanes = [0.0f64; 4];
-        for (left, total) in
-            left[..layout.components].chunks(4).zip(total[..layout.components].chunks(4))
-        {
-            for k in 0..left.len() {
-                let distance = left[k] as f64 * b - (total[k] - left[k]) as f64 * a;
-                lanes[k] += distance * distance;
+        let distance = |k: usize| {
+            let d = real(left[k]) * b - real(total_sums[k] - left[k]) * a;
+            d * d
+        };
+        let whole = q / 4 * 4;
+        for start in (0..whole).step_by(4) {
+            for (k, lane) in lanes.iter_mut().enumerate() {
+                *lane += distance(start + k);
             }
+        }
+        for k in whole..q {
+            lanes[k - whole] += distance(k);
         }
         let score = ((lanes[0] + lanes[2]) + (lanes[1] + lanes[3])) / (a * b);
         if score > best_score {
@@ -204,7 +224,7 @@ fn scan_lanes(
     let mut with_missing = vec![0i64; width];
     for bin in 0..n_bins - 1 {
         let lanes = bin_lanes(bin);
-        if layout.count(lanes) == 0 {
+        if lanes[width - 1] == 0 {
             continue;
         }
         left.iter_mut().zip(lanes).for_each(|(l, v)| *l += v);
@@ -237,7 +257,7 @@ mod tests {
         weight: Option<&[f32]>,
         slots: usize,
     ) -> (Layout, Vec<i64>, Vec<i64>) {
-        let gradients = quantise(z, q, weight);
+        let gradients = quantise(&crate::parallel::Pool::serial(), z, q, weight).unwrap();
         let layout = gradients.layout;
         let rows: Vec<u32> = (0..column.len() as u32).collect();
         let mut histogram = vec![0i64; slots * layout.width];

@@ -116,7 +116,7 @@ impl Grower {
         }
         let key = core::random::Key::of(self.seed, round, output, core::random::Purpose::Features);
         let grown = pool.run(py, |pool| {
-            let gradients = core::histogram::quantise(z, n_components, weight);
+            let gradients = core::histogram::quantise(pool, z, n_components, weight)?;
             let mut grower = self.inner.lock().unwrap_or_else(|e| e.into_inner());
             grower.grow(pool, &self.binned, &gradients, rows, &self.params, key)
         })?;
