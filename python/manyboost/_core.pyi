@@ -21,6 +21,7 @@ __all__ = [
     "add_gains",
     "add_leaves",
     "advance_residuals",
+    "centred",
     "column_quantiles",
     "column_sums",
     "dots",
@@ -207,6 +208,7 @@ def dots(
     squared: bool,
     output: int | None = None,
 ) -> _F64: ...
+def centred(pool: Pool, cells: _F64, centre: _F64) -> _F32 | None: ...
 def column_sums(
     pool: Pool, cells: NDArray[Any], weight: _F32 | None, squared: bool = False
 ) -> _F64: ...

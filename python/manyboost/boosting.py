@@ -151,6 +151,7 @@ class Boosting:
         self.z = self.residuals
         self.update: Update | None = None
         self.pending: list[tuple[_core.Tree, F64, int | None]] = []
+        self.best = 0
 
     # ------------------------------------------------------------------ the loop
 
@@ -162,46 +163,54 @@ class Boosting:
         settings, progress = self.settings, self.progress
         one_round = getattr(self, settings.strategy)
         started = time.monotonic()
-        loss = self._advance(progress.n_rounds)
+        more = progress.n_rounds < settings.max_iter
+        loss = self._advance(progress.n_rounds if more else None)
         if not progress.train_score:
             progress.train_score.append(-loss)
             if self.validation:
                 progress.validation_score.append(self.validation.score())
-        best = int(np.argmax(progress.validation_score)) if self.validation else progress.n_rounds
+        self.best = (
+            int(np.argmax(progress.validation_score)) if self.validation else progress.n_rounds
+        )
         for m in range(progress.n_rounds, settings.max_iter):
             one_round(m)
-            self._close_round(m)
-            if self.validation:
-                best = self._best_so_far(best)
-                if m + 1 - best >= settings.n_iter_no_change:
-                    break
-            else:
-                best = m + 1
-            if settings.max_time is not None and time.monotonic() - started >= settings.max_time:
+            is_last = self._is_last(m, started)
+            loss = self._advance(None if is_last else m + 1)
+            # The number of training scores says how many rounds are complete.
+            progress.train_score.append(-loss)
+            if self.best == m + 1:
+                self._book_gains()
+            if is_last:
                 break
-        return best
+        return self.best
 
-    def _close_round(self, m: int) -> None:
-        """Book a completed round, and take the residuals that the next one starts from."""
-        progress = self.progress
-        if self.validation:
-            progress.validation_score.append(self.validation.score())
+    def _is_last(self, m: int, started: float) -> bool:
+        """Score round ``m`` and tell whether training ends with it."""
+        settings, scores = self.settings, self.progress.validation_score
+        if not self.validation:
+            self.best = m + 1
         else:
-            self._book_gains()
-        loss = self._advance(m + 1)
-        # Last, because the number of training scores says how many rounds are complete.
-        progress.train_score.append(-loss)
+            scores.append(self.validation.score())
+            if scores[-1] > scores[self.best] + settings.tol:
+                self.best = m + 1
+            if m + 1 - self.best >= settings.n_iter_no_change:
+                return True
+        out_of_time = (
+            settings.max_time is not None and time.monotonic() - started >= settings.max_time
+        )
+        return out_of_time or m + 1 == settings.max_iter
 
-    def _advance(self, m: int) -> float:
+    def _advance(self, m: int | None) -> float:
         """Carry out the update of the last round; residuals and split gradients for round ``m``.
 
-        One pass over all cells; returns the mean loss.
+        One pass over all cells; returns the mean loss. None: there is no other round.
         """
         update, self.update = self.update, None
-        projects = self.settings.strategy in ("project", "relabel") and m < self.settings.max_iter
-        self.phi = self._draw(m) if projects else None
+        projects = self.settings.strategy in ("project", "relabel")
+        self.phi = self._draw(m) if projects and m is not None else None
         phi = self.phi
-        if phi is None and self.split_scale is not None and self.settings.strategy != "independent":
+        shared = self.settings.strategy != "independent"
+        if phi is None and m is not None and shared and self.split_scale is not None:
             phi = np.eye(self.n_outputs, dtype=np.float32)
         if phi is None:
             self.z = self.residuals
@@ -210,15 +219,8 @@ class Boosting:
             self.z = np.empty((self.n_rows, len(phi)), np.float32)
         return self.objective.advance(self.raw, self.residuals, update, self._scaled(phi), self.z)
 
-    def _best_so_far(self, best: int) -> int:
-        """Return the best round; its gains and those before it count."""
-        scores = self.progress.validation_score
-        if scores[-1] > scores[best] + self.settings.tol:
-            self._book_gains()
-            return len(scores) - 1
-        return best
-
     def _book_gains(self) -> None:
+        """Count the gains of the rounds up to the best."""
         importances = self.progress.importances
         if importances is not None:
             for tree, leaf_residuals, output in self.pending:

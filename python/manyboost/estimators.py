@@ -164,7 +164,7 @@ class _ManyBoost(BaseEstimator):
         except KeyboardInterrupt:
             # What is complete is kept; the interrupt still reaches the caller.
             if progress.n_rounds > 0:
-                self._finish(progress, loss, progress.n_rounds)
+                self._finish(progress, loss, min(boosting.best, progress.n_rounds))
             raise
         self._finish(progress, loss, kept)
 
@@ -203,7 +203,8 @@ class _ManyBoost(BaseEstimator):
 
     def _fixed_parameters(self) -> tuple[Any, ...]:
         """What a warm start cannot change: the loss, and what a round adds to the model."""
-        return (self.loss, self.strategy, self.step, self.estimator is None)
+        constants = (self.quantile, self.huber_delta)
+        return (self.loss, constants, self.strategy, self.step, self.estimator is None)
 
     def _new_progress(self, n_outputs: int) -> Progress:
         if self.estimator is not None:

@@ -367,7 +367,7 @@ class SquaredResiduals(BuiltinObjective):
 
     def blank_state(self) -> F32:
         # Trees add to f - y; rounding is symmetric, so this is what training subtracted.
-        return np.asarray(np.negative(self.y))
+        return np.asarray(np.negative(self.y, out=self.y))
 
     def settled(self, state: F32) -> tuple[F32, F32]:
         self.y = np.negative(state, out=state)
@@ -584,14 +584,16 @@ class FittedLoss:
             Y = np.ascontiguousarray(Y, dtype=np.float64)
             return CustomObjective(self, Y, weight, pool)
         if Y.dtype == np.float64:
-            with np.errstate(over="ignore"):
-                Y = (Y - self.baseline if self.facts.centred else Y).astype(np.float32)
-            if not np.isfinite(Y).all():
-                j = int(np.argmin(np.isfinite(Y).all(axis=0)))
+            Y = np.ascontiguousarray(Y)
+            centre = self.baseline if self.facts.centred else np.zeros_like(self.baseline)
+            single = _core.centred(pool, Y, centre)
+            if single is None:
+                j = int(np.argmax(np.abs(Y - centre).max(axis=0)))
                 raise ValueError(
                     f"Output {j} of Y has values beyond the range of single precision (3e38); "
                     "divide it by a constant."
                 )
+            Y = single
         residuals_suffice = projected and self.facts.kernel == "squared_error"
         objective = SquaredResiduals if residuals_suffice else BuiltinObjective
         return objective(self, np.ascontiguousarray(Y), weight, pool)

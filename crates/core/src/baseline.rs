@@ -1,8 +1,9 @@
 //! Column statistics of the targets: where boosting starts.
 
 use crate::error::Result;
+use crate::lowlevel::widest;
 use crate::parallel::Pool;
-use crate::reduce::{FixedPoint, share, weighted_select};
+use crate::reduce::{FixedPoint, round_scaled, share, weighted_select};
 
 /// Σ w v or Σ w v² of every column of a row-major matrix with `n_outputs` columns.
 pub fn column_sums<T: Copy + Sync + Into<f64>>(
@@ -14,18 +15,21 @@ pub fn column_sums<T: Copy + Sync + Into<f64>>(
 ) -> Result<Vec<f64>> {
     let d = n_outputs;
     let n = values.len() / d;
-    let term = |i: usize, v: T| {
-        let v: f64 = v.into();
-        (if squared { v * v } else { v }) * weight.map_or(1.0, |w| f64::from(w[i]))
-    };
+    let term = |i: usize, v: T| term(v.into(), squared, weight.map(|w| w[i]));
     let ranges = pool.row_ranges(n, d);
     let maxima = pool.map(ranges.clone(), n * d, |rows| {
         let mut max = vec![0.0f64; d];
-        for i in rows {
-            for (m, &v) in max.iter_mut().zip(&values[i * d..(i + 1) * d]) {
-                *m = m.max(term(i, v).abs());
-            }
-        }
+        widest(
+            #[inline(always)]
+            || {
+                for i in rows {
+                    for (m, &v) in max.iter_mut().zip(&values[i * d..(i + 1) * d]) {
+                        let size = term(i, v).abs();
+                        *m = if size > *m { size } else { *m };
+                    }
+                }
+            },
+        );
         max
     })?;
     let mut max = vec![0.0f64; d];
@@ -33,13 +37,20 @@ pub fn column_sums<T: Copy + Sync + Into<f64>>(
         max.iter_mut().zip(part).for_each(|(m, v)| *m = m.max(v));
     }
     let fixed: Vec<FixedPoint> = max.iter().map(|&m| FixedPoint::for_sum(m, n)).collect();
+    let scale: Vec<f64> = fixed.iter().map(|f| f.scale).collect();
     let parts = pool.map(ranges, n * d, |rows| {
         let mut sums = vec![0i64; d];
-        for i in rows {
-            for (k, &v) in values[i * d..(i + 1) * d].iter().enumerate() {
-                sums[k] += fixed[k].encode(term(i, v));
-            }
-        }
+        widest(
+            #[inline(always)]
+            || {
+                for i in rows {
+                    let cells = values[i * d..(i + 1) * d].iter().zip(&scale);
+                    for (sum, (&v, &scale)) in sums.iter_mut().zip(cells) {
+                        *sum += round_scaled(term(i, v) * scale);
+                    }
+                }
+            },
+        );
         sums
     })?;
     let mut sums = vec![0i64; d];
@@ -47,6 +58,38 @@ pub fn column_sums<T: Copy + Sync + Into<f64>>(
         sums.iter_mut().zip(part).for_each(|(s, v)| *s += v);
     }
     Ok(sums.iter().zip(fixed).map(|(&s, f)| f.decode(s)).collect())
+}
+
+#[inline(always)]
+fn term(value: f64, squared: bool, weight: Option<f32>) -> f64 {
+    let value = if squared { value * value } else { value };
+    weight.map_or(value, |w| value * f64::from(w))
+}
+
+/// (values − centre) in single precision, or `None` if one of them does not fit.
+pub fn centred(
+    pool: &Pool,
+    values: &[f64],
+    n_outputs: usize,
+    centre: &[f64],
+) -> Result<Option<Vec<f32>>> {
+    let mut out = vec![0.0f32; values.len()];
+    let size = (values.len() / n_outputs).div_ceil(pool.threads() * 4).max(1) * n_outputs;
+    let fits = std::sync::atomic::AtomicBool::new(true);
+    let pieces = out.chunks_mut(size).zip(values.chunks(size));
+    pool.for_each(pieces, values.len(), |(out, values)| {
+        let mut finite = true;
+        for (out, values) in out.chunks_mut(n_outputs).zip(values.chunks(n_outputs)) {
+            for ((out, value), centre) in out.iter_mut().zip(values).zip(centre) {
+                *out = (value - centre) as f32;
+                finite &= out.is_finite();
+            }
+        }
+        if !finite {
+            fits.store(false, std::sync::atomic::Ordering::Relaxed);
+        }
+    })?;
+    Ok(fits.into_inner().then_some(out))
 }
 
 /// The lower weighted quantile of every column of |v − centre| (or of v, without `centre`).

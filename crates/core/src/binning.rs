@@ -67,20 +67,52 @@ pub fn find_cuts(
         // At least one: a row with a tiny weight still has a value.
         w.iter().map(|&v| fixed.encode(v).max(1)).collect::<Vec<i64>>()
     });
-    let starts = (0..n_features).step_by(FEATURE_BLOCK);
-    let blocks = pool.map(starts, n_rows * n_features * 8, |start| {
+    let mut cut = Vec::with_capacity(n_features);
+    for start in (0..n_features).step_by(FEATURE_BLOCK) {
         let features = start..(start + FEATURE_BLOCK).min(n_features);
-        let mut columns = vec![Vec::with_capacity(n_rows); features.len()];
-        for row in x.chunks_exact(n_features) {
-            for (column, &value) in columns.iter_mut().zip(&row[features.clone()]) {
-                column.push(value);
+        let mut columns = vec![vec![0.0f32; n_rows]; features.len()];
+        let pieces = row_pieces(pool, &mut columns, n_rows);
+        pool.for_each(pieces, n_rows * features.len(), |(rows, mut columns)| {
+            for (i, row) in x[rows.start * n_features..rows.end * n_features]
+                .chunks_exact(n_features)
+                .enumerate()
+            {
+                for (column, &value) in columns.iter_mut().zip(&row[features.clone()]) {
+                    column[i] = value;
+                }
             }
-        }
-        let cut = |column: &Vec<f32>| cut_feature(column, weights.as_deref(), max_bins);
-        columns.iter().map(cut).collect::<Vec<_>>()
-    })?;
-    let (thresholds, has_missing) = blocks.into_iter().flatten().unzip();
+        })?;
+        let work = n_rows * features.len() * 8;
+        cut.extend(
+            pool.map(columns, work, |column| cut_feature(&column, weights.as_deref(), max_bins))?,
+        );
+    }
+    let (thresholds, has_missing) = cut.into_iter().unzip();
     Ok(Cuts { thresholds, has_missing })
+}
+
+/// Cuts columns into pieces of the same rows: one range and its part of every column each.
+fn row_pieces<'a, T, C: AsMut<[T]> + 'a>(
+    pool: &Pool,
+    columns: impl IntoIterator<Item = &'a mut C>,
+    n_rows: usize,
+) -> Vec<(std::ops::Range<usize>, Vec<&'a mut [T]>)>
+where
+    T: 'a,
+{
+    let mut rests: Vec<&mut [T]> = columns.into_iter().map(|column| column.as_mut()).collect();
+    let pieces = pool.row_ranges(n_rows, rests.len() * 100);
+    let mut cut = Vec::with_capacity(pieces.len());
+    for rows in pieces {
+        let mut parts = Vec::with_capacity(rests.len());
+        for rest in &mut rests {
+            let (part, tail) = std::mem::take(rest).split_at_mut(rows.len());
+            *rest = tail;
+            parts.push(part);
+        }
+        cut.push((rows, parts));
+    }
+    cut
 }
 
 /// Bins row-major `x` with known cuts.
@@ -89,16 +121,21 @@ pub fn apply_cuts(pool: &Pool, x: &[f32], cuts: &Arc<Cuts>) -> Result<Binned> {
     let n_rows = x.len() / n_features;
     let mut bins = vec![0u8; n_rows * n_features];
     if n_rows > 0 {
-        let blocks = bins.chunks_mut(n_rows * FEATURE_BLOCK).enumerate();
-        pool.for_each(blocks, n_rows * n_features * 8, |(block, bins)| {
+        for (block, bins) in bins.chunks_mut(n_rows * FEATURE_BLOCK).enumerate() {
             let first = block * FEATURE_BLOCK;
-            let n_block = bins.len() / n_rows;
-            for (i, row) in x.chunks_exact(n_features).enumerate() {
-                for (k, &value) in row[first..first + n_block].iter().enumerate() {
-                    bins[k * n_rows + i] = bin_of(value, &cuts.thresholds[first + k]);
+            let thresholds = &cuts.thresholds[first..first + bins.len() / n_rows];
+            let mut columns: Vec<&mut [u8]> = bins.chunks_mut(n_rows).collect();
+            let pieces = row_pieces(pool, &mut columns, n_rows);
+            pool.for_each(pieces, n_rows * thresholds.len() * 8, |(rows, mut columns)| {
+                for (k, i) in rows.enumerate() {
+                    let row = &x[i * n_features + first..][..thresholds.len()];
+                    for ((bins, &value), thresholds) in columns.iter_mut().zip(row).zip(thresholds)
+                    {
+                        bins[k] = bin_of(value, thresholds);
+                    }
                 }
-            }
-        })?;
+            })?;
+        }
     }
     Ok(Binned { n_rows, n_features, bins, cuts: Arc::clone(cuts) })
 }

@@ -6,12 +6,12 @@ use crate::error::Result;
 use crate::losses::{Loss, Pointwise, Targets};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
-use crate::reduce::{FixedPoint, share, weighted_select};
+use crate::reduce::{FixedPoint, ROUNDED_OFFSET, round_with_offset, share, weighted_select};
 use crate::tree::Node;
 use crate::{with_cells, with_pointwise};
 
 /// Outputs summed together: the sums of all leaves for them stay in cache.
-const OUTPUT_BLOCK: usize = 256;
+const OUTPUT_BLOCK: usize = 128;
 
 /// What is summed over the rows of each leaf.
 #[derive(Clone, Copy)]
@@ -88,7 +88,8 @@ pub fn leaf_sums(
                 let r = &residuals[cells];
                 add_scaled(r, w, &residual_scale[block.clone()], sums);
                 for ((sum, r), &scale) in curves.iter_mut().zip(r).zip(&curvature_scale[block]) {
-                    *sum += encode(r.abs() * (1.0 - r.abs()), w.unwrap_or(1.0), scale);
+                    let h = r.abs() * (1.0 - r.abs());
+                    *sum = sum.wrapping_add(encode(h, w.unwrap_or(1.0), scale));
                 }
             },
         )?,
@@ -125,7 +126,7 @@ struct Table<'a> {
 impl Table<'_> {
     /// Calls `add(cells, block, weight, sums, curves)` for every row and block of outputs: `cells`
     /// are its places in an n × d matrix, `block` the outputs counted from the first one summed,
-    /// `sums` and `curves` the same block of the row's leaf.
+    /// `sums` and `curves` the same block of the row's leaf. `add` brings values with their offset.
     fn fill<F>(
         &self,
         pool: &Pool,
@@ -159,6 +160,15 @@ impl Table<'_> {
                     },
                 );
             }
+            // Every cell of a leaf brought one offset per row.
+            let mut counts = vec![0i64; self.n_leaves];
+            self.leaf_of_row[rows].iter().for_each(|&leaf| counts[leaf as usize] += 1);
+            for table in [&mut sums, &mut curves] {
+                for (sums, &count) in table.chunks_mut(width).zip(&counts) {
+                    let offset = count.wrapping_mul(ROUNDED_OFFSET);
+                    sums.iter_mut().for_each(|sum| *sum = sum.wrapping_sub(offset));
+                }
+            }
             (sums, curves)
         })?;
         let mut sums = vec![0i64; size];
@@ -171,9 +181,10 @@ impl Table<'_> {
     }
 }
 
+/// An integer with its offset, see [`round_with_offset`].
 #[inline(always)]
 fn encode(value: f32, weight: f64, scale: f64) -> i64 {
-    crate::reduce::round_scaled(f64::from(value) * weight * scale)
+    round_with_offset(f64::from(value) * weight * scale)
 }
 
 #[inline(always)]
@@ -189,7 +200,8 @@ fn add_curvatures<L: Pointwise, Y: Copy + Into<f32>>(
     let weight = weight.unwrap_or(1.0);
     let cells = y.iter().zip(residuals).zip(param).zip(scale);
     for (sum, (((&y, &r), &param), &scale)) in sums.iter_mut().zip(cells) {
-        *sum += encode(formula.curvature(y.into(), r, param), weight, scale);
+        let h = formula.curvature(y.into(), r, param);
+        *sum = sum.wrapping_add(encode(h, weight, scale));
     }
 }
 
@@ -199,12 +211,12 @@ fn add_scaled(values: &[f32], weight: Option<f64>, scale: &[f64], sums: &mut [i6
     match weight {
         None => {
             for (sum, (&value, &scale)) in sums.iter_mut().zip(cells) {
-                *sum += crate::reduce::round_scaled(f64::from(value) * scale);
+                *sum = sum.wrapping_add(round_with_offset(f64::from(value) * scale));
             }
         }
         Some(weight) => {
             for (sum, (&value, &scale)) in sums.iter_mut().zip(cells) {
-                *sum += encode(value, weight, scale);
+                *sum = sum.wrapping_add(encode(value, weight, scale));
             }
         }
     }

@@ -273,7 +273,8 @@ pub fn advance(
     let n = raw.len() / d;
     let (phi, z) = projected.map_or((None, &mut [][..]), |(phi, z)| (Some(phi), z));
     let q = phi.map_or(0, Phi::n_components);
-    let ranges = pool.row_ranges(n, d * 4);
+    let work_per_row = d * 4 + phi.map_or(0, Phi::work);
+    let ranges = pool.row_ranges(n, work_per_row);
     let (mut raw, mut residuals, mut z) = (raw, residuals, z);
     let mut pieces = Vec::with_capacity(ranges.len());
     for rows in ranges {
@@ -284,7 +285,7 @@ pub fn advance(
             rows,
         });
     }
-    let parts = pool.map(pieces, n * d * 4, |piece| {
+    let parts = pool.map(pieces, n * work_per_row, |piece| {
         let weight = weight.map(|w| &w[piece.rows.clone()]);
         let update = update.map(|(leaves, values)| (&leaves[piece.rows.clone()], values));
         match targets {
@@ -340,17 +341,11 @@ fn advance_rows(
         match weight {
             None => {
                 sum.add(loss);
-                for (m, r) in max.iter_mut().zip(out.iter()) {
-                    let r = r.abs();
-                    *m = if r > *m { r } else { *m };
-                }
+                raise_max(&mut max, out, 1.0);
             }
             Some(weight) => {
                 sum.add(loss * f64::from(weight[i]));
-                for (m, r) in max.iter_mut().zip(out.iter()) {
-                    let r = (r * weight[i]).abs();
-                    *m = if r > *m { r } else { *m };
-                }
+                raise_max(&mut max, out, weight[i]);
             }
         }
         if let Some(phi) = phi {
@@ -358,6 +353,31 @@ fn advance_rows(
         }
     }
     (sum, max)
+}
+
+/// max[j] = max(max[j], |w r[j]|).
+#[inline(always)]
+fn raise_max(max: &mut [f32], residuals: &[f32], weight: f32) {
+    for (m, r) in max.iter_mut().zip(residuals) {
+        let r = (r * weight).abs();
+        *m = if r > *m { r } else { *m };
+    }
+}
+
+#[inline(always)]
+fn sum_of_squares(row: &[f32]) -> f64 {
+    let mut lanes = [0.0f64; 8];
+    let eights = row.chunks_exact(8);
+    let rest = eights.remainder();
+    for eight in eights {
+        for k in 0..8 {
+            lanes[k] += f64::from(eight[k]) * f64::from(eight[k]);
+        }
+    }
+    for (lane, &r) in lanes.iter_mut().zip(rest) {
+        *lane += f64::from(r) * f64::from(r);
+    }
+    sum_lanes(lanes)
 }
 
 /// Residuals of one row; returns the row's loss.
@@ -431,11 +451,12 @@ pub fn advance_residuals(
     let q = phi.map_or(0, Phi::n_components);
     let (mut residuals, mut z) = (residuals, z);
     let mut pieces = Vec::new();
-    for rows in pool.row_ranges(n, d * 2) {
+    let work_per_row = d * 2 + phi.map_or(0, Phi::work);
+    for rows in pool.row_ranges(n, work_per_row) {
         let len = rows.len();
         pieces.push((rows, cut(&mut residuals, len * d), cut(&mut z, len * q)));
     }
-    let parts = pool.map(pieces, n * d * 2, |(rows, residuals, z)| {
+    let parts = pool.map(pieces, n * work_per_row, |(rows, residuals, z)| {
         widest(
             #[inline(always)]
             || {
@@ -446,17 +467,10 @@ pub fn advance_residuals(
                         subtract_leaf(values, leaves[i] as usize, row);
                     }
                     let w = weight.map_or(1.0, |w| w[i]);
-                    let mut lanes = [0.0f64; 8];
-                    for row in row.chunks(8) {
-                        for (lane, &r) in lanes.iter_mut().zip(row) {
-                            let r = f64::from(r);
-                            *lane += r * r;
-                        }
-                    }
-                    sum.add(0.5 * sum_lanes(lanes) * f64::from(w));
-                    for (m, r) in max.iter_mut().zip(row.iter()) {
-                        let r = (r * w).abs();
-                        *m = if r > *m { r } else { *m };
+                    sum.add(0.5 * sum_of_squares(row) * f64::from(w));
+                    match weight {
+                        None => raise_max(&mut max, row, 1.0),
+                        Some(_) => raise_max(&mut max, row, w),
                     }
                     if let Some(phi) = phi {
                         phi.apply(row, &mut z[k * q..(k + 1) * q]);

@@ -115,7 +115,8 @@ impl Phi {
         }
     }
 
-    fn work(&self) -> usize {
+    /// Elementary operations for one row.
+    pub fn work(&self) -> usize {
         4 + match self {
             Phi::Dense(phi, _) => phi.len() / 4,
             Phi::Sparse(rows) => rows.iter().map(Vec::len).sum(),

@@ -81,6 +81,15 @@ pub fn round_scaled(scaled: f64) -> i64 {
     ((scaled + ROUNDER).to_bits() as i64).wrapping_sub(ROUNDER_BITS)
 }
 
+/// Like [`round_scaled`], but too large by [`ROUNDED_OFFSET`]: a sum of many takes that off at once.
+#[inline(always)]
+pub fn round_with_offset(scaled: f64) -> i64 {
+    (scaled + ROUNDER).to_bits() as i64
+}
+
+/// What each [`round_with_offset`] adds; sums wrap around.
+pub const ROUNDED_OFFSET: i64 = ROUNDER_BITS;
+
 /// Smallest e with |x| < 2^e, for finite positive x.
 fn exponent(x: f64) -> i32 {
     let bits = x.to_bits();

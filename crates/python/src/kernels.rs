@@ -599,6 +599,21 @@ fn column_sums<'py>(
     Ok(sums.into_pyarray(py))
 }
 
+/// cells − centre in single precision, or None if one of them does not fit.
+#[pyfunction]
+fn centred<'py>(
+    py: Python<'py>,
+    pool: &Pool,
+    cells: PyReadonlyArray2<'py, f64>,
+    centre: PyReadonlyArray1<'py, f64>,
+) -> PyResult<Option<Bound<'py, PyArray2<f32>>>> {
+    let d = cells.shape()[1];
+    check_len("centre", centre.len(), d)?;
+    let (cells, centre) = (slice(&cells)?, slice(&centre)?);
+    let values = pool.run(py, |pool| core::baseline::centred(pool, cells, d, centre))?;
+    Ok(values.map(|values| matrix(py, values, d)))
+}
+
 #[derive(FromPyObject)]
 enum CellArray<'py> {
     Double(PyReadonlyArray2<'py, f64>),
@@ -704,6 +719,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(add_gains, module)?)?;
     module.add_function(wrap_pyfunction!(quantile_steps, module)?)?;
     module.add_function(wrap_pyfunction!(dots, module)?)?;
+    module.add_function(wrap_pyfunction!(centred, module)?)?;
     module.add_function(wrap_pyfunction!(column_sums, module)?)?;
     module.add_function(wrap_pyfunction!(column_quantiles, module)?)?;
     module.add_function(wrap_pyfunction!(project, module)?)?;
