@@ -10,8 +10,9 @@ use crate::reduce::{FixedPoint, ROUNDED_OFFSET, round_with_offset, share, weight
 use crate::tree::Node;
 use crate::{with_cells, with_pointwise};
 
-/// Outputs summed together: the sums of all leaves for them stay in cache.
-const OUTPUT_BLOCK: usize = 128;
+/// Outputs summed together. Rows are read whole unless they are very long: the sums of all leaves
+/// then exceed the nearest cache, but pieces of rows would defeat the prefetcher, which costs more.
+const OUTPUT_BLOCK: usize = 2048;
 
 /// What is summed over the rows of each leaf.
 #[derive(Clone, Copy)]

@@ -328,8 +328,8 @@ fn advance_rows(
     phi: Option<&Phi>,
     d: usize,
     residuals_of: impl Fn(usize, &[f32], &mut [f32]) -> f64,
-) -> (ExactSum, Vec<f32>) {
-    let mut max = vec![0.0f32; d];
+) -> (ExactSum, Vec<u32>) {
+    let mut max = vec![0u32; d];
     let mut sum = ExactSum::default();
     let q = phi.map_or(0, Phi::n_components);
     let rows = piece.raw.chunks_exact_mut(d).zip(piece.residuals.chunks_exact_mut(d));
@@ -355,25 +355,29 @@ fn advance_rows(
     (sum, max)
 }
 
-/// max[j] = max(max[j], |w r[j]|).
+/// max[j] = max(max[j], |w r[j]|), on the bits of non-negative floats, which order as they do.
 #[inline(always)]
-fn raise_max(max: &mut [f32], residuals: &[f32], weight: f32) {
+fn raise_max(max: &mut [u32], residuals: &[f32], weight: f32) {
     for (m, r) in max.iter_mut().zip(residuals) {
-        let r = (r * weight).abs();
-        *m = if r > *m { r } else { *m };
+        *m = (*m).max((r * weight).abs().to_bits());
     }
 }
 
 #[inline(always)]
 fn sum_of_squares(row: &[f32]) -> f64 {
-    let mut lanes = [0.0f64; 8];
+    let mut lanes = [[0.0f64; 4]; 2];
     let eights = row.chunks_exact(8);
     let rest = eights.remainder();
     for eight in eights {
-        for k in 0..8 {
-            lanes[k] += f64::from(eight[k]) * f64::from(eight[k]);
+        for (half, lanes) in lanes.iter_mut().enumerate() {
+            let four: [f64; 4] = std::array::from_fn(|k| f64::from(eight[4 * half + k]));
+            for k in 0..4 {
+                lanes[k] += four[k] * four[k];
+            }
         }
     }
+    let [a, b] = lanes;
+    let mut lanes = [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]];
     for (lane, &r) in lanes.iter_mut().zip(rest) {
         *lane += f64::from(r) * f64::from(r);
     }
@@ -460,7 +464,7 @@ pub fn advance_residuals(
         widest(
             #[inline(always)]
             || {
-                let mut max = vec![0.0f32; d];
+                let mut max = vec![0u32; d];
                 let mut sum = ExactSum::default();
                 for (k, (i, row)) in rows.zip(residuals.chunks_exact_mut(d)).enumerate() {
                     if let Some((leaves, values)) = update {
@@ -516,14 +520,14 @@ pub fn loss_sum(
     Ok(total.value())
 }
 
-fn merge_passes(parts: Vec<(ExactSum, Vec<f32>)>, d: usize) -> Pass {
+fn merge_passes(parts: Vec<(ExactSum, Vec<u32>)>, d: usize) -> Pass {
     let mut total = ExactSum::default();
-    let mut max_residual = vec![0.0f32; d];
-    for (sum, max) in &parts {
+    let mut max = vec![0u32; d];
+    for (sum, part) in &parts {
         total.merge(sum);
-        max_residual.iter_mut().zip(max).for_each(|(a, &b)| *a = a.max(b));
+        max.iter_mut().zip(part).for_each(|(a, &b)| *a = (*a).max(b));
     }
-    Pass { loss: total.value(), max_residual }
+    Pass { loss: total.value(), max_residual: max.into_iter().map(f32::from_bits).collect() }
 }
 
 /// Softmax probabilities of one row into `p`; returns ln Σ e^f.
