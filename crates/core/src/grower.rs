@@ -11,6 +11,7 @@ use crate::binning::Binned;
 use crate::error::Result;
 use crate::histogram::{GROUP, accumulate, accumulate_four};
 use crate::histogram::{Lane, Lanes, Layout, NodeRows, SplitGradients};
+use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::partition::partition;
 use crate::random::{Key, shuffle_prefix};
@@ -518,7 +519,10 @@ impl<T: Lane> Job<'_, T> {
     fn sum_feature(&self, i: usize, rows: &[u32], lanes: &Gathered<'_, T>, histogram: &mut [i64]) {
         let column = self.binned.column(self.usable[i] as usize);
         let (rows, lanes, gathered) = self.node(rows, lanes);
-        accumulate(column, rows, lanes, gathered, self.layout.width, histogram);
+        widest(
+            #[inline(always)]
+            || accumulate(column, rows, lanes, gathered, self.layout.width, histogram),
+        );
     }
 
     /// The rows of a node and their lanes; rows keep their order, so as many as there are is all.

@@ -236,7 +236,7 @@ pub enum NodeRows<'a> {
 
 /// Sums the lanes of a node's rows into the bins of one feature. `lanes` holds the node's rows side
 /// by side if `gathered`, else all rows.
-#[inline]
+#[inline(always)]
 pub fn accumulate<T: Lane>(
     column: &[u8],
     rows: NodeRows<'_>,

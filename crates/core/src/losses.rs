@@ -244,13 +244,6 @@ pub struct Pass {
     pub max_residual: Vec<f32>,
 }
 
-/// Adds lanes in a fixed pattern, the same for every register width.
-#[inline(always)]
-pub fn sum_lanes(lanes: [f64; 8]) -> f64 {
-    ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6]))
-        + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]))
-}
-
 /// A projection to take along with the residuals: φ (q × d) and where z = φ r (n × q) goes.
 pub type Projected<'a> = (&'a Phi, &'a mut [f32]);
 
@@ -363,27 +356,6 @@ fn raise_max(max: &mut [u32], residuals: &[f32], weight: f32) {
     }
 }
 
-#[inline(always)]
-fn sum_of_squares(row: &[f32]) -> f64 {
-    let mut lanes = [[0.0f64; 4]; 2];
-    let eights = row.chunks_exact(8);
-    let rest = eights.remainder();
-    for eight in eights {
-        for (half, lanes) in lanes.iter_mut().enumerate() {
-            let four: [f64; 4] = std::array::from_fn(|k| f64::from(eight[4 * half + k]));
-            for k in 0..4 {
-                lanes[k] += four[k] * four[k];
-            }
-        }
-    }
-    let [a, b] = lanes;
-    let mut lanes = [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]];
-    for (lane, &r) in lanes.iter_mut().zip(rest) {
-        *lane += f64::from(r) * f64::from(r);
-    }
-    sum_lanes(lanes)
-}
-
 /// Residuals of one row; returns the row's loss.
 #[inline(always)]
 fn pointwise_residuals<L: Pointwise, Y: Copy + Into<f32>>(
@@ -394,49 +366,58 @@ fn pointwise_residuals<L: Pointwise, Y: Copy + Into<f32>>(
     param: &[f32],
     out: &mut [f32],
 ) -> f64 {
-    let d = out.len();
-    let (y, raw, offset, param) = (&y[..d], &raw[..d], &offset[..d], &param[..d]);
-    let mut lanes = [0.0f64; 8];
-    let mut products = [1.0f64; 8];
-    let mut logs = 0.0;
-    let whole = d / 8 * 8;
-    for start in (0..whole).step_by(8) {
-        let at = start..start + 8;
-        let (y, raw, out) = (&y[at.clone()], &raw[at.clone()], &mut out[at.clone()]);
-        let (offset, param) = (&offset[at.clone()], &param[at]);
-        for k in 0..8 {
+    let mut total = 0.0;
+    let (mut values, mut factors) = ([0.0f32; BLOCK], [0.0f32; BLOCK]);
+    let constants = offset.chunks(BLOCK).zip(param.chunks(BLOCK));
+    let cells = y.chunks(BLOCK).zip(raw.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
+    for (((y, raw), out), (offset, param)) in cells.zip(constants) {
+        let m = out.len();
+        let (y, raw, offset, param) = (&y[..m], &raw[..m], &offset[..m], &param[..m]);
+        let (values, factors) = (&mut values[..m], &mut factors[..m]);
+        for k in 0..m {
             let (r, value, e) = formula.parts(y[k].into(), offset[k] + raw[k], param[k]);
             out[k] = r;
-            lanes[k] += f64::from(value);
+            values[k] = value;
             if L::HAS_LOG {
-                products[k] *= 1.0 + f64::from(e);
+                factors[k] = e;
             }
         }
-        if L::HAS_LOG && start % FACTORS == FACTORS - 8 {
-            logs += ln_of_product(&mut products);
+        total += fold_lanes(values, [0.0; 4], |lane, value| lane + value, |a, b| a + b);
+        if L::HAS_LOG {
+            let product = |lane, e| lane * (1.0 + e);
+            total += math::ln(fold_lanes(factors, [1.0; 4], product, |a, b| a * b));
         }
     }
-    for j in whole..d {
-        let (r, value, e) = formula.parts(y[j].into(), offset[j] + raw[j], param[j]);
-        out[j] = r;
-        lanes[j - whole] += f64::from(value);
-        products[j - whole] *= 1.0 + f64::from(e);
-    }
-    if L::HAS_LOG {
-        logs += ln_of_product(&mut products);
-    }
-    sum_lanes(lanes) + logs
+    total
 }
 
-/// Factors of at most 2 whose product fits a double.
-const FACTORS: usize = 960;
+/// Cells of a row handled together: factors of at most 2, whose product fits a double.
+const BLOCK: usize = 256;
 
-/// ln of the product of all lanes, which become 1.
+/// Folds floats in eight lanes of doubles, and the lanes in a fixed pattern.
 #[inline(always)]
-fn ln_of_product(lanes: &mut [f64; 8]) -> f64 {
-    let p = *lanes;
-    *lanes = [1.0; 8];
-    math::ln(((p[0] * p[4]) * (p[2] * p[6])) * ((p[1] * p[5]) * (p[3] * p[7])))
+fn fold_lanes(
+    values: &[f32],
+    start: [f64; 4],
+    step: impl Fn(f64, f64) -> f64,
+    merge: impl Fn(f64, f64) -> f64,
+) -> f64 {
+    let mut lanes = [start; 2];
+    let eights = values.chunks_exact(8);
+    let rest = eights.remainder();
+    for eight in eights {
+        for (half, lanes) in lanes.iter_mut().enumerate() {
+            let four: [f64; 4] = std::array::from_fn(|k| f64::from(eight[4 * half + k]));
+            for k in 0..4 {
+                lanes[k] = step(lanes[k], four[k]);
+            }
+        }
+    }
+    for (k, &value) in rest.iter().enumerate() {
+        lanes[k / 4][k % 4] = step(lanes[k / 4][k % 4], f64::from(value));
+    }
+    let four: [f64; 4] = std::array::from_fn(|k| merge(lanes[0][k], lanes[1][k]));
+    merge(merge(four[0], four[2]), merge(four[1], four[3]))
 }
 
 /// The pass of [`advance`] for squared error, where the residuals are all the state there is: they
@@ -471,7 +452,8 @@ pub fn advance_residuals(
                         subtract_leaf(values, leaves[i] as usize, row);
                     }
                     let w = weight.map_or(1.0, |w| w[i]);
-                    sum.add(0.5 * sum_of_squares(row) * f64::from(w));
+                    let squares = fold_lanes(row, [0.0; 4], |lane, r| lane + r * r, |a, b| a + b);
+                    sum.add(0.5 * squares * f64::from(w));
                     match weight {
                         None => raise_max(&mut max, row, 1.0),
                         Some(_) => raise_max(&mut max, row, w),
@@ -533,23 +515,31 @@ fn merge_passes(parts: Vec<(ExactSum, Vec<u32>)>, d: usize) -> Pass {
 /// Softmax probabilities of one row into `p`; returns ln Σ e^f.
 #[inline(always)]
 pub fn softmax_row(f: impl Fn(usize) -> f32, p: &mut [f32]) -> f64 {
-    let k = p.len();
-    let mut top = f32::NEG_INFINITY;
     for (j, p) in p.iter_mut().enumerate() {
         *p = f(j);
-        top = top.max(*p);
     }
-    let mut lanes = [0.0f64; 8];
-    for chunk in p.chunks_mut(8) {
-        for (lane, p) in lanes.iter_mut().zip(chunk) {
-            *p = math::exp(*p - top);
-            *lane += f64::from(*p);
+    let top = largest(p);
+    for p in p.iter_mut() {
+        *p = math::exp(*p - top);
+    }
+    let sum = fold_lanes(p, [0.0; 4], |lane, p| lane + p, |a, b| a + b);
+    let scale = (1.0 / sum) as f32;
+    p.iter_mut().for_each(|p| *p *= scale);
+    f64::from(top) + math::ln(sum)
+}
+
+/// The largest of some floats, eight at a time.
+#[inline(always)]
+fn largest(values: &[f32]) -> f32 {
+    let mut lanes = [f32::NEG_INFINITY; 8];
+    let eights = values.chunks_exact(8);
+    let rest = eights.remainder();
+    for eight in eights {
+        for k in 0..8 {
+            lanes[k] = if eight[k] > lanes[k] { eight[k] } else { lanes[k] };
         }
     }
-    let sum = sum_lanes(lanes);
-    let scale = (1.0 / sum) as f32;
-    p[..k].iter_mut().for_each(|p| *p *= scale);
-    f64::from(top) + math::ln(sum)
+    lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |top, &v| if v > top { v } else { top })
 }
 
 /// Residuals of one row; returns the row's loss.
@@ -563,15 +553,10 @@ fn softmax_residuals(class: usize, raw: &[f32], offset: &[f32], out: &mut [f32])
         out,
     );
     // 1 − p of the true class as the sum of the others: exact where p is near one.
-    let mut others = [0.0f64; 8];
     out[class] = 0.0;
-    for chunk in out.chunks_mut(8) {
-        for (lane, p) in others.iter_mut().zip(chunk) {
-            *lane += f64::from(*p);
-            *p = -*p;
-        }
-    }
-    out[class] = sum_lanes(others) as f32;
+    let others = fold_lanes(out, [0.0; 4], |lane, p| lane + p, |a, b| a + b);
+    out.iter_mut().for_each(|p| *p = -*p);
+    out[class] = others as f32;
     normaliser - f64::from(offset[class] + raw[class])
 }
 

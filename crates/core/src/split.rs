@@ -168,6 +168,25 @@ fn to_f64(value: i64) -> f64 {
     f64::from_bits((MAGIC.to_bits() as i64).wrapping_add(value) as u64) - MAGIC
 }
 
+/// Σ_c (L_c b − R_c a)².
+#[inline(always)]
+fn squared_distance(left: &[i64], total: &[i64], a: f64, b: f64, real: impl Fn(i64) -> f64) -> f64 {
+    let mut lanes = [0.0f64; 4];
+    let (left4, total4) = (left.chunks_exact(4), total.chunks_exact(4));
+    let rest = left4.remainder().iter().zip(total4.remainder());
+    for (left, total) in left4.zip(total4) {
+        for k in 0..4 {
+            let distance = real(left[k]) * b - real(total[k] - left[k]) * a;
+            lanes[k] += distance * distance;
+        }
+    }
+    for (lane, (&left, &total)) in lanes.iter_mut().zip(rest) {
+        let distance = real(left) * b - real(total - left) * a;
+        *lane += distance * distance;
+    }
+    (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
+}
+
 #[inline(always)]
 fn cast(value: i64) -> f64 {
     value as f64
@@ -205,22 +224,7 @@ fn scan_lanes(
         if a <= 0.0 || b <= 0.0 {
             return;
         }
-        let left = &left[..q];
-        let mut lanes = [0.0f64; 4];
-        let distance = |k: usize| {
-            let d = real(left[k]) * b - real(total_sums[k] - left[k]) * a;
-            d * d
-        };
-        let whole = q / 4 * 4;
-        for start in (0..whole).step_by(4) {
-            for (k, lane) in lanes.iter_mut().enumerate() {
-                *lane += distance(start + k);
-            }
-        }
-        for k in whole..q {
-            lanes[k - whole] += distance(k);
-        }
-        let score = ((lanes[0] + lanes[2]) + (lanes[1] + lanes[3])) / (a * b);
+        let score = squared_distance(&left[..q], total_sums, a, b, real) / (a * b);
         if score > best_score {
             best_score = score;
             best = Some((score, bin, missing_left));
