@@ -203,56 +203,55 @@ fn scan_lanes(
     limits: SplitLimits,
     real: impl Fn(i64) -> f64 + Copy,
 ) -> Found {
-    let (width, q) = (layout.width, layout.components);
+    let width = layout.width;
     let bin_lanes = |bin: usize| &histogram[bin * width..(bin + 1) * width];
     let any_missing = has_missing && layout.count(bin_lanes(n_bins)) > 0;
     let min = limits.min_samples_leaf.max(1);
     let count_total = layout.count(total);
-    let total_sums = &total[..q];
     let mut best: Found = None;
-    let mut best_score = 0.0;
-    let mut consider = |left: &[i64], bin: usize, missing_left: bool| {
-        let a = left[width - 1];
-        if a < min || count_total - a < min {
-            return;
-        }
-        let (a, b) = if layout.weighted {
-            (real(left[q]), real(total[q] - left[q]))
-        } else {
-            (real(a), real(count_total - a))
-        };
-        if a <= 0.0 || b <= 0.0 {
-            return;
-        }
-        let score = squared_distance(&left[..q], total_sums, a, b, real) / (a * b);
-        if score > best_score {
-            best_score = score;
+    let mut keep = |score: f64, bin: usize, missing_left: bool| {
+        if score > best.map_or(0.0, |best| best.0) {
             best = Some((score, bin, missing_left));
         }
     };
+    let missing = if any_missing { bin_lanes(n_bins).to_vec() } else { vec![0i64; width] };
     let mut left = vec![0i64; width];
     let mut with_missing = vec![0i64; width];
-    for bin in 0..n_bins - 1 {
+    // One pass over the bins; the last candidate has all values left, only the missing right.
+    for bin in 0..n_bins - 1 + usize::from(any_missing) {
         let lanes = bin_lanes(bin);
-        if lanes[width - 1] == 0 {
+        let is_last = bin == n_bins - 1;
+        if lanes[width - 1] == 0 && !is_last {
             continue;
         }
-        left.iter_mut().zip(lanes).for_each(|(l, v)| *l += v);
-        consider(&left, bin, false);
-        if any_missing {
-            for ((w, l), m) in with_missing.iter_mut().zip(&left).zip(bin_lanes(n_bins)) {
-                *w = l + m;
+        let count = left[width - 1] + lanes[width - 1];
+        for (left, lane) in left.iter_mut().zip(lanes) {
+            *left += lane;
+        }
+        if count >= min && count_total - count >= min {
+            keep(score_of(layout, &left, total, real), bin, false);
+        }
+        let count = count + missing[width - 1];
+        if any_missing && !is_last && count >= min && count_total - count >= min {
+            for ((sum, left), missing) in with_missing.iter_mut().zip(&left).zip(&missing) {
+                *sum = left + missing;
             }
-            consider(&with_missing, bin, true);
+            keep(score_of(layout, &with_missing, total, real), bin, true);
         }
-    }
-    if any_missing {
-        for ((w, t), m) in with_missing.iter_mut().zip(total).zip(bin_lanes(n_bins)) {
-            *w = t - m;
-        }
-        consider(&with_missing, n_bins - 1, false);
     }
     best
+}
+
+/// Σ_c D_c² / (a b) of a cut, from the lanes of its left side.
+#[inline(always)]
+fn score_of(layout: &Layout, left: &[i64], total: &[i64], real: impl Fn(i64) -> f64 + Copy) -> f64 {
+    let q = layout.components;
+    // The lane after the gradients is the weight, or the count when rows are not weighted.
+    let (a, b) = (real(left[q]), real(total[q] - left[q]));
+    if a <= 0.0 || b <= 0.0 {
+        return 0.0;
+    }
+    squared_distance(&left[..q], &total[..q], a, b, real) / (a * b)
 }
 
 #[cfg(test)]
