@@ -371,8 +371,8 @@ impl<T: Lane> Job<'_, T> {
         }
         let mut histogram = self.buffer(free);
         let lanes = self.gather(&rows[root.start..root.end]);
-        let blocks = self.feature_blocks(&mut histogram);
         let work = (root.end - root.start) * self.usable.len() * self.layout.width;
+        let blocks = self.feature_blocks(&mut histogram, work);
         let best = self.pool.map(blocks, work, |(features, histogram)| {
             let mut best = None;
             self.sum_features(features.clone(), &rows[root.start..root.end], &lanes, histogram);
@@ -412,7 +412,9 @@ impl<T: Lane> Job<'_, T> {
         let mut small_histogram = self.buffer(free);
         let small_rows = &rows[small.start..small.end];
         let lanes = self.gather(small_rows);
-        let blocks = self.feature_blocks(&mut small_histogram);
+        let n_slots = self.slots[self.usable.len()];
+        let work = (size(small) * self.usable.len() + n_slots * 4) * self.layout.width;
+        let blocks = self.feature_blocks(&mut small_histogram, work);
         let mut rest = &mut large_histogram[..];
         let blocks: Vec<_> = blocks
             .into_iter()
@@ -422,8 +424,6 @@ impl<T: Lane> Job<'_, T> {
                 (features, small, piece)
             })
             .collect();
-        let n_slots = self.slots[self.usable.len()];
-        let work = (size(small) * self.usable.len() + n_slots * 4) * self.layout.width;
         let best = self.pool.map(blocks, work, |(features, small_part, large_part)| {
             let (mut small_best, mut large_best) = (None, None);
             self.sum_features(features.clone(), small_rows, &lanes, small_part);
@@ -459,8 +459,8 @@ impl<T: Lane> Job<'_, T> {
         for drawn in order.chunks(self.n_drawn.max(1)) {
             let mut drawn = drawn.to_vec();
             drawn.sort_unstable();
-            let size = drawn.len().div_ceil(self.pool.threads() * 4).max(1);
             let work = node_rows.len() * drawn.len() * self.layout.width;
+            let size = drawn.len().div_ceil(self.pool.pieces(work)).max(1);
             let best = self.pool.map(drawn.chunks(size), work, |features| {
                 let mut best = None;
                 let mut histogram = Vec::new();
@@ -565,9 +565,10 @@ impl<T: Lane> Job<'_, T> {
     fn feature_blocks<'h>(
         &self,
         histogram: &'h mut [i64],
+        work: usize,
     ) -> Vec<(std::ops::Range<usize>, &'h mut [i64])> {
         let n = self.usable.len();
-        let pieces = (self.pool.threads() * 4).min(n.max(1));
+        let pieces = self.pool.pieces(work).min(n.max(1));
         let mut rest = histogram;
         (0..pieces)
             .map(|piece| {

@@ -14,6 +14,8 @@ use crate::lowlevel::Workers;
 
 /// Elementary operations below which waking another thread costs more than it saves.
 const SMALL_JOB: usize = 20_000;
+/// Elementary operations that one piece of work should not exceed, so that an interrupt is heard.
+const LARGE_PIECE: usize = 40_000_000;
 /// How often the caller looks for an interrupt.
 const POLL_EVERY: Duration = Duration::from_millis(40);
 
@@ -102,14 +104,16 @@ impl Pool {
 
     /// Cuts `0..n` into ranges for one job: a few per thread, so that a slow thread is no drag.
     pub fn row_ranges(&self, n: usize, work_per_row: usize) -> Vec<std::ops::Range<usize>> {
-        let pieces = if self.threads == 1 || n * work_per_row < SMALL_JOB {
-            // Still several pieces when one would hold up an interrupt for long.
-            (n * work_per_row / 200_000_000).max(1)
-        } else {
-            (self.threads * 4).max(n * work_per_row / 200_000_000)
-        };
+        let pieces = self.pieces(n * work_per_row);
         let pieces = pieces.min(n.max(1));
         (0..pieces).map(|i| n * i / pieces..n * (i + 1) / pieces).collect()
+    }
+
+    /// How many pieces a job should have: a few per thread, and none so large that an interrupt
+    /// would have to wait for it; one if the job is small.
+    pub fn pieces(&self, work: usize) -> usize {
+        let shared = if self.threads == 1 || work < SMALL_JOB { 1 } else { self.threads * 4 };
+        shared.max(work / LARGE_PIECE)
     }
 
     fn interrupted(&self) -> bool {

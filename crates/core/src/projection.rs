@@ -118,7 +118,8 @@ impl Phi {
     /// Elementary operations for one row.
     pub fn work(&self) -> usize {
         4 + match self {
-            Phi::Dense(phi, _) => phi.len() / 4,
+            // An inner product has a price of its own, however short.
+            Phi::Dense(phi, d) => phi.len() / 4 + phi.len() / d * 8,
             Phi::Sparse(rows) => rows.iter().map(Vec::len).sum(),
         }
     }
