@@ -143,7 +143,7 @@ class Boosting:
         self.progress = progress
         self.raw, self.residuals = objective.settled(state)
         self.row_numbers = row_numbers
-        self.split_scale = None if output_scale is None else 1 / output_scale
+        self.split_scale = None if output_scale is None else (1 / output_scale).astype(np.float32)
         self.validation = validation
         self.pool = pool
         self.n_rows, self.n_outputs = state.shape
@@ -303,7 +303,7 @@ class Boosting:
 
     def _scaled(self, phi: F32) -> F32:
         """φ for residuals divided by the scale of their output."""
-        return phi if self.split_scale is None else (phi * self.split_scale).astype(np.float32)
+        return phi if self.split_scale is None else phi * self.split_scale
 
     def _label(
         self,
@@ -326,16 +326,17 @@ class Boosting:
             weak.leaf_of_row, weak.leaf_weights, self.residuals, weight, output
         )
         self._remember_gains(weak, sums, output)
-        if newton and not self.objective.facts.curved:
+        facts = self.objective.facts
+        if newton and not facts.curved:
             best = self.objective.leaf_quantiles(
                 weak.leaf_of_row, weak.n_leaves, self.raw, weight, output
             )
             return best, None
         if newton:
             assert curvatures is not None
-            damped = curvatures + self.settings.l2
-            if damped.min() > 0:
-                return sums / damped, None
+            damped = curvatures + self.settings.l2 if self.settings.l2 else curvatures
+            if facts.quadratic and isinstance(self.learner, TreeLearner):
+                return sums / damped, None  # no leaf is empty
             mean = _divide(sums, weak.leaf_weights[:, None])
             return np.where(damped > 0, _divide(sums, damped), mean), None
         mean = _divide(sums, weak.leaf_weights[:, None])

@@ -154,7 +154,7 @@ class Objective(ABC):
     ) -> tuple[F64, F64 | None]:
         """Σ w r and Σ w h over the rows of each leaf, (n_leaves, n_outputs).
 
-        ``leaf_weights`` (n_leaves,) are Σ w.
+        ``leaf_weights`` (n_leaves,) are Σ w. Curvatures that all outputs share have one column.
         """
 
     @abstractmethod
@@ -285,7 +285,7 @@ class BuiltinObjective(Objective):
                 self.max_curvature,
                 output,
             )
-            return sums, np.broadcast_to(leaf_weights[:, None], sums.shape)
+            return sums, leaf_weights[:, None]
         return self.kernel.leaf_sums(
             self.pool,
             leaf_of_row,
