@@ -28,7 +28,8 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test build lint lint-python lint-rust test-rust test-python format clean cargo
+.PHONY: help demo test build lint lint-python lint-rust test-rust test-python bench bench-quick \
+	profile format clean cargo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +64,22 @@ test-rust: cargo ## the Rust tests
 test-python: $(BUILT) ## the Python tests; PYTEST_ARGS="-k name" selects
 	$(say) 'pytest'
 	@$(BIN)/python -m pytest --quiet $(PYTEST_ARGS)
+
+BENCH := .venv-bench/bin/python
+
+bench: cargo ## all benchmarks against the peers, then the report (hours; resumes)
+	@benchmarks/setup.sh
+	@$(BENCH) -m benchmarks.run full
+	@$(BENCH) -m benchmarks.report
+
+bench-quick: cargo ## the benchmarks that matter most, then their report (under five minutes)
+	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
+	@benchmarks/setup.sh self
+	@$(BENCH) -m benchmarks.run quick
+	@$(BENCH) -m benchmarks.report --results benchmarks/results/quick.json
+
+profile: $(BUILT) ## where the time of a round goes, into docs/profile.md
+	@$(BIN)/python -m benchmarks.roofline
 
 format: cargo | $(BIN)/ruff ## format all code, and repair what the linter can
 	@$(BIN)/ruff check --quiet --fix --exit-zero .
