@@ -180,7 +180,7 @@ FILES: dict[str, tuple[Task, bool]] = {
 
 
 def read(file: Path, task: Task, dense: bool) -> Data:
-    """The official split of a stored data set (its layout: README.md of the data folder)."""
+    """A stored data set in its official split (its layout: README.md of the data folder)."""
     with np.load(file, allow_pickle=False) as z:
         if "X" in z:
             X = z["X"]
@@ -194,5 +194,7 @@ def read(file: Path, task: Task, dense: bool) -> Data:
             ones = np.ones(len(z["Y_indices"]), np.uint8)
             parts = (ones, z["Y_indices"], z["Y_indptr"])
             Y = csr_matrix(parts, shape=tuple(z["Y_shape"])).toarray()
-        train = z["split"] == 0
+        # Sets without an official split are cut in halves.
+        halves = np.random.default_rng(0).random(len(Y)) < 0.5
+        train = z["split"] == 0 if "split" in z else halves
     return Data(X[train], Y[train], X[~train], Y[~train], task)
