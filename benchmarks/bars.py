@@ -33,7 +33,7 @@ class NotMeasured(Exception):
 
 
 def lines(run: Run) -> list[Line]:
-    """All claims, in the order of the issue that set them."""
+    """All claims, in order."""
     return [line for claim in CLAIMS for line in claim(run)]
 
 

@@ -228,6 +228,9 @@ class Boosting:
         self.pending.clear()
 
     # ------------------------------------------------------------------ the four strategies
+    #
+    # A round starts from the residuals r (n_rows, n_outputs) and, for the strategies that share a
+    # tree, from the split gradients z: r itself for multioutput, φ r for project and relabel.
 
     def independent(self, m: int) -> None:
         """Algorithm 1 for each output in turn."""
@@ -253,7 +256,7 @@ class Boosting:
             self.progress.steps.append(np.concatenate(steps))
 
     def multioutput(self, m: int) -> None:
-        """Algorithm 2: one tree on all outputs."""
+        """Algorithm 2: one tree on all outputs, one value for each output in its leaves."""
         rows, weight = self._sample(m)
         weak = self.learner.fit(self.z, self.objective.weight, rows, m, 0)
         values, rho = self._label(weak, weight)
@@ -268,11 +271,11 @@ class Boosting:
         self._add_scaled(weak, values, rho)
 
     def relabel(self, m: int) -> None:
-        """Algorithm 4: one tree on q random projections, its leaves relabelled for all outputs."""
-        rows, weight = self._sample(m)
-        weak = self.learner.fit(self.z, self.objective.weight, rows, m, 0)
-        values, rho = self._label(weak, weight)
-        self._add_round(weak, values, rho)
+        """Algorithm 4: as Algorithm 2, but the tree is grown on q random projections.
+
+        Its leaves are labelled for all outputs from the residuals before projection.
+        """
+        self.multioutput(m)
 
     # ------------------------------------------------------------------ what rounds are made of
 
@@ -356,7 +359,8 @@ class Boosting:
         self._remember_gains(weak, sums)
         # The mean of φ r in a leaf is φ times the mean of r.
         row = np.ones((1, 1), np.float32) if self.phi is None else self._scaled(self.phi)
-        g = _divide(sums @ row.T.astype(np.float64), weak.leaf_weights[:, None])
+        # (Not a matrix product: its last bits differ between machines.)
+        g = _divide((sums * row).sum(axis=1, keepdims=True), weak.leaf_weights[:, None])
         if self.settings.step == "newton" and self.objective.facts.curved:
             assert curvatures is not None
             slope = (sums * g).sum(axis=0)
@@ -452,7 +456,7 @@ class Boosting:
     def _add(
         self, weak: WeakModel, values: F64, rho: F64 | None, output: int | None = None
     ) -> None:
-        """F += μ ρ ⊙ g for all outputs, or for one."""
+        """Move f by μ ρ ⊙ g, for all outputs or for one."""
         rate = self.settings.learning_rate
         if isinstance(weak, Predictions):
             assert rho is not None
@@ -468,7 +472,7 @@ class Boosting:
         self._move(weak, leaf_values, None, output)
 
     def _add_scaled(self, weak: WeakModel, values: F64, rho: F64) -> None:
-        """F += μ ρ g with one g for all outputs; ρ is kept once per tree, not per leaf."""
+        """Move f by μ ρ g, one g for all outputs; ρ is kept once per tree, not per leaf."""
         rate = self.settings.learning_rate
         if isinstance(weak, Predictions):
             self._add_foreign(weak, (rate * rho).astype(np.float32), None)

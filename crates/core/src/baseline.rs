@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
-use crate::reduce::{FixedPoint, round_scaled, share, weighted_select};
+use crate::reduce::{FixedPoint, add_up, largest, round_scaled, share, weighted_select};
 
 /// Σ w v or Σ w v² of every column of a row-major matrix with `n_outputs` columns.
 pub fn column_sums<T: Copy + Sync + Into<f64>>(
@@ -32,10 +32,7 @@ pub fn column_sums<T: Copy + Sync + Into<f64>>(
         );
         max
     })?;
-    let mut max = vec![0.0f64; d];
-    for part in maxima {
-        max.iter_mut().zip(part).for_each(|(m, v)| *m = m.max(v));
-    }
+    let max = largest(maxima, d);
     let fixed: Vec<FixedPoint> = max.iter().map(|&m| FixedPoint::for_sum(m, n)).collect();
     let scale: Vec<f64> = fixed.iter().map(|f| f.scale).collect();
     let parts = pool.map(ranges, n * d, |rows| {
@@ -53,10 +50,7 @@ pub fn column_sums<T: Copy + Sync + Into<f64>>(
         );
         sums
     })?;
-    let mut sums = vec![0i64; d];
-    for part in parts {
-        sums.iter_mut().zip(part).for_each(|(s, v)| *s += v);
-    }
+    let sums = add_up(parts, d);
     Ok(sums.iter().zip(fixed).map(|(&s, f)| f.decode(s)).collect())
 }
 

@@ -337,9 +337,8 @@ struct Found {
 
 fn push_open(open: &mut BinaryHeap<Open>, free: &mut Vec<Vec<i64>>, fresh: Fresh, found: Found) {
     match found.split {
-        Some(mut split) => {
+        Some(split) => {
             let Fresh { node, start, end, depth, path, total } = fresh;
-            split.left.truncate(total.len());
             let histogram = found.histogram;
             open.push(Open { node, start, end, depth, path, total, histogram, split });
         }

@@ -6,7 +6,9 @@ use crate::error::Result;
 use crate::losses::{Loss, Pointwise, Targets};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
-use crate::reduce::{FixedPoint, ROUNDED_OFFSET, round_with_offset, share, weighted_select};
+use crate::reduce::{
+    FixedPoint, ROUNDED_OFFSET, add_up, round_with_offset, share, weighted_select,
+};
 use crate::tree::Node;
 use crate::{with_cells, with_pointwise};
 
@@ -172,13 +174,10 @@ impl Table<'_> {
             }
             (sums, curves)
         })?;
-        let mut sums = vec![0i64; size];
-        let mut curves = vec![0i64; if with_curves { size } else { 0 }];
-        for (part, part_curves) in parts {
-            sums.iter_mut().zip(part).for_each(|(t, v)| *t += v);
-            curves.iter_mut().zip(part_curves).for_each(|(t, v)| *t += v);
-        }
-        Ok((sums, with_curves.then_some(curves)))
+        let (sums, curves): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let sums = add_up(sums, size);
+        let curves = with_curves.then(|| add_up(curves, size));
+        Ok((sums, curves))
     }
 }
 

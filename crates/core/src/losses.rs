@@ -11,7 +11,7 @@ use crate::lowlevel::widest;
 use crate::math;
 use crate::parallel::Pool;
 use crate::projection::Phi;
-use crate::reduce::ExactSum;
+use crate::reduce::{self, ExactSum};
 
 /// The built-in losses. Parameters that differ between outputs come beside them, as `param`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -497,19 +497,13 @@ pub fn loss_sum(
         }
         sum
     })?;
-    let mut total = ExactSum::default();
-    parts.iter().for_each(|part| total.merge(part));
-    Ok(total.value())
+    Ok(ExactSum::merged(&parts))
 }
 
 fn merge_passes(parts: Vec<(ExactSum, Vec<u32>)>, d: usize) -> Pass {
-    let mut total = ExactSum::default();
-    let mut max = vec![0u32; d];
-    for (sum, part) in &parts {
-        total.merge(sum);
-        max.iter_mut().zip(part).for_each(|(a, &b)| *a = (*a).max(b));
-    }
-    Pass { loss: total.value(), max_residual: max.into_iter().map(f32::from_bits).collect() }
+    let (sums, maxima): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let max = reduce::largest(maxima, d).into_iter().map(f32::from_bits).collect();
+    Pass { loss: ExactSum::merged(&sums), max_residual: max }
 }
 
 /// Softmax probabilities of one row into `p`; returns ln Σ e^f.

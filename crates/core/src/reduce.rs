@@ -4,26 +4,26 @@
 //! number of threads and, one day, workers, with the same result to the last bit. Real numbers
 //! become integers in fixed point with a power-of-two scale taken from the exact maximum.
 
-use crate::error::Result;
-
-/// How the sums of all workers become one. On one machine there is nothing to do.
-pub trait Reduce: Send + Sync {
-    /// Replaces every element by its sum over the workers.
-    fn sum(&self, values: &mut [i64]) -> Result<()>;
-    /// Replaces every element by its maximum over the workers.
-    fn max(&self, values: &mut [f64]) -> Result<()>;
+/// Sums what the pieces of a job have summed, element by element. All integer sums over rows end
+/// here, so this is where the sums of several machines would meet.
+pub fn add_up(parts: impl IntoIterator<Item = Vec<i64>>, len: usize) -> Vec<i64> {
+    let mut total = vec![0i64; len];
+    for part in parts {
+        total.iter_mut().zip(part).for_each(|(t, v)| *t = t.wrapping_add(v));
+    }
+    total
 }
 
-/// One machine: what is here is all there is.
-pub struct Local;
-
-impl Reduce for Local {
-    fn sum(&self, _values: &mut [i64]) -> Result<()> {
-        Ok(())
+/// The largest of what the pieces of a job have found, element by element; nothing is negative.
+pub fn largest<T: Copy + Default + PartialOrd>(
+    parts: impl IntoIterator<Item = Vec<T>>,
+    len: usize,
+) -> Vec<T> {
+    let mut max = vec![T::default(); len];
+    for part in parts {
+        max.iter_mut().zip(part).for_each(|(m, v)| *m = if v > *m { v } else { *m });
     }
-    fn max(&self, _values: &mut [f64]) -> Result<()> {
-        Ok(())
-    }
+    max
 }
 
 /// Adding 1.5·2⁵² to a double of magnitude below 2⁵¹ leaves its nearest integer in the low bits.
@@ -143,6 +143,13 @@ impl ExactSum {
             *a += b;
         }
         self.special += other.special;
+    }
+
+    /// The sum of several sums.
+    pub fn merged(parts: &[ExactSum]) -> f64 {
+        let mut total = ExactSum::default();
+        parts.iter().for_each(|part| total.merge(part));
+        total.value()
     }
 
     /// The sum as a double.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::losses::{Loss, Pointwise, Targets, softmax_row};
 use crate::parallel::Pool;
-use crate::reduce::{ExactSum, FixedPoint, weighted_select};
+use crate::reduce::{ExactSum, FixedPoint, add_up, largest, weighted_select};
 use crate::{with_cells, with_pointwise};
 
 /// Where a new tree (or other weak learner) would move the raw predictions.
@@ -85,34 +85,34 @@ fn derivatives_of<L: Pointwise, Y: Copy + Sync + Into<f32>>(
     let work = n * width * 8;
     let cells = |i: usize| i * d + outputs.start..i * d + outputs.end;
     let maxima = pool.map(ranges.clone(), work / 4, |rows| {
-        let mut max = vec![(0.0f32, 0.0f32); width];
+        // Largest |y| of every output, then largest |f|.
+        let mut max = vec![0.0f32; 2 * width];
         for i in rows {
             for (k, cell) in cells(i).enumerate() {
                 let y: f32 = y[cell].into();
-                max[k].0 = max[k].0.max(y.abs());
-                max[k].1 = max[k].1.max((offset[outputs.start + k] + raw[cell]).abs());
+                max[k] = max[k].max(y.abs());
+                let f = offset[outputs.start + k] + raw[cell];
+                max[width + k] = max[width + k].max(f.abs());
             }
         }
         max
     })?;
+    let max = largest(maxima, 2 * width);
     let heaviest = max_weight(weight);
     let direction_max = direction.max(width);
     let fixed: Vec<(FixedPoint, FixedPoint)> = (0..width)
         .map(|k| {
             let g = direction_max[k];
-            let (mut y_max, mut f_max) = (0.0f64, 0.0f64);
-            for part in &maxima {
-                y_max = y_max.max(f64::from(part[k].0));
-                f_max = f_max.max(f64::from(part[k].1));
-            }
-            let f_max = f_max + rho[k].abs() * g;
+            let y_max = f64::from(max[k]);
+            let f_max = f64::from(max[width + k]) + rho[k].abs() * g;
             let (r, h) = formula.bounds(y_max, f_max, f64::from(param[outputs.start + k]));
             let scale = |bound: f64| FixedPoint::for_sum(bound * 1.000_001, n);
             (scale(r * g * heaviest), scale(h * g * g * heaviest))
         })
         .collect();
     let parts = pool.map(ranges, work, |rows| {
-        let mut sums = vec![(0i64, 0i64); width];
+        // Slopes of all outputs, then curvatures.
+        let mut sums = vec![0i64; 2 * width];
         for i in rows {
             let g = direction.row(i);
             let w = weight.map_or(1.0, |w| f64::from(w[i]));
@@ -124,21 +124,14 @@ fn derivatives_of<L: Pointwise, Y: Copy + Sync + Into<f32>>(
                 let r = formula.residual(y, f, param[j]);
                 let h = formula.curvature(y, r, param[j]);
                 let g = f64::from(g);
-                sums[k].0 -= fixed[k].0.encode(f64::from(r) * g * w);
-                sums[k].1 += fixed[k].1.encode(f64::from(h) * g * g * w);
+                sums[k] -= fixed[k].0.encode(f64::from(r) * g * w);
+                sums[width + k] += fixed[k].1.encode(f64::from(h) * g * g * w);
             }
         }
         sums
     })?;
-    let mut slope = vec![0i64; width];
-    let mut curve = vec![0i64; width];
-    for part in parts {
-        for (k, (s, c)) in part.into_iter().enumerate() {
-            slope[k] += s;
-            curve[k] += c;
-        }
-    }
-    let decode = |k: usize| (fixed[k].0.decode(slope[k]), fixed[k].1.decode(curve[k]));
+    let sums = add_up(parts, 2 * width);
+    let decode = |k: usize| (fixed[k].0.decode(sums[k]), fixed[k].1.decode(sums[width + k]));
     Ok((0..width).map(decode).unzip())
 }
 
@@ -169,9 +162,8 @@ pub fn dots(
         }
         max
     })?;
-    let fixed: Vec<FixedPoint> = (0..width)
-        .map(|k| FixedPoint::for_sum(maxima.iter().fold(0.0f64, |m, part| m.max(part[k])), n))
-        .collect();
+    let max = largest(maxima, width);
+    let fixed: Vec<FixedPoint> = max.iter().map(|&m| FixedPoint::for_sum(m, n)).collect();
     let parts = pool.map(ranges, n * width * 2, |rows| {
         let mut sums = vec![0i64; width];
         for i in rows {
@@ -180,8 +172,8 @@ pub fn dots(
         }
         sums
     })?;
-    let total = |k: usize| parts.iter().map(|part| part[k]).sum::<i64>();
-    Ok((0..width).map(|k| fixed[k].decode(total(k))).collect())
+    let sums = add_up(parts, width);
+    Ok(sums.iter().zip(fixed).map(|(&sum, fixed)| fixed.decode(sum)).collect())
 }
 
 /// The exact minimiser of Σ w ρ_level(y − f − ρ g) for each output: the lowest of the breakpoints
@@ -251,7 +243,8 @@ pub fn softmax_along(
     let ranges = pool.row_ranges(n, d * 8);
     let parts = pool.map(ranges, n * d * 8, |rows| {
         let mut loss = ExactSum::default();
-        let mut sums = vec![(0i64, 0i64); d];
+        // The gradient, then the product.
+        let mut sums = vec![0i64; 2 * d];
         let mut p = vec![0.0f32; d];
         for i in rows {
             let g = direction.row(i);
@@ -265,26 +258,18 @@ pub fn softmax_along(
             for k in 0..d {
                 let (g, p) = (f64::from(pick(g, k)), f64::from(p[k]));
                 let y = if k == class { 1.0 } else { 0.0 };
-                sums[k].0 += fixed[k].0.encode((p - y) * g * w);
-                sums[k].1 += fixed[k].1.encode(p * g * (g * v[k] - mean) * w);
+                sums[k] += fixed[k].0.encode((p - y) * g * w);
+                sums[d + k] += fixed[k].1.encode(p * g * (g * v[k] - mean) * w);
             }
         }
         (loss, sums)
     })?;
-    let mut loss = ExactSum::default();
-    let mut slope = vec![0i64; d];
-    let mut product = vec![0i64; d];
-    for (part, sums) in parts {
-        loss.merge(&part);
-        for (k, (s, c)) in sums.into_iter().enumerate() {
-            slope[k] += s;
-            product[k] += c;
-        }
-    }
+    let (losses, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let sums = add_up(sums, 2 * d);
     Ok((
-        loss.value(),
-        (0..d).map(|k| fixed[k].0.decode(slope[k])).collect(),
-        (0..d).map(|k| fixed[k].1.decode(product[k])).collect(),
+        ExactSum::merged(&losses),
+        (0..d).map(|k| fixed[k].0.decode(sums[k])).collect(),
+        (0..d).map(|k| fixed[k].1.decode(sums[d + k])).collect(),
     ))
 }
 
