@@ -25,7 +25,7 @@ from manyboost.learners import (
     WeakModel,
     scaled_columns,
 )
-from manyboost.losses import BuiltinObjective, Facts, Objective, Update
+from manyboost.objectives import BuiltinObjective, Facts, Objective, Update
 from manyboost.projections import Projection, draw
 from manyboost.steps import Direction, minimise_along, softmax_step
 

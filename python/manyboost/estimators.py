@@ -32,9 +32,9 @@ from manyboost.losses import (
     REGRESSION_LOSSES,
     FittedLoss,
     Loss,
-    Objective,
     fit_loss,
 )
+from manyboost.objectives import Objective
 from manyboost.projections import Projection, resolve_n_components
 
 F32 = NDArray[np.float32]

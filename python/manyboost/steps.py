@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from manyboost.losses import BuiltinObjective
+    from manyboost.objectives import BuiltinObjective
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
