@@ -15,7 +15,7 @@ from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
 PAGE = Path(__file__).parent.parent / "ARCHITECTURE.md"
 BEGIN, END = "<!-- auto-step:begin -->", "<!-- auto-step:end -->"
-STRATEGIES = ("multioutput", "project", "relabel")
+STRATEGIES = ("project", "relabel")
 LABEL_SETS = ("enron", "scene", "stackex_cs")
 REGRESSION_SETS = ("scm20d", "atp1d", "water-quality")
 LABEL_LOSSES = ("log_loss", "exponential")

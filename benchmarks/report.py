@@ -19,7 +19,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 MEGABYTE = 10**6
 BUSY = 0.1  # cores used by other processes from which on a row is marked
-IN_README = ("regression-20000x50x50", "delicious")
+IN_README = ("regression-20000x50x50", "mediamill")
 
 
 def main() -> None:
@@ -234,9 +234,9 @@ def readme_section(run: Run, figures: Sequence[Path]) -> str:
         if rows := readme_rows(run, workload):
             head = ("", "fit, s", "peak memory, MB", "model, MB", rows.pop())
             parts += [f"**{workload}**: {shape(run, workload)}", table(head, rows, 1, 5)]
-    plot = next((figure for figure in figures if figure.stem.startswith("time-against")), None)
+    plot = next((figure for figure in figures if figure.stem.startswith("score-against")), None)
     if plot:
-        parts.append(f"![fit time against the number of outputs](docs/benchmarks/{plot.name})")
+        parts.append(f"![test score against fit time](docs/benchmarks/{plot.name})")
     parts.append(
         f"{run.machine['cpu']}, {run.machine['cores']} cores. ≈: extrapolated from a part. "
         "All results, and how they were measured: [docs/benchmarks.md](docs/benchmarks.md)."
