@@ -5,8 +5,8 @@
 //! be worth a wake-up run in the caller alone. Nothing a kernel computes may depend on which
 //! thread runs which piece: pieces either own their output or are merged by exact sums.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
@@ -25,29 +25,22 @@ pub type Interrupt = Box<dyn Fn() -> bool + Send + Sync>;
 /// A set of worker threads plus the caller.
 pub struct Pool {
     threads: usize,
-    workers: Option<Workers>,
+    /// Started by the first job that is worth it; `None` if the system would not start them.
+    workers: OnceLock<Option<Workers>>,
     interrupt: Interrupt,
     last_poll: Mutex<Instant>,
 }
 
 impl Pool {
     /// A pool of `threads` threads, the caller included.
-    pub fn new(threads: usize, interrupt: Interrupt) -> Result<Pool> {
-        let threads = threads.max(1);
-        let workers = (threads > 1).then(|| Workers::start(threads - 1)).transpose();
-        let workers =
-            workers.map_err(|e| Error::Invalid(format!("cannot start {threads} threads: {e}")))?;
-        Ok(Pool { threads, workers, interrupt, last_poll: Mutex::new(Instant::now()) })
+    pub fn new(threads: usize, interrupt: Interrupt) -> Pool {
+        let last_poll = Mutex::new(Instant::now());
+        Pool { threads: threads.max(1), workers: OnceLock::new(), interrupt, last_poll }
     }
 
     /// A pool without threads of its own and without interrupts, for tests and tiny jobs.
     pub fn serial() -> Pool {
-        Pool {
-            threads: 1,
-            workers: None,
-            interrupt: Box::new(|| false),
-            last_poll: Mutex::new(Instant::now()),
-        }
+        Pool::new(1, Box::new(|| false))
     }
 
     /// Number of threads, the caller included.
@@ -74,12 +67,13 @@ impl Pool {
                 }
             }
         };
-        match &self.workers {
-            Some(workers) if work >= SMALL_JOB => {
+        let workers = if self.threads > 1 && work >= SMALL_JOB { self.workers() } else { None };
+        match workers {
+            Some(workers) => {
                 let caller = std::thread::current().id();
                 workers.run(&|| drain(std::thread::current().id() == caller));
             }
-            _ => drain(true),
+            None => drain(true),
         }
         if stop.into_inner() { Err(Error::Interrupted) } else { Ok(()) }
     }
@@ -116,6 +110,10 @@ impl Pool {
         shared.max(work / LARGE_PIECE)
     }
 
+    fn workers(&self) -> Option<&Workers> {
+        self.workers.get_or_init(|| Workers::start(self.threads - 1).ok()).as_ref()
+    }
+
     fn interrupted(&self) -> bool {
         let Ok(mut last) = self.last_poll.try_lock() else {
             return false;
@@ -135,21 +133,21 @@ mod tests {
 
     #[test]
     fn every_item_is_visited_once_and_results_keep_their_order() {
-        let pool = Pool::new(3, Box::new(|| false)).unwrap();
+        let pool = Pool::new(3, Box::new(|| false));
         let squares = pool.map(0..1000usize, usize::MAX, |i| i * i).unwrap();
         assert_eq!(squares, (0..1000).map(|i| i * i).collect::<Vec<_>>());
     }
 
     #[test]
     fn an_interrupt_stops_the_job() {
-        let pool = Pool::new(2, Box::new(|| true)).unwrap();
+        let pool = Pool::new(2, Box::new(|| true));
         let slow = |_| std::thread::sleep(Duration::from_millis(5));
         assert_eq!(pool.for_each(0..100_000, usize::MAX, slow), Err(Error::Interrupted));
     }
 
     #[test]
     fn ranges_cover_all_rows() {
-        let pool = Pool::new(2, Box::new(|| false)).unwrap();
+        let pool = Pool::new(2, Box::new(|| false));
         for n in [0, 1, 7, 100_000] {
             let ranges = pool.row_ranges(n, 100);
             assert_eq!(ranges.iter().map(|r| r.len()).sum::<usize>(), n);

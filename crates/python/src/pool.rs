@@ -64,18 +64,12 @@ impl Pool {
 }
 
 impl Pool {
-    /// The threads themselves, started on first use in this process.
-    pub fn get(&self) -> PyResult<Arc<core::parallel::Pool>> {
+    /// The threads themselves, shared by all calls of this process.
+    fn shared(&self) -> Arc<core::parallel::Pool> {
         let key = (std::process::id(), self.threads);
         let mut pools = POOLS.lock().unwrap_or_else(|e| e.into_inner());
-        let pools = pools.get_or_insert_with(HashMap::new);
-        if let Some(pool) = pools.get(&key) {
-            return Ok(Arc::clone(pool));
-        }
-        let pool = core::parallel::Pool::new(self.threads, Box::new(interrupted));
-        let pool = Arc::new(pool.map_err(to_py_err)?);
-        pools.insert(key, Arc::clone(&pool));
-        Ok(pool)
+        let new = || Arc::new(core::parallel::Pool::new(self.threads, Box::new(interrupted)));
+        Arc::clone(pools.get_or_insert_with(HashMap::new).entry(key).or_insert_with(new))
     }
 
     /// Runs a kernel without the GIL.
@@ -84,7 +78,7 @@ impl Pool {
         py: Python<'_>,
         kernel: impl FnOnce(&core::parallel::Pool) -> core::error::Result<R> + Send,
     ) -> PyResult<R> {
-        let pool = self.get()?;
+        let pool = self.shared();
         py.detach(|| kernel(&pool)).map_err(to_py_err)
     }
 }
