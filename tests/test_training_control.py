@@ -350,7 +350,15 @@ def test_validation_rows_of_weight_zero_do_not_count():
 # Ctrl-C -----------------------------------------------------------------------------------------
 
 
-def interrupt(setup, *, after, report="", signal_line="started"):
+def interrupt(setup, **options):
+    """The promptest of up to three tries of :func:`interrupt_once`: a busy machine may stall one."""
+    tries = []
+    while len(tries) < 3 and not any(seconds < PROMPT for seconds, _ in tries):
+        tries.append(interrupt_once(setup, **options))
+    return min(tries)
+
+
+def interrupt_once(setup, *, after, report="", signal_line="started"):
     """Fit ``model`` to X and Y in another process, and press Ctrl-C there.
 
     That happens ``after`` seconds from when the process prints ``signal_line``. Returns the seconds
