@@ -351,7 +351,7 @@ def test_validation_rows_of_weight_zero_do_not_count():
 
 
 def interrupt(setup, **options):
-    """The promptest of up to three tries of :func:`interrupt_once`: a busy machine may stall one."""
+    """The promptest of up to three tries: a busy machine may stall one."""
     tries = []
     while len(tries) < 3 and not any(seconds < PROMPT for seconds, _ in tries):
         tries.append(interrupt_once(setup, **options))
