@@ -138,7 +138,7 @@ class _ManyBoost(BaseEstimator):
             and not (isinstance(self.projection, str) and self.projection == "identity")
         )
         objective = loss.bind(rows.Y, rows.weight, pool, projected=projected)
-        settings = self._settings(loss, n_components, bool(early_stopping))
+        settings = self._settings(loss, n_components)
         learner = self._learner(X_train, rows, pool)
         # A copy: an error leaves the fitted model as it was.
         progress = deepcopy(self._progress) if continued else self._new_progress(n_outputs)
@@ -225,7 +225,7 @@ class _ManyBoost(BaseEstimator):
             huber_delta=self.huber_delta,
         )
 
-    def _settings(self, loss: FittedLoss, n_components: int, early_stopping: bool) -> Settings:
+    def _settings(self, loss: FittedLoss, n_components: int) -> Settings:
         facts = loss.facts
         l2 = self.l2_regularization
         step = auto_step(facts) if self.step == "auto" else self.step
@@ -251,7 +251,6 @@ class _ManyBoost(BaseEstimator):
             max_iter=int(self.max_iter),
             subsample=float(self.subsample),
             max_time=self.max_time,
-            early_stopping=early_stopping,
             n_iter_no_change=int(self.n_iter_no_change),
             tol=float(self.tol),
             seed=self._seed,
