@@ -45,12 +45,6 @@ pub fn ln_1p_unit(x: f32) -> f32 {
     2.0 * s + 2.0 * s * (z * p)
 }
 
-/// 1 / (1 + e^-x).
-#[inline(always)]
-pub fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + exp(-x))
-}
-
 /// ln x for finite positive x, in double precision (scalar uses only).
 pub fn ln(x: f64) -> f64 {
     let (x, shift) = if x < f64::MIN_POSITIVE { (x * (1u64 << 54) as f64, 54) } else { (x, 0) };
