@@ -37,9 +37,13 @@ class Summary:
         return self.ok and self.extrapolated is None
 
     def median(self, field: str) -> float | None:
-        values = [record.get(field) for record in self.records]
-        known = [value for value in values if value is not None]
+        known = self.values(field)
         return statistics.median(known) if known else None
+
+    def values(self, field: str) -> list[float]:
+        """What the repeats say about it, as far as they do."""
+        found = (record.get(field) for record in self.records)
+        return [value for value in found if value is not None]
 
     @property
     def fit_seconds(self) -> float | None:

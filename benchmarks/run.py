@@ -330,7 +330,8 @@ def serves(record: dict[str, Any], spec: dict[str, Any]) -> bool:
     recorded_limit, wanted_limit = of_record.pop("limit"), wanted.pop("limit")
     if of_record != wanted or record["status"] == "failed":
         return False
-    whole = record["status"] == "ok" and not record.get("extrapolated")
+    stopped = record.get("extrapolated") or record.get("capped")
+    whole = record["status"] == "ok" and not stopped
     return whole or recorded_limit >= wanted_limit
 
 
@@ -348,6 +349,8 @@ def outcome(record: dict[str, Any]) -> str:
     parts = [f"{record['fit_seconds']:.3g} s"]
     if record.get("extrapolated"):
         parts.append(f"(from {record['extrapolated']})")
+    if record.get("capped"):
+        parts.append("(stopped by the limit)")
     if record.get("score") is not None:
         parts.append(f"{record['score_name']} {record['score']:.4f}")
     if (record.get("others_cores") or 0) > BUSY:

@@ -1,5 +1,6 @@
 """What every contestant does: fit under a stopwatch, predict, predict in stages, be weighed."""
 
+import contextlib
 import importlib.util
 import pickle
 import time
@@ -43,6 +44,15 @@ class Stopwatch:
     @property
     def expired(self) -> bool:
         return self.elapsed > self.limit
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Time that is not the fit's."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.began += time.perf_counter() - began
 
 
 class Contestant:
@@ -113,6 +123,10 @@ class PerOutput(Contestant):
     def staged_one(self, model: Any, X, rounds: Sequence[int]) -> Iterator[np.ndarray]:
         raise NotImplementedError
 
+    def gives_up(self, n_outputs: int, watch: Stopwatch) -> bool:
+        """Whether the outputs so far must do."""
+        return watch.expired
+
     def fit(self, data: Data, settings: Settings, watch: Stopwatch) -> None:
         self.start(data, settings)
         self.setup_seconds = watch.elapsed
@@ -126,7 +140,7 @@ class PerOutput(Contestant):
             # A library may stop early on an output: it then waits at its last lap.
             laps += [watch.elapsed] * (settings.n_rounds - len(laps)) if laps else []
             seconds += np.array(laps) - began if laps else np.nan
-            if watch.expired:
+            if self.gives_up(data.n_outputs, watch):
                 break
         self.rounds_done = settings.n_rounds
         self.round_seconds = None if np.isnan(seconds[0]) else self.setup_seconds + seconds

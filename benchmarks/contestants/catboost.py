@@ -42,20 +42,24 @@ class CatBoost(Contestant):
             "allow_writing_files": False,
             "verbose": False,
         }
-        # catboost refuses an output that never changes: it is left out here and filled in below.
-        self.constant = np.full(data.n_outputs, np.nan, np.float32)
-        Y = data.Y
-        if data.task != "multiclass":
-            still = np.ptp(Y, axis=0) == 0
-            level = Y[0] if data.task == "regression" else np.where(Y[0], CONSTANT, -CONSTANT)
-            self.constant[still] = level[still]
-            Y = Y[:, ~still]
+        Y = self.changing(data, data.Y)
         if data.task != "multiclass" and Y.shape[1] == 1:
             self.parameters["loss_function"] = LOSSES[data.task].removeprefix("Multi")
         self.model = catboost.CatBoost(self.parameters)
         self.model.fit(catboost.Pool(data.X, Y), callbacks=[Laps()])
         self.rounds_done = len(laps)
         self.round_seconds = np.array(laps)
+
+    def changing(self, data: Data, Y: np.ndarray) -> np.ndarray:
+        """Y without the outputs that never change in training, which catboost refuses."""
+        self.constant = np.full(data.n_outputs, np.nan, np.float32)
+        if data.task == "multiclass":
+            return Y
+        still = np.ptp(data.Y, axis=0) == 0
+        first = data.Y[0]
+        level = first if data.task == "regression" else np.where(first, CONSTANT, -CONSTANT)
+        self.constant[still] = level[still]
+        return Y[:, ~still]
 
     def all_outputs(self, raw: np.ndarray) -> np.ndarray:
         raw = two_dimensional(raw)

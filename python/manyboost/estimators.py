@@ -18,9 +18,11 @@ from manyboost.boosting import Boosting, Progress, Settings, Validation, auto_st
 from manyboost.inputs import (
     Classes,
     Rows,
+    Table,
     check_labels,
     check_targets,
     check_X,
+    for_kernels,
     make_rows,
     resolve_threads,
     split_validation,
@@ -92,7 +94,7 @@ class _ManyBoost(BaseEstimator):
 
     def _fit(
         self,
-        X: NDArray[Any],
+        X: Table,
         rows: Rows,
         validation_rows: Rows | None,
         n_outputs: int,
@@ -112,7 +114,7 @@ class _ManyBoost(BaseEstimator):
         pool = _core.Pool(resolve_threads(self.n_jobs))
         early_stopping = self.early_stopping
         if early_stopping == "auto":
-            early_stopping = validation_rows is not None or len(rows.X) > EARLY_STOPPING_ROWS
+            early_stopping = validation_rows is not None or len(rows) > EARLY_STOPPING_ROWS
         if validation_rows is not None and not early_stopping:
             raise ValueError(
                 "X_val was given but early_stopping=False; use early_stopping=True or 'auto', or "
@@ -150,7 +152,7 @@ class _ManyBoost(BaseEstimator):
             validation = Validation(
                 loss.bind(validation_rows.Y, validation_rows.weight, pool),
                 learner.prepare(X_val),
-                np.zeros((len(X_val), n_outputs), np.float32),
+                np.zeros((len(validation_rows), n_outputs), np.float32),
             )
         if continued:
             self._add_rounds(progress, X_train, 0, progress.n_rounds, state, pool)
@@ -256,18 +258,16 @@ class _ManyBoost(BaseEstimator):
             seed=self._seed,
         )
 
-    def _learner(
-        self, X: NDArray[Any], rows: Rows, pool: _core.Pool
-    ) -> TreeLearner | ForeignLearner:
+    def _learner(self, X: Table, rows: Rows, pool: _core.Pool) -> TreeLearner | ForeignLearner:
         if self.estimator is not None:
             relabels = self.strategy == "relabel"
             return ForeignLearner(self.estimator, X, relabels=relabels, seed=self._seed)
         weight = None if rows.weight is None else rows.weight.astype(np.float64)
-        features = _core.Features.fit(pool, X, weight, int(self.max_bins))
+        features = TreeLearner.bin(pool, X, weight, int(self.max_bins))
         unlimited = 2**31 - 1
         grower = _core.Grower(
             features,
-            max_leaf_nodes=min(int(self.max_leaf_nodes or len(X)), len(X) + 1),
+            max_leaf_nodes=min(int(self.max_leaf_nodes or len(rows)), len(rows) + 1),
             max_depth=int(self.max_depth or unlimited),
             min_samples_leaf=int(self.min_samples_leaf),
             min_split_gain=float(self.min_split_gain),
@@ -302,7 +302,7 @@ class _ManyBoost(BaseEstimator):
     def _add_rounds(
         self,
         progress: Progress,
-        X: NDArray[Any],
+        X: Table,
         start: int,
         stop: int,
         raw: F32,
@@ -314,13 +314,13 @@ class _ManyBoost(BaseEstimator):
             for m in range(start, stop):
                 model.add_round(X, m, raw)
         else:
-            model.add_to(pool, X, start, stop, raw)
+            model.add_to(pool, for_kernels(X), start, stop, raw)
 
-    def _checked_X(self, X: Any) -> NDArray[Any]:
+    def _checked_X(self, X: Any) -> Table:
         check_is_fitted(self, "n_iter_")
         X = check_X(self, X, reset=False)
         if isinstance(self._progress.model, ForeignEnsemble):
-            return np.asarray(X)
+            return X
         return to_single(X, getattr(self, "feature_names_in_", None))
 
     def _raw_predict(self, X: Any) -> F64:
@@ -329,15 +329,15 @@ class _ManyBoost(BaseEstimator):
         pool = _core.Pool(resolve_threads(self.n_jobs))
         model = self._progress.model
         if isinstance(model, _core.Ensemble):
-            return model.predict(pool, X, self.n_iter_, self.baseline_)
-        raw = np.zeros((len(X), self.n_outputs_), np.float32)
+            return model.predict(pool, for_kernels(X), self.n_iter_, self.baseline_)
+        raw = np.zeros((X.shape[0], self.n_outputs_), np.float32)
         self._add_rounds(self._progress, X, 0, self.n_iter_, raw, pool)
         return self.baseline_ + raw
 
     def _staged_raw_predict(self, X: Any) -> Iterator[F64]:
         """Yield raw predictions after each round."""
         X = self._checked_X(X)
-        raw = np.zeros((len(X), self.n_outputs_), np.float32)
+        raw = np.zeros((X.shape[0], self.n_outputs_), np.float32)
         pool = _core.Pool(resolve_threads(self.n_jobs))
         for m in range(self.n_iter_):
             self._add_rounds(self._progress, X, m, m + 1, raw, pool)
@@ -542,7 +542,7 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
                 f"{', '.join(map(repr, REGRESSION_LOSSES))}, or a Loss object."
             )
 
-    def _check_targets(self, y: Any, X: NDArray[Any], name: str) -> F64:
+    def _check_targets(self, y: Any, X: Table, name: str) -> F64:
         Y = check_targets(y, X, name)
         if self.loss == "poisson" and (Y < 0).any():
             place = np.argwhere(Y < 0)[0]
@@ -573,6 +573,7 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.estimator is None
+        tags.input_tags.sparse = True
         tags.target_tags.single_output = True
         tags.target_tags.multi_output = True
         return tags
@@ -787,6 +788,7 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.estimator is None
+        tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         tags.target_tags.single_output = True
         tags.target_tags.multi_output = True

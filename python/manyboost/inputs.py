@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
@@ -21,6 +22,9 @@ from manyboost import _core
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
+
+#: Features: a dense array, or a sparse matrix by rows.
+Table = Any
 
 
 def resolve_threads(n_jobs: int | None) -> int:
@@ -34,8 +38,11 @@ def resolve_threads(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
 
 
-def check_X(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> NDArray[Any]:
-    """Return features as a float array without infinities; remember names if ``reset``."""
+def check_X(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Table:
+    """Return features as a float array, or CSR matrix, without infinities.
+
+    Names are remembered if ``reset``, else compared with those of fit.
+    """
     X = np.asarray(X) if isinstance(X, list | tuple) else X
     _refuse_text_columns(X, name)
     dimensions = len(getattr(X, "shape", (0, 0)))
@@ -51,6 +58,8 @@ def check_X(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> NDArray[
             X,
             reset=reset,
             dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            accept_large_sparse=True,
             ensure_all_finite=False,
             ensure_min_samples=0,
             ensure_min_features=0,
@@ -66,32 +75,66 @@ def check_X(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> NDArray[
         raise ValueError(
             f"{name} has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
         )
-    infinite = np.isinf(X)
+    if sparse.issparse(X):
+        X = _in_order(X)
+    infinite = np.isinf(X.data if sparse.issparse(X) else X)
     if infinite.any():
-        row, j = np.argwhere(infinite)[0]
+        row, j = _places(X, infinite)
         names = getattr(estimator, "feature_names_in_", None)
         raise ValueError(
             f"Column {_column(j, names)} of {name} has an infinite value (inf) in row {row}; "
             "replace it by a finite number, or by NaN if it is missing."
         )
-    return np.asarray(X)
+    return X
+
+
+def _in_order(X: Any) -> Any:
+    """Return a CSR matrix with each place stored once, ascending; the caller's stays as it is."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def _places(X: Table, marked: NDArray[Any]) -> tuple[int, int]:
+    """Row and column of the first marked value, among the stored ones if X is sparse."""
+    if not sparse.issparse(X):
+        row, j = np.argwhere(marked)[0]
+        return int(row), int(j)
+    k = int(np.argmax(marked))
+    return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
 
 
 def _column(j: int, names: NDArray[Any] | None) -> str:
     return str(j) if names is None else repr(str(names[j]))
 
 
-def to_single(X: NDArray[Any], names: NDArray[Any] | None, name: str = "X") -> F32:
-    """Return features as C-contiguous float32; refuse finite values that would become infinite."""
+def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
+    """Return features in single precision, C-contiguous; refuse those that would overflow."""
     with np.errstate(over="ignore"):
-        single = np.ascontiguousarray(X, dtype=np.float32)
-    if X.dtype != np.float32 and np.isinf(single).any():
-        j = int(np.argmax(np.isinf(single).any(axis=0)))
+        if sparse.issparse(X):
+            single = X if X.dtype == np.float32 else X.astype(np.float32)
+            values = single.data
+        else:
+            single = values = np.ascontiguousarray(X, dtype=np.float32)
+    if X.dtype != np.float32 and np.isinf(values).any():
+        _, j = _places(X, np.isinf(values))
         raise ValueError(
             f"Column {_column(j, names)} of {name} has values beyond the range of single precision "
             "(3e38); divide it by a constant or take its logarithm."
         )
     return single
+
+
+def compressed(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], F32]:
+    """Return the starts, indices and values of a CSR or CSC matrix as the kernels take them."""
+    return X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), X.data
+
+
+def for_kernels(X: Table) -> Any:
+    """Return single-precision features as prediction takes them."""
+    return compressed(X) if sparse.issparse(X) else X
 
 
 _NOT_NUMBERS = (
@@ -140,10 +183,13 @@ def _is_text(value: Any) -> bool:
 class Rows:
     """Rows to train on or to score: features, encoded targets, weights, and their numbers."""
 
-    X: NDArray[Any]
+    X: Table
     Y: NDArray[Any]
     weight: F32 | None
     numbers: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
 
     def take(self, chosen: NDArray[Any]) -> Rows:
         """Return a subset of the rows."""
@@ -151,9 +197,10 @@ class Rows:
         return Rows(self.X[chosen], self.Y[chosen], weight, self.numbers[chosen])
 
 
-def make_rows(X: NDArray[Any], Y: NDArray[Any], sample_weight: Any, name: str) -> Rows:
+def make_rows(X: Table, Y: NDArray[Any], sample_weight: Any, name: str) -> Rows:
     """Put rows together; those of weight zero are left out."""
-    numbers = np.arange(len(X), dtype=np.uint64)
+    n_rows = X.shape[0]
+    numbers = np.arange(n_rows, dtype=np.uint64)
     if sample_weight is None:
         return Rows(X, Y, None, numbers)
     try:
@@ -161,10 +208,10 @@ def make_rows(X: NDArray[Any], Y: NDArray[Any], sample_weight: Any, name: str) -
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold one number for each row: {error}") from None
     if weight.ndim == 0:
-        weight = np.full(len(X), weight)
-    if weight.shape != (len(X),):
+        weight = np.full(n_rows, weight)
+    if weight.shape != (n_rows,):
         raise ValueError(
-            f"{name} has shape {weight.shape}; it must have one weight for each of the {len(X)} "
+            f"{name} has shape {weight.shape}; it must have one weight for each of the {n_rows} "
             "rows."
         )
     if not (weight >= 0).all():
@@ -185,7 +232,7 @@ def make_rows(X: NDArray[Any], Y: NDArray[Any], sample_weight: Any, name: str) -
     return rows if positive.all() else rows.take(np.flatnonzero(positive))
 
 
-def check_targets(y: Any, X: NDArray[Any], name: str = "y") -> F64:
+def check_targets(y: Any, X: Table, name: str = "y") -> F64:
     """Return regression targets as a float64 array of one or two dimensions."""
     Y = _check_outputs(y, X, name, np.float64)
     large = np.abs(Y) > np.finfo(np.float32).max
@@ -198,7 +245,7 @@ def check_targets(y: Any, X: NDArray[Any], name: str = "y") -> F64:
     return Y
 
 
-def _check_outputs(y: Any, X: NDArray[Any], name: str, dtype: type | None) -> NDArray[Any]:
+def _check_outputs(y: Any, X: Table, name: str, dtype: type | None) -> NDArray[Any]:
     """Return what is to be predicted as an array (n,) or (n, d) without missing values."""
     if y is None:
         raise ValueError(
@@ -220,11 +267,11 @@ def _check_outputs(y: Any, X: NDArray[Any], name: str, dtype: type | None) -> ND
         raise ValueError(f"{name} must hold numbers: {error}") from None
     if y.ndim not in (1, 2):
         raise ValueError(f"{name} has {y.ndim} dimension(s); it must have one or two.")
-    if len(y) != len(X):
+    if len(y) != X.shape[0]:
         features = "X_val" if name == "Y_val" else "X"
         raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {features} has {len(X)} "
-            f"rows and {name} has {len(y)}; they must have the same number."
+            f"Found input variables with inconsistent numbers of samples: {features} has "
+            f"{X.shape[0]} rows and {name} has {len(y)}; they must have the same number."
         )
     if y.ndim == 2 and y.shape[1] == 0:
         raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
@@ -308,7 +355,7 @@ class Classes:
         return np.asarray(known[:, None] == np.arange(len(self.values)), dtype=np.uint8)
 
 
-def check_labels(y: Any, X: NDArray[Any], name: str = "y") -> NDArray[Any]:
+def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
     """Return labels: one class per row (n,), or a 0/1 indicator (n, d)."""
     labels = _check_outputs(y, X, name, None)
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -349,7 +396,7 @@ def split_validation(
     rows: Rows, fraction: int | float, seed: int, *, by_class: NDArray[Any] | None
 ) -> tuple[Rows, Rows]:
     """Set rows apart for validation, chosen by their numbers, class by class if given."""
-    n = len(rows.X)
+    n = len(rows)
     whole = isinstance(fraction, int | np.integer)
     count = int(fraction) if whole else max(1, round(fraction * n))
     if count >= n:

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core
+from manyboost.inputs import Table, compressed
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -60,8 +62,18 @@ class TreeLearner:
         self.features = features
         self.grower = grower
 
-    def prepare(self, X: F32) -> _core.Features:
+    @staticmethod
+    def bin(pool: _core.Pool, X: Table, weight: F64 | None, max_bins: int) -> _core.Features:
+        """Find cuts in single-precision features and bin them."""
+        if sparse.issparse(X):
+            columns = compressed(X.tocsc())
+            return _core.Features.fit_sparse(pool, columns, X.shape[0], weight, max_bins)
+        return _core.Features.fit(pool, X, weight, max_bins)
+
+    def prepare(self, X: Table) -> _core.Features:
         """Other data in the form that :meth:`leaves_of` takes."""
+        if sparse.issparse(X):
+            return self.features.bin_sparse(self.pool, compressed(X.tocsc()), X.shape[0])
         return self.features.bin(self.pool, X)
 
     def fit(
@@ -82,7 +94,7 @@ class ForeignLearner:
     ``relabels`` says whether only its leaves are wanted; they come from its ``apply``.
     """
 
-    def __init__(self, estimator: Any, X: NDArray[Any], *, relabels: bool, seed: int) -> None:
+    def __init__(self, estimator: Any, X: Table, *, relabels: bool, seed: int) -> None:
         self.estimator = estimator
         self.X = X
         self.relabels = relabels
@@ -90,7 +102,7 @@ class ForeignLearner:
         self.weighted = has_fit_parameter(estimator, "sample_weight")
         self.seeded = "random_state" in estimator.get_params()
 
-    def prepare(self, X: NDArray[Any]) -> NDArray[Any]:
+    def prepare(self, X: Table) -> Table:
         """Other data in the form that predictions take: as it is."""
         return X
 
@@ -124,7 +136,7 @@ class ForeignLearner:
         counts = np.bincount(leaf_of_row, weights=bag, minlength=len(known))
         return Leaves(leaf_of_row.astype(np.uint32), counts.astype(np.float64), estimator)
 
-    def leaves_of(self, model: Leaves, data: NDArray[Any]) -> U32:
+    def leaves_of(self, model: Leaves, data: Table) -> U32:
         """Return the leaf of each row of other data."""
         return known_leaves(model.tree, data)
 
@@ -151,25 +163,25 @@ def check_foreign(estimator: Any, strategy: str, n_outputs: int) -> None:
         )
 
 
-def predict_columns(estimator: Any, X: NDArray[Any], n_columns: int) -> F32:
+def predict_columns(estimator: Any, X: Table, n_columns: int) -> F32:
     """Return the predictions of an estimator as a matrix, or say why they are not usable."""
     values = np.asarray(estimator.predict(X), dtype=np.float32)
     if values.ndim == 1:
         values = values[:, None]
     name = type(estimator).__name__
-    if values.shape != (len(X), n_columns):
+    if values.shape != (X.shape[0], n_columns):
         raise ValueError(
-            f"{name} predicted an array of shape {values.shape} where {(len(X), n_columns)} was "
-            "needed; it must handle Y with several columns, or use strategy='project'."
+            f"{name} predicted an array of shape {values.shape} where "
+            f"{(X.shape[0], n_columns)} was needed; it must handle Y with several columns, or use strategy='project'."
         )
     if not np.isfinite(values).all():
         raise ValueError(f"{name} predicted NaN or infinity; it cannot be boosted.")
     return np.ascontiguousarray(values)
 
 
-def _leaf_ids(estimator: Any, X: NDArray[Any]) -> NDArray[Any]:
+def _leaf_ids(estimator: Any, X: Table) -> NDArray[Any]:
     ids = np.asarray(estimator.apply(X))
-    if ids.shape != (len(X),):
+    if ids.shape != (X.shape[0],):
         raise ValueError(
             f"{type(estimator).__name__}.apply returned an array of shape {ids.shape}; "
             "strategy='relabel' needs one leaf per row, from a single tree."
@@ -177,7 +189,7 @@ def _leaf_ids(estimator: Any, X: NDArray[Any]) -> NDArray[Any]:
     return ids
 
 
-def known_leaves(estimator: Any, X: NDArray[Any]) -> U32:
+def known_leaves(estimator: Any, X: Table) -> U32:
     """Return leaf numbers as counted in training."""
     known = estimator._manyboost_leaves
     ids = _leaf_ids(estimator, X)
@@ -209,7 +221,7 @@ class ForeignEnsemble:
         """Keep the first rounds."""
         del self.rounds[n_rounds:]
 
-    def add_round(self, X: NDArray[Any], round_: int, raw: F32) -> None:
+    def add_round(self, X: Table, round_: int, raw: F32) -> None:
         """Add one round to ``raw`` (n_rows, n_outputs)."""
         for estimator, outputs, values, steps in self.rounds[round_]:
             if values is not None:
@@ -219,7 +231,7 @@ class ForeignEnsemble:
                 raw[:, outputs] += scaled_columns(estimator, X, steps)
 
 
-def scaled_columns(estimator: Any, X: NDArray[Any], steps: F32) -> F32:
+def scaled_columns(estimator: Any, X: Table, steps: F32) -> F32:
     """Predictions of an estimator times steps; one predicted column serves all steps."""
     values = np.asarray(estimator.predict(X), dtype=np.float32)
     values = values[:, None] if values.ndim == 1 else values

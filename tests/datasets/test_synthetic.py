@@ -43,10 +43,10 @@ def test_friedman_arrays_are_float64(make):
     assert X.dtype == Y.dtype == np.float64
 
 
-@pytest.mark.parametrize("inputs", ["uniform", "normal"])
+@pytest.mark.parametrize("distribution", ["uniform", "normal"])
 @pytest.mark.parametrize("make", FRIEDMAN)
-def test_without_noise_every_output_is_the_formula(make, inputs):
-    X, Y = make(50, n_outputs=4, noise=0.0, inputs=inputs, random_state=1)
+def test_without_noise_every_output_is_the_formula(make, distribution):
+    X, Y = make(50, n_outputs=4, noise=0.0, distribution=distribution, random_state=1)
     np.testing.assert_allclose(Y, signal(make, X, 4), rtol=1e-12, atol=1e-12)
 
 
@@ -85,7 +85,7 @@ def test_noise_is_independent_between_outputs_otherwise(make):
 @pytest.mark.parametrize("make", FRIEDMAN)
 def test_inputs_follow_the_distribution_asked_for(make):
     uniform, _ = make(20_000, n_outputs=2, random_state=0)
-    normal, _ = make(20_000, n_outputs=2, inputs="normal", random_state=0)
+    normal, _ = make(20_000, n_outputs=2, distribution="normal", random_state=0)
     assert uniform.min() >= 0
     assert uniform.max() < 1
     np.testing.assert_allclose(uniform.mean(axis=0), 0.5, atol=0.02)
@@ -259,7 +259,7 @@ def test_a_bad_common_parameter_is_named_with_its_value_and_the_remedy(
         (ValueError, {"noise": float("nan")}, "noise=nan is not a standard deviation: pass"),
         (ValueError, {"noise": float("inf")}, "noise=inf is not a standard deviation: pass"),
         (TypeError, {"noise": "1"}, "noise='1' is not a number: pass an int or a float."),
-        (ValueError, {"inputs": "gamma"}, "inputs='gamma' is not a known distribution: pass"),
+        (ValueError, {"distribution": "gamma"}, "distribution='gamma' is unknown: pass"),
     ],
 )
 def test_a_bad_friedman_parameter_is_named_with_its_value_and_the_remedy(

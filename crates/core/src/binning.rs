@@ -32,24 +32,209 @@ impl Cuts {
     }
 }
 
-/// Features as bins, one column after the other.
+/// The bins of one feature, one for each row.
+#[derive(Debug, Clone)]
+pub enum Column {
+    /// The bin of every row.
+    Dense(Vec<u8>),
+    /// Only the rows outside the most frequent bin.
+    Compressed(Compressed),
+}
+
+/// A feature that has one and the same bin in most rows.
+#[derive(Debug, Clone)]
+pub struct Compressed {
+    /// The bin of all rows that are not listed.
+    pub default: u8,
+    /// The other rows, ascending.
+    pub rows: Vec<u32>,
+    /// Their bins.
+    pub bins: Vec<u8>,
+}
+
+/// A feature is compressed when at most one row in this many lies outside its most frequent bin.
+const COMPRESSED_SHARE: usize = 8;
+
+impl Column {
+    /// Takes the shorter of the two forms.
+    fn of(bins: Vec<u8>) -> Column {
+        let (default, common) = most_frequent(&bins);
+        if (bins.len() - common) * COMPRESSED_SHARE > bins.len() {
+            return Column::Dense(bins);
+        }
+        let listed = |&(_, &bin): &(usize, &u8)| bin != default;
+        let (rows, bins) =
+            bins.iter().enumerate().filter(listed).map(|(row, &bin)| (row as u32, bin)).unzip();
+        Column::Compressed(Compressed { default, rows, bins })
+    }
+
+    /// A column of `n_rows` rows from those (ascending) that are not in the bin `default`.
+    fn of_listed(n_rows: usize, default: u8, rows: Vec<u32>, bins: Vec<u8>) -> Column {
+        let listed = Column::Compressed(Compressed { default, rows, bins });
+        match &listed {
+            Column::Compressed(column) if column.rows.len() * COMPRESSED_SHARE > n_rows => {
+                Column::of(listed.to_vec(n_rows))
+            }
+            _ => listed,
+        }
+    }
+
+    /// The bin of a row.
+    #[inline]
+    pub fn bin(&self, row: usize) -> u8 {
+        match self {
+            Column::Dense(bins) => bins[row],
+            Column::Compressed(column) => match column.rows.binary_search(&(row as u32)) {
+                Ok(place) => column.bins[place],
+                Err(_) => column.default,
+            },
+        }
+    }
+
+    /// The bins of all rows, spread out in `buffer` if they are not at hand.
+    pub fn spread<'a>(&'a self, n_rows: usize, buffer: &'a mut Vec<u8>) -> &'a [u8] {
+        match self {
+            Column::Dense(bins) => bins,
+            Column::Compressed(column) => {
+                buffer.clear();
+                buffer.resize(n_rows, column.default);
+                for (&row, &bin) in column.rows.iter().zip(&column.bins) {
+                    buffer[row as usize] = bin;
+                }
+                buffer
+            }
+        }
+    }
+
+    /// The bins of all rows.
+    pub fn to_vec(&self, n_rows: usize) -> Vec<u8> {
+        let mut buffer = Vec::new();
+        self.spread(n_rows, &mut buffer).to_vec()
+    }
+
+    /// Number of rows outside the most frequent bin.
+    pub fn n_uncommon(&self) -> usize {
+        match self {
+            Column::Dense(bins) => bins.len() - most_frequent(bins).1,
+            Column::Compressed(column) => column.rows.len(),
+        }
+    }
+}
+
+/// The bin that most rows have, and how many; the lowest such bin.
+fn most_frequent(bins: &[u8]) -> (u8, usize) {
+    let mut counts = [0usize; 256];
+    bins.iter().for_each(|&bin| counts[bin as usize] += 1);
+    let best = (0..256).rev().max_by_key(|&bin| counts[bin]).unwrap_or(0);
+    (best as u8, counts[best])
+}
+
+/// Features as bins.
 #[derive(Debug, Clone)]
 pub struct Binned {
     /// Number of rows.
     pub n_rows: usize,
     /// Number of features.
     pub n_features: usize,
-    /// Column-major bins.
-    pub bins: Vec<u8>,
+    /// One column for each feature.
+    pub columns: Vec<Column>,
     /// What the bins mean.
     pub cuts: Arc<Cuts>,
 }
 
-impl Binned {
-    /// The bins of one feature.
-    pub fn column(&self, feature: usize) -> &[u8] {
-        &self.bins[feature * self.n_rows..(feature + 1) * self.n_rows]
+/// A sparse matrix by columns; what is not stored is zero.
+#[derive(Debug, Clone, Copy)]
+pub struct SparseColumns<'a> {
+    /// Number of rows.
+    pub n_rows: usize,
+    /// First stored value of each column, and one past the last.
+    pub starts: &'a [i64],
+    /// Row of each stored value, ascending within a column.
+    pub rows: &'a [i32],
+    /// Stored values.
+    pub values: &'a [f32],
+}
+
+impl<'a> SparseColumns<'a> {
+    /// Number of columns.
+    pub fn n_features(&self) -> usize {
+        self.starts.len() - 1
     }
+
+    fn column(&self, feature: usize) -> (&'a [i32], &'a [f32]) {
+        let stored = self.starts[feature] as usize..self.starts[feature + 1] as usize;
+        (&self.rows[stored.clone()], &self.values[stored])
+    }
+
+    /// Calls `f` for every column, in order, and collects what it returns.
+    fn map<R: Send>(
+        &self,
+        pool: &Pool,
+        f: impl Fn(usize, &'a [i32], &'a [f32]) -> R + Sync,
+    ) -> Result<Vec<R>> {
+        let work = (self.values.len() + self.n_features()) * 8;
+        let n = self.n_features();
+        let pieces = pool.pieces(work).min(n.max(1));
+        let ranges = (0..pieces).map(|i| n * i / pieces..n * (i + 1) / pieces);
+        let parts = pool.map(ranges, work, |features| {
+            let call = |feature| {
+                let (rows, values) = self.column(feature);
+                f(feature, rows, values)
+            };
+            features.map(call).collect::<Vec<R>>()
+        })?;
+        Ok(parts.into_iter().flatten().collect())
+    }
+}
+
+/// Weights as integers, so that their sums are exact; at least one each: a row with a tiny weight
+/// still has a value.
+fn integer_weights(weight: &[f64]) -> Vec<i64> {
+    let max = weight.iter().fold(0.0f64, |m, &v| m.max(v));
+    let fixed = FixedPoint::for_sum(max, weight.len());
+    weight.iter().map(|&v| fixed.encode(v).max(1)).collect()
+}
+
+/// Finds thresholds for a sparse matrix: the same as for its dense copy.
+pub fn find_cuts_sparse(
+    pool: &Pool,
+    x: SparseColumns<'_>,
+    weight: Option<&[f64]>,
+    max_bins: usize,
+) -> Result<Cuts> {
+    let weights = weight.map(integer_weights);
+    let weight_of = |row: i32| weights.as_ref().map_or(1, |w| w[row as usize]);
+    let total = weights.as_ref().map_or(x.n_rows as i64, |w| w.iter().sum());
+    let cut = x.map(pool, |_, rows, values| {
+        let zeros = total - rows.iter().map(|&row| weight_of(row)).sum::<i64>();
+        let stored = rows.iter().zip(values).filter(|(_, v)| !v.is_nan());
+        let mut keys: Vec<(u32, i64)> =
+            stored.map(|(&row, &v)| (ordered(v), weight_of(row))).collect();
+        if zeros > 0 {
+            keys.push((ordered(0.0), zeros));
+        }
+        keys.sort_unstable_by_key(|&(key, _)| key);
+        let thresholds = cut_between(&merge_equal(keys.into_iter()), max_bins);
+        (thresholds, values.iter().any(|v| v.is_nan()))
+    })?;
+    let (thresholds, has_missing) = cut.into_iter().unzip();
+    Ok(Cuts { thresholds, has_missing })
+}
+
+/// Bins a sparse matrix with known cuts, without ever spreading it out.
+pub fn apply_cuts_sparse(pool: &Pool, x: SparseColumns<'_>, cuts: &Arc<Cuts>) -> Result<Binned> {
+    let columns = x.map(pool, |feature, rows, values| {
+        let thresholds = &cuts.thresholds[feature];
+        let default = bin_of(0.0, thresholds);
+        let (rows, bins) = rows
+            .iter()
+            .zip(values)
+            .map(|(&row, &value)| (row as u32, bin_of(value, thresholds)))
+            .filter(|&(_, bin)| bin != default)
+            .unzip();
+        Column::of_listed(x.n_rows, default, rows, bins)
+    })?;
+    Ok(Binned { n_rows: x.n_rows, n_features: columns.len(), columns, cuts: Arc::clone(cuts) })
 }
 
 /// Finds thresholds for row-major `x` (n_rows × n_features); `weight` is positive.
@@ -61,12 +246,7 @@ pub fn find_cuts(
     max_bins: usize,
 ) -> Result<Cuts> {
     let n_rows = x.len() / n_features;
-    let weights = weight.map(|w| {
-        let max = w.iter().fold(0.0f64, |m, &v| m.max(v));
-        let fixed = FixedPoint::for_sum(max, n_rows);
-        // At least one: a row with a tiny weight still has a value.
-        w.iter().map(|&v| fixed.encode(v).max(1)).collect::<Vec<i64>>()
-    });
+    let weights = weight.map(integer_weights);
     let mut cut = Vec::with_capacity(n_features);
     for start in (0..n_features).step_by(FEATURE_BLOCK) {
         let features = start..(start + FEATURE_BLOCK).min(n_features);
@@ -119,25 +299,22 @@ where
 pub fn apply_cuts(pool: &Pool, x: &[f32], cuts: &Arc<Cuts>) -> Result<Binned> {
     let n_features = cuts.thresholds.len();
     let n_rows = x.len() / n_features;
-    let mut bins = vec![0u8; n_rows * n_features];
-    if n_rows > 0 {
-        for (block, bins) in bins.chunks_mut(n_rows * FEATURE_BLOCK).enumerate() {
-            let first = block * FEATURE_BLOCK;
-            let thresholds = &cuts.thresholds[first..first + bins.len() / n_rows];
-            let mut columns: Vec<&mut [u8]> = bins.chunks_mut(n_rows).collect();
-            let pieces = row_pieces(pool, &mut columns, n_rows);
-            pool.for_each(pieces, n_rows * thresholds.len() * 8, |(rows, mut columns)| {
-                for (k, i) in rows.enumerate() {
-                    let row = &x[i * n_features + first..][..thresholds.len()];
-                    for ((bins, &value), thresholds) in columns.iter_mut().zip(row).zip(thresholds)
-                    {
-                        bins[k] = bin_of(value, thresholds);
-                    }
+    let mut columns = Vec::with_capacity(n_features);
+    for first in (0..n_features).step_by(FEATURE_BLOCK) {
+        let thresholds = &cuts.thresholds[first..(first + FEATURE_BLOCK).min(n_features)];
+        let mut block = vec![vec![0u8; n_rows]; thresholds.len()];
+        let pieces = row_pieces(pool, &mut block, n_rows);
+        pool.for_each(pieces, n_rows * thresholds.len() * 8, |(rows, mut columns)| {
+            for (k, i) in rows.enumerate() {
+                let row = &x[i * n_features + first..][..thresholds.len()];
+                for ((bins, &value), thresholds) in columns.iter_mut().zip(row).zip(thresholds) {
+                    bins[k] = bin_of(value, thresholds);
                 }
-            })?;
-        }
+            }
+        })?;
+        columns.extend(pool.map(block, n_rows * thresholds.len(), Column::of)?);
     }
-    Ok(Binned { n_rows, n_features, bins, cuts: Arc::clone(cuts) })
+    Ok(Binned { n_rows, n_features, columns, cuts: Arc::clone(cuts) })
 }
 
 /// The number of thresholds below `value`; one more than the last bin for a missing value.
@@ -177,9 +354,14 @@ fn cut_feature(column: &[f32], weights: Option<&[i64]>, max_bins: usize) -> (Vec
         }
     };
     let has_missing = column.iter().any(|v| v.is_nan());
+    (cut_between(&distinct, max_bins), has_missing)
+}
+
+/// Thresholds between distinct (value, weight) pairs, ascending.
+fn cut_between(distinct: &[(f32, i64)], max_bins: usize) -> Vec<f32> {
     let between = |i: usize| midpoint(distinct[i].0, distinct[i + 1].0);
     if distinct.len() <= max_bins {
-        return ((1..distinct.len()).map(|i| between(i - 1)).collect(), has_missing);
+        return (1..distinct.len()).map(|i| between(i - 1)).collect();
     }
     // Walk up the values and close a bin when it holds its share of what is left, so that a value
     // heavier than its share takes one bin and the others keep the rest.
@@ -198,7 +380,7 @@ fn cut_feature(column: &[f32], weights: Option<&[i64]>, max_bins: usize) -> (Vec
             in_bin = 0;
         }
     }
-    (thresholds, has_missing)
+    thresholds
 }
 
 /// (value, weight) of each distinct value, ascending.
@@ -328,7 +510,49 @@ mod tests {
             for row in 0..600 {
                 let value = x[row * 20 + feature];
                 let below = cuts.thresholds[feature].iter().filter(|&&t| t < value).count();
-                assert_eq!(binned.column(feature)[row] as usize, below);
+                assert_eq!(binned.columns[feature].bin(row) as usize, below);
+            }
+        }
+    }
+
+    #[test]
+    fn a_sparse_matrix_is_binned_as_its_dense_copy() {
+        let (n, p) = (300, 6);
+        let mut stream = crate::random::Key::new(3).stream();
+        // Densities from nearly empty to nearly full, negative values, stored zeros, missing ones.
+        let mut dense = vec![0.0f32; n * p];
+        let (mut starts, mut rows, mut values) = (vec![0i64], vec![], vec![]);
+        for feature in 0..p {
+            for row in 0..n {
+                if stream.uniform() < [0.01, 0.05, 0.1, 0.5, 0.95, 1.0][feature] {
+                    let value = match stream.below(12) {
+                        0 => 0.0,
+                        1 => f32::NAN,
+                        _ => stream.normals().0 as f32,
+                    };
+                    dense[row * p + feature] = value;
+                    rows.push(row as i32);
+                    values.push(value);
+                }
+            }
+            starts.push(rows.len() as i64);
+        }
+        let sparse = SparseColumns { n_rows: n, starts: &starts, rows: &rows, values: &values };
+        let weights: Vec<f64> = (0..n).map(|_| 0.1 + stream.uniform()).collect();
+        let pool = Pool::new(2, Box::new(|| false));
+        for weight in [None, Some(&weights[..])] {
+            for max_bins in [3, 20, 255] {
+                let cuts = find_cuts(&pool, &dense, p, weight, max_bins).unwrap();
+                assert_eq!(find_cuts_sparse(&pool, sparse, weight, max_bins).unwrap(), cuts);
+                let cuts = Arc::new(cuts);
+                let expected = apply_cuts(&pool, &dense, &cuts).unwrap();
+                let binned = apply_cuts_sparse(&pool, sparse, &cuts).unwrap();
+                for (column, expected) in binned.columns.iter().zip(&expected.columns) {
+                    assert_eq!(column.to_vec(n), expected.to_vec(n));
+                    assert_eq!(column.n_uncommon(), expected.n_uncommon());
+                }
+                assert!(matches!(binned.columns[0], Column::Compressed(_)));
+                assert!(matches!(binned.columns[3], Column::Dense(_)));
             }
         }
     }

@@ -3,10 +3,15 @@
 use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
-use crate::tree::{Node, find_leaf};
+use crate::tree::{GROUP, Node, find_leaf, find_leaves};
 
 /// Rows that go through all trees together.
 const ROW_BLOCK: usize = 64;
+/// Most values of sparse rows that are spread out at a time.
+const SPREAD_VALUES: usize = 1 << 22;
+/// Rows and outputs of `Kind::Scaled` summed together: a step is loaded once for all these rows.
+const TILE_ROWS: usize = 4;
+const TILE_OUTPUTS: usize = 16;
 /// Outputs summed together: as many as fit eight registers of eight floats.
 const OUTPUT_BLOCK: usize = 64;
 
@@ -19,6 +24,22 @@ pub enum Kind {
     Vector,
     /// One number per leaf and one step per output and tree.
     Scaled,
+}
+
+/// Rows to predict for.
+#[derive(Debug, Clone, Copy)]
+pub enum Table<'a> {
+    /// All values, row after row.
+    Dense(&'a [f32]),
+    /// Stored values, row after row; the others are zero.
+    Sparse {
+        /// First stored value of each row, and one past the last.
+        starts: &'a [i64],
+        /// Feature of each stored value.
+        features: &'a [i32],
+        /// Stored values.
+        values: &'a [f32],
+    },
 }
 
 /// Trees in the order they were grown.
@@ -79,6 +100,9 @@ impl Ensemble {
                 steps.len()
             ));
         }
+        if self.values.len() + values.len() > u32::MAX as usize {
+            return invalid("the model would hold more than 2³² leaf values".to_string());
+        }
         self.nodes.extend_from_slice(nodes);
         self.node_starts.push(self.nodes.len());
         self.values.extend_from_slice(values);
@@ -106,18 +130,16 @@ impl Ensemble {
         &self.nodes[self.node_starts[tree]..self.node_starts[tree + 1]]
     }
 
-    /// Adds the trees of the given rounds to `raw` (n × n_outputs) for row-major `x`, tree by tree
-    /// as training did: the sums agree with training to the last bit.
+    /// Adds the trees of the given rounds to `raw` (n × n_outputs), tree by tree as training did:
+    /// the sums agree with training to the last bit.
     pub fn add_to(
         &self,
         pool: &Pool,
-        x: &[f32],
+        x: Table<'_>,
         rounds: std::ops::Range<usize>,
         raw: &mut [f32],
     ) -> Result<()> {
-        let blocks =
-            raw.chunks_mut(ROW_BLOCK * self.n_outputs).zip(x.chunks(ROW_BLOCK * self.n_features));
-        pool.for_each(blocks, self.work(x, &rounds), |(raw, x)| {
+        self.for_each_block(pool, x, rounds.len(), raw, |x, raw| {
             self.sum_block(x, rounds.clone(), Target::Add(raw));
         })
     }
@@ -126,21 +148,57 @@ impl Ensemble {
     pub fn predict(
         &self,
         pool: &Pool,
-        x: &[f32],
+        x: Table<'_>,
         rounds: std::ops::Range<usize>,
         baseline: &[f64],
         out: &mut [f64],
     ) -> Result<()> {
-        let blocks =
-            out.chunks_mut(ROW_BLOCK * self.n_outputs).zip(x.chunks(ROW_BLOCK * self.n_features));
-        pool.for_each(blocks, self.work(x, &rounds), |(out, x)| {
+        self.for_each_block(pool, x, rounds.len(), out, |x, out| {
             self.sum_block(x, rounds.clone(), Target::Fill(out, baseline));
         })
     }
 
-    fn work(&self, x: &[f32], rounds: &std::ops::Range<usize>) -> usize {
-        let n = x.len() / self.n_features.max(1);
-        n * rounds.len() * self.trees_per_round() * (8 + self.n_outputs / 4)
+    /// Calls `f` with blocks of rows, all their values spread out, and their part of `out`.
+    fn for_each_block<T: Send>(
+        &self,
+        pool: &Pool,
+        x: Table<'_>,
+        n_rounds: usize,
+        out: &mut [T],
+        f: impl Fn(&[f32], &mut [T]) + Sync,
+    ) -> Result<()> {
+        let (p, d) = (self.n_features.max(1), self.n_outputs.max(1));
+        let n = out.len() / d;
+        let work = n * n_rounds * self.trees_per_round() * (8 + d / 4);
+        match x {
+            Table::Dense(x) => {
+                let blocks = out.chunks_mut(ROW_BLOCK * d).zip(x.chunks(ROW_BLOCK * p));
+                pool.for_each(blocks, work, |(out, x)| f(x, out))
+            }
+            Table::Sparse { starts, features, values } => {
+                let block = (SPREAD_VALUES / p).clamp(1, ROW_BLOCK);
+                let piece = n.div_ceil(pool.pieces(work)).next_multiple_of(block).max(block);
+                let stored = |row: usize| {
+                    let range = starts[row] as usize..starts[row + 1] as usize;
+                    features[range.clone()].iter().map(|&f| f as usize).zip(&values[range])
+                };
+                pool.for_each(out.chunks_mut(piece * d).enumerate(), work, |(k, out)| {
+                    let mut spread = vec![0.0f32; block.min(out.len() / d) * p];
+                    for (b, out) in out.chunks_mut(block * d).enumerate() {
+                        let first = k * piece + b * block;
+                        let rows = out.len() / d;
+                        for i in 0..rows {
+                            stored(first + i).for_each(|(f, &v)| spread[i * p + f] = v);
+                        }
+                        f(&spread[..rows * p], out);
+                        // Back to zero, at the cost of the stored values alone.
+                        for i in 0..rows {
+                            stored(first + i).for_each(|(f, _)| spread[i * p + f] = 0.0);
+                        }
+                    }
+                })
+            }
+        }
     }
 
     /// One block of rows through all trees: first the leaves, then the sums, a few outputs at a
@@ -155,9 +213,17 @@ impl Ensemble {
         let width = if self.kind == Kind::Vector { d } else { 1 };
         for (t, tree) in trees.clone().enumerate() {
             let nodes = self.tree(tree);
-            for (i, row) in x.chunks_exact(p).enumerate() {
-                places[i * n_trees + t] =
-                    (self.value_starts[tree] + find_leaf(nodes, row) * width) as u32;
+            let place = |leaf: usize| (self.value_starts[tree] + leaf * width) as u32;
+            let groups = x.chunks_exact(GROUP * p);
+            let rest = groups.remainder().chunks_exact(p);
+            let first_left = n_rows - n_rows % GROUP;
+            for (g, rows) in groups.enumerate() {
+                for (k, leaf) in find_leaves(nodes, rows, p).into_iter().enumerate() {
+                    places[(g * GROUP + k) * n_trees + t] = place(leaf);
+                }
+            }
+            for (i, row) in rest.enumerate() {
+                places[(first_left + i) * n_trees + t] = place(find_leaf(nodes, row));
             }
         }
         if self.kind == Kind::PerOutput {
@@ -172,6 +238,13 @@ impl Ensemble {
             }
             return;
         }
+        if self.kind == Kind::Scaled {
+            widest(
+                #[inline(always)]
+                || self.sum_scaled(&places, trees, &mut target),
+            );
+            return;
+        }
         for first in (0..d).step_by(OUTPUT_BLOCK) {
             let block = first..(first + OUTPUT_BLOCK).min(d);
             for i in 0..n_rows {
@@ -182,7 +255,7 @@ impl Ensemble {
                 }
                 widest(
                     #[inline(always)]
-                    || self.sum_trees(places, trees.start, block.clone(), &mut sums),
+                    || self.sum_vectors(places, block.clone(), &mut sums),
                 );
                 for (&sum, j) in sums.iter().zip(block.clone()) {
                     target.put(i * d + j, j, sum);
@@ -191,39 +264,75 @@ impl Ensemble {
         }
     }
 
+    /// Sums a few outputs of a row over its leaf vectors, in the order of `add_leaf`.
     #[inline(always)]
-    fn sum_trees(
+    fn sum_vectors(
         &self,
         places: &[u32],
-        first_tree: usize,
         block: std::ops::Range<usize>,
         sums: &mut [f32; OUTPUT_BLOCK],
     ) {
-        let whole = block.len() == OUTPUT_BLOCK;
-        for (t, &place) in places.iter().enumerate() {
+        for &place in places {
             let place = place as usize;
-            let (row, value) = match self.kind {
-                Kind::Scaled => {
-                    let row = (first_tree + t) * self.n_outputs;
-                    (&self.steps[row + block.start..row + block.end], Some(self.values[place]))
+            let row = &self.values[place + block.start..place + block.end];
+            if block.len() == OUTPUT_BLOCK {
+                for k in 0..OUTPUT_BLOCK {
+                    sums[k] += row[k];
                 }
-                _ => (&self.values[place + block.start..place + block.end], None),
-            };
-            // The same operations as `add_leaf`, in the same order.
-            match (whole, value) {
-                (true, None) => {
-                    for k in 0..OUTPUT_BLOCK {
-                        sums[k] += row[k];
+            } else {
+                sums.iter_mut().zip(row).for_each(|(s, r)| *s += r);
+            }
+        }
+    }
+
+    /// Sums value × steps for all rows of a block, tile by tile, in the order of `add_leaf`.
+    #[inline(always)]
+    fn sum_scaled(&self, places: &[u32], trees: std::ops::Range<usize>, target: &mut Target<'_>) {
+        let (d, n_trees) = (self.n_outputs, trees.len());
+        if n_trees == 0 {
+            return target.put_nothing();
+        }
+        let n_rows = places.len() / n_trees;
+        let values: Vec<f32> = places.iter().map(|&place| self.values[place as usize]).collect();
+        let steps = &self.steps[trees.start * d..trees.end * d];
+        for first in (0..d).step_by(TILE_OUTPUTS) {
+            let width = TILE_OUTPUTS.min(d - first);
+            for top in (0..n_rows).step_by(TILE_ROWS) {
+                let height = TILE_ROWS.min(n_rows - top);
+                let mut sums = [[0.0f32; TILE_OUTPUTS]; TILE_ROWS];
+                for (r, sums) in sums.iter_mut().enumerate().take(height) {
+                    for (k, sum) in sums.iter_mut().enumerate().take(width) {
+                        *sum = target.start((top + r) * d + first + k);
                     }
                 }
-                (true, Some(value)) => {
-                    for k in 0..OUTPUT_BLOCK {
-                        sums[k] += row[k] * value;
+                if height == TILE_ROWS && width == TILE_OUTPUTS {
+                    let row = |r: usize| &values[(top + r) * n_trees..(top + r + 1) * n_trees];
+                    let rows = [row(0), row(1), row(2), row(3)];
+                    for t in 0..n_trees {
+                        let Some(steps) = steps[t * d + first..].first_chunk::<TILE_OUTPUTS>()
+                        else {
+                            break; // never: the tile is whole
+                        };
+                        for r in 0..TILE_ROWS {
+                            let value = rows[r][t];
+                            for k in 0..TILE_OUTPUTS {
+                                sums[r][k] += steps[k] * value;
+                            }
+                        }
+                    }
+                } else {
+                    for (r, sums) in sums.iter_mut().enumerate().take(height) {
+                        for t in 0..n_trees {
+                            let value = values[(top + r) * n_trees + t];
+                            let steps = &steps[t * d + first..][..width];
+                            sums.iter_mut().zip(steps).for_each(|(s, step)| *s += step * value);
+                        }
                     }
                 }
-                (false, None) => sums.iter_mut().zip(row).for_each(|(s, r)| *s += r),
-                (false, Some(value)) => {
-                    sums.iter_mut().zip(row).for_each(|(s, r)| *s += r * value);
+                for (r, sums) in sums.iter().enumerate().take(height) {
+                    for (k, &sum) in sums.iter().enumerate().take(width) {
+                        target.put((top + r) * d + first + k, first + k, sum);
+                    }
                 }
             }
         }
@@ -244,6 +353,13 @@ impl Target<'_> {
         match self {
             Target::Add(raw) => raw[cell],
             Target::Fill(..) => 0.0,
+        }
+    }
+
+    /// No tree was asked for: the baseline alone.
+    fn put_nothing(&mut self) {
+        if let Target::Fill(out, baseline) = self {
+            out.chunks_mut(baseline.len().max(1)).for_each(|row| row.copy_from_slice(baseline));
         }
     }
 
@@ -307,12 +423,25 @@ mod tests {
                 }
                 let pool = Pool::serial();
                 let mut raw = vec![0.0f32; 70 * d];
-                model.add_to(&pool, &x, 0..1, &mut raw).unwrap();
-                model.add_to(&pool, &x, 1..4, &mut raw).unwrap();
+                model.add_to(&pool, Table::Dense(&x), 0..1, &mut raw).unwrap();
+                model.add_to(&pool, Table::Dense(&x), 1..4, &mut raw).unwrap();
                 assert_eq!(raw, expected);
                 let mut out = vec![0.0f64; 70 * d];
-                model.predict(&pool, &x, 0..4, &vec![2.0; d], &mut out).unwrap();
+                model.predict(&pool, Table::Dense(&x), 0..4, &vec![2.0; d], &mut out).unwrap();
                 assert!(out.iter().zip(&expected).all(|(o, &e)| *o == 2.0 + f64::from(e)));
+                let (mut starts, mut values) = (vec![0i64], vec![]);
+                for &value in &x {
+                    values.extend((value != 0.0).then_some(value));
+                    starts.push(values.len() as i64);
+                }
+                let features = vec![0i32; values.len()];
+                let sparse =
+                    Table::Sparse { starts: &starts, features: &features, values: &values };
+                let mut from_sparse = vec![0.0f64; 70 * d];
+                model.predict(&pool, sparse, 0..4, &vec![2.0; d], &mut from_sparse).unwrap();
+                assert_eq!(from_sparse, out);
+                model.predict(&pool, sparse, 0..0, &vec![2.0; d], &mut out).unwrap();
+                assert_eq!(out, vec![2.0; 70 * d]);
             }
         }
     }

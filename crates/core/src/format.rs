@@ -235,7 +235,9 @@ mod tests {
                 if model.n_features < 1000 {
                     let x = vec![0.0; 2 * model.n_features];
                     let mut raw = vec![0.0; 2 * model.n_outputs];
-                    model.add_to(&Pool::serial(), &x, 0..2, &mut raw).unwrap();
+                    model
+                        .add_to(&Pool::serial(), crate::ensemble::Table::Dense(&x), 0..2, &mut raw)
+                        .unwrap();
                 }
             }
         }

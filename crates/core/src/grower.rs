@@ -7,15 +7,15 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::binning::Binned;
+use crate::binning::{Binned, Column};
 use crate::error::Result;
-use crate::histogram::{GROUP, accumulate, accumulate_four};
-use crate::histogram::{Lane, Lanes, Layout, NodeRows, SplitGradients};
+use crate::histogram::{GROUP, accumulate, accumulate_compressed, accumulate_four, fill_default};
+use crate::histogram::{Lane, Lanes, Layout, NodeRows, RowLists, SplitGradients};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
-use crate::partition::partition;
+use crate::partition::{Rule, partition};
 use crate::random::{Key, shuffle_prefix};
-use crate::split::{Split, SplitLimits, improve_split};
+use crate::split::{Scratch, Split, SplitLimits, improve_split};
 use crate::tree::{MISSING_LEFT, Node, Tree};
 
 /// Histograms kept for subtraction may take this many bytes in all.
@@ -54,7 +54,7 @@ struct Open {
     depth: usize,
     path: Key,
     total: Vec<i64>,
-    histogram: Option<Vec<i64>>,
+    histogram: Option<Histogram>,
     split: Split,
 }
 
@@ -77,6 +77,15 @@ impl Ord for Open {
     }
 }
 
+/// The histograms of a node, all usable features side by side.
+#[derive(Default)]
+struct Histogram {
+    sums: Vec<i64>,
+    /// Whether a compressed feature may still split this node or those below it; where not, its
+    /// sums are left unknown.
+    alive: Vec<bool>,
+}
+
 /// A new node before its split is known.
 struct Fresh {
     node: usize,
@@ -91,25 +100,95 @@ struct Fresh {
 pub struct Grower {
     rows: Vec<u32>,
     scratch: Vec<u32>,
-    free: Vec<Vec<i64>>,
+    spread: Vec<u8>,
+    free: Vec<Histogram>,
+    plan: Plan,
+}
+
+/// Which features are looked at, and where their histograms are.
+struct Plan {
+    /// Features that can split at all: dense ones, then compressed ones, both ascending.
+    usable: Vec<u32>,
+    /// How many of them are dense.
+    n_dense: usize,
     /// First histogram slot of each usable feature, and one past the last.
     slots: Vec<usize>,
-    /// Features with at least two bins (or one and missing values).
-    usable: Vec<u32>,
+    /// Blocks of compressed features by rows.
+    blocks: Vec<(std::ops::Range<usize>, RowLists)>,
+}
+
+/// Listed bins of a row that make a block of compressed features worth its row starts.
+const BINS_PER_ROW: usize = 4;
+/// Most blocks of compressed features.
+const MAX_BLOCKS: usize = 16;
+
+impl Plan {
+    fn new(binned: &Binned, min_samples_leaf: usize) -> Plan {
+        // One side of a cut lies outside the most frequent bin: too few rows there, and no cut of
+        // any node is allowed.
+        let splits = |&f: &u32| binned.columns[f as usize].n_uncommon() >= min_samples_leaf.max(1);
+        let is_dense = |&f: &u32| matches!(binned.columns[f as usize], Column::Dense(_));
+        let (mut usable, compressed): (Vec<u32>, Vec<u32>) =
+            (0..binned.n_features as u32).filter(splits).partition(is_dense);
+        let n_dense = usable.len();
+        usable.extend(compressed);
+        let mut slots = vec![0];
+        for &f in &usable {
+            let f = f as usize;
+            let n_slots = binned.cuts.n_bins(f) + usize::from(binned.cuts.has_missing[f]);
+            slots.push(slots[slots.len() - 1] + n_slots);
+        }
+        let mut plan = Plan { usable, n_dense, slots, blocks: Vec::new() };
+        plan.list_rows(binned);
+        plan
+    }
+
+    /// Cuts the compressed features into blocks of about equally many listed bins.
+    fn list_rows(&mut self, binned: &Binned) {
+        let columns: Vec<_> = (self.n_dense..self.usable.len())
+            .filter_map(|i| match &binned.columns[self.usable[i] as usize] {
+                Column::Compressed(column) => Some(column),
+                Column::Dense(_) => None,
+            })
+            .collect();
+        let listed: usize = columns.iter().map(|column| column.rows.len()).sum();
+        let wanted = (listed / (binned.n_rows.max(1) * BINS_PER_ROW)).clamp(1, MAX_BLOCKS);
+        // Row starts are 32-bit numbers.
+        let size = listed.div_ceil(wanted).clamp(1, 1 << 31);
+        let mut first = 0;
+        while first < columns.len() {
+            let mut last = first;
+            let mut in_block = 0;
+            while last < columns.len()
+                && (last == first || in_block + columns[last].rows.len() <= size)
+            {
+                in_block += columns[last].rows.len();
+                last += 1;
+            }
+            let start = self.slots[self.n_dense + first];
+            let placed: Vec<_> =
+                (first..last).map(|k| (columns[k], self.slots[self.n_dense + k] - start)).collect();
+            let lists = RowLists::new(binned.n_rows, &placed);
+            self.blocks.push((self.n_dense + first..self.n_dense + last, lists));
+            first = last;
+        }
+    }
+
+    fn n_slots(&self) -> usize {
+        self.slots[self.usable.len()]
+    }
 }
 
 impl Grower {
-    /// A grower for these features.
-    pub fn new(binned: &Binned) -> Grower {
-        let cuts = &binned.cuts;
-        let n_slots = |f: usize| cuts.n_bins(f) + usize::from(cuts.has_missing[f]);
-        let usable: Vec<u32> =
-            (0..binned.n_features as u32).filter(|&f| n_slots(f as usize) > 1).collect();
-        let mut slots = vec![0];
-        for &f in &usable {
-            slots.push(slots[slots.len() - 1] + n_slots(f as usize));
+    /// A grower for these features and leaves of at least `min_samples_leaf` rows.
+    pub fn new(binned: &Binned, min_samples_leaf: usize) -> Grower {
+        Grower {
+            rows: Vec::new(),
+            scratch: Vec::new(),
+            spread: Vec::new(),
+            free: Vec::new(),
+            plan: Plan::new(binned, min_samples_leaf),
         }
-        Grower { rows: Vec::new(), scratch: Vec::new(), free: Vec::new(), slots, usable }
     }
 
     /// Grows one tree on the given rows (all if `None`), with `key` for the draws of features.
@@ -145,21 +224,20 @@ impl Grower {
         params: &GrowParams,
         key: Key,
     ) -> Result<Grown> {
-        let Grower { rows, scratch, free, slots, usable } = self;
+        let Grower { rows, scratch, spread, free, plan } = self;
         let limits = SplitLimits {
             min_samples_leaf: params.min_samples_leaf as i64,
             min_split_gain: params.min_split_gain,
         };
-        let histogram_bytes = slots[usable.len()] * layout.width * 8;
+        let histogram_bytes = plan.n_slots() * layout.width * 8;
         let job = Job {
             pool,
             binned,
             layout,
             lanes,
-            usable,
-            slots,
+            plan,
             limits,
-            n_drawn: drawn_features(params.max_features, binned.n_features, usable.len()),
+            n_drawn: drawn_features(params.max_features, binned.n_features, plan.usable.len()),
             keep: histogram_bytes.saturating_mul(params.max_leaf_nodes.min(64) + 1)
                 <= HISTOGRAM_BUDGET,
         };
@@ -176,7 +254,7 @@ impl Grower {
             end: rows.len(),
             depth: 0,
             path: key,
-            total: sum_rows(rows, lanes, layout.width),
+            total: sum_rows(pool, rows, lanes, layout.width)?,
         };
         let mut weights = vec![node_weight(&layout, &root.total)];
         nodes.push(leaf_node(&layout, &root.total));
@@ -190,7 +268,16 @@ impl Grower {
         let mut ranges = std::iter::once(0..rows.len()).collect::<Vec<_>>();
         while n_leaves < params.max_leaf_nodes {
             let Some(parent) = open.pop() else { break };
-            let (left, right) = split_node(rows, scratch, &parent, binned, &layout, &mut nodes);
+            let split = &parent.split;
+            let feature = split.feature as usize;
+            let rule = Rule {
+                column: binned.columns[feature].spread(binned.n_rows, spread),
+                bin: split.bin,
+                missing_bin: binned.cuts.n_bins(feature) as u8,
+                missing_left: split.missing_left,
+            };
+            let n_left = partition(pool, &mut rows[parent.start..parent.end], scratch, rule)?;
+            let (left, right) = split_node(&parent, n_left, binned, &layout, &mut nodes);
             weights.push(node_weight(&layout, &left.total));
             weights.push(node_weight(&layout, &right.total));
             ranges.resize(nodes.len(), 0..0);
@@ -218,26 +305,16 @@ impl Grower {
     }
 }
 
-/// Turns an open leaf into a node with two children.
+/// Turns an open leaf into a node with two children, the first with `n_left` rows.
 fn split_node(
-    rows: &mut [u32],
-    scratch: &mut [u32],
     parent: &Open,
+    n_left: usize,
     binned: &Binned,
     layout: &Layout,
     nodes: &mut Vec<Node>,
 ) -> (Fresh, Fresh) {
     let split = &parent.split;
     let feature = split.feature as usize;
-    let n_bins = binned.cuts.n_bins(feature);
-    let n_left = partition(
-        &mut rows[parent.start..parent.end],
-        scratch,
-        binned.column(feature),
-        split.bin,
-        n_bins as u8,
-        split.missing_left,
-    );
     let middle = parent.start + n_left;
     let left_total = split.left.clone();
     let right_total: Vec<i64> = parent.total.iter().zip(&left_total).map(|(t, l)| t - l).collect();
@@ -273,25 +350,36 @@ fn place_rows(
     tree: &Tree,
     ranges: &[std::ops::Range<usize>],
 ) -> Result<Vec<u32>> {
-    let mut leaf_of_row = vec![u32::MAX; binned.n_rows];
-    for (node, range) in tree.nodes.iter().zip(ranges) {
-        if node.is_leaf() {
-            for &row in &rows[range.clone()] {
-                leaf_of_row[row as usize] = node.feature;
-            }
+    let mut leaf_of_row = vec![0u32; binned.n_rows];
+    let leaves: Vec<(u32, &[u32])> = tree
+        .nodes
+        .iter()
+        .zip(ranges)
+        .filter(|(node, _)| node.is_leaf())
+        .map(|(node, range)| (node.feature, &rows[range.clone()]))
+        .collect();
+    let sampled = rows.len() < binned.n_rows;
+    let size = binned.n_rows.div_ceil(pool.threads() * 4).max(1);
+    let work = binned.n_rows * if sampled { 10 } else { 2 };
+    pool.for_each(leaf_of_row.chunks_mut(size).enumerate(), work, |(chunk, places)| {
+        let first = (chunk * size) as u32;
+        if sampled {
+            places.fill(u32::MAX);
         }
-    }
-    if rows.len() < binned.n_rows {
-        let size = binned.n_rows.div_ceil(pool.threads() * 4).max(1);
-        let chunks = leaf_of_row.chunks_mut(size).enumerate();
-        pool.for_each(chunks, binned.n_rows * 10, |(chunk, leaves)| {
-            for (k, leaf) in leaves.iter_mut().enumerate() {
+        for &(leaf, rows) in &leaves {
+            // The rows of a leaf ascend.
+            let from = rows.partition_point(|&row| row < first);
+            let to = from + rows[from..].partition_point(|&row| row - first < places.len() as u32);
+            rows[from..to].iter().for_each(|&row| places[(row - first) as usize] = leaf);
+        }
+        if sampled {
+            for (k, leaf) in places.iter_mut().enumerate() {
                 if *leaf == u32::MAX {
-                    *leaf = tree.find_leaf_binned(binned, chunk * size + k) as u32;
+                    *leaf = tree.find_leaf_binned(binned, first as usize + k) as u32;
                 }
             }
-        })?;
-    }
+        }
+    })?;
     Ok(leaf_of_row)
 }
 
@@ -319,23 +407,31 @@ fn number_leaves(nodes: &mut [Node]) -> usize {
     n_leaves as usize
 }
 
-fn sum_rows<T: Lane>(rows: &[u32], lanes: &[T], width: usize) -> Vec<i64> {
+fn sum_rows<T: Lane>(pool: &Pool, rows: &[u32], lanes: &[T], width: usize) -> Result<Vec<i64>> {
+    let ranges = pool.row_ranges(rows.len(), width);
+    let sums = pool.map(ranges, rows.len() * width, |range| {
+        let mut total = vec![0i64; width];
+        for &row in &rows[range] {
+            let lanes = &lanes[row as usize * width..(row as usize + 1) * width];
+            total.iter_mut().zip(lanes).for_each(|(t, &l)| *t += l.into());
+        }
+        total
+    })?;
     let mut total = vec![0i64; width];
-    for &row in rows {
-        let lanes = &lanes[row as usize * width..(row as usize + 1) * width];
-        total.iter_mut().zip(lanes).for_each(|(t, &l)| *t += l.into());
+    for sum in sums {
+        total.iter_mut().zip(sum).for_each(|(t, s)| *t += s);
     }
-    total
+    Ok(total)
 }
 
 /// The outcome of a search: a split, and the histogram if it is kept.
 #[derive(Default)]
 struct Found {
     split: Option<Split>,
-    histogram: Option<Vec<i64>>,
+    histogram: Option<Histogram>,
 }
 
-fn push_open(open: &mut BinaryHeap<Open>, free: &mut Vec<Vec<i64>>, fresh: Fresh, found: Found) {
+fn push_open(open: &mut BinaryHeap<Open>, free: &mut Vec<Histogram>, fresh: Fresh, found: Found) {
     match found.split {
         Some(split) => {
             let Fresh { node, start, end, depth, path, total } = fresh;
@@ -352,8 +448,7 @@ struct Job<'a, T> {
     binned: &'a Binned,
     layout: Layout,
     lanes: &'a [T],
-    usable: &'a [u32],
-    slots: &'a [usize],
+    plan: &'a Plan,
     limits: SplitLimits,
     n_drawn: usize,
     keep: bool,
@@ -361,24 +456,22 @@ struct Job<'a, T> {
 
 impl<T: Lane> Job<'_, T> {
     fn subtracts(&self) -> bool {
-        self.keep && self.n_drawn == self.usable.len()
+        self.keep && self.n_drawn == self.plan.usable.len()
     }
 
-    fn search_root(&self, rows: &[u32], root: &Fresh, free: &mut Vec<Vec<i64>>) -> Result<Found> {
+    fn search_root(&self, rows: &[u32], root: &Fresh, free: &mut Vec<Histogram>) -> Result<Found> {
         if !self.subtracts() {
             return self.search_drawn(rows, root);
         }
         let mut histogram = self.buffer(free);
-        let lanes = self.gather(&rows[root.start..root.end]);
-        let work = (root.end - root.start) * self.usable.len() * self.layout.width;
-        let blocks = self.feature_blocks(&mut histogram, work);
-        let best = self.pool.map(blocks, work, |(features, histogram)| {
-            let mut best = None;
-            self.sum_features(features.clone(), &rows[root.start..root.end], &lanes, histogram);
-            for (i, histogram) in self.each_feature(features, histogram) {
-                self.improve(i, histogram, root, &mut best);
-            }
-            best
+        let root_rows = &rows[root.start..root.end];
+        let lanes = self.gather(root_rows)?;
+        let work = root_rows.len() * self.plan.usable.len() * self.layout.width;
+        let pieces = self.pieces(&mut histogram, work);
+        let best = self.pool.map(pieces, work, |mut piece| {
+            let mut best = Default::default();
+            self.search_piece(&mut piece, None, root_rows, &lanes, [root, root], &mut best);
+            best[0].split.take()
         })?;
         Ok(Found { split: best_in_order(best), histogram: Some(histogram) })
     }
@@ -387,10 +480,10 @@ impl<T: Lane> Job<'_, T> {
     fn search_children(
         &self,
         rows: &[u32],
-        parent: Option<Vec<i64>>,
+        parent: Option<Histogram>,
         children: [&Fresh; 2],
         wanted: (bool, bool),
-        free: &mut Vec<Vec<i64>>,
+        free: &mut Vec<Histogram>,
     ) -> Result<[Found; 2]> {
         let Some(mut large_histogram) = parent else {
             let search = |wanted: bool, child| {
@@ -410,36 +503,20 @@ impl<T: Lane> Job<'_, T> {
 
         let mut small_histogram = self.buffer(free);
         let small_rows = &rows[small.start..small.end];
-        let lanes = self.gather(small_rows);
-        let n_slots = self.slots[self.usable.len()];
-        let work = (size(small) * self.usable.len() + n_slots * 4) * self.layout.width;
-        let blocks = self.feature_blocks(&mut small_histogram, work);
-        let mut rest = &mut large_histogram[..];
-        let blocks: Vec<_> = blocks
-            .into_iter()
-            .map(|(features, small)| {
-                let (piece, tail) = std::mem::take(&mut rest).split_at_mut(small.len());
-                rest = tail;
-                (features, small, piece)
-            })
-            .collect();
-        let best = self.pool.map(blocks, work, |(features, small_part, large_part)| {
-            let (mut small_best, mut large_best) = (None, None);
-            self.sum_features(features.clone(), small_rows, &lanes, small_part);
-            let small_parts = self.each_feature(features.clone(), small_part);
-            let large_parts = self.each_feature(features, large_part);
-            for ((i, small_part), (_, large_part)) in small_parts.zip(large_parts) {
-                if large_wanted {
-                    large_part.iter_mut().zip(small_part.iter()).for_each(|(l, s)| *l -= s);
-                    self.improve(i, large_part, large, &mut large_best);
-                }
-                if small_wanted {
-                    self.improve(i, small_part, small, &mut small_best);
-                }
-            }
-            (small_best, large_best)
+        let lanes = self.gather(small_rows)?;
+        let work =
+            (size(small) * self.plan.usable.len() + self.plan.n_slots() * 4) * self.layout.width;
+        let small_pieces = self.pieces(&mut small_histogram, work);
+        let large_pieces = self.pieces(&mut large_histogram, work);
+        let pieces: Vec<_> = small_pieces.into_iter().zip(large_pieces).collect();
+        let best = self.pool.map(pieces, work, |(mut piece, mut large_piece)| {
+            let mut best: [Best; 2] = Default::default();
+            let parent = Some((&mut large_piece, small_wanted, large_wanted));
+            self.search_piece(&mut piece, parent, small_rows, &lanes, [small, large], &mut best);
+            best.map(|best| best.split)
         })?;
-        let (small_best, large_best): (Vec<_>, Vec<_>) = best.into_iter().unzip();
+        let (small_best, large_best) =
+            best.into_iter().map(|[small, large]| (small, large)).unzip();
         let small = Found { split: best_in_order(small_best), histogram: Some(small_histogram) };
         let large = Found { split: best_in_order(large_best), histogram: Some(large_histogram) };
         Ok(if left_is_small { [small, large] } else { [large, small] })
@@ -448,28 +525,29 @@ impl<T: Lane> Job<'_, T> {
     /// Search by features drawn for this node, or all, without keeping histograms. When none of the
     /// drawn ones can be split, more are drawn, as in random forests.
     fn search_drawn(&self, rows: &[u32], fresh: &Fresh) -> Result<Found> {
-        let n_usable = self.usable.len();
+        let n_usable = self.plan.usable.len();
         let mut order: Vec<u32> = (0..n_usable as u32).collect();
         if self.n_drawn < n_usable {
             shuffle_prefix(fresh.path, &mut order, n_usable);
         }
         let node_rows = &rows[fresh.start..fresh.end];
-        let lanes = self.gather(node_rows);
+        let lanes = self.gather(node_rows)?;
         for drawn in order.chunks(self.n_drawn.max(1)) {
             let mut drawn = drawn.to_vec();
             drawn.sort_unstable();
             let work = node_rows.len() * drawn.len() * self.layout.width;
             let size = drawn.len().div_ceil(self.pool.pieces(work)).max(1);
             let best = self.pool.map(drawn.chunks(size), work, |features| {
-                let mut best = None;
+                let mut best = Best::default();
                 let mut histogram = Vec::new();
                 for &i in features {
                     let i = i as usize;
-                    histogram.resize((self.slots[i + 1] - self.slots[i]) * self.layout.width, 0);
-                    self.sum_feature(i, node_rows, &lanes, &mut histogram);
+                    let n_slots = self.plan.slots[i + 1] - self.plan.slots[i];
+                    histogram.resize(n_slots * self.layout.width, 0);
+                    self.sum_feature(i, node_rows, &lanes, &fresh.total, &mut histogram);
                     self.improve(i, &histogram, fresh, &mut best);
                 }
-                best
+                best.split
             })?;
             let split = best_in_order(best);
             if split.is_some() {
@@ -479,30 +557,123 @@ impl<T: Lane> Job<'_, T> {
         Ok(Found::default())
     }
 
+    /// Sums a node's histograms of one piece, turns its parent's into those of its sibling, and
+    /// looks for the best split of both, where `wanted`.
+    fn search_piece(
+        &self,
+        piece: &mut Piece<'_, '_>,
+        mut parent: Option<(&mut Piece<'_, '_>, bool, bool)>,
+        rows: &[u32],
+        lanes: &Gathered<'_, T>,
+        [node, sibling]: [&Fresh; 2],
+        [best, sibling_best]: &mut [Best; 2],
+    ) {
+        let Some(lists) = piece.lists else {
+            self.sum_dense(piece, rows, lanes, &node.total);
+            let Some((parent, wanted, sibling_wanted)) = parent else {
+                for (i, part) in self.each_feature(piece.features.clone(), piece.sums) {
+                    self.improve(i, part, node, best);
+                }
+                return;
+            };
+            let parts = self.each_feature(piece.features.clone(), piece.sums);
+            let parent_parts = self.each_feature(parent.features.clone(), parent.sums);
+            for ((i, part), (_, parent_part)) in parts.zip(parent_parts) {
+                if sibling_wanted {
+                    parent_part.iter_mut().zip(part.iter()).for_each(|(p, s)| *p -= s);
+                    self.improve(i, parent_part, sibling, sibling_best);
+                }
+                if wanted {
+                    self.improve(i, part, node, best);
+                }
+            }
+            return;
+        };
+        // Compressed features: only those with enough listed rows are summed, and the parent's are
+        // changed in place, so that the cost follows the stored values of the smaller node.
+        let (node_rows, node_lanes, gathered) = self.node(rows, lanes);
+        let mut counts = vec![0u32; piece.features.len()];
+        lists.count(node_rows, &mut counts);
+        let node_wanted = parent.as_ref().is_none_or(|parent| parent.1);
+        for (k, (_, part)) in self.each_feature(piece.features.clone(), piece.sums).enumerate() {
+            let inherited = parent.as_ref().is_none_or(|parent| parent.0.alive[k]);
+            let enough = i64::from(counts[k]) >= self.limits.min_samples_leaf.max(1);
+            piece.alive[k] = node_wanted && inherited && enough;
+            if piece.alive[k] {
+                part.fill(0);
+            }
+        }
+        let sibling_sums = match &mut parent {
+            Some((parent, _, true)) => Some(&mut *parent.sums),
+            _ => None,
+        };
+        let source = (node_lanes, gathered, self.layout.width);
+        widest(
+            #[inline(always)]
+            || lists.accumulate(node_rows, source, piece.alive, piece.sums, sibling_sums),
+        );
+        self.search_compressed(piece, node, best);
+        if let Some((parent, _, true)) = parent {
+            self.search_compressed(parent, sibling, sibling_best);
+        }
+    }
+
+    /// Looks for the best split by the compressed features that are alive, and gives up those that
+    /// cannot split the node or any below it.
+    fn search_compressed(&self, piece: &mut Piece<'_, '_>, node: &Fresh, best: &mut Best) {
+        let layout = &self.layout;
+        for (k, (i, part)) in self.each_feature(piece.features.clone(), piece.sums).enumerate() {
+            let Column::Compressed(column) = self.column(i) else { continue };
+            if !piece.alive[k] {
+                continue;
+            }
+            fill_default(part, column.default, &node.total);
+            let common = &part[column.default as usize * layout.width..][..layout.width];
+            let listed = layout.count(&node.total) - layout.count(common);
+            piece.alive[k] = listed >= self.limits.min_samples_leaf.max(1);
+            if piece.alive[k] {
+                self.improve(i, part, node, best);
+            }
+        }
+    }
+
     /// Looks for a better split of the node by the usable feature `i`.
-    fn improve(&self, i: usize, histogram: &[i64], fresh: &Fresh, best: &mut Option<Split>) {
-        let feature = self.usable[i];
+    fn improve(&self, i: usize, histogram: &[i64], fresh: &Fresh, best: &mut Best) {
+        let feature = self.plan.usable[i];
         let n_bins = self.binned.cuts.n_bins(feature as usize);
         let has_missing = self.binned.cuts.has_missing[feature as usize];
         let (layout, total) = (&self.layout, &fresh.total[..]);
-        improve_split(layout, histogram, n_bins, has_missing, total, feature, self.limits, best);
+        let Best { split, scratch } = best;
+        improve_split(
+            layout,
+            histogram,
+            n_bins,
+            has_missing,
+            total,
+            feature,
+            self.limits,
+            scratch,
+            split,
+        );
     }
 
-    /// Sums the histograms of a range of usable features, which lie side by side.
-    fn sum_features(
+    /// Sums the histograms of a piece of dense features, of a node with this total.
+    fn sum_dense(
         &self,
-        features: std::ops::Range<usize>,
+        piece: &mut Piece<'_, '_>,
         rows: &[u32],
         lanes: &Gathered<'_, T>,
-        histogram: &mut [i64],
+        total: &[i64],
     ) {
-        let mut parts = self.each_feature(features.clone(), histogram);
-        let mut i = features.start;
+        let mut parts = self.each_feature(piece.features.clone(), piece.sums);
+        let mut i = piece.features.start;
         if self.layout.width == 1 {
             let (node_rows, lanes, _) = self.node(rows, lanes);
-            while i + GROUP <= features.end {
-                let columns =
-                    std::array::from_fn(|k| self.binned.column(self.usable[i + k] as usize));
+            while i + GROUP <= piece.features.end {
+                let columns = std::array::from_fn(|k| match self.column(i + k) {
+                    Column::Dense(bins) => &bins[..],
+                    Column::Compressed(_) => unreachable!("dense features come first"),
+                });
                 let sums = accumulate_four(columns, node_rows, lanes);
                 for (sums, (_, part)) in sums.iter().zip(&mut parts) {
                     part.copy_from_slice(&sums[..part.len()]);
@@ -511,17 +682,34 @@ impl<T: Lane> Job<'_, T> {
             }
         }
         for (i, part) in parts {
-            self.sum_feature(i, rows, lanes, part);
+            self.sum_feature(i, rows, lanes, total, part);
         }
     }
 
-    fn sum_feature(&self, i: usize, rows: &[u32], lanes: &Gathered<'_, T>, histogram: &mut [i64]) {
-        let column = self.binned.column(self.usable[i] as usize);
+    fn column(&self, i: usize) -> &Column {
+        &self.binned.columns[self.plan.usable[i] as usize]
+    }
+
+    fn sum_feature(
+        &self,
+        i: usize,
+        rows: &[u32],
+        lanes: &Gathered<'_, T>,
+        total: &[i64],
+        histogram: &mut [i64],
+    ) {
         let (rows, lanes, gathered) = self.node(rows, lanes);
-        widest(
-            #[inline(always)]
-            || accumulate(column, rows, lanes, gathered, self.layout.width, histogram),
-        );
+        let width = self.layout.width;
+        match self.column(i) {
+            Column::Dense(column) => widest(
+                #[inline(always)]
+                || accumulate(column, rows, lanes, gathered, width, histogram),
+            ),
+            Column::Compressed(column) => {
+                accumulate_compressed(column, rows, lanes, gathered, width, histogram);
+                fill_default(histogram, column.default, total);
+            }
+        }
     }
 
     /// The rows of a node and their lanes; rows keep their order, so as many as there are is all.
@@ -539,44 +727,47 @@ impl<T: Lane> Job<'_, T> {
     }
 
     /// The lanes of a node's rows side by side, read once per feature; wide rows stay in place.
-    fn gather(&self, rows: &[u32]) -> Gathered<'_, T> {
+    fn gather(&self, rows: &[u32]) -> Result<Gathered<'_, T>> {
         let width = self.layout.width;
         if width > 8 || rows.len() == self.binned.n_rows {
-            return Gathered::InPlace(self.lanes);
+            return Ok(Gathered::InPlace(self.lanes));
         }
-        if width == 1 {
-            return Gathered::Copied(rows.iter().map(|&row| self.lanes[row as usize]).collect());
+        let ranges = self.pool.row_ranges(rows.len(), width * 2);
+        if ranges.len() == 1 {
+            return Ok(Gathered::Copied(gathered(self.lanes, rows, width)));
         }
-        let lanes_of = |&row: &u32| {
-            self.lanes[row as usize * width..(row as usize + 1) * width].iter().copied()
-        };
-        Gathered::Copied(rows.iter().flat_map(lanes_of).collect())
+        let parts = self.pool.map(ranges, rows.len() * width * 2, |range| {
+            gathered(self.lanes, &rows[range], width)
+        })?;
+        Ok(Gathered::Copied(parts.concat()))
     }
 
-    fn buffer(&self, free: &mut Vec<Vec<i64>>) -> Vec<i64> {
-        let size = self.slots[self.usable.len()] * self.layout.width;
+    /// A histogram to be filled; it holds anything.
+    fn buffer(&self, free: &mut Vec<Histogram>) -> Histogram {
         let mut buffer = free.pop().unwrap_or_default();
-        buffer.resize(size, 0);
+        buffer.sums.resize(self.plan.n_slots() * self.layout.width, 0);
+        buffer.alive.resize(self.plan.usable.len(), false);
         buffer
     }
 
-    /// Cuts a histogram into blocks of features, one piece of work each.
-    fn feature_blocks<'h>(
-        &self,
-        histogram: &'h mut [i64],
-        work: usize,
-    ) -> Vec<(std::ops::Range<usize>, &'h mut [i64])> {
-        let n = self.usable.len();
-        let pieces = self.pool.pieces(work).min(n.max(1));
-        let mut rest = histogram;
-        (0..pieces)
-            .map(|piece| {
-                let features = n * piece / pieces..n * (piece + 1) / pieces;
-                let size =
-                    (self.slots[features.end] - self.slots[features.start]) * self.layout.width;
-                let (part, tail) = std::mem::take(&mut rest).split_at_mut(size);
-                rest = tail;
-                (features, part)
+    /// Cuts a histogram into pieces of work: a few of dense features, and the compressed blocks.
+    fn pieces<'h>(&self, histogram: &'h mut Histogram, work: usize) -> Vec<Piece<'_, 'h>> {
+        let Plan { n_dense, slots, blocks, .. } = self.plan;
+        let n = *n_dense;
+        let pieces = self.pool.pieces(work).min(n);
+        let dense = (0..pieces).map(|k| (n * k / pieces..n * (k + 1) / pieces, None));
+        let compressed = blocks.iter().map(|(features, lists)| (features.clone(), Some(lists)));
+        let (mut sums, mut alive) = (&mut histogram.sums[..], &mut histogram.alive[..]);
+        dense
+            .chain(compressed)
+            .map(|(features, lists)| {
+                let size = (slots[features.end] - slots[features.start]) * self.layout.width;
+                Piece {
+                    sums: take_front(&mut sums, size),
+                    alive: take_front(&mut alive, features.len()),
+                    features,
+                    lists,
+                }
             })
             .collect()
     }
@@ -589,12 +780,32 @@ impl<T: Lane> Job<'_, T> {
     ) -> impl Iterator<Item = (usize, &'h mut [i64])> {
         let mut rest = block;
         features.map(move |i| {
-            let size = (self.slots[i + 1] - self.slots[i]) * self.layout.width;
-            let (part, tail) = std::mem::take(&mut rest).split_at_mut(size);
-            rest = tail;
-            (i, part)
+            let size = (self.plan.slots[i + 1] - self.plan.slots[i]) * self.layout.width;
+            (i, take_front(&mut rest, size))
         })
     }
+}
+
+/// Cuts the first `n` elements off a slice.
+fn take_front<'a, T>(rest: &mut &'a mut [T], n: usize) -> &'a mut [T] {
+    let (front, tail) = std::mem::take(rest).split_at_mut(n);
+    *rest = tail;
+    front
+}
+
+/// Histograms of neighbouring usable features; `lists` if they are compressed.
+struct Piece<'p, 'h> {
+    features: std::ops::Range<usize>,
+    lists: Option<&'p RowLists>,
+    sums: &'h mut [i64],
+    alive: &'h mut [bool],
+}
+
+/// The best split so far, and room to look for others.
+#[derive(Default)]
+struct Best {
+    split: Option<Split>,
+    scratch: Scratch,
 }
 
 enum Gathered<'a, T> {
@@ -602,8 +813,19 @@ enum Gathered<'a, T> {
     InPlace(&'a [T]),
 }
 
-/// The best of several splits; the earlier (lower) feature wins a tie.
+fn gathered<T: Lane>(lanes: &[T], rows: &[u32], width: usize) -> Vec<T> {
+    if width == 1 {
+        return rows.iter().map(|&row| lanes[row as usize]).collect();
+    }
+    let lanes_of =
+        |&row: &u32| lanes[row as usize * width..(row as usize + 1) * width].iter().copied();
+    rows.iter().flat_map(lanes_of).collect()
+}
+
+/// The best of several splits; the lower feature wins a tie.
 fn best_in_order(candidates: Vec<Option<Split>>) -> Option<Split> {
-    let better = |best: Split, next: Split| if next.gain > best.gain { next } else { best };
-    candidates.into_iter().flatten().reduce(better)
+    candidates
+        .into_iter()
+        .flatten()
+        .reduce(|best, next| if next.beats(best.gain, best.feature) { next } else { best })
 }

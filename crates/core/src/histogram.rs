@@ -4,6 +4,7 @@
 //! are weighted, and a one that counts it. With one component and no weights all of it is packed
 //! in one 64-bit lane, the sum above, the count below.
 
+use crate::binning::Compressed;
 use crate::error::Result;
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, bits_for, round_scaled};
@@ -315,6 +316,154 @@ pub fn accumulate_four<T: Lane>(
     sums
 }
 
+/// Compressed features by rows: for each row, its listed bins.
+#[derive(Debug)]
+pub struct RowLists {
+    /// First entry of each row, and one past the last.
+    starts: Vec<u32>,
+    entries: Vec<Entry>,
+}
+
+/// A listed bin: its feature, counted within the block, and its slot in the block's histogram.
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    feature: u32,
+    slot: u32,
+}
+
+impl RowLists {
+    /// Lists the given columns, each with its first histogram slot, ascending.
+    pub fn new(n_rows: usize, columns: &[(&Compressed, usize)]) -> RowLists {
+        let mut starts = vec![0u32; n_rows + 1];
+        for (column, _) in columns {
+            column.rows.iter().for_each(|&row| starts[row as usize + 1] += 1);
+        }
+        for row in 0..n_rows {
+            starts[row + 1] += starts[row];
+        }
+        let mut next = starts.clone();
+        let mut entries = vec![Entry::default(); starts[n_rows] as usize];
+        for (feature, (column, first)) in columns.iter().enumerate() {
+            for (&row, &bin) in column.rows.iter().zip(&column.bins) {
+                let place = &mut next[row as usize];
+                let slot = *first as u32 + u32::from(bin);
+                entries[*place as usize] = Entry { feature: feature as u32, slot };
+                *place += 1;
+            }
+        }
+        RowLists { starts, entries }
+    }
+
+    #[inline(always)]
+    fn of(&self, row: usize) -> &[Entry] {
+        &self.entries[self.starts[row] as usize..self.starts[row + 1] as usize]
+    }
+
+    /// Calls `f(row, place of its lanes)` for each row of a node.
+    #[inline(always)]
+    fn each_row(&self, rows: NodeRows<'_>, gathered: bool, mut f: impl FnMut(&[Entry], usize)) {
+        match rows {
+            NodeRows::All => (0..self.starts.len() - 1).for_each(|row| f(self.of(row), row)),
+            NodeRows::Some(rows) => {
+                for (k, &row) in rows.iter().enumerate() {
+                    f(self.of(row as usize), if gathered { k } else { row as usize });
+                }
+            }
+        }
+    }
+
+    /// Counts the listed rows of each feature.
+    pub fn count(&self, rows: NodeRows<'_>, counts: &mut [u32]) {
+        self.each_row(rows, false, |entries, _| {
+            entries.iter().for_each(|entry| counts[entry.feature as usize] += 1);
+        });
+    }
+
+    /// Adds the lanes of a node's rows to the slots of the features that are `wanted`, and takes
+    /// them from those of `parent`, if given.
+    #[inline(always)]
+    pub fn accumulate<T: Lane>(
+        &self,
+        rows: NodeRows<'_>,
+        (lanes, gathered, width): (&[T], bool, usize),
+        wanted: &[bool],
+        histogram: &mut [i64],
+        mut parent: Option<&mut [i64]>,
+    ) {
+        self.each_row(rows, gathered, |entries, source| {
+            let lanes = &lanes[source * width..][..width];
+            for &Entry { feature, slot } in entries {
+                let place = slot as usize * width;
+                if wanted[feature as usize] {
+                    add_lanes(&mut histogram[place..][..width], lanes);
+                }
+                if let Some(parent) = &mut parent {
+                    // Features that the parent has given up hold anything.
+                    for (sum, &lane) in parent[place..][..width].iter_mut().zip(lanes) {
+                        *sum = sum.wrapping_sub(lane.into());
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Like [`accumulate`] for a compressed feature: cost follows the shorter of the node's rows and the
+/// listed ones. The default bin is left at zero.
+pub fn accumulate_compressed<T: Lane>(
+    column: &Compressed,
+    rows: NodeRows<'_>,
+    lanes: &[T],
+    gathered: bool,
+    width: usize,
+    histogram: &mut [i64],
+) {
+    histogram.fill(0);
+    let mut add = |listed: usize, source: usize| {
+        let bin = column.bins[listed] as usize;
+        add_lanes(&mut histogram[bin * width..][..width], &lanes[source * width..][..width]);
+    };
+    let NodeRows::Some(rows) = rows else {
+        column.rows.iter().enumerate().for_each(|(listed, &row)| add(listed, row as usize));
+        return;
+    };
+    // Both lists ascend: the next match lies beyond the last one.
+    let mut rest = 0;
+    if rows.len() < column.rows.len() {
+        for (k, &row) in rows.iter().enumerate() {
+            rest += column.rows[rest..].partition_point(|&listed| listed < row);
+            if column.rows.get(rest) == Some(&row) {
+                add(rest, if gathered { k } else { row as usize });
+            }
+        }
+    } else {
+        for (listed, &row) in column.rows.iter().enumerate() {
+            rest += rows[rest..].partition_point(|&other| other < row);
+            if rows.get(rest) == Some(&row) {
+                add(listed, if gathered { rest } else { row as usize });
+            }
+        }
+    }
+}
+
+/// Fills in the default bin of a compressed feature, whatever it holds: the node's total minus all
+/// other bins.
+#[inline(always)]
+pub fn fill_default(histogram: &mut [i64], default: u8, total: &[i64]) {
+    let width = total.len();
+    if width == 1 {
+        let rest: i64 = histogram.iter().sum();
+        histogram[default as usize] += total[0] - rest;
+        return;
+    }
+    let (before, from) = histogram.split_at_mut(default as usize * width);
+    let (default, after) = from.split_at_mut(width);
+    default.copy_from_slice(total);
+    for bin in before.chunks_exact(width).chain(after.chunks_exact(width)) {
+        default.iter_mut().zip(bin).for_each(|(d, b)| *d -= b);
+    }
+}
+
 #[inline(always)]
 fn add_lanes<T: Lane>(bin: &mut [i64], lanes: &[T]) {
     for (sum, &lane) in bin.iter_mut().zip(lanes) {
@@ -382,6 +531,64 @@ mod tests {
             let mut by_gather = vec![0i64; 5 * width];
             accumulate(&column, NodeRows::Some(&rows), &gathered, true, width, &mut by_gather);
             assert_eq!((&direct, &by_gather), (&expected, &expected));
+        }
+    }
+
+    #[test]
+    fn compressed_columns_sum_as_spread_ones_do() {
+        let mut stream = crate::random::Key::new(4).stream();
+        let (n, n_bins) = (80usize, 5usize);
+        let dense: Vec<Vec<u8>> = (0..3)
+            .map(|_| {
+                let mut bin = || if stream.below(4) > 0 { 2 } else { stream.below(n_bins) as u8 };
+                (0..n).map(|_| bin()).collect()
+            })
+            .collect();
+        let compressed: Vec<Compressed> = dense
+            .iter()
+            .map(|bins| {
+                let rows: Vec<u32> = (0..n as u32).filter(|&r| bins[r as usize] != 2).collect();
+                let bins = rows.iter().map(|&r| bins[r as usize]).collect();
+                Compressed { default: 2, rows, bins }
+            })
+            .collect();
+        let placed: Vec<_> = compressed.iter().enumerate().map(|(k, c)| (c, k * n_bins)).collect();
+        let lists = RowLists::new(n, &placed);
+        let some: Vec<u32> = (0..n as u32).filter(|r| r % 3 != 0).collect();
+        let few: Vec<u32> = vec![1, 5, 40, 41, 79];
+        for width in [1usize, 3, 9] {
+            let lanes: Vec<i32> = (0..(n * width) as i32).map(|i| i * i % 23 - 11).collect();
+            for rows in [NodeRows::All, NodeRows::Some(&some), NodeRows::Some(&few)] {
+                let mut by_lists = vec![0i64; 3 * n_bins * width];
+                let mut less = vec![0i64; 3 * n_bins * width];
+                let source = (&lanes[..], false, width);
+                let both = (&mut by_lists[..], Some(&mut less[..]));
+                lists.accumulate(rows, source, &[true, true, true], both.0, both.1);
+                assert!(by_lists.iter().zip(&less).all(|(sum, less)| *sum == -less));
+                let mut counts = vec![0; 3];
+                lists.count(rows, &mut counts);
+                for (k, part) in by_lists.chunks_mut(n_bins * width).enumerate() {
+                    let mut expected = vec![0i64; n_bins * width];
+                    let gathered = matches!(rows, NodeRows::All);
+                    accumulate(&dense[k], rows, &lanes, gathered, width, &mut expected);
+                    let mut total = vec![0i64; width];
+                    for bin in expected.chunks(width) {
+                        total.iter_mut().zip(bin).for_each(|(t, b)| *t += b);
+                    }
+                    fill_default(part, 2, &total);
+                    assert_eq!(part, expected);
+                    let listed = |row: u32| u32::from(dense[k][row as usize] != 2);
+                    let count: u32 = match rows {
+                        NodeRows::All => (0..n as u32).map(listed).sum(),
+                        NodeRows::Some(rows) => rows.iter().map(|&row| listed(row)).sum(),
+                    };
+                    assert_eq!(counts[k], count);
+                    let mut single = vec![0i64; n_bins * width];
+                    accumulate_compressed(&compressed[k], rows, &lanes, false, width, &mut single);
+                    fill_default(&mut single, 2, &total);
+                    assert_eq!(single, expected);
+                }
+            }
         }
     }
 }

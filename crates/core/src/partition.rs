@@ -3,22 +3,87 @@
 //! Splitting a node reorders its slice in place, left rows first, both sides in ascending order:
 //! `[a c e g | b d f h]` — the left child is the first part, the right child the second.
 
+use crate::error::Result;
+use crate::parallel::Pool;
+
+/// Rows below which one thread is enough.
+const LARGE_NODE: usize = 1 << 14;
+
+/// What decides the side of a row.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule<'a> {
+    /// Bins of all rows.
+    pub column: &'a [u8],
+    /// Last bin that goes left.
+    pub bin: u8,
+    /// Bin of missing values.
+    pub missing_bin: u8,
+    /// Whether missing values go left.
+    pub missing_left: bool,
+}
+
+impl Rule<'_> {
+    #[inline(always)]
+    fn goes_left(&self, row: u32) -> bool {
+        let value = self.column[row as usize];
+        if value == self.missing_bin { self.missing_left } else { value <= self.bin }
+    }
+}
+
 /// Reorders `rows` so that those going left come first; returns how many do. `scratch` is at least
 /// as long as `rows`.
 pub fn partition(
+    pool: &Pool,
     rows: &mut [u32],
     scratch: &mut [u32],
-    column: &[u8],
-    bin: u8,
-    missing_bin: u8,
-    missing_left: bool,
-) -> usize {
+    rule: Rule<'_>,
+) -> Result<usize> {
+    if pool.threads() == 1 || rows.len() < LARGE_NODE {
+        return Ok(partition_alone(rows, scratch, rule));
+    }
+    // Each piece puts its left rows at the front of its part of the scratch, its right rows at the
+    // end, backwards; then all are copied to their places.
+    let size = rows.len().div_ceil(pool.threads() * 2);
+    let pieces = rows.chunks(size).zip(scratch.chunks_mut(size));
+    let lefts = pool.map(pieces, rows.len() * 2, |(rows, scratch)| {
+        let (mut front, mut back) = (0, rows.len());
+        for &row in rows {
+            let left = rule.goes_left(row);
+            scratch[front] = row;
+            scratch[back - 1] = row;
+            front += usize::from(left);
+            back -= usize::from(!left);
+        }
+        front
+    })?;
+    let n_left = lefts.iter().sum();
+    let mut places = Vec::with_capacity(2 * lefts.len());
+    let (mut left, mut right) = rows.split_at_mut(n_left);
+    for (sorted, &n) in scratch.chunks(size).zip(&lefts) {
+        let sorted = &sorted[..size.min(left.len() + right.len())];
+        let (place, rest) = std::mem::take(&mut left).split_at_mut(n);
+        places.push((place, &sorted[..n], false));
+        left = rest;
+        let (place, rest) = std::mem::take(&mut right).split_at_mut(sorted.len() - n);
+        places.push((place, &sorted[n..], true));
+        right = rest;
+    }
+    pool.for_each(places, n_left * 2, |(place, sorted, backwards)| {
+        if backwards {
+            place.iter_mut().zip(sorted.iter().rev()).for_each(|(to, &row)| *to = row);
+        } else {
+            place.copy_from_slice(sorted);
+        }
+    })?;
+    Ok(n_left)
+}
+
+fn partition_alone(rows: &mut [u32], scratch: &mut [u32], rule: Rule<'_>) -> usize {
     let mut n_left = 0;
     let mut n_right = 0;
     for k in 0..rows.len() {
         let row = rows[k];
-        let value = column[row as usize];
-        let left = if value == missing_bin { missing_left } else { value <= bin };
+        let left = rule.goes_left(row);
         // Both writes happen, one of them is kept: no branch to mispredict.
         rows[n_left] = row;
         scratch[n_right] = row;
@@ -37,9 +102,28 @@ mod tests {
     fn both_sides_keep_their_order() {
         let column = [0u8, 3, 1, 2, 0, 4, 3, 4];
         let mut rows: Vec<u32> = (0..8).collect();
-        let mut scratch = vec![0; 8];
-        let n_left = partition(&mut rows, &mut scratch, &column, 1, 4, true);
+        let rule = Rule { column: &column, bin: 1, missing_bin: 4, missing_left: true };
+        let n_left = partition(&Pool::serial(), &mut rows, &mut [0; 8], rule).unwrap();
         assert_eq!(&rows[..n_left], &[0, 2, 4, 5, 7]);
         assert_eq!(&rows[n_left..], &[1, 3, 6]);
+    }
+
+    #[test]
+    fn several_threads_order_as_one_does() {
+        let mut stream = crate::random::Key::new(5).stream();
+        let column: Vec<u8> = (0..100_000).map(|_| stream.below(7) as u8).collect();
+        let rows: Vec<u32> = (0..100_000).filter(|_| stream.below(3) > 0).collect();
+        for bin in 0..6 {
+            let rule = Rule { column: &column, bin, missing_bin: 6, missing_left: bin % 2 == 0 };
+            let mut scratch = vec![0; 100_000];
+            let mut alone = rows.clone();
+            let expected = partition_alone(&mut alone, &mut scratch, rule);
+            for threads in [2, 3, 5] {
+                let pool = Pool::new(threads, Box::new(|| false));
+                let mut together = rows.clone();
+                let n_left = partition(&pool, &mut together, &mut scratch, rule).unwrap();
+                assert_eq!((n_left, &together), (expected, &alone));
+            }
+        }
     }
 }

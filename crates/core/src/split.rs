@@ -22,6 +22,13 @@ pub struct Split {
     pub left: Vec<i64>,
 }
 
+impl Split {
+    /// Whether this split is better than another of that gain; the lower feature wins a tie.
+    pub fn beats(&self, gain: f64, feature: u32) -> bool {
+        self.gain > gain || (self.gain == gain && self.feature < feature)
+    }
+}
+
 /// What a split must respect.
 #[derive(Debug, Clone, Copy)]
 pub struct SplitLimits {
@@ -35,7 +42,7 @@ pub struct SplitLimits {
 const NOISE: f64 = 4.0;
 
 /// Looks for a split of a feature better than `best`, and puts it there. Within a feature the lowest
-/// threshold wins a tie, then missing to the right; between features the one that came first.
+/// threshold wins a tie, then missing to the right; between features the lowest.
 pub fn improve_split(
     layout: &Layout,
     histogram: &[i64],
@@ -44,12 +51,13 @@ pub fn improve_split(
     total: &[i64],
     feature: u32,
     limits: SplitLimits,
+    scratch: &mut Scratch,
     best: &mut Option<Split>,
 ) {
     let found = match layout.count_bits {
         Some(bits) => widest(
             #[inline(always)]
-            || scan_packed(bits, histogram, n_bins, has_missing, total[0], limits),
+            || scan_packed(bits, histogram, n_bins, has_missing, total[0], limits, scratch),
         ),
         None => widest(
             #[inline(always)]
@@ -67,7 +75,7 @@ pub fn improve_split(
     // Rounding to quanta alone gains about 1/12 quantum² a row; the best of many cuts a few times it.
     let noise = NOISE * quantum * layout.count(total) as f64;
     let enough = gain > noise && gain >= limits.min_split_gain;
-    if !enough || best.as_ref().is_some_and(|best| best.gain >= gain) {
+    if !enough || best.as_ref().is_some_and(|best| best.beats(gain, feature)) {
         return;
     }
     let width = layout.width;
@@ -92,6 +100,23 @@ type Found = Option<(f64, usize, bool)>;
 /// that cuts off the missing values alone.
 const MAX_CANDIDATES: usize = 2 * 256 + 8;
 
+/// Room for the candidates of one feature, kept from one to the next.
+pub struct Scratch {
+    lefts: [i64; MAX_CANDIDATES],
+    places: [u16; MAX_CANDIDATES],
+    scores: [f64; MAX_CANDIDATES],
+}
+
+impl Default for Scratch {
+    fn default() -> Scratch {
+        Scratch {
+            lefts: [0; MAX_CANDIDATES],
+            places: [0; MAX_CANDIDATES],
+            scores: [0.0; MAX_CANDIDATES],
+        }
+    }
+}
+
 #[inline(always)]
 fn scan_packed(
     count_bits: u32,
@@ -100,14 +125,14 @@ fn scan_packed(
     has_missing: bool,
     total: i64,
     limits: SplitLimits,
+    scratch: &mut Scratch,
 ) -> Found {
+    let Scratch { lefts, places, scores } = scratch;
     let mask = (1i64 << count_bits) - 1;
     let missing = if has_missing { histogram[n_bins] } else { 0 };
     let any_missing = missing & mask != 0;
     // First a pass from bin to bin that keeps the left sums of the cuts worth a look, then the
     // gains of all of them at once.
-    let mut lefts = [0i64; MAX_CANDIDATES];
-    let mut places = [0u16; MAX_CANDIDATES];
     let mut n = 0;
     let mut left = 0i64;
     if any_missing {
@@ -133,15 +158,17 @@ fn scan_packed(
         }
         n = n_bins - 1;
     } else {
+        let min = limits.min_samples_leaf;
+        let max = (total & mask) - min;
         for (bin, &lane) in histogram[..n_bins - 1].iter().enumerate() {
             left += lane;
             lefts[n] = left;
             places[n] = 2 * bin as u16;
-            n += usize::from(lane != 0);
+            let count = left & mask;
+            n += usize::from((lane != 0) & (count >= min) & (count <= max));
         }
     }
     let min = to_f64(limits.min_samples_leaf.max(1));
-    let mut scores = [0.0f64; MAX_CANDIDATES];
     let padded = n.next_multiple_of(8);
     for (score, &left) in scores[..padded].iter_mut().zip(&lefts[..padded]) {
         let right = total - left;
@@ -345,7 +372,17 @@ mod tests {
             let (layout, histogram, total) = histogram_of(&column, &z, q, weight, slots);
             let limits = SplitLimits { min_samples_leaf: 3, min_split_gain: 0.0 };
             let mut best = None;
-            improve_split(&layout, &histogram, n_bins, missing, &total, 0, limits, &mut best);
+            improve_split(
+                &layout,
+                &histogram,
+                n_bins,
+                missing,
+                &total,
+                0,
+                limits,
+                &mut Scratch::default(),
+                &mut best,
+            );
             let split = best.unwrap();
             let (gain, bin, missing_left) = brute(&column, &z, q, weight, n_bins, 3).unwrap();
             assert!((split.gain - gain).abs() < 1e-5 * gain, "{} {gain}", split.gain);
@@ -362,7 +399,17 @@ mod tests {
             let (layout, histogram, total) = histogram_of(&column, &z, q, None, 4);
             let limits = SplitLimits { min_samples_leaf: 1, min_split_gain: 0.0 };
             let mut best = None;
-            improve_split(&layout, &histogram, 4, false, &total, 0, limits, &mut best);
+            improve_split(
+                &layout,
+                &histogram,
+                4,
+                false,
+                &total,
+                0,
+                limits,
+                &mut Scratch::default(),
+                &mut best,
+            );
             assert_eq!(best, None);
         }
     }

@@ -1,10 +1,12 @@
 //! NumPy arrays as slices, and back.
 
+use manyboost_core::binning::SparseColumns;
+use manyboost_core::ensemble::Table;
 use manyboost_core::losses::Targets;
 use numpy::ndarray::Array2;
 use numpy::{
     Element, IntoPyArray, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2,
-    PyReadwriteArray2,
+    PyReadwriteArray2, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -59,6 +61,71 @@ impl TargetArray<'_> {
             TargetArray::Labels(y) => Targets::Labels(slice(y)?),
             TargetArray::Classes(y) => Targets::Classes(slice(y)?),
         })
+    }
+}
+
+/// The three arrays of a compressed sparse matrix: starts, indices, values.
+#[derive(FromPyObject)]
+pub struct SparseArrays<'py>(
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, i32>,
+    PyReadonlyArray1<'py, f32>,
+);
+
+impl SparseArrays<'_> {
+    /// The starts, indices and values, if they describe a matrix with `n_minor` places in each
+    /// compressed row or column, filled in ascending order.
+    pub fn checked(&self, n_minor: usize) -> PyResult<(&[i64], &[i32], &[f32])> {
+        let (starts, indices, values) = (slice(&self.0)?, slice(&self.1)?, slice(&self.2)?);
+        let bad = |what: &str| Err(PyValueError::new_err(format!("the sparse matrix {what}")));
+        if starts.first() != Some(&0)
+            || starts.last().is_none_or(|&last| last != values.len() as i64)
+            || starts.windows(2).any(|pair| pair[0] > pair[1])
+            || indices.len() != values.len()
+        {
+            return bad("has starts that do not fit its values");
+        }
+        if indices.iter().any(|&i| i < 0 || i as usize >= n_minor) {
+            return bad("has an index out of range");
+        }
+        for pair in starts.windows(2) {
+            let indices = &indices[pair[0] as usize..pair[1] as usize];
+            if indices.windows(2).any(|pair| pair[0] >= pair[1]) {
+                return bad("has indices that do not ascend");
+            }
+        }
+        Ok((starts, indices, values))
+    }
+
+    /// A matrix stored by columns.
+    pub fn columns(&self, n_rows: usize) -> PyResult<SparseColumns<'_>> {
+        let (starts, rows, values) = self.checked(n_rows)?;
+        Ok(SparseColumns { n_rows, starts, rows, values })
+    }
+}
+
+/// Rows to predict for, dense (n × p, float32) or sparse by rows.
+#[derive(FromPyObject)]
+pub enum TableArrays<'py> {
+    /// float32, n × p.
+    Dense(PyReadonlyArray2<'py, f32>),
+    /// Starts, features, values.
+    Sparse(SparseArrays<'py>),
+}
+
+impl TableArrays<'_> {
+    /// Number of rows, and the rows as the core takes them.
+    pub fn view(&self, n_features: usize) -> PyResult<(usize, Table<'_>)> {
+        match self {
+            TableArrays::Dense(x) => {
+                check_len("a row of x", x.shape()[1], n_features)?;
+                Ok((x.shape()[0], Table::Dense(slice(x)?)))
+            }
+            TableArrays::Sparse(x) => {
+                let (starts, features, values) = x.checked(n_features)?;
+                Ok((starts.len() - 1, Table::Sparse { starts, features, values }))
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arrays::{check_len, matrix, slice, slice_mut};
+use crate::arrays::{TableArrays, check_len, matrix, slice, slice_mut};
 use crate::features::Tree;
 use crate::pool::{Pool, to_py_err};
 
@@ -51,23 +51,24 @@ impl Ensemble {
         self.inner.truncate(n_rounds * self.inner.trees_per_round());
     }
 
-    /// Adds the trees of rounds `start..stop` to `raw` (n × d) for `x` (n × p).
+    /// Adds the trees of rounds `start..stop` to `raw` (n × d) for `x`: an array n × p, or starts,
+    /// features and values of a matrix that is sparse by rows.
     fn add_to(
         &self,
         py: Python<'_>,
         pool: &Pool,
-        x: PyReadonlyArray2<'_, f32>,
+        x: TableArrays<'_>,
         start: usize,
         stop: usize,
         mut raw: PyReadwriteArray2<'_, f32>,
     ) -> PyResult<()> {
-        check_len("a row of x", x.shape()[1], self.inner.n_features)?;
+        let (n_rows, x) = x.view(self.inner.n_features)?;
         check_len("a row of raw", raw.shape()[1], self.inner.n_outputs)?;
-        check_len("raw", raw.shape()[0], x.shape()[0])?;
+        check_len("raw", raw.shape()[0], n_rows)?;
         if start > stop || stop > self.n_rounds() {
             return Err(PyValueError::new_err(format!("no rounds {start} to {stop}")));
         }
-        let (x, raw) = (slice(&x)?, slice_mut(&mut raw)?);
+        let raw = slice_mut(&mut raw)?;
         pool.run(py, |pool| self.inner.add_to(pool, x, start..stop, raw))
     }
 
@@ -76,18 +77,18 @@ impl Ensemble {
         &self,
         py: Python<'py>,
         pool: &Pool,
-        x: PyReadonlyArray2<'_, f32>,
+        x: TableArrays<'_>,
         stop: usize,
         baseline: PyReadonlyArray1<'_, f64>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let d = self.inner.n_outputs;
-        check_len("a row of x", x.shape()[1], self.inner.n_features)?;
+        let (n_rows, x) = x.view(self.inner.n_features)?;
         check_len("baseline", baseline.len(), d)?;
         if stop > self.n_rounds() {
             return Err(PyValueError::new_err(format!("there are no {stop} rounds")));
         }
-        let mut out = vec![0.0f64; x.shape()[0] * d];
-        let (x, baseline) = (slice(&x)?, slice(&baseline)?);
+        let mut out = vec![0.0f64; n_rows * d];
+        let baseline = slice(&baseline)?;
         pool.run(py, |pool| self.inner.predict(pool, x, 0..stop, baseline, &mut out))?;
         Ok(matrix(py, out, d))
     }

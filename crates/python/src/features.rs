@@ -7,7 +7,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntyped
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arrays::{check_len, optional, slice};
+use crate::arrays::{SparseArrays, check_len, optional, slice};
 use crate::pool::Pool;
 
 /// Features as bins.
@@ -29,14 +29,48 @@ impl Features {
         max_bins: usize,
     ) -> PyResult<Features> {
         let n_features = x.shape()[1];
-        if n_features == 0 || !(2..=core::binning::MAX_BINS).contains(&max_bins) {
-            return Err(PyValueError::new_err("cannot bin without features or with such max_bins"));
-        }
+        check_bins(n_features, max_bins)?;
         let (x, weight) = (slice(&x)?, optional(&weight)?);
         let binned = pool.run(py, |pool| {
             let cuts = core::binning::find_cuts(pool, x, n_features, weight, max_bins)?;
             core::binning::apply_cuts(pool, x, &Arc::new(cuts))
         })?;
+        Ok(Features { binned: Arc::new(binned) })
+    }
+
+    /// Finds cuts in a sparse matrix of `n_rows` rows, given by columns, and bins it.
+    #[staticmethod]
+    #[pyo3(signature = (pool, x, n_rows, weight, max_bins))]
+    fn fit_sparse(
+        py: Python<'_>,
+        pool: &Pool,
+        x: SparseArrays<'_>,
+        n_rows: usize,
+        weight: Option<PyReadonlyArray1<'_, f64>>,
+        max_bins: usize,
+    ) -> PyResult<Features> {
+        let columns = x.columns(n_rows)?;
+        check_bins(columns.n_features(), max_bins)?;
+        let weight = optional(&weight)?;
+        let binned = pool.run(py, |pool| {
+            let cuts = core::binning::find_cuts_sparse(pool, columns, weight, max_bins)?;
+            core::binning::apply_cuts_sparse(pool, columns, &Arc::new(cuts))
+        })?;
+        Ok(Features { binned: Arc::new(binned) })
+    }
+
+    /// Bins other sparse data with the same cuts.
+    fn bin_sparse(
+        &self,
+        py: Python<'_>,
+        pool: &Pool,
+        x: SparseArrays<'_>,
+        n_rows: usize,
+    ) -> PyResult<Features> {
+        let columns = x.columns(n_rows)?;
+        check_len("x", columns.n_features(), self.binned.n_features)?;
+        let cuts = &self.binned.cuts;
+        let binned = pool.run(py, |pool| core::binning::apply_cuts_sparse(pool, columns, cuts))?;
         Ok(Features { binned: Arc::new(binned) })
     }
 
@@ -55,8 +89,15 @@ impl Features {
 
     /// Bins of one feature.
     fn column<'py>(&self, py: Python<'py>, feature: usize) -> Bound<'py, PyArray1<u8>> {
-        self.binned.column(feature).to_vec().into_pyarray(py)
+        self.binned.columns[feature].to_vec(self.binned.n_rows).into_pyarray(py)
     }
+}
+
+fn check_bins(n_features: usize, max_bins: usize) -> PyResult<()> {
+    if n_features == 0 || !(2..=core::binning::MAX_BINS).contains(&max_bins) {
+        return Err(PyValueError::new_err("cannot bin without features or with such max_bins"));
+    }
+    Ok(())
 }
 
 /// Grows trees on one set of features.
@@ -92,7 +133,7 @@ impl Grower {
             binned: Arc::clone(&features.binned),
             params,
             seed,
-            inner: Mutex::new(core::grower::Grower::new(&features.binned)),
+            inner: Mutex::new(core::grower::Grower::new(&features.binned, min_samples_leaf)),
         }
     }
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
-Inputs: TypeAlias = Literal["uniform", "normal"]
+Distribution: TypeAlias = Literal["uniform", "normal"]
 RandomStateLike: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 # Friedman's function reads five features.
@@ -37,7 +37,7 @@ def make_friedman1_chain(
     *,
     n_outputs: int = 16,
     noise: float = 1.0,
-    inputs: Inputs = "uniform",
+    distribution: Distribution = "uniform",
     noisy_outputs: bool = False,
     random_state: RandomStateLike = None,
 ) -> tuple[FloatArray, FloatArray]:
@@ -56,7 +56,7 @@ def make_friedman1_chain(
         Number of outputs.
     noise : float, default=1.0
         Standard deviation of each :math:`\epsilon_j`; 0 gives f(x) in every output.
-    inputs : {"uniform", "normal"}, default="uniform"
+    distribution : {"uniform", "normal"}, default="uniform"
         Distribution of the features: uniform on [0, 1], which reproduces the scores the
         paper reports, or standard normal, which is what its text says.
     noisy_outputs : bool, default=False
@@ -77,8 +77,8 @@ def make_friedman1_chain(
     >>> X.shape, Y.shape
     ((100, 5), (100, 4))
     """
-    rng = _check_friedman(n_rows, n_outputs, noise, inputs, random_state)
-    X = _draw_inputs(rng, n_rows, _FRIEDMAN_FEATURES, inputs)
+    rng = _check_friedman(n_rows, n_outputs, noise, distribution, random_state)
+    X = _draw_inputs(rng, n_rows, _FRIEDMAN_FEATURES, distribution)
     eps = noise * rng.standard_normal((n_rows, n_outputs))
     Y = _friedman1(X)[:, np.newaxis] + np.cumsum(eps, axis=1)
     return X, _with_noisy_outputs(Y, rng) if noisy_outputs else Y
@@ -89,7 +89,7 @@ def make_friedman1_group(
     *,
     n_outputs: int = 16,
     noise: float = 1.0,
-    inputs: Inputs = "uniform",
+    distribution: Distribution = "uniform",
     noisy_outputs: bool = False,
     random_state: RandomStateLike = None,
 ) -> tuple[FloatArray, FloatArray]:
@@ -108,7 +108,7 @@ def make_friedman1_group(
         Number of outputs.
     noise : float, default=1.0
         Standard deviation of each :math:`\epsilon_j`; 0 gives f(x) in every output.
-    inputs : {"uniform", "normal"}, default="uniform"
+    distribution : {"uniform", "normal"}, default="uniform"
         Distribution of the features: uniform on [0, 1], which reproduces the scores the
         paper reports, or standard normal, which is what its text says.
     noisy_outputs : bool, default=False
@@ -129,8 +129,8 @@ def make_friedman1_group(
     >>> X.shape, Y.shape
     ((100, 5), (100, 8))
     """
-    rng = _check_friedman(n_rows, n_outputs, noise, inputs, random_state)
-    X = _draw_inputs(rng, n_rows, _FRIEDMAN_FEATURES, inputs)
+    rng = _check_friedman(n_rows, n_outputs, noise, distribution, random_state)
+    X = _draw_inputs(rng, n_rows, _FRIEDMAN_FEATURES, distribution)
     eps = noise * rng.standard_normal((n_rows, n_outputs))
     Y = _friedman1(X)[:, np.newaxis] + eps
     return X, _with_noisy_outputs(Y, rng) if noisy_outputs else Y
@@ -141,7 +141,7 @@ def make_friedman1_ind(
     *,
     n_outputs: int = 16,
     noise: float = 1.0,
-    inputs: Inputs = "uniform",
+    distribution: Distribution = "uniform",
     noisy_outputs: bool = False,
     random_state: RandomStateLike = None,
 ) -> tuple[FloatArray, FloatArray]:
@@ -160,7 +160,7 @@ def make_friedman1_ind(
         Number of outputs.
     noise : float, default=1.0
         Standard deviation of each :math:`\epsilon_j`; 0 gives f of the output's features.
-    inputs : {"uniform", "normal"}, default="uniform"
+    distribution : {"uniform", "normal"}, default="uniform"
         Distribution of the features: uniform on [0, 1], which reproduces the scores the
         paper reports, or standard normal, which is what its text says.
     noisy_outputs : bool, default=False
@@ -182,8 +182,8 @@ def make_friedman1_ind(
     >>> X.shape, Y.shape
     ((100, 20), (100, 4))
     """
-    rng = _check_friedman(n_rows, n_outputs, noise, inputs, random_state)
-    X = _draw_inputs(rng, n_rows, _FRIEDMAN_FEATURES * n_outputs, inputs)
+    rng = _check_friedman(n_rows, n_outputs, noise, distribution, random_state)
+    X = _draw_inputs(rng, n_rows, _FRIEDMAN_FEATURES * n_outputs, distribution)
     eps = noise * rng.standard_normal((n_rows, n_outputs))
     Y = _friedman1(X.reshape(n_rows, n_outputs, _FRIEDMAN_FEATURES)) + eps
     return X, _with_noisy_outputs(Y, rng) if noisy_outputs else Y
@@ -271,10 +271,10 @@ def _friedman1(x: FloatArray) -> FloatArray:
 
 
 def _draw_inputs(
-    rng: np.random.Generator, n_rows: int, n_features: int, inputs: Inputs
+    rng: np.random.Generator, n_rows: int, n_features: int, distribution: Distribution
 ) -> FloatArray:
     shape = (n_rows, n_features)
-    return rng.random(shape) if inputs == "uniform" else rng.standard_normal(shape)
+    return rng.random(shape) if distribution == "uniform" else rng.standard_normal(shape)
 
 
 def _with_noisy_outputs(Y: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -327,7 +327,11 @@ def _label_counts(n_rows: int, n_outputs: int, cardinality: float) -> NDArray[np
 
 
 def _check_friedman(
-    n_rows: int, n_outputs: int, noise: float, inputs: Inputs, random_state: RandomStateLike
+    n_rows: int,
+    n_outputs: int,
+    noise: float,
+    distribution: Distribution,
+    random_state: RandomStateLike,
 ) -> np.random.Generator:
     """Check what the three friedman1 problems have in common; return their generator."""
     _check_integer("n_rows", n_rows)
@@ -337,10 +341,8 @@ def _check_friedman(
         raise ValueError(
             f"noise={noise!r} is not a standard deviation: pass a finite number, 0 or more."
         )
-    if inputs not in ("uniform", "normal"):
-        raise ValueError(
-            f"inputs={inputs!r} is not a known distribution: pass 'uniform' or 'normal'."
-        )
+    if distribution not in ("uniform", "normal"):
+        raise ValueError(f"distribution={distribution!r} is unknown: pass 'uniform' or 'normal'.")
     return _as_generator(random_state)
 
 

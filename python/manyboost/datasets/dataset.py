@@ -1,0 +1,209 @@
+"""What every reader returns: features, outputs and what is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Task: TypeAlias = Literal["multilabel", "regression"]
+#: A dense array or a CSR matrix (scipy's are untyped).
+Matrix: TypeAlias = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Features and outputs of one problem, checked to fit together.
+
+    Attributes
+    ----------
+    name : str
+        What the set is called.
+    X : ndarray or csr_matrix of shape (n_rows, n_features), float32
+        Features; NaN where a value is missing, the code where it is a category.
+    Y : ndarray or csr_matrix of shape (n_rows, n_outputs)
+        Labels, uint8 0 or 1, sparse where the file is; or targets of a regression, dense floats.
+    feature_names : tuple of str
+        One name for each column of X.
+    target_names : tuple of str
+        One name for each column of Y.
+    task : {"multilabel", "regression"}
+        What Y holds.
+    split : ndarray of shape (n_rows,), uint8, or None
+        0 for training rows and 1 for test rows, where the set comes with such a split.
+    categorical : tuple of int
+        Indices of the nominal features.
+    categories : mapping of int to tuple of str
+        For each nominal feature its categories: code 0 stands for the first, and so on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyboost.datasets import Dataset
+    >>> X = np.array([[0.5], [1.5], [2.5]], dtype=np.float32)
+    >>> Y = np.array([[1, 0], [0, 0], [1, 1]], dtype=np.uint8)
+    >>> toy = Dataset("toy", X, Y, ("x",), ("a", "b"), "multilabel", split=np.array([0, 0, 1]))
+    >>> X_test, Y_test = toy.test()
+    >>> Y_test
+    array([[1, 1]], dtype=uint8)
+    """
+
+    name: str
+    X: Matrix
+    Y: Matrix
+    feature_names: tuple[str, ...]
+    target_names: tuple[str, ...]
+    task: Task
+    split: NDArray[np.uint8] | None = None
+    categorical: tuple[int, ...] = ()
+    categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_task(self.task)
+        rows, features = self.X.shape
+        outputs = self.Y.shape[1] if self.Y.ndim == 2 else 0
+        facts = [
+            ("rows in Y", self.Y.shape[0], rows, "rows in X"),
+            ("feature names", len(self.feature_names), features, "features in X"),
+            ("output names", len(self.target_names), outputs, "outputs in Y"),
+        ]
+        if self.split is not None:
+            facts.append(("entries in split", len(self.split), rows, "rows in X"))
+        for what, count, expected, of in facts:
+            if count != expected:
+                raise ValueError(
+                    f"Data set {self.name!r} has {count} {what} but {expected} {of}; "
+                    "the two must agree."
+                )
+        if self.split is not None and not np.isin(self.split, (0, 1)).all():
+            raise ValueError(
+                f"The split of data set {self.name!r} holds other values than 0 and 1; "
+                "write 0 for a training row and 1 for a test row."
+            )
+        check_unique(self.target_names, f"Data set {self.name!r}", "outputs")
+        if set(self.categorical) != set(self.categories) or not all(
+            0 <= feature < features for feature in self.categorical
+        ):
+            raise ValueError(
+                f"Data set {self.name!r} has the nominal features {list(self.categorical)} but "
+                f"categories for {sorted(self.categories)} of {features} features; "
+                "list the same features in both."
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, training and test together."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return int(self.Y.shape[1])
+
+    def train(self) -> tuple[Matrix, Matrix]:
+        """Return X and Y of the training rows of the split."""
+        return self._part(0)
+
+    def test(self) -> tuple[Matrix, Matrix]:
+        """Return X and Y of the test rows of the split."""
+        return self._part(1)
+
+    def _part(self, part: int) -> tuple[Matrix, Matrix]:
+        if self.split is None:
+            raise ValueError(
+                f"Data set {self.name!r} has no split; divide X and Y with "
+                "sklearn.model_selection.train_test_split."
+            )
+        rows = self.split == part
+        return self.X[rows], self.Y[rows]
+
+
+def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -> Dataset:
+    """Join the training and the test file of a set into one data set with a split.
+
+    Parameters
+    ----------
+    train : Dataset
+        The training rows, which come first.
+    test : Dataset
+        The test rows, with the same features, categories, outputs and task.
+    name : str or None, default=None
+        Name of the joined set; ``None`` takes that of ``train``.
+
+    Returns
+    -------
+    Dataset
+        All rows, ``split`` 0 for those of ``train`` and 1 for those of ``test``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyboost.datasets import Dataset, join_train_test
+    >>> def toy(n_rows):
+    ...     ones = np.ones((n_rows, 1), dtype=np.float32)
+    ...     return Dataset("toy", ones, ones, ("x",), ("y",), "regression")
+    >>> join_train_test(toy(2), toy(1)).split
+    array([0, 0, 1], dtype=uint8)
+    """
+    for what in ("task", "feature_names", "target_names", "categorical", "categories"):
+        ours, theirs = getattr(train, what), getattr(test, what)
+        if ours != theirs:
+            raise ValueError(
+                f"Training set {train.name!r} and test set {test.name!r} do not have the same "
+                f"{what}{_first_difference(ours, theirs)}; read both with the same arguments."
+            )
+    for part in (train, test):
+        if part.split is not None:
+            raise ValueError(
+                f"Data set {part.name!r} is split already; join sets that have no split."
+            )
+    return replace(
+        train,
+        name=train.name if name is None else name,
+        X=_stack(train.X, test.X),
+        Y=_stack(train.Y, test.Y),
+        split=np.repeat(np.array([0, 1], dtype=np.uint8), [train.n_rows, test.n_rows]),
+    )
+
+
+def check_task(task: str | None) -> None:
+    """Refuse a task that does not exist."""
+    if task not in get_args(Task):
+        raise ValueError(f"task={task!r} is not a task: pass 'multilabel' or 'regression'.")
+
+
+def check_unique(names: Sequence[str], place: str, what: str) -> None:
+    """Refuse a name that occurs twice: it would not say which of the two is meant."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"{place} has two {what} called {name!r}; rename one of them.")
+        seen.add(name)
+
+
+def _stack(first: Matrix, second: Matrix) -> Matrix:
+    if sparse.issparse(first) or sparse.issparse(second):
+        return sparse.vstack([first, second], format="csr")
+    return np.vstack([first, second])
+
+
+def _first_difference(ours: Any, theirs: Any) -> str:
+    """Say where two descriptions part, as briefly as possible."""
+    if isinstance(ours, tuple) and len(ours) != len(theirs):
+        return f" ({len(ours)} and {len(theirs)})"
+    if isinstance(ours, tuple):
+        pair = next((a, b) for a, b in zip(ours, theirs, strict=True) if a != b)
+        return f" ({pair[0]!r} and {pair[1]!r})"
+    if isinstance(ours, str):
+        return f" ({ours!r} and {theirs!r})"
+    feature = next(key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key))
+    return f" (of feature {feature})"

@@ -1,0 +1,439 @@
+"""ARFF files as Mulan and MEKA write them, with dense or sparse rows.
+
+A file is a header of ``@attribute`` lines and, after ``@data``, one line for each row::
+
+    @relation 'Music: -C 2'
+    @attribute happy {0,1}
+    @attribute sad {0,1}
+    @attribute tempo numeric
+    @attribute genre {rock, 'hip hop'}
+    @data
+    1,0,120,rock
+    {1 1, 2 90.5, 3 'hip hop'}
+
+(A file has rows of one kind.) In a sparse row, an attribute that is not written is 0, or its first
+category. Every line that does not follow the format is refused with its number.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timezone
+from itertools import chain
+from pathlib import Path
+from typing import TypeAlias
+from xml.etree import ElementTree
+
+import numpy as np
+from scipy import sparse
+
+from manyboost.datasets.dataset import Dataset, Matrix, Task
+from manyboost.datasets.readers.columns import (
+    Column,
+    Selection,
+    Table,
+    assemble,
+    select,
+    select_targets,
+)
+from manyboost.datasets.readers.text import LineError, PathLike, number, numbered_lines, stem
+
+#: Turns the text of a value into a number, or raises ValueError.
+Converter: TypeAlias = Callable[[str], float]
+
+_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_WORD = r"[^\s,'\"{}%][^\s,{}%]*"
+_RELATION = re.compile(rf"@relation\s+({_QUOTED}|.*\S)\s*", re.IGNORECASE)
+_ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|{_WORD})\s*(.*\S)\s*", re.IGNORECASE)
+_DATE = re.compile(rf"date(?:\s+({_QUOTED}|\S+))?", re.IGNORECASE)
+_MEKA_OPTION = re.compile(r"(?:^|[\s:])-[Cc]\s+(-?\d+)(?=\s|$)")
+_FIELDS = {
+    separator: re.compile(rf"{blank}*(?:({_QUOTED})|([^'\"{separator}]*?)){blank}*({separator}|$)")
+    for separator, blank in ((",", r"\s"), ("\t", " "))
+}
+_PAIR = re.compile(rf"\s*(\d+)\s+({_QUOTED}|[^\s,'\"{{}}]+)\s*(,|$)")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+
+# What Java calls the parts of a date, and Python's word for it.
+_DATE_PARTS = {
+    "yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S",
+    "Z": "%z",
+}  # fmt: skip
+_DATE_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
+_DEFAULT_DATE = "yyyy-MM-dd'T'HH:mm:ss"
+_SECONDS_A_DAY = 86400.0
+
+
+def read_arff(
+    path: PathLike,
+    *,
+    labels: PathLike | None = None,
+    targets: Selection | int | None = None,
+    drop: Selection = (),
+    task: Task | None = None,
+    name: str | None = None,
+    encoding: str = "utf-8-sig",
+) -> Dataset:
+    """Read an ARFF file with several outputs, as Mulan and MEKA write them.
+
+    Which attributes are outputs is told by ``labels`` or ``targets`` or, if both are left out, by
+    the option ``-C k`` that MEKA keeps in the name of the relation.
+
+    Nominal features become codes, the place of the category in the header, with the categories
+    kept; those declared ``{0,1}`` are numbers. A date becomes the number of days since
+    1970-01-01. A feature of type string is refused: leave it out with ``drop``.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, which may be gzip-compressed.
+    labels : str or path, default=None
+        Mulan's XML file, which names the labels. They are taken in the order of the attributes.
+    targets : str, sequence of str or int, default=None
+        The outputs: names or glob patterns (``"y*"``) of attributes, or a number as MEKA means
+        it, the first k attributes or, if negative, the last.
+    drop : str or sequence of str, default=()
+        Names or glob patterns of attributes to leave out.
+    task : {"multilabel", "regression"} or None, default=None
+        ``None`` finds out: outputs that hold nothing but 0 and 1 (or false and true, no and yes)
+        are labels.
+    name : str or None, default=None
+        Name of the data set; ``None`` takes that of the file.
+    encoding : str, default="utf-8-sig"
+        Encoding of the file.
+
+    Returns
+    -------
+    Dataset
+        A file of sparse rows gives X, and Y if it holds labels, as CSR matrices.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from manyboost.datasets import read_arff
+    >>> text = '''@relation 'weather: -C 2'
+    ... @attribute rain {0,1}
+    ... @attribute wind {0,1}
+    ... @attribute pressure numeric
+    ... @attribute sky {clear, 'partly cloudy'}
+    ... @data
+    ... 1,0,990.5,'partly cloudy'
+    ... 0,0,?,clear
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "weather.arff")
+    ...     _ = path.write_text(text)
+    ...     weather = read_arff(path)
+    >>> weather.X
+    array([[990.5,   1. ],
+           [  nan,   0. ]], dtype=float32)
+    >>> weather.target_names, weather.categories
+    (('rain', 'wind'), {1: ('clear', 'partly cloudy')})
+    """
+    path = Path(path)
+    relation, table = _read(path, encoding)
+    names = table.names
+    if labels is not None and targets is not None:
+        raise ValueError("labels and targets both say what the outputs are; pass one of them.")
+    if labels is not None:
+        outputs = _labelled(Path(labels), names, path)
+    elif targets is not None:
+        outputs = select_targets(targets, names, path.name)
+    elif option := _MEKA_OPTION.search(relation):
+        outputs = select_targets(int(option[1]), names, path.name)
+    else:
+        raise ValueError(
+            f"{path.name} does not say which attributes are outputs; pass labels (Mulan's XML "
+            "file) or targets."
+        )
+    dropped = select(drop, names, path.name, "drop")
+    return assemble(table, stem(path) if name is None else name, outputs, dropped, task)
+
+
+def _labelled(labels: Path, names: list[str], path: Path) -> list[int]:
+    """Find the attributes that Mulan's XML file names, in the order of the ARFF file."""
+    text = labels.read_bytes()
+    if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
+        # Entities can make a small file expand to any size.
+        raise ValueError(f"{labels.name} defines a document type; remove it from the labels file.")
+    try:
+        elements = ElementTree.fromstring(text).iter()
+    except ElementTree.ParseError as error:
+        raise LineError(labels, error.position[0], f"not well-formed XML ({error}).") from None
+    found = [
+        element.get("name") for element in elements if element.tag.rpartition("}")[2] == "label"
+    ]
+    if not found or None in found:
+        what = "a label without a name" if found else "no labels"
+        raise ValueError(f"{labels.name} has {what}; it should hold elements <label name=...>.")
+    index = {name: i for i, name in enumerate(names)}
+    for label in found:
+        if label not in index:
+            raise ValueError(
+                f"Label {label!r} of {labels.name} is not an attribute of {path.name}; check that "
+                "the two files belong together."
+            )
+    if len(set(found)) < len(found):
+        twice = next(label for label in found if found.count(label) > 1)
+        raise ValueError(f"{labels.name} names the label {twice!r} twice; remove one.")
+    return sorted(index[str(label)] for label in found)
+
+
+def _read(path: Path, encoding: str) -> tuple[str, Table]:
+    """Read header and rows; return the name of the relation and the table."""
+    lines = (
+        (place, text)
+        for place, line in numbered_lines(path, encoding)
+        if (text := line.strip()) and not text.startswith("%")
+    )
+    relation, columns, converters = _read_header(path, lines)
+    first = next(lines, None)
+    if first is None:
+        raise ValueError(f"{path.name} has no rows after @data; a data set needs at least one.")
+    rows = chain([first], lines)
+    read = _read_sparse if first[1].startswith("{") else _read_dense
+    values, places = read(path, rows, columns, converters)
+    return relation, Table(path.name, columns, values, lambda row: f"line {places[row]}")
+
+
+def _read_header(
+    path: Path, lines: Iterator[tuple[int, str]]
+) -> tuple[str, list[Column], list[Converter]]:
+    relation: str | None = None
+    columns: dict[str, Column] = {}
+    converters: list[Converter] = []
+    for place, text in lines:
+        keyword = text.split(None, 1)[0].lower()
+        if keyword == "@data":
+            if len(text.split()) > 1 or not columns:
+                what = "rows begin on the next line" if columns else "no attribute comes before it"
+                raise LineError(path, place, f"@data is out of place; {what}.")
+            return relation or "", list(columns.values()), converters
+        if keyword == "@relation":
+            match = _RELATION.fullmatch(text)
+            if match is None or relation is not None:
+                raise LineError(path, place, "write @relation once, with a name, quoted if needed.")
+            relation = _unquoted(match[1])
+        elif keyword == "@attribute":
+            match = _ATTRIBUTE.fullmatch(text)
+            if match is None:
+                raise LineError(
+                    path,
+                    place,
+                    f"{_short(text)} is not an attribute; write @attribute NAME TYPE, and quote a "
+                    "name with spaces or any of , { } %.",
+                )
+            name = _unquoted(match[1])
+            if relation is None:
+                raise LineError(path, place, "an attribute comes before @relation; put it after.")
+            if name in columns:
+                raise LineError(
+                    path, place, f"there is an attribute {name!r} already; rename one of them."
+                )
+            columns[name], converter = _attribute(path, place, name, match[2])
+            converters.append(converter)
+        else:
+            raise LineError(
+                path,
+                place,
+                f"{_short(text)} is not part of a header; expected @relation, @attribute or @data.",
+            )
+    raise ValueError(f"{path.name} has no @data line; the file may be cut short.")
+
+
+def _attribute(path: Path, place: int, name: str, kind: str) -> tuple[Column, Converter]:
+    """Return an attribute and what turns its values into numbers."""
+    if kind.lower() in ("numeric", "real", "integer"):
+        return Column(name), number
+    if kind.lower() == "string":
+        return Column(name, is_text=True), lambda text: np.nan
+    if match := _DATE.fullmatch(kind):
+        return Column(name), _date_converter(path, place, match[1])
+    if kind.startswith("{") and kind.endswith("}"):
+        values = _fields(kind[1:-1], ",")
+        if values is None or None in values or "" in values:
+            raise LineError(
+                path, place, f"the categories of {name!r} are not a list {{a, b, 'c d'}}."
+            )
+        categories = tuple(str(value) for value in values)
+        codes = {category: float(code) for code, category in enumerate(categories)}
+        if len(codes) < len(categories):
+            raise LineError(path, place, f"attribute {name!r} names a category twice; remove one.")
+        return Column(name, categories), codes.__getitem__
+    raise LineError(
+        path,
+        place,
+        f"attribute {name!r} has the type {_short(kind)}; expected numeric, {{categories}}, string "
+        "or date.",
+    )
+
+
+def _date_converter(path: Path, place: int, quoted: str | None) -> Converter:
+    """Read dates of a format, in Java's letters, as days since 1970-01-01."""
+    java = _DEFAULT_DATE if quoted is None else _unquoted(quoted)
+    python = ""
+    position = 0
+    while position < len(java):
+        token = _DATE_TOKEN.match(java, position)
+        part = None
+        if token is not None:
+            position = token.end()
+            literal = token[1]
+            if literal is not None:
+                part = literal.replace("''", "'").replace("%", "%%") or "'"
+            elif token[2]:
+                part = _DATE_PARTS.get(token[0])
+            else:
+                part = token[0].replace("%", "%%")
+        if part is None:
+            raise LineError(
+                path,
+                place,
+                f"the date format {java!r} is not understood; it may use "
+                f"{', '.join(_DATE_PARTS)} and quoted text.",
+            )
+        python += part
+
+    def days(text: str) -> float:
+        moment = datetime.strptime(text, python)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+        return moment.timestamp() / _SECONDS_A_DAY
+
+    return days
+
+
+def _read_dense(
+    path: Path,
+    rows: Iterable[tuple[int, str]],
+    columns: list[Column],
+    converters: list[Converter],
+) -> tuple[Matrix, array[int]]:
+    values, places = array("d"), array("q")
+    for place, text in rows:
+        if text.startswith("{"):
+            raise LineError(
+                path, place, "a sparse row follows dense ones; write all rows the same way."
+            )
+        fields = _fields(text, "," if "," in text else "\t")
+        if fields is None:
+            raise LineError(
+                path, place, "a quote is not closed, or stands inside a value; quote whole values."
+            )
+        if len(fields) != len(columns):
+            raise LineError(
+                path,
+                place,
+                f"the row has {len(fields)} values for {len(columns)} attributes; separate values "
+                "by commas and write ? for a missing one.",
+            )
+        values.extend(_converted(path, place, columns, converters, list(enumerate(fields))))
+        places.append(place)
+    return np.asarray(values).reshape(-1, len(columns)), places
+
+
+def _read_sparse(
+    path: Path,
+    rows: Iterable[tuple[int, str]],
+    columns: list[Column],
+    converters: list[Converter],
+) -> tuple[Matrix, array[int]]:
+    values, indices, ends, places = array("d"), array("q"), array("q", [0]), array("q")
+    for place, text in rows:
+        pairs = _pairs(text[1:-1]) if text[0] + text[-1] == "{}" else None
+        if pairs is None:
+            raise LineError(
+                path,
+                place,
+                f"{_short(text)} is not a sparse row; write {{index value, index value}}, indices "
+                "from 0, and quote values with spaces.",
+            )
+        last = -1
+        for index, _ in pairs:
+            if not last < index < len(columns):
+                raise LineError(
+                    path,
+                    place,
+                    f"index {index} does not follow {last} or is not below {len(columns)}, the "
+                    "number of attributes; write increasing indices from 0.",
+                )
+            last = index
+        values.extend(_converted(path, place, columns, converters, pairs))
+        indices.extend([index for index, _ in pairs])
+        ends.append(len(indices))
+        places.append(place)
+    arrays = (np.asarray(values), np.asarray(indices), np.asarray(ends))
+    return sparse.csr_matrix(arrays, shape=(len(places), len(columns))), places
+
+
+def _converted(
+    path: Path,
+    place: int,
+    columns: list[Column],
+    converters: list[Converter],
+    fields: Sequence[tuple[int, str | None]],
+) -> list[float]:
+    """Turn the values of a row into numbers, NaN where a value is missing."""
+    row: list[float] = []
+    try:
+        for i, field in fields:
+            row.append(np.nan if field is None else converters[i](field))
+    except (ValueError, KeyError):
+        i, field = fields[len(row)]
+        kind = "one of its categories" if columns[i].categories else "a number or a date"
+        raise LineError(
+            path,
+            place,
+            f"attribute {columns[i].name!r} holds {_short(field or '')}, which is not {kind} as "
+            "declared; write ? for a missing value.",
+        ) from None
+    return row
+
+
+def _fields(text: str, separator: str) -> list[str | None] | None:
+    """Split at separators outside quotes; None for a missing value, or if quotes do not match."""
+    if "'" not in text and '"' not in text:
+        return [None if field == "?" else field for field in map(str.strip, text.split(separator))]
+    fields: list[str | None] = []
+    position = 0
+    while match := _FIELDS[separator].match(text, position):
+        quoted, word, end = match.groups()
+        fields.append(_unquoted(quoted) if quoted else None if word == "?" else word)
+        if not end:
+            return fields
+        position = match.end()
+    return None
+
+
+def _pairs(text: str) -> list[tuple[int, str | None]] | None:
+    """Split the inside of a sparse row into indices and values; None if it is malformed."""
+    pairs: list[tuple[int, str | None]] = []
+    position, end = 0, "," if text.strip() else ""
+    while end:
+        match = _PAIR.match(text, position)
+        if match is None:
+            return None
+        index, value, end = match.groups()
+        pairs.append((int(index), None if value == "?" else _unquoted(value)))
+        position = match.end()
+    return pairs
+
+
+def _unquoted(text: str) -> str:
+    """Take the quotes off, if there are any, and resolve what they protect."""
+    if text[0] not in "'\"":
+        return text
+
+    def resolve(match: re.Match[str]) -> str:
+        symbol = match[1]
+        return chr(int(symbol[1:], 16)) if len(symbol) > 1 else _ESCAPED.get(symbol, symbol)
+
+    return _ESCAPE.sub(resolve, text[1:-1])
+
+
+def _short(text: str, most: int = 40) -> str:
+    """Quote what was found in a file, cut to a length that fits a message."""
+    return repr(text if len(text) <= most else text[: most - 1] + "…")

@@ -1,0 +1,198 @@
+"""The package's own layout of a data set: one compressed NumPy file, without Python objects.
+
+================================ ==============================================================
+array                            meaning
+================================ ==============================================================
+``X``                            features, NaN where missing; or instead
+``X_data``, ``X_indices``,       the same as a sparse matrix (CSR)
+``X_indptr``, ``X_shape``
+``Y``                            uint8 0/1 labels, or floats; or instead
+``Y_indices``, ``Y_indptr``,     labels as a sparse matrix (CSR) of ones
+``Y_shape``
+``feature_names``,               one name for each column
+``target_names``
+``split``                        optional: 0 for training, 1 for test rows
+``categorical``                  optional: indices of nominal features
+``category_feature``,            with it: which code of which feature stands for which category
+``category_code``,
+``category_value``
+================================ ==============================================================
+
+Other arrays are not read.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from manyboost.datasets.dataset import Dataset, Matrix, Task
+from manyboost.datasets.readers.text import PathLike, stem
+
+_KEYS = frozenset(
+    [
+        *("X", "X_data", "X_indices", "X_indptr", "X_shape"),
+        *("Y", "Y_indices", "Y_indptr", "Y_shape"),
+        *("feature_names", "target_names", "split"),
+        *("categorical", "category_feature", "category_code", "category_value"),
+    ]
+)
+# What NumPy raises for a file that is cut short, holds pickles, or is no archive at all.
+_DAMAGES = (
+    ValueError,
+    OSError,
+    EOFError,
+    TypeError,
+    AttributeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def read_npz(path: PathLike, *, name: str | None = None) -> Dataset:
+    """Read a data set stored as one ``.npz`` file, in the package's layout.
+
+    The arrays are ``X`` (or ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape``), ``Y`` (or
+    ``Y_indices``, ``Y_indptr`` and ``Y_shape``), ``feature_names``, ``target_names`` and,
+    optionally, ``split`` and ``categorical`` with ``category_feature``, ``category_code`` and
+    ``category_value``. Pickled objects are refused.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    name : str or None, default=None
+        Name of the data set; ``None`` takes that of the file.
+
+    Returns
+    -------
+    Dataset
+        Sparse features are a CSR matrix of float32, sparse labels one of uint8. The task is
+        "multilabel" if labels are sparse, whole numbers or booleans, else "regression".
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from manyboost.datasets import read_npz
+    >>> arrays = {
+    ...     "X": np.array([[0.5], [1.5]], dtype=np.float32),
+    ...     "Y": np.array([[1, 0], [0, 1]], dtype=np.uint8),
+    ...     "feature_names": np.array(["x"]),
+    ...     "target_names": np.array(["a", "b"]),
+    ... }
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "toy.npz")
+    ...     np.savez_compressed(path, **arrays)
+    ...     toy = read_npz(path)
+    >>> toy.name, toy.task, toy.target_names
+    ('toy', 'multilabel', ('a', 'b'))
+    """
+    path = Path(path)
+    with path.open("rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as stored:
+                arrays = {key: stored[key] for key in stored.files if key in _KEYS}
+        except _DAMAGES as error:
+            raise ValueError(
+                f"{path.name} is not a NumPy archive of plain arrays ({error}); get the file again."
+            ) from None
+    try:
+        return _dataset(arrays, stem(path) if name is None else name)
+    except KeyError as error:
+        raise ValueError(
+            f"{path.name} has no array {error.args[0]!r}; see the layout in "
+            "manyboost.datasets.read_npz."
+        ) from None
+
+
+def _dataset(arrays: Mapping[str, NDArray[Any]], name: str) -> Dataset:
+    if "X" in arrays:
+        X = _two_dimensional(arrays["X"], "X", name).astype(np.float32, copy=False)
+    else:
+        X = _csr(arrays, "X", arrays["X_data"].astype(np.float32), name)
+    task: Task = "multilabel"
+    if "Y" not in arrays:
+        Y = _csr(arrays, "Y", np.ones(len(arrays["Y_indices"]), dtype=np.uint8), name)
+    else:
+        Y = _two_dimensional(arrays["Y"], "Y", name)
+        if Y.dtype.kind == "f":
+            task = "regression"
+        elif not np.isin(Y, (0, 1)).all():
+            raise ValueError(
+                f"Y of data set {name!r} holds other labels than 0 and 1; store numbers to predict "
+                "as floats."
+            )
+        else:
+            Y = Y.astype(np.uint8, copy=False)
+    split = arrays.get("split")
+    categories = _categories(arrays, name)
+    return Dataset(
+        name=name,
+        X=X,
+        Y=Y,
+        feature_names=tuple(arrays["feature_names"].astype(str).tolist()),
+        target_names=tuple(arrays["target_names"].astype(str).tolist()),
+        task=task,
+        split=split,
+        categorical=tuple(categories),
+        categories=categories,
+    )
+
+
+def _two_dimensional(array: NDArray[Any], what: str, name: str) -> NDArray[Any]:
+    if array.ndim != 2 or array.dtype.kind not in "buif":
+        raise ValueError(
+            f"{what} of data set {name!r} has shape {array.shape} and type {array.dtype}; it must "
+            "be a table of numbers."
+        )
+    return array
+
+
+def _csr(arrays: Mapping[str, NDArray[Any]], what: str, data: NDArray[Any], name: str) -> Matrix:
+    indices, ends, shape = (arrays[f"{what}_{part}"] for part in ("indices", "indptr", "shape"))
+    try:
+        matrix = sparse.csr_matrix(
+            (data, indices.astype(np.int64), ends.astype(np.int64)),
+            shape=tuple(int(length) for length in shape),
+        )
+        matrix.check_format(full_check=True)
+        matrix.sort_indices()
+        if not matrix.has_canonical_format:
+            raise ValueError("an entry is stored twice")
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"The sparse {what} of data set {name!r} is damaged ({error}); get the file again."
+        ) from None
+    return matrix
+
+
+def _categories(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[int, tuple[str, ...]]:
+    if "categorical" not in arrays:
+        return {}
+    table: dict[int, dict[int, str]] = {int(feature): {} for feature in arrays["categorical"]}
+    columns = [arrays[f"category_{part}"].tolist() for part in ("feature", "code", "value")]
+    if len({len(column) for column in columns}) > 1:
+        raise ValueError(
+            "The category table of data set {!r} has columns of {}, {} and {} entries; they must "
+            "be equally long.".format(name, *map(len, columns))
+        )
+    for feature, number, value in zip(*columns, strict=True):
+        table.setdefault(feature, {})[number] = str(value)
+    for feature, codes in table.items():
+        if not codes or sorted(codes) != list(range(len(codes))):
+            raise ValueError(
+                f"The categories of feature {feature} of data set {name!r} have the codes "
+                f"{sorted(codes)}; they must be 0, 1, 2 and so on."
+            )
+    return {
+        feature: tuple(codes[number] for number in range(len(codes)))
+        for feature, codes in table.items()
+    }

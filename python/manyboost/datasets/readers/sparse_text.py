@@ -1,0 +1,253 @@
+"""Files with one sparse row a line, ``label,label feature:value feature:value``.
+
+Two formats share it: svmlight with several labels, and that of the extreme classification
+repository, which has a first line ``rows features labels``.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from scipy import sparse
+
+from manyboost.datasets.dataset import Dataset, Matrix
+from manyboost.datasets.readers.text import LineError, PathLike, number, numbered_lines, stem
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def read_svmlight(
+    path: PathLike,
+    *,
+    n_features: int | None = None,
+    n_outputs: int | None = None,
+    zero_based: bool | Literal["auto"] = "auto",
+    name: str | None = None,
+) -> Dataset:
+    r"""Read an svmlight (libsvm) file with several labels a row.
+
+    Outputs and features are called by the numbers the file gives them. Empty lines and what
+    follows a ``#`` are left out.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, which may be gzip-compressed.
+    n_features : int or None, default=None
+        Number of features; ``None`` takes the highest number in the file. Pass it when several
+        files must agree.
+    n_outputs : int or None, default=None
+        Number of outputs, of the labels 0 to ``n_outputs - 1``; ``None`` makes one output of each
+        label in the file. Pass it when several files must agree.
+    zero_based : bool or "auto", default="auto"
+        Whether features are counted from 0 or from 1; "auto" looks for a feature 0.
+    name : str or None, default=None
+        Name of the data set; ``None`` takes that of the file.
+
+    Returns
+    -------
+    Dataset
+        X and Y are CSR matrices.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from manyboost.datasets import read_svmlight
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "toy.svm")
+    ...     _ = path.write_text("3,7 1:0.5 4:2\n7 2:1\n")
+    ...     toy = read_svmlight(path)
+    >>> toy.target_names, toy.Y.toarray()
+    (('3', '7'), array([[1, 1],
+           [0, 1]], dtype=uint8))
+    >>> toy.feature_names
+    ('1', '2', '3', '4')
+    """
+    path = Path(path)
+    rows = _Rows(path)
+    for place, line in numbered_lines(path):
+        if text := line.partition("#")[0].strip():
+            rows.add(place, text)
+    if not len(rows):
+        raise ValueError(f"{path.name} has no rows; a data set needs at least one.")
+    if zero_based == "auto":
+        zero_based = 0 in rows.features
+    first = 0 if zero_based else 1
+    found = max(rows.features, default=first - 1) - first + 1
+    if n_features is None:
+        n_features = found
+    rows.check_features(first, first + n_features)
+    if n_outputs is None:
+        labels = sorted(set(rows.labels))
+    else:
+        rows.check_labels(n_outputs)
+        labels = list(range(n_outputs))
+    if not labels or not n_features:
+        raise ValueError(
+            f"{path.name} has no {'features' if labels else 'labels'}; a data set needs some."
+        )
+    return Dataset(
+        name=stem(path) if name is None else name,
+        X=rows.X(n_features, first),
+        Y=rows.Y(labels),
+        feature_names=tuple(map(str, range(first, first + n_features))),
+        target_names=tuple(map(str, labels)),
+        task="multilabel",
+    )
+
+
+def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
+    r"""Read a file in the text format of the extreme classification repository.
+
+    The first line holds the numbers of rows, features and labels; every line after it is a row,
+    ``label,label feature:value feature:value``, with labels and features counted from 0. A row
+    without labels begins with a blank, or with its features.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, which may be gzip-compressed.
+    name : str or None, default=None
+        Name of the data set; ``None`` takes that of the file.
+
+    Returns
+    -------
+    Dataset
+        X and Y are CSR matrices; features and outputs are called by their numbers.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from manyboost.datasets import read_xc
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "toy.txt")
+    ...     _ = path.write_text("2 4 3\n0,2 1:0.5 3:2\n 0:1\n")
+    ...     toy = read_xc(path)
+    >>> toy.X.toarray()
+    array([[0. , 0.5, 0. , 2. ],
+           [1. , 0. , 0. , 0. ]], dtype=float32)
+    >>> toy.Y.toarray()
+    array([[1, 0, 1],
+           [0, 0, 0]], dtype=uint8)
+    """
+    path = Path(path)
+    lines = numbered_lines(path)
+    header = re.fullmatch(r"(\d+)\s+(\d+)\s+(\d+)", next(lines, (1, ""))[1].strip())
+    if header is None or "0" in header.groups():
+        raise LineError(
+            path, 1, "the first line must hold the numbers of rows, features and labels, above 0."
+        )
+    n_rows, n_features, n_outputs = (int(count) for count in header.groups())
+    rows = _Rows(path)
+    for place, line in lines:
+        rows.add(place, line)
+    if len(rows) != n_rows:
+        raise ValueError(
+            f"{path.name} has {len(rows)} rows but its first line says {n_rows}; the file may be "
+            "cut short."
+        )
+    rows.check_features(0, n_features)
+    rows.check_labels(n_outputs)
+    return Dataset(
+        name=stem(path) if name is None else name,
+        X=rows.X(n_features, 0),
+        Y=rows.Y(range(n_outputs)),
+        feature_names=tuple(map(str, range(n_features))),
+        target_names=tuple(map(str, range(n_outputs))),
+        task="multilabel",
+    )
+
+
+class _Rows:
+    """Labels and features of the rows read so far, one row after another."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.places = array("q")  # line of each row
+        self.labels, self.label_ends = array("q"), array("q", [0])
+        self.features, self.values, self.feature_ends = array("q"), array("d"), array("q", [0])
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def add(self, place: int, text: str) -> None:
+        """Read one row."""
+        words = text.split()
+        labels = [] if not words or ":" in words[0] else words.pop(0).split(",")
+        features, values = [], []
+        try:
+            numbers = [_index(label) for label in labels]
+            for word in words:
+                feature, _, value = word.partition(":")
+                features.append(_index(feature))
+                values.append(number(value))
+        except ValueError:
+            raise LineError(
+                self.path,
+                place,
+                "the row is not 'label,label feature:value ...' with whole numbers, 0 or more, for "
+                "labels and features, and finite values.",
+            ) from None
+        for what, found in (("label", numbers), ("feature", features)):
+            if len(set(found)) < len(found):
+                twice = next(k for k in found if found.count(k) > 1)
+                raise LineError(self.path, place, f"{what} {twice} occurs twice; remove one.")
+        if values and max(map(abs, values)) > _LARGEST:
+            raise LineError(
+                self.path, place, "a value is beyond single precision (3e38); divide the feature."
+            )
+        self.places.append(place)
+        self.labels.extend(numbers)
+        self.label_ends.append(len(self.labels))
+        self.features.extend(features)
+        self.values.extend(values)
+        self.feature_ends.append(len(self.features))
+
+    def check_features(self, first: int, stop: int) -> None:
+        """Refuse a feature outside the range."""
+        self._check("feature", self.features, self.feature_ends, first, stop)
+
+    def check_labels(self, stop: int) -> None:
+        """Refuse a label outside the range."""
+        self._check("label", self.labels, self.label_ends, 0, stop)
+
+    def _check(
+        self, what: str, numbers: array[int], ends: array[int], first: int, stop: int
+    ) -> None:
+        outside = np.flatnonzero((np.asarray(numbers) < first) | (np.asarray(numbers) >= stop))
+        if outside.size:
+            row = int(np.searchsorted(np.asarray(ends), outside[0], side="right")) - 1
+            raise LineError(
+                self.path,
+                self.places[row],
+                f"{what} {numbers[outside[0]]} is not between {first} and {stop - 1}; correct the "
+                f"row or the number of {what}s.",
+            )
+
+    def X(self, n_features: int, first: int) -> Matrix:
+        """Features, counted from ``first``, as a CSR matrix."""
+        indices = np.asarray(self.features) - first
+        return self._csr(
+            np.asarray(self.values, dtype=np.float32), indices, self.feature_ends, n_features
+        )
+
+    def Y(self, labels: range | list[int]) -> Matrix:
+        """Labels as a CSR matrix with a column for each of ``labels``, which are sorted."""
+        indices = np.searchsorted(np.asarray(labels), np.asarray(self.labels))
+        ones = np.ones(len(indices), dtype=np.uint8)
+        return self._csr(ones, indices, self.label_ends, len(labels))
+
+    def _csr(self, data: Matrix, indices: Matrix, ends: array[int], n_columns: int) -> Matrix:
+        matrix = sparse.csr_matrix((data, indices, np.asarray(ends)), shape=(len(self), n_columns))
+        matrix.sort_indices()
+        return matrix
+
+
+def _index(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(text)
+    return int(text)

@@ -1,0 +1,22 @@
+"""Scores agree with scikit-learn's."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import label_ranking_average_precision_score
+
+from manyboost.experiments.scoring import lrap, macro_r2
+
+
+@pytest.mark.parametrize("levels", [2, 5, 1000])
+def test_lrap_is_that_of_scikit_learn_with_and_without_ties(levels):
+    rng = np.random.default_rng(levels)
+    Y = (rng.random((200, 7)) < 0.3).astype(np.uint8)
+    Y[0], Y[1] = 0, 1
+    scores = rng.integers(levels, size=Y.shape) / levels
+    expected = label_ranking_average_precision_score(Y, scores)
+    assert lrap(Y, scores) == pytest.approx(expected, abs=1e-12)
+
+
+def test_macro_r2_averages_the_outputs():
+    Y = np.array([[0.0, 0.0], [1.0, 1.0]])
+    assert macro_r2(Y, np.array([[0.0, 0.5], [1.0, 0.5]])) == pytest.approx(0.5)

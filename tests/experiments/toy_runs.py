@@ -1,0 +1,31 @@
+"""Runs that take no time, in a module that worker processes can import."""
+
+import os
+import time
+from dataclasses import dataclass
+
+from manyboost.experiments.protocol import Result, Specification
+
+
+@dataclass(frozen=True)
+class Toy(Specification):
+    """A run whose score is its number, plus the scores of those it needs."""
+
+    number: int
+    below: int = 0
+    sleep: float = 0.0
+    fate: str = "fine"
+
+    def needs(self):
+        return [
+            Toy("toy", self.seed, self.number * 10 + i, fate=self.fate) for i in range(self.below)
+        ]
+
+    def execute(self, needed, data_dir):
+        assert len(needed) == self.below
+        time.sleep(self.sleep)
+        if self.fate == "raise":
+            raise RuntimeError(f"run {self.number} is not to be")
+        if self.fate == "die":
+            os._exit(9)
+        return Result({"score": self.number + sum(r.scores["score"] for r in needed)}, 1, 0.0)
