@@ -29,10 +29,10 @@ endif
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test build lint lint-python lint-rust test-rust test-python bench bench-quick \
-	profile format clean cargo
+	bench-defaults profile format clean cargo browser
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(BUILT) ## build, then run examples/demo.py
 	@$(BIN)/python examples/demo.py
@@ -61,9 +61,16 @@ test-rust: cargo ## the Rust tests
 	$(say) 'cargo test'
 	@cargo test --quiet --release --workspace --exclude manyboost-python
 
-test-python: $(BUILT) ## the Python tests; PYTEST_ARGS="-k name" selects
+test-python: $(BUILT) browser ## the Python tests; PYTEST_ARGS="-k name" selects
 	$(say) 'pytest'
 	@$(BIN)/python -m pytest --quiet $(PYTEST_ARGS)
+
+# The report is opened in a browser by its tests, which are skipped where there is none.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+		{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && apt-get install -y -qq chromium fonts-dejavu-core >/dev/null; } || \
+		echo 'no chromium here: the tests of the report in a browser are skipped'
 
 BENCH := .venv-bench/bin/python
 
@@ -77,6 +84,11 @@ bench-quick: cargo ## the benchmarks that matter most, then their report (under 
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.run quick
 	@$(BENCH) -m benchmarks.report --results benchmarks/results/quick.json
+
+bench-defaults: cargo ## default parameters against the peers, into docs/defaults.md (hours; resumes)
+	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
+	@benchmarks/setup.sh self
+	@$(BENCH) -m benchmarks.defaults
 
 profile: $(BUILT) ## where the time of a round goes, into docs/profile.md
 	@$(BIN)/python -m benchmarks.roofline

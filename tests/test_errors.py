@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
@@ -325,12 +324,6 @@ def test_text_in_arrays_is_found():
     bad = replaced(X, (4, 1), "red")
     for rows in [bad, bad.astype(str), bad.tolist()]:
         assert refusal(lambda rows=rows: regressor().fit(rows, Y)) == expected
-
-
-@pytest.mark.usefixtures("no_work")
-def test_sparse_features_must_be_made_dense():
-    with pytest.raises(TypeError, match=r"Sparse data was passed for X.*Use '\.toarray\(\)'"):
-        regressor().fit(csr_array(X), Y)
 
 
 # y ----------------------------------------------------------------------------------------------

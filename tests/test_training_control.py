@@ -169,13 +169,36 @@ def test_a_warm_start_needs_the_features_outputs_and_classes_it_knows():
 def test_max_time_ends_after_a_whole_round(strategy):
     X, Y = numbers()
     started = time.monotonic()
-    model = regressor(strategy=strategy, max_iter=10**7, max_time=0.2).fit(X, Y)
+    same = {"strategy": strategy, "learning_rate": 0.1}
+    model = regressor(max_iter=10**7, max_time=0.2, **same).fit(X, Y)
     assert 0.2 <= time.monotonic() - started < 2
     assert model.n_iter_ > 1
     rounds = model.n_iter_
     assert model.train_score_.shape == (rounds + 1,)
-    expected = regressor(strategy=strategy, max_iter=rounds).fit(X, Y)
+    expected = regressor(max_iter=rounds, **same).fit(X, Y)
     assert model_bytes(model) == model_bytes(expected)
+
+
+@pytest.mark.parametrize(
+    ("max_iter", "rate"), [(1, 0.1), (200, 0.1), (250, 0.08), (400, 0.05), (10**6, 0.05)]
+)
+def test_the_learning_rate_follows_the_number_of_rounds(max_iter, rate):
+    X, Y = numbers()
+    automatic, given = regressor(max_iter=max_iter), regressor(max_iter=1, learning_rate=rate)
+    automatic.set_params(max_time=1e-9).fit(X, Y)
+    assert model_bytes(automatic) == model_bytes(given.fit(X, Y))
+
+
+@pytest.mark.parametrize(("n_rows", "fewest"), [(60, 1), (420, 4), (2500, 20)])
+def test_leaves_are_as_large_as_the_rows_allow(n_rows, fewest):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(n_rows, 3)), rng.normal(size=(n_rows, 2))
+    options = {"max_iter": 3, "max_leaf_nodes": None, "random_state": 0}
+    automatic = ManyBoostRegressor(**options).fit(X, Y)
+    given = ManyBoostRegressor(min_samples_leaf=fewest, **options).fit(X, Y)
+    assert model_bytes(automatic) == model_bytes(given)
+    _, _, left, _, cover, _ = automatic._progress.model.tree(0)
+    assert cover[left == 0].min() >= fewest
 
 
 def test_at_least_one_round_is_done_whatever_the_time():
@@ -402,11 +425,12 @@ except KeyboardInterrupt:
 def test_ctrl_c_between_many_rounds_leaves_those_done(strategy):
     setup = f"""
         X, Y = rng.normal(size=(2000, 10)), rng.normal(size=(2000, 20))
-        model = ManyBoostRegressor(strategy={strategy!r}, max_iter=10**6, random_state=0)
+        same = dict(strategy={strategy!r}, learning_rate=0.1, random_state=0)
+        model = ManyBoostRegressor(max_iter=10**6, **same)
     """
     report = """
         n = model.n_iter_
-        plain = ManyBoostRegressor(strategy=model.strategy, max_iter=n, random_state=0).fit(X, Y)
+        plain = ManyBoostRegressor(max_iter=n, **same).fit(X, Y)
         print(n, len(model.train_score_), sum(1 for _ in model.staged_predict(X[:5])))
         print(model._progress.model.to_bytes() == plain._progress.model.to_bytes())
         print((model.predict(X) == plain.predict(X)).all())

@@ -63,11 +63,11 @@ class _ManyBoost(BaseEstimator):
     projection: str | Projection
     n_components: int | float
     step: str
-    learning_rate: float
+    learning_rate: str | float
     max_iter: int
     max_leaf_nodes: int | None
     max_depth: int | None
-    min_samples_leaf: int
+    min_samples_leaf: str | int
     min_split_gain: float
     l2_regularization: str | float
     max_features: int | float | str
@@ -249,7 +249,7 @@ class _ManyBoost(BaseEstimator):
             n_components=n_components,
             step=step,
             l2=(1.0 if facts.regularised else 0.0) if l2 == "auto" else float(l2),
-            learning_rate=float(self.learning_rate),
+            learning_rate=self._resolve_learning_rate(),
             max_iter=int(self.max_iter),
             subsample=float(self.subsample),
             max_time=self.max_time,
@@ -269,12 +269,22 @@ class _ManyBoost(BaseEstimator):
             features,
             max_leaf_nodes=min(int(self.max_leaf_nodes or len(rows)), len(rows) + 1),
             max_depth=int(self.max_depth or unlimited),
-            min_samples_leaf=int(self.min_samples_leaf),
+            min_samples_leaf=self._resolve_min_samples_leaf(len(rows)),
             min_split_gain=float(self.min_split_gain),
             max_features=self._resolve_max_features(),
             seed=self._seed,
         )
         return TreeLearner(pool, features, grower)
+
+    def _resolve_learning_rate(self) -> float:
+        if self.learning_rate == "auto":
+            return min(0.1, max(0.05, 20 / self.max_iter))
+        return float(self.learning_rate)
+
+    def _resolve_min_samples_leaf(self, n_rows: int) -> int:
+        if self.min_samples_leaf == "auto":
+            return min(20, max(1, n_rows // 100))
+        return int(self.min_samples_leaf)
 
     def _resolve_max_features(self) -> int:
         p, wanted = self.n_features_in_, self.max_features
@@ -437,11 +447,11 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         projection: str | Projection = "gaussian",
         n_components: int | float = 1,
         step: str = "auto",
-        learning_rate: float = 0.1,
+        learning_rate: str | float = "auto",
         max_iter: int = 100,
         max_leaf_nodes: int | None = 31,
         max_depth: int | None = None,
-        min_samples_leaf: int = 20,
+        min_samples_leaf: str | int = "auto",
         min_split_gain: float = 0.0,
         l2_regularization: str | float = "auto",
         max_features: int | float | str = 1.0,
@@ -451,7 +461,7 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         estimator: Any = None,
         early_stopping: str | bool = "auto",
         validation_fraction: int | float = 0.1,
-        n_iter_no_change: int = 10,
+        n_iter_no_change: int = 20,
         tol: float = 1e-7,
         max_time: float | None = None,
         warm_start: bool = False,
@@ -633,11 +643,11 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         projection: str | Projection = "gaussian",
         n_components: int | float = 1,
         step: str = "auto",
-        learning_rate: float = 0.1,
+        learning_rate: str | float = "auto",
         max_iter: int = 100,
         max_leaf_nodes: int | None = 31,
         max_depth: int | None = None,
-        min_samples_leaf: int = 20,
+        min_samples_leaf: str | int = "auto",
         min_split_gain: float = 0.0,
         l2_regularization: str | float = "auto",
         max_features: int | float | str = 1.0,
@@ -646,7 +656,7 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         estimator: Any = None,
         early_stopping: str | bool = "auto",
         validation_fraction: int | float = 0.1,
-        n_iter_no_change: int = 10,
+        n_iter_no_change: int = 20,
         tol: float = 1e-7,
         max_time: float | None = None,
         warm_start: bool = False,

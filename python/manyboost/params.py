@@ -142,14 +142,23 @@ PARAMS: dict[str, Param] = {
         "loss and strategy.",
     ),
     "learning_rate": Param(
-        0.1, (real(0, include_low=False),), "Factor on every step; usually at most 1."
+        "auto",
+        (one_of("auto"), real(0, include_low=False)),
+        "Factor on every step; usually at most 1. ``'auto'``: 0.1 up to 200 rounds, then "
+        "20 / max_iter, and 0.05 from 400 rounds on; give a number if models of different "
+        "max_iter should share their first rounds.",
     ),
     "max_iter": Param(100, (integer(1),), "Number of rounds at most."),
     "max_leaf_nodes": Param(
         31, (integer(2), _none), "Leaves of a tree at most; 2 is a stump, None no limit."
     ),
     "max_depth": Param(None, (integer(1), _none), "Depth of a tree at most; None: no limit."),
-    "min_samples_leaf": Param(20, (integer(1),), "Rows of positive weight in a leaf at least."),
+    "min_samples_leaf": Param(
+        "auto",
+        (one_of("auto"), integer(1)),
+        "Rows of positive weight in a leaf at least. ``'auto'``: one in a hundred of the training "
+        "rows, at least 1 and at most 20.",
+    ),
     "min_split_gain": Param(
         0.0,
         (real(0),),
@@ -202,7 +211,7 @@ PARAMS: dict[str, Param] = {
         "Rows set apart for early stopping when X_val is not given: a fraction or a number.",
     ),
     "n_iter_no_change": Param(
-        10, (integer(1),), "Rounds without improvement after which to stop early."
+        20, (integer(1),), "Rounds without improvement after which to stop early."
     ),
     "tol": Param(1e-7, (real(0),), "Smallest difference of scores that counts as improvement."),
     "max_time": Param(

@@ -306,20 +306,9 @@ impl Ensemble {
                     }
                 }
                 if height == TILE_ROWS && width == TILE_OUTPUTS {
-                    let row = |r: usize| &values[(top + r) * n_trees..(top + r + 1) * n_trees];
-                    let rows = [row(0), row(1), row(2), row(3)];
-                    for t in 0..n_trees {
-                        let Some(steps) = steps[t * d + first..].first_chunk::<TILE_OUTPUTS>()
-                        else {
-                            break; // never: the tile is whole
-                        };
-                        for r in 0..TILE_ROWS {
-                            let value = rows[r][t];
-                            for k in 0..TILE_OUTPUTS {
-                                sums[r][k] += steps[k] * value;
-                            }
-                        }
-                    }
+                    let rows: [&[f32]; TILE_ROWS] =
+                        std::array::from_fn(|r| &values[(top + r) * n_trees..][..n_trees]);
+                    add_tile(&mut sums, rows, &steps[first..], d);
                 } else {
                     for (r, sums) in sums.iter_mut().enumerate().take(height) {
                         for t in 0..n_trees {
@@ -337,6 +326,37 @@ impl Ensemble {
             }
         }
     }
+}
+
+/// Adds value × step of all trees to a whole tile of sums; `steps` begins with the tile's first
+/// output, `d` apart from tree to tree.
+#[inline(always)]
+fn add_tile(
+    sums: &mut [[f32; TILE_OUTPUTS]; TILE_ROWS],
+    rows: [&[f32]; TILE_ROWS],
+    steps: &[f32],
+    d: usize,
+) {
+    // Each row's sums by themselves: arrays that the compiler keeps in registers.
+    let [mut a, mut b, mut c, mut e] = *sums;
+    let [values_a, values_b, values_c, values_e] = rows;
+    let values = values_a.iter().zip(values_b).zip(values_c).zip(values_e);
+    for ((((&va, &vb), &vc), &ve), steps) in values.zip(steps.chunks(d)) {
+        let steps = &steps[..TILE_OUTPUTS];
+        for k in 0..TILE_OUTPUTS {
+            a[k] += steps[k] * va;
+        }
+        for k in 0..TILE_OUTPUTS {
+            b[k] += steps[k] * vb;
+        }
+        for k in 0..TILE_OUTPUTS {
+            c[k] += steps[k] * vc;
+        }
+        for k in 0..TILE_OUTPUTS {
+            e[k] += steps[k] * ve;
+        }
+    }
+    *sums = [a, b, c, e];
 }
 
 /// Where the sums of a block go.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 Kind = Literal["rounds", "seconds", "T"]
 
@@ -48,7 +48,7 @@ class Budget:
                 f"budget={text!r} is not a budget; write rounds:N, seconds:S or T:M with a "
                 "positive number."
             )
-        return cls(kind, number)  # type: ignore[arg-type]  # one of the kinds, as just checked
+        return cls(cast(Kind, kind), number)
 
     def limit(self, unit: float | None, max_seconds: float | None) -> Limit:
         """Return the end of a fit on a set whose T is ``unit``, under a cap of seconds."""

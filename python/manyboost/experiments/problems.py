@@ -36,7 +36,7 @@ FRIEDMAN: dict[str, Callable[..., tuple[Array, Array]]] = {
 _FRIEDMAN_TRAIN, _FRIEDMAN_TEST = 300, 4000
 _NOISY = "-noisy"
 _VALIDATION = 0.2
-# Cells up to which sparse features are made dense: 200 MB, and faster.
+# Cells (200 MB) up to which sparse features are made dense, for scikit-learn's trees.
 _DENSE_CELLS = 50_000_000
 
 

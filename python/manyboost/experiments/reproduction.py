@@ -85,7 +85,7 @@ def _report(items: Sequence[Item], options: Options, store: Store) -> Report:
     notes = [
         (
             "Scores are those of the model that did best on a fifth of the training rows, which it "
-            "was not fitted to, as in the paper."
+            "was not fitted to; it is not fitted again to all of them (the paper does not say)."
         ),
         "Boosting is that of the paper: exact line searches, leaves of one row allowed.",
     ]

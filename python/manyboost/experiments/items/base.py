@@ -59,13 +59,17 @@ class Item(ABC):
         }
 
     def state(self, store: Store, options: Options) -> list[str]:
-        """Say what is missing: sets that were not found, runs that are not there or failed."""
+        """Say what is missing: sets not found, runs not there or failed, fits ended early."""
         sentences = []
         absent = self.datasets(options)[1]
         if absent:
             sentences.append(f"Not found, and left out: {', '.join(absent)}.")
         runs = self.plan(options)
-        missing = [run for run in runs if store.get(run) is None]
+        results = [store.get(run) for run in runs]
+        missing = [run for run, result in zip(runs, results, strict=True) if result is None]
+        n_capped = sum(result.n_capped for result in results if result is not None)
+        if n_capped:
+            sentences.append(f"The cap of seconds ended {n_capped} fits before their budget.")
         if missing:
             sentences.append(f"{len(missing)} of {len(runs)} runs are missing.")
         for run in missing:

@@ -12,7 +12,7 @@ from manyboost.experiments.items.base import Item
 from manyboost.experiments.options import Options, Scope
 from manyboost.experiments.paper import paper_score
 from manyboost.experiments.problems import Task
-from manyboost.experiments.protocol import Result, Specification, Tuned
+from manyboost.experiments.protocol import Result, Specification, Tuned, Unit
 from manyboost.experiments.results import Block, Cell, Column, Finding, Score, Section, Table
 from manyboost.experiments.store import Store
 
@@ -127,8 +127,17 @@ class Comparison(Item):
             [*self.text, *self.state(store, options)],
             [*self.blocks(outcomes), chosen_table(self.name, self.metric, outcomes)],
             self.findings(outcomes),
-            {**self.specification(options), "search": outcomes.scope.search},
+            {
+                **self.specification(options),
+                "search": outcomes.scope.search,
+                "T in seconds": self._units(store, options),
+            },
         )
+
+    def _units(self, store: Store, options: Options) -> str:
+        """Return T of the sets for which it was measured."""
+        units = {d: store.get(Unit(d, options.seed)) for d in self.datasets(options)[0]}
+        return listed(f"{d} {unit.seconds:.3g}" for d, unit in units.items() if unit is not None)
 
     @abstractmethod
     def blocks(self, outcomes: Outcomes) -> list[Block]:

@@ -15,22 +15,22 @@ _RELABEL = "gbrt-relabel-rpo-subsampled"
 _TOLERANCE = {"friedman1-chain": 0.08, "friedman1-group": 0.03, "friedman1-ind": 0.03}
 
 
-def _t_tests(name: str, outcomes: Outcomes) -> list[Block]:
-    return [
-        p_value_table(
-            f"{name}-t-test-{dataset}",
-            f"Student's paired test on {dataset}",
-            outcomes.scope.methods,
-            lambda a, b, dataset=dataset: outcomes.paired_t(dataset, a, b, "macro-r2"),  # type: ignore[misc]
-            lambda a, b, dataset=dataset: (  # type: ignore[misc]
-                (outcomes.mean(dataset, a, "macro-r2") or 0)
-                > (outcomes.mean(dataset, b, "macro-r2") or 0)
-            ),
-            f"P-values of macro-r2 over the splits; below {ALPHA} with a sign: > where the method "
-            "of the row is better.",
-        )
-        for dataset in outcomes.datasets
-    ]
+def _t_test(item: str, outcomes: Outcomes, dataset: str) -> Table:
+    """Return the paired tests of one set over its splits."""
+
+    def is_better(first: str, second: str) -> bool:
+        a, b = (outcomes.mean(dataset, method, "macro-r2") for method in (first, second))
+        return a is not None and b is not None and a > b
+
+    return p_value_table(
+        f"{item}-t-test-{dataset}",
+        f"Student's paired test on {dataset}",
+        outcomes.scope.methods,
+        lambda first, second: outcomes.paired_t(dataset, first, second, "macro-r2"),
+        is_better,
+        f"P-values of macro-r² over the splits; below {ALPHA} with a sign: > where the method of "
+        "the row is better.",
+    )
 
 
 class Friedman(Comparison):
@@ -76,7 +76,7 @@ class Friedman(Comparison):
             ],
             "Mean ± standard deviation over the splits, rank in brackets.",
         )
-        return [scores, *_t_tests(self.name, outcomes)]
+        return [scores, *(_t_test(self.name, outcomes, d) for d in outcomes.datasets)]
 
     def findings(self, outcomes: Outcomes) -> list[Finding]:
         """Scores near the paper's, and the order of methods on independent outputs."""
@@ -93,7 +93,9 @@ class Friedman(Comparison):
             if len(known) == len(order):
                 holds = all(means[a] > means[b] for a, b in pairwise(order))
             measured = ", ".join(f"{method} {means[method]:.3f}" for method in known)
-            found.append(Finding(f"{ind}: {' > '.join(order)}", measured or "nothing", holds))
+            found.append(
+                Finding(f"{ind}: {' > '.join(order)}", measured or "nothing measured", holds)
+            )
         return found
 
 
@@ -143,7 +145,7 @@ class FriedmanNoisy(Comparison):
             )
             for dataset in outcomes.datasets
         ]
-        return [*tables, *_t_tests(self.name, outcomes)]
+        return [*tables, *(_t_test(self.name, outcomes, d) for d in outcomes.datasets)]
 
     def findings(self, outcomes: Outcomes) -> list[Finding]:
         """The method that adapts to noise is first, or not significantly behind."""
