@@ -128,6 +128,7 @@ class Objective:
         values: _F32,
         rho: _F64,
         output: int | None = None,
+        active: NDArray[np.bool_] | None = None,
     ) -> tuple[_F64, _F64]: ...
     def softmax_along(
         self,

@@ -388,8 +388,10 @@ class Boosting:
         if facts.kernel in ("absolute_error", "quantile"):
             return objective.quantile_steps(raw, weight, direction, output)
 
-        def evaluate(rho: F64) -> tuple[F64, F64 | None]:
-            return objective.derivatives(raw, weight, direction, rho, output)
+        def evaluate(
+            rho: F64, active: NDArray[np.bool_] | None = None
+        ) -> tuple[F64, F64 | None]:
+            return objective.derivatives(raw, weight, direction, rho, output, active)
 
         n_steps = self.n_outputs if output is None else 1
         curvature: F64 | None

@@ -275,8 +275,8 @@ def _constant_step(objective: Objective, scale: F64) -> F64:
     raw = objective.blank_state()
     direction = Direction(np.zeros(objective.n_rows, np.uint32), scale[None, :].astype(np.float32))
 
-    def evaluate(rho: F64) -> tuple[F64, F64 | None]:
-        return objective.derivatives(raw, objective.weight, direction, rho)
+    def evaluate(rho: F64, active: NDArray[np.bool_] | None = None) -> tuple[F64, F64 | None]:
+        return objective.derivatives(raw, objective.weight, direction, rho, active=active)
 
     slope, curvature = evaluate(np.zeros(objective.n_outputs))
     rho = minimise_along(evaluate, slope, curvature, np.ones(objective.n_outputs), bounded=False)

@@ -97,8 +97,12 @@ class Objective(ABC):
         direction: Direction,
         rho: F64,
         output: int | None = None,
+        active: NDArray[np.bool_] | None = None,
     ) -> tuple[F64, F64 | None]:
-        """First and second derivative of each output's loss along a direction, at ``rho``."""
+        """First and second derivative of each output's loss along a direction, at ``rho``.
+
+        Only those of the ``active`` outputs matter to the caller.
+        """
 
     @abstractmethod
     def quantile_steps(
@@ -237,6 +241,7 @@ class BuiltinObjective(Objective):
         direction: Direction,
         rho: F64,
         output: int | None = None,
+        active: NDArray[np.bool_] | None = None,
     ) -> tuple[F64, F64 | None]:
         return self.kernel.derivatives(
             self.pool,
@@ -247,6 +252,7 @@ class BuiltinObjective(Objective):
             direction.values,
             rho,
             output,
+            active,
         )
 
     def quantile_steps(
@@ -433,6 +439,7 @@ class CustomObjective(Objective):
         direction: Direction,
         rho: F64,
         output: int | None = None,
+        active: NDArray[np.bool_] | None = None,
     ) -> tuple[F64, F64 | None]:
         g = direction.of_rows()
         f = self.baseline + raw

@@ -46,7 +46,7 @@ class Direction:
 
 
 def minimise_along(
-    evaluate: Callable[[F64], tuple[F64, F64 | None]],
+    evaluate: Callable[[F64, NDArray[np.bool_]], tuple[F64, F64 | None]],
     slope: F64,
     curvature: F64 | None,
     reach: F64,
@@ -58,7 +58,8 @@ def minimise_along(
     Parameters
     ----------
     evaluate : callable
-        (n_outputs,) steps to first and second derivatives there (the second may be None).
+        (n_outputs,) steps, and which outputs matter, to first and second derivatives there (the
+        second may be None).
     slope, curvature : (n_outputs,)
         The derivatives at zero.
     reach : (n_outputs,)
@@ -93,7 +94,7 @@ def minimise_along(
         active = active & ~done & ~endless
         if not active.any():
             break
-        slope, curvature = evaluate(sign * t)
+        slope, curvature = evaluate(sign * t, active)
         derivative = sign * slope
         falls = derivative < 0
         low = np.where(active & falls, t, low)

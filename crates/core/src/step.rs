@@ -7,8 +7,11 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::losses::{Loss, Pointwise, Targets, softmax_row};
+use crate::lowlevel::widest;
 use crate::parallel::Pool;
-use crate::reduce::{ExactSum, FixedPoint, add_up, largest, weighted_select};
+use crate::reduce::{
+    ExactSum, FixedPoint, ROUNDED_OFFSET, add_up, largest, round_with_offset, weighted_select,
+};
 use crate::{with_cells, with_pointwise};
 
 /// Where a new tree (or other weak learner) would move the raw predictions.
@@ -49,6 +52,8 @@ fn max_weight(weight: Option<&[f32]>) -> f64 {
 }
 
 /// First and second derivative of each output's loss along the direction, at `rho`.
+///
+/// Where `active` says that few outputs matter, only those are looked at; the others get zeros.
 pub fn derivatives(
     pool: &Pool,
     loss: Loss,
@@ -60,79 +65,185 @@ pub fn derivatives(
     direction: Direction<'_>,
     rho: &[f64],
     outputs: Range<usize>,
+    active: Option<&[bool]>,
 ) -> Result<(Vec<f64>, Vec<f64>)> {
+    let chosen: Option<Vec<usize>> = active.and_then(|active| {
+        let chosen: Vec<usize> = (0..active.len()).filter(|&k| active[k]).collect();
+        (chosen.len() * 2 < active.len()).then_some(chosen)
+    });
     with_cells!(targets, y => with_pointwise!(loss, formula => {
-        derivatives_of(pool, formula, y, raw, offset, param, weight, direction, rho, outputs)
+        let cells = Cells { y, raw, offset, param, outputs };
+        cells.derivatives(pool, formula, weight, direction, rho, chosen.as_deref())
     }))
 }
 
-fn derivatives_of<L: Pointwise, Y: Copy + Sync + Into<f32>>(
-    pool: &Pool,
-    formula: L,
-    y: &[Y],
-    raw: &[f32],
-    offset: &[f32],
-    param: &[f32],
-    weight: Option<&[f32]>,
-    direction: Direction<'_>,
-    rho: &[f64],
+/// The cells of some outputs: targets, raw predictions, and what belongs to each output.
+struct Cells<'a, Y> {
+    y: &'a [Y],
+    raw: &'a [f32],
+    offset: &'a [f32],
+    param: &'a [f32],
     outputs: Range<usize>,
-) -> Result<(Vec<f64>, Vec<f64>)> {
-    let d = offset.len();
-    let n = raw.len() / d;
-    let width = outputs.len();
-    let ranges = pool.row_ranges(n, width * 8);
-    let work = n * width * 8;
-    let cells = |i: usize| i * d + outputs.start..i * d + outputs.end;
-    let maxima = pool.map(ranges.clone(), work / 4, |rows| {
-        // Largest |y| of every output, then largest |f|.
-        let mut max = vec![0.0f32; 2 * width];
-        for i in rows {
-            for (k, cell) in cells(i).enumerate() {
-                let y: f32 = y[cell].into();
-                max[k] = max[k].max(y.abs());
-                let f = offset[outputs.start + k] + raw[cell];
-                max[width + k] = max[width + k].max(f.abs());
-            }
+}
+
+impl<Y: Copy + Default + Sync + Into<f32>> Cells<'_, Y> {
+    /// The places of a row.
+    #[inline(always)]
+    fn row(&self, i: usize) -> Range<usize> {
+        let d = self.offset.len();
+        i * d + self.outputs.start..i * d + self.outputs.end
+    }
+
+    /// Largest |y| of every output, then largest |f|.
+    fn maxima(&self, pool: &Pool, n: usize) -> Result<Vec<f32>> {
+        let width = self.outputs.len();
+        let offset = &self.offset[self.outputs.clone()];
+        let maxima = pool.map(pool.row_ranges(n, width * 2), n * width * 2, |rows| {
+            let (mut y_max, mut f_max) = (vec![0.0f32; width], vec![0.0f32; width]);
+            widest(
+                #[inline(always)]
+                || {
+                    for i in rows {
+                        let (y, raw) = (&self.y[self.row(i)], &self.raw[self.row(i)]);
+                        for k in 0..width.min(y.len()).min(raw.len()) {
+                            y_max[k] = y_max[k].max(y[k].into().abs());
+                            f_max[k] = f_max[k].max((offset[k] + raw[k]).abs());
+                        }
+                    }
+                },
+            );
+            y_max.extend(f_max);
+            y_max
+        })?;
+        Ok(largest(maxima, 2 * width))
+    }
+
+    fn derivatives<L: Pointwise>(
+        &self,
+        pool: &Pool,
+        formula: L,
+        weight: Option<&[f32]>,
+        direction: Direction<'_>,
+        rho: &[f64],
+        chosen: Option<&[usize]>,
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
+        let n = self.raw.len() / self.offset.len();
+        let width = self.outputs.len();
+        let param = &self.param[self.outputs.clone()];
+        // The bounds of most losses do not depend on the data.
+        let is_free = |p: f32| {
+            let (r, h) = formula.bounds(f64::INFINITY, f64::INFINITY, f64::from(p));
+            r.is_finite() && h.is_finite()
+        };
+        let max = match param.iter().all(|&p| is_free(p)) {
+            true => vec![0.0; 2 * width],
+            false => self.maxima(pool, n)?,
+        };
+        let heaviest = max_weight(weight);
+        let direction_max = direction.max(width);
+        let fixed: Vec<(FixedPoint, FixedPoint)> = (0..width)
+            .map(|k| {
+                let g = direction_max[k];
+                let y_max = f64::from(max[k]);
+                let f_max = f64::from(max[width + k]) + rho[k].abs() * g;
+                let (r, h) = formula.bounds(y_max, f_max, f64::from(param[k]));
+                let scale = |bound: f64| FixedPoint::for_sum(bound * 1.000_001, n);
+                (scale(r * g * heaviest), scale(h * g * g * heaviest))
+            })
+            .collect();
+        let all: Vec<usize> = (0..width).collect();
+        let places = chosen.unwrap_or(&all);
+        let m = places.len();
+        let pick_f32 = |values: &[f32]| places.iter().map(|&k| values[k]).collect::<Vec<f32>>();
+        let along = Along {
+            offset: pick_f32(&self.offset[self.outputs.clone()]),
+            param: pick_f32(param),
+            rho: places.iter().map(|&k| rho[k]).collect(),
+            slope_scale: places.iter().map(|&k| fixed[k].0.scale).collect(),
+            curve_scale: places.iter().map(|&k| fixed[k].1.scale).collect(),
+        };
+        let parts = pool.map(pool.row_ranges(n, m * 8), n * m * 8, |rows| {
+            // Slopes, then curvatures.
+            let mut sums = vec![0i64; 2 * m];
+            let count = rows.len() as i64;
+            let (slopes, curves) = sums.split_at_mut(m);
+            // The chosen cells of a row, side by side.
+            let mut y_row = vec![Y::default(); m];
+            let mut raw_row = vec![0.0f32; m];
+            let mut g_row = vec![0.0f32; m];
+            widest(
+                #[inline(always)]
+                || {
+                    for i in rows {
+                        let (y, raw, g) =
+                            (&self.y[self.row(i)], &self.raw[self.row(i)], direction.row(i));
+                        let w = weight.map_or(1.0, |w| f64::from(w[i]));
+                        if chosen.is_none() && g.len() == m {
+                            along.add(formula, y, raw, g, w, slopes, curves);
+                            continue;
+                        }
+                        for (place, &k) in places.iter().enumerate() {
+                            y_row[place] = y[k];
+                            raw_row[place] = raw[k];
+                            g_row[place] = pick(g, k);
+                        }
+                        along.add(formula, &y_row, &raw_row, &g_row, w, slopes, curves);
+                    }
+                },
+            );
+            let offset = count.wrapping_mul(ROUNDED_OFFSET);
+            sums.iter_mut().for_each(|sum| *sum = sum.wrapping_sub(offset));
+            sums
+        })?;
+        let sums = add_up(parts, 2 * m);
+        let (mut slopes, mut curves) = (vec![0.0; width], vec![0.0; width]);
+        for (place, &k) in places.iter().enumerate() {
+            slopes[k] = -fixed[k].0.decode(sums[place]);
+            curves[k] = fixed[k].1.decode(sums[m + place]);
         }
-        max
-    })?;
-    let max = largest(maxima, 2 * width);
-    let heaviest = max_weight(weight);
-    let direction_max = direction.max(width);
-    let fixed: Vec<(FixedPoint, FixedPoint)> = (0..width)
-        .map(|k| {
-            let g = direction_max[k];
-            let y_max = f64::from(max[k]);
-            let f_max = f64::from(max[width + k]) + rho[k].abs() * g;
-            let (r, h) = formula.bounds(y_max, f_max, f64::from(param[outputs.start + k]));
-            let scale = |bound: f64| FixedPoint::for_sum(bound * 1.000_001, n);
-            (scale(r * g * heaviest), scale(h * g * g * heaviest))
-        })
-        .collect();
-    let parts = pool.map(ranges, work, |rows| {
-        // Slopes of all outputs, then curvatures.
-        let mut sums = vec![0i64; 2 * width];
-        for i in rows {
-            let g = direction.row(i);
-            let w = weight.map_or(1.0, |w| f64::from(w[i]));
-            for (k, cell) in cells(i).enumerate() {
-                let j = outputs.start + k;
-                let g = pick(g, k);
-                let f = offset[j] + raw[cell] + (rho[k] * f64::from(g)) as f32;
-                let y: f32 = y[cell].into();
-                let r = formula.residual(y, f, param[j]);
-                let h = formula.curvature(y, r, param[j]);
-                let g = f64::from(g);
-                sums[k] -= fixed[k].0.encode(f64::from(r) * g * w);
-                sums[width + k] += fixed[k].1.encode(f64::from(h) * g * g * w);
-            }
+        Ok((slopes, curves))
+    }
+}
+
+/// What belongs to each of the outputs that a search looks at.
+struct Along {
+    offset: Vec<f32>,
+    param: Vec<f32>,
+    rho: Vec<f64>,
+    slope_scale: Vec<f64>,
+    curve_scale: Vec<f64>,
+}
+
+impl Along {
+    /// Adds a row's −slopes and curvatures, each with its offset.
+    #[inline(always)]
+    fn add<L: Pointwise, Y: Copy + Into<f32>>(
+        &self,
+        formula: L,
+        y: &[Y],
+        raw: &[f32],
+        g: &[f32],
+        w: f64,
+        slopes: &mut [i64],
+        curves: &mut [i64],
+    ) {
+        let m = slopes.len();
+        // Slices of one length: no bounds are checked in the loop.
+        let (y, raw, g, curves) = (&y[..m], &raw[..m], &g[..m], &mut curves[..m]);
+        let (offset, param, rho) = (&self.offset[..m], &self.param[..m], &self.rho[..m]);
+        let (slope_scale, curve_scale) = (&self.slope_scale[..m], &self.curve_scale[..m]);
+        for k in 0..m {
+            let f = offset[k] + raw[k] + (rho[k] * f64::from(g[k])) as f32;
+            let y: f32 = y[k].into();
+            let r = formula.residual(y, f, param[k]);
+            let h = formula.curvature(y, r, param[k]);
+            let g = f64::from(g[k]);
+            let slope = round_with_offset(f64::from(r) * g * w * slope_scale[k]);
+            let curve = round_with_offset(f64::from(h) * g * g * w * curve_scale[k]);
+            slopes[k] = slopes[k].wrapping_add(slope);
+            curves[k] = curves[k].wrapping_add(curve);
         }
-        sums
-    })?;
-    let sums = add_up(parts, 2 * width);
-    let decode = |k: usize| (fixed[k].0.decode(sums[k]), fixed[k].1.decode(sums[width + k]));
-    Ok((0..width).map(decode).unzip())
+    }
 }
 
 /// Σ w v g (or Σ w v g²) of each output, for values computed elsewhere (custom losses).
@@ -294,6 +405,7 @@ mod tests {
             direction,
             &[0.0, 1.0],
             0..2,
+            None,
         )
         .unwrap();
         assert!((slope[0] + (0.5 + 2.0)).abs() < 1e-9);
@@ -331,6 +443,45 @@ mod tests {
             };
             for i in 0..n {
                 assert!(loss(rho) <= loss(f64::from(y[i]) / f64::from(g[i])) + 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn inactive_outputs_change_nothing_for_the_others() {
+        let (n, d) = (40, 7);
+        let mut stream = crate::random::Key::new(9).stream();
+        let y: Vec<u8> = (0..n * d).map(|_| stream.below(2) as u8).collect();
+        let raw: Vec<f32> = (0..n * d).map(|_| stream.normals().0 as f32).collect();
+        let leaves: Vec<u32> = (0..n).map(|_| stream.below(3) as u32).collect();
+        let rho = [0.5, 1.0, -1.0, 2.0, 0.1, 3.0, 0.7];
+        let active = [false, true, false, false, false, true, false];
+        let pool = Pool::new(2, Box::new(|| false));
+        for width in [1, d] {
+            let values: Vec<f32> = (0..3 * width).map(|_| stream.normals().0 as f32).collect();
+            let direction = Direction { leaf_of_row: Some(&leaves), values: &values, width };
+            let at = |active| {
+                let (offset, param) = (&[0.25f32; 7], &[0.0f32; 7]);
+                let y = Targets::Labels(&y);
+                derivatives(
+                    &pool,
+                    Loss::Logistic,
+                    y,
+                    &raw,
+                    offset,
+                    param,
+                    None,
+                    direction,
+                    &rho,
+                    0..d,
+                    active,
+                )
+                .unwrap()
+            };
+            let (all, some) = (at(None), at(Some(&active)));
+            for (k, &active) in active.iter().enumerate() {
+                let expected = if active { (all.0[k], all.1[k]) } else { (0.0, 0.0) };
+                assert_eq!((some.0[k], some.1[k]), expected);
             }
         }
     }

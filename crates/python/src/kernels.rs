@@ -133,7 +133,7 @@ impl Objective {
     }
 
     /// Derivatives of each output's loss along a direction, at `rho`.
-    #[pyo3(signature = (pool, y, raw, weight, leaf_of_row, values, rho, output=None))]
+    #[pyo3(signature = (pool, y, raw, weight, leaf_of_row, values, rho, output=None, active=None))]
     fn derivatives<'py>(
         &self,
         py: Python<'py>,
@@ -145,10 +145,13 @@ impl Objective {
         values: PyReadonlyArray2<'py, f32>,
         rho: PyReadonlyArray1<'py, f64>,
         output: Option<usize>,
+        active: Option<PyReadonlyArray1<'py, bool>>,
     ) -> PyResult<(Vector<'py>, Vector<'py>)> {
         self.check(&y, (raw.shape()[0], raw.shape()[1]))?;
         let outputs = self.outputs(output)?;
         check_len("rho", rho.len(), outputs.len())?;
+        let active = optional(&active)?;
+        check_len("active", active.map_or(outputs.len(), <[bool]>::len), outputs.len())?;
         let direction = direction(&leaf_of_row, &values, raw.shape()[0], outputs.len())?;
         let (y, raw, weight, rho) = (y.view()?, slice(&raw)?, optional(&weight)?, slice(&rho)?);
         let (slope, curve) = pool.run(py, |pool| {
@@ -163,6 +166,7 @@ impl Objective {
                 direction,
                 rho,
                 outputs,
+                active,
             )
         })?;
         Ok((slope.into_pyarray(py), curve.into_pyarray(py)))
