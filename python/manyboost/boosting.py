@@ -388,9 +388,7 @@ class Boosting:
         if facts.kernel in ("absolute_error", "quantile"):
             return objective.quantile_steps(raw, weight, direction, output)
 
-        def evaluate(
-            rho: F64, active: NDArray[np.bool_] | None = None
-        ) -> tuple[F64, F64 | None]:
+        def evaluate(rho: F64, active: NDArray[np.bool_] | None = None) -> tuple[F64, F64 | None]:
             return objective.derivatives(raw, weight, direction, rho, output, active)
 
         n_steps = self.n_outputs if output is None else 1

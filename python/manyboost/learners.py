@@ -172,7 +172,8 @@ def predict_columns(estimator: Any, X: Table, n_columns: int) -> F32:
     if values.shape != (X.shape[0], n_columns):
         raise ValueError(
             f"{name} predicted an array of shape {values.shape} where "
-            f"{(X.shape[0], n_columns)} was needed; it must handle Y with several columns, or use strategy='project'."
+            f"{(X.shape[0], n_columns)} was needed; it must handle Y with several columns, or use "
+            "strategy='project'."
         )
     if not np.isfinite(values).all():
         raise ValueError(f"{name} predicted NaN or infinity; it cannot be boosted.")
