@@ -408,7 +408,10 @@ def test_counts_cannot_be_negative():
 
 @pytest.mark.usefixtures("no_work")
 def test_what_a_classifier_cannot_take_for_classes():
-    several = "several outputs must be an indicator of 0 and 1, one column per label."
+    several = (
+        "several outputs must be an indicator of 0 and 1, one column per label, or a list of sets "
+        "of labels."
+    )
     for bad, expected in [
         (
             Y[:, 0],

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import importlib
 import pickle
 import sys
 import warnings
@@ -17,6 +18,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.frames import Categories, category_columns
+from manyboost.inputs import check_X
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -202,6 +204,17 @@ def test_category_columns_become_codes_of_their_sorted_labels(frame):
     assert pickle.loads(pickle.dumps(categories)) == categories
 
 
+@FRAMES
+def test_category_columns_that_are_asked_for_are_encoded_as_in_fit(frame):
+    model = regressor()
+    seen = frame({"u": [1.5, 2.5, 3.5], "tint": ["red", "blue", None]})
+    codes = check_X(model, seen, reset=True, categorical=[1])
+    assert np.array_equal(codes, [[1.5, 1], [2.5, 0], [3.5, np.nan]], equal_nan=True)
+    later = frame({"u": [1.5, 2.5], "tint": ["pink", "red"]})
+    codes = check_X(model, later, reset=False)
+    assert np.array_equal(codes, [[1.5, np.nan], [2.5, 1]], equal_nan=True)
+
+
 def test_categories_of_several_types_have_an_order():
     data = pd.DataFrame({"c": pd.Categorical([2, "b", 1, "a"], categories=["b", 2, "a", 1])})
     opened = nw.from_native(data, eager_only=True)
@@ -225,21 +238,15 @@ def test_a_lazy_frame_must_be_collected():
 
 
 def test_plain_arrays_import_no_frame_library(monkeypatch):
-    def refuse(name, *rest):
-        assert not name.startswith("narwhals")
-        return genuine(name, *rest)
+    def refuse(name):
+        pytest.fail(f"{name} was imported")
 
-    import importlib
-
-    genuine = importlib.import_module
-    monkeypatch.setattr(importlib, "import_module", refuse)
+    monkeypatch.setattr("manyboost.frames.importlib.import_module", refuse)
     assert regressor().fit(X, Y).predict(X).shape == (80, 3)
 
 
 @FRAMES
 def test_without_narwhals_numeric_frames_work_and_others_name_the_extra(monkeypatch, frame):
-    import importlib
-
     genuine = importlib.import_module
 
     def missing(name, *rest):
@@ -253,6 +260,22 @@ def test_without_narwhals_numeric_frames_work_and_others_name_the_extra(monkeypa
     sentence = refusal(lambda: regressor().fit(bad, Y))
     assert sentence.startswith("Column 'v' of X holds ")
     assert "pip install 'manyboost[frames]'" in sentence
+    sentence = refusal(lambda: regressor().fit(Table(X), Y), ImportError)
+    assert sentence.endswith("takes narwhals to read; install it: pip install 'manyboost[frames]'.")
+
+
+class Table:
+    """Something with named columns that no library knows."""
+
+    columns = property(lambda self: NAMES)
+
+    def __init__(self, values):
+        self.shape = values.shape
+
+
+def test_frames_of_unknown_libraries_are_named():
+    sentence = refusal(lambda: regressor().fit(Table(X), Y))
+    assert "Table, which is not a frame in memory; pass a frame of pandas or polars" in sentence
 
 
 # Names of features ------------------------------------------------------------------------------
@@ -394,8 +417,8 @@ def test_validation_outputs_have_the_names_of_fit(frame):
             "Y_val has the output 'zzz', which fit did not see; output 'rent' was expected."
         )
         assert refusal(lambda: fit(["rent", "price", "tax"])) == (
-            "Y_val has the outputs of fit in another order ('rent', 'price', 'tax'); select them in "
-            "the order of output_names_."
+            "Y_val has the outputs of fit in another order ('rent', 'price', 'tax'); select them "
+            "in the order of output_names_."
         )
         fewer = named(frame, values[:, :2], ["price", "rent"])
         assert refusal(lambda: make().fit(X, y, X_val=X, Y_val=fewer)).startswith("Y_val ")  # noqa: B023

@@ -98,6 +98,7 @@ class _ManyBoost(BaseEstimator):
     _progress: Progress
     _classes: Classes
     _seed: int
+    thresholds_: F64
 
     # ------------------------------------------------------------------ fitting
 
@@ -214,8 +215,8 @@ class _ManyBoost(BaseEstimator):
             )
         if self._fixed_parameters() != self._trained_with:
             raise ValueError(
-                "loss, strategy, step, the kind of estimator or thresholds changed since the fitted model was "
-                "trained; keep them, or use warm_start=False."
+                "loss, strategy, step, the kind of estimator or thresholds changed since the "
+                "fitted model was trained; keep them, or use warm_start=False."
             )
 
     def _fixed_parameters(self) -> tuple[Any, ...]:
@@ -1058,8 +1059,7 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         sets: list[tuple[Any, ...]] = []
 
         def collect(raw: F64) -> NDArray[Any]:
-            for row in self._labels(raw):
-                sets.append(tuple(self.classes_[row > 0].tolist()))
+            sets.extend(tuple(self.classes_[row > 0].tolist()) for row in self._labels(raw))
             return np.empty(len(raw), np.uint8)
 
         self._predicted(X, collect, None, np.uint8)

@@ -53,7 +53,9 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
     if not is_frame(data):
         return None
     if type(data).__name__ == "LazyFrame":
-        raise ValueError(f"{name} is a lazy frame, which holds no values yet; pass {name}.collect().")
+        raise ValueError(
+            f"{name} is a lazy frame, which holds no values yet; pass {name}.collect()."
+        )
     names = list(data.column_names if hasattr(data, "column_names") else data.columns)
     seen: set[Any] = set()
     for each in names:
@@ -66,22 +68,31 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
 def open_frame(data: Any, name: str = "X") -> Any | None:
     """Return the frame as narwhals shows it.
 
-    None if narwhals is not installed, or for pandas frames of sparse columns: scikit-learn knows
-    what to do with these.
+    None for frames that scikit-learn is left to convert: those of pandas with sparse columns, and
+    of pandas and polars if narwhals is not installed.
     """
     if all(type(dtype).__name__ == "SparseDtype" for dtype in getattr(data, "dtypes", [None])):
         return None
     try:
         narwhals = importlib.import_module("narwhals.stable.v2")
     except ImportError:
-        return None
+        if type(data).__module__.partition(".")[0] in ("pandas", "polars"):
+            return None
+        raise ImportError(
+            f"{name} is a {_type_of(data)}, which takes narwhals to read; install it: pip install "
+            "'manyboost[frames]'."
+        ) from None
     try:
         return narwhals.from_native(data, eager_only=True)
     except TypeError:
         raise ValueError(
-            f"{name} is a {type(data).__module__}.{type(data).__qualname__}, which is not a frame "
-            "in memory; pass a frame of pandas or polars, a pyarrow table or an array."
+            f"{name} is a {_type_of(data)}, which is not a frame in memory; pass a frame of pandas "
+            "or polars, a pyarrow table or an array."
         ) from None
+
+
+def _type_of(data: Any) -> str:
+    return f"{type(data).__module__}.{type(data).__qualname__}"
 
 
 def category_columns(frame: Any) -> list[int]:

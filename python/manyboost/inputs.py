@@ -23,7 +23,6 @@ from sklearn.utils.validation import validate_data
 from manyboost import _core
 from manyboost.frames import (
     Categories,
-    category_columns,
     column_names,
     is_frame,
     is_missing,
@@ -50,14 +49,17 @@ def resolve_threads(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
 
 
-def check_X(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Table:
+def check_X(
+    estimator: Any, X: Any, *, reset: bool, name: str = "X", categorical: Iterable[int] = ()
+) -> Table:
     """Return features as a float array, or CSR matrix, without infinities.
 
-    Names are remembered if ``reset``, else compared with those of fit.
+    Names are remembered if ``reset``, else compared with those of fit. ``categorical`` are the
+    places of the columns of a frame whose labels become codes; these are remembered too.
     """
     X = np.asarray(X) if isinstance(X, list | tuple) else X
     if is_frame(X):
-        X = _read_frame(estimator, X, reset=reset, name=name)
+        X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical)
         names_checked = True
     else:
         _refuse_text(X, name)
@@ -159,7 +161,9 @@ def for_kernels(X: Table) -> Any:
     return compressed(X) if sparse.issparse(X) else X
 
 
-def _read_frame(estimator: Any, X: Any, *, reset: bool, name: str) -> Any:
+def _read_frame(
+    estimator: Any, X: Any, *, reset: bool, name: str, categorical: Iterable[int]
+) -> Any:
     """Return the numbers of a frame; names and labels are remembered if ``reset``, else compared.
 
     A frame that narwhals cannot open comes back as it is, for scikit-learn to convert.
@@ -176,10 +180,7 @@ def _read_frame(estimator: Any, X: Any, *, reset: bool, name: str) -> Any:
         _refuse_columns(X, name)
         return X
     if reset:
-        # Category columns are features where the estimator knows what to do with them.
-        wanted = getattr(estimator, "categorical_features", None)
-        columns = category_columns(frame) if wanted == "from_dtype" else []
-        estimator._categories = Categories.of(frame, columns)
+        estimator._categories = Categories.of(frame, categorical)
     return estimator._categories.encode(frame, name)
 
 
@@ -357,7 +358,8 @@ def _check_outputs(y: Any, X: Table, name: str, dtype: type | None) -> NDArray[A
         infinite = y.dtype.kind == "f" and np.isinf(y[tuple(place)])
         what = "an infinite value (inf)" if infinite else "a missing value (NaN)"
         raise ValueError(
-            f"{name} has {what} in {_cell(place, names)}; drop such rows or fill them in before fit."
+            f"{name} has {what} in {_cell(place, names)}; drop such rows or fill them in before "
+            "fit."
         )
     return np.asarray(y)
 
