@@ -6,6 +6,7 @@ Every refusal is one sentence: what was wrong, where, and what to do.
 from __future__ import annotations
 
 import os
+import textwrap
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -82,7 +83,7 @@ def check_X(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Table:
         row, j = _places(X, infinite)
         names = getattr(estimator, "feature_names_in_", None)
         raise ValueError(
-            f"Column {_column(j, names)} of {name} has an infinite value (inf) in row {row}; "
+            f"Column {column_name(j, names)} of {name} has an infinite value (inf) in row {row}; "
             "replace it by a finite number, or by NaN if it is missing."
         )
     return X
@@ -106,8 +107,62 @@ def _places(X: Table, marked: NDArray[Any]) -> tuple[int, int]:
     return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
 
 
-def _column(j: int, names: NDArray[Any] | None) -> str:
+def column_name(j: int, names: NDArray[Any] | None) -> str:
+    """Return what a refusal calls a feature: its name if it has one, else its number."""
     return str(j) if names is None else repr(str(names[j]))
+
+
+def feature_number(
+    parameter: str, feature: Any, n_features: int, names: NDArray[Any] | None
+) -> int:
+    """Return the number of a feature that a parameter gives by number or name."""
+    if isinstance(feature, str):
+        if names is None:
+            raise ValueError(
+                f"{parameter} names the feature {feature!r}, but X has no feature names; give its "
+                "number, or pass X as a data frame."
+            )
+        places = np.flatnonzero(names == feature)
+        if len(places) == 0:
+            raise ValueError(
+                f"{parameter} names the feature {feature!r}, which X does not have; its features "
+                f"are {textwrap.shorten(', '.join(map(repr, map(str, names))), 200)}."
+            )
+        return int(places[0])
+    if isinstance(feature, bool | np.bool_) or not isinstance(feature, int | np.integer):
+        raise ValueError(
+            f"{parameter} has {feature!r} in place of a feature; give its number or its name."
+        )
+    if not 0 <= feature < n_features:
+        raise ValueError(
+            f"{parameter} has the feature {feature}; X has the features 0 to {n_features - 1}."
+        )
+    return int(feature)
+
+
+def resolve_categorical(
+    X: Table, categorical_features: Any, feature_names: NDArray[Any] | None
+) -> NDArray[np.bool_]:
+    """Return which features of X hold categories, as a mask (n_features,).
+
+    ``categorical_features`` is None, "from_dtype" (arrays have no categorical type: none), a mask,
+    or numbers or names of features.
+    """
+    n_features = X.shape[1]
+    mask = np.zeros(n_features, bool)
+    if categorical_features is None or isinstance(categorical_features, str):
+        return mask
+    given = list(categorical_features)
+    if given and all(isinstance(value, bool | np.bool_) for value in given):
+        if len(given) != n_features:
+            raise ValueError(
+                f"categorical_features is a mask of {len(given)} entries but X has {n_features} "
+                "features; give one entry for each, or the numbers of the categorical ones."
+            )
+        return np.array(given, bool)
+    for feature in given:
+        mask[feature_number("categorical_features", feature, n_features, feature_names)] = True
+    return mask
 
 
 def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
@@ -121,8 +176,8 @@ def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
     if X.dtype != np.float32 and np.isinf(values).any():
         _, j = _places(X, np.isinf(values))
         raise ValueError(
-            f"Column {_column(j, names)} of {name} has values beyond the range of single precision "
-            "(3e38); divide it by a constant or take its logarithm."
+            f"Column {column_name(j, names)} of {name} has values beyond the range of single "
+            "precision (3e38); divide it by a constant or take its logarithm."
         )
     return single
 
