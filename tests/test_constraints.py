@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
-from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.constraints import Monotonic, resolve_interactions, resolve_monotonic
 from test_errors import refusal
 
@@ -79,6 +79,29 @@ def test_predictions_are_monotone(strategy, loss, labels, step):
     assert_monotone(model, X, np.tile(signs, (3, 1)))
     # Not by standing still: the free feature moves predictions, and so do the others.
     assert (model.feature_importances_ > 0).all()
+    assert np.ptp(model._raw_predict(X), axis=0).min() > 0
+
+
+class LogCosh(Loss):
+    """A loss written in Python."""
+
+    def value(self, y, raw):
+        return np.logaddexp(y - raw, raw - y) - np.log(2)
+
+    def gradient(self, y, raw):
+        return np.tanh(raw - y)
+
+    def hessian(self, y, raw):
+        return 1 - np.tanh(raw - y) ** 2
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_losses_written_in_python_are_constrained_too(strategy, step):
+    X, Y = wavy_data()
+    signs = [1, -1, 0, 1]
+    model = fitted(LogCosh(), strategy, step, Y, monotonic_cst=signs).fit(X, Y)
+    assert_monotone(model, X, np.tile(signs, (3, 1)))
     assert np.ptp(model._raw_predict(X), axis=0).min() > 0
 
 
