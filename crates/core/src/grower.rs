@@ -319,7 +319,9 @@ impl Grower {
                 };
                 partition(pool, node_rows, scratch, |row| rule.goes_left(row))?
             };
-            let (left, right) = job.split_node(&parent, n_left, &mut nodes, &mut sets);
+            let (mut left, mut right) =
+                split_node(&parent, n_left, binned, &layout, &mut nodes, &mut sets);
+            job.constrain(&parent, &nodes[parent.node], [&mut left, &mut right]);
             weights.push(node_weight(&layout, &left.total));
             weights.push(node_weight(&layout, &right.total));
             ranges.resize(nodes.len(), 0..0);
@@ -346,6 +348,51 @@ impl Grower {
         let leaf_of_row = place_rows(pool, binned, rows, &tree, &ranges)?;
         Ok(Grown { tree, leaf_of_row, leaf_weights })
     }
+}
+
+/// Turns an open leaf into a node with two children, the first with `n_left` rows.
+fn split_node(
+    parent: &Open,
+    n_left: usize,
+    binned: &Binned,
+    layout: &Layout,
+    nodes: &mut Vec<Node>,
+    sets: &mut Vec<CategorySet>,
+) -> (Fresh, Fresh) {
+    let split = &parent.split;
+    let feature = split.feature as usize;
+    let middle = parent.start + n_left;
+    let left_total = split.left.clone();
+    let right_total: Vec<i64> = parent.total.iter().zip(&left_total).map(|(t, l)| t - l).collect();
+    let left = nodes.len();
+    let node = &mut nodes[parent.node];
+    node.feature = split.feature | if split.missing_left { MISSING_LEFT } else { 0 };
+    if let Some(categories) = split.categories {
+        node.feature |= CATEGORICAL;
+        node.cut = sets.len() as u32;
+        sets.push(categories);
+    } else {
+        let thresholds = &binned.cuts.thresholds[feature];
+        node.threshold = thresholds.get(split.bin as usize).copied().unwrap_or(f32::INFINITY);
+        node.cut = split.bin.into();
+    }
+    node.left = left as u32;
+    node.gain = split.gain as f32;
+    nodes.push(leaf_node(layout, &left_total));
+    nodes.push(leaf_node(layout, &right_total));
+    let child = |node, start, end, side, total| Fresh {
+        node,
+        start,
+        end,
+        depth: parent.depth + 1,
+        path: parent.path.with(side),
+        total,
+        constraints: parent.constraints.clone(),
+    };
+    (
+        child(left, parent.start, middle, 0, left_total),
+        child(left + 1, middle, parent.end, 1, right_total),
+    )
 }
 
 /// The leaf of every row: by the partition where it was sampled, else down the tree.
@@ -477,65 +524,20 @@ impl<T: Lane> Job<'_, T> {
         self.keep && self.n_drawn == self.plan.usable.len() && self.interactions.is_none()
     }
 
-    /// Turns an open leaf into a node with two children, the first with `n_left` rows.
-    fn split_node(
-        &self,
-        parent: &Open,
-        n_left: usize,
-        nodes: &mut Vec<Node>,
-        sets: &mut Vec<CategorySet>,
-    ) -> (Fresh, Fresh) {
-        let split = &parent.split;
-        let thresholds = &self.binned.cuts.thresholds[split.feature as usize];
-        let middle = parent.start + n_left;
-        let left_total = split.left.clone();
-        let right_total: Vec<i64> =
-            parent.total.iter().zip(&left_total).map(|(t, l)| t - l).collect();
-        let left = nodes.len();
-        let node = &mut nodes[parent.node];
-        node.feature = split.feature | if split.missing_left { MISSING_LEFT } else { 0 };
-        if let Some(categories) = split.categories {
-            node.feature |= CATEGORICAL;
-            node.cut = sets.len() as u32;
-            sets.push(categories);
-        } else {
-            node.threshold = thresholds.get(split.bin as usize).copied().unwrap_or(f32::INFINITY);
-            node.cut = split.bin.into();
-        }
-        node.left = left as u32;
-        node.gain = split.gain as f32;
-        let [left_constraints, right_constraints] = self.parted(parent, node);
-        nodes.push(leaf_node(&self.layout, &left_total));
-        nodes.push(leaf_node(&self.layout, &right_total));
-        let child = |node, start, end, side, total, constraints| Fresh {
-            node,
-            start,
-            end,
-            depth: parent.depth + 1,
-            path: parent.path.with(side),
-            total,
-            constraints,
-        };
-        (
-            child(left, parent.start, middle, 0, left_total, left_constraints),
-            child(left + 1, middle, parent.end, 1, right_total, right_constraints),
-        )
-    }
-
-    /// The constraints of the children of a node that has just been split.
-    fn parted(&self, parent: &Open, node: &Node) -> [Constraints; 2] {
+    /// Hands the constraints of a node that has just been split on to its children.
+    fn constrain(&self, parent: &Open, node: &Node, mut children: [&mut Fresh; 2]) {
         let Open { constraints, split, total, .. } = parent;
-        let mut parted = [constraints.clone(), constraints.clone()];
         if let Some(bounds) = constraints.bounds {
             let sign = if node.orders_values() { self.sign(split.feature) } else { 0 };
-            let bounds = Order { sign, bounds }.parted(&self.layout, &split.left, total);
-            parted.iter_mut().zip(bounds).for_each(|(child, b)| child.bounds = Some(b));
+            let parted = Order { sign, bounds }.parted(&self.layout, &split.left, total);
+            let children = children.iter_mut().zip(parted);
+            children.for_each(|(child, bounds)| child.constraints.bounds = Some(bounds));
         }
         if let (Some(interactions), Some(allowed)) = (self.interactions, &constraints.allowed) {
             let below = Arc::new(interactions.below(allowed, split.feature));
-            parted.iter_mut().for_each(|child| child.allowed = Some(Arc::clone(&below)));
+            let children = children.iter_mut();
+            children.for_each(|child| child.constraints.allowed = Some(Arc::clone(&below)));
         }
-        parted
     }
 
     /// The monotonic constraint of a feature.
