@@ -9,8 +9,11 @@ pub mod baseline;
 pub mod losses;
 pub mod projection;
 
+pub mod category;
 pub mod grower;
 pub mod histogram;
+pub mod interaction;
+pub mod monotone;
 pub mod partition;
 pub mod split;
 pub mod tree;
