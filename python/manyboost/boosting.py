@@ -460,7 +460,7 @@ class Boosting:
         """
         if isinstance(weak, Predictions):
             values, rho = weak.values.astype(np.float64), self._dense_steps(weak, weight, output)
-            return values, self._still(rho)
+            return values, rho if output is not None else self._still(rho)
         parts = [
             self._label_block(block, weak, weight, search=search) for block in self._blocks(output)
         ]

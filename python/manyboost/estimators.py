@@ -539,7 +539,7 @@ class _ManyBoost(CallbackSupportMixin, BaseEstimator):
             return model.predict(pool, for_kernels(X), self.n_iter_, self.baseline_)
         raw = np.zeros((X.shape[0], self.n_outputs_), np.float32)
         self._add_rounds(self._progress, X, 0, self.n_iter_, raw, pool)
-        return self.baseline_ + raw
+        return np.asarray(self.baseline_ + raw)
 
     def _staged_raw_predict(self, X: Any, offset: Any = None) -> Iterator[F64]:
         """Yield raw predictions after each round."""
