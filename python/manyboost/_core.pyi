@@ -179,7 +179,7 @@ def leaf_quantiles(
     n_leaves: int,
     y: _F32,
     raw: _F32,
-    levels: _F32,
+    levels: _F64,
     weight: _F32 | None,
     output: _Outputs | None = None,
 ) -> _F64: ...
@@ -209,7 +209,7 @@ def quantile_steps(
     pool: Pool,
     y: _F32,
     raw: _F32,
-    levels: _F32,
+    levels: _F64,
     weight: _F32 | None,
     leaf_of_row: _U32 | None,
     values: _F32,

@@ -544,12 +544,12 @@ class _ManyBoost(CallbackSupportMixin, BaseEstimator):
     def _staged_raw_predict(self, X: Any, offset: Any = None) -> Iterator[F64]:
         """Yield raw predictions after each round."""
         X = self._checked_X(X)
-        start = self.baseline_ + self._checked_offset(offset, X)
+        start = self._checked_offset(offset, X)
         raw = np.zeros((X.shape[0], self.n_outputs_), np.float32)
         pool = _core.Pool(resolve_threads(self.n_jobs))
         for m in range(self.n_iter_):
             self._add_rounds(self._progress, X, m, m + 1, raw, pool)
-            yield start + raw
+            yield self.baseline_ + raw + start
 
     # ------------------------------------------------------------------ inspecting
 

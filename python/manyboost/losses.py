@@ -131,7 +131,8 @@ class FittedLoss:
         self.baseline = baseline if facts.centred or custom else single.astype(np.float64)
         self.custom = custom
         d = len(baseline)
-        self.levels = np.full(d, 0.5, np.float32) if param is None else param.astype(np.float32)
+        self.param = np.full(d, 0.5) if param is None else param
+        self.levels = self.param.astype(np.float32)
 
     @property
     def centred(self) -> NDArray[np.bool_]:
@@ -223,7 +224,8 @@ class MixedLoss(FittedLoss):
             Facts("mixed", centred=True), np.concatenate([loss.baseline for loss in fitted])
         )
         self.fitted = fitted
-        self.levels = np.concatenate([loss.levels for loss in fitted])
+        self.param = np.concatenate([loss.param for loss in fitted])
+        self.levels = self.param.astype(np.float32)
         ends = np.cumsum([len(loss.baseline) for loss in fitted]).tolist()
         outputs = zip([0, *ends], ends, strict=False)
         self.blocks = [(loss.facts, pair) for loss, pair in zip(fitted, outputs, strict=True)]
@@ -291,7 +293,7 @@ def fit_loss(
                     weight,
                     pool,
                     n_outputs=part.shape[1],
-                    quantile=quantile,
+                    quantile=np.broadcast_to(quantile, Y.shape[1])[columns],
                     huber_delta=huber_delta,
                     offset=None if offset is None else np.ascontiguousarray(offset[:, columns]),
                 )

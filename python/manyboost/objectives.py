@@ -172,7 +172,8 @@ class BuiltinObjective(Objective):
         self.weight = weight
         self.n_rows, self.n_outputs = len(y), len(fitted.baseline)
         self.kernel = fitted.kernel()
-        self.levels = fitted.levels
+        # In double precision: a level of 0.2 is the fourth of 20 rows, not the fifth.
+        self.levels = fitted.param
         self.total_weight = float(len(y) if weight is None else weight.sum(dtype=np.float64))
         # Softmax has one loss a row; the others one a cell.
         self.cells = self.total_weight * (1 if self.is_softmax else self.n_outputs)

@@ -436,7 +436,7 @@ fn leaf_quantiles<'py>(
     n_leaves: usize,
     y: PyReadonlyArray2<'py, f32>,
     raw: PyReadonlyArray2<'py, f32>,
-    levels: PyReadonlyArray1<'py, f32>,
+    levels: PyReadonlyArray1<'py, f64>,
     weight: Option<PyReadonlyArray1<'py, f32>>,
     output: Option<Outputs>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -603,7 +603,7 @@ fn quantile_steps<'py>(
     pool: &Pool,
     y: PyReadonlyArray2<'py, f32>,
     raw: PyReadonlyArray2<'py, f32>,
-    levels: PyReadonlyArray1<'py, f32>,
+    levels: PyReadonlyArray1<'py, f64>,
     weight: Option<PyReadonlyArray1<'py, f32>>,
     leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
     values: PyReadonlyArray2<'py, f32>,
