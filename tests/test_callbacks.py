@@ -285,7 +285,29 @@ def test_the_line_is_ended_when_training_fails(monkeypatch):
     assert stream.getvalue().endswith("\n")
 
 
+def test_a_program_without_standard_error_is_silent(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert regressor(verbose=1).fit(*numbers()).n_iter_ == 10
+
+
 # scikit-learn's callbacks -----------------------------------------------------------------------
+
+
+def test_an_older_scikit_learn_has_no_callbacks():
+    script = """if True:
+        import sys
+        import numpy as np
+        # What scikit-learn itself does with them.
+        import sklearn.model_selection, sklearn.linear_model, sklearn.pipeline, sklearn.ensemble
+        sys.modules["sklearn.callback"] = None
+        from manyboost import ManyBoostRegressor
+        X = np.random.default_rng(0).normal(size=(50, 2))
+        model = ManyBoostRegressor(callbacks=[lambda state: state.round == 2]).fit(X, X)
+        print(model.n_iter_, hasattr(model, "set_callbacks"))
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.split() == ["2", "False"], done.stderr
+
 
 callback = pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
 

@@ -33,6 +33,8 @@ def test_the_examples_of_the_readme_run_in_order():
     # As its comments say.
     assert names["predictions"].shape == (500, 20)
     assert names["probabilities"].shape == (500, 12)
+    assert names["rounds"].shape == (12,)
+    assert (names["low"] <= names["high"]).all()
 
 
 @pytest.mark.parametrize(

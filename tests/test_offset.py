@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit
+from sklearn import config_context
+from sklearn.model_selection import cross_validate
 from sklearn.tree import DecisionTreeRegressor
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core
@@ -338,6 +340,15 @@ def test_offsets_that_do_not_fit(bad, sentence):
     model = regressor().fit(X, Y, offset=offset)
     with pytest.raises(ValueError, match=sentence):
         model.predict(X, offset=bad)
+
+
+def test_offsets_can_be_routed():
+    with config_context(enable_metadata_routing=True):
+        model = regressor().set_fit_request(offset=True).set_predict_request(offset=True)
+        model.set_score_request(offset=True)
+        X, Y, offset = numbers()
+        found = cross_validate(model, X, Y + 100 * offset, params={"offset": 100 * offset}, cv=3)
+    assert found["test_score"].min() > 0.99
 
 
 def test_offsets_of_validation_rows_go_with_those_of_training():

@@ -91,8 +91,6 @@ class Progress:
     """Negative mean losses (n_outputs,), unless the outputs share one."""
     train_per_output: list[F64] = field(default_factory=list)
     """The same of the training rows; kept if outputs are stopped one by one."""
-    best_per_output: NDArray[np.intp] | None = None
-    """Rounds that each output keeps, if they are stopped one by one."""
     steps: list[F64] = field(default_factory=list)
     """Steps of each round, unless the model itself keeps them (scaled trees) or has none."""
 
@@ -115,7 +113,6 @@ class Progress:
 
         Scores are then those of the model that is left.
         """
-        self.best_per_output = rounds
         self.model.keep(rounds.astype(np.uint64))
         for m, steps in enumerate(self.steps):
             self.steps[m] = np.where(m < rounds, steps, 0.0)

@@ -7,6 +7,7 @@ training by returning True. ``verbose`` shows the same states on standard error.
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -104,7 +105,8 @@ class Display:
     def __init__(
         self, verbose: int, max_time: float | None = None, stream: TextIO | None = None
     ) -> None:
-        self._stream = sys.stderr if stream is None else stream
+        # Programs without a console have no standard error.
+        self._stream = stream or sys.stderr or io.StringIO()
         self._live = verbose == 1 and self._stream.isatty()
         self._every_round = verbose >= 2
         self._max_time = max_time
