@@ -221,6 +221,7 @@ class Boosting:
         """
         settings, progress = self.settings, self.progress
         one_round = getattr(self, settings.strategy)
+        is_watched = bool(self.watchers)
         started = time.monotonic()
         more = progress.n_rounds < settings.max_iter
         if progress.train_score:
@@ -232,15 +233,16 @@ class Boosting:
                 self.validation.score(progress)
             self.stopping = self._make_stopping()
         for m in range(progress.n_rounds, settings.max_iter):
-            self.step_sizes = None
-            self.watchers.begin_round()
+            if is_watched:
+                self.step_sizes = None
+                self.watchers.begin_round()
             one_round(m)
             is_last = self._is_last(m, started)
             loss = self._advance(None if is_last else m + 1)
             # The number of training scores says how many rounds are complete.
             self._book_train_score(loss)
             self._book_gains(m + 1)
-            if self.watchers and self.watchers.end_round(self._state(m, started)):
+            if is_watched and self.watchers.end_round(self._state(m, started)):
                 break
             if is_last:
                 break
@@ -458,17 +460,16 @@ class Boosting:
         if isinstance(weak, Predictions):
             values, rho = weak.values.astype(np.float64), self._dense_steps(weak, weight, output)
             return values, rho if output is not None else self._still(rho)
-        parts = [
-            self._label_block(block, weak, weight, search=search) for block in self._blocks(output)
-        ]
-        if len(parts) == 1:
-            values, steps = parts[0]
+        blocks = self.settings.blocks if output is None else tuple(self._blocks(output))
+        if len(blocks) == 1:
+            values, steps = self._label_block(blocks[0], weak, weight, search=search)
         else:
+            parts = [self._label_block(block, weak, weight, search=search) for block in blocks]
             values = np.hstack([values for values, _ in parts])
             steps = None
             if any(rho is not None for _, rho in parts):
                 steps = np.concatenate([_step_or_one(rho, g.shape[1]) for g, rho in parts])
-        if output is not None:
+        if output is not None or self.stopping.frozen is None:
             return values, steps
         return self._still(values), None if steps is None else self._still(steps)
 
