@@ -9,7 +9,7 @@ from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
 
 def digest(n_jobs, strategy, seed):
-    """Hash of eight models; the data are large enough that kernels are cut into pieces."""
+    """Hash of eleven models; the data are large enough that kernels are cut into pieces."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(3000, 8))
     X[rng.random(X.shape) < 0.05] = np.nan
@@ -33,6 +33,9 @@ def digest(n_jobs, strategy, seed):
     with_categories = X.copy()
     with_categories[:, 7] = np.round(3 * X[:, 7])
     sha = hashlib.sha256()
+    mixed = np.column_stack([Z[:, :3], np.round(np.exp(Z[:, 3:5] / 4)), labels[:, 5:9]])
+    losses = ["squared_error", "huber", "quantile", *["poisson"] * 2, *["log_loss"] * 4]
+    stopping = {"early_stopping": "per_output", "n_iter_no_change": 1}
     for model, Y in [
         (ManyBoostRegressor(**constrained), Z),
         (ManyBoostRegressor(**common), Z),
@@ -42,6 +45,9 @@ def digest(n_jobs, strategy, seed):
         (ManyBoostClassifier(**common), labels),
         (ManyBoostClassifier(step="line_search", **common), labels),
         (ManyBoostClassifier(**common), np.argmax(Z[:, :5], axis=1)),
+        (ManyBoostRegressor(losses, **common), mixed),
+        (ManyBoostRegressor(losses, step="line_search", **common), mixed),
+        (ManyBoostClassifier(**common, **stopping), labels),
     ]:
         features = X if model.interaction_cst is None else with_categories
         model.fit(features, Y, weight)

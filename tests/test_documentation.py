@@ -36,6 +36,8 @@ def test_the_examples_of_the_readme_run_in_order():
     assert names["heavy"].shape == (500, 1)
     assert names["labels"].shape == names["scores"].shape == (500, 2)
     assert list(names["table"].columns) == ["heavy", "large", "small"]
+    assert names["rounds"].shape == (12,)
+    assert (names["low"] <= names["high"]).all()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
+from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, RoundState
 from manyboost.boosting import Boosting
 from manyboost.params import PARAMS
 
@@ -59,8 +59,8 @@ def no_work(monkeypatch):
 # Parameters -------------------------------------------------------------------------------------
 
 BAD_VALUES = {
-    "loss": ["log-loss", "", 3, None, Loss],
-    "quantile": [0.0, 1.0, -0.1, float("nan"), "0.5", None],
+    "loss": ["log-loss", "", 3, None, Loss, [], ["squared_error", "hinge"], [Loss()]],
+    "quantile": [0.0, 1.0, -0.1, float("nan"), "0.5", None, [], [0.5, 0.5], [0.9, 0.1], [0.5, 1.0]],
     "huber_delta": [0.0, -1.0, float("inf"), float("nan"), "auto"],
     "strategy": ["relabelled", "Relabel", None, 1],
     "projection": ["gauss", None, 1, np.eye(2)],
@@ -82,12 +82,15 @@ BAD_VALUES = {
     "output_scaling": ["std", True, 1.0],
     "estimator": ["Ridge", 3, np.mean],
     "thresholds": ["tune", -0.1, 1.1, True, float("nan"), [], [0.5, 2.0], ["a"], {0.5}],
-    "early_stopping": ["on", 1, None, 0.5],
+    "early_stopping": ["on", 1, None, 0.5, "per-output"],
     "validation_fraction": [0, -1, 0.0, 1.0, 1.5, float("nan"), "0.1", None],
     "n_iter_no_change": [0, -1, 10.0, "10", None],
     "tol": [-1e-9, float("nan"), float("inf"), "0", None],
+    "scoring": ["accurate", None, 3, [], ["loss", "accurate"], int],
     "max_time": [0, -1.0, float("nan"), float("inf"), "10"],
     "warm_start": ["yes", 1, None, 0.0],
+    "callbacks": [print, [3], "print", [RoundState]],
+    "verbose": [-1, 3, 1.0, "1", None],
     "random_state": [-1, 2**32, 0.5, "seed", np.random.default_rng(0)],
     "n_jobs": [0, 1.0, "all", True],
 }
@@ -313,7 +316,8 @@ POLARS_COLUMNS = {
 )
 def test_columns_that_are_not_numbers_are_named(frame, values):
     bad = frame({"fine": X[:, 0], "odd one": values})
-    for model, target in [(regressor(), Y), (classifier(), CLASSES)]:
+    plain = {"categorical_features": None}
+    for model, target in [(regressor(**plain), Y), (classifier(**plain), CLASSES)]:
         sentence = refusal(lambda model=model, target=target: model.fit(bad, target))
         assert sentence.startswith("Column 'odd one' of X holds ")
         assert ", not numbers; " in sentence

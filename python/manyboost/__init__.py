@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyboost._core import __version__
+    from manyboost.callbacks import RoundState
     from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
     from manyboost.losses import Loss
 
-__all__ = ["Loss", "ManyBoostClassifier", "ManyBoostRegressor", "__version__"]
+__all__ = ["Loss", "ManyBoostClassifier", "ManyBoostRegressor", "RoundState", "__version__"]
 
 # Loaded when first asked for: the command line answers --help without scikit-learn.
 _HOMES = {
     "Loss": "manyboost.losses",
     "ManyBoostClassifier": "manyboost.estimators",
     "ManyBoostRegressor": "manyboost.estimators",
+    "RoundState": "manyboost.callbacks",
     "__version__": "manyboost._core",
 }
 

@@ -10,6 +10,8 @@ _F64 = NDArray[np.float64]
 _U32 = NDArray[np.uint32]
 # Starts, indices and values of a compressed sparse matrix.
 _Sparse = tuple[NDArray[np.int64], NDArray[np.int32], _F32]
+# One output, or those from a first to before a last.
+_Outputs = int | tuple[int, int]
 
 __version__: str
 __all__ = [
@@ -89,6 +91,8 @@ class Grower:
 
 @final
 class Tree:
+    @staticmethod
+    def leaf() -> Tree: ...
     @property
     def n_leaves(self) -> int: ...
     @property
@@ -106,6 +110,7 @@ class Ensemble:
     def n_rounds(self) -> int: ...
     def push(self, tree: Tree, values: _F32, steps: _F32 | None = None) -> None: ...
     def truncate(self, n_rounds: int) -> None: ...
+    def keep(self, rounds: NDArray[np.uint64]) -> None: ...
     def add_to(self, pool: Pool, x: _F32 | _Sparse, start: int, stop: int, raw: _F32) -> None: ...
     def predict(self, pool: Pool, x: _F32 | _Sparse, stop: int, baseline: _F64) -> _F64: ...
     def top_k(
@@ -123,7 +128,7 @@ class Ensemble:
 
 @final
 class Objective:
-    def __new__(cls, loss: str, offset: _F32, param: _F32) -> Objective: ...
+    def __new__(cls, loss: str | list[str], offset: _F32, param: _F32) -> Objective: ...
     def advance(
         self,
         pool: Pool,
@@ -139,6 +144,9 @@ class Objective:
         z: _F32 | None = None,
     ) -> tuple[float, _F32]: ...
     def loss_sum(self, pool: Pool, y: NDArray[Any], raw: _F32, weight: _F32 | None) -> float: ...
+    def output_losses(
+        self, pool: Pool, y: NDArray[Any], raw: _F32, weight: _F32 | None
+    ) -> _F64: ...
     def curvatures(self, pool: Pool, y: NDArray[Any], residuals: _F32, out: _F32) -> None: ...
     def derivatives(
         self,
@@ -149,7 +157,7 @@ class Objective:
         leaf_of_row: _U32 | None,
         values: _F32,
         rho: _F64,
-        output: int | None = None,
+        output: _Outputs | None = None,
         active: NDArray[np.bool_] | None = None,
     ) -> tuple[_F64, _F64]: ...
     def softmax_along(
@@ -173,7 +181,7 @@ class Objective:
         weight: _F32 | None,
         max_residual: _F64,
         max_curvature: _F64,
-        output: int | None = None,
+        output: _Outputs | None = None,
     ) -> tuple[_F64, _F64]: ...
 
 def leaf_sums(
@@ -185,7 +193,7 @@ def leaf_sums(
     weight: _F32 | None,
     max_residual: _F64,
     max_curvature: _F64,
-    output: int | None = None,
+    output: _Outputs | None = None,
 ) -> tuple[_F64, _F64 | None]: ...
 def leaf_quantiles(
     pool: Pool,
@@ -193,9 +201,9 @@ def leaf_quantiles(
     n_leaves: int,
     y: _F32,
     raw: _F32,
-    levels: _F32,
+    levels: _F64,
     weight: _F32 | None,
-    output: int | None = None,
+    output: _Outputs | None = None,
 ) -> _F64: ...
 def advance_residuals(
     pool: Pool,
@@ -214,20 +222,20 @@ def add_leaves(
     values: _F32,
     steps: _F32 | None,
     raw: _F32,
-    output: int | None = None,
+    output: _Outputs | None = None,
 ) -> None: ...
 def add_gains(
-    tree: Tree, leaf_residuals: _F64, importances: _F64, output: int | None = None
+    tree: Tree, leaf_residuals: _F64, importances: _F64, output: _Outputs | None = None
 ) -> None: ...
 def quantile_steps(
     pool: Pool,
     y: _F32,
     raw: _F32,
-    levels: _F32,
+    levels: _F64,
     weight: _F32 | None,
     leaf_of_row: _U32 | None,
     values: _F32,
-    output: int | None = None,
+    output: _Outputs | None = None,
 ) -> _F64: ...
 def dots(
     pool: Pool,
@@ -236,7 +244,7 @@ def dots(
     leaf_of_row: _U32 | None,
     values: _F32,
     squared: bool,
-    output: int | None = None,
+    output: _Outputs | None = None,
 ) -> _F64: ...
 def centred(pool: Pool, cells: _F64, centre: _F64) -> _F32 | None: ...
 def column_sums(

@@ -8,14 +8,17 @@ happens in the core.
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.callbacks import RoundState, Watchers
 from manyboost.categories import Categories
 from manyboost.constraints import Constraints, Monotonic
 from manyboost.learners import (
@@ -27,13 +30,30 @@ from manyboost.learners import (
     WeakModel,
     scaled_columns,
 )
-from manyboost.objectives import BuiltinObjective, Facts, Objective, Update
+from manyboost.objectives import BuiltinObjective, Facts, Objective, Outputs, Update
 from manyboost.projections import Projection, draw
+from manyboost.scoring import Scorer
 from manyboost.steps import Direction, minimise_along, softmax_step
+from manyboost.stopping import BestRound, BestRoundPerOutput, Unwatched
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 U32 = NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Neighbouring outputs that share a loss (None: all), and how their steps are found."""
+
+    outputs: Outputs
+    facts: Facts
+    step: str
+    l2: float
+
+    def within(self, width: int) -> slice:
+        """The columns of these outputs in an array of all, ``width`` of them."""
+        first, last = self.outputs if isinstance(self.outputs, tuple) else (0, width)
+        return slice(first, last)
 
 
 @dataclass(frozen=True)
@@ -43,12 +63,12 @@ class Settings:
     strategy: str
     projection: str | Projection
     n_components: int
-    step: str
-    l2: float
+    blocks: tuple[Block, ...]
     learning_rate: float
     max_iter: int
     subsample: float
     max_time: float | None
+    per_output_stopping: bool
     n_iter_no_change: int
     tol: float
     seed: int
@@ -67,6 +87,13 @@ class Progress:
     importances: F64 | None
     train_score: list[float] = field(default_factory=list)
     validation_score: list[float] = field(default_factory=list)
+    """What decides on early stopping."""
+    validation_scores: dict[str, list[float]] = field(default_factory=dict)
+    """All that was asked for, by name."""
+    validation_per_output: list[F64] = field(default_factory=list)
+    """Negative mean losses (n_outputs,), unless the outputs share one."""
+    train_per_output: list[F64] = field(default_factory=list)
+    """The same of the training rows; kept if outputs are stopped one by one."""
     steps: list[F64] = field(default_factory=list)
     """Steps of each round, unless the model itself keeps them (scaled trees) or has none."""
     categories: Categories = field(default_factory=lambda: Categories(0, {}))
@@ -80,22 +107,49 @@ class Progress:
     def truncate(self, n_rounds: int) -> None:
         """Forget the rounds after the first ``n_rounds``."""
         self.model.truncate(n_rounds)
-        del self.train_score[n_rounds + 1 :]
-        del self.validation_score[n_rounds + 1 :]
+        curves: list[list[Any]] = [self.train_score, self.validation_score]
+        curves += [*self.validation_scores.values(), self.validation_per_output]
+        for curve in [*curves, self.train_per_output]:
+            del curve[n_rounds + 1 :]
         del self.steps[n_rounds:]
+
+    def keep_best(self, rounds: NDArray[np.intp]) -> None:
+        """Take back what each output got after its first ``rounds`` (n_outputs,).
+
+        Scores are then those of the model that is left.
+        """
+        self.model.keep(rounds.astype(np.uint64))
+        for m, steps in enumerate(self.steps):
+            self.steps[m] = np.where(m < rounds, steps, 0.0)
+        for curves, score in [
+            (self.train_per_output, self.train_score),
+            (self.validation_per_output, self.validation_score),
+        ]:
+            for m in range(1, len(curves)):
+                curves[m] = np.where(m <= rounds, curves[m], curves[m - 1])
+                score[m] = math.fsum(curves[m].tolist()) / len(rounds)
+        if "loss" in self.validation_scores:
+            self.validation_scores["loss"] = list(self.validation_score)
 
 
 @dataclass
 class Validation:
-    """Rows that are only scored."""
+    """Rows that are only scored; the first of the scorers decides on early stopping."""
 
     objective: Objective
     data: Any
     raw: F32
+    scorers: list[Scorer]
 
-    def score(self) -> float:
-        """Negative mean loss."""
-        return -self.objective.mean_loss(self.raw)
+    def score(self, progress: Progress) -> None:
+        """Append the scores of the present round."""
+        loss, per_output = self.objective.losses(self.raw)
+        if per_output is not None:
+            progress.validation_per_output.append(-per_output)
+        for scorer in self.scorers:
+            score = -loss if scorer.measure is None else scorer.measure()
+            progress.validation_scores.setdefault(scorer.name, []).append(score)
+        progress.validation_score.append(progress.validation_scores[self.scorers[0].name][-1])
 
 
 def auto_step(facts: Facts) -> str:
@@ -127,6 +181,8 @@ class Boosting:
     output_scale : (n_outputs,) or None
         What residuals are divided by when trees are grown.
     validation : Validation or None
+    watchers : Watchers
+        Whom to tell of each round.
     """
 
     def __init__(
@@ -139,6 +195,7 @@ class Boosting:
         row_numbers: NDArray[np.uint64],
         output_scale: F64 | None,
         validation: Validation | None,
+        watchers: Watchers,
         pool: _core.Pool,
     ) -> None:
         self.settings = settings
@@ -149,13 +206,16 @@ class Boosting:
         self.row_numbers = row_numbers
         self.split_scale = None if output_scale is None else (1 / output_scale).astype(np.float32)
         self.validation = validation
+        self.watchers = watchers
         self.pool = pool
         self.n_rows, self.n_outputs = state.shape
         self.phi: F32 | None = None
         self.z = self.residuals
         self.update: Update | None = None
-        self.pending: list[tuple[_core.Tree, F64, int | None]] = []
-        self.best = 0
+        self.pending: list[tuple[_core.Tree, F64, Outputs]] = []
+        self.unbooked: F64 | None = None
+        self.step_sizes: F64 | None = None
+        self.stopping = Unwatched(0)
 
     # ------------------------------------------------------------------ the loop
 
@@ -166,43 +226,87 @@ class Boosting:
         """
         settings, progress = self.settings, self.progress
         one_round = getattr(self, settings.strategy)
+        is_watched = bool(self.watchers)
         started = time.monotonic()
         more = progress.n_rounds < settings.max_iter
+        if progress.train_score:
+            self.stopping = self._make_stopping()
         loss = self._advance(progress.n_rounds if more else None)
         if not progress.train_score:
-            progress.train_score.append(-loss)
+            self._book_train_score(loss)
             if self.validation:
-                progress.validation_score.append(self.validation.score())
-        self.best = (
-            int(np.argmax(progress.validation_score)) if self.validation else progress.n_rounds
-        )
+                self.validation.score(progress)
+            self.stopping = self._make_stopping()
         for m in range(progress.n_rounds, settings.max_iter):
+            if is_watched:
+                self.step_sizes = None
+                self.watchers.begin_round()
             one_round(m)
             is_last = self._is_last(m, started)
             loss = self._advance(None if is_last else m + 1)
             # The number of training scores says how many rounds are complete.
-            progress.train_score.append(-loss)
-            if self.best == m + 1:
-                self._book_gains()
+            self._book_train_score(loss)
+            self._book_gains(m + 1)
+            if is_watched and self.watchers.end_round(self._state(m, started)):
+                break
             if is_last:
                 break
-        return self.best
+        return self.stopping.best
+
+    @property
+    def best(self) -> int:
+        """Rounds to keep if training ended now."""
+        return min(self.stopping.best, self.progress.n_rounds)
+
+    @property
+    def best_per_output(self) -> NDArray[np.intp] | None:
+        """Rounds to keep of each output, if they are stopped one by one."""
+        rounds = self.stopping.per_output
+        return None if rounds is None else np.minimum(rounds, self.progress.n_rounds)
+
+    def _make_stopping(self) -> Unwatched:
+        settings, progress = self.settings, self.progress
+        if self.validation is None:
+            return Unwatched(progress.n_rounds)
+        limits = settings.n_iter_no_change, settings.tol
+        if settings.per_output_stopping:
+            return BestRoundPerOutput(progress.validation_per_output, *limits)
+        return BestRound(progress.validation_score, *limits)
 
     def _is_last(self, m: int, started: float) -> bool:
         """Score round ``m`` and tell whether training ends with it."""
-        settings, scores = self.settings, self.progress.validation_score
-        if not self.validation:
-            self.best = m + 1
-        else:
-            scores.append(self.validation.score())
-            if scores[-1] > scores[self.best] + settings.tol:
-                self.best = m + 1
-            if m + 1 - self.best >= settings.n_iter_no_change:
-                return True
+        settings = self.settings
+        if self.validation:
+            self.validation.score(self.progress)
+        if self.stopping.look(m + 1):
+            return True
         out_of_time = (
             settings.max_time is not None and time.monotonic() - started >= settings.max_time
         )
         return out_of_time or m + 1 == settings.max_iter
+
+    def _book_train_score(self, loss: float) -> None:
+        if self.settings.per_output_stopping:
+            per_output = self.objective.losses(self.raw)[1]
+            assert per_output is not None
+            self.progress.train_per_output.append(-per_output)
+        self.progress.train_score.append(-loss)
+
+    def _state(self, m: int, started: float) -> RoundState:
+        """What is told of round ``m``."""
+        progress, steps = self.progress, self.step_sizes
+        if steps is not None:
+            steps = steps.copy()
+            steps.flags.writeable = False
+        return RoundState(
+            round=m + 1,
+            n_iter=self.best,
+            max_iter=self.settings.max_iter,
+            elapsed=time.monotonic() - started,
+            train_score=progress.train_score[-1],
+            validation_score=progress.validation_score[-1] if self.validation else None,
+            step_sizes=steps,
+        )
 
     def _advance(self, m: int | None) -> float:
         """Carry out the update of the last round; residuals and split gradients for round ``m``.
@@ -214,8 +318,12 @@ class Boosting:
         self.phi = self._draw(m) if projects and m is not None else None
         phi = self.phi
         shared = self.settings.strategy != "independent"
-        if phi is None and m is not None and shared and self.split_scale is not None:
-            phi = np.eye(self.n_outputs, dtype=np.float32)
+        frozen = self.stopping.frozen
+        if phi is None and m is not None and shared:
+            if self.split_scale is not None or frozen is not None:
+                phi = np.eye(self.n_outputs, dtype=np.float32)
+            if phi is not None and frozen is not None:
+                phi[:, frozen] = 0
         if phi is None:
             self.z = self.residuals
             return self.objective.advance(self.raw, self.residuals, update)
@@ -223,13 +331,23 @@ class Boosting:
             self.z = np.empty((self.n_rows, len(phi)), np.float32)
         return self.objective.advance(self.raw, self.residuals, update, self._scaled(phi), self.z)
 
-    def _book_gains(self) -> None:
+    def _book_gains(self, n_rounds: int) -> None:
         """Count the gains of the rounds up to the best."""
-        importances = self.progress.importances
-        if importances is not None:
-            for tree, leaf_residuals, output in self.pending:
-                _core.add_gains(tree, leaf_residuals, importances, output)
+        importances, per_output = self.progress.importances, self.stopping.per_output
+        if importances is None or (per_output is None and self.stopping.best != n_rounds):
+            return
+        into = importances
+        if per_output is not None:
+            if self.unbooked is None:
+                self.unbooked = np.zeros_like(importances)
+            into = self.unbooked
+        for tree, leaf_residuals, output in self.pending:
+            _core.add_gains(tree, leaf_residuals, into, output)
         self.pending.clear()
+        if per_output is not None:
+            best = per_output == n_rounds
+            importances[:, best] += into[:, best]
+            into[:, best] = 0
 
     # ------------------------------------------------------------------ the four strategies
     #
@@ -238,9 +356,13 @@ class Boosting:
 
     def independent(self, m: int) -> None:
         """Algorithm 1 for each output in turn."""
-        joint = self.objective.is_softmax and self.settings.step == "line_search"
-        grown = []
+        joint = self.objective.is_softmax and self.settings.blocks[0].step == "line_search"
+        grown: list[tuple[WeakModel, F64, F64 | None]] = []
+        still = self._still_outputs()
         for j in range(self.n_outputs):
+            if j in still:
+                grown.append(still[j])
+                continue
             rows, weight = self._sample(m, j)
             z = np.ascontiguousarray(self.residuals[:, j : j + 1])
             signs = self._growth_signs(m, j)
@@ -251,14 +373,16 @@ class Boosting:
             # The classes share one loss: their steps are found together.
             columns = [np.asarray(_direction(w, v).of_rows()) for w, v, _ in grown]
             direction = Direction(None, np.ascontiguousarray(np.hstack(columns)))
-            rho = self._line_search(direction, self._sample(m, 0)[1])
+            rho = self._line_search(self.settings.blocks[0], direction, self._sample(m, 0)[1])
             grown = [(w, v, rho[j : j + 1]) for j, (w, v, _) in enumerate(grown)]
         self._open_entry()
         for j, (weak, values, rho) in enumerate(grown):
-            self._add(weak, values, rho, j)
-        steps = [rho for _, _, rho in grown if rho is not None]
-        if steps:
-            self.progress.steps.append(np.concatenate(steps))
+            if j in still:
+                self._add_nothing(weak, values)
+            else:
+                self._add(weak, values, rho, j)
+        if any(rho is not None for _, _, rho in grown):
+            self._book_steps(np.concatenate([_step_or_one(rho, 1) for _, _, rho in grown]))
 
     def multioutput(self, m: int) -> None:
         """Algorithm 2: one tree on all outputs, one value for each output in its leaves."""
@@ -308,6 +432,7 @@ class Boosting:
             sums_to_zero=self.objective.is_softmax,
             seed=settings.seed,
             round_=m,
+            frozen=self.stopping.frozen,
         )
         signs = self._growth_signs(m) if settings.strategy == "project" else None
         if signs is not None and settings.monotonic is not None:
@@ -325,7 +450,7 @@ class Boosting:
             return None
         return monotonic.reference(m) if output is None else monotonic.signs[output]
 
-    def _ordered(self, weak: Leaves, values: F64, weights: F64, output: int | None = None) -> F64:
+    def _ordered(self, weak: Leaves, values: F64, weights: F64, output: Outputs) -> F64:
         """Leaf values within the monotonic constraints; ``weights`` say how much each matters."""
         monotonic = self.settings.monotonic
         if monotonic is None:
@@ -335,6 +460,18 @@ class Boosting:
     def _scaled(self, phi: F32) -> F32:
         """φ for residuals divided by the scale of their output."""
         return phi if self.split_scale is None else phi * self.split_scale
+
+    def _blocks(self, output: int | None) -> Iterator[Block]:
+        """Outputs that share a loss, of all or of one."""
+        for block in self.settings.blocks:
+            if output is None:
+                yield block
+            elif block.outputs is None:
+                yield replace(block, outputs=output)
+            else:
+                columns = block.within(self.n_outputs)
+                if columns.start <= output < columns.stop:
+                    yield replace(block, outputs=output)
 
     def _label(
         self,
@@ -349,15 +486,37 @@ class Boosting:
         ρ is None where the leaf values are final (Newton). ``search=False`` leaves the search for
         ρ to the caller.
         """
-        newton = self.settings.step == "newton"
         if isinstance(weak, Predictions):
-            direction = Direction(None, weak.values)
-            return weak.values.astype(np.float64), self._dense_step(direction, weight, output)
+            values, rho = weak.values.astype(np.float64), self._dense_steps(weak, weight, output)
+            return values, rho if output is not None else self._still(rho)
+        blocks = self.settings.blocks if output is None else tuple(self._blocks(output))
+        if len(blocks) == 1:
+            values, steps = self._label_block(blocks[0], weak, weight, search=search)
+        else:
+            parts = [self._label_block(block, weak, weight, search=search) for block in blocks]
+            values = np.hstack([values for values, _ in parts])
+            steps = None
+            if any(rho is not None for _, rho in parts):
+                steps = np.concatenate([_step_or_one(rho, g.shape[1]) for g, rho in parts])
+        if output is not None or self.stopping.frozen is None:
+            return values, steps
+        return self._still(values), None if steps is None else self._still(steps)
+
+    def _still(self, columns: F64) -> F64:
+        """Return values or steps of all outputs, zero for those that are frozen."""
+        frozen = self.stopping.frozen
+        return columns if frozen is None else np.where(frozen, 0.0, columns)
+
+    def _label_block(
+        self, block: Block, weak: Leaves, weight: F32 | None, *, search: bool
+    ) -> tuple[F64, F64 | None]:
+        """Leaf values and steps for outputs that share a loss."""
+        newton, output = block.step == "newton", block.outputs
         sums, curvatures = self.objective.leaf_sums(
             weak.leaf_of_row, weak.leaf_weights, self.residuals, weight, output
         )
         self._remember_gains(weak, sums, output)
-        facts = self.objective.facts
+        facts = block.facts
         if newton and not facts.curved:
             best = self.objective.leaf_quantiles(
                 weak.leaf_of_row, weak.n_leaves, self.raw, weight, output
@@ -365,7 +524,7 @@ class Boosting:
             return self._ordered(weak, best, weak.leaf_weights[:, None], output), None
         if newton:
             assert curvatures is not None
-            damped = curvatures + self.settings.l2 if self.settings.l2 else curvatures
+            damped = curvatures + block.l2 if block.l2 else curvatures
             if facts.quadratic and isinstance(self.learner, TreeLearner):
                 # No leaf is empty.
                 return self._ordered(weak, sums / damped, damped, output), None
@@ -378,7 +537,7 @@ class Boosting:
         if not search:
             return mean, None
         direction = Direction(weak.leaf_of_row, mean.astype(np.float32))
-        rho = self._line_search(direction, weight, (sums, curvatures), output)
+        rho = self._line_search(block, direction, weight, (sums, curvatures))
         monotonic = self.settings.monotonic
         return mean, rho if monotonic is None else monotonic.forward(rho, output)
 
@@ -390,11 +549,16 @@ class Boosting:
         ``signs`` (n_features,) are the monotonic constraints that the tree was grown under.
         """
         if isinstance(weak, Predictions):
-            direction = Direction(None, weak.values)
-            return weak.values.astype(np.float64), self._dense_step(direction, weight)
-        sums, curvatures = self.objective.leaf_sums(
-            weak.leaf_of_row, weak.leaf_weights, self.residuals, weight
-        )
+            rho = self._dense_steps(weak, weight, None)
+            return weak.values.astype(np.float64), self._still(rho)
+        blocks = self.settings.blocks
+        parts = [
+            self.objective.leaf_sums(
+                weak.leaf_of_row, weak.leaf_weights, self.residuals, weight, block.outputs
+            )
+            for block in blocks
+        ]
+        sums = parts[0][0] if len(parts) == 1 else np.hstack([sums for sums, _ in parts])
         self._remember_gains(weak, sums)
         # The mean of φ r in a leaf is φ times the mean of r.
         row = np.ones((1, 1), np.float32) if self.phi is None else self._scaled(self.phi)
@@ -402,38 +566,48 @@ class Boosting:
         g = _divide((sums * row).sum(axis=1, keepdims=True), weak.leaf_weights[:, None])
         if signs is not None:
             g = _in_order(weak, signs[None, :], weak.leaf_weights[:, None], g)
-        rho = self._steps_along(weak, g, sums, curvatures, weight)
+        direction = Direction(weak.leaf_of_row, g.astype(np.float32))
+        steps = [
+            self._steps_along(block, direction, g, block_sums, weight)
+            for block, block_sums in zip(blocks, parts, strict=True)
+        ]
+        rho = steps[0] if len(steps) == 1 else np.concatenate(steps)
         monotonic = self.settings.monotonic
         if signs is not None and monotonic is not None:
             rho = monotonic.along(rho, signs, weak.tree.ordered_features())
-        return g, rho
+        return g, self._still(rho)
 
     def _steps_along(
-        self, weak: Leaves, g: F64, sums: F64, curvatures: F64 | None, weight: F32 | None
+        self,
+        block: Block,
+        direction: Direction,
+        g: F64,
+        sums: tuple[F64, F64 | None],
+        weight: F32 | None,
     ) -> F64:
-        """Steps of all outputs along scalar leaf values g (n_leaves, 1)."""
-        if self.settings.step == "newton" and self.objective.facts.curved:
+        """Steps of a block along scalar leaf values g (n_leaves, 1), from its leaf sums."""
+        residuals, curvatures = sums
+        if block.step == "newton" and block.facts.curved:
             assert curvatures is not None
-            slope = (sums * g).sum(axis=0)
-            curvature = (curvatures * g**2).sum(axis=0) + self.settings.l2 * (g**2).mean()
+            slope = (residuals * g).sum(axis=0)
+            curvature = (curvatures * g**2).sum(axis=0) + block.l2 * (g**2).mean()
             return _divide(slope, curvature)
-        direction = Direction(weak.leaf_of_row, g.astype(np.float32))
-        return self._line_search(direction, weight, (sums, curvatures))
+        return self._line_search(block, direction, weight, sums)
 
     def _line_search(
         self,
+        block: Block,
         direction: Direction,
         weight: F32 | None,
         sums: tuple[F64, F64 | None] | None = None,
-        output: int | None = None,
     ) -> F64:
-        """Steps ρ that minimise each output's loss along a direction.
+        """Steps ρ that minimise the loss of each output of a block along a direction.
 
         ``sums`` are the leaf sums of residuals and curvatures, if known: they give the derivatives
         at zero, and so the whole answer for squared error.
         """
         objective, raw = self.objective, self.raw
-        facts = objective.facts
+        facts, output = block.facts, block.outputs
         if objective.is_softmax:
             assert isinstance(objective, BuiltinObjective)
             return softmax_step(objective, raw, weight, direction)
@@ -443,13 +617,17 @@ class Boosting:
         def evaluate(rho: F64, active: NDArray[np.bool_] | None = None) -> tuple[F64, F64 | None]:
             return objective.derivatives(raw, weight, direction, rho, output, active)
 
-        n_steps = self.n_outputs if output is None else 1
+        columns = block.within(self.n_outputs)
+        n_steps = 1 if isinstance(output, int) else columns.stop - columns.start
         curvature: F64 | None
         if sums is None:
             slope, curvature = evaluate(np.zeros(n_steps))
         else:
             g = direction.values.astype(np.float64)
             slope = -(sums[0] * g).sum(axis=0)
+            if self.stopping.frozen is not None and not isinstance(output, int):
+                # Nothing to search for.
+                slope = np.where(self.stopping.frozen[columns], 0.0, slope)
             curvature = None if sums[1] is None else (sums[1] * g**2).sum(axis=0)
         if facts.quadratic:
             assert curvature is not None
@@ -457,25 +635,33 @@ class Boosting:
         reach = np.broadcast_to(direction.reach(), n_steps)
         return minimise_along(evaluate, slope, curvature, reach, bounded=facts.bounded)
 
-    def _dense_step(
-        self, direction: Direction, weight: F32 | None, output: int | None = None
-    ) -> F64:
+    def _dense_steps(self, weak: Predictions, weight: F32 | None, output: int | None) -> F64:
         """Steps along the predictions of a foreign weak model."""
-        objective = self.objective
-        if self.settings.step != "newton" or not objective.facts.curved:
-            return self._line_search(direction, weight, output=output)
+        steps = []
+        for block in self._blocks(output):
+            values = weak.values
+            if values.shape[1] > 1:
+                values = np.ascontiguousarray(values[:, block.within(self.n_outputs)])
+            steps.append(self._dense_step(block, Direction(None, values), weight))
+        return steps[0] if len(steps) == 1 else np.concatenate(steps)
+
+    def _dense_step(self, block: Block, direction: Direction, weight: F32 | None) -> F64:
+        objective, output = self.objective, block.outputs
+        if block.step != "newton" or not block.facts.curved:
+            return self._line_search(block, direction, weight)
         if objective.is_softmax:
-            return self._dense_softmax_newton(direction, weight, output)
-        zero = np.zeros(self.n_outputs if output is None else 1)
+            return self._dense_softmax_newton(block, direction, weight)
+        columns = block.within(self.n_outputs)
+        zero = np.zeros(1 if isinstance(output, int) else columns.stop - columns.start)
         slope, curvature = objective.derivatives(self.raw, weight, direction, zero, output)
         assert curvature is not None
         mean_square = (direction.values.astype(np.float64) ** 2).mean(axis=0)
-        return _divide(-slope, curvature + self.settings.l2 * mean_square)
+        return _divide(-slope, curvature + block.l2 * mean_square)
 
-    def _dense_softmax_newton(
-        self, direction: Direction, weight: F32 | None, output: int | None
-    ) -> F64:
+    def _dense_softmax_newton(self, block: Block, direction: Direction, weight: F32 | None) -> F64:
         """Diagonal Newton steps for softmax, from the residuals at hand."""
+        output = block.outputs
+        assert not isinstance(output, tuple)
         r = self.residuals if output is None else self.residuals[:, output : output + 1]
         r = np.ascontiguousarray(r)
         h = np.abs(r) * (1 - np.abs(r))
@@ -483,9 +669,9 @@ class Boosting:
         slope = _core.dots(self.pool, r, *parts, False)
         curvature = _core.dots(self.pool, h, *parts, True)
         mean_square = (direction.values.astype(np.float64) ** 2).mean(axis=0)
-        return _divide(slope, curvature + self.settings.l2 * mean_square)
+        return _divide(slope, curvature + block.l2 * mean_square)
 
-    def _remember_gains(self, weak: Leaves, sums: F64, output: int | None = None) -> None:
+    def _remember_gains(self, weak: Leaves, sums: F64, output: Outputs = None) -> None:
         if self.progress.importances is not None:
             self.pending.append((weak.tree, sums, output))
 
@@ -496,7 +682,26 @@ class Boosting:
         self._open_entry()
         self._add(weak, values, rho)
         if rho is not None:
-            self.progress.steps.append(rho)
+            self._book_steps(rho)
+
+    def _book_steps(self, rho: F64) -> None:
+        self.step_sizes = rho
+        self.progress.steps.append(rho)
+
+    def _still_outputs(self) -> dict[int, tuple[WeakModel, F64, F64 | None]]:
+        """What ``independent`` adds to frozen outputs: trees of one leaf, worth nothing."""
+        if self.stopping.frozen is None:
+            return {}
+        tree = _core.Tree.leaf()
+        weak = Leaves(tree.leaf_of_row, tree.leaf_weights, tree)
+        nothing = weak, np.zeros((1, 1)), np.zeros(1) if self.progress.steps else None
+        return dict.fromkeys(np.flatnonzero(self.stopping.frozen).tolist(), nothing)
+
+    def _add_nothing(self, weak: WeakModel, values: F64) -> None:
+        model = self.progress.model
+        if not isinstance(model, ForeignEnsemble):
+            assert isinstance(weak, Leaves)
+            model.push(weak.tree, values.astype(np.float32))
 
     def _open_entry(self) -> None:
         model = self.progress.model
@@ -527,8 +732,9 @@ class Boosting:
         rate = self.settings.learning_rate
         if isinstance(weak, Predictions):
             self._add_foreign(weak, (rate * rho).astype(np.float32), None)
-            self.progress.steps.append(rho)
+            self._book_steps(rho)
             return
+        self.step_sizes = rho
         assert not isinstance(self.progress.model, ForeignEnsemble)
         leaf_values = np.ascontiguousarray(rate * values, dtype=np.float32)
         steps = rho.astype(np.float32)
@@ -568,6 +774,11 @@ def _in_order(weak: Leaves, signs: NDArray[np.int8], weights: F64, values: F64) 
     """Leaf values in the order that constraints (n_outputs, n_features) ask for."""
     contiguous = np.ascontiguousarray
     return np.asarray(weak.tree.order_leaves(signs, contiguous(weights), contiguous(values)))
+
+
+def _step_or_one(rho: F64 | None, width: int) -> F64:
+    """Steps as numbers: leaf values that are final have a step of 1."""
+    return np.ones(width) if rho is None else rho
 
 
 def _divide(a: F64, b: F64) -> F64:

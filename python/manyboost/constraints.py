@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.inputs import column_name, feature_number
+from manyboost.objectives import Outputs
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -41,9 +42,16 @@ class Monotonic:
         self.signs = np.ascontiguousarray(signs, dtype=np.int8)
         self._references = _references(self.signs)
 
-    def of(self, output: int | None) -> I8:
-        """Return the signs of all outputs, or of one (1, n_features)."""
-        return self.signs if output is None else self.signs[output : output + 1]
+    def of(self, outputs: Outputs) -> I8:
+        """Return the signs of all outputs, of one, or of neighbours (first, last)."""
+        if outputs is None:
+            return self.signs
+        first, last = outputs if isinstance(outputs, tuple) else (outputs, outputs + 1)
+        return self.signs[first:last]
+
+    def repeated(self, times: int) -> Monotonic:
+        """Return the constraints of outputs that come ``times`` each, as neighbours."""
+        return self if times == 1 else Monotonic(np.repeat(self.signs, times, axis=0))
 
     def reference(self, round_: int) -> I8:
         """Return the directions (n_features,) of the tree of a round of ``project``."""
@@ -58,9 +66,9 @@ class Monotonic:
         agreement = np.sign((self.signs.astype(int) * reference).sum(axis=1))
         return -1 if math.fsum((phi[0] * agreement).tolist()) < 0 else 1
 
-    def forward(self, rho: F64, output: int | None) -> F64:
+    def forward(self, rho: F64, outputs: Outputs) -> F64:
         """Steps of constrained outputs are at least zero."""
-        return np.where(self.of(output).any(axis=1), np.maximum(rho, 0.0), rho)
+        return np.where(self.of(outputs).any(axis=1), np.maximum(rho, 0.0), rho)
 
     def along(self, rho: F64, reference: I8, features: NDArray[np.uint32]) -> F64:
         """Steps along a tree that is monotone by ``reference`` and uses these features."""

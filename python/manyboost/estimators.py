@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import math
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,7 +16,15 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, params
-from manyboost.boosting import Boosting, Progress, Settings, Validation, auto_step
+from manyboost.boosting import Block, Boosting, Progress, Settings, Validation, auto_step
+from manyboost.callbacks import (
+    Callback,
+    CallbackSupportMixin,
+    Display,
+    FitTasks,
+    Watchers,
+    with_callbacks,
+)
 from manyboost.categories import Categories
 from manyboost.constraints import Constraints, resolve_interactions, resolve_monotonic
 from manyboost.frames import column_names, make_frame
@@ -22,6 +32,8 @@ from manyboost.inputs import (
     Classes,
     Rows,
     Table,
+    cell,
+    check_offset,
     check_output_names,
     check_targets,
     check_X,
@@ -43,8 +55,9 @@ from manyboost.losses import (
     Loss,
     fit_loss,
 )
-from manyboost.objectives import Objective
+from manyboost.objectives import Facts, Objective
 from manyboost.projections import Projection, resolve_n_components
+from manyboost.scoring import LOSS, RunningClassifier, RunningRegressor, Scorer, as_list, resolve
 from manyboost.thresholds import tune_thresholds
 
 F32 = NDArray[np.float32]
@@ -55,6 +68,15 @@ EARLY_STOPPING_ROWS = 10_000
 #: Raw predictions that exist in double precision at a time where not all are wanted.
 BLOCK_CELLS = 1 << 20
 
+# Fitted attributes that not every fit has.
+_OPTIONAL_ATTRIBUTES = (
+    "thresholds_",
+    "validation_score_",
+    "validation_scores_",
+    "validation_score_per_output_",
+    "best_iter_per_output_",
+)
+
 _KINDS = {
     "independent": "per_output",
     "multioutput": "vector",
@@ -63,12 +85,32 @@ _KINDS = {
 }
 
 
-class _ManyBoost(BaseEstimator):
+_Fit = TypeVar("_Fit", bound=Callable[..., Any])
+
+
+def _all_or_nothing(fit: _Fit) -> _Fit:
+    """Make a fit that fails leave the estimator as it was."""
+    managed = with_callbacks(fit)
+
+    @functools.wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return managed(self, *args, **kwargs)
+        except Exception:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return guarded  # type: ignore[return-value]
+
+
+class _ManyBoost(CallbackSupportMixin, BaseEstimator):
     """What the regressor and the classifier share."""
 
     # Constructor parameters, set by the subclasses.
-    loss: str | Loss
-    quantile: float = 0.5
+    loss: str | Loss | list[str] | tuple[str, ...]
+    quantile: float | list[float] = 0.5
     huber_delta: float | None = None
     strategy: str
     projection: str | Projection
@@ -94,8 +136,11 @@ class _ManyBoost(BaseEstimator):
     validation_fraction: int | float
     n_iter_no_change: int
     tol: float
+    scoring: Any
     max_time: float | None
     warm_start: bool
+    callbacks: list[Callback] | None
+    verbose: int | bool
     random_state: Any
     n_jobs: int | None
 
@@ -104,7 +149,21 @@ class _ManyBoost(BaseEstimator):
     _progress: Progress
     _classes: Classes
     _seed: int
+    baseline_: F64
     thresholds_: F64
+    _with_offset: bool
+
+    # What scorers are given for an estimator.
+    _running: type[RunningRegressor] = RunningRegressor
+
+    @property
+    def _n_levels(self) -> int:
+        """Outputs of the model for each output of y: the levels of a list of quantiles."""
+        return 1
+
+    def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
+        """Targets as scorers know them, for encoded ones."""
+        raise NotImplementedError
 
     # ------------------------------------------------------------------ fitting
 
@@ -138,8 +197,10 @@ class _ManyBoost(BaseEstimator):
 
     def _resolve_constraints(self, categories: Categories, n_outputs: int) -> Constraints:
         names = getattr(self, "feature_names_in_", None)
+        n_given = n_outputs // self._n_levels
+        monotonic = resolve_monotonic(self.monotonic_cst, n_given, categories.mask, names)
         constraints = Constraints(
-            resolve_monotonic(self.monotonic_cst, n_outputs, categories.mask, names),
+            monotonic if monotonic is None else monotonic.repeated(self._n_levels),
             resolve_interactions(self.interaction_cst, categories.n_features, names),
         )
         if constraints.monotonic is not None:
@@ -162,8 +223,12 @@ class _ManyBoost(BaseEstimator):
         n_outputs: int,
         by_class: Callable[[Rows], NDArray[Any] | None],
         categories: Categories,
+        given: tuple[Any, Any, Any],
     ) -> None:
-        """Train on encoded rows; everything is checked before any work is done."""
+        """Train on encoded rows; everything is checked before any work is done.
+
+        ``given`` are X, y and sample_weight as the user passed them, for scikit-learn's callbacks.
+        """
         continued = self.warm_start and hasattr(self, "_progress")
         n_components = resolve_n_components(
             self.n_components, n_outputs, self.projection, self.strategy
@@ -172,13 +237,14 @@ class _ManyBoost(BaseEstimator):
             check_foreign(self.estimator, self.strategy, n_outputs)
         constraints = self._resolve_constraints(categories, n_outputs)
         if continued:
-            self._check_warm_start(n_outputs, constraints)
+            self._check_warm_start(n_outputs, constraints, rows.offset is not None)
         else:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         pool = _core.Pool(resolve_threads(self.n_jobs))
-        early_stopping = self.early_stopping
+        early_stopping: Any = self.early_stopping
         if early_stopping == "auto":
             early_stopping = validation_rows is not None or len(rows) > EARLY_STOPPING_ROWS
+        self._check_scoring(bool(early_stopping), rows)
         tuned = isinstance(self.thresholds, str)
         if validation_rows is not None and not (early_stopping or tuned):
             raise ValueError(
@@ -204,7 +270,7 @@ class _ManyBoost(BaseEstimator):
             and self.strategy in ("project", "relabel")
             and not (isinstance(self.projection, str) and self.projection == "identity")
         )
-        objective = loss.bind(rows.Y, rows.weight, pool, projected=projected)
+        objective = loss.bind(rows.Y, rows.weight, pool, offset=rows.offset, projected=projected)
         settings = self._settings(loss, n_components, constraints)
         learner = self._learner(X_train, rows, pool, categories, constraints)
         # A copy: an error leaves the fitted model as it was.
@@ -215,49 +281,154 @@ class _ManyBoost(BaseEstimator):
         validation = None
         if validation_rows is not None and early_stopping:
             X_val = validation_rows.X if foreign else to_single(validation_rows.X, names, "X_val")
-            validation = Validation(
-                loss.bind(validation_rows.Y, validation_rows.weight, pool),
-                learner.prepare(X_val),
-                np.zeros((len(validation_rows), n_outputs), np.float32),
+            bound = loss.bind(
+                validation_rows.Y, validation_rows.weight, pool, offset=validation_rows.offset
             )
+            raw = bound.blank_state()
+            scorers = self._scorers(loss, validation_rows, raw)
+            validation = Validation(bound, learner.prepare(X_val), raw, scorers)
+            if self.early_stopping == "per_output" and bound.losses(raw)[1] is None:
+                raise ValueError(
+                    "early_stopping='per_output' needs a loss for each output, but "
+                    f"{type(loss.custom).__name__}.value returns one for each row; return an "
+                    "array (n_rows, n_outputs), or use early_stopping=True."
+                )
         if continued:
             self._add_rounds(progress, X_train, 0, progress.n_rounds, state, pool)
             if validation is not None:
                 self._add_rounds(progress, X_val, 0, progress.n_rounds, validation.raw, pool)
+        with_offset = rows.offset is not None
+        tasks = None
+        if FitTasks.wanted(self):
+            X_given, y_given, weight_given = given
+
+            def fitted() -> dict[str, Any]:
+                rounds = boosting.best, boosting.best_per_output
+                return self._fitted(deepcopy(progress), loss, with_offset, *rounds)
+
+            metadata = {} if weight_given is None else {"sample_weight": weight_given}
+            n_rounds = settings.max_iter - progress.n_rounds
+            tasks = FitTasks(self, X_given, y_given, metadata, n_rounds, fitted)
+        display = Display(int(self.verbose), self.max_time) if self.verbose else None
+        watchers = Watchers(list(self.callbacks or ()), display, tasks)
         boosting = Boosting(
-            settings, objective, learner, progress, state, rows.numbers, scale, validation, pool
+            settings,
+            objective,
+            learner,
+            progress,
+            state,
+            rows.numbers,
+            scale,
+            validation,
+            watchers,
+            pool,
         )
         try:
-            kept = boosting.run()
+            boosting.run()
         except KeyboardInterrupt:
             # What is complete is kept; the interrupt still reaches the caller.
             if progress.n_rounds > 0:
-                self._finish(progress, loss, min(boosting.best, progress.n_rounds))
-                self._set_thresholds(validation_rows)
+                self._finish(progress, loss, with_offset, boosting)
+                self._tune_thresholds(validation_rows)
             raise
-        self._finish(progress, loss, kept)
-        self._set_thresholds(validation_rows)
+        finally:
+            watchers.close()
+        self._finish(progress, loss, with_offset, boosting)
+        self._tune_thresholds(validation_rows)
+        if tasks is not None:
+            tasks.end()
 
-    def _set_thresholds(self, validation_rows: Rows | None) -> None:
-        """Fix what the classifier predicts labels by; a regressor has no thresholds."""
+    def _given_thresholds(self, n_outputs: int) -> F64 | None:
+        """Thresholds (n_outputs,) that do not depend on the model; a regressor has none."""
+        return None
 
-    def _finish(self, progress: Progress, loss: FittedLoss, kept: int) -> None:
+    def _tune_thresholds(self, validation_rows: Rows | None) -> None:
+        """Choose the thresholds that are to be tuned."""
+
+    def _finish(
+        self, progress: Progress, loss: FittedLoss, with_offset: bool, boosting: Boosting
+    ) -> None:
         """Set the fitted attributes."""
-        progress.truncate(kept)
-        self._progress = progress
-        self._fitted_loss = loss
-        self._trained_with = self._fixed_parameters()
-        self.n_outputs_ = len(loss.baseline)
-        self.n_iter_ = kept
-        self.best_iter_ = kept
-        self.baseline_ = loss.baseline
-        self.train_score_ = np.array(progress.train_score)
-        if progress.validation_score:
-            self.validation_score_ = np.array(progress.validation_score)
-        elif hasattr(self, "validation_score_"):
-            del self.validation_score_
+        for name in _OPTIONAL_ATTRIBUTES:
+            self.__dict__.pop(name, None)
+        rounds = boosting.best, boosting.best_per_output
+        self.__dict__.update(self._fitted(progress, loss, with_offset, *rounds))
 
-    def _check_warm_start(self, n_outputs: int, constraints: Constraints) -> None:
+    def _fitted(
+        self,
+        progress: Progress,
+        loss: FittedLoss,
+        with_offset: bool,
+        kept: int,
+        per_output: NDArray[np.intp] | None,
+    ) -> dict[str, Any]:
+        """Attributes of an estimator that keeps so many rounds of ``progress``."""
+        progress.truncate(kept)
+        if per_output is not None:
+            progress.keep_best(per_output)
+        attributes: dict[str, Any] = {
+            "_progress": progress,
+            "_fitted_loss": loss,
+            "_with_offset": with_offset,
+            "_trained_with": self._fixed_parameters(),
+            "n_outputs_": len(loss.baseline),
+            "n_iter_": kept,
+            "best_iter_": kept,
+            "baseline_": loss.baseline,
+            "train_score_": np.array(progress.train_score),
+        }
+        if progress.validation_score:
+            attributes["validation_score_"] = np.array(progress.validation_score)
+        if progress.validation_per_output:
+            curves = np.array(progress.validation_per_output)
+            attributes["validation_score_per_output_"] = curves
+        if progress.validation_score and isinstance(self.scoring, list | tuple):
+            scores = progress.validation_scores.items()
+            attributes["validation_scores_"] = {name: np.array(curve) for name, curve in scores}
+        if per_output is not None:
+            attributes["best_iter_per_output_"] = per_output
+        thresholds = self._given_thresholds(len(loss.baseline))
+        if thresholds is not None:
+            attributes["thresholds_"] = thresholds
+        return attributes
+
+    def _check_scoring(self, early_stopping: bool, rows: Rows) -> None:
+        """Refuse what would have no effect or cannot be."""
+        first = as_list(self.scoring)[0]
+        if not early_stopping and self.scoring != LOSS:
+            raise ValueError(
+                f"scoring={self.scoring!r} is what early stopping looks at, which is off; use "
+                "early_stopping=True, pass X_val and Y_val, or leave scoring at 'loss'."
+            )
+        if self.early_stopping != "per_output":
+            return
+        if rows.Y.dtype == np.uint32:
+            raise ValueError(
+                "early_stopping='per_output' needs a loss for each output, but the classes of "
+                "loss='log_loss' share one; use early_stopping=True."
+            )
+        if first != LOSS:
+            raise ValueError(
+                f"early_stopping='per_output' goes by the loss of each output, but scoring begins "
+                f"with {first!r}; let it begin with 'loss', or use early_stopping=True."
+            )
+
+    def _scorers(self, loss: FittedLoss, rows: Rows, raw: F32) -> list[Scorer]:
+        """Scorers of the validation rows, whose raw predictions are kept in ``raw``."""
+        estimator = copy.copy(self)
+        estimator._fitted_loss = loss
+        # Those that are to be tuned are not known yet: 0.5.
+        estimator.__dict__.pop("thresholds_", None)
+        thresholds = self._given_thresholds(len(loss.baseline))
+        if thresholds is not None:
+            estimator.thresholds_ = thresholds
+        offset = 0.0 if rows.offset is None else np.where(loss.centred, rows.offset, 0.0)
+        running = self._running(estimator, rows.X, lambda: loss.baseline + offset + raw)
+        return resolve(self.scoring, running, rows.X, self._targets(rows.Y), rows.weight)
+
+    def _check_warm_start(
+        self, n_outputs: int, constraints: Constraints, with_offset: bool
+    ) -> None:
         if self.max_iter < self.n_iter_:
             raise ValueError(
                 f"max_iter={self.max_iter} is less than the {self.n_iter_} rounds of the fitted "
@@ -268,10 +439,17 @@ class _ManyBoost(BaseEstimator):
                 f"y has {n_outputs} outputs but the fitted model has {self.n_outputs_}; with "
                 "warm_start=True they must agree, or use warm_start=False."
             )
+        if with_offset != self._with_offset:
+            raise ValueError(
+                f"fit was called {'with' if with_offset else 'without'} an offset, but the fitted "
+                f"model was trained {'without' if with_offset else 'with'} one; keep to that, or "
+                "use warm_start=False."
+            )
         if self._fixed_parameters() != self._trained_with:
             raise ValueError(
-                "loss, strategy, step, the kind of estimator or thresholds changed since the "
-                "fitted model was trained; keep them, or use warm_start=False."
+                "loss, strategy, step, scoring, stopping per output, the kind of estimator or "
+                "thresholds changed since the fitted model was trained; keep them, or use "
+                "warm_start=False."
             )
         if not constraints.agree_with(self._progress.constraints):
             raise ValueError(
@@ -281,10 +459,13 @@ class _ManyBoost(BaseEstimator):
 
     def _fixed_parameters(self) -> tuple[Any, ...]:
         """What a warm start cannot change: the loss, and what a round adds to the model."""
-        constants = (self.quantile, self.huber_delta)
+        loss = self.loss if isinstance(self.loss, str | Loss) else tuple(self.loss)
+        constants = (tuple(np.atleast_1d(self.quantile).tolist()), self.huber_delta)
+        stopping = (self.early_stopping == "per_output", tuple(as_list(self.scoring)))
+        kind = self.estimator is None
         # (The rows that thresholds are tuned on must not have been trained on.)
         tuned = isinstance(self.thresholds, str)
-        return (self.loss, constants, self.strategy, self.step, self.estimator is None, tuned)
+        return (loss, constants, self.strategy, self.step, stopping, kind, tuned)
 
     def _new_progress(self, n_outputs: int) -> Progress:
         if self.estimator is not None:
@@ -301,12 +482,18 @@ class _ManyBoost(BaseEstimator):
             rows.weight,
             pool,
             n_outputs=n_outputs,
-            quantile=self.quantile,
+            quantile=self._levels(n_outputs),
             huber_delta=self.huber_delta,
+            offset=rows.offset,
         )
 
-    def _settings(self, loss: FittedLoss, n_components: int, constraints: Constraints) -> Settings:
-        facts = loss.facts
+    def _levels(self, n_outputs: int) -> F64:
+        """Quantile level of each output; those of one output of y are neighbours."""
+        levels = np.atleast_1d(np.asarray(self.quantile, dtype=np.float64))
+        return np.tile(levels, n_outputs // len(levels))
+
+    def _block(self, facts: Facts, outputs: tuple[int, int] | None, loss: FittedLoss) -> Block:
+        """How the steps of outputs that share a loss are found."""
         l2 = self.l2_regularization
         step = auto_step(facts) if self.step == "auto" else self.step
         if self.step == "auto" and l2 not in ("auto", 0) and facts.curved:
@@ -316,7 +503,15 @@ class _ManyBoost(BaseEstimator):
                 f"step='newton' needs second derivatives, but {type(loss.custom).__name__} has "
                 "no hessian; implement it or use step='line_search'."
             )
-        if l2 not in ("auto", 0) and (step == "line_search" or not facts.curved):
+        damping = (1.0 if facts.regularised else 0.0) if l2 == "auto" else float(l2)
+        return Block(outputs, facts, step, damping)
+
+    def _settings(self, loss: FittedLoss, n_components: int, constraints: Constraints) -> Settings:
+        l2 = self.l2_regularization
+        blocks = tuple(self._block(facts, outputs, loss) for facts, outputs in loss.parts)
+        if l2 not in ("auto", 0) and all(
+            block.step == "line_search" or not block.facts.curved for block in blocks
+        ):
             raise ValueError(
                 f"l2_regularization={l2!r} has no effect on line searches and on losses without "
                 "curvature; use step='newton' with another loss, or leave it at 'auto'."
@@ -325,12 +520,12 @@ class _ManyBoost(BaseEstimator):
             strategy=self.strategy,
             projection=self.projection,
             n_components=n_components,
-            step=step,
-            l2=(1.0 if facts.regularised else 0.0) if l2 == "auto" else float(l2),
+            blocks=blocks,
             learning_rate=self._resolve_learning_rate(),
             max_iter=int(self.max_iter),
             subsample=float(self.subsample),
             max_time=self.max_time,
+            per_output_stopping=self.early_stopping == "per_output",
             n_iter_no_change=int(self.n_iter_no_change),
             tol=float(self.tol),
             seed=self._seed,
@@ -421,9 +616,29 @@ class _ManyBoost(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return to_single(self._progress.categories.encode(X, names), names)
 
-    def _raw_predict(self, X: Any) -> F64:
+    def _checked_offset(self, offset: Any, X: Table) -> F64 | None:
+        """What to add to raw predictions: an offset, if and only if the model was fitted to one."""
+        if offset is None:
+            if self._with_offset:
+                raise ValueError(
+                    "The model was fitted with an offset, but offset=None was passed; pass the "
+                    "offsets of these rows (zeros for none)."
+                )
+            return None
+        if not self._with_offset:
+            raise ValueError(
+                "An offset was passed, but the model was fitted without one; fit with an offset, "
+                "or leave it out."
+            )
+        return self._offset_of(offset, X, self.n_outputs_)
+
+    def _offset_of(self, offset: Any, X: Table, n_outputs: int, name: str = "offset") -> F64:
+        """A user's offset as an array (n_rows, n_outputs)."""
+        raise NotImplementedError
+
+    def _raw_predict(self, X: Any, offset: Any = None) -> F64:
         """Raw predictions (n_rows, n_outputs)."""
-        return np.asarray(self._predicted(X, lambda raw: raw))
+        return np.asarray(self._predicted(X, lambda raw: raw, offset=offset))
 
     def _predicted(
         self,
@@ -432,6 +647,7 @@ class _ManyBoost(BaseEstimator):
         outputs: list[int] | None = None,
         dtype: DTypeLike = np.float64,
         *,
+        offset: Any = None,
         in_blocks: bool = False,
     ) -> NDArray[Any]:
         """``finish`` applied to raw predictions (n_rows, n_outputs), of all outputs or some.
@@ -440,21 +656,29 @@ class _ManyBoost(BaseEstimator):
         precision never exists for all of them.
         """
         X = self._checked_X(X)
+        offsets = self._checked_offset(offset, X)
+        if offsets is not None and outputs is not None:
+            offsets = offsets[:, outputs]
         raw_of = self._raw_predictor(outputs)
         n_rows = X.shape[0]
         in_blocks = in_blocks or dtype != np.float64
         size = max(1, BLOCK_CELLS // self.n_outputs_) if in_blocks else n_rows
+
+        def finished(start: int) -> NDArray[Any]:
+            raw = raw_of(X if size >= n_rows else X[start : start + size])
+            return finish(raw if offsets is None else raw + offsets[start : start + size])
+
+        first = finished(0)
         if size >= n_rows:
-            return finish(raw_of(X)).astype(dtype, copy=False)
-        first = finish(raw_of(X[:size]))
+            return first.astype(dtype, copy=False)
         result = np.empty((n_rows, *first.shape[1:]), dtype)
         result[:size] = first
         for start in range(size, n_rows, size):
-            result[start : start + size] = finish(raw_of(X[start : start + size]))
+            result[start : start + size] = finished(start)
         return result
 
     def _raw_predictor(self, outputs: list[int] | None) -> Callable[[Table], F64]:
-        """Return the function from checked features to raw predictions (n_rows, n_outputs)."""
+        """Return the function from checked features to baseline and trees (n_rows, n_outputs)."""
         pool = _core.Pool(resolve_threads(self.n_jobs))
         model, baseline = self._progress.model, self.baseline_
         if isinstance(model, _core.Ensemble):
@@ -476,13 +700,18 @@ class _ManyBoost(BaseEstimator):
         finish: Callable[[F64], NDArray[Any]],
         outputs: list[int] | None,
         dtype: DTypeLike,
+        offset: Any,
         *,
         joint: bool,
     ) -> NDArray[Any]:
         """As :meth:`_predicted`; if the link is ``joint``, some outputs need the others too."""
         if outputs is None or not joint:
-            return self._predicted(X, finish, outputs, dtype)
-        return self._predicted(X, lambda raw: finish(raw)[:, outputs], None, dtype, in_blocks=True)
+            return self._predicted(X, finish, outputs, dtype, offset=offset)
+
+        def chosen(raw: F64) -> NDArray[Any]:
+            return finish(raw)[:, outputs]
+
+        return self._predicted(X, chosen, None, dtype, offset=offset, in_blocks=True)
 
     def _check_request(
         self, outputs: Any, dtype: DTypeLike
@@ -501,7 +730,8 @@ class _ManyBoost(BaseEstimator):
             raise ValueError(
                 f"outputs={outputs!r} was given, but the model has one output; leave outputs out."
             )
-        return resolve_outputs(outputs, self._known_names(), self.n_outputs_), type_
+        n_outputs = self.n_outputs_ // self._n_levels
+        return resolve_outputs(outputs, self._known_names(), n_outputs), type_
 
     def _is_single(self) -> bool:
         """Whether predictions have one dimension."""
@@ -557,24 +787,30 @@ class _ManyBoost(BaseEstimator):
             self._sklearn_output_config = {**config, "predict": chosen}
         return self
 
+    def _wants_frames(self) -> bool:
+        config = getattr(self, "_sklearn_output_config", {})
+        return bool(config.get("predict", "default") != "default")
+
     def _framed(self, values: NDArray[Any], X: Any, outputs: list[int] | None, names: Any) -> Any:
         """Return predictions as :meth:`set_output` says; ``names`` are those of all columns."""
-        library = getattr(self, "_sklearn_output_config", {}).get("predict", "default")
-        if library == "default" or values.ndim == 1:
+        if not self._wants_frames() or values.ndim == 1:
             return values
         if names is None:
             names = [f"y{j}" for j in range(self.n_outputs_)]
         chosen = names if outputs is None else [names[j] for j in outputs]
+        library = self._sklearn_output_config["predict"]
         return make_frame(library, values, [str(each) for each in chosen], X)
 
-    def _staged_raw_predict(self, X: Any) -> Iterator[F64]:
+    def _staged_raw_predict(self, X: Any, offset: Any = None) -> Iterator[F64]:
         """Yield raw predictions after each round."""
         X = self._checked_X(X)
+        offsets = self._checked_offset(offset, X)
         raw = np.zeros((X.shape[0], self.n_outputs_), np.float32)
         pool = _core.Pool(resolve_threads(self.n_jobs))
         for m in range(self.n_iter_):
             self._add_rounds(self._progress, X, m, m + 1, raw, pool)
-            yield self.baseline_ + raw
+            stage = self.baseline_ + raw
+            yield stage if offsets is None else stage + offsets
 
     # ------------------------------------------------------------------ inspecting
 
@@ -611,12 +847,19 @@ class _ManyBoost(BaseEstimator):
         total = float(mean.sum())
         return np.asarray(mean / total if total > 0 else mean)
 
-    def _refuse_validation_alone(self, X_val: Any, Y_val: Any, weight_val: Any) -> None:
+    def _refuse_validation_alone(
+        self, X_val: Any, Y_val: Any, weight_val: Any, offset: Any, offset_val: Any
+    ) -> None:
         if (X_val is None) != (Y_val is None):
             given, missing = ("X_val", "Y_val") if Y_val is None else ("Y_val", "X_val")
             raise ValueError(f"{given} was given without {missing}; pass both or neither.")
         if X_val is None and weight_val is not None:
             raise ValueError("sample_weight_val was given without X_val and Y_val; pass all.")
+        if X_val is None and offset_val is not None:
+            raise ValueError("offset_val was given without X_val and Y_val; pass all.")
+        if X_val is not None and (offset is None) != (offset_val is None):
+            names = ("offset_val", "offset") if offset is None else ("offset", "offset_val")
+            raise ValueError(f"{names[0]} was given without {names[1]}; pass both or neither.")
 
 
 @params.documented
@@ -642,11 +885,19 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
     baseline_ : ndarray of shape (n_outputs_,)
         Raw prediction before the first round.
     best_iter_ : int
-        The round with the best validation score; the model ends there.
+        The round with the best validation score; the model ends there. With
+        ``early_stopping="per_output"`` the last of the outputs' best rounds.
+    best_iter_per_output_ : ndarray of shape (n_outputs_,)
+        The best round of each output, with ``early_stopping="per_output"``.
     step_sizes_ : ndarray of shape (n_iter_, n_outputs_)
         Steps ρ, where the strategy has them.
     train_score_, validation_score_ : ndarray of shape (n_iter_ + 1,)
-        Negative mean loss after each round, entry 0 that of the baseline.
+        Negative mean loss after each round, entry 0 that of the baseline; the latter is the score
+        that decides on early stopping, if ``scoring`` says so.
+    validation_scores_ : dict of ndarray of shape (n_iter_ + 1,)
+        All scores by name, if ``scoring`` is a list.
+    validation_score_per_output_ : ndarray of shape (n_iter_ + 1, n_outputs_)
+        Negative mean loss of each output on the validation rows; not for softmax.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Share of each feature in the gain.
     output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
@@ -664,9 +915,9 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
 
     def __init__(
         self,
-        loss: str | Loss = "squared_error",
+        loss: str | Loss | list[str] | tuple[str, ...] = "squared_error",
         *,
-        quantile: float = 0.5,
+        quantile: float | list[float] = 0.5,
         huber_delta: float | None = None,
         strategy: str = "relabel",
         projection: str | Projection = "gaussian",
@@ -691,8 +942,11 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         validation_fraction: int | float = 0.1,
         n_iter_no_change: int = 20,
         tol: float = 1e-7,
+        scoring: Any = "loss",
         max_time: float | None = None,
         warm_start: bool = False,
+        callbacks: list[Callback] | None = None,
+        verbose: int | bool = 0,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -722,11 +976,15 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.scoring = scoring
         self.max_time = max_time
         self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.verbose = verbose
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @_all_or_nothing
     def fit(
         self,
         X: Any,
@@ -736,6 +994,8 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         X_val: Any = None,
         Y_val: Any = None,
         sample_weight_val: Any = None,
+        offset: Any = None,
+        offset_val: Any = None,
     ) -> ManyBoostRegressor:
         """Fit the model.
 
@@ -749,6 +1009,9 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
             Weights of the rows.
         X_val, Y_val, sample_weight_val : array-like, optional
             Rows for early stopping, instead of some of X.
+        offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Added to the raw predictions: the logarithm of an exposure, or what another model
+            predicts. A model that was fitted with an offset needs one to predict.
 
         Returns
         -------
@@ -756,31 +1019,73 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         """
         params.validate(self)
         self._check_loss()
-        self._refuse_validation_alone(X_val, Y_val, sample_weight_val)
+        self._refuse_validation_alone(X_val, Y_val, sample_weight_val, offset, offset_val)
         continued = self.warm_start and hasattr(self, "_progress")
+        given = X, y, sample_weight
+        several = np.ndim(self.quantile) == 1
+        self._quantiles = np.asarray(self.quantile).tolist() if several else None
         X, categories = self._read_X(X, continued=continued)
         Y = self._check_targets(y, X, "y")
         known = getattr(self, "output_names_", None) if continued else column_names(y, "y")
         check_output_names(y, known, "y")
-        rows = make_rows(X, np.atleast_2d(Y.T).T, sample_weight, "sample_weight")
+        targets = self._for_levels(np.atleast_2d(Y.T).T)
+        n_outputs = targets.shape[1]
+        if offset is not None:
+            offset = self._offset_of(offset, X, n_outputs)
+        rows = make_rows(X, targets, sample_weight, "sample_weight", offset)
         validation = None
         if X_val is not None:
             X_val = self._read_X_val(X_val, categories)
             check_output_names(Y_val, known, "Y_val")
             Y_val = np.atleast_2d(self._check_targets(Y_val, X_val, "Y_val").T).T
-            if Y_val.shape[1] != rows.Y.shape[1]:
+            n_given = n_outputs // self._n_levels
+            if Y_val.shape[1] != n_given:
                 raise ValueError(
-                    f"Y_val has {Y_val.shape[1]} outputs but y has {rows.Y.shape[1]}; they must "
-                    "agree."
+                    f"Y_val has {Y_val.shape[1]} outputs but y has {n_given}; they must agree."
                 )
-            validation = make_rows(X_val, Y_val, sample_weight_val, "sample_weight_val")
+            if offset_val is not None:
+                offset_val = self._offset_of(offset_val, X_val, n_outputs, "offset_val")
+            targets = self._for_levels(Y_val)
+            validation = make_rows(
+                X_val, targets, sample_weight_val, "sample_weight_val", offset_val
+            )
         # Before training, which an interrupt may end with a model that predicts.
         self._one_dimensional = Y.ndim == 1
         self._set_output_names(known)
-        self._fit(X, rows, validation, rows.Y.shape[1], lambda _: None, categories)
+        self._fit(X, rows, validation, n_outputs, lambda _: None, categories, given)
         return self
 
+    @property
+    def _n_levels(self) -> int:
+        """Outputs of the model for each output of y."""
+        return 1 if self._quantiles is None else len(self._quantiles)
+
+    def _for_levels(self, columns: F64) -> F64:
+        """Repeat each column for all quantile levels."""
+        n_levels = self._n_levels
+        return columns if n_levels == 1 else np.repeat(columns, n_levels, axis=1)
+
+    def _offset_of(self, offset: Any, X: Table, n_outputs: int, name: str = "offset") -> F64:
+        array = check_offset(offset, X, n_outputs // self._n_levels, name=name)
+        return self._for_levels(array)
+
+    def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
+        columns = Y[:, :: self._n_levels]
+        return columns[:, 0] if self._one_dimensional else columns
+
     def _check_loss(self) -> None:
+        if np.ndim(self.quantile) == 1:
+            if self.loss != "quantile":
+                raise ValueError(
+                    f"quantile={self.quantile!r} has several levels, which only loss='quantile' "
+                    f"can use, but loss is {self.loss!r}; use one of the two."
+                )
+            named = [name for name in as_list(self.scoring) if isinstance(name, str)]
+            if any(name != LOSS for name in named):
+                raise ValueError(
+                    f"scoring={self.scoring!r} compares one prediction for each output with y, but "
+                    "a list of quantiles has several; use 'loss' or a callable."
+                )
         if isinstance(self.loss, str) and self.loss not in REGRESSION_LOSSES:
             raise ValueError(
                 f"loss={self.loss!r} is not a regression loss; use one of "
@@ -795,17 +1100,48 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
                 f"{name} has the value {Y[tuple(place)]:g} in row {place[0]}; loss='poisson' needs "
                 "counts of at least zero."
             )
+        if isinstance(self.loss, list | tuple):
+            self._check_columns(np.atleast_2d(Y.T).T, y, name)
         return Y
 
-    def predict(self, X: Any, *, outputs: Any = None, dtype: DTypeLike = np.float64) -> Any:
+    def _check_columns(self, Y: F64, y: Any, name: str) -> None:
+        """Refuse targets ``y``, read as ``Y``, that the loss of their output cannot take."""
+        losses = self.loss
+        assert isinstance(losses, list | tuple)
+        if len(losses) != Y.shape[1]:
+            raise ValueError(
+                f"loss has {len(losses)} names but {name} has {Y.shape[1]} outputs; give one name "
+                "for each output."
+            )
+        names = column_names(y, name)
+        for j, loss in enumerate(losses):
+            if loss == "poisson":
+                bad, wanted = Y[:, j] < 0, "counts of at least zero"
+            elif loss in REGRESSION_LOSSES:
+                continue
+            else:
+                bad, wanted = ~np.isin(Y[:, j], (0, 1)), "labels of 0 and 1"
+            if bad.any():
+                row = int(np.argmax(bad))
+                raise ValueError(
+                    f"{name} has the value {Y[row, j]:g} in {cell((row, j), names)}; its "
+                    f"loss={loss!r} needs {wanted}."
+                )
+
+    def predict(
+        self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
+    ) -> Any:
         """Predict the outputs of rows.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Features.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with such: for all outputs of y,
+            whichever are asked for.
         outputs : list of str or int, optional
-            Names or numbers of the outputs to compute, in the order of the result; None: all.
+            Names or numbers of the outputs of y to compute, in the order of the result; None: all.
         dtype : float64 or float32
             Type of the result; with float32 no array of all predictions in double precision is
             made.
@@ -813,24 +1149,74 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_outputs), as y was in fit, or a frame
-            See :meth:`set_output`.
+            See :meth:`set_output`. A list of quantiles adds an axis at the end, sorted: of
+            predictions that cross, the lower one is that of the lower level. It comes as an array
+            only.
         """
         places, type_ = self._check_request(outputs, dtype)
-        joint = isinstance(self.loss, Loss)
-        values = self._linked(X, self._shaped, places, type_, joint=joint)
+        if self._quantiles is not None and self._wants_frames():
+            raise ValueError(
+                "set_output asks for frames, which have a column for each output, but a list of "
+                f"{self._n_levels} quantiles is predicted for each; use "
+                "set_output(predict='default')."
+            )
+        values = self._values(X, offset, places, type_)
         return self._framed(values, X, places, self._known_names())
 
-    def staged_predict(self, X: Any) -> Iterator[F64]:
+    def _values(
+        self,
+        X: Any,
+        offset: Any,
+        places: list[int] | None = None,
+        dtype: DTypeLike = np.float64,
+    ) -> NDArray[Any]:
+        """Predictions as an array, of all outputs of y or some."""
+        columns = None
+        if places is not None:
+            levels = range(self._n_levels)
+            columns = [j * self._n_levels + k for j in places for k in levels]
+        joint = self._fitted_loss.custom is not None
+
+        def finish(raw: F64) -> F64:
+            return self._shaped(raw, None if joint else columns)
+
+        return self._linked(X, finish, columns, dtype, offset, joint=joint)
+
+    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[F64]:
         """Yield predictions after each round, as arrays; the last are those of :meth:`predict`."""
-        for raw in self._staged_raw_predict(X):
+        for raw in self._staged_raw_predict(X, offset):
             yield self._shaped(raw)
 
-    def _shaped(self, raw: F64) -> F64:
-        predictions = self._fitted_loss.predict(raw)
+    def _shaped(self, raw: F64, outputs: list[int] | None = None) -> F64:
+        """Predictions in the shape of y for raw ones, of all outputs of the model or these."""
+        predictions = self._fitted_loss.predict(raw, outputs)
+        if self._quantiles is not None:
+            # Sorting brings no level further from its quantile than it was.
+            by_level = predictions.reshape(len(raw), -1, self._n_levels)
+            predictions = np.sort(by_level, axis=2)
         return predictions[:, 0] if self._one_dimensional else predictions
 
     def _is_single(self) -> bool:
         return self._one_dimensional
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """Coefficient of determination r², averaged over the outputs.
+
+        For a list of quantiles it is D², the share of the pinball loss of constant predictions that
+        the model saves, averaged over levels and outputs.
+        """
+        # (Importing it takes as long as everything else.)
+        from sklearn.metrics import d2_pinball_score, r2_score
+
+        check_is_fitted(self, "n_iter_")
+        predictions = self._values(X, offset)
+        if self._quantiles is None:
+            return float(r2_score(y, predictions, sample_weight=sample_weight))
+        scores = [
+            d2_pinball_score(y, predictions[..., k], sample_weight=sample_weight, alpha=level)
+            for k, level in enumerate(self._quantiles)
+        ]
+        return float(np.mean(scores))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -873,11 +1259,19 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
     baseline_ : ndarray of shape (n_outputs_,)
         Raw prediction before the first round.
     best_iter_ : int
-        The round with the best validation score; the model ends there.
+        The round with the best validation score; the model ends there. With
+        ``early_stopping="per_output"`` the last of the outputs' best rounds.
+    best_iter_per_output_ : ndarray of shape (n_outputs_,)
+        The best round of each output, with ``early_stopping="per_output"``.
     step_sizes_ : ndarray of shape (n_iter_, n_outputs_)
         Steps ρ, where the strategy has them.
     train_score_, validation_score_ : ndarray of shape (n_iter_ + 1,)
-        Negative mean loss after each round, entry 0 that of the baseline.
+        Negative mean loss after each round, entry 0 that of the baseline; the latter is the score
+        that decides on early stopping, if ``scoring`` says so.
+    validation_scores_ : dict of ndarray of shape (n_iter_ + 1,)
+        All scores by name, if ``scoring`` is a list.
+    validation_score_per_output_ : ndarray of shape (n_iter_ + 1, n_outputs_)
+        Negative mean loss of each output on the validation rows; not for softmax.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Share of each feature in the gain.
     output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
@@ -920,8 +1314,11 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         validation_fraction: int | float = 0.1,
         n_iter_no_change: int = 20,
         tol: float = 1e-7,
+        scoring: Any = "loss",
         max_time: float | None = None,
         warm_start: bool = False,
+        callbacks: list[Callback] | None = None,
+        verbose: int | bool = 0,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -949,11 +1346,15 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.scoring = scoring
         self.max_time = max_time
         self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.verbose = verbose
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @_all_or_nothing
     def fit(
         self,
         X: Any,
@@ -963,6 +1364,8 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         X_val: Any = None,
         Y_val: Any = None,
         sample_weight_val: Any = None,
+        offset: Any = None,
+        offset_val: Any = None,
     ) -> ManyBoostClassifier:
         """Fit the model.
 
@@ -978,6 +1381,9 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
             Weights of the rows.
         X_val, Y_val, sample_weight_val : array-like, optional
             Rows for early stopping, instead of some of X.
+        offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Added to the raw predictions: the logarithm of an exposure, or what another model
+            predicts. A model that was fitted with an offset needs one to predict.
 
         Returns
         -------
@@ -985,8 +1391,9 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         """
         params.validate(self)
         self._check_loss()
-        self._refuse_validation_alone(X_val, Y_val, sample_weight_val)
+        self._refuse_validation_alone(X_val, Y_val, sample_weight_val, offset, offset_val)
         continued = self.warm_start and hasattr(self, "_progress")
+        given = X, y, sample_weight
         X, categories = self._read_X(X, continued=continued)
         classes, labels = read_labels(y, X, classes=self._classes if continued else None)
         self._check_thresholds(classes)
@@ -997,17 +1404,24 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
                 "probabilities cannot all move one way; use it with two classes or with labels."
             )
         softmax = self.loss == "log_loss"
-        rows = make_rows(X, classes.encode(labels, softmax=softmax), sample_weight, "sample_weight")
+        # Before offsets are checked, which depend on it.
+        self._classes = classes
+        self.classes_ = classes.values
+        if offset is not None:
+            offset = self._offset_of(offset, X, classes.n_outputs)
+        encoded = classes.encode(labels, softmax=softmax)
+        rows = make_rows(X, encoded, sample_weight, "sample_weight", offset)
         validation = None
         if X_val is not None:
             X_val = self._read_X_val(X_val, categories)
             _, labels_val = read_labels(Y_val, X_val, "Y_val", classes)
             check_output_names(Y_val, classes.names, "Y_val")
             encoded = classes.encode(labels_val, softmax=softmax, name="Y_val")
-            validation = make_rows(X_val, encoded, sample_weight_val, "sample_weight_val")
-        self._classes = classes
-        self.classes_ = classes.values
-        self._set_output_names(classes.names)
+            if offset_val is not None:
+                offset_val = self._offset_of(offset_val, X_val, classes.n_outputs, "offset_val")
+            validation = make_rows(
+                X_val, encoded, sample_weight_val, "sample_weight_val", offset_val
+            )
 
         def by_class(rows: Rows) -> NDArray[Any] | None:
             if classes.kind == "multilabel":
@@ -1016,10 +1430,25 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
                 return rows.Y
             return np.asarray(rows.Y.argmax(axis=1) if rows.Y.shape[1] > 1 else rows.Y[:, 0])
 
-        self._fit(X, rows, validation, classes.n_outputs, by_class, categories)
+        self._set_output_names(classes.names)
+        self._fit(X, rows, validation, classes.n_outputs, by_class, categories, given)
         return self
 
+    _running = RunningClassifier
+
+    def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
+        return self._classes.decode(Y)
+
+    def _offset_of(self, offset: Any, X: Table, n_outputs: int, name: str = "offset") -> F64:
+        softmax = self.loss == "log_loss" and self._classes.kind == "multiclass"
+        return check_offset(offset, X, n_outputs, softmax=softmax, name=name)
+
     def _check_loss(self) -> None:
+        if isinstance(self.loss, list | tuple):
+            raise ValueError(
+                f"loss={self.loss!r} is a list, but a classifier has one loss for all its outputs; "
+                f"use one of {', '.join(map(repr, LABEL_LOSSES))}, or ManyBoostRegressor."
+            )
         if isinstance(self.loss, str) and self.loss not in LABEL_LOSSES:
             raise ValueError(
                 f"loss={self.loss!r} is not a classification loss; use one of "
@@ -1042,24 +1471,27 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
                 "give one number for each label, or one for all."
             )
 
-    def _set_thresholds(self, validation_rows: Rows | None) -> None:
-        if self.thresholds is None:
-            if hasattr(self, "thresholds_"):
-                del self.thresholds_
-            return
+    def _given_thresholds(self, n_outputs: int) -> F64 | None:
+        if self.thresholds is None or isinstance(self.thresholds, str):
+            return None
+        given = np.asarray(self.thresholds, dtype=np.float64)
+        return np.broadcast_to(given, n_outputs).copy()
+
+    def _tune_thresholds(self, validation_rows: Rows | None) -> None:
         if not isinstance(self.thresholds, str):
-            given = np.asarray(self.thresholds, dtype=np.float64)
-            self.thresholds_ = np.broadcast_to(given, self.n_outputs_).copy()
             return
         assert validation_rows is not None
         X = validation_rows.X
         if self.estimator is None:
             X = to_single(X, getattr(self, "feature_names_in_", None), "X_val")
-        proba = self._fitted_loss.predict(self._raw_predictor(None)(X))
+        raw = self._raw_predictor(None)(X)
+        if validation_rows.offset is not None:
+            raw = raw + validation_rows.offset
+        proba = self._fitted_loss.predict(raw)
         self.thresholds_ = tune_thresholds(proba, validation_rows.Y, validation_rows.weight)
 
     def decision_function(
-        self, X: Any, *, outputs: Any = None, dtype: DTypeLike = np.float64
+        self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
     ) -> Any:
         """Raw predictions: (n_rows,) for two classes, else (n_rows, n_outputs).
 
@@ -1067,6 +1499,8 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         ----------
         X : array-like of shape (n_rows, n_features)
             Features.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with such.
         outputs : list of str or int, optional
             Names or numbers of the labels or classes to compute; None: all.
         dtype : float64 or float32
@@ -1078,16 +1512,20 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         ndarray, or a frame (see :meth:`set_output`)
         """
         places, type_ = self._check_request(outputs, dtype)
-        values = self._predicted(X, self._decision, places, type_)
+        values = self._predicted(X, self._decision, places, type_, offset=offset)
         return self._framed(values, X, places, self._column_names())
 
-    def predict_proba(self, X: Any, *, outputs: Any = None, dtype: DTypeLike = np.float64) -> Any:
+    def predict_proba(
+        self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
+    ) -> Any:
         """Probabilities: (n_rows, n_classes), or (n_rows, n_labels) of each label being present.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Features.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with such.
         outputs : list of str or int, optional
             Names or numbers of the labels or classes to return; None: all.
         dtype : float64 or float32
@@ -1099,17 +1537,19 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         ndarray, or a frame (see :meth:`set_output`)
         """
         places, type_ = self._check_request(outputs, dtype)
-        joint = self._classes.kind == "multiclass" or isinstance(self.loss, Loss)
-        values = self._linked(X, self._probabilities, places, type_, joint=joint)
+        joint = self._classes.kind == "multiclass" or self._fitted_loss.custom is not None
+        values = self._linked(X, self._probabilities, places, type_, offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
-    def predict(self, X: Any, *, outputs: Any = None) -> Any:
+    def predict(self, X: Any, *, offset: Any = None, outputs: Any = None) -> Any:
         """Classes (n_rows,), or an indicator of the labels (n_rows, n_labels).
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Features.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with such.
         outputs : list of str or int, optional
             Names or numbers of the labels to predict; None: all.
 
@@ -1124,19 +1564,19 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
                     f"outputs={outputs!r} was given, but one of {len(self.classes_)} classes is "
                     "predicted, for which all are needed; leave outputs out."
                 )
-            return self._predicted(X, self._labels, None, self.classes_.dtype)
+            return self._predicted(X, self._labels, None, self.classes_.dtype, offset=offset)
         thresholds = getattr(self, "thresholds_", None)
-        joint = isinstance(self.loss, Loss) and thresholds is not None
+        joint = self._fitted_loss.custom is not None and thresholds is not None
         if thresholds is not None and places is not None and not joint:
             thresholds = thresholds[places]
 
         def finish(raw: F64) -> NDArray[Any]:
             return self._indicator(raw, thresholds)
 
-        values = self._linked(X, finish, places, np.int64, joint=joint)
+        values = self._linked(X, finish, places, np.int64, offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
-    def predict_labels(self, X: Any) -> list[tuple[Any, ...]]:
+    def predict_labels(self, X: Any, *, offset: Any = None) -> list[tuple[Any, ...]]:
         """Return the labels of each row, as members of ``classes_`` and in their order.
 
         It is :meth:`predict` for labels, in the form of the sets that fit takes.
@@ -1148,10 +1588,10 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
             sets.extend(tuple(self.classes_[row > 0].tolist()) for row in self._labels(raw))
             return np.empty(len(raw), np.uint8)
 
-        self._predicted(X, collect, None, np.uint8)
+        self._predicted(X, collect, None, np.uint8, offset=offset)
         return sets
 
-    def predict_top_k(self, X: Any, k: int) -> tuple[NDArray[Any], F64]:
+    def predict_top_k(self, X: Any, k: int, *, offset: Any = None) -> tuple[NDArray[Any], F64]:
         """Return the k best labels or classes of each row, best first, and their scores.
 
         Scores of the others are not kept: memory is that of the result.
@@ -1162,6 +1602,8 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
             Features.
         k : int
             How many, at most the number of labels or classes.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with such.
 
         Returns
         -------
@@ -1178,7 +1620,7 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
                 "number of labels or classes."
             )
         model = self._progress.model
-        if isinstance(model, _core.Ensemble):
+        if isinstance(model, _core.Ensemble) and not self._with_offset and offset is None:
             table = for_kernels(self._checked_X(X))
             pool = _core.Pool(resolve_threads(self.n_jobs))
             best, scores = model.top_k(pool, table, self.n_iter_, self.baseline_, int(k))
@@ -1188,30 +1630,8 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
             order = np.argsort(-raw, axis=1, kind="stable")[:, :k]
             return np.stack([order, np.take_along_axis(raw, order, axis=1)], axis=1)
 
-        pairs = self._predicted(X, ranked, in_blocks=True)
+        pairs = self._predicted(X, ranked, offset=offset, in_blocks=True)
         return self.classes_[pairs[:, 0].astype(np.intp)], pairs[:, 1]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy, for labels that of whole rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-        y : array-like or list of sets
-            Classes or labels as in :meth:`fit`.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self, "n_iter_")
-        sets = read_label_sets(y)
-        if sets is not None and self._classes.kind == "multilabel":
-            y = indicator(sets, self.classes_)
-        return float(super().score(X, y, sample_weight))
 
     def _need_labels(self, method: str, *kinds: str) -> None:
         check_is_fitted(self, "n_iter_")
@@ -1235,17 +1655,45 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
     def _is_single(self) -> bool:
         return self._classes.kind == "binary"
 
-    def staged_decision_function(self, X: Any) -> Iterator[F64]:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """Return the accuracy, for labels that of whole rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        y : array-like or list of sets
+            Classes or labels as in :meth:`fit`.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with such.
+
+        Returns
+        -------
+        float
+        """
+        # (Importing it takes as long as everything else.)
+        from sklearn.metrics import accuracy_score
+
+        check_is_fitted(self, "n_iter_")
+        sets = read_label_sets(y)
+        if sets is not None and self._classes.kind == "multilabel":
+            y = indicator(sets, self.classes_)
+        predicted = self.predict(X, offset=offset)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def staged_decision_function(self, X: Any, *, offset: Any = None) -> Iterator[F64]:
         """Yield :meth:`decision_function` after each round."""
-        return map(self._decision, self._staged_raw_predict(X))
+        return map(self._decision, self._staged_raw_predict(X, offset))
 
-    def staged_predict_proba(self, X: Any) -> Iterator[F64]:
+    def staged_predict_proba(self, X: Any, *, offset: Any = None) -> Iterator[F64]:
         """Yield :meth:`predict_proba` after each round."""
-        return map(self._probabilities, self._staged_raw_predict(X))
+        return map(self._probabilities, self._staged_raw_predict(X, offset))
 
-    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[NDArray[Any]]:
         """Yield :meth:`predict` after each round."""
-        return map(self._labels, self._staged_raw_predict(X))
+        return map(self._labels, self._staged_raw_predict(X, offset))
 
     def _decision(self, raw: F64) -> F64:
         return raw[:, 0] if self._classes.kind == "binary" else raw

@@ -327,6 +327,7 @@ class Rows:
     Y: NDArray[Any]
     weight: F32 | None
     numbers: NDArray[np.uint64]
+    offset: F64 | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -334,15 +335,19 @@ class Rows:
     def take(self, chosen: NDArray[Any]) -> Rows:
         """Return a subset of the rows."""
         weight = None if self.weight is None else self.weight[chosen]
-        return Rows(self.X[chosen], self.Y[chosen], weight, self.numbers[chosen])
+        offset = None if self.offset is None else self.offset[chosen]
+        return Rows(self.X[chosen], self.Y[chosen], weight, self.numbers[chosen], offset)
 
 
-def make_rows(X: Table, Y: NDArray[Any], sample_weight: Any, name: str) -> Rows:
+def make_rows(
+    X: Table, Y: NDArray[Any], sample_weight: Any, name: str, offset: F64 | None = None
+) -> Rows:
     """Put rows together; those of weight zero are left out."""
     n_rows = X.shape[0]
     numbers = np.arange(n_rows, dtype=np.uint64)
+    offset = None if offset is None else np.ascontiguousarray(offset)
     if sample_weight is None:
-        return Rows(X, Y, None, numbers)
+        return Rows(X, Y, None, numbers, offset)
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -368,8 +373,40 @@ def make_rows(X: Table, Y: NDArray[Any], sample_weight: Any, name: str) -> Rows:
             f"{name} spans {weight[positive].min():g} to {weight.max():g}, beyond the range of "
             "single precision; divide it by a constant."
         )
-    rows = Rows(X, Y, single, numbers)
+    rows = Rows(X, Y, single, numbers, offset)
     return rows if positive.all() else rows.take(np.flatnonzero(positive))
+
+
+def check_offset(
+    offset: Any, X: Table, n_outputs: int, *, softmax: bool = False, name: str = "offset"
+) -> F64:
+    """Return an offset of the raw predictions, (n,) or (n, d), as an array (n, d)."""
+    try:
+        array = np.asarray(offset, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from None
+    n_rows = X.shape[0]
+    if softmax and array.ndim == 1:
+        raise ValueError(
+            f"{name} has shape {array.shape}, but the same offset for all {n_outputs} classes "
+            f"would change nothing; it must have the shape {(n_rows, n_outputs)}."
+        )
+    if array.shape == (n_rows,):
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[0] != n_rows or array.shape[1] not in (1, n_outputs):
+        raise ValueError(
+            f"{name} has shape {np.shape(offset)}; it must have one number for each of the "
+            f"{n_rows} rows, or one for each row and output, {(n_rows, n_outputs)}."
+        )
+    with np.errstate(over="ignore"):
+        bad = ~np.isfinite(array.astype(np.float32))
+    if bad.any():
+        place = np.argwhere(bad)[0]
+        raise ValueError(
+            f"{name} has the value {array[tuple(place)]:g} in row {place[0]}; it must hold finite "
+            "numbers within single precision (3e38)."
+        )
+    return np.broadcast_to(array, (n_rows, n_outputs))
 
 
 def check_targets(y: Any, X: Table, name: str = "y") -> F64:
@@ -378,7 +415,7 @@ def check_targets(y: Any, X: Table, name: str = "y") -> F64:
     large = np.abs(Y) > np.finfo(np.float32).max
     if large.any():
         place = np.argwhere(large)[0]
-        where = _cell(place, column_names(y, name))
+        where = cell(place, column_names(y, name))
         raise ValueError(
             f"{name} has the value {Y[tuple(place)]:g} in {where}, beyond the range of "
             "single precision (3e38); divide it by a constant."
@@ -427,8 +464,7 @@ def _check_outputs(y: Any, X: Table, name: str, dtype: type | None) -> NDArray[A
         infinite = y.dtype.kind == "f" and np.isinf(y[tuple(place)])
         what = "an infinite value (inf)" if infinite else "a missing value (NaN)"
         raise ValueError(
-            f"{name} has {what} in {_cell(place, names)}; drop such rows or fill them in before "
-            "fit."
+            f"{name} has {what} in {cell(place, names)}; drop such rows or fill them in before fit."
         )
     return np.asarray(y)
 
@@ -442,7 +478,8 @@ def _read_outputs(y: Any, name: str) -> Any:
     return y if frame is None else CategoryLabels().encode(frame, name, remedy)
 
 
-def _cell(place: NDArray[Any], names: Sequence[str] | None = None) -> str:
+def cell(place: Sequence[int] | NDArray[Any], names: Sequence[str] | None = None) -> str:
+    """Return what a refusal calls a cell of y."""
     if len(place) == 1:
         return f"row {place[0]}"
     return f"row {place[0]}, output {place[1] if names is None else repr(names[place[1]])}"
@@ -510,6 +547,15 @@ class Classes:
             return known.astype(np.uint32)
         return np.asarray(known[:, None] == np.arange(len(self.values)), dtype=np.uint8)
 
+    def decode(self, encoded: NDArray[Any]) -> NDArray[Any]:
+        """Labels for what :meth:`encode` made of them."""
+        if self.kind == "multilabel":
+            return encoded.astype(np.int64)
+        if encoded.ndim == 1:
+            return np.asarray(self.values[encoded])
+        single = encoded.shape[1] == 1
+        return np.asarray(self.values[encoded[:, 0] if single else encoded.argmax(axis=1)])
+
 
 def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
     """Return labels: one class per row (n,), or a 0/1 indicator (n, d)."""
@@ -529,7 +575,7 @@ def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
             place = np.argwhere(unlike)[0]
             raise ValueError(
                 f"{name} has the value {_plain(labels[tuple(place)])} in "
-                f"{_cell(place, column_names(y, name))}; several outputs must be an indicator of 0 "
+                f"{cell(place, column_names(y, name))}; several outputs must be an indicator of 0 "
                 "and 1, one column per label, or a list of sets of labels."
             )
         return labels

@@ -244,6 +244,20 @@ class ForeignEnsemble:
         """Keep the first rounds."""
         del self.rounds[n_rounds:]
 
+    def keep(self, rounds: NDArray[np.uint64]) -> None:
+        """Take back what each output got after its first ``rounds`` (n_outputs,)."""
+        for m, entries in enumerate(self.rounds):
+            kept = m < rounds
+            self.rounds[m] = [
+                (
+                    estimator,
+                    outputs,
+                    None if values is None else np.where(kept[outputs], values, np.float32(0)),
+                    None if steps is None else np.where(kept[outputs], steps, np.float32(0)),
+                )
+                for estimator, outputs, values, steps in entries
+            ]
+
     def add_round(self, X: Table, round_: int, raw: F32) -> None:
         """Add one round to ``raw`` (n_rows, n_outputs)."""
         for estimator, outputs, values, steps in self.rounds[round_]:

@@ -7,11 +7,13 @@ targets and weights, which gives an :class:`~manyboost.objectives.Objective`.
 
 The raw predictions of the trees are kept apart from the baseline. Where adding a constant to an
 output moves its minimiser by that constant, targets are kept relative to the baseline as well, so
-that outputs far from zero keep their digits in single precision.
+that outputs far from zero keep their digits in single precision. A row's offset, if there is one,
+is subtracted from such targets too; elsewhere raw predictions start from it.
 """
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -23,10 +25,11 @@ from manyboost.objectives import (
     BuiltinObjective,
     CustomObjective,
     Facts,
+    MixedObjective,
     Objective,
     SquaredResiduals,
 )
-from manyboost.steps import Direction, minimise_along
+from manyboost.steps import Direction, minimise_along, softmax_step
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -96,6 +99,11 @@ LABEL_LOSSES = {
 }
 SOFTMAX = Facts("softmax", centred=False, regularised=True, bounded=True)
 
+# Losses of a list with one loss per output; those of labels take targets of 0 and 1.
+LISTED_LOSSES = REGRESSION_LOSSES | {
+    name: LABEL_LOSSES[name] for name in ("log_loss", "exponential")
+}
+
 
 class FittedLoss:
     """A loss with its baseline and constants: what a model needs to train and to predict.
@@ -123,7 +131,18 @@ class FittedLoss:
         self.baseline = baseline if facts.centred or custom else single.astype(np.float64)
         self.custom = custom
         d = len(baseline)
-        self.levels = np.full(d, 0.5, np.float32) if param is None else param.astype(np.float32)
+        self.param = np.full(d, 0.5) if param is None else param
+        self.levels = self.param.astype(np.float32)
+
+    @property
+    def centred(self) -> NDArray[np.bool_]:
+        """Outputs whose targets are kept relative to baseline and offset (n_outputs,)."""
+        return np.full(len(self.baseline), self.facts.centred)
+
+    @property
+    def parts(self) -> list[tuple[Facts, tuple[int, int] | None]]:
+        """The loss, or losses, and the outputs they belong to: None if it is all."""
+        return [(self.facts, None)]
 
     def kernel(self) -> _core.Objective:
         """The loss as the core knows it."""
@@ -136,18 +155,28 @@ class FittedLoss:
         weight: F32 | None,
         pool: _core.Pool,
         *,
+        offset: F64 | None = None,
         projected: bool = False,
     ) -> Objective:
         """Bind to targets: real (n, d), 0/1 labels (n, d), or class numbers (n,) for softmax.
 
-        ``projected`` says that all a round needs are projections and leaf sums of residuals.
+        ``offset`` (n, d) is part of the raw predictions. ``projected`` says that all a round needs
+        are projections and leaf sums of residuals.
         """
+        objective = self._bind(without(Y, offset, self.centred), weight, pool, projected)
+        if offset is not None and not self.centred.all():
+            objective.start = np.where(self.centred, 0, offset).astype(np.float32)
+        return objective
+
+    def _bind(
+        self, Y: NDArray[Any], weight: F32 | None, pool: _core.Pool, projected: bool
+    ) -> Objective:
         if self.custom is not None:
             Y = np.ascontiguousarray(Y, dtype=np.float64)
             return CustomObjective(self, Y, weight, pool)
         if Y.dtype == np.float64:
             Y = np.ascontiguousarray(Y)
-            centre = self.baseline if self.facts.centred else np.zeros_like(self.baseline)
+            centre = np.where(self.centred, self.baseline, 0.0)
             single = _core.centred(pool, Y, centre)
             if single is None:
                 j = int(np.argmax(np.abs(Y - centre).max(axis=0)))
@@ -157,11 +186,16 @@ class FittedLoss:
                 )
             Y = single
         residuals_suffice = projected and self.facts.kernel == "squared_error"
-        objective = SquaredResiduals if residuals_suffice else BuiltinObjective
+        objective = SquaredResiduals if residuals_suffice else self._objective
         return objective(self, np.ascontiguousarray(Y), weight, pool)
 
-    def predict(self, raw: F64) -> F64:
-        """Predictions (regression) or probabilities of labels for raw predictions."""
+    _objective: Any = BuiltinObjective
+
+    def predict(self, raw: F64, outputs: list[int] | None = None) -> F64:
+        """Predictions (regression) or probabilities of labels for raw predictions.
+
+        ``outputs`` are those that ``raw`` holds; None: all.
+        """
         if self.custom is not None:
             return np.asarray(self.custom.inverse_link(raw), dtype=np.float64)
         match self.facts.kernel:
@@ -177,31 +211,122 @@ class FittedLoss:
                 return raw
 
 
+class MixedLoss(FittedLoss):
+    """Built-in losses with their baselines, one for each output.
+
+    Attributes
+    ----------
+    blocks : list of (Facts, (first, last))
+        Neighbouring outputs that share a loss, ``last`` not included.
+    """
+
+    _objective = MixedObjective
+
+    def __init__(self, fitted: list[FittedLoss]) -> None:
+        super().__init__(
+            Facts("mixed", centred=True), np.concatenate([loss.baseline for loss in fitted])
+        )
+        self.fitted = fitted
+        self.param = np.concatenate([loss.param for loss in fitted])
+        self.levels = self.param.astype(np.float32)
+        ends = np.cumsum([len(loss.baseline) for loss in fitted]).tolist()
+        outputs = zip([0, *ends], ends, strict=False)
+        self.blocks = [(loss.facts, pair) for loss, pair in zip(fitted, outputs, strict=True)]
+
+    @property
+    def centred(self) -> NDArray[np.bool_]:
+        """Outputs whose targets are kept relative to baseline and offset (n_outputs,)."""
+        return np.concatenate([loss.centred for loss in self.fitted])
+
+    @property
+    def parts(self) -> list[tuple[Facts, tuple[int, int] | None]]:
+        """The losses and the outputs they belong to."""
+        return list(self.blocks)
+
+    def kernel(self) -> _core.Objective:
+        """The losses as the core knows them."""
+        names = [facts.kernel for facts, (start, stop) in self.blocks for _ in range(start, stop)]
+        offset = np.where(self.centred, 0, self.baseline).astype(np.float32)
+        return _core.Objective(names, offset, self.levels)
+
+    def predict(self, raw: F64, outputs: list[int] | None = None) -> F64:
+        """Predictions for raw predictions: means, and probabilities of labels."""
+        places = np.arange(len(self.baseline)) if outputs is None else np.array(outputs)
+        predictions = np.empty_like(raw)
+        for loss, (_, (start, stop)) in zip(self.fitted, self.blocks, strict=True):
+            columns = (start <= places) & (places < stop)
+            predictions[:, columns] = loss.predict(raw[:, columns])
+        return predictions
+
+
+def without(Y: NDArray[Any], offset: F64 | None, centred: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return targets less the offset, for the outputs where it can be subtracted."""
+    if offset is None or not centred.any():
+        return Y
+    return np.asarray(Y - np.where(centred, offset, 0.0))
+
+
 def fit_loss(
-    loss: str | Loss,
+    loss: str | Loss | list[str] | tuple[str, ...],
     Y: NDArray[Any],
     weight: F32 | None,
     pool: _core.Pool,
     *,
     n_outputs: int,
-    quantile: float = 0.5,
+    quantile: float | F64 = 0.5,
     huber_delta: float | None = None,
+    offset: F64 | None = None,
 ) -> FittedLoss:
-    """Find the baseline and constants of a loss on the training targets."""
+    """Find the baseline and constants of a loss on the training targets.
+
+    ``quantile`` is a level, or one for each output; ``offset`` (n, d) is part of the raw
+    predictions.
+    """
     if isinstance(loss, Loss):
-        return _fit_custom(loss, np.ascontiguousarray(Y, dtype=np.float64), weight, pool)
+        return _fit_custom(loss, np.ascontiguousarray(Y, dtype=np.float64), weight, pool, offset)
+    if not isinstance(loss, str):
+        fitted, first = [], 0
+        for name, equal in groupby(loss):
+            columns = slice(first, first + len(list(equal)))
+            first = columns.stop
+            part = np.ascontiguousarray(Y[:, columns])
+            fitted.append(
+                fit_loss(
+                    name,
+                    part.astype(np.uint8) if name not in REGRESSION_LOSSES else part,
+                    weight,
+                    pool,
+                    n_outputs=part.shape[1],
+                    quantile=np.broadcast_to(quantile, Y.shape[1])[columns],
+                    huber_delta=huber_delta,
+                    offset=None if offset is None else np.ascontiguousarray(offset[:, columns]),
+                )
+            )
+        return MixedLoss(fitted)
     if Y.dtype == np.uint32:
-        return FittedLoss(SOFTMAX, _softmax_baseline(Y, weight, n_outputs))
+        fitted_loss = FittedLoss(SOFTMAX, _softmax_baseline(Y, weight, n_outputs))
+        return (
+            fitted_loss
+            if offset is None
+            else _shifted_softmax(fitted_loss, Y, weight, pool, offset)
+        )
     if Y.dtype == np.uint8:
         facts = LABEL_LOSSES[loss]
         share = _column_means(Y, weight, pool)
         if facts.kernel == "squared_labels":
-            return FittedLoss(facts, 2 * share - 1)
+            mean = 0.0 if offset is None else _column_means(offset, weight, pool)
+            return FittedLoss(facts, 2 * share - 1 - mean)
         with np.errstate(divide="ignore"):
             log_odds = np.log(share) - np.log1p(-share)
+        log_odds = np.clip(log_odds, -BASELINE_LIMIT, BASELINE_LIMIT)
+        if offset is not None:
+            bound = FittedLoss(facts, log_odds).bind(Y, weight, pool, offset=offset)
+            log_odds = log_odds + _constant_step(bound, np.ones(n_outputs), bounded=True)
         return FittedLoss(facts, np.clip(log_odds, -BASELINE_LIMIT, BASELINE_LIMIT))
 
     facts = REGRESSION_LOSSES[loss]
+    if facts.centred:
+        Y = without(Y, offset, np.full(n_outputs, True))
     match loss:
         case "squared_error":
             return FittedLoss(facts, _column_means(Y, weight, pool))
@@ -212,10 +337,29 @@ def fit_loss(
         case "poisson":
             means = _column_means(Y, weight, pool)
             with np.errstate(divide="ignore"):
-                baseline = np.where(means > 0, np.log(means), -BASELINE_LIMIT)
-            return FittedLoss(facts, baseline)
+                logs = np.log(means) - (0.0 if offset is None else _log_mean(offset, weight, pool))
+            return FittedLoss(facts, np.where(means > 0, logs, -BASELINE_LIMIT))
         case _:
             return _fit_huber(facts, Y, weight, pool, huber_delta)
+
+
+def _log_mean(offset: F64, weight: F32 | None, pool: _core.Pool) -> F64:
+    """Logarithm of the mean of e^offset, of each column."""
+    top = offset.max(axis=0)
+    return np.asarray(top + np.log(_column_means(np.exp(offset - top), weight, pool)))
+
+
+def _shifted_softmax(
+    fitted: FittedLoss, classes: NDArray[Any], weight: F32 | None, pool: _core.Pool, offset: F64
+) -> FittedLoss:
+    """Move the baseline to where it belongs in the presence of an offset."""
+    objective = fitted.bind(classes, weight, pool, offset=offset)
+    assert isinstance(objective, BuiltinObjective)
+    ones = np.ones((1, objective.n_outputs), np.float32)
+    direction = Direction(np.zeros(objective.n_rows, np.uint32), ones)
+    shift = softmax_step(objective, objective.blank_state(), weight, direction)
+    moved = fitted.baseline + shift
+    return FittedLoss(SOFTMAX, np.clip(moved - moved.mean(), -BASELINE_LIMIT, BASELINE_LIMIT))
 
 
 def _column_means(Y: NDArray[Any], weight: F32 | None, pool: _core.Pool) -> F64:
@@ -248,13 +392,20 @@ def _fit_huber(
     return FittedLoss(facts, medians + shift, param=deltas)
 
 
-def _fit_custom(loss: Loss, Y: F64, weight: F32 | None, pool: _core.Pool) -> FittedLoss:
-    """Take the user's baseline, or search from the column means."""
+def _fit_custom(
+    loss: Loss, Y: F64, weight: F32 | None, pool: _core.Pool, offset: F64 | None
+) -> FittedLoss:
+    """Take the user's baseline, or search from the column means.
+
+    A user's baseline knows of no offset; where there is one, it is searched for.
+    """
     name = type(loss).__name__
     start = _column_means(Y, weight, pool)
     hessian = loss.hessian(Y, np.broadcast_to(start, Y.shape).copy())
     facts = Facts("custom", centred=False, curved=hessian is not None)
-    given = loss.baseline(Y, None if weight is None else weight.astype(np.float64))
+    given = None
+    if offset is None:
+        given = loss.baseline(Y, None if weight is None else weight.astype(np.float64))
     if given is not None:
         baseline = np.asarray(given, dtype=np.float64)
         if baseline.shape != start.shape or not np.isfinite(baseline).all():
@@ -266,11 +417,11 @@ def _fit_custom(loss: Loss, Y: F64, weight: F32 | None, pool: _core.Pool) -> Fit
     fitted = FittedLoss(facts, start, custom=loss)
     spread = Y.std(axis=0)
     spread[spread == 0] = 1.0
-    shift = _constant_step(fitted.bind(Y, weight, pool), scale=spread)
+    shift = _constant_step(fitted.bind(Y, weight, pool, offset=offset), scale=spread)
     return FittedLoss(facts, start + shift, custom=loss)
 
 
-def _constant_step(objective: Objective, scale: F64) -> F64:
+def _constant_step(objective: Objective, scale: F64, *, bounded: bool = False) -> F64:
     """The constant shift that minimises each output's loss, searched in units of ``scale``."""
     raw = objective.blank_state()
     direction = Direction(np.zeros(objective.n_rows, np.uint32), scale[None, :].astype(np.float32))
@@ -279,5 +430,6 @@ def _constant_step(objective: Objective, scale: F64) -> F64:
         return objective.derivatives(raw, objective.weight, direction, rho, active=active)
 
     slope, curvature = evaluate(np.zeros(objective.n_outputs))
-    rho = minimise_along(evaluate, slope, curvature, np.ones(objective.n_outputs), bounded=False)
+    reach = np.ones(objective.n_outputs)
+    rho = minimise_along(evaluate, slope, curvature, reach, bounded=bounded)
     return np.asarray(rho * direction.values[0], dtype=np.float64)

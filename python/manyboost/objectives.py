@@ -1,12 +1,13 @@
 """A loss bound to targets and weights: all that a round asks of it.
 
-Built-in losses answer by kernels of the core (:class:`BuiltinObjective`, and
-:class:`SquaredResiduals` where residuals are all the state that is needed), losses written in
-Python through their methods (:class:`CustomObjective`).
+Built-in losses answer by kernels of the core (:class:`BuiltinObjective`, :class:`MixedObjective`
+if outputs have different ones, and :class:`SquaredResiduals` where residuals are all the state that
+is needed), losses written in Python through their methods (:class:`CustomObjective`).
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,7 +19,7 @@ from manyboost import _core
 from manyboost.steps import Direction
 
 if TYPE_CHECKING:
-    from manyboost.losses import FittedLoss
+    from manyboost.losses import FittedLoss, MixedLoss
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -26,6 +27,9 @@ F64 = NDArray[np.float64]
 # What a tree adds to raw predictions: the leaf of each row, leaf values (n_leaves, n_outputs or 1),
 # and steps (n_outputs,) that multiply a single column of values.
 Update: TypeAlias = tuple[NDArray[np.uint32], F32, F32 | None]
+
+# One output, those from a first to before a last, or (None) all.
+Outputs: TypeAlias = int | tuple[int, int] | None
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,16 @@ class Objective(ABC):
     """A loss bound to targets and weights: all that a round asks of it.
 
     Residuals are negative gradients (n_rows, n_outputs). ``raw`` is the trees' part of the raw
-    predictions. Methods with an ``output`` argument answer for that output alone.
+    predictions, on top of the offset of each row, if there is one. Methods with an ``output``
+    argument answer for that output alone, or for neighbours (first, one past the last).
     """
 
     facts: Facts
     n_outputs: int
     weight: F32 | None
     total_weight: float
+    start: F32 | None = None
+    """Offsets (n_rows, n_outputs) that raw predictions start from; None: zero."""
 
     @abstractmethod
     def advance(
@@ -72,8 +79,12 @@ class Objective(ABC):
         """
 
     @abstractmethod
+    def losses(self, raw: F32) -> tuple[float, F64 | None]:
+        """Mean loss per row and output, and that of each output (n_outputs,) if it has its own."""
+
     def mean_loss(self, raw: F32) -> float:
         """Mean loss per row and output."""
+        return self.losses(raw)[0]
 
     @abstractmethod
     def leaf_sums(
@@ -82,7 +93,7 @@ class Objective(ABC):
         leaf_weights: F64,
         residuals: F32,
         weight: F32 | None,
-        output: int | None = None,
+        output: Outputs = None,
     ) -> tuple[F64, F64 | None]:
         """Σ w r and Σ w h over the rows of each leaf, (n_leaves, n_outputs).
 
@@ -96,7 +107,7 @@ class Objective(ABC):
         weight: F32 | None,
         direction: Direction,
         rho: F64,
-        output: int | None = None,
+        output: Outputs = None,
         active: NDArray[np.bool_] | None = None,
     ) -> tuple[F64, F64 | None]:
         """First and second derivative of each output's loss along a direction, at ``rho``.
@@ -106,7 +117,7 @@ class Objective(ABC):
 
     @abstractmethod
     def quantile_steps(
-        self, raw: F32, weight: F32 | None, direction: Direction, output: int | None = None
+        self, raw: F32, weight: F32 | None, direction: Direction, output: Outputs = None
     ) -> F64:
         """Exact steps along a direction, for the absolute and quantile losses."""
 
@@ -117,7 +128,7 @@ class Objective(ABC):
         n_leaves: int,
         raw: F32,
         weight: F32 | None,
-        output: int | None = None,
+        output: Outputs = None,
     ) -> F64:
         """Best leaf values for the absolute and quantile losses, (n_leaves, n_outputs)."""
 
@@ -125,6 +136,8 @@ class Objective(ABC):
 
     def blank_state(self) -> F32:
         """State before any round, to which trees add; :meth:`settled` makes it ready for rounds."""
+        if self.start is not None:
+            return self.start.copy()
         return np.zeros((self.n_rows, self.n_outputs), np.float32)
 
     def settled(self, state: F32) -> tuple[F32, F32]:
@@ -159,7 +172,8 @@ class BuiltinObjective(Objective):
         self.weight = weight
         self.n_rows, self.n_outputs = len(y), len(fitted.baseline)
         self.kernel = fitted.kernel()
-        self.levels = fitted.levels
+        # In double precision: a level of 0.2 is the fourth of 20 rows, not the fifth.
+        self.levels = fitted.param
         self.total_weight = float(len(y) if weight is None else weight.sum(dtype=np.float64))
         # Softmax has one loss a row; the others one a cell.
         self.cells = self.total_weight * (1 if self.is_softmax else self.n_outputs)
@@ -198,8 +212,15 @@ class BuiltinObjective(Objective):
             self.max_curvature = self.max_residual
         return loss / self.cells
 
-    def mean_loss(self, raw: F32) -> float:
-        return self.kernel.loss_sum(self.pool, self.y, raw, self.weight) / self.cells
+    def losses(self, raw: F32) -> tuple[float, F64 | None]:
+        if self.is_softmax:
+            return self.kernel.loss_sum(self.pool, self.y, raw, self.weight) / self.cells, None
+        sums = self.kernel.output_losses(self.pool, self.y, raw, self.weight)
+        return _mean(sums / self.total_weight)
+
+    def facts_of(self, output: Outputs) -> Facts:
+        """What is true of the loss of an output, or of outputs that share one."""
+        return self.facts
 
     def leaf_sums(
         self,
@@ -207,9 +228,9 @@ class BuiltinObjective(Objective):
         leaf_weights: F64,
         residuals: F32,
         weight: F32 | None,
-        output: int | None = None,
+        output: Outputs = None,
     ) -> tuple[F64, F64 | None]:
-        if self.facts.quadratic:
+        if self.facts_of(output).quadratic:
             sums, _ = _core.leaf_sums(
                 self.pool,
                 leaf_of_row,
@@ -240,7 +261,7 @@ class BuiltinObjective(Objective):
         weight: F32 | None,
         direction: Direction,
         rho: F64,
-        output: int | None = None,
+        output: Outputs = None,
         active: NDArray[np.bool_] | None = None,
     ) -> tuple[F64, F64 | None]:
         return self.kernel.derivatives(
@@ -256,7 +277,7 @@ class BuiltinObjective(Objective):
         )
 
     def quantile_steps(
-        self, raw: F32, weight: F32 | None, direction: Direction, output: int | None = None
+        self, raw: F32, weight: F32 | None, direction: Direction, output: Outputs = None
     ) -> F64:
         return _core.quantile_steps(
             self.pool,
@@ -275,7 +296,7 @@ class BuiltinObjective(Objective):
         n_leaves: int,
         raw: F32,
         weight: F32 | None,
-        output: int | None = None,
+        output: Outputs = None,
     ) -> F64:
         return _core.leaf_quantiles(
             self.pool, leaf_of_row, n_leaves, self.y, raw, self.levels, weight, output
@@ -335,6 +356,43 @@ class SquaredResiduals(BuiltinObjective):
         )
         self.max_residual = largest.astype(np.float64)
         return loss / self.cells
+
+    def losses(self, raw: F32) -> tuple[float, F64 | None]:
+        squares = _core.column_sums(self.pool, raw, self.weight, True)
+        return _mean(0.5 * squares / self.total_weight)
+
+
+class MixedObjective(BuiltinObjective):
+    """Built-in losses, one for each output; neighbours of one loss are a block."""
+
+    def __init__(
+        self, fitted: MixedLoss, y: NDArray[Any], weight: F32 | None, pool: _core.Pool
+    ) -> None:
+        super().__init__(fitted, y, weight, pool)
+        self.blocks = fitted.blocks
+        kernels = [facts.kernel for facts, (start, stop) in self.blocks for _ in range(start, stop)]
+        self.is_poisson = np.array([kernel == "poisson" for kernel in kernels])
+        self.is_exponential = np.array([kernel == "exponential" for kernel in kernels])
+        self.largest_of_output = y.max(axis=0, initial=0).astype(np.float64)
+
+    def facts_of(self, output: Outputs) -> Facts:
+        first = output[0] if isinstance(output, tuple) else output
+        assert first is not None
+        return next(facts for facts, (start, stop) in self.blocks if start <= first < stop)
+
+    def advance(
+        self,
+        raw: F32,
+        out: F32,
+        update: Update | None = None,
+        phi: F32 | None = None,
+        z: F32 | None = None,
+    ) -> float:
+        loss = super().advance(raw, out, update, phi, z)
+        largest, residual = self.largest_of_output, self.max_residual
+        bound = np.where(self.is_poisson, largest * self.heaviest + residual, self.heaviest)
+        self.max_curvature = np.where(self.is_exponential, residual, bound)
+        return loss
 
 
 class CustomObjective(Objective):
@@ -405,12 +463,14 @@ class CustomObjective(Objective):
             _core.project(self.pool, out, phi, z)
         return self.mean_loss(raw)
 
-    def mean_loss(self, raw: F32) -> float:
+    def losses(self, raw: F32) -> tuple[float, F64 | None]:
         value = self._call("value", self.baseline + raw)
         assert value is not None
-        rows = value if value.ndim == 1 else value.sum(axis=1)
-        total = rows.sum() if self.weight is None else rows @ self.weight.astype(np.float64)
-        return float(total) / (self.total_weight * self.n_outputs)
+        if value.ndim == 1:
+            total = _core.column_sums(self.pool, value[:, None], self.weight)[0]
+            return float(total) / (self.total_weight * self.n_outputs), None
+        sums = _core.column_sums(self.pool, np.ascontiguousarray(value), self.weight)
+        return _mean(sums / self.total_weight)
 
     def leaf_sums(
         self,
@@ -418,7 +478,7 @@ class CustomObjective(Objective):
         leaf_weights: F64,
         residuals: F32,
         weight: F32 | None,
-        output: int | None = None,
+        output: Outputs = None,
     ) -> tuple[F64, F64 | None]:
         return _core.leaf_sums(
             self.pool,
@@ -438,7 +498,7 @@ class CustomObjective(Objective):
         weight: F32 | None,
         direction: Direction,
         rho: F64,
-        output: int | None = None,
+        output: Outputs = None,
         active: NDArray[np.bool_] | None = None,
     ) -> tuple[F64, F64 | None]:
         g = direction.of_rows()
@@ -446,6 +506,7 @@ class CustomObjective(Objective):
         if output is None:
             f += rho * g
         else:
+            assert isinstance(output, int)
             f[:, output] += rho[0] * g[:, 0]
         parts = (direction.leaf_of_row, direction.values)
         gradient = self._call("gradient", f)
@@ -459,7 +520,7 @@ class CustomObjective(Objective):
         return slope, _core.dots(self.pool, cells, weight, *parts, True, output)
 
     def quantile_steps(
-        self, raw: F32, weight: F32 | None, direction: Direction, output: int | None = None
+        self, raw: F32, weight: F32 | None, direction: Direction, output: Outputs = None
     ) -> F64:
         raise NotImplementedError("a custom loss is minimised through its gradient")
 
@@ -469,6 +530,11 @@ class CustomObjective(Objective):
         n_leaves: int,
         raw: F32,
         weight: F32 | None,
-        output: int | None = None,
+        output: Outputs = None,
     ) -> F64:
         raise NotImplementedError("a custom loss is minimised through its gradient")
+
+
+def _mean(losses: F64) -> tuple[float, F64]:
+    """Losses of the outputs, and their mean: correctly rounded, the same on every machine."""
+    return math.fsum(losses.tolist()) / len(losses), losses

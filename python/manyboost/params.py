@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from manyboost.losses import LABEL_LOSSES, REGRESSION_LOSSES, Loss
+from manyboost.callbacks import check_callbacks
+from manyboost.losses import LABEL_LOSSES, LISTED_LOSSES, REGRESSION_LOSSES, Loss
 from manyboost.projections import PROJECTIONS
+from manyboost.scoring import is_scoring
 
 STRATEGIES = ("independent", "multioutput", "project", "relabel")
 STEPS = ("auto", "line_search", "newton")
@@ -95,6 +97,25 @@ def _is_array_like(value: Any) -> bool:
 _array_like = Check("an array-like", _is_array_like)
 
 
+def _is_level(value: Any) -> bool:
+    return _is_real(value) and 0 < value < 1
+
+
+def _are_levels(value: Any) -> bool:
+    if not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) != 1 or len(value) == 0:
+        return False
+    return all(_is_level(v) for v in value) and bool(np.all(np.diff(value) > 0))
+
+
+def _are_losses(value: Any) -> bool:
+    names = isinstance(value, list | tuple) and len(value) > 0
+    return names and all(isinstance(name, str) and name in LISTED_LOSSES for name in value)
+
+
+def _are_scorers(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) > 0 and all(map(is_scoring, value))
+
+
 @dataclass(frozen=True)
 class Param:
     """A parameter: its default, what it may be, what it means."""
@@ -107,18 +128,34 @@ class Param:
 PARAMS: dict[str, Param] = {
     "loss": Param(
         "squared_error",
-        (kind("the name of a loss", str), kind("a Loss object", Loss)),
+        (
+            kind("the name of a loss", str),
+            kind("a Loss object", Loss),
+            Check(
+                "a list with a name for each output: "
+                + ", ".join(repr(name) for name in LISTED_LOSSES),
+                _are_losses,
+            ),
+        ),
         "What is minimised. Regression: "
         + ", ".join(f"``{name!r}``" for name in REGRESSION_LOSSES)
         + ". Classification: "
         + ", ".join(f"``{name!r}``" for name in LABEL_LOSSES)
         + " (labels as ±1 for ``'squared_error'``; softmax for ``'log_loss'`` with more than two "
-        "classes). Or a :class:`~manyboost.Loss` of your own.",
+        "classes). Or a :class:`~manyboost.Loss` of your own. For a regressor also a list with one "
+        "name per output, where ``'log_loss'`` and ``'exponential'`` take targets of 0 and 1 and "
+        "predict probabilities.",
     ),
     "quantile": Param(
         0.5,
-        (Check("a number strictly between 0 and 1", lambda v: _is_real(v) and 0 < v < 1),),
-        "Level of ``loss='quantile'``.",
+        (
+            Check("a number strictly between 0 and 1", _is_level),
+            Check("a list of such numbers in ascending order", _are_levels),
+        ),
+        "Level of ``loss='quantile'``. A list of levels is fitted by one model, with an output for "
+        "each output of y and level; predictions have the shape (n_rows, n_levels) for a "
+        "one-dimensional y, else (n_rows, n_outputs of y, n_levels), sorted along the levels so "
+        "that they never cross.",
     ),
     "huber_delta": Param(
         None,
@@ -257,9 +294,11 @@ PARAMS: dict[str, Param] = {
     ),
     "early_stopping": Param(
         "auto",
-        (one_of("auto"), _boolean),
+        (one_of("auto", "per_output"), _boolean),
         "Whether to stop when the validation score no longer improves, and keep the rounds up to "
-        "the best. ``'auto'``: when X_val is given or there are more than 10,000 rows.",
+        "the best. ``'auto'``: when X_val is given or there are more than 10,000 rows. "
+        "``'per_output'``: an output whose own validation loss no longer improves is frozen, and "
+        "keeps the rounds up to its own best, while the others go on; not for softmax.",
     ),
     "validation_fraction": Param(
         0.1,
@@ -273,6 +312,19 @@ PARAMS: dict[str, Param] = {
         20, (integer(1),), "Rounds without improvement after which to stop early."
     ),
     "tol": Param(1e-7, (real(0),), "Smallest difference of scores that counts as improvement."),
+    "scoring": Param(
+        "loss",
+        (
+            one_of("loss"),
+            Check("the name of a scikit-learn scorer", is_scoring),
+            Check("a callable (estimator, X, y)", is_scoring),
+            Check("a list of these", _are_scorers),
+        ),
+        "What early stopping looks at, on the validation rows: ``'loss'``, the name of a "
+        "scikit-learn scorer, or a callable ``(estimator, X, y)`` that returns a number, higher "
+        "for better models; its estimator predicts exactly the X that it is given. Of a list all "
+        "are recorded, and the first decides.",
+    ),
     "max_time": Param(
         None,
         (_none, real(0, include_low=False)),
@@ -280,6 +332,19 @@ PARAMS: dict[str, Param] = {
     ),
     "warm_start": Param(
         False, (_boolean,), "Whether another call to fit adds rounds to the fitted model."
+    ),
+    "callbacks": Param(
+        None,
+        (_none, Check("a list of callables", check_callbacks)),
+        "Callables that are given a :class:`~manyboost.RoundState` after each round; one that "
+        "returns True ends training there. An error in a callback leaves the estimator as it was "
+        "before fit. Callbacks of :mod:`sklearn.callback` are set by ``set_callbacks``.",
+    ),
+    "verbose": Param(
+        0,
+        (integer(0, 2), _boolean),
+        "1: show the rounds, the time left and the scores on standard error, in one line on a "
+        "terminal and else by lines at growing intervals; 2: a line for each round; 0: nothing.",
     ),
     "random_state": Param(
         None,

@@ -53,12 +53,23 @@ def draw(
     sums_to_zero: bool,
     seed: int,
     round_: int,
+    frozen: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float32]:
     """Draw the projection matrix (n_components, n_outputs) of a round.
 
     Rows that are all zero are drawn again; so are constant rows where the residuals of a row sum
-    to zero over the outputs.
+    to zero over the outputs. Columns of ``frozen`` outputs are zero; built-in projections are drawn
+    for the others alone, and callables are asked for all columns.
     """
+    if frozen is not None and isinstance(projection, str):
+        active = np.flatnonzero(~frozen)
+        if projection == "subsample":
+            n_components = min(n_components, len(active))
+        phi = np.zeros((n_components, n_outputs), np.float32)
+        phi[:, active] = draw(
+            projection, n_components, len(active), sums_to_zero=False, seed=seed, round_=round_
+        )
+        return phi
     if projection == "identity":
         return np.eye(n_outputs, dtype=np.float32)
     if isinstance(projection, str):
@@ -68,6 +79,8 @@ def draw(
     rng = np.random.default_rng([seed, round_, _CALLABLE_STREAM])
     for _ in range(_REDRAWS):
         phi = _checked(projection(n_components, n_outputs, rng), n_components, n_outputs)
+        if frozen is not None:
+            phi = np.where(frozen, np.float32(0), phi)
         useless = np.all(phi == (phi[:, :1] if sums_to_zero else 0), axis=1)
         if not useless.any():
             return phi

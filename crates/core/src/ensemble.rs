@@ -152,6 +152,26 @@ impl Ensemble {
         }
     }
 
+    /// Takes back what each output got after its first `rounds[j]` rounds: the trees stay, what they
+    /// add to the output becomes zero.
+    pub fn keep(&mut self, rounds: &[usize]) {
+        let d = self.n_outputs;
+        for tree in 0..self.n_trees() {
+            let round = tree / self.trees_per_round();
+            let values = self.value_starts[tree]..self.value_starts[tree + 1];
+            match self.kind {
+                Kind::PerOutput if round >= rounds[tree % d] => self.values[values].fill(0.0),
+                Kind::PerOutput => {}
+                Kind::Vector => {
+                    for leaf in self.values[values].chunks_exact_mut(d) {
+                        clear_after(round, rounds, leaf);
+                    }
+                }
+                Kind::Scaled => clear_after(round, rounds, &mut self.steps[tree * d..][..d]),
+            }
+        }
+    }
+
     /// Nodes of one tree.
     pub fn tree(&self, tree: usize) -> &[Node] {
         &self.nodes[self.node_starts[tree]..self.node_starts[tree + 1]]
@@ -437,6 +457,15 @@ impl Ensemble {
     }
 }
 
+/// Clears the values of the outputs that do not keep this round.
+fn clear_after(round: usize, rounds: &[usize], values: &mut [f32]) {
+    for (value, &kept) in values.iter_mut().zip(rounds) {
+        if round >= kept {
+            *value = 0.0;
+        }
+    }
+}
+
 /// Adds value × step of all trees to a whole tile of sums; `steps` begins with the tile's first
 /// output, `d` apart from tree to tree.
 #[inline(always)]
@@ -624,6 +653,27 @@ mod tests {
                 }
                 for k in [0, d + 1] {
                     assert!(model.top_k(&pool, rows, 0..4, &baseline, k, &mut best).is_err());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_output_keeps_its_first_rounds_alone() {
+        let x: Vec<f32> = (0..9).map(|i| (i % 3) as f32 / 2.0).collect();
+        let (d, kept) = (3, [4usize, 0, 2]);
+        let pool = Pool::serial();
+        for kind in [Kind::PerOutput, Kind::Vector, Kind::Scaled] {
+            let full = model(kind, d, 4);
+            let mut cut = full.clone();
+            cut.keep(&kept);
+            let mut found = vec![0.0f32; 9 * d];
+            cut.add_to(&pool, Table::Dense(&x), 0..4, &mut found).unwrap();
+            for (j, &rounds) in kept.iter().enumerate() {
+                let mut expected = vec![0.0f32; 9 * d];
+                full.add_to(&pool, Table::Dense(&x), 0..rounds, &mut expected).unwrap();
+                for i in 0..9 {
+                    assert_eq!(found[i * d + j], expected[i * d + j]);
                 }
             }
         }

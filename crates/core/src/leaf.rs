@@ -231,7 +231,7 @@ pub fn leaf_quantiles(
     raw: &[f32],
     n_outputs: usize,
     outputs: Range<usize>,
-    levels: &[f32],
+    levels: &[f64],
     weight: Option<&[f32]>,
 ) -> Result<Vec<f64>> {
     let n = leaf_of_row.len();
@@ -246,7 +246,7 @@ pub fn leaf_quantiles(
         }
         let quantile = |items: &mut Vec<(f64, i64)>| {
             let total: i128 = items.iter().map(|item| i128::from(item.1)).sum();
-            weighted_select(items, share(total, f64::from(levels[j]))).unwrap_or(0.0)
+            weighted_select(items, share(total, levels[j])).unwrap_or(0.0)
         };
         items.iter_mut().map(quantile).collect::<Vec<f64>>()
     })?;

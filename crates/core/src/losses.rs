@@ -300,21 +300,22 @@ pub fn advance(
 }
 
 /// Takes the first `n` elements off a slice.
-fn cut<'a, T>(rest: &mut &'a mut [T], n: usize) -> &'a mut [T] {
+pub(crate) fn cut<'a, T>(rest: &mut &'a mut [T], n: usize) -> &'a mut [T] {
     let (head, tail) = std::mem::take(rest).split_at_mut(n);
     *rest = tail;
     head
 }
 
-struct Piece<'a> {
-    rows: std::ops::Range<usize>,
-    raw: &'a mut [f32],
-    residuals: &'a mut [f32],
-    z: &'a mut [f32],
+/// Rows of the training state that are advanced together.
+pub(crate) struct Piece<'a> {
+    pub rows: std::ops::Range<usize>,
+    pub raw: &'a mut [f32],
+    pub residuals: &'a mut [f32],
+    pub z: &'a mut [f32],
 }
 
 #[inline(always)]
-fn advance_rows(
+pub(crate) fn advance_rows(
     piece: Piece<'_>,
     update: Option<(&[u32], LeafValues<'_>)>,
     weight: Option<&[f32]>,
@@ -350,7 +351,7 @@ fn advance_rows(
 
 /// max[j] = max(max[j], |w r[j]|), on the bits of non-negative floats, which order as they do.
 #[inline(always)]
-fn raise_max(max: &mut [u32], residuals: &[f32], weight: f32) {
+pub(crate) fn raise_max(max: &mut [u32], residuals: &[f32], weight: f32) {
     for (m, r) in max.iter_mut().zip(residuals) {
         *m = (*m).max((r * weight).abs().to_bits());
     }
@@ -358,7 +359,7 @@ fn raise_max(max: &mut [u32], residuals: &[f32], weight: f32) {
 
 /// Residuals of one row; returns the row's loss.
 #[inline(always)]
-fn pointwise_residuals<L: Pointwise, Y: Copy + Into<f32>>(
+pub(crate) fn pointwise_residuals<L: Pointwise, Y: Copy + Into<f32>>(
     formula: L,
     y: &[Y],
     raw: &[f32],
@@ -500,7 +501,7 @@ pub fn loss_sum(
     Ok(ExactSum::merged(&parts))
 }
 
-fn merge_passes(parts: Vec<(ExactSum, Vec<u32>)>, d: usize) -> Pass {
+pub(crate) fn merge_passes(parts: Vec<(ExactSum, Vec<u32>)>, d: usize) -> Pass {
     let (sums, maxima): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
     let max = reduce::largest(maxima, d).into_iter().map(f32::from_bits).collect();
     Pass { loss: ExactSum::merged(&sums), max_residual: max }

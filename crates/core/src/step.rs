@@ -132,8 +132,8 @@ impl<Y: Copy + Default + Sync + Into<f32>> Cells<'_, Y> {
         let param = &self.param[self.outputs.clone()];
         // The bounds of most losses do not depend on the data.
         let is_free = |p: f32| {
-            let (r, h) = formula.bounds(f64::INFINITY, f64::INFINITY, f64::from(p));
-            r.is_finite() && h.is_finite()
+            let at = |size: f64| formula.bounds(size, size, f64::from(p));
+            at(0.0) == at(f64::INFINITY)
         };
         let max = match param.iter().all(|&p| is_free(p)) {
             true => vec![0.0; 2 * width],
@@ -295,7 +295,7 @@ pub fn quantile_steps(
     raw: &[f32],
     n_outputs: usize,
     outputs: Range<usize>,
-    levels: &[f32],
+    levels: &[f64],
     weight: Option<&[f32]>,
     direction: Direction<'_>,
 ) -> Result<Vec<f64>> {
@@ -306,7 +306,7 @@ pub fn quantile_steps(
     let heaviest = max_weight(weight);
     pool.map(0..width, n * width * 20, |k| {
         let j = outputs.start + k;
-        let level = f64::from(levels[j]);
+        let level = levels[j];
         let fixed = FixedPoint::for_sum(direction_max[k] * heaviest, n);
         let mut items = Vec::with_capacity(n);
         let (mut forward, mut backward) = (0i128, 0i128);
@@ -414,13 +414,44 @@ mod tests {
     }
 
     #[test]
+    fn derivatives_have_room_for_large_raw_predictions() {
+        let (y, raw) = ([0.0f32, 1.0, 1.0], [9.0f32, -12.0, 3.0]);
+        let direction = Direction { leaf_of_row: None, values: &[1.0, 0.5, -1.0], width: 1 };
+        for loss in [Loss::Exponential, Loss::Poisson, Loss::Logistic, Loss::Squared] {
+            let (slope, curve) = derivatives(
+                &Pool::serial(),
+                loss,
+                Targets::Real(&y),
+                &raw,
+                &[0.0],
+                &[0.0],
+                None,
+                direction,
+                &[0.0],
+                0..1,
+                None,
+            )
+            .unwrap();
+            let (mut expected_slope, mut expected_curve) = (0.0, 0.0);
+            with_pointwise!(loss, formula => for i in 0..3 {
+                let r = formula.residual(y[i], raw[i], 0.0);
+                let g = f64::from(direction.values[i]);
+                expected_slope -= f64::from(r) * g;
+                expected_curve += f64::from(formula.curvature(y[i], r, 0.0)) * g * g;
+            });
+            assert!((slope[0] - expected_slope).abs() <= 1e-9 * expected_slope.abs(), "{loss:?}");
+            assert!((curve[0] - expected_curve).abs() <= 1e-9 * expected_curve.abs(), "{loss:?}");
+        }
+    }
+
+    #[test]
     fn the_quantile_step_minimises_the_pinball_loss() {
         let mut stream = crate::random::Key::new(2).stream();
         for case in 0..20 {
             let n = 30;
             let y: Vec<f32> = (0..n).map(|_| stream.normals().0 as f32).collect();
             let g: Vec<f32> = (0..n).map(|_| stream.normals().0 as f32).collect();
-            let level = [0.5f32, 0.2, 0.9][case % 3];
+            let level = [0.5f64, 0.2, 0.9][case % 3];
             let direction = Direction { leaf_of_row: None, values: &g, width: 1 };
             let rho = quantile_steps(
                 &Pool::serial(),
@@ -437,7 +468,7 @@ mod tests {
                 (0..n)
                     .map(|i| {
                         let u = f64::from(y[i]) - rho * f64::from(g[i]);
-                        (f64::from(level) * u).max((f64::from(level) - 1.0) * u)
+                        (level * u).max((level - 1.0) * u)
                     })
                     .sum()
             };

@@ -53,6 +53,14 @@ impl Ensemble {
         self.inner.truncate(n_rounds * self.inner.trees_per_round());
     }
 
+    /// Takes back what each output got after its first `rounds[j]` rounds.
+    fn keep(&mut self, rounds: PyReadonlyArray1<'_, u64>) -> PyResult<()> {
+        check_len("rounds", rounds.len(), self.inner.n_outputs)?;
+        let rounds: Vec<usize> = slice(&rounds)?.iter().map(|&r| r as usize).collect();
+        self.inner.keep(&rounds);
+        Ok(())
+    }
+
     /// Adds the trees of rounds `start..stop` to `raw` (n × d) for `x`: an array n × p, or starts,
     /// features and values of a matrix that is sparse by rows.
     fn add_to(

@@ -223,6 +223,18 @@ pub struct Tree {
 
 #[pymethods]
 impl Tree {
+    /// A tree of one leaf, which no training row has to go through.
+    #[staticmethod]
+    fn leaf(py: Python<'_>) -> Tree {
+        let root =
+            core::tree::Node { feature: 0, threshold: 0.0, left: 0, cover: 0.0, gain: 0.0, cut: 0 };
+        Tree {
+            tree: core::tree::Tree { nodes: vec![root], sets: Vec::new(), n_leaves: 1 },
+            leaf_of_row: Vec::new().into_pyarray(py).unbind(),
+            leaf_weights: vec![0.0].into_pyarray(py).unbind(),
+        }
+    }
+
     /// Number of leaves.
     #[getter]
     fn n_leaves(&self) -> usize {

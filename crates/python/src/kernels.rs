@@ -7,6 +7,7 @@ use manyboost_core::leaf::{LeafValues, Summand};
 use manyboost_core::losses::Loss;
 use manyboost_core::projection::{Phi, Projection};
 use manyboost_core::random::{Key, Purpose};
+use manyboost_core::runs::Run;
 use manyboost_core::step::Direction;
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
@@ -22,10 +23,32 @@ use crate::pool::{Pool, to_py_err};
 type Vector<'py> = Bound<'py, PyArray1<f64>>;
 type Matrix<'py> = Bound<'py, PyArray2<f64>>;
 
-/// A built-in loss with its constants: one offset and one parameter per output.
+/// The name of a loss for all outputs, or one for each.
+#[derive(FromPyObject)]
+enum LossNames {
+    All(String),
+    Each(Vec<String>),
+}
+
+fn loss_named(name: &str) -> PyResult<Loss> {
+    Ok(match name {
+        "squared_error" => Loss::Squared,
+        "squared_labels" => Loss::SquaredLabels,
+        "absolute_error" => Loss::Absolute,
+        "huber" => Loss::Huber,
+        "quantile" => Loss::Quantile,
+        "poisson" => Loss::Poisson,
+        "log_loss" => Loss::Logistic,
+        "exponential" => Loss::Exponential,
+        "softmax" => Loss::Softmax,
+        other => return Err(PyValueError::new_err(format!("there is no loss {other:?}"))),
+    })
+}
+
+/// Built-in losses with their constants: one offset and one parameter per output.
 #[pyclass(frozen, module = "manyboost._core")]
 pub struct Objective {
-    loss: Loss,
+    runs: Vec<Run>,
     offset: Vec<f32>,
     param: Vec<f32>,
 }
@@ -34,25 +57,24 @@ pub struct Objective {
 impl Objective {
     #[new]
     fn new(
-        loss: &str,
+        loss: LossNames,
         offset: PyReadonlyArray1<'_, f32>,
         param: PyReadonlyArray1<'_, f32>,
     ) -> PyResult<Objective> {
-        let loss = match loss {
-            "squared_error" => Loss::Squared,
-            "squared_labels" => Loss::SquaredLabels,
-            "absolute_error" => Loss::Absolute,
-            "huber" => Loss::Huber,
-            "quantile" => Loss::Quantile,
-            "poisson" => Loss::Poisson,
-            "log_loss" => Loss::Logistic,
-            "exponential" => Loss::Exponential,
-            "softmax" => Loss::Softmax,
-            other => return Err(PyValueError::new_err(format!("there is no loss {other:?}"))),
-        };
         let (offset, param) = (slice(&offset)?.to_vec(), slice(&param)?.to_vec());
         check_len("param", param.len(), offset.len())?;
-        Ok(Objective { loss, offset, param })
+        let losses = match loss {
+            LossNames::All(name) => vec![loss_named(&name)?; offset.len()],
+            LossNames::Each(names) => {
+                check_len("loss", names.len(), offset.len())?;
+                names.iter().map(|name| loss_named(name)).collect::<PyResult<Vec<Loss>>>()?
+            }
+        };
+        let runs = Run::all(&losses);
+        if runs.len() > 1 && losses.contains(&Loss::Softmax) {
+            return Err(PyValueError::new_err("softmax cannot be mixed with other losses"));
+        }
+        Ok(Objective { runs, offset, param })
     }
 
     /// Adds leaf values to `raw`, takes the residuals (negative gradients) there into `out` and
@@ -81,19 +103,14 @@ impl Objective {
         let projected = optional_projection(&phi, &mut z, n)?;
         let (y, weight) = (y.view()?, optional(&weight)?);
         let (raw, out) = (slice_mut(&mut raw)?, slice_mut(&mut out)?);
-        let pass = pool.run(py, |pool| {
-            core::losses::advance(
-                pool,
-                self.loss,
-                y,
-                raw,
-                &self.offset,
-                &self.param,
-                weight,
-                update,
-                out,
-                projected,
-            )
+        let (offset, param) = (&self.offset[..], &self.param[..]);
+        let pass = pool.run(py, |pool| match &self.runs[..] {
+            [Run { loss, .. }] => core::losses::advance(
+                pool, *loss, y, raw, offset, param, weight, update, out, projected,
+            ),
+            runs => core::runs::advance(
+                pool, runs, y, raw, offset, param, weight, update, out, projected,
+            ),
         })?;
         Ok((pass.loss, pass.max_residual.into_pyarray(py)))
     }
@@ -109,10 +126,33 @@ impl Objective {
         weight: Option<PyReadonlyArray1<'_, f32>>,
     ) -> PyResult<f64> {
         self.check(&y, (raw.shape()[0], raw.shape()[1]))?;
+        let loss = self.loss_of(&self.outputs(None)?)?;
         let (y, raw, weight) = (y.view()?, slice(&raw)?, optional(&weight)?);
         pool.run(py, |pool| {
-            core::losses::loss_sum(pool, self.loss, y, raw, &self.offset, &self.param, weight)
+            core::losses::loss_sum(pool, loss, y, raw, &self.offset, &self.param, weight)
         })
+    }
+
+    /// Weighted loss of every output by itself, summed over rows.
+    #[pyo3(signature = (pool, y, raw, weight))]
+    fn output_losses<'py>(
+        &self,
+        py: Python<'py>,
+        pool: &Pool,
+        y: TargetArray<'_>,
+        raw: PyReadonlyArray2<'_, f32>,
+        weight: Option<PyReadonlyArray1<'_, f32>>,
+    ) -> PyResult<Vector<'py>> {
+        self.check(&y, (raw.shape()[0], raw.shape()[1]))?;
+        if matches!(y, TargetArray::Classes(_)) {
+            return Err(PyValueError::new_err("the outputs of softmax share one loss"));
+        }
+        let (y, raw, weight) = (y.view()?, slice(&raw)?, optional(&weight)?);
+        let (offset, param) = (&self.offset[..], &self.param[..]);
+        let sums = pool.run(py, |pool| {
+            core::runs::output_losses(pool, &self.runs, y, raw, offset, param, weight)
+        })?;
+        Ok(sums.into_pyarray(py))
     }
 
     /// Curvatures of all cells, from their residuals, into `out`.
@@ -126,10 +166,9 @@ impl Objective {
     ) -> PyResult<()> {
         self.check(&y, (residuals.shape()[0], residuals.shape()[1]))?;
         check_len("out", out.len(), residuals.len())?;
+        let loss = self.loss_of(&self.outputs(None)?)?;
         let (y, residuals, out) = (y.view()?, slice(&residuals)?, slice_mut(&mut out)?);
-        pool.run(py, |pool| {
-            core::losses::curvatures(pool, self.loss, y, residuals, &self.param, out)
-        })
+        pool.run(py, |pool| core::losses::curvatures(pool, loss, y, residuals, &self.param, out))
     }
 
     /// Derivatives of each output's loss along a direction, at `rho`.
@@ -144,11 +183,12 @@ impl Objective {
         leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
         values: PyReadonlyArray2<'py, f32>,
         rho: PyReadonlyArray1<'py, f64>,
-        output: Option<usize>,
+        output: Option<Outputs>,
         active: Option<PyReadonlyArray1<'py, bool>>,
     ) -> PyResult<(Vector<'py>, Vector<'py>)> {
         self.check(&y, (raw.shape()[0], raw.shape()[1]))?;
         let outputs = self.outputs(output)?;
+        let loss = self.loss_of(&outputs)?;
         check_len("rho", rho.len(), outputs.len())?;
         let active = optional(&active)?;
         check_len("active", active.map_or(outputs.len(), <[bool]>::len), outputs.len())?;
@@ -157,7 +197,7 @@ impl Objective {
         let (slope, curve) = pool.run(py, |pool| {
             core::step::derivatives(
                 pool,
-                self.loss,
+                loss,
                 y,
                 raw,
                 &self.offset,
@@ -214,12 +254,12 @@ impl Objective {
         weight: Option<PyReadonlyArray1<'py, f32>>,
         max_residual: PyReadonlyArray1<'py, f64>,
         max_curvature: PyReadonlyArray1<'py, f64>,
-        output: Option<usize>,
+        output: Option<Outputs>,
     ) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
         self.check(&y, (residuals.shape()[0], residuals.shape()[1]))?;
         let outputs = self.outputs(output)?;
-        let summand =
-            Summand::WithCurvature { loss: self.loss, targets: y.view()?, param: &self.param };
+        let loss = self.loss_of(&outputs)?;
+        let summand = Summand::WithCurvature { loss, targets: y.view()?, param: &self.param };
         let (sums, curves) = leaf_sums_with(
             py,
             pool,
@@ -237,8 +277,17 @@ impl Objective {
 }
 
 impl Objective {
-    fn outputs(&self, output: Option<usize>) -> PyResult<Range<usize>> {
+    fn outputs(&self, output: Option<Outputs>) -> PyResult<Range<usize>> {
         outputs_of(output, self.offset.len())
+    }
+
+    /// The loss that outputs share.
+    fn loss_of(&self, outputs: &Range<usize>) -> PyResult<Loss> {
+        let within =
+            |run: &&Run| run.outputs.start <= outputs.start && outputs.end <= run.outputs.end;
+        let run = self.runs.iter().find(within);
+        run.map(|run| run.loss)
+            .ok_or_else(|| PyValueError::new_err("these outputs have several losses"))
     }
 
     fn check(&self, y: &TargetArray<'_>, (n, d): (usize, usize)) -> PyResult<()> {
@@ -253,19 +302,35 @@ impl Objective {
                 }
             }
         }
-        if matches!(y, TargetArray::Classes(_)) != (self.loss == Loss::Softmax) {
+        if matches!(y, TargetArray::Classes(_))
+            != self.runs.first().is_some_and(|run| run.loss == Loss::Softmax)
+        {
             return Err(PyValueError::new_err("class numbers and softmax belong together"));
         }
         Ok(())
     }
 }
 
-fn outputs_of(output: Option<usize>, n_outputs: usize) -> PyResult<Range<usize>> {
-    match output {
-        None => Ok(0..n_outputs),
-        Some(j) if j < n_outputs => Ok(j..j + 1),
-        Some(j) => Err(PyValueError::new_err(format!("there is no output {j} of {n_outputs}"))),
+/// One output, or those from a first to before a last.
+#[derive(FromPyObject)]
+enum Outputs {
+    One(usize),
+    Range((usize, usize)),
+}
+
+fn outputs_of(output: Option<Outputs>, n_outputs: usize) -> PyResult<Range<usize>> {
+    let range = match output {
+        None => 0..n_outputs,
+        Some(Outputs::One(j)) => j..j.saturating_add(1),
+        Some(Outputs::Range((start, stop))) => start..stop,
+    };
+    if range.end > n_outputs || (range.is_empty() && n_outputs > 0) {
+        let Range { start, end } = range;
+        return Err(PyValueError::new_err(format!(
+            "there are no outputs {start} to {end} of {n_outputs}"
+        )));
     }
+    Ok(range)
 }
 
 fn direction<'a>(
@@ -337,7 +402,7 @@ fn leaf_sums<'py>(
     weight: Option<PyReadonlyArray1<'py, f32>>,
     max_residual: PyReadonlyArray1<'py, f64>,
     max_curvature: PyReadonlyArray1<'py, f64>,
-    output: Option<usize>,
+    output: Option<Outputs>,
 ) -> PyResult<Sums<'py>> {
     let outputs = outputs_of(output, residuals.shape()[1])?;
     let summand = match &curvatures {
@@ -371,9 +436,9 @@ fn leaf_quantiles<'py>(
     n_leaves: usize,
     y: PyReadonlyArray2<'py, f32>,
     raw: PyReadonlyArray2<'py, f32>,
-    levels: PyReadonlyArray1<'py, f32>,
+    levels: PyReadonlyArray1<'py, f64>,
     weight: Option<PyReadonlyArray1<'py, f32>>,
-    output: Option<usize>,
+    output: Option<Outputs>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let d = raw.shape()[1];
     let outputs = outputs_of(output, d)?;
@@ -490,7 +555,7 @@ fn add_leaves(
     values: PyReadonlyArray2<'_, f32>,
     steps: Option<PyReadonlyArray1<'_, f32>>,
     mut raw: PyReadwriteArray2<'_, f32>,
-    output: Option<usize>,
+    output: Option<Outputs>,
 ) -> PyResult<()> {
     let d = raw.shape()[1];
     let outputs = outputs_of(output, d)?;
@@ -508,7 +573,7 @@ fn add_gains(
     leaf_residuals: PyReadonlyArray2<'_, f64>,
     mut importances: PyReadwriteArray2<'_, f64>,
     py: Python<'_>,
-    output: Option<usize>,
+    output: Option<Outputs>,
 ) -> PyResult<()> {
     let d = importances.shape()[1];
     let p = importances.shape()[0];
@@ -538,11 +603,11 @@ fn quantile_steps<'py>(
     pool: &Pool,
     y: PyReadonlyArray2<'py, f32>,
     raw: PyReadonlyArray2<'py, f32>,
-    levels: PyReadonlyArray1<'py, f32>,
+    levels: PyReadonlyArray1<'py, f64>,
     weight: Option<PyReadonlyArray1<'py, f32>>,
     leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
     values: PyReadonlyArray2<'py, f32>,
-    output: Option<usize>,
+    output: Option<Outputs>,
 ) -> PyResult<Vector<'py>> {
     let d = raw.shape()[1];
     let outputs = outputs_of(output, d)?;
@@ -567,7 +632,7 @@ fn dots<'py>(
     leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
     values: PyReadonlyArray2<'py, f32>,
     squared: bool,
-    output: Option<usize>,
+    output: Option<Outputs>,
 ) -> PyResult<Vector<'py>> {
     let d = cells.shape()[1];
     let outputs = outputs_of(output, d)?;

@@ -1,0 +1,260 @@
+//! Outputs of different losses in one model: runs of neighbouring outputs that share a loss.
+//!
+//! Most kernels serve one run at a time and take its columns. Here is what looks at whole rows: the
+//! pass that ends a round, and the loss of every output by itself.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::leaf::LeafValues;
+use crate::losses::{
+    Loss, Pass, Piece, Pointwise, Projected, Targets, advance_rows, cut, merge_passes,
+    pointwise_residuals, raise_max,
+};
+use crate::lowlevel::widest;
+use crate::parallel::Pool;
+use crate::projection::Phi;
+use crate::reduce::{FixedPoint, add_up, largest, round_scaled};
+use crate::{with_cells, with_pointwise};
+
+/// Neighbouring outputs that share a loss.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The loss.
+    pub loss: Loss,
+    /// The outputs.
+    pub outputs: Range<usize>,
+}
+
+impl Run {
+    /// The runs of a list with one loss per output.
+    pub fn all(losses: &[Loss]) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (j, &loss) in losses.iter().enumerate() {
+            match runs.last_mut() {
+                Some(run) if run.loss == loss => run.outputs.end = j + 1,
+                _ => runs.push(Run { loss, outputs: j..j + 1 }),
+            }
+        }
+        runs
+    }
+}
+
+/// [`crate::losses::advance`] for several runs.
+pub fn advance(
+    pool: &Pool,
+    runs: &[Run],
+    targets: Targets<'_>,
+    raw: &mut [f32],
+    offset: &[f32],
+    param: &[f32],
+    weight: Option<&[f32]>,
+    update: Option<(&[u32], LeafValues<'_>)>,
+    residuals: &mut [f32],
+    projected: Option<Projected<'_>>,
+) -> Result<Pass> {
+    let d = offset.len();
+    let n = raw.len() / d;
+    let (phi, z) = projected.map_or((None, &mut [][..]), |(phi, z)| (Some(phi), z));
+    let q = phi.map_or(0, Phi::n_components);
+    let work_per_row = d * 4 + phi.map_or(0, Phi::work);
+    let (mut raw, mut residuals, mut z) = (raw, residuals, z);
+    let mut pieces = Vec::new();
+    for rows in pool.row_ranges(n, work_per_row) {
+        pieces.push(Piece {
+            raw: cut(&mut raw, rows.len() * d),
+            residuals: cut(&mut residuals, rows.len() * d),
+            z: cut(&mut z, rows.len() * q),
+            rows,
+        });
+    }
+    let parts = pool.map(pieces, n * work_per_row, |piece| {
+        let weight = weight.map(|w| &w[piece.rows.clone()]);
+        let update = update.map(|(leaves, values)| (&leaves[piece.rows.clone()], values));
+        with_cells!(targets, y => {
+            let y = &y[piece.rows.start * d..piece.rows.end * d];
+            widest(#[inline(always)] || advance_rows(piece, update, weight, phi, d,
+                #[inline(always)] |i, raw: &[f32], out: &mut [f32]| {
+                    let mut total = 0.0;
+                    for Run { loss, outputs } in runs {
+                        let of = |values| part(values, outputs);
+                        let y = &y[i * d + outputs.start..i * d + outputs.end];
+                        let out = &mut out[outputs.clone()];
+                        total += with_pointwise!(*loss, formula => {
+                            pointwise_residuals(formula, y, of(raw), of(offset), of(param), out)
+                        });
+                    }
+                    total
+                }))
+        })
+    })?;
+    Ok(merge_passes(parts, d))
+}
+
+#[inline(always)]
+fn part<'a>(values: &'a [f32], outputs: &Range<usize>) -> &'a [f32] {
+    &values[outputs.clone()]
+}
+
+/// The loss of every output by itself, weighted and summed over the rows; infinite where a cell's
+/// loss is beyond single precision.
+pub fn output_losses(
+    pool: &Pool,
+    runs: &[Run],
+    targets: Targets<'_>,
+    raw: &[f32],
+    offset: &[f32],
+    param: &[f32],
+    weight: Option<&[f32]>,
+) -> Result<Vec<f64>> {
+    let d = offset.len();
+    let n = raw.len() / d;
+    let mut values = vec![0.0f32; n * d];
+    let mut rest = &mut values[..];
+    let mut pieces = Vec::new();
+    for rows in pool.row_ranges(n, d * 4) {
+        pieces.push((cut(&mut rest, rows.len() * d), rows));
+    }
+    let maxima = pool.map(pieces, n * d * 4, |(values, rows)| {
+        let mut max = vec![0u32; d];
+        with_cells!(targets, y => {
+            widest(#[inline(always)] || {
+                for (i, values) in rows.zip(values.chunks_exact_mut(d)) {
+                    let cells = i * d..(i + 1) * d;
+                    let (y, raw) = (&y[cells.clone()], &raw[cells]);
+                    for Run { loss, outputs } in runs {
+                        let of = |values| part(values, outputs);
+                        let (y, out) = (&y[outputs.clone()], &mut values[outputs.clone()]);
+                        with_pointwise!(*loss, formula => {
+                            cell_losses(formula, y, of(raw), of(offset), of(param), out);
+                        });
+                    }
+                    raise_max(&mut max, values, weight.map_or(1.0, |w| w[i]));
+                }
+            });
+        });
+        max
+    })?;
+    let max: Vec<f64> = largest(maxima, d).into_iter().map(|m| f32::from_bits(m).into()).collect();
+    // The maxima were rounded; the sums have room for that.
+    let fixed: Vec<FixedPoint> =
+        max.iter().map(|m| FixedPoint::for_sum(m * 1.000_001, n)).collect();
+    let scale: Vec<f64> = fixed.iter().map(|fixed| fixed.scale).collect();
+    let parts = pool.map(pool.row_ranges(n, d * 2), n * d * 2, |rows| {
+        let mut sums = vec![0i64; d];
+        widest(
+            #[inline(always)]
+            || {
+                for i in rows {
+                    let w = weight.map_or(1.0, |w| f64::from(w[i]));
+                    let cells = values[i * d..(i + 1) * d].iter().zip(&scale);
+                    for (sum, (&value, &scale)) in sums.iter_mut().zip(cells) {
+                        *sum = sum.wrapping_add(round_scaled(f64::from(value) * w * scale));
+                    }
+                }
+            },
+        );
+        sums
+    })?;
+    let total = |((max, fixed), sum): ((f64, FixedPoint), i64)| {
+        if max.is_finite() { fixed.decode(sum) } else { f64::INFINITY }
+    };
+    Ok(max.into_iter().zip(fixed).zip(add_up(parts, d)).map(total).collect())
+}
+
+#[inline(always)]
+fn cell_losses<L: Pointwise, Y: Copy + Into<f32>>(
+    formula: L,
+    y: &[Y],
+    raw: &[f32],
+    offset: &[f32],
+    param: &[f32],
+    out: &mut [f32],
+) {
+    let m = out.len();
+    let (y, raw, offset, param) = (&y[..m], &raw[..m], &offset[..m], &param[..m]);
+    for k in 0..m {
+        out[k] = formula.value(y[k].into(), offset[k] + raw[k], param[k]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOSSES: [Loss; 5] =
+        [Loss::Logistic, Loss::Squared, Loss::Squared, Loss::Poisson, Loss::Quantile];
+
+    fn cells(n: usize) -> (Vec<f32>, Vec<f32>, [f32; 5], [f32; 5]) {
+        let mut stream = crate::random::Key::new(4).stream();
+        let y = (0..n * 5).map(|_| stream.below(2) as f32).collect();
+        let raw = (0..n * 5).map(|_| stream.normals().0 as f32).collect();
+        (y, raw, [0.5, 0.0, 0.0, -1.0, 0.0], [0.5, 0.5, 0.5, 0.5, 0.2])
+    }
+
+    #[test]
+    fn equal_neighbours_make_a_run() {
+        let runs = Run::all(&LOSSES);
+        let ends: Vec<usize> = runs.iter().map(|run| run.outputs.end).collect();
+        assert_eq!(ends, [1, 3, 4, 5]);
+        assert_eq!(runs[1].loss, Loss::Squared);
+    }
+
+    #[test]
+    fn each_run_has_the_residuals_of_its_own_loss() {
+        let n = 50;
+        let (y, mut raw, offset, param) = cells(n);
+        let weight: Vec<f32> = (0..n).map(|i| 0.5 + (i % 3) as f32).collect();
+        let mut all = vec![0.0f32; n * 5];
+        let pool = Pool::new(2, Box::new(|| false));
+        let runs = Run::all(&LOSSES);
+        let targets = Targets::Real(&y);
+        let pass = advance(
+            &pool,
+            &runs,
+            targets,
+            &mut raw,
+            &offset,
+            &param,
+            Some(&weight),
+            None,
+            &mut all,
+            None,
+        )
+        .unwrap();
+        let sums =
+            output_losses(&pool, &runs, targets, &raw, &offset, &param, Some(&weight)).unwrap();
+        assert!((pass.loss - sums.iter().sum::<f64>()).abs() < 1e-5 * pass.loss);
+        for (j, &loss) in LOSSES.iter().enumerate() {
+            let column =
+                |cells: &[f32]| cells.iter().skip(j).step_by(5).copied().collect::<Vec<_>>();
+            let (y, mut raw) = (column(&y), column(&raw));
+            let mut alone = vec![0.0f32; n];
+            let pass = crate::losses::advance(
+                &pool,
+                loss,
+                Targets::Real(&y),
+                &mut raw,
+                &[offset[j]],
+                &[param[j]],
+                Some(&weight),
+                None,
+                &mut alone,
+                None,
+            )
+            .unwrap();
+            assert_eq!(column(&all), alone);
+            assert!((pass.loss - sums[j]).abs() < 1e-5 * (1.0 + pass.loss.abs()), "{loss:?}");
+        }
+    }
+
+    #[test]
+    fn a_loss_beyond_single_precision_is_infinite() {
+        let runs = Run::all(&[Loss::Squared, Loss::Squared]);
+        let raw = [1e30f32, 1.0];
+        let y = Targets::Real(&[0.0, 0.0]);
+        let zeros = [0.0; 2];
+        let sums = output_losses(&Pool::serial(), &runs, y, &raw, &zeros, &zeros, None).unwrap();
+        assert_eq!(sums, [f64::INFINITY, 0.5]);
+    }
+}

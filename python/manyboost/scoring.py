@@ -1,0 +1,161 @@
+"""Scores of the validation rows: the loss, or scikit-learn's scorers on the model in the making.
+
+A scorer is a callable (estimator, X, y) → number, higher is better. While a model is trained, the
+estimator it gets is a :class:`RunningRegressor` or :class:`RunningClassifier`: it answers for
+exactly the validation rows, from the raw predictions that training keeps for them anyway.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+
+LOSS = "loss"
+
+
+class RunningRegressor:
+    """A regressor in the middle of training, which predicts the validation rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With all that predictions need besides the raw ones.
+    X : the validation rows
+    raw : callable
+        Returns the present raw predictions of these rows (n_rows, n_outputs).
+    """
+
+    def __init__(self, estimator: Any, X: Any, raw: Callable[[], F64]) -> None:
+        self._estimator = estimator
+        self._X = X
+        self._raw = raw
+
+    def __getattr__(self, name: str) -> Any:
+        # Classes, tags, names of features: as the estimator has them.
+        if name.startswith("_") and not name.startswith("__sklearn_"):
+            raise AttributeError(name)
+        if callable(getattr(type(self._estimator), name, None)) and not name.startswith("__"):
+            raise AttributeError(f"a model in training has no method {name}")
+        return getattr(self._estimator, name)
+
+    def _raw_of(self, X: Any) -> F64:
+        if X is not self._X:
+            raise ValueError(
+                "A model in training predicts the validation rows alone; pass a scorer's X on as "
+                "it is."
+            )
+        return self._raw()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predictions for the validation rows."""
+        return np.asarray(self._estimator._shaped(self._raw_of(X)))
+
+
+class RunningClassifier(RunningRegressor):
+    """A classifier in the middle of training, which predicts the validation rows."""
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Classes or labels of the validation rows."""
+        return np.asarray(self._estimator._labels(self._raw_of(X)))
+
+    def predict_proba(self, X: Any) -> F64:
+        """Probabilities for the validation rows."""
+        return np.asarray(self._estimator._probabilities(self._raw_of(X)))
+
+    def decision_function(self, X: Any) -> F64:
+        """Raw predictions of the validation rows."""
+        return np.asarray(self._estimator._decision(self._raw_of(X)))
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A name, and how to find the present score; ``measure`` is None for the loss."""
+
+    name: str
+    measure: Callable[[], float] | None
+
+
+def is_scoring(value: Any) -> bool:
+    """Whether a value is a scorer or its name."""
+    if isinstance(value, str) and value == LOSS:
+        return True
+    if isinstance(value, str):
+        from sklearn.metrics import get_scorer_names
+
+        return value in get_scorer_names()
+    return callable(value) and not isinstance(value, type)
+
+
+def as_list(scoring: Any) -> list[Any]:
+    """Scorers as a list."""
+    return list(scoring) if isinstance(scoring, list | tuple) else [scoring]
+
+
+def resolve(
+    scoring: Any, running: RunningRegressor, X: Any, y: Any, weight: NDArray[Any] | None
+) -> list[Scorer]:
+    """Bind scorers to the validation rows."""
+    scorers: list[Scorer] = []
+    for each in as_list(scoring):
+        name = each if isinstance(each, str) else _name(each)
+        while any(name == scorer.name for scorer in scorers):
+            name += "_"
+        if each == LOSS:
+            scorers.append(Scorer(name, None))
+            continue
+        arguments = {}
+        score = _find(each) if isinstance(each, str) else each
+        if weight is not None:
+            if not _takes_weights(score):
+                raise ValueError(
+                    f"The validation rows have weights, but the scorer {name} takes no "
+                    "sample_weight; use another scorer, or rows without weights."
+                )
+            arguments["sample_weight"] = weight
+        scorers.append(Scorer(name, _measure(score, name, running, X, y, arguments)))
+    return scorers
+
+
+def _find(name: str) -> Any:
+    # (Importing it takes as long as everything else.)
+    from sklearn.metrics import get_scorer
+
+    return get_scorer(name)
+
+
+def _measure(
+    score: Any, name: str, running: RunningRegressor, X: Any, y: Any, arguments: dict[str, Any]
+) -> Callable[[], float]:
+    def measure() -> float:
+        value = score(running, X, y, **arguments)
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if math.isnan(number):
+            raise ValueError(
+                f"The scorer {name} returned {value!r} for the validation rows; it must return a "
+                "number, higher where the model is better."
+            )
+        return number
+
+    return measure
+
+
+def _name(scorer: Any) -> str:
+    metric = getattr(scorer, "_score_func", scorer)
+    return str(getattr(metric, "__name__", type(metric).__name__))
+
+
+def _takes_weights(scorer: Any) -> bool:
+    """Whether a scorer, or the metric that a scorer of scikit-learn wraps, takes sample_weight."""
+    parameters = inspect.signature(getattr(scorer, "_score_func", scorer)).parameters.values()
+    return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)

@@ -1,0 +1,88 @@
+"""Early stopping: the best round so far, for all outputs together or for each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+
+
+class Unwatched:
+    """No validation rows: the last round is the best."""
+
+    frozen: NDArray[np.bool_] | None = None
+    per_output: NDArray[np.intp] | None = None
+
+    def __init__(self, n_rounds: int) -> None:
+        self.best = n_rounds
+
+    def look(self, n_rounds: int) -> bool:
+        """Take in one more round; tell whether training ends with it."""
+        self.best = n_rounds
+        return False
+
+
+class BestRound(Unwatched):
+    """One score decides for all outputs.
+
+    Parameters
+    ----------
+    scores : list of float
+        Scores from the baseline on; grows with the rounds.
+    patience : int
+        Rounds without improvement after which training ends.
+    tol : float
+        Smallest difference that counts as improvement.
+    """
+
+    def __init__(self, scores: Sequence[float], patience: int, tol: float) -> None:
+        self.scores, self.patience, self.tol = scores, patience, tol
+        super().__init__(int(np.argmax(scores)))
+
+    def look(self, n_rounds: int) -> bool:
+        """Take in one more round; tell whether training ends with it."""
+        if self.scores[-1] > self.scores[self.best] + self.tol:
+            self.best = n_rounds
+        return n_rounds - self.best >= self.patience
+
+
+class BestRoundPerOutput(Unwatched):
+    """Every output has its own best round, and is frozen when it no longer improves.
+
+    Parameters are those of :class:`BestRound`, but that ``scores`` holds arrays (n_outputs,).
+
+    Attributes
+    ----------
+    per_output : (n_outputs,)
+        The best round of each output.
+    frozen : (n_outputs,)
+        Whether an output no longer takes part; None as long as all do.
+    """
+
+    def __init__(self, scores: Sequence[F64], patience: int, tol: float) -> None:
+        self.scores, self.patience, self.tol = scores, patience, tol
+        self.per_output = np.argmax(scores, axis=0)
+        self.top = np.max(scores, axis=0)
+        self._freeze(len(scores) - 1)
+
+    def look(self, n_rounds: int) -> bool:
+        """Take in one more round; tell whether all outputs are frozen."""
+        assert self.per_output is not None
+        better = self.scores[-1] > self.top + self.tol
+        if self.frozen is not None:
+            better &= ~self.frozen
+        self.per_output = np.where(better, n_rounds, self.per_output)
+        self.top = np.where(better, self.scores[-1], self.top)
+        self._freeze(n_rounds)
+        return self.frozen is not None and bool(self.frozen.all())
+
+    def _freeze(self, n_rounds: int) -> None:
+        assert self.per_output is not None
+        self.best = int(self.per_output.max())
+        frozen = n_rounds - self.per_output >= self.patience
+        if self.frozen is not None:
+            frozen |= self.frozen
+        self.frozen = frozen if frozen.any() else None
