@@ -28,6 +28,7 @@ from manyboost.learners import (
 from manyboost.objectives import BuiltinObjective, Facts, Objective, Update
 from manyboost.projections import Projection, draw
 from manyboost.steps import Direction, minimise_along, softmax_step
+from manyboost.weights import Weights
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -119,8 +120,8 @@ class Boosting:
         The objective's blank state, with the rounds so far added.
     row_numbers : (n_rows,)
         Numbers of the rows in the user's data, which random draws go by.
-    output_scale : (n_outputs,) or None
-        What residuals are divided by when trees are grown.
+    split_scale : (n_outputs,) or None
+        What residuals are multiplied by when trees are grown.
     validation : Validation or None
     """
 
@@ -132,7 +133,7 @@ class Boosting:
         progress: Progress,
         state: F32,
         row_numbers: NDArray[np.uint64],
-        output_scale: F64 | None,
+        split_scale: F64 | None,
         validation: Validation | None,
         pool: _core.Pool,
     ) -> None:
@@ -142,14 +143,15 @@ class Boosting:
         self.progress = progress
         self.raw, self.residuals = objective.settled(state)
         self.row_numbers = row_numbers
-        self.split_scale = None if output_scale is None else (1 / output_scale).astype(np.float32)
+        self.split_scale = None if split_scale is None else split_scale.astype(np.float32)
         self.validation = validation
         self.pool = pool
         self.n_rows, self.n_outputs = state.shape
         self.phi: F32 | None = None
         self.z = self.residuals
+        self.omega: F32 | None = None
         self.update: Update | None = None
-        self.pending: list[tuple[_core.Tree, F64, int | None]] = []
+        self.pending: list[tuple[_core.Tree, F64, F64, int | None]] = []
         self.best = 0
 
     # ------------------------------------------------------------------ the loop
@@ -209,37 +211,43 @@ class Boosting:
         self.phi = self._draw(m) if projects and m is not None else None
         phi = self.phi
         shared = self.settings.strategy != "independent"
-        if phi is None and m is not None and shared and self.split_scale is not None:
+        by_cell = self.objective.weights.by_cell
+        if phi is None and m is not None and shared and (by_cell or self.split_scale is not None):
             phi = np.eye(self.n_outputs, dtype=np.float32)
+            phi = phi if self.split_outputs is None else phi[self.split_outputs]
         if phi is None:
             self.z = self.residuals
             return self.objective.advance(self.raw, self.residuals, update)
         if self.z is self.residuals or self.z.shape[1] != len(phi):
             self.z = np.empty((self.n_rows, len(phi)), np.float32)
-        return self.objective.advance(self.raw, self.residuals, update, self._scaled(phi), self.z)
+            self.omega = np.empty_like(self.z) if by_cell else None
+        return self.objective.advance(
+            self.raw, self.residuals, update, self._scaled(phi), self.z, self.omega
+        )
 
     def _book_gains(self) -> None:
         """Count the gains of the rounds up to the best."""
         importances = self.progress.importances
         if importances is not None:
-            for tree, leaf_residuals, output in self.pending:
-                _core.add_gains(tree, leaf_residuals, importances, output)
+            for tree, leaf_residuals, leaf_weights, output in self.pending:
+                _core.add_gains(tree, leaf_residuals, leaf_weights, importances, output)
         self.pending.clear()
 
     # ------------------------------------------------------------------ the four strategies
     #
     # A round starts from the residuals r (n_rows, n_outputs) and, for the strategies that share a
-    # tree, from the split gradients z: r itself for multioutput, φ r for project and relabel.
+    # tree, from the split gradients z: r itself for multioutput, φ r for project and relabel. Where
+    # cells are weighted, z = φ (w r), with weights ω = φ² w / Σ φ² for each component.
 
     def independent(self, m: int) -> None:
         """Algorithm 1 for each output in turn."""
         joint = self.objective.is_softmax and self.settings.step == "line_search"
         grown = []
         for j in range(self.n_outputs):
-            rows, weight = self._sample(m, j)
+            rows, weights = self._sample(m, j)
             z = np.ascontiguousarray(self.residuals[:, j : j + 1])
-            weak = self.learner.fit(z, self.objective.weight, rows, m, j)
-            values, rho = self._label(weak, weight, j, search=not joint)
+            weak = self.learner.fit(z, self.objective.weights.of_output(j), rows, m, j)
+            values, rho = self._label(weak, weights, j, search=not joint)
             grown.append((weak, values, rho))
         if joint:
             # The classes share one loss: their steps are found together.
@@ -256,17 +264,17 @@ class Boosting:
 
     def multioutput(self, m: int) -> None:
         """Algorithm 2: one tree on all outputs, one value for each output in its leaves."""
-        rows, weight = self._sample(m)
-        weak = self.learner.fit(self.z, self.objective.weight, rows, m, 0)
-        values, rho = self._label(weak, weight)
+        rows, weights = self._sample(m)
+        weak = self.learner.fit(self.z, self._split_weight(), rows, m, 0)
+        values, rho = self._label(weak, weights)
         self._add_round(weak, values, rho)
 
     def project(self, m: int) -> None:
         """Algorithm 3: one tree on one random projection, one step for each output."""
-        rows, weight = self._sample(m)
-        weak = self.learner.fit(self.z, self.objective.weight, rows, m, 0)
+        rows, weights = self._sample(m)
+        weak = self.learner.fit(self.z, self._split_weight(), rows, m, 0)
         self._open_entry()
-        values, rho = self._fit_outputs(weak, weight)
+        values, rho = self._fit_outputs(weak, weights)
         self._add_scaled(weak, values, rho)
 
     def relabel(self, m: int) -> None:
@@ -278,16 +286,31 @@ class Boosting:
 
     # ------------------------------------------------------------------ what rounds are made of
 
-    def _sample(self, m: int, output: int = 0) -> tuple[U32 | None, F32 | None]:
-        """Rows to fit to (None: all), and weights that are zero elsewhere."""
-        weight = self.objective.weight
+    def _sample(self, m: int, output: int | None = None) -> tuple[U32 | None, Weights]:
+        """Rows to fit to (None: all), and weights that are zero elsewhere.
+
+        Those of one output are drawn from the rows in which it is observed.
+        """
+        weights, observed = self.objective.weights, self.objective.rows_of(output)
         if self.settings.subsample == 1.0:
-            return None, weight
-        count = max(1, int(self.settings.subsample * self.n_rows))
-        rows = _core.sample_rows(self.row_numbers, count, self.settings.seed, m, output)
-        bag = np.zeros(self.n_rows, np.float32)
-        bag[rows] = 1.0 if weight is None else weight[rows]
-        return rows, bag
+            return observed, weights
+        numbers = self.row_numbers if observed is None else self.row_numbers[observed]
+        count = max(1, int(self.settings.subsample * len(numbers)))
+        rows = _core.sample_rows(numbers, count, self.settings.seed, m, output or 0)
+        rows = rows if observed is None else observed[rows]
+        return rows, weights.within(rows, self.n_rows)
+
+    def _split_weight(self) -> F32 | None:
+        """Weights of the split gradients of a shared tree: by component if cells are weighted."""
+        weights = self.objective.weights
+        return self.omega if weights.by_cell else weights.rows
+
+    @property
+    def split_outputs(self) -> NDArray[np.bool_] | None:
+        """Which outputs take part in growing trees; None: all."""
+        if self.split_scale is None or self.split_scale.all():
+            return None
+        return np.asarray(self.split_scale > 0)
 
     def _draw(self, m: int) -> F32 | None:
         """Projection of round ``m`` (n_components, n_outputs); None stands for the identity."""
@@ -301,16 +324,17 @@ class Boosting:
             sums_to_zero=self.objective.is_softmax,
             seed=settings.seed,
             round_=m,
+            outputs=self.split_outputs,
         )
 
     def _scaled(self, phi: F32) -> F32:
-        """φ for residuals divided by the scale of their output."""
+        """φ for residuals multiplied by the scale of their output."""
         return phi if self.split_scale is None else phi * self.split_scale
 
     def _label(
         self,
         weak: WeakModel,
-        weight: F32 | None,
+        weights: Weights,
         output: int | None = None,
         *,
         search: bool = True,
@@ -323,55 +347,68 @@ class Boosting:
         newton = self.settings.step == "newton"
         if isinstance(weak, Predictions):
             direction = Direction(None, weak.values)
-            return weak.values.astype(np.float64), self._dense_step(direction, weight, output)
+            return weak.values.astype(np.float64), self._dense_step(direction, weights, output)
+        leaf_weights = self._leaf_weights(weak, weights, output)
         sums, curvatures = self.objective.leaf_sums(
-            weak.leaf_of_row, weak.leaf_weights, self.residuals, weight, output
+            weak.leaf_of_row, leaf_weights, self.residuals, weights, output
         )
-        self._remember_gains(weak, sums, output)
+        self._remember_gains(weak, sums, leaf_weights, output)
         facts = self.objective.facts
         if newton and not facts.curved:
             best = self.objective.leaf_quantiles(
-                weak.leaf_of_row, weak.n_leaves, self.raw, weight, output
+                weak.leaf_of_row, weak.n_leaves, self.raw, weights, output
             )
             return best, None
         if newton:
             assert curvatures is not None
             damped = curvatures + self.settings.l2 if self.settings.l2 else curvatures
-            if facts.quadratic and isinstance(self.learner, TreeLearner):
-                return sums / damped, None  # no leaf is empty
-            mean = _divide(sums, weak.leaf_weights[:, None])
+            no_leaf_is_empty = isinstance(self.learner, TreeLearner) and not weights.by_cell
+            if facts.quadratic and no_leaf_is_empty:
+                return sums / damped, None
+            mean = _divide(sums, leaf_weights)
             return np.where(damped > 0, _divide(sums, damped), mean), None
-        mean = _divide(sums, weak.leaf_weights[:, None])
+        mean = _divide(sums, leaf_weights)
         if not search:
             return mean, None
         direction = Direction(weak.leaf_of_row, mean.astype(np.float32))
-        return mean, self._line_search(direction, weight, (sums, curvatures), output)
+        return mean, self._line_search(direction, weights, (sums, curvatures), output)
 
-    def _fit_outputs(self, weak: WeakModel, weight: F32 | None) -> tuple[F64, F64]:
+    def _leaf_weights(self, weak: Leaves, weights: Weights, output: int | None = None) -> F64:
+        """Σ w over the rows of each leaf, (n_leaves, 1); by output if cells are weighted."""
+        if not weights.by_cell:
+            return weak.leaf_weights[:, None]
+        return self.objective.leaf_weights(weak.leaf_of_row, weak.n_leaves, weights, output)
+
+    def _fit_outputs(self, weak: WeakModel, weights: Weights) -> tuple[F64, F64]:
         """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output."""
         if isinstance(weak, Predictions):
             direction = Direction(None, weak.values)
-            return weak.values.astype(np.float64), self._dense_step(direction, weight)
+            return weak.values.astype(np.float64), self._dense_step(direction, weights)
+        leaf_weights = self._leaf_weights(weak, weights)
         sums, curvatures = self.objective.leaf_sums(
-            weak.leaf_of_row, weak.leaf_weights, self.residuals, weight
+            weak.leaf_of_row, leaf_weights, self.residuals, weights
         )
-        self._remember_gains(weak, sums)
+        self._remember_gains(weak, sums, leaf_weights)
         # The mean of φ r in a leaf is φ times the mean of r.
         row = np.ones((1, 1), np.float32) if self.phi is None else self._scaled(self.phi)
         # (Not a matrix product: its last bits differ between machines.)
-        g = _divide((sums * row).sum(axis=1, keepdims=True), weak.leaf_weights[:, None])
+        total = leaf_weights
+        if weights.by_cell:
+            shares = row.astype(np.float64) ** 2
+            total = (leaf_weights * shares).sum(axis=1, keepdims=True) / shares.sum()
+        g = _divide((sums * row).sum(axis=1, keepdims=True), total)
         if self.settings.step == "newton" and self.objective.facts.curved:
             assert curvatures is not None
             slope = (sums * g).sum(axis=0)
             curvature = (curvatures * g**2).sum(axis=0) + self.settings.l2 * (g**2).mean()
             return g, _divide(slope, curvature)
         direction = Direction(weak.leaf_of_row, g.astype(np.float32))
-        return g, self._line_search(direction, weight, (sums, curvatures))
+        return g, self._line_search(direction, weights, (sums, curvatures))
 
     def _line_search(
         self,
         direction: Direction,
-        weight: F32 | None,
+        weights: Weights,
         sums: tuple[F64, F64 | None] | None = None,
         output: int | None = None,
     ) -> F64:
@@ -384,14 +421,12 @@ class Boosting:
         facts = objective.facts
         if objective.is_softmax:
             assert isinstance(objective, BuiltinObjective)
-            return softmax_step(objective, raw, weight, direction)
+            return softmax_step(objective, raw, weights, direction)
         if facts.kernel in ("absolute_error", "quantile"):
-            return objective.quantile_steps(raw, weight, direction, output)
+            return objective.quantile_steps(raw, weights, direction, output)
 
-        def evaluate(
-            rho: F64, active: NDArray[np.bool_] | None = None
-        ) -> tuple[F64, F64 | None]:
-            return objective.derivatives(raw, weight, direction, rho, output, active)
+        def evaluate(rho: F64, active: NDArray[np.bool_] | None = None) -> tuple[F64, F64 | None]:
+            return objective.derivatives(raw, weights, direction, rho, output, active)
 
         n_steps = self.n_outputs if output is None else 1
         curvature: F64 | None
@@ -407,37 +442,37 @@ class Boosting:
         reach = np.broadcast_to(direction.reach(), n_steps)
         return minimise_along(evaluate, slope, curvature, reach, bounded=facts.bounded)
 
-    def _dense_step(
-        self, direction: Direction, weight: F32 | None, output: int | None = None
-    ) -> F64:
+    def _dense_step(self, direction: Direction, weights: Weights, output: int | None = None) -> F64:
         """Steps along the predictions of a foreign weak model."""
         objective = self.objective
         if self.settings.step != "newton" or not objective.facts.curved:
-            return self._line_search(direction, weight, output=output)
+            return self._line_search(direction, weights, output=output)
         if objective.is_softmax:
-            return self._dense_softmax_newton(direction, weight, output)
+            return self._dense_softmax_newton(direction, weights, output)
         zero = np.zeros(self.n_outputs if output is None else 1)
-        slope, curvature = objective.derivatives(self.raw, weight, direction, zero, output)
+        slope, curvature = objective.derivatives(self.raw, weights, direction, zero, output)
         assert curvature is not None
         mean_square = (direction.values.astype(np.float64) ** 2).mean(axis=0)
         return _divide(-slope, curvature + self.settings.l2 * mean_square)
 
     def _dense_softmax_newton(
-        self, direction: Direction, weight: F32 | None, output: int | None
+        self, direction: Direction, weights: Weights, output: int | None
     ) -> F64:
         """Diagonal Newton steps for softmax, from the residuals at hand."""
         r = self.residuals if output is None else self.residuals[:, output : output + 1]
         r = np.ascontiguousarray(r)
         h = np.abs(r) * (1 - np.abs(r))
-        parts = (weight, None, direction.values)
+        parts = (weights, None, direction.values)
         slope = _core.dots(self.pool, r, *parts, False)
         curvature = _core.dots(self.pool, h, *parts, True)
         mean_square = (direction.values.astype(np.float64) ** 2).mean(axis=0)
         return _divide(slope, curvature + self.settings.l2 * mean_square)
 
-    def _remember_gains(self, weak: Leaves, sums: F64, output: int | None = None) -> None:
+    def _remember_gains(
+        self, weak: Leaves, sums: F64, leaf_weights: F64, output: int | None = None
+    ) -> None:
         if self.progress.importances is not None:
-            self.pending.append((weak.tree, sums, output))
+            self.pending.append((weak.tree, sums, leaf_weights, output))
 
     # ------------------------------------------------------------------ updates
 

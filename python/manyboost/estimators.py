@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from manyboost import _core, params
 from manyboost.boosting import Boosting, Progress, Settings, Validation, auto_step
@@ -28,7 +28,13 @@ from manyboost.inputs import (
     split_validation,
     to_single,
 )
-from manyboost.learners import ForeignEnsemble, ForeignLearner, TreeLearner, check_foreign
+from manyboost.learners import (
+    ForeignEnsemble,
+    ForeignLearner,
+    TreeLearner,
+    check_foreign,
+    unweighted,
+)
 from manyboost.losses import (
     LABEL_LOSSES,
     REGRESSION_LOSSES,
@@ -38,6 +44,7 @@ from manyboost.losses import (
 )
 from manyboost.objectives import Objective
 from manyboost.projections import Projection, resolve_n_components
+from manyboost.weights import class_weights, refuse_unobserved_outputs
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -73,6 +80,7 @@ class _ManyBoost(BaseEstimator):
     max_features: int | float | str
     subsample: float
     max_bins: int
+    output_weight: Any
     output_scaling: str | None = None
     estimator: Any
     early_stopping: str | bool
@@ -102,11 +110,14 @@ class _ManyBoost(BaseEstimator):
     ) -> None:
         """Train on encoded rows; everything is checked before any work is done."""
         continued = self.warm_start and hasattr(self, "_progress")
+        output_weight = self._check_output_weight(n_outputs)
+        n_weighted = None if output_weight is None else int(np.count_nonzero(output_weight))
         n_components = resolve_n_components(
-            self.n_components, n_outputs, self.projection, self.strategy
+            self.n_components, n_outputs, self.projection, self.strategy, n_weighted
         )
         if self.estimator is not None:
-            check_foreign(self.estimator, self.strategy, n_outputs)
+            by_cell = rows.weights.by_cell
+            check_foreign(self.estimator, self.strategy, n_outputs, n_components, by_cell=by_cell)
         if continued:
             self._check_warm_start(n_outputs)
         else:
@@ -139,18 +150,18 @@ class _ManyBoost(BaseEstimator):
             and self.strategy in ("project", "relabel")
             and not (isinstance(self.projection, str) and self.projection == "identity")
         )
-        objective = loss.bind(rows.Y, rows.weight, pool, projected=projected)
+        objective = loss.bind(rows.Y, rows.weights, pool, projected=projected)
         settings = self._settings(loss, n_components)
         learner = self._learner(X_train, rows, pool)
         # A copy: an error leaves the fitted model as it was.
         progress = deepcopy(self._progress) if continued else self._new_progress(n_outputs)
-        scale = self._output_scale(objective, pool)
+        scale = self._split_scale(objective, output_weight, pool)
         state = objective.blank_state()
         validation = None
         if validation_rows is not None:
             X_val = validation_rows.X if foreign else to_single(validation_rows.X, names, "X_val")
             validation = Validation(
-                loss.bind(validation_rows.Y, validation_rows.weight, pool),
+                loss.bind(validation_rows.Y, validation_rows.weights, pool),
                 learner.prepare(X_val),
                 np.zeros((len(validation_rows), n_outputs), np.float32),
             )
@@ -220,7 +231,7 @@ class _ManyBoost(BaseEstimator):
         return fit_loss(
             self.loss,
             rows.Y,
-            rows.weight,
+            rows.weights,
             pool,
             n_outputs=n_outputs,
             quantile=self.quantile,
@@ -262,7 +273,7 @@ class _ManyBoost(BaseEstimator):
         if self.estimator is not None:
             relabels = self.strategy == "relabel"
             return ForeignLearner(self.estimator, X, relabels=relabels, seed=self._seed)
-        weight = None if rows.weight is None else rows.weight.astype(np.float64)
+        weight = rows.weights.of_rows(rows.Y)
         features = TreeLearner.bin(pool, X, weight, int(self.max_bins))
         unlimited = 2**31 - 1
         grower = _core.Grower(
@@ -296,14 +307,40 @@ class _ManyBoost(BaseEstimator):
             return min(int(wanted), int(p))
         return max(1, int(float(wanted) * p))
 
+    def _check_output_weight(self, n_outputs: int) -> F64 | None:
+        if self.output_weight is None:
+            return None
+        weight = np.asarray(self.output_weight, dtype=np.float64)
+        if len(weight) != n_outputs:
+            raise ValueError(
+                f"output_weight has {len(weight)} weights, but there are {n_outputs} outputs; pass "
+                "one weight for each."
+            )
+        if self.strategy == "independent":
+            raise ValueError(
+                "output_weight has no effect with strategy='independent', which grows trees for "
+                "each output alone; leave it at None or use another strategy."
+            )
+        return weight
+
+    def _split_scale(
+        self, objective: Objective, output_weight: F64 | None, pool: _core.Pool
+    ) -> F64 | None:
+        """What residuals are multiplied by when trees are grown (n_outputs,); None: nothing."""
+        scale = self._output_scale(objective, pool)
+        importance = None if output_weight is None else np.sqrt(output_weight)
+        if scale is None:
+            return importance
+        return 1 / scale if importance is None else importance / scale
+
     def _output_scale(self, objective: Objective, pool: _core.Pool) -> F64 | None:
         """Return the standard deviation of each output's residuals at the baseline, or None."""
         if self.output_scaling is None or objective.n_outputs == 1:
             return None
         residuals = objective.baseline_residuals()
-        weight, total = objective.weight, objective.total_weight
-        mean = _core.column_sums(pool, residuals, weight) / total
-        square = _core.column_sums(pool, residuals, weight, True) / total
+        weights, total = objective.weights, objective.total_weight
+        mean = _core.column_sums(pool, residuals, weights) / total
+        square = _core.column_sums(pool, residuals, weights, True) / total
         scale = np.sqrt(np.maximum(square - mean**2, 0))
         return np.where(scale > 0, scale, 1.0)
 
@@ -388,6 +425,11 @@ class _ManyBoost(BaseEstimator):
         total = float(mean.sum())
         return np.asarray(mean / total if total > 0 else mean)
 
+    def _refuse_unused_weights(self, sample_weight: Any) -> None:
+        given = sample_weight is not None and self.estimator is not None
+        if given and not has_fit_parameter(self.estimator, "sample_weight"):
+            raise unweighted(self.estimator)
+
     def _refuse_validation_alone(self, X_val: Any, Y_val: Any, weight_val: Any) -> None:
         if (X_val is None) != (Y_val is None):
             given, missing = ("X_val", "Y_val") if Y_val is None else ("Y_val", "X_val")
@@ -457,6 +499,7 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         max_features: int | float | str = 1.0,
         subsample: float = 1.0,
         max_bins: int = 255,
+        output_weight: Any = None,
         output_scaling: str | None = "auto",
         estimator: Any = None,
         early_stopping: str | bool = "auto",
@@ -485,6 +528,7 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         self.max_features = max_features
         self.subsample = subsample
         self.max_bins = max_bins
+        self.output_weight = output_weight
         self.output_scaling = output_scaling
         self.estimator = estimator
         self.early_stopping = early_stopping
@@ -513,9 +557,10 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         X : array-like of shape (n_rows, n_features)
             Features; NaN is a missing value.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-            Targets.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows.
+            Targets; NaN is a missing one, which has no influence on the model. Every output needs
+            one at least.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Weights of the rows, or of single cells; weight zero makes a target missing.
         X_val, Y_val, sample_weight_val : array-like, optional
             Rows for early stopping, instead of some of X.
 
@@ -529,7 +574,9 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         continued = self.warm_start and hasattr(self, "_progress")
         X = check_X(self, X, reset=not continued)
         Y = self._check_targets(y, X, "y")
+        self._refuse_unused_weights(sample_weight)
         rows = make_rows(X, np.atleast_2d(Y.T).T, sample_weight, "sample_weight")
+        refuse_unobserved_outputs(rows.Y, "y")
         validation = None
         if X_val is not None:
             X_val = check_X(self, X_val, reset=False, name="X_val")
@@ -653,6 +700,8 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         max_features: int | float | str = 1.0,
         subsample: float = 1.0,
         max_bins: int = 255,
+        output_weight: Any = None,
+        class_weight: Any = None,
         estimator: Any = None,
         early_stopping: str | bool = "auto",
         validation_fraction: int | float = 0.1,
@@ -678,6 +727,8 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         self.max_features = max_features
         self.subsample = subsample
         self.max_bins = max_bins
+        self.output_weight = output_weight
+        self.class_weight = class_weight
         self.estimator = estimator
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -705,9 +756,11 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         X : array-like of shape (n_rows, n_features)
             Features; NaN is a missing value.
         y : array-like of shape (n_rows,) or (n_rows, n_labels)
-            One class per row, or an indicator of 0 and 1 with a column for every label.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows.
+            One class per row, or an indicator of 0 and 1, dense or sparse, with a column for every
+            label; NaN, None and pandas.NA in an indicator are missing labels, which have no
+            influence on the model.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), optional
+            Weights of the rows, or of single labels; weight zero makes a label missing.
         X_val, Y_val, sample_weight_val : array-like, optional
             Rows for early stopping, instead of some of X.
 
@@ -723,22 +776,26 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         labels = check_labels(y, X)
         classes = self._classes if continued else Classes.of(labels)
         softmax = self.loss == "log_loss"
-        rows = make_rows(X, classes.encode(labels, softmax=softmax), sample_weight, "sample_weight")
+        by_cell = classes.kind == "multilabel"
+        self._refuse_unused_weights(sample_weight)
+        encoded = classes.encode(labels, softmax=softmax)
+        rows = make_rows(X, encoded, sample_weight, "sample_weight", by_cell=by_cell)
+        table = class_weights(self.class_weight, rows.Y, classes)
+        rows = rows.weighed(table, classes)
+        refuse_unobserved_outputs(rows.Y, "y")
         validation = None
         if X_val is not None:
             X_val = check_X(self, X_val, reset=False, name="X_val")
             labels_val = check_labels(Y_val, X_val, "Y_val")
             encoded = classes.encode(labels_val, softmax=softmax, name="Y_val")
-            validation = make_rows(X_val, encoded, sample_weight_val, "sample_weight_val")
+            validation = make_rows(
+                X_val, encoded, sample_weight_val, "sample_weight_val", by_cell=by_cell
+            ).weighed(table, classes)
         self._classes = classes
         self.classes_ = classes.values
 
         def by_class(rows: Rows) -> NDArray[Any] | None:
-            if classes.kind == "multilabel":
-                return None
-            if rows.Y.ndim == 1:
-                return rows.Y
-            return np.asarray(rows.Y.argmax(axis=1) if rows.Y.shape[1] > 1 else rows.Y[:, 0])
+            return None if classes.kind == "multilabel" else classes.numbers(rows.Y)
 
         self._fit(X, rows, validation, classes.n_outputs, by_class)
         return self

@@ -25,8 +25,10 @@ from manyboost.objectives import (
     Facts,
     Objective,
     SquaredResiduals,
+    fill_missing,
 )
 from manyboost.steps import Direction, minimise_along
+from manyboost.weights import MISSING_LABEL, Weights
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -40,7 +42,9 @@ class Loss:
 
     Subclass it, implement :meth:`value` and :meth:`gradient` and, for Newton steps,
     :meth:`hessian`. Targets come as a float array of shape (n_rows, n_outputs): the numbers of a
-    regression, or 0 and 1 for labels and classes. Raw predictions have the same shape.
+    regression, or 0 and 1 for labels and classes. Raw predictions have the same shape. Where
+    targets are missing or cells have weights of their own, :meth:`value` must return one loss for
+    each cell, and the derivatives of a cell must depend on that cell alone.
 
     Examples
     --------
@@ -74,7 +78,11 @@ class Loss:
         return None
 
     def baseline(self, y: F64, sample_weight: F64 | None) -> F64 | None:
-        """Constant raw prediction (n_outputs,) to start from; None to have it searched for."""
+        """Constant raw prediction (n_outputs,) to start from; None to have it searched for.
+
+        Here missing targets are NaN, and ``sample_weight`` has the shape of ``y`` where cells have
+        weights of their own, else one number for each row.
+        """
         return None
 
     def inverse_link(self, raw: F64) -> F64:
@@ -133,7 +141,7 @@ class FittedLoss:
     def bind(
         self,
         Y: NDArray[Any],
-        weight: F32 | None,
+        weights: Weights,
         pool: _core.Pool,
         *,
         projected: bool = False,
@@ -143,22 +151,22 @@ class FittedLoss:
         ``projected`` says that all a round needs are projections and leaf sums of residuals.
         """
         if self.custom is not None:
-            Y = np.ascontiguousarray(Y, dtype=np.float64)
-            return CustomObjective(self, Y, weight, pool)
+            return CustomObjective(self, _as_real(Y), weights, pool)
         if Y.dtype == np.float64:
             Y = np.ascontiguousarray(Y)
             centre = self.baseline if self.facts.centred else np.zeros_like(self.baseline)
             single = _core.centred(pool, Y, centre)
             if single is None:
-                j = int(np.argmax(np.abs(Y - centre).max(axis=0)))
+                j = int(np.argmax(np.fmax.reduce(np.abs(Y - centre), axis=0)))
                 raise ValueError(
                     f"Output {j} of Y has values beyond the range of single precision (3e38); "
                     "divide it by a constant."
                 )
             Y = single
-        residuals_suffice = projected and self.facts.kernel == "squared_error"
+        squared = self.facts.kernel == "squared_error"
+        residuals_suffice = projected and squared and not weights.by_cell
         objective = SquaredResiduals if residuals_suffice else BuiltinObjective
-        return objective(self, np.ascontiguousarray(Y), weight, pool)
+        return objective(self, np.ascontiguousarray(Y), weights, pool)
 
     def predict(self, raw: F64) -> F64:
         """Predictions (regression) or probabilities of labels for raw predictions."""
@@ -180,7 +188,7 @@ class FittedLoss:
 def fit_loss(
     loss: str | Loss,
     Y: NDArray[Any],
-    weight: F32 | None,
+    weights: Weights,
     pool: _core.Pool,
     *,
     n_outputs: int,
@@ -189,12 +197,12 @@ def fit_loss(
 ) -> FittedLoss:
     """Find the baseline and constants of a loss on the training targets."""
     if isinstance(loss, Loss):
-        return _fit_custom(loss, np.ascontiguousarray(Y, dtype=np.float64), weight, pool)
+        return _fit_custom(loss, _as_real(Y), weights, pool)
     if Y.dtype == np.uint32:
-        return FittedLoss(SOFTMAX, _softmax_baseline(Y, weight, n_outputs))
+        return FittedLoss(SOFTMAX, _softmax_baseline(Y, weights.rows, n_outputs))
     if Y.dtype == np.uint8:
         facts = LABEL_LOSSES[loss]
-        share = _column_means(Y, weight, pool)
+        share = _column_means(Y, weights, pool)
         if facts.kernel == "squared_labels":
             return FittedLoss(facts, 2 * share - 1)
         with np.errstate(divide="ignore"):
@@ -204,23 +212,37 @@ def fit_loss(
     facts = REGRESSION_LOSSES[loss]
     match loss:
         case "squared_error":
-            return FittedLoss(facts, _column_means(Y, weight, pool))
+            return FittedLoss(facts, _column_means(Y, weights, pool))
         case "absolute_error" | "quantile":
             levels = np.full(n_outputs, quantile if loss == "quantile" else 0.5)
-            baseline = _core.column_quantiles(pool, Y, weight, levels)
+            baseline = _core.column_quantiles(pool, Y, weights, levels)
             return FittedLoss(facts, baseline, param=levels)
         case "poisson":
-            means = _column_means(Y, weight, pool)
+            means = _column_means(Y, weights, pool)
             with np.errstate(divide="ignore"):
                 baseline = np.where(means > 0, np.log(means), -BASELINE_LIMIT)
             return FittedLoss(facts, baseline)
         case _:
-            return _fit_huber(facts, Y, weight, pool, huber_delta)
+            return _fit_huber(facts, Y, weights, pool, huber_delta)
 
 
-def _column_means(Y: NDArray[Any], weight: F32 | None, pool: _core.Pool) -> F64:
-    total = len(Y) if weight is None else weight.sum(dtype=np.float64)
-    return np.asarray(_core.column_sums(pool, Y, weight) / total)
+def _as_real(Y: NDArray[Any]) -> F64:
+    """Return targets or labels as numbers, NaN where they are missing."""
+    real = np.ascontiguousarray(Y, dtype=np.float64)
+    if Y.dtype == np.uint8:
+        real[Y == MISSING_LABEL] = np.nan
+    return real
+
+
+def _column_means(Y: NDArray[Any], weights: Weights, pool: _core.Pool) -> F64:
+    sums = _core.column_sums(pool, Y, weights)
+    if weights.by_cell:
+        # Sums of ones, in single precision so that missing numbers stay missing.
+        targets = Y if Y.dtype == np.uint8 else Y.astype(np.float32)
+        one_leaf = np.zeros(len(Y), np.uint32)
+        return np.asarray(sums / _core.leaf_weights(pool, one_leaf, 1, targets, weights)[0])
+    total = len(Y) if weights.rows is None else weights.rows.sum(dtype=np.float64)
+    return np.asarray(sums / total)
 
 
 def _softmax_baseline(classes: NDArray[np.uint32], weight: F32 | None, n_classes: int) -> F64:
@@ -232,28 +254,30 @@ def _softmax_baseline(classes: NDArray[np.uint32], weight: F32 | None, n_classes
 
 
 def _fit_huber(
-    facts: Facts, Y: F64, weight: F32 | None, pool: _core.Pool, delta: float | None
+    facts: Facts, Y: F64, weights: Weights, pool: _core.Pool, delta: float | None
 ) -> FittedLoss:
     n_outputs = Y.shape[1]
-    medians = _core.column_quantiles(pool, Y, weight, np.full(n_outputs, 0.5))
+    medians = _core.column_quantiles(pool, Y, weights, np.full(n_outputs, 0.5))
     if delta is None:
-        deltas = _core.column_quantiles(pool, Y, weight, np.full(n_outputs, 0.9), medians)
+        deltas = _core.column_quantiles(pool, Y, weights, np.full(n_outputs, 0.9), medians)
         # An output that hardly varies: any positive δ serves.
-        widest = np.abs(Y - medians).max(axis=0)
+        widest = np.fmax.reduce(np.abs(Y - medians), axis=0)
         deltas = np.where(deltas > 0, deltas, np.where(widest > 0, widest, 1.0))
     else:
         deltas = np.full(n_outputs, float(delta))
     at_median = FittedLoss(facts, medians, param=deltas)
-    shift = _constant_step(at_median.bind(Y, weight, pool), scale=deltas)
+    shift = _constant_step(at_median.bind(Y, weights, pool), scale=deltas)
     return FittedLoss(facts, medians + shift, param=deltas)
 
 
-def _fit_custom(loss: Loss, Y: F64, weight: F32 | None, pool: _core.Pool) -> FittedLoss:
+def _fit_custom(loss: Loss, Y: F64, weights: Weights, pool: _core.Pool) -> FittedLoss:
     """Take the user's baseline, or search from the column means."""
     name = type(loss).__name__
-    start = _column_means(Y, weight, pool)
-    hessian = loss.hessian(Y, np.broadcast_to(start, Y.shape).copy())
+    start = _column_means(Y, weights, pool)
+    shown = fill_missing(Y) if weights.partial else Y
+    hessian = loss.hessian(shown, np.broadcast_to(start, Y.shape).copy())
     facts = Facts("custom", centred=False, curved=hessian is not None)
+    weight = weights.rows if weights.cells is None else weights.matrix(Y)
     given = loss.baseline(Y, None if weight is None else weight.astype(np.float64))
     if given is not None:
         baseline = np.asarray(given, dtype=np.float64)
@@ -264,9 +288,9 @@ def _fit_custom(loss: Loss, Y: F64, weight: F32 | None, pool: _core.Pool) -> Fit
             )
         return FittedLoss(facts, baseline, custom=loss)
     fitted = FittedLoss(facts, start, custom=loss)
-    spread = Y.std(axis=0)
+    spread = np.nanstd(Y, axis=0)
     spread[spread == 0] = 1.0
-    shift = _constant_step(fitted.bind(Y, weight, pool), scale=spread)
+    shift = _constant_step(fitted.bind(Y, weights, pool), scale=spread)
     return FittedLoss(facts, start + shift, custom=loss)
 
 
@@ -276,7 +300,7 @@ def _constant_step(objective: Objective, scale: F64) -> F64:
     direction = Direction(np.zeros(objective.n_rows, np.uint32), scale[None, :].astype(np.float32))
 
     def evaluate(rho: F64, active: NDArray[np.bool_] | None = None) -> tuple[F64, F64 | None]:
-        return objective.derivatives(raw, objective.weight, direction, rho, active=active)
+        return objective.derivatives(raw, objective.weights, direction, rho, active=active)
 
     slope, curvature = evaluate(np.zeros(objective.n_outputs))
     rho = minimise_along(evaluate, slope, curvature, np.ones(objective.n_outputs), bounded=False)

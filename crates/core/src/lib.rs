@@ -8,6 +8,7 @@ pub mod binning;
 pub mod baseline;
 pub mod losses;
 pub mod projection;
+pub mod weights;
 
 pub mod grower;
 pub mod histogram;
