@@ -9,7 +9,7 @@ from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
 
 def digest(n_jobs, strategy, seed):
-    """Hash of seven models; the data are large enough that kernels are cut into pieces."""
+    """Hash of many models; the data are large enough that kernels are cut into pieces."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(3000, 8))
     X[rng.random(X.shape) < 0.05] = np.nan
@@ -26,6 +26,17 @@ def digest(n_jobs, strategy, seed):
     }
     labels = (Z > 1).astype(int)
     sha = hashlib.sha256()
+    missing = rng.random(Z.shape) < 0.3
+    cells = rng.exponential(size=Z.shape)
+    for model, Y, weight in [
+        (ManyBoostRegressor(**common), np.where(missing, np.nan, Z), weight),
+        (ManyBoostRegressor("absolute_error", **common), Z, cells),
+        (ManyBoostRegressor("poisson", step="line_search", **common), np.exp(Z / 4), cells),
+        (ManyBoostClassifier(class_weight="balanced", **common), labels, weight),
+    ]:
+        model.fit(X, Y, weight)
+        sha.update(model._progress.model.to_bytes())
+        sha.update(model.train_score_.tobytes())
     for model, Y in [
         (ManyBoostRegressor(**common), Z),
         (ManyBoostRegressor("huber", **common), Z),

@@ -140,10 +140,12 @@ def settle(
         Y = Y.copy()
         Y[weight == 0] = MISSING_LABEL if Y.dtype == np.uint8 else np.nan
     missing = missing_cells(Y)
-    partial = bool(missing.any())
     there = np.ones(len(Y), bool)
-    if partial:
+    if missing.any():
         there &= ~missing.all(axis=1)
+    if weight is not None and weight.ndim == 1:
+        there &= weight > 0
+    partial = bool(missing[there].any())
     if weight is None:
         return Y, Weights(partial=partial), there
     if weight.ndim == 2:
@@ -154,8 +156,6 @@ def settle(
             weight = heaviest
         elif partial:
             weight = np.where(observed, weight, 0)
-    else:
-        there &= weight > 0
     single = _to_single(weight, name)
     if single.ndim == 2:
         return Y, Weights(cells=single, partial=partial), there
