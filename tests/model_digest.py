@@ -28,13 +28,13 @@ def digest(n_jobs, strategy, seed):
     sha = hashlib.sha256()
     missing = rng.random(Z.shape) < 0.3
     cells = rng.exponential(size=Z.shape)
-    for model, Y, weight in [
+    for model, Y, weights in [
         (ManyBoostRegressor(**common), np.where(missing, np.nan, Z), weight),
         (ManyBoostRegressor("absolute_error", **common), Z, cells),
         (ManyBoostRegressor("poisson", step="line_search", **common), np.exp(Z / 4), cells),
         (ManyBoostClassifier(class_weight="balanced", **common), labels, weight),
     ]:
-        model.fit(X, Y, weight)
+        model.fit(X, Y, weights)
         sha.update(model._progress.model.to_bytes())
         sha.update(model.train_score_.tobytes())
     for model, Y in [

@@ -44,7 +44,7 @@ def discrete_data(n=160, p=4, d=4, seed=0):
 def targets(loss, Y):
     """Targets of a loss, and the estimator that takes it."""
     if loss in LABELS and loss != "squared_error":
-        return (Y > np.median(Y, axis=0)).astype(float), ManyBoostClassifier
+        return (np.median(Y, axis=0) < Y).astype(float), ManyBoostClassifier
     return (np.round(np.exp(Y / 2)) if loss == "poisson" else Y), ManyBoostRegressor
 
 
