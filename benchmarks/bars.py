@@ -45,6 +45,9 @@ def need(
 ) -> Summary:
     found = run.find(workload, contestant, threads=threads)
     if found is None:
+        failed = [s for s in run.of(workload) if s.contestant == contestant and not s.ok]
+        if failed:
+            raise NotMeasured(f"{contestant} on {workload}: {failed[0].status}")
         raise NotMeasured(f"no record of {contestant} on {workload}")
     if whole and not found.complete:
         raise NotMeasured(f"{contestant} was stopped after {found.extrapolated}")

@@ -67,7 +67,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("suite", choices=suites.SUITES)
     parser.add_argument(
-        "--workloads", default="*", help="only those that match, e.g. 'regression-*'"
+        "--workloads", default="*", help="only those that match, e.g. 'regression-*,delicious'"
     )
     parser.add_argument(
         "--contestants", default="*", help="only those that match, e.g. 'manyboost-*'"
@@ -86,7 +86,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def selected(entry: Entry, options: argparse.Namespace) -> bool:
-    return fnmatch(entry.workload, options.workloads) and fnmatch(
+    def matches(name: str, patterns: str) -> bool:
+        return any(fnmatch(name, pattern) for pattern in patterns.split(","))
+
+    return matches(entry.workload, options.workloads) and matches(
         entry.contestant, options.contestants
     )
 

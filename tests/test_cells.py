@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.class_weight import compute_sample_weight
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
+from manyboost.thresholds import tune_thresholds
 from reference import boost, make_loss
 from test_against_reference import (
     LABELS,
@@ -661,7 +662,10 @@ def test_sparse_labels_that_do_not_fit():
     two = labels.copy()
     two.data[7] = 2
     place = np.argwhere(two.toarray() == 2)[0]
-    several = "several outputs must be an indicator of 0 and 1, one column per label."
+    several = (
+        "several outputs must be an indicator of 0 and 1, one column per label, or a list of sets "
+        "of labels."
+    )
     twice = sparse.coo_array(([1, 1], ([4, 4], [2, 2])), shape=(60, 4))
     for y, words in [
         (two, f"y has the value 2 in row {place[0]}, output {place[1]}; {several}"),
@@ -788,3 +792,24 @@ def test_a_warm_start_goes_on_with_missing_cells():
         model = ManyBoostRegressor(**(settings | {"max_iter": 3})).fit(X, Y, W)
         model.set_params(max_iter=6).fit(X, Y, W)
         assert_same(model, ManyBoostRegressor(**settings).fit(X, Y, W))
+
+
+# Thresholds ---------------------------------------------------------------------------------------
+
+
+def test_thresholds_are_tuned_on_observed_labels_as_they_are():
+    X, Y = discrete_data(n=300)
+    labels = (Y > [0, -1, -2, 1]).astype(float)
+    hidden = cell_weights(Y.shape) == 0
+    hidden[200:, 3] = True  # nothing to tune on
+    partial = np.where(hidden, np.nan, labels)
+    for class_weight in (None, {1: 5.0}, "balanced"):
+        model = ManyBoostClassifier(
+            thresholds="tuned", class_weight=class_weight, **(COMMON | {"early_stopping": True})
+        ).fit(X[:200], partial[:200], X_val=X[200:], Y_val=partial[200:])
+        proba = model.predict_proba(X[200:])
+        observed = np.where(hidden, 0.0, 1.0)[200:]
+        np.testing.assert_array_equal(
+            model.thresholds_, tune_thresholds(proba, labels[200:], observed)
+        )
+        assert model.thresholds_[3] == 0.5

@@ -33,6 +33,9 @@ def test_the_examples_of_the_readme_run_in_order():
     # As its comments say.
     assert names["predictions"].shape == (500, 20)
     assert names["probabilities"].shape == (500, 12)
+    assert names["heavy"].shape == (500, 1)
+    assert names["labels"].shape == names["scores"].shape == (500, 2)
+    assert list(names["table"].columns) == ["heavy", "large", "small"]
 
 
 @pytest.mark.parametrize(

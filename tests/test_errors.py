@@ -80,6 +80,7 @@ BAD_VALUES = {
     "class_weight": ["even", True, 2.0, np.ones(2)],
     "output_scaling": ["std", True, 1.0],
     "estimator": ["Ridge", 3, np.mean],
+    "thresholds": ["tune", -0.1, 1.1, True, float("nan"), [], [0.5, 2.0], ["a"], {0.5}],
     "early_stopping": ["on", 1, None, 0.5],
     "validation_fraction": [0, -1, 0.0, 1.0, 1.5, float("nan"), "0.1", None],
     "n_iter_no_change": [0, -1, 10.0, "10", None],
@@ -314,7 +315,8 @@ def test_columns_that_are_not_numbers_are_named(frame, values):
     for model, target in [(regressor(), Y), (classifier(), CLASSES)]:
         sentence = refusal(lambda model=model, target=target: model.fit(bad, target))
         assert sentence.startswith("Column 'odd one' of X holds ")
-        assert sentence.endswith("encode it (OrdinalEncoder, OneHotEncoder) or drop it.")
+        assert ", not numbers; " in sentence
+        assert sentence.endswith(" or drop it.")
 
 
 @pytest.mark.usefixtures("no_work")
@@ -404,7 +406,10 @@ def test_counts_cannot_be_negative():
 
 @pytest.mark.usefixtures("no_work")
 def test_what_a_classifier_cannot_take_for_classes():
-    several = "several outputs must be an indicator of 0 and 1, one column per label."
+    several = (
+        "several outputs must be an indicator of 0 and 1, one column per label, or a list of sets "
+        "of labels."
+    )
     for bad, expected in [
         (
             Y[:, 0],

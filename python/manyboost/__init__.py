@@ -1,7 +1,31 @@
 """Gradient tree boosting for many outputs, by random projections of the residuals."""
 
-from manyboost._core import __version__
-from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.losses import Loss
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from manyboost._core import __version__
+    from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
+    from manyboost.losses import Loss
 
 __all__ = ["Loss", "ManyBoostClassifier", "ManyBoostRegressor", "__version__"]
+
+# Loaded when first asked for: the command line answers --help without scikit-learn.
+_HOMES = {
+    "Loss": "manyboost.losses",
+    "ManyBoostClassifier": "manyboost.estimators",
+    "ManyBoostRegressor": "manyboost.estimators",
+    "__version__": "manyboost._core",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'manyboost' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,26 +8,30 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from manyboost import _core, params
 from manyboost.boosting import Boosting, Progress, Settings, Validation, auto_step
+from manyboost.frames import column_names, make_frame
 from manyboost.inputs import (
     Classes,
     Rows,
     Table,
-    check_labels,
+    check_output_names,
     check_targets,
     check_X,
     for_kernels,
     make_rows,
+    read_labels,
+    resolve_outputs,
     resolve_threads,
     split_validation,
     to_single,
 )
+from manyboost.label_sets import indicator, read_label_sets
 from manyboost.learners import (
     ForeignEnsemble,
     ForeignLearner,
@@ -44,12 +48,20 @@ from manyboost.losses import (
 )
 from manyboost.objectives import Objective
 from manyboost.projections import Projection, resolve_n_components
-from manyboost.weights import class_weights, refuse_unobserved_outputs
+from manyboost.thresholds import tune_thresholds
+from manyboost.weights import (
+    class_weights,
+    refuse_unobserved_outputs,
+    without_class_weights,
+)
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
 EARLY_STOPPING_ROWS = 10_000
+
+#: Raw predictions that exist in double precision at a time where not all are wanted.
+BLOCK_CELLS = 1 << 20
 
 _KINDS = {
     "independent": "per_output",
@@ -83,6 +95,7 @@ class _ManyBoost(BaseEstimator):
     output_weight: Any
     output_scaling: str | None = None
     estimator: Any
+    thresholds: Any = None
     early_stopping: str | bool
     validation_fraction: int | float
     n_iter_no_change: int
@@ -96,7 +109,9 @@ class _ManyBoost(BaseEstimator):
     _fitted_loss: FittedLoss
     _progress: Progress
     _classes: Classes
+    _class_weights: F64 | None
     _seed: int
+    thresholds_: F64
 
     # ------------------------------------------------------------------ fitting
 
@@ -126,7 +141,8 @@ class _ManyBoost(BaseEstimator):
         early_stopping = self.early_stopping
         if early_stopping == "auto":
             early_stopping = validation_rows is not None or len(rows) > EARLY_STOPPING_ROWS
-        if validation_rows is not None and not early_stopping:
+        tuned = isinstance(self.thresholds, str)
+        if validation_rows is not None and not (early_stopping or tuned):
             raise ValueError(
                 "X_val was given but early_stopping=False; use early_stopping=True or 'auto', or "
                 "leave out X_val."
@@ -137,7 +153,7 @@ class _ManyBoost(BaseEstimator):
                 f"{'on' if early_stopping else 'off'} for a model that was trained with it "
                 f"{'off' if early_stopping else 'on'}; keep it as it was, or use warm_start=False."
             )
-        if early_stopping and validation_rows is None:
+        if (early_stopping or tuned) and validation_rows is None:
             rows, validation_rows = split_validation(
                 rows, self.validation_fraction, self._seed, by_class=by_class(rows)
             )
@@ -158,7 +174,7 @@ class _ManyBoost(BaseEstimator):
         scale = self._split_scale(objective, output_weight, pool)
         state = objective.blank_state()
         validation = None
-        if validation_rows is not None:
+        if validation_rows is not None and early_stopping:
             X_val = validation_rows.X if foreign else to_single(validation_rows.X, names, "X_val")
             validation = Validation(
                 loss.bind(validation_rows.Y, validation_rows.weights, pool),
@@ -178,8 +194,13 @@ class _ManyBoost(BaseEstimator):
             # What is complete is kept; the interrupt still reaches the caller.
             if progress.n_rounds > 0:
                 self._finish(progress, loss, min(boosting.best, progress.n_rounds))
+                self._set_thresholds(validation_rows)
             raise
         self._finish(progress, loss, kept)
+        self._set_thresholds(validation_rows)
+
+    def _set_thresholds(self, validation_rows: Rows | None) -> None:
+        """Fix what the classifier predicts labels by; a regressor has no thresholds."""
 
     def _finish(self, progress: Progress, loss: FittedLoss, kept: int) -> None:
         """Set the fitted attributes."""
@@ -210,14 +231,16 @@ class _ManyBoost(BaseEstimator):
             )
         if self._fixed_parameters() != self._trained_with:
             raise ValueError(
-                "loss, strategy, step or the kind of estimator changed since the fitted model was "
-                "trained; keep them, or use warm_start=False."
+                "loss, strategy, step, the kind of estimator or thresholds changed since the "
+                "fitted model was trained; keep them, or use warm_start=False."
             )
 
     def _fixed_parameters(self) -> tuple[Any, ...]:
         """What a warm start cannot change: the loss, and what a round adds to the model."""
         constants = (self.quantile, self.huber_delta)
-        return (self.loss, constants, self.strategy, self.step, self.estimator is None)
+        # (The rows that thresholds are tuned on must not have been trained on.)
+        tuned = isinstance(self.thresholds, str)
+        return (self.loss, constants, self.strategy, self.step, self.estimator is None, tuned)
 
     def _new_progress(self, n_outputs: int) -> Progress:
         if self.estimator is not None:
@@ -372,14 +395,149 @@ class _ManyBoost(BaseEstimator):
 
     def _raw_predict(self, X: Any) -> F64:
         """Raw predictions (n_rows, n_outputs)."""
+        return np.asarray(self._predicted(X, lambda raw: raw))
+
+    def _predicted(
+        self,
+        X: Any,
+        finish: Callable[[F64], NDArray[Any]],
+        outputs: list[int] | None = None,
+        dtype: DTypeLike = np.float64,
+        *,
+        in_blocks: bool = False,
+    ) -> NDArray[Any]:
+        """``finish`` applied to raw predictions (n_rows, n_outputs), of all outputs or some.
+
+        Results of another type than float64 are put together from blocks of rows, so that double
+        precision never exists for all of them.
+        """
         X = self._checked_X(X)
+        raw_of = self._raw_predictor(outputs)
+        n_rows = X.shape[0]
+        in_blocks = in_blocks or dtype != np.float64
+        size = max(1, BLOCK_CELLS // self.n_outputs_) if in_blocks else n_rows
+        if size >= n_rows:
+            return finish(raw_of(X)).astype(dtype, copy=False)
+        first = finish(raw_of(X[:size]))
+        result = np.empty((n_rows, *first.shape[1:]), dtype)
+        result[:size] = first
+        for start in range(size, n_rows, size):
+            result[start : start + size] = finish(raw_of(X[start : start + size]))
+        return result
+
+    def _raw_predictor(self, outputs: list[int] | None) -> Callable[[Table], F64]:
+        """Return the function from checked features to raw predictions (n_rows, n_outputs)."""
         pool = _core.Pool(resolve_threads(self.n_jobs))
-        model = self._progress.model
+        model, baseline = self._progress.model, self.baseline_
         if isinstance(model, _core.Ensemble):
-            return model.predict(pool, for_kernels(X), self.n_iter_, self.baseline_)
-        raw = np.zeros((X.shape[0], self.n_outputs_), np.float32)
-        self._add_rounds(self._progress, X, 0, self.n_iter_, raw, pool)
-        return self.baseline_ + raw
+            part = model if outputs is None else model.of_outputs(outputs)
+            start = baseline if outputs is None else baseline[outputs]
+            return lambda X: part.predict(pool, for_kernels(X), self.n_iter_, start)
+
+        def foreign(X: Table) -> F64:
+            raw = np.zeros((X.shape[0], self.n_outputs_), np.float32)
+            self._add_rounds(self._progress, X, 0, self.n_iter_, raw, pool)
+            everything = baseline + raw
+            return everything if outputs is None else everything[:, outputs]
+
+        return foreign
+
+    def _linked(
+        self,
+        X: Any,
+        finish: Callable[[F64], NDArray[Any]],
+        outputs: list[int] | None,
+        dtype: DTypeLike,
+        *,
+        joint: bool,
+    ) -> NDArray[Any]:
+        """As :meth:`_predicted`; if the link is ``joint``, some outputs need the others too."""
+        if outputs is None or not joint:
+            return self._predicted(X, finish, outputs, dtype)
+        return self._predicted(X, lambda raw: finish(raw)[:, outputs], None, dtype, in_blocks=True)
+
+    def _check_request(
+        self, outputs: Any, dtype: DTypeLike
+    ) -> tuple[list[int] | None, np.dtype[Any]]:
+        """Return the places of the outputs asked for (None: all) and the type of the result."""
+        check_is_fitted(self, "n_iter_")
+        try:
+            type_ = np.dtype(dtype)
+        except TypeError:
+            type_ = None
+        if type_ not in (np.float32, np.float64):
+            raise ValueError(f"dtype={dtype!r} is not allowed; it must be float32 or float64.")
+        if outputs is None:
+            return None, type_
+        if self._is_single():
+            raise ValueError(
+                f"outputs={outputs!r} was given, but the model has one output; leave outputs out."
+            )
+        return resolve_outputs(outputs, self._known_names(), self.n_outputs_), type_
+
+    def _is_single(self) -> bool:
+        """Whether predictions have one dimension."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ names
+
+    def _set_output_names(self, names: Any) -> None:
+        """Remember the names of the outputs, if they have any."""
+        if names is not None:
+            self.output_names_ = np.array([str(each) for each in names], dtype=object)
+        elif hasattr(self, "output_names_"):
+            del self.output_names_
+
+    def _known_names(self) -> list[str] | None:
+        """Names by which outputs may be asked for."""
+        names = getattr(self, "output_names_", None)
+        return None if names is None else names.tolist()
+
+    def set_output(self, *, predict: str | None = None, transform: str | None = None) -> Any:
+        """Choose what predictions of several outputs come as.
+
+        This is scikit-learn's way of asking for frames, which it has for transformers. It changes
+        ``predict``, ``decision_function`` and ``predict_proba`` where they have two dimensions:
+        the columns are the names of the outputs (``y0``, ``y1``, … if they have none) or the
+        classes, the index is that of X if X is a pandas frame. Settings of
+        :func:`sklearn.set_config` are for transformers and change nothing here.
+
+        Parameters
+        ----------
+        predict : {"default", "pandas", "polars"}, optional
+            Arrays, or frames of a library; None leaves it as it was.
+        transform : {"default", "pandas", "polars"}, optional
+            The same, under the name that scikit-learn's transformers have for it.
+
+        Returns
+        -------
+        self
+        """
+        for name, value in [("predict", predict), ("transform", transform)]:
+            if value not in (None, "default", "pandas", "polars"):
+                raise ValueError(
+                    f"{name}={value!r} is not allowed; it must be 'default', 'pandas' or 'polars'."
+                )
+        if predict is not None and transform is not None and predict != transform:
+            raise ValueError(
+                f"predict={predict!r} and transform={transform!r} contradict each other; give one."
+            )
+        chosen = predict if predict is not None else transform
+        if chosen is not None:
+            # scikit-learn's clone copies this attribute.
+            config = getattr(self, "_sklearn_output_config", {})
+            self._sklearn_output_config = {**config, "predict": chosen}
+        return self
+
+    def _framed(self, values: NDArray[Any], X: Any, outputs: list[int] | None, names: Any) -> Any:
+        """Return predictions as :meth:`set_output` says; ``names`` are those of all columns."""
+        library = getattr(self, "_sklearn_output_config", {}).get("predict", "default")
+        if library == "default" or values.ndim == 1:
+            return values
+        if names is None:
+            names = [f"y{j}" for j in range(self.n_outputs_)]
+        chosen = names if outputs is None else [names[j] for j in outputs]
+        return make_frame(library, values, [str(each) for each in chosen], X)
 
     def _staged_raw_predict(self, X: Any) -> Iterator[F64]:
         """Yield raw predictions after each round."""
@@ -456,6 +614,8 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
+    output_names_ : ndarray of shape (n_outputs_,)
+        Names of the outputs, if y had them.
     baseline_ : ndarray of shape (n_outputs_,)
         Raw prediction before the first round.
     best_iter_ : int
@@ -575,11 +735,15 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         X = check_X(self, X, reset=not continued)
         Y = self._check_targets(y, X, "y")
         self._refuse_unused_weights(sample_weight)
+        names = column_names(y, "y")
+        known = getattr(self, "output_names_", None) if continued else names
+        check_output_names(y, known, "y")
         rows = make_rows(X, np.atleast_2d(Y.T).T, sample_weight, "sample_weight")
-        refuse_unobserved_outputs(rows.Y, "y")
+        refuse_unobserved_outputs(rows.Y, "y", names)
         validation = None
         if X_val is not None:
             X_val = check_X(self, X_val, reset=False, name="X_val")
+            check_output_names(Y_val, known, "Y_val")
             Y_val = np.atleast_2d(self._check_targets(Y_val, X_val, "Y_val").T).T
             if Y_val.shape[1] != rows.Y.shape[1]:
                 raise ValueError(
@@ -589,6 +753,7 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
             validation = make_rows(X_val, Y_val, sample_weight_val, "sample_weight_val")
         # Before training, which an interrupt may end with a model that predicts.
         self._one_dimensional = Y.ndim == 1
+        self._set_output_names(known)
         self._fit(X, rows, validation, rows.Y.shape[1], by_class=lambda _: None)
         return self
 
@@ -609,23 +774,40 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
             )
         return Y
 
-    def predict(self, X: Any) -> F64:
+    def predict(self, X: Any, *, outputs: Any = None, dtype: DTypeLike = np.float64) -> Any:
         """Predict the outputs of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        outputs : list of str or int, optional
+            Names or numbers of the outputs to compute, in the order of the result; None: all.
+        dtype : float64 or float32
+            Type of the result; with float32 no array of all predictions in double precision is
+            made.
 
         Returns
         -------
-        ndarray of shape (n_rows,) or (n_rows, n_outputs), as y was in fit
+        ndarray of shape (n_rows,) or (n_rows, n_outputs), as y was in fit, or a frame
+            See :meth:`set_output`.
         """
-        return self._shaped(self._raw_predict(X))
+        places, type_ = self._check_request(outputs, dtype)
+        joint = isinstance(self.loss, Loss)
+        values = self._linked(X, self._shaped, places, type_, joint=joint)
+        return self._framed(values, X, places, self._known_names())
 
     def staged_predict(self, X: Any) -> Iterator[F64]:
-        """Yield predictions after each round; the last are those of :meth:`predict`."""
+        """Yield predictions after each round, as arrays; the last are those of :meth:`predict`."""
         for raw in self._staged_raw_predict(X):
             yield self._shaped(raw)
 
     def _shaped(self, raw: F64) -> F64:
         predictions = self._fitted_loss.predict(raw)
         return predictions[:, 0] if self._one_dimensional else predictions
+
+    def _is_single(self) -> bool:
+        return self._one_dimensional
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -641,7 +823,8 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
     """Gradient tree boosting for classes, or for one or many labels.
 
     A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1
-    with a column for every label. Rank labels by :meth:`decision_function`.
+    with a column for every label; a list of sets names the labels of each row. Rank labels by
+    :meth:`decision_function` or :meth:`predict_top_k`.
 
     Parameters
     ----------
@@ -650,7 +833,10 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
     Attributes
     ----------
     classes_ : ndarray
-        The classes; the numbers of the columns for labels.
+        The classes. For labels: the sorted labels if y held sets, the names of its columns if it
+        was a frame, else the numbers of its columns.
+    thresholds_ : ndarray of shape (n_outputs_,)
+        Probability above which a label is predicted, if ``thresholds`` was given.
     n_iter_ : int
         Rounds in the model.
     n_outputs_ : int
@@ -659,6 +845,8 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
+    output_names_ : ndarray of shape (n_outputs_,)
+        Names of the outputs, if y had them: columns of a frame, or labels in sets.
     baseline_ : ndarray of shape (n_outputs_,)
         Raw prediction before the first round.
     best_iter_ : int
@@ -703,6 +891,7 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         output_weight: Any = None,
         class_weight: Any = None,
         estimator: Any = None,
+        thresholds: Any = None,
         early_stopping: str | bool = "auto",
         validation_fraction: int | float = 0.1,
         n_iter_no_change: int = 20,
@@ -730,6 +919,7 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         self.output_weight = output_weight
         self.class_weight = class_weight
         self.estimator = estimator
+        self.thresholds = thresholds
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -755,10 +945,11 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         ----------
         X : array-like of shape (n_rows, n_features)
             Features; NaN is a missing value.
-        y : array-like of shape (n_rows,) or (n_rows, n_labels)
-            One class per row, or an indicator of 0 and 1, dense or sparse, with a column for every
-            label; NaN, None and pandas.NA in an indicator are missing labels, which have no
-            influence on the model.
+        y : array-like or sparse matrix of shape (n_rows,) or (n_rows, n_labels), or list of sets
+            One class per row, an indicator of 0 and 1, dense or sparse, with a column for every
+            label, or the labels of each row: a set, or a list or tuple (read as labels if lengths
+            differ or labels are text, else as a row of an indicator). NaN, None and pandas.NA in an
+            indicator are missing labels, which have no influence on the model.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), optional
             Weights of the rows, or of single labels; weight zero makes a label missing.
         X_val, Y_val, sample_weight_val : array-like, optional
@@ -773,8 +964,9 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         self._refuse_validation_alone(X_val, Y_val, sample_weight_val)
         continued = self.warm_start and hasattr(self, "_progress")
         X = check_X(self, X, reset=not continued)
-        labels = check_labels(y, X)
-        classes = self._classes if continued else Classes.of(labels)
+        classes, labels = read_labels(y, X, classes=self._classes if continued else None)
+        self._check_thresholds(classes)
+        check_output_names(y, classes.names, "y")
         softmax = self.loss == "log_loss"
         by_cell = classes.kind == "multilabel"
         self._refuse_unused_weights(sample_weight)
@@ -782,17 +974,20 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         rows = make_rows(X, encoded, sample_weight, "sample_weight", by_cell=by_cell)
         table = class_weights(self.class_weight, rows.Y, classes)
         rows = rows.weighed(table, classes)
-        refuse_unobserved_outputs(rows.Y, "y")
+        refuse_unobserved_outputs(rows.Y, "y", classes.names)
         validation = None
         if X_val is not None:
             X_val = check_X(self, X_val, reset=False, name="X_val")
-            labels_val = check_labels(Y_val, X_val, "Y_val")
+            _, labels_val = read_labels(Y_val, X_val, "Y_val", classes)
+            check_output_names(Y_val, classes.names, "Y_val")
             encoded = classes.encode(labels_val, softmax=softmax, name="Y_val")
             validation = make_rows(
                 X_val, encoded, sample_weight_val, "sample_weight_val", by_cell=by_cell
             ).weighed(table, classes)
         self._classes = classes
+        self._class_weights = table
         self.classes_ = classes.values
+        self._set_output_names(classes.names)
 
         def by_class(rows: Rows) -> NDArray[Any] | None:
             return None if classes.kind == "multilabel" else classes.numbers(rows.Y)
@@ -807,17 +1002,217 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
                 f"{', '.join(map(repr, LABEL_LOSSES))}, or a Loss object."
             )
 
-    def decision_function(self, X: Any) -> F64:
-        """Raw predictions: (n_rows,) for two classes, else (n_rows, n_outputs)."""
-        return self._decision(self._raw_predict(X))
+    def _check_thresholds(self, classes: Classes) -> None:
+        """Refuse thresholds that do not go with the classes."""
+        if self.thresholds is None:
+            return
+        if classes.kind == "multiclass":
+            raise ValueError(
+                f"thresholds={self.thresholds!r} was given, but of the {len(classes.values)} "
+                "classes the most likely one is predicted; use thresholds=None."
+            )
+        shape = np.shape(self.thresholds)
+        if shape not in ((), (classes.n_outputs,)):
+            raise ValueError(
+                f"thresholds holds {shape[0]} numbers, but there are {classes.n_outputs} labels; "
+                "give one number for each label, or one for all."
+            )
 
-    def predict_proba(self, X: Any) -> F64:
-        """Probabilities: (n_rows, n_classes), or (n_rows, n_labels) of each label being present."""
-        return self._probabilities(self._raw_predict(X))
+    def _set_thresholds(self, validation_rows: Rows | None) -> None:
+        if self.thresholds is None:
+            if hasattr(self, "thresholds_"):
+                del self.thresholds_
+            return
+        if not isinstance(self.thresholds, str):
+            given = np.asarray(self.thresholds, dtype=np.float64)
+            self.thresholds_ = np.broadcast_to(given, self.n_outputs_).copy()
+            return
+        assert validation_rows is not None
+        X = validation_rows.X
+        if self.estimator is None:
+            X = to_single(X, getattr(self, "feature_names_in_", None), "X_val")
+        proba = self._fitted_loss.predict(self._raw_predictor(None)(X))
+        Y, weights = validation_rows.Y, validation_rows.weights
+        # How much a mistake costs in training is no matter of how often labels are found.
+        weight = without_class_weights(weights, Y, self._class_weights, self._classes)
+        self.thresholds_ = tune_thresholds(proba, Y, weight)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Classes (n_rows,), or an indicator of the labels (n_rows, n_labels)."""
-        return self._labels(self._raw_predict(X))
+    def decision_function(
+        self, X: Any, *, outputs: Any = None, dtype: DTypeLike = np.float64
+    ) -> Any:
+        """Raw predictions: (n_rows,) for two classes, else (n_rows, n_outputs).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        outputs : list of str or int, optional
+            Names or numbers of the labels or classes to compute; None: all.
+        dtype : float64 or float32
+            Type of the result; with float32 no array of all predictions in double precision is
+            made.
+
+        Returns
+        -------
+        ndarray, or a frame (see :meth:`set_output`)
+        """
+        places, type_ = self._check_request(outputs, dtype)
+        values = self._predicted(X, self._decision, places, type_)
+        return self._framed(values, X, places, self._column_names())
+
+    def predict_proba(self, X: Any, *, outputs: Any = None, dtype: DTypeLike = np.float64) -> Any:
+        """Probabilities: (n_rows, n_classes), or (n_rows, n_labels) of each label being present.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        outputs : list of str or int, optional
+            Names or numbers of the labels or classes to return; None: all.
+        dtype : float64 or float32
+            Type of the result; with float32 no array of all predictions in double precision is
+            made.
+
+        Returns
+        -------
+        ndarray, or a frame (see :meth:`set_output`)
+        """
+        places, type_ = self._check_request(outputs, dtype)
+        joint = self._classes.kind == "multiclass" or isinstance(self.loss, Loss)
+        values = self._linked(X, self._probabilities, places, type_, joint=joint)
+        return self._framed(values, X, places, self._column_names())
+
+    def predict(self, X: Any, *, outputs: Any = None) -> Any:
+        """Classes (n_rows,), or an indicator of the labels (n_rows, n_labels).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        outputs : list of str or int, optional
+            Names or numbers of the labels to predict; None: all.
+
+        Returns
+        -------
+        ndarray, or a frame of the indicator (see :meth:`set_output`)
+        """
+        places, _ = self._check_request(outputs, np.float64)
+        if self._classes.kind != "multilabel":
+            if outputs is not None:
+                raise ValueError(
+                    f"outputs={outputs!r} was given, but one of {len(self.classes_)} classes is "
+                    "predicted, for which all are needed; leave outputs out."
+                )
+            return self._predicted(X, self._labels, None, self.classes_.dtype)
+        thresholds = getattr(self, "thresholds_", None)
+        joint = isinstance(self.loss, Loss) and thresholds is not None
+        if thresholds is not None and places is not None and not joint:
+            thresholds = thresholds[places]
+
+        def finish(raw: F64) -> NDArray[Any]:
+            return self._indicator(raw, thresholds)
+
+        values = self._linked(X, finish, places, np.int64, joint=joint)
+        return self._framed(values, X, places, self._column_names())
+
+    def predict_labels(self, X: Any) -> list[tuple[Any, ...]]:
+        """Return the labels of each row, as members of ``classes_`` and in their order.
+
+        It is :meth:`predict` for labels, in the form of the sets that fit takes.
+        """
+        self._need_labels("predict_labels", "multilabel")
+        sets: list[tuple[Any, ...]] = []
+
+        def collect(raw: F64) -> NDArray[Any]:
+            sets.extend(tuple(self.classes_[row > 0].tolist()) for row in self._labels(raw))
+            return np.empty(len(raw), np.uint8)
+
+        self._predicted(X, collect, None, np.uint8)
+        return sets
+
+    def predict_top_k(self, X: Any, k: int) -> tuple[NDArray[Any], F64]:
+        """Return the k best labels or classes of each row, best first, and their scores.
+
+        Scores of the others are not kept: memory is that of the result.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        k : int
+            How many, at most the number of labels or classes.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows, k)
+            Members of ``classes_``; of equals the one that comes first there comes first.
+        scores : ndarray of shape (n_rows, k)
+            Their :meth:`decision_function`.
+        """
+        self._need_labels("predict_top_k", "multilabel", "multiclass")
+        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+        if not whole or not 1 <= k <= self.n_outputs_:
+            raise ValueError(
+                f"k={k!r} is not allowed; it must be an integer from 1 to {self.n_outputs_}, the "
+                "number of labels or classes."
+            )
+        model = self._progress.model
+        if isinstance(model, _core.Ensemble):
+            table = for_kernels(self._checked_X(X))
+            pool = _core.Pool(resolve_threads(self.n_jobs))
+            best, scores = model.top_k(pool, table, self.n_iter_, self.baseline_, int(k))
+            return self.classes_[best], scores
+
+        def ranked(raw: F64) -> NDArray[Any]:
+            order = np.argsort(-raw, axis=1, kind="stable")[:, :k]
+            return np.stack([order, np.take_along_axis(raw, order, axis=1)], axis=1)
+
+        pairs = self._predicted(X, ranked, in_blocks=True)
+        return self.classes_[pairs[:, 0].astype(np.intp)], pairs[:, 1]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy, for labels that of whole rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        y : array-like or list of sets
+            Classes or labels as in :meth:`fit`.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self, "n_iter_")
+        sets = read_label_sets(y)
+        if sets is not None and self._classes.kind == "multilabel":
+            y = indicator(sets, self.classes_)
+        return float(super().score(X, y, sample_weight))
+
+    def _need_labels(self, method: str, *kinds: str) -> None:
+        check_is_fitted(self, "n_iter_")
+        if self._classes.kind not in kinds:
+            wanted = "labels" if len(kinds) == 1 else "labels or more than two classes"
+            raise ValueError(
+                f"{method} is for {wanted}, but this model predicts one of {len(self.classes_)} "
+                "classes; use predict."
+            )
+
+    def _column_names(self) -> Any:
+        """Names of the columns of frames: labels or classes, None if labels have no names."""
+        return self._known_names() if self._classes.kind == "multilabel" else self.classes_
+
+    def _known_names(self) -> list[str] | None:
+        if self._classes.kind != "multilabel":
+            text = all(isinstance(each, str) for each in self.classes_)
+            return [str(each) for each in self.classes_] if text else None
+        return super()._known_names()
+
+    def _is_single(self) -> bool:
+        return self._classes.kind == "binary"
 
     def staged_decision_function(self, X: Any) -> Iterator[F64]:
         """Yield :meth:`decision_function` after each round."""
@@ -847,10 +1242,16 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
 
     def _labels(self, raw: F64) -> NDArray[Any]:
         kind, values = self._classes.kind, self._classes.values
-        if kind == "multilabel":
+        if kind == "multiclass":
+            return np.asarray(values[raw.argmax(axis=1)])
+        present = self._indicator(raw, getattr(self, "thresholds_", None))
+        return present if kind == "multilabel" else np.asarray(values[present[:, 0]])
+
+    def _indicator(self, raw: F64, thresholds: F64 | None) -> NDArray[np.int64]:
+        """1 where a label is likelier than its threshold; without one, likelier than not."""
+        if thresholds is None:
             return (raw > 0).astype(np.int64)
-        chosen = (raw[:, 0] > 0).astype(np.intp) if kind == "binary" else raw.argmax(axis=1)
-        return np.asarray(values[chosen])
+        return (self._fitted_loss.predict(raw) > thresholds).astype(np.int64)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -5,8 +5,10 @@ Every refusal is one sentence: what was wrong, where, and what to do.
 
 from __future__ import annotations
 
+import numbers
 import os
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,15 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from manyboost import _core
+from manyboost.frames import (
+    Categories,
+    column_names,
+    is_frame,
+    is_missing,
+    nearest,
+    open_frame,
+)
+from manyboost.label_sets import indicator, labels_of, read_label_sets
 from manyboost.weights import (
     MISSING_LABEL,
     Weights,
@@ -47,13 +58,25 @@ def resolve_threads(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
 
 
-def check_X(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Table:
+def check_X(
+    estimator: Any, X: Any, *, reset: bool, name: str = "X", categorical: Iterable[int] = ()
+) -> Table:
     """Return features as a float array, or CSR matrix, without infinities.
 
-    Names are remembered if ``reset``, else compared with those of fit.
+    Names are remembered if ``reset``, else compared with those of fit. ``categorical`` are the
+    places of the columns of a frame whose labels become codes; these are remembered too.
     """
     X = np.asarray(X) if isinstance(X, list | tuple) else X
-    _refuse_text_columns(X, name)
+    if is_frame(X):
+        X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical)
+        names_checked = True
+    else:
+        _refuse_text(X, name)
+        names_checked = False
+        if reset:
+            estimator._categories = Categories()
+        else:
+            _refuse_unlabelled(estimator, name)
     dimensions = len(getattr(X, "shape", (0, 0)))
     if dimensions != 2:
         raise ValueError(
@@ -61,18 +84,19 @@ def check_X(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Table:
             f"your data, with {name}.reshape(-1, 1) if it has one feature or {name}.reshape(1, -1) "
             "if it is one row."
         )
+    options: dict[str, Any] = {
+        "dtype": [np.float64, np.float32],
+        "accept_sparse": "csr",
+        "accept_large_sparse": True,
+        "ensure_all_finite": False,
+        "ensure_min_samples": 0,
+        "ensure_min_features": 0,
+    }
     try:
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-            ensure_min_features=0,
-        )
+        if names_checked:
+            X = check_array(X, estimator=estimator, input_name=name, **options)
+        else:
+            X = validate_data(estimator, X, reset=reset, **options)
     except ValueError as error:
         if name == "X":
             raise
@@ -146,14 +170,58 @@ def for_kernels(X: Table) -> Any:
     return compressed(X) if sparse.issparse(X) else X
 
 
+def _read_frame(
+    estimator: Any, X: Any, *, reset: bool, name: str, categorical: Iterable[int]
+) -> Any:
+    """Return the numbers of a frame; names and labels are remembered if ``reset``, else compared.
+
+    A frame that narwhals cannot open comes back as it is, for scikit-learn to convert.
+    """
+    names = column_names(X, name)
+    frame = open_frame(X, name)
+    try:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    except ValueError as error:
+        known = getattr(estimator, "feature_names_in_", ())
+        where = "" if name == "X" else f"{name}: "
+        raise ValueError(f"{where}{error}{_suggestions(names or [], known)}") from None
+    if frame is None:
+        _refuse_columns(X, name)
+        return X
+    if reset:
+        estimator._categories = Categories.of(frame, categorical)
+    return estimator._categories.encode(frame, name)
+
+
+def _suggestions(given: Iterable[str], known: Iterable[str]) -> str:
+    """The end of an error about names: which known ones were perhaps meant."""
+    given, known = list(given), list(known)
+    missing = [each for each in known if each not in given]
+    pairs = ((each, nearest(each, missing)) for each in given if each not in known)
+    meant = [f"{likely!r} for {each!r}" for each, likely in pairs if likely is not None]
+    return f"Did you mean {', '.join(meant[:5])}?" if meant else ""
+
+
+def _refuse_unlabelled(estimator: Any, name: str) -> None:
+    """Refuse an array where fit saw a frame with category columns: it has no labels."""
+    categories = getattr(estimator, "_categories", Categories())
+    if categories.labels:
+        j = min(categories.labels)
+        column = _column(j, getattr(estimator, "feature_names_in_", None))
+        raise ValueError(
+            f"Column {column} held categories in fit, but {name} is an array, which does not say "
+            "what its labels are; pass a frame."
+        )
+
+
 _NOT_NUMBERS = (
     *("str", "obj", "cat", "enum", "bin", "date", "time", "dur", "per", "interval"),
     *("list", "array", "struct"),
 )
 
 
-def _refuse_text_columns(X: Any, name: str) -> None:
-    """Name the first column of a data frame or array that is not numeric."""
+def _refuse_text(X: Any, name: str) -> None:
+    """Name the first column of an array that holds text."""
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OSU":
         for j, column in enumerate(X.T):
             text = next((value for value in column if _is_text(value)), None)
@@ -162,8 +230,10 @@ def _refuse_text_columns(X: Any, name: str) -> None:
                     f"Column {j} of {name} holds text ({str(text)!r}), not numbers; encode it "
                     "(OrdinalEncoder, OneHotEncoder) or drop it."
                 )
-    if not (hasattr(X, "columns") and hasattr(X, "__getitem__")):
-        return
+
+
+def _refuse_columns(X: Any, name: str) -> None:
+    """Name the first column of a frame that is not numeric, without narwhals."""
     for label in X.columns:
         column = X[label]
         dtype = str(getattr(column, "dtype", "")).lower()
@@ -173,7 +243,8 @@ def _refuse_text_columns(X: Any, name: str) -> None:
         if dtype.startswith(_NOT_NUMBERS) and not is_numeric_object:
             raise ValueError(
                 f"Column {str(label)!r} of {name} holds {column.dtype} values, not numbers; encode "
-                "it (OrdinalEncoder, OneHotEncoder) or drop it."
+                "it (OrdinalEncoder, OneHotEncoder), drop it, or install narwhals for more types "
+                "(pip install 'manyboost[frames]')."
             )
 
 
@@ -252,8 +323,9 @@ def check_targets(y: Any, X: Table, name: str = "y") -> F64:
     large = np.abs(Y) > np.finfo(np.float32).max
     if large.any():
         place = np.argwhere(large)[0]
+        where = cell_name(place, column_names(y, name))
         raise ValueError(
-            f"{name} has the value {Y[tuple(place)]:g} in {cell_name(place)}, beyond the range of "
+            f"{name} has the value {Y[tuple(place)]:g} in {where}, beyond the range of "
             "single precision (3e38); divide it by a constant."
         )
     return Y
@@ -265,6 +337,8 @@ def _check_outputs(y: Any, X: Table, name: str, dtype: type | None) -> NDArray[A
         raise ValueError(
             f"This estimator requires {name} to be passed, but the target {name} is None."
         )
+    names = column_names(y, name)
+    y = _read_outputs(y, name)
     try:
         y = check_array(
             y,
@@ -285,7 +359,7 @@ def _check_outputs(y: Any, X: Table, name: str, dtype: type | None) -> NDArray[A
     if y.ndim == 2 and y.shape[1] == 0:
         raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
     if y.dtype.kind == "f" and np.isinf(y).any():
-        _refuse_cell(name, "an infinite value (inf)", np.isinf(y))
+        _refuse_cell(name, "an infinite value (inf)", np.isinf(y), names)
     return np.asarray(y)
 
 
@@ -298,17 +372,17 @@ def _check_length(n_rows: int, X: Table, name: str) -> None:
         )
 
 
-def _refuse_cell(name: str, what: str, marked: NDArray[np.bool_]) -> None:
-    place = np.argwhere(marked)[0]
-    raise ValueError(
-        f"{name} has {what} in {cell_name(place)}; drop such rows or fill them in before fit."
-    )
+def _refuse_cell(
+    name: str, what: str, marked: NDArray[np.bool_], names: Sequence[str] | None = None
+) -> None:
+    where = cell_name(np.argwhere(marked)[0], names)
+    raise ValueError(f"{name} has {what} in {where}; drop such rows or fill them in before fit.")
 
 
 def _missing(y: NDArray[Any]) -> NDArray[np.bool_]:
     """Return where values of any type are missing: NaN, None or pandas.NA."""
     if y.dtype == object:
-        return np.asarray(np.vectorize(_is_missing, otypes=[bool])(y))
+        return np.asarray(np.vectorize(is_missing, otypes=[bool])(y))
     return missing_cells(y) if y.dtype.kind == "f" else np.zeros(y.shape, bool)
 
 
@@ -319,8 +393,13 @@ def _without_nulls(y: Any) -> Any:
     return np.where(_missing(y), np.nan, y)
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ == "NAType" or value != value
+def _read_outputs(y: Any, name: str) -> Any:
+    """Return the numbers of a frame of several outputs; anything else as it is."""
+    if not is_frame(y) or y.shape[1] == 1:
+        return y
+    frame = open_frame(y, name)
+    remedy = "turn it into numbers, 0 and 1 for labels, or drop it"
+    return y if frame is None else Categories().encode(frame, name, remedy)
 
 
 def _plain(value: Any) -> str:
@@ -332,11 +411,14 @@ class Classes:
     """How labels become targets and scores become labels.
 
     ``kind`` is "binary" (one output), "multiclass" (one output per class) or "multilabel".
-    ``values`` are the sorted classes, or the outputs' numbers for "multilabel".
+    ``values`` are the sorted classes; for "multilabel" the labels: sorted if they came in sets, the
+    names of the outputs if they have any, else their numbers.
     """
 
     kind: str
     values: NDArray[Any]
+    names: tuple[str, ...] | None = None
+    """Names of the labels, if they have any."""
 
     @property
     def n_outputs(self) -> int:
@@ -344,10 +426,12 @@ class Classes:
         return 1 if self.kind == "binary" else len(self.values)
 
     @classmethod
-    def of(cls, y: NDArray[Any]) -> Classes:
-        """Find the classes of checked labels."""
+    def of(cls, y: NDArray[Any], names: Sequence[str] | None = None) -> Classes:
+        """Find the classes of checked labels; ``names`` are those of the columns."""
         if y.ndim == 2:
-            return cls("multilabel", np.arange(y.shape[1]))
+            if names is None:
+                return cls("multilabel", np.arange(y.shape[1]))
+            return cls("multilabel", np.array(names, dtype=object), tuple(names))
         values = np.unique(y)
         if len(values) < 2:
             raise ValueError(
@@ -392,7 +476,7 @@ def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
     is_sparse = sparse.issparse(y)
     labels = _sparse_labels(y, X, name) if is_sparse else _check_outputs(y, X, name, None)
     if labels.ndim == 2 and labels.shape[1] > 1:
-        return labels if is_sparse else _dense_labels(labels, name)
+        return labels if is_sparse else _dense_labels(labels, name, column_names(y, name))
     missing = labels == MISSING_LABEL if is_sparse else _missing(labels)
     if labels.ndim == 2:
         labels, missing = labels[:, 0], missing[:, 0]
@@ -420,10 +504,15 @@ def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
     return labels
 
 
-_SEVERAL = "several outputs must be an indicator of 0 and 1, one column per label."
+_SEVERAL = (
+    "several outputs must be an indicator of 0 and 1, one column per label, or a list of sets of "
+    "labels."
+)
 
 
-def _dense_labels(labels: NDArray[Any], name: str) -> NDArray[np.uint8]:
+def _dense_labels(
+    labels: NDArray[Any], name: str, names: Sequence[str] | None
+) -> NDArray[np.uint8]:
     """Encode an indicator of several labels."""
     missing = _missing(labels)
     some_missing = bool(missing.any())
@@ -432,9 +521,8 @@ def _dense_labels(labels: NDArray[Any], name: str) -> NDArray[np.uint8]:
     unlike = ~np.isin(known, (0, 1))
     if unlike.any():
         place = np.argwhere(unlike)[0]
-        raise ValueError(
-            f"{name} has the value {_plain(labels[tuple(place)])} in {cell_name(place)}; {_SEVERAL}"
-        )
+        value = _plain(labels[tuple(place)])
+        raise ValueError(f"{name} has the value {value} in {cell_name(place, names)}; {_SEVERAL}")
     encoded = np.ascontiguousarray(known, dtype=np.uint8)
     if some_missing:
         encoded[missing] = MISSING_LABEL
@@ -461,6 +549,87 @@ def _sparse_labels(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
     encoded = np.zeros(y.shape, np.uint8)
     encoded[rows, y.indices] = np.where(missing, MISSING_LABEL, y.data)
     return encoded
+
+
+def read_labels(
+    y: Any, X: Table, name: str = "y", classes: Classes | None = None
+) -> tuple[Classes, NDArray[Any]]:
+    """Return the given classes, or those of ``y``, and labels as :meth:`Classes.encode` takes them.
+
+    ``y`` is what :func:`check_labels` takes, or a list of sets of labels.
+    """
+    sets = read_label_sets(y, name)
+    if sets is None:
+        labels = check_labels(y, X, name)
+        names = column_names(y, name) if labels.ndim == 2 else None
+        return classes or Classes.of(labels, names), labels
+    if classes is None:
+        labels = labels_of(sets)
+        classes = Classes("multilabel", labels, tuple(str(label) for label in labels))
+    elif classes.kind != "multilabel":
+        raise ValueError(
+            f"{name} holds sets of labels, but the model was given one class per row; pass one "
+            "class per row."
+        )
+    return classes, _check_outputs(indicator(sets, classes.values, name), X, name, None)
+
+
+def check_output_names(y: Any, known: Sequence[str] | None, name: str) -> None:
+    """Refuse outputs with other names, or in another order, than those of fit."""
+    names = column_names(y, name) if is_frame(y) else None
+    if names is None or known is None or list(known) == names:
+        return
+    for given, expected in zip(names, known, strict=False):
+        if given not in known:
+            likely = nearest(given, [each for each in known if each not in names])
+            hint = f"did you mean {likely!r}?" if likely else f"output {expected!r} was expected."
+            raise ValueError(f"{name} has the output {given!r}, which fit did not see; {hint}")
+    missing = [each for each in known if each not in names]
+    if missing:
+        raise ValueError(f"{name} lacks the output {missing[0]!r} of fit; add it.")
+    raise ValueError(
+        f"{name} has the outputs of fit in another order ({', '.join(map(repr, names[:5]))}); "
+        "select them in the order of output_names_."
+    )
+
+
+def resolve_outputs(outputs: Any, names: Sequence[str] | None, n_outputs: int) -> list[int]:
+    """Return the places of outputs that were asked for by name or by number."""
+    if isinstance(outputs, str | bytes | numbers.Number) or not isinstance(outputs, Iterable):
+        raise ValueError(
+            f"outputs={outputs!r} is not a list; pass a list of the names or numbers of outputs."
+        )
+    named = None if names is None else {each: j for j, each in enumerate(names)}
+    places: dict[int, Any] = {}
+    for each in outputs:
+        place = _output_place(each, named, n_outputs)
+        if place in places:
+            raise ValueError(f"outputs asks for {each!r} twice; ask for it once.")
+        places[place] = each
+    if not places:
+        raise ValueError("outputs is empty; ask for at least one, or leave it out for all.")
+    return list(places)
+
+
+def _output_place(output: Any, named: Mapping[str, int] | None, n_outputs: int) -> int:
+    if isinstance(output, str):
+        if named is None:
+            raise ValueError(
+                f"outputs asks for {output!r}, but the outputs have no names; ask by numbers from "
+                f"0 to {n_outputs - 1}, or fit on a frame of outputs."
+            )
+        if output not in named:
+            likely = nearest(output, named)
+            hint = f"did you mean {likely!r}?" if likely else "see output_names_."
+            raise ValueError(f"There is no output {output!r}; {hint}")
+        return named[output]
+    whole = isinstance(output, int | np.integer) and not isinstance(output, bool | np.bool_)
+    if not (whole and 0 <= output < n_outputs):
+        raise ValueError(
+            f"outputs asks for {output!r}; outputs are asked for by name or by a number from 0 to "
+            f"{n_outputs - 1}."
+        )
+    return int(output)
 
 
 def split_validation(

@@ -37,6 +37,12 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and value == value
 
 
+def _is_thresholds(value: Any) -> bool:
+    if not isinstance(value, list | tuple | np.ndarray):
+        return False
+    return len(value) > 0 and all(_is_real(each) and 0 <= each <= 1 for each in value)
+
+
 def integer(low: int, high: int | None = None) -> Check:
     """Whole numbers from ``low`` to ``high``."""
     words = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
@@ -231,6 +237,19 @@ PARAMS: dict[str, Param] = {
         None,
         (_none, Check("a regressor with fit and predict", lambda v: hasattr(v, "fit"))),
         "A scikit-learn regressor to use as weak learner instead of the built-in tree.",
+    ),
+    "thresholds": Param(
+        None,
+        (
+            _none,
+            one_of("tuned"),
+            real(0, 1),
+            Check("an array of numbers from 0 to 1, one for each label", _is_thresholds),
+        ),
+        "Probability above which a label (or the second of two classes) is predicted: one number, "
+        "or one for each label. ``'tuned'``: for each label the one that maximises its F1 on the "
+        "validation rows, of equals the nearest to 0.5; without early stopping these are set apart "
+        "as ``validation_fraction`` says. None: 0.5.",
     ),
     "early_stopping": Param(
         "auto",

@@ -8,6 +8,7 @@ has no gradient, no weight and no loss.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -123,9 +124,14 @@ def check_weight(sample_weight: Any, shape: tuple[int, ...], name: str) -> F64 |
     return weight
 
 
-def cell_name(place: NDArray[Any]) -> str:
+def cell_name(place: NDArray[Any], names: Sequence[str] | None = None) -> str:
     """Say where a value is."""
-    return f"row {place[0]}" + (f", output {place[1]}" if len(place) == 2 else "")
+    row = f"row {place[0]}"
+    return row if len(place) == 1 else f"{row}, output {_output_name(place[1], names)}"
+
+
+def _output_name(j: int, names: Sequence[str] | None) -> str:
+    return str(j) if names is None else repr(str(names[j]))
 
 
 def settle(
@@ -177,14 +183,17 @@ def _to_single(weight: NDArray[np.floating], name: str) -> F32:
     return single
 
 
-def refuse_unobserved_outputs(Y: NDArray[Any], name: str) -> None:
+def refuse_unobserved_outputs(
+    Y: NDArray[Any], name: str, names: Sequence[str] | None = None
+) -> None:
     """Refuse targets of which an output is missing in all rows."""
     if Y.ndim == 2:
         unobserved = missing_cells(Y).all(axis=0)
         if unobserved.any():
             raise ValueError(
-                f"Output {int(np.argmax(unobserved))} of {name} has no observed value of positive "
-                "weight; leave the output out, or give it a value in at least one row."
+                f"Output {_output_name(int(np.argmax(unobserved)), names)} of {name} has no "
+                "observed value of positive weight; leave the output out, or give it a value in at "
+                "least one row."
             )
 
 
@@ -258,9 +267,30 @@ def weigh_classes(
     if classes.kind != "multilabel":
         by_class = table[classes.numbers(Y)]
         return by_class if weights.rows is None else by_class * weights.rows
-    single = table.astype(np.float32)
-    by_label = np.where(Y == 1, single[:, 1], single[:, 0])
+    by_label = _by_label(Y, table)
     for given in (weights.cells, None if weights.rows is None else weights.rows[:, None]):
         if given is not None:
             by_label *= given
     return by_label
+
+
+def _by_label(Y: NDArray[Any], table: F64) -> F32:
+    single = table.astype(np.float32)
+    return np.where(Y == 1, single[:, 1], single[:, 0])
+
+
+def without_class_weights(
+    weights: Weights, Y: NDArray[Any], table: F64 | None, classes: Classes
+) -> NDArray[np.floating] | None:
+    """Return the weights of rows or cells before those of classes multiplied them."""
+    if table is None and not weights.by_cell:
+        return weights.rows
+    if classes.kind != "multilabel":
+        assert table is not None
+        rows = np.ones(len(Y)) if weights.rows is None else weights.rows
+        return np.asarray(rows / table[classes.numbers(Y)])
+    matrix = weights.matrix(Y)
+    if table is None:
+        return matrix
+    by_label = _by_label(Y, table)
+    return np.divide(matrix, by_label, out=matrix, where=matrix > 0)

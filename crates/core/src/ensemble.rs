@@ -3,12 +3,15 @@
 use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
+use crate::ranking::{Ranked, rank};
 use crate::tree::{GROUP, Node, find_leaf, find_leaves};
 
 /// Rows that go through all trees together.
 const ROW_BLOCK: usize = 64;
 /// Most values of sparse rows that are spread out at a time.
 const SPREAD_VALUES: usize = 1 << 22;
+/// Most raw predictions that exist at a time, on each thread, when the best are looked for.
+const RANKED_VALUES: usize = 1 << 18;
 /// Rows and outputs of `Kind::Scaled` summed together: a step is loaded once for all these rows.
 const TILE_ROWS: usize = 4;
 const TILE_OUTPUTS: usize = 16;
@@ -139,7 +142,7 @@ impl Ensemble {
         rounds: std::ops::Range<usize>,
         raw: &mut [f32],
     ) -> Result<()> {
-        self.for_each_block(pool, x, rounds.len(), raw, |x, raw| {
+        self.for_each_block(pool, x, rounds.len(), self.n_outputs, raw, |x, raw| {
             self.sum_block(x, rounds.clone(), Target::Add(raw));
         })
     }
@@ -153,26 +156,87 @@ impl Ensemble {
         baseline: &[f64],
         out: &mut [f64],
     ) -> Result<()> {
-        self.for_each_block(pool, x, rounds.len(), out, |x, out| {
+        self.for_each_block(pool, x, rounds.len(), self.n_outputs, out, |x, out| {
             self.sum_block(x, rounds.clone(), Target::Fill(out, baseline));
         })
     }
 
-    /// Calls `f` with blocks of rows, all their values spread out, and their part of `out`.
+    /// The outputs of highest raw prediction, best first, into `out` (n × k); raw predictions of
+    /// all outputs exist for a block of rows at a time.
+    pub fn top_k(
+        &self,
+        pool: &Pool,
+        x: Table<'_>,
+        rounds: std::ops::Range<usize>,
+        baseline: &[f64],
+        k: usize,
+        out: &mut [Ranked],
+    ) -> Result<()> {
+        let d = self.n_outputs;
+        if k == 0 || k > d {
+            return invalid(format!("{k} of {d} outputs were asked for"));
+        }
+        let rows = (RANKED_VALUES / d).clamp(GROUP, ROW_BLOCK);
+        self.for_each_block(pool, x, rounds.len(), k, out, |x, out| {
+            let mut raw = vec![0.0f64; rows * d];
+            for (x, out) in x.chunks(rows * self.n_features).zip(out.chunks_mut(rows * k)) {
+                let raw = &mut raw[..out.len() / k * d];
+                self.sum_block(x, rounds.clone(), Target::Fill(raw, baseline));
+                raw.chunks(d).zip(out.chunks_mut(k)).for_each(|(raw, out)| rank(raw, out));
+            }
+        })
+    }
+
+    /// The model of some outputs alone: the same trees, or those that serve these outputs, so that
+    /// it predicts what this one does to the last bit.
+    pub fn of_outputs(&self, outputs: &[usize]) -> Result<Ensemble> {
+        let d = self.n_outputs;
+        if let Some(output) = outputs.iter().find(|&&output| output >= d) {
+            return invalid(format!("there is no output {output} among {d}"));
+        }
+        let mut part = Ensemble::new(self.kind, outputs.len(), self.n_features);
+        for tree in 0..self.n_trees() {
+            let values = &self.values[self.value_starts[tree]..self.value_starts[tree + 1]];
+            let chosen = |all: &[f32]| outputs.iter().map(|&j| all[j]).collect::<Vec<_>>();
+            match self.kind {
+                Kind::Vector => {
+                    let values: Vec<f32> = values.chunks(d).flat_map(chosen).collect();
+                    part.push(self.tree(tree), &values, &[])?;
+                }
+                Kind::Scaled => {
+                    let steps = &self.steps[tree * d..(tree + 1) * d];
+                    part.push(self.tree(tree), values, &chosen(steps))?;
+                }
+                // All trees of a round at once, in the order asked for.
+                Kind::PerOutput if tree % d == 0 => {
+                    for tree in outputs.iter().map(|j| tree + j) {
+                        let range = self.value_starts[tree]..self.value_starts[tree + 1];
+                        part.push(self.tree(tree), &self.values[range], &[])?;
+                    }
+                }
+                Kind::PerOutput => {}
+            }
+        }
+        Ok(part)
+    }
+
+    /// Calls `f` with blocks of rows, all their values spread out, and their part of `out`, which
+    /// has `width` elements a row.
     fn for_each_block<T: Send>(
         &self,
         pool: &Pool,
         x: Table<'_>,
         n_rounds: usize,
+        width: usize,
         out: &mut [T],
         f: impl Fn(&[f32], &mut [T]) + Sync,
     ) -> Result<()> {
-        let (p, d) = (self.n_features.max(1), self.n_outputs.max(1));
-        let n = out.len() / d;
-        let work = n * n_rounds * self.trees_per_round() * (8 + d / 4);
+        let (p, width) = (self.n_features.max(1), width.max(1));
+        let n = out.len() / width;
+        let work = n * n_rounds * self.trees_per_round() * (8 + self.n_outputs / 4);
         match x {
             Table::Dense(x) => {
-                let blocks = out.chunks_mut(ROW_BLOCK * d).zip(x.chunks(ROW_BLOCK * p));
+                let blocks = out.chunks_mut(ROW_BLOCK * width).zip(x.chunks(ROW_BLOCK * p));
                 pool.for_each(blocks, work, |(out, x)| f(x, out))
             }
             Table::Sparse { starts, features, values } => {
@@ -182,11 +246,11 @@ impl Ensemble {
                     let range = starts[row] as usize..starts[row + 1] as usize;
                     features[range.clone()].iter().map(|&f| f as usize).zip(&values[range])
                 };
-                pool.for_each(out.chunks_mut(piece * d).enumerate(), work, |(k, out)| {
-                    let mut spread = vec![0.0f32; block.min(out.len() / d) * p];
-                    for (b, out) in out.chunks_mut(block * d).enumerate() {
+                pool.for_each(out.chunks_mut(piece * width).enumerate(), work, |(k, out)| {
+                    let mut spread = vec![0.0f32; block.min(out.len() / width) * p];
+                    for (b, out) in out.chunks_mut(block * width).enumerate() {
                         let first = k * piece + b * block;
-                        let rows = out.len() / d;
+                        let rows = out.len() / width;
                         for i in 0..rows {
                             stored(first + i).for_each(|(f, &v)| spread[i * p + f] = v);
                         }
@@ -462,6 +526,60 @@ mod tests {
                 assert_eq!(from_sparse, out);
                 model.predict(&pool, sparse, 0..0, &vec![2.0; d], &mut out).unwrap();
                 assert_eq!(out, vec![2.0; 70 * d]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_of_the_outputs_is_predicted_as_in_the_whole() {
+        let x: Vec<f32> = (0..70).map(|i| (i % 3) as f32 / 2.0).collect();
+        let pool = Pool::serial();
+        for kind in [Kind::PerOutput, Kind::Vector, Kind::Scaled] {
+            for d in [1, 5, OUTPUT_BLOCK + 3] {
+                let model = model(kind, d, 4);
+                let baseline: Vec<f64> = (0..d).map(|j| j as f64 / 3.0).collect();
+                let mut all = vec![0.0f64; 70 * d];
+                model.predict(&pool, Table::Dense(&x), 0..3, &baseline, &mut all).unwrap();
+                let outputs: Vec<usize> = (0..d).rev().step_by(2).collect();
+                let part = model.of_outputs(&outputs).unwrap();
+                assert_eq!(part.n_trees(), 4 * part.trees_per_round());
+                let chosen: Vec<f64> = outputs.iter().map(|&j| baseline[j]).collect();
+                let mut some = vec![0.0f64; 70 * outputs.len()];
+                part.predict(&pool, Table::Dense(&x), 0..3, &chosen, &mut some).unwrap();
+                let expected: Vec<f64> =
+                    all.chunks(d).flat_map(|row| outputs.iter().map(|&j| row[j])).collect();
+                assert_eq!(some, expected);
+                assert!(model.of_outputs(&[d]).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn the_best_outputs_are_those_of_a_sorted_prediction() {
+        let x: Vec<f32> = (0..70).map(|i| (i % 3) as f32 / 2.0).collect();
+        let pool = Pool::serial();
+        for kind in [Kind::PerOutput, Kind::Vector, Kind::Scaled] {
+            for (d, k) in [(1, 1), (5, 2), (OUTPUT_BLOCK + 3, 40)] {
+                let model = model(kind, d, 4);
+                // Ties between neighbours.
+                let baseline: Vec<f64> = (0..d).map(|j| -((j * j) as f64) / 50.0).collect();
+                let mut all = vec![0.0f64; 70 * d];
+                model.predict(&pool, Table::Dense(&x), 0..4, &baseline, &mut all).unwrap();
+                let mut best = vec![Ranked::default(); 70 * k];
+                let rows = Table::Dense(&x);
+                model.top_k(&pool, rows, 0..4, &baseline, k, &mut best).unwrap();
+                for (row, best) in all.chunks(d).zip(best.chunks(k)) {
+                    let mut order: Vec<usize> = (0..d).collect();
+                    order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+                    let expected: Vec<Ranked> = order[..k]
+                        .iter()
+                        .map(|&j| Ranked { output: j as u32, score: row[j] })
+                        .collect();
+                    assert_eq!(best, expected);
+                }
+                for k in [0, d + 1] {
+                    assert!(model.top_k(&pool, rows, 0..4, &baseline, k, &mut best).is_err());
+                }
             }
         }
     }

@@ -92,12 +92,8 @@ pub fn leaf_sums(
                     let scale = &residual_scale[block.clone()];
                     add_cells(residuals, weights, i, cells.clone(), scale, sums);
                     let param = &param[outputs.start + block.start..outputs.start + block.end];
-                    for (k, (sum, scale)) in curves.iter_mut().zip(&curvature_scale[block]).enumerate() {
-                        let place = cells.start + k;
-                        let (y, w) = weights.target(i, place, y[place]);
-                        let h = formula.curvature(y.into(), residuals[place], param[k]);
-                        *sum = sum.wrapping_add(encode(h, w, *scale));
-                    }
+                    let scale = &curvature_scale[block];
+                    add_cell_curvatures(formula, y, residuals, weights, i, cells, param, scale, curves);
                 })?
             }))
         }
@@ -265,6 +261,26 @@ fn add_curvatures<L: Pointwise, Y: Copy + Into<f32>>(
     for (sum, (((&y, &r), &param), &scale)) in sums.iter_mut().zip(cells) {
         let h = formula.curvature(y.into(), r, param);
         *sum = sum.wrapping_add(encode(h, weight, scale));
+    }
+}
+
+/// Adds the curvatures of some cells of row `i`, each with its weight.
+#[inline(always)]
+fn add_cell_curvatures<L: Pointwise, Y: Cell + Into<f32>>(
+    formula: L,
+    y: &[Y],
+    residuals: &[f32],
+    weights: Weights<'_>,
+    i: usize,
+    places: Range<usize>,
+    param: &[f32],
+    scale: &[f64],
+    sums: &mut [i64],
+) {
+    for (((sum, place), &param), &scale) in sums.iter_mut().zip(places).zip(param).zip(scale) {
+        let (y, w) = weights.target(i, place, y[place]);
+        let h = formula.curvature(y.into(), residuals[place], param);
+        *sum = sum.wrapping_add(encode(h, w, scale));
     }
 }
 

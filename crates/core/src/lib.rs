@@ -21,6 +21,7 @@ pub mod step;
 
 pub mod ensemble;
 pub mod format;
+pub mod ranking;
 
 pub mod error;
 pub mod lowlevel;

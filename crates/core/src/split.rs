@@ -355,7 +355,13 @@ mod tests {
         min: usize,
     ) -> Option<(f64, usize, bool)> {
         let mut best: Option<(f64, usize, bool)> = None;
+        let counts = |i: usize| (0..q).any(|c| w(i, c) > 0.0);
         for bin in 0..n_bins {
+            // With no row in it, a bin repeats the cut before it, or cuts off the missing values.
+            let occupied = (0..column.len()).any(|i| column[i] as usize == bin && counts(i));
+            if !occupied && bin < n_bins - 1 {
+                continue;
+            }
             for missing_left in [false, true] {
                 let goes_left = |i: usize| {
                     if column[i] as usize == n_bins {
@@ -365,7 +371,6 @@ mod tests {
                     }
                 };
                 let n = column.len();
-                let counts = |i: usize| (0..q).any(|c| w(i, c) > 0.0);
                 let n_left = (0..n).filter(|&i| goes_left(i) && counts(i)).count();
                 let n_right = (0..n).filter(|&i| !goes_left(i) && counts(i)).count();
                 if n_left < min || n_right < min {

@@ -2,6 +2,7 @@
 
 use manyboost_core as core;
 use manyboost_core::ensemble::Kind;
+use manyboost_core::ranking::Ranked;
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2,
     PyUntypedArrayMethods,
@@ -91,6 +92,36 @@ impl Ensemble {
         let baseline = slice(&baseline)?;
         pool.run(py, |pool| self.inner.predict(pool, x, 0..stop, baseline, &mut out))?;
         Ok(matrix(py, out, d))
+    }
+
+    /// The `k` outputs of highest raw prediction in each row, best first, and these predictions
+    /// (n × k each).
+    #[allow(clippy::type_complexity)]
+    fn top_k<'py>(
+        &self,
+        py: Python<'py>,
+        pool: &Pool,
+        x: TableArrays<'_>,
+        stop: usize,
+        baseline: PyReadonlyArray1<'_, f64>,
+        k: usize,
+    ) -> PyResult<(Bound<'py, PyArray2<u32>>, Bound<'py, PyArray2<f64>>)> {
+        let (n_rows, x) = x.view(self.inner.n_features)?;
+        check_len("baseline", baseline.len(), self.inner.n_outputs)?;
+        if stop > self.n_rounds() {
+            return Err(PyValueError::new_err(format!("there are no {stop} rounds")));
+        }
+        let mut best = vec![Ranked::default(); n_rows * k];
+        let baseline = slice(&baseline)?;
+        pool.run(py, |pool| self.inner.top_k(pool, x, 0..stop, baseline, k, &mut best))?;
+        let outputs = best.iter().map(|each| each.output).collect();
+        let scores = best.iter().map(|each| each.score).collect();
+        Ok((matrix(py, outputs, k), matrix(py, scores, k)))
+    }
+
+    /// The model of some outputs alone, in the order given.
+    fn of_outputs(&self, outputs: Vec<usize>) -> PyResult<Ensemble> {
+        Ok(Ensemble { inner: self.inner.of_outputs(&outputs).map_err(to_py_err)? })
     }
 
     /// Number of rounds.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,7 +103,8 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.no_run:
             report = experiments.summarise(items, options, store)
         else:
-            report = experiments.run(items, options, store, stream=sys.stderr)
+            with _ended_like_ctrl_c():
+                report = experiments.run(items, options, store, stream=sys.stderr)
     except KeyboardInterrupt:
         raise Interrupted(
             f"Interrupted; finished fits are kept in {store}: the same command goes on from there, "
@@ -112,6 +116,19 @@ def run(arguments: argparse.Namespace) -> None:
     if counts:
         tell(f"Findings: {', '.join(counts)}.")
     show(str(page))
+
+
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
+    """Turn a request to end into an interrupt, so that worker processes end too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _options(arguments: argparse.Namespace, items: Sequence[str]) -> Options:

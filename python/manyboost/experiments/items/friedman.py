@@ -74,7 +74,6 @@ class Friedman(Comparison):
                 }
                 for method in outcomes.scope.methods
             ],
-            "Mean ± standard deviation over the splits, rank in brackets.",
         )
         return [scores, *(_t_test(self.name, outcomes, d) for d in outcomes.datasets)]
 
@@ -141,7 +140,6 @@ class FriedmanNoisy(Comparison):
                     }
                     for method in outcomes.scope.methods
                 ],
-                "Mean ± standard deviation over the splits, rank in brackets.",
             )
             for dataset in outcomes.datasets
         ]

@@ -47,7 +47,6 @@ class RealSets(Comparison):
                     {"dataset": d, **{m: outcomes.score(d, m, self.metric) for m in methods}}
                     for d in outcomes.datasets
                 ],
-                "Mean ± standard deviation over the splits, rank in brackets.",
             )
         ]
         compared = outcomes.compared(self.metric)

@@ -1,0 +1,60 @@
+//! The best outputs of a row, without sorting the others.
+
+use std::cmp::Ordering;
+
+/// An output and its score.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Ranked {
+    /// Number of the output.
+    pub output: u32,
+    /// Its score.
+    pub score: f64,
+}
+
+impl Ranked {
+    /// The better one first; of equals the one with the lower number.
+    fn before(&self, other: &Ranked) -> Ordering {
+        // Adding 0 makes −0 equal to 0, as it is for other comparisons of numbers.
+        let better = (other.score + 0.0).total_cmp(&(self.score + 0.0));
+        better.then(self.output.cmp(&other.output))
+    }
+}
+
+/// Fills `best` with the outputs of the highest scores, best first; it holds at most as many.
+pub fn rank(scores: &[f64], best: &mut [Ranked]) {
+    let of = |(output, &score): (usize, &f64)| Ranked { output: output as u32, score };
+    let mut scores = scores.iter().enumerate().map(of);
+    for (place, first) in best.iter_mut().zip(&mut scores) {
+        *place = first;
+    }
+    best.sort_unstable_by(Ranked::before);
+    let Some(last) = best.len().checked_sub(1) else { return };
+    for next in scores {
+        // Later outputs lose ties: most are done with after one comparison.
+        if next.score <= best[last].score {
+            continue;
+        }
+        let place = best.partition_point(|each| each.before(&next).is_lt());
+        if place <= last {
+            best[place..].rotate_right(1);
+            best[place] = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_go_to_the_lower_number_and_signs_of_zero_do_not_matter() {
+        let scores = [-0.0, 1.0, 0.0, 1.0, -2.0, 3.0, 0.0];
+        let order = [5, 1, 3, 0, 2, 6, 4];
+        for k in 0..=scores.len() {
+            let mut best = vec![Ranked::default(); k];
+            rank(&scores, &mut best);
+            assert_eq!(best.iter().map(|each| each.output).collect::<Vec<_>>(), order[..k]);
+            assert!(best.iter().all(|each| each.score == scores[each.output as usize]));
+        }
+    }
+}

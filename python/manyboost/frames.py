@@ -1,0 +1,215 @@
+"""Data frames in and out: pandas, polars, and whatever else narwhals reads.
+
+Every column of a frame becomes a column of numbers or is refused by name, with the remedy. Frames
+are told from arrays without importing a frame library; narwhals (the extra ``frames``) is imported
+when a frame comes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Types whose numbers single precision holds exactly.
+_SMALL = ("Boolean", "Float32", "Int8", "Int16", "UInt8", "UInt16")
+
+_ENCODE = "encode it (OrdinalEncoder, OneHotEncoder) or drop it"
+#: What to do about columns of a type that is not numeric.
+_REMEDIES = {
+    "Date": "turn it into numbers (such as the days since a date) or drop it",
+    "Datetime": "turn it into numbers (such as the days since a date) or drop it",
+    "Duration": "turn it into numbers (such as its total seconds) or drop it",
+    "Time": "turn it into numbers (such as the seconds since midnight) or drop it",
+    "List": "spread it over numeric columns or drop it",
+    "Array": "spread it over numeric columns or drop it",
+    "Struct": "spread it over numeric columns or drop it",
+    "String": f"cast it to a categorical type, {_ENCODE}",
+}
+
+
+def is_frame(data: Any) -> bool:
+    """Whether data have named columns, told by their type alone."""
+    return hasattr(type(data), "columns") and not isinstance(data, np.ndarray)
+
+
+def is_series(data: Any) -> bool:
+    """Whether data are one column that may have a name, told by their type alone."""
+    return hasattr(type(data), "name") and hasattr(type(data), "to_numpy")
+
+
+def column_names(data: Any, name: str = "X") -> list[str] | None:
+    """Names of the columns of a frame, or of a series; None if there are none or not all are text.
+
+    A name that comes twice is refused.
+    """
+    if is_series(data):
+        return [data.name] if isinstance(data.name, str) and data.name else None
+    if not is_frame(data):
+        return None
+    if type(data).__name__ == "LazyFrame":
+        raise ValueError(
+            f"{name} is a lazy frame, which holds no values yet; pass {name}.collect()."
+        )
+    names = list(data.column_names if hasattr(data, "column_names") else data.columns)
+    seen: set[Any] = set()
+    for each in names:
+        if each in seen:
+            raise ValueError(f"{name} has two columns named {each!r}; rename or drop one.")
+        seen.add(each)
+    return names if names and all(isinstance(each, str) for each in names) else None
+
+
+def open_frame(data: Any, name: str = "X") -> Any | None:
+    """Return the frame as narwhals shows it.
+
+    None for frames that scikit-learn is left to convert: those of pandas with sparse columns, and
+    of pandas and polars if narwhals is not installed.
+    """
+    if all(type(dtype).__name__ == "SparseDtype" for dtype in getattr(data, "dtypes", [None])):
+        return None
+    try:
+        narwhals = importlib.import_module("narwhals.stable.v2")
+    except ImportError:
+        if type(data).__module__.partition(".")[0] in ("pandas", "polars"):
+            return None
+        raise ImportError(
+            f"{name} is a {_type_of(data)}, which takes narwhals to read; install it: pip install "
+            "'manyboost[frames]'."
+        ) from None
+    try:
+        return narwhals.from_native(data, eager_only=True)
+    except TypeError:
+        raise ValueError(
+            f"{name} is a {_type_of(data)}, which is not a frame in memory; pass a frame of pandas "
+            "or polars, a pyarrow table or an array."
+        ) from None
+
+
+def _type_of(data: Any) -> str:
+    return f"{type(data).__module__}.{type(data).__qualname__}"
+
+
+def category_columns(frame: Any) -> list[int]:
+    """Places of the columns whose type says that they hold categories."""
+    return [j for j, column in enumerate(frame.iter_columns()) if _kind(column) in _CATEGORICAL]
+
+
+_CATEGORICAL = ("Categorical", "Enum")
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The category columns of a frame and their labels, as fit saw them.
+
+    Attributes
+    ----------
+    labels : dict
+        By the place of a category column its labels, sorted; their places are the codes.
+    """
+
+    labels: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, frame: Any, columns: Iterable[int]) -> Categories:
+        """Find the labels of the given columns."""
+        all_columns = list(frame.iter_columns())
+        return cls({j: _sorted_labels(all_columns[j].unique().to_list()) for j in columns})
+
+    def encode(self, frame: Any, name: str = "X", remedy: str | None = None) -> NDArray[Any]:
+        """Numbers (n_rows, n_columns) of a frame: values, or codes of labels.
+
+        Missing values and labels that fit did not see are NaN. The numbers are float32 if all are
+        exact in single precision, else float64. ``remedy`` says what to do about a column that
+        is refused, instead of what its type suggests.
+        """
+        columns = list(frame.iter_columns())
+        if not self.labels and columns and all(_kind(c) in ("Float32", "Float64") for c in columns):
+            values = np.asarray(frame.to_numpy())
+            if values.dtype.kind == "f":
+                return values
+        small = all(_kind(c) in _SMALL for j, c in enumerate(columns) if j not in self.labels)
+        # By columns, as frames are kept.
+        values = np.empty((len(columns), len(frame)), np.float32 if small else np.float64)
+        for j, column in enumerate(columns):
+            labels = self.labels.get(j)
+            if labels is None:
+                values[j] = _numbers(column, name, remedy)
+            else:
+                values[j] = _codes(column, labels)
+        return values.T
+
+
+def _kind(column: Any) -> str:
+    """Name of the type of a column, without its parameters."""
+    return type(column.dtype).__name__
+
+
+def _sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
+    known = {label for label in labels if not is_missing(label)}
+    try:
+        return tuple(sorted(known))
+    except TypeError:
+        return tuple(sorted(known, key=lambda label: (type(label).__name__, str(label))))
+
+
+def _codes(column: Any, labels: Sequence[Any]) -> NDArray[np.float32]:
+    code_of = {label: float(code) for code, label in enumerate(labels)}
+    codes = (code_of.get(label, np.nan) for label in column.to_list())
+    return np.fromiter(codes, np.float32, len(column))
+
+
+def _numbers(column: Any, name: str, remedy: str | None) -> NDArray[np.float64]:
+    """Values of a column as floats, NaN where missing, or a refusal by the column's name."""
+    kind = _kind(column)
+    if kind == "Boolean" or column.dtype.is_numeric():
+        return np.asarray(column.cast(_double()).to_numpy(), dtype=np.float64)
+    if kind == "Object":
+        values = column.to_list()
+        other = next((v for v in values if not (_is_number(v) or is_missing(v))), None)
+        if other is None:
+            return np.array([np.nan if is_missing(v) else float(v) for v in values])
+        what = f"{type(other).__name__} values (such as {str(other)!r})"
+    else:
+        what = f"{getattr(column.to_native(), 'dtype', kind)} values"
+    remedy = remedy or _REMEDIES.get(kind, _ENCODE)
+    raise ValueError(f"Column {column.name!r} of {name} holds {what}, not numbers; {remedy}.")
+
+
+def _double() -> Any:
+    return importlib.import_module("narwhals.stable.v2").Float64
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number | np.bool_) and not isinstance(value, complex)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, NaT, pandas.NA."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def nearest(name: Any, known: Iterable[str]) -> str | None:
+    """The known name that is most like another, if one is."""
+    close = difflib.get_close_matches(str(name), list(known), n=1)
+    return close[0] if close else None
+
+
+def make_frame(library: str, values: NDArray[Any], names: Sequence[str], like: Any) -> Any:
+    """Return values (n_rows, n_columns) as a frame of a library, with the index of ``like``."""
+    try:
+        module = importlib.import_module(library)
+    except ImportError:
+        raise ImportError(
+            f"set_output asked for frames of {library}, which is not installed; install it: pip "
+            f"install {library}."
+        ) from None
+    if library == "polars":
+        return module.DataFrame(values, schema=list(names))
+    index = like.index if isinstance(like, module.DataFrame) else None
+    return module.DataFrame(values, columns=list(names), index=index)

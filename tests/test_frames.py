@@ -1,0 +1,596 @@
+"""Frames in and out: every type of column, names, labels, and what predictions come back as."""
+
+import datetime
+import decimal
+import importlib
+import pickle
+import sys
+import warnings
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.frames import Categories, category_columns
+from manyboost.inputs import check_X
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 3))
+Y = np.column_stack([X[:, 0], X[:, 1] - X[:, 0], X[:, 2] ** 2]) + 0.1 * RNG.normal(size=(80, 3))
+LABELS = (Y > 0).astype(int)
+CLASSES = np.array(["ant", "bee", "cat"])[np.argmax(Y, axis=1)]
+NAMES = ["u", "v", "w"]
+FRAMES = pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+
+
+def regressor(**parameters):
+    return ManyBoostRegressor(**{"max_iter": 5, "random_state": 0, **parameters})
+
+
+def classifier(**parameters):
+    return ManyBoostClassifier(**{"max_iter": 5, "random_state": 0, **parameters})
+
+
+def named(frame, values, names=NAMES):
+    return frame({name: values[:, j] for j, name in enumerate(names)})
+
+
+def model_bytes(model):
+    return model._progress.model.to_bytes()
+
+
+def refusal(call, error=ValueError):
+    """The one sentence with which a call is refused."""
+    with pytest.raises(error) as caught:
+        call()
+    sentence = str(caught.value)
+    assert sentence.endswith((".", "?"))
+    assert "\n" not in sentence
+    assert ". " not in sentence, "more than one sentence"
+    return sentence
+
+
+# Columns ----------------------------------------------------------------------------------------
+
+COUNTS = [None if i % 7 == 0 else i % 10 for i in range(80)]
+FLAGS = [None if i % 5 == 0 else i % 3 == 0 for i in range(80)]
+
+
+def floats(values):
+    return np.array([np.nan if value is None else float(value) for value in values])
+
+
+PANDAS_NUMBERS = {
+    "int64": (np.arange(80), np.arange(80)),
+    "uint8": (np.arange(80, dtype=np.uint8), np.arange(80)),
+    "float32": (X[:, 1].astype(np.float32), X[:, 1].astype(np.float32)),
+    "float16": (np.arange(80).astype(np.float16), np.arange(80)),
+    "bool": (X[:, 1] > 0, X[:, 1] > 0),
+    "Int64": (pd.array(COUNTS, dtype="Int64"), floats(COUNTS)),
+    "UInt8": (pd.array(COUNTS, dtype="UInt8"), floats(COUNTS)),
+    "Float64": (pd.array(COUNTS, dtype="Float64"), floats(COUNTS)),
+    "Float32": (pd.array(COUNTS, dtype="Float32"), floats(COUNTS)),
+    "boolean": (pd.array(FLAGS, dtype="boolean"), floats(FLAGS)),
+    "objects": (pd.Series(COUNTS, dtype=object), floats(COUNTS)),
+    "object flags": (pd.Series(FLAGS, dtype=object), floats(FLAGS)),
+}
+POLARS_NUMBERS = {
+    "Int64": (pl.Series(COUNTS, dtype=pl.Int64), floats(COUNTS)),
+    "UInt8": (pl.Series(COUNTS, dtype=pl.UInt8), floats(COUNTS)),
+    "Int128": (pl.Series(COUNTS, dtype=pl.Int128), floats(COUNTS)),
+    "Float32": (pl.Series(COUNTS, dtype=pl.Float32), floats(COUNTS)),
+    "Float64": (pl.Series(COUNTS, dtype=pl.Float64), floats(COUNTS)),
+    "Boolean": (pl.Series(FLAGS, dtype=pl.Boolean), floats(FLAGS)),
+    "Decimal": (
+        pl.Series([None if c is None else decimal.Decimal(c) for c in COUNTS]),
+        floats(COUNTS),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("frame", "column", "numbers"),
+    [
+        *((pd.DataFrame, *pair) for pair in PANDAS_NUMBERS.values()),
+        *((pl.DataFrame, *pair) for pair in POLARS_NUMBERS.values()),
+    ],
+    ids=[f"pandas {k}" for k in PANDAS_NUMBERS] + [f"polars {k}" for k in POLARS_NUMBERS],
+)
+def test_numeric_columns_of_all_types_give_the_model_of_their_numbers(frame, column, numbers):
+    for other in [X[:, 0], X[:, 0].astype(np.float32)]:
+        array = np.column_stack([other, numbers]).astype(np.float64)
+        data = frame({"u": other, "v": column})
+        model, expected = regressor().fit(data, Y), regressor().fit(array, Y)
+        assert model_bytes(model) == model_bytes(expected)
+        assert np.array_equal(model.predict(data), expected.predict(array))
+
+
+@FRAMES
+def test_frames_of_one_type_give_the_model_of_their_array(frame):
+    for dtype in [np.float64, np.float32]:
+        values = X.astype(dtype)
+        model = regressor().fit(named(frame, values), Y)
+        assert model_bytes(model) == model_bytes(regressor().fit(values, Y))
+
+
+def test_sparse_columns_of_pandas_are_sparse_features():
+    dense = np.where(X > 0.5, X, 0.0)
+    data = pd.DataFrame(dense, columns=NAMES).astype(pd.SparseDtype("float64", 0.0))
+    model = regressor().fit(data, Y)
+    assert np.array_equal(model.predict(data), regressor().fit(dense, Y).predict(dense))
+
+
+def moment(i):
+    return datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=i)
+
+
+ENCODE = "encode it (OrdinalEncoder, OneHotEncoder) or drop it."
+CAST = f"cast it to a categorical type, {ENCODE}"
+SINCE = "turn it into numbers (such as the days since a date) or drop it."
+SECONDS = "turn it into numbers (such as its total seconds) or drop it."
+SPREAD = "spread it over numeric columns or drop it."
+REFUSED = {
+    "pandas text": (pd.DataFrame, ["x"] * 80, CAST),
+    "pandas string": (pd.DataFrame, pd.Series(["x"] * 80, dtype="string"), CAST),
+    "pandas objects": (pd.DataFrame, pd.Series([1, "x"] * 40, dtype=object), ENCODE),
+    "pandas categories": (pd.DataFrame, pd.Categorical(["x", "y"] * 40), ENCODE),
+    "pandas times": (pd.DataFrame, pd.date_range("2024", periods=80), SINCE),
+    "pandas spans": (pd.DataFrame, pd.timedelta_range("1D", periods=80), SECONDS),
+    "pandas periods": (pd.DataFrame, pd.period_range("2024", periods=80), ENCODE),
+    "pandas intervals": (pd.DataFrame, pd.interval_range(0, 80), ENCODE),
+    "pandas complex": (pd.DataFrame, np.full(80, 1j), ENCODE),
+    "pandas lists": (pd.DataFrame, pd.Series([[1, 2]] * 80), ENCODE),
+    "polars text": (pl.DataFrame, ["x"] * 80, CAST),
+    "polars categories": (pl.DataFrame, pl.Series(["x"] * 80, dtype=pl.Categorical), ENCODE),
+    "polars enum": (pl.DataFrame, pl.Series(["x"] * 80, dtype=pl.Enum(["x"])), ENCODE),
+    "polars times": (pl.DataFrame, [moment(i) for i in range(80)], SINCE),
+    "polars dates": (pl.DataFrame, [moment(i).date() for i in range(80)], SINCE),
+    "polars spans": (pl.DataFrame, [moment(i) - moment(0) for i in range(80)], SECONDS),
+    "polars clock": (
+        pl.DataFrame,
+        [moment(i).time() for i in range(80)],
+        "turn it into numbers (such as the seconds since midnight) or drop it.",
+    ),
+    "polars lists": (pl.DataFrame, [[1, 2]] * 80, SPREAD),
+    "polars arrays": (pl.DataFrame, pl.Series([[1, 2]] * 80, dtype=pl.Array(pl.Int8, 2)), SPREAD),
+    "polars structs": (pl.DataFrame, [{"a": 1}] * 80, SPREAD),
+    "polars bytes": (pl.DataFrame, [b"x"] * 80, ENCODE),
+    "polars nothing": (pl.DataFrame, [None] * 80, ENCODE),
+}
+
+
+@pytest.mark.parametrize(("frame", "column", "remedy"), REFUSED.values(), ids=REFUSED)
+def test_other_columns_are_refused_by_name_with_the_remedy(frame, column, remedy):
+    bad = frame({"fine": X[:, 0], "odd one": column})
+    sentence = refusal(lambda: regressor().fit(bad, Y))
+    assert sentence.startswith("Column 'odd one' of X holds ")
+    assert sentence.endswith(f"values, not numbers; {remedy}") or "(such as" in sentence
+    assert sentence.endswith(remedy)
+    model = regressor().fit(frame({"fine": X[:, 0], "odd one": X[:, 1]}), Y)
+    assert refusal(lambda: model.predict(bad)) == sentence
+    good = frame({"fine": X[:, 0], "odd one": X[:, 1]})
+    sentence = refusal(lambda: regressor().fit(good, Y, X_val=bad, Y_val=Y))
+    assert sentence.startswith("Column 'odd one' of X_val holds ")
+
+
+@FRAMES
+def test_category_columns_become_codes_of_their_sorted_labels(frame):
+    kinds = {
+        "colour": ["red", "blue", None, "green", "blue"],
+        "size": [3.5, None, 1.0, 2.0, 2.0],
+        "brand": ["z", "y", "x", "x", None],
+    }
+    data = frame(kinds)
+    if frame is pd.DataFrame:
+        data["colour"] = data["colour"].astype("category")
+    else:
+        data = data.with_columns(pl.col("colour").cast(pl.Categorical))
+    opened = nw.from_native(data, eager_only=True)
+    assert category_columns(opened) == [0]
+    categories = Categories.of(opened, [0, 2])
+    assert categories.labels == {0: ("blue", "green", "red"), 2: ("x", "y", "z")}
+    nan = np.nan
+    expected = [[2, 3.5, 2], [0, nan, 1], [nan, 1, 0], [1, 2, 0], [0, 2, nan]]
+    assert np.array_equal(categories.encode(opened), expected, equal_nan=True)
+    unseen = frame({"colour": ["pink", "red"], "size": [1.0, 2.0], "brand": ["x", "?"]})
+    codes = categories.encode(nw.from_native(unseen, eager_only=True))
+    assert np.array_equal(codes, [[nan, 1, 0], [2, 2, nan]], equal_nan=True)
+    assert pickle.loads(pickle.dumps(categories)) == categories
+
+
+@FRAMES
+def test_category_columns_that_are_asked_for_are_encoded_as_in_fit(frame):
+    model = regressor()
+    seen = frame({"u": [1.5, 2.5, 3.5], "tint": ["red", "blue", None]})
+    codes = check_X(model, seen, reset=True, categorical=[1])
+    assert np.array_equal(codes, [[1.5, 1], [2.5, 0], [3.5, np.nan]], equal_nan=True)
+    later = frame({"u": [1.5, 2.5], "tint": ["pink", "red"]})
+    codes = check_X(model, later, reset=False)
+    assert np.array_equal(codes, [[1.5, np.nan], [2.5, 1]], equal_nan=True)
+
+
+def test_categories_of_several_types_have_an_order():
+    data = pd.DataFrame({"c": pd.Categorical([2, "b", 1, "a"], categories=["b", 2, "a", 1])})
+    opened = nw.from_native(data, eager_only=True)
+    assert Categories.of(opened, [0]).labels == {0: (1, 2, "a", "b")}
+
+
+def test_an_array_does_not_stand_for_a_frame_with_category_columns():
+    model = regressor().fit(pd.DataFrame(X, columns=NAMES), Y)
+    model._categories = Categories({1: ("a", "b")})
+    assert refusal(lambda: model.predict(X)) == (
+        "Column 'v' held categories in fit, but X is an array, which does not say what its labels "
+        "are; pass a frame."
+    )
+
+
+def test_a_lazy_frame_must_be_collected():
+    lazy = named(pl.DataFrame, X).lazy()
+    assert refusal(lambda: regressor().fit(lazy, Y)) == (
+        "X is a lazy frame, which holds no values yet; pass X.collect()."
+    )
+
+
+def test_plain_arrays_import_no_frame_library(monkeypatch):
+    def refuse(name):
+        pytest.fail(f"{name} was imported")
+
+    monkeypatch.setattr("manyboost.frames.importlib.import_module", refuse)
+    assert regressor().fit(X, Y).predict(X).shape == (80, 3)
+
+
+@FRAMES
+def test_without_narwhals_numeric_frames_work_and_others_name_the_extra(monkeypatch, frame):
+    genuine = importlib.import_module
+
+    def missing(name, *rest):
+        if name.startswith("narwhals"):
+            raise ImportError(name)
+        return genuine(name, *rest)
+
+    monkeypatch.setattr("manyboost.frames.importlib.import_module", missing)
+    assert model_bytes(regressor().fit(named(frame, X), Y)) == model_bytes(regressor().fit(X, Y))
+    bad = frame({"u": X[:, 0], "v": ["x"] * 80})
+    sentence = refusal(lambda: regressor().fit(bad, Y))
+    assert sentence.startswith("Column 'v' of X holds ")
+    assert "pip install 'manyboost[frames]'" in sentence
+    sentence = refusal(lambda: regressor().fit(Table(X), Y), ImportError)
+    assert sentence.endswith("takes narwhals to read; install it: pip install 'manyboost[frames]'.")
+
+
+class Table:
+    """Something with named columns that no library knows."""
+
+    columns = property(lambda self: NAMES)
+
+    def __init__(self, values):
+        self.shape = values.shape
+
+
+def test_frames_of_unknown_libraries_are_named():
+    sentence = refusal(lambda: regressor().fit(Table(X), Y))
+    assert "Table, which is not a frame in memory; pass a frame of pandas or polars" in sentence
+
+
+# Names of features ------------------------------------------------------------------------------
+
+
+def test_two_columns_of_one_name_are_refused():
+    twice = pd.DataFrame(X, columns=["u", "v", "u"])
+    assert refusal(lambda: regressor().fit(twice, Y)) == (
+        "X has two columns named 'u'; rename or drop one."
+    )
+    outputs = pd.DataFrame(Y, columns=["a", "a", "b"])
+    assert refusal(lambda: regressor().fit(X, outputs)) == (
+        "y has two columns named 'a'; rename or drop one."
+    )
+
+
+@FRAMES
+def test_names_and_their_order_are_those_of_fit(frame):
+    names = ["height", "weight", "age"]
+    model = regressor().fit(named(frame, X, names), Y)
+    assert model.feature_names_in_.tolist() == names
+    for given, words in [
+        (["weight", "height", "age"], "must be in the same order as they were in fit."),
+        (["heigth", "weight", "age"], "unseen at fit time:\n- heigth\n"),
+        (["heigth", "weight", "age"], "Did you mean 'height' for 'heigth'?"),
+        (["height", "weight", "income"], "now missing:\n- age\n"),
+    ]:
+        with pytest.raises(ValueError, match="feature names should match") as caught:
+            model.predict(named(frame, X, given))
+        assert words in str(caught.value)
+    with pytest.raises(ValueError, match="now missing:\n- age\n"):
+        model.predict(frame({"height": X[:, 0], "weight": X[:, 1]}))
+    with pytest.raises(ValueError, match="X_val: The feature names should match"):
+        regressor().fit(
+            named(frame, X, names), Y, X_val=named(frame, X, ["height", "age", "weight"]), Y_val=Y
+        )
+
+
+@FRAMES
+def test_an_array_for_a_frame_or_a_frame_for_an_array_warns(frame):
+    array_model, frame_model = regressor().fit(X, Y), regressor().fit(named(frame, X), Y)
+    with pytest.warns(UserWarning, match="X has feature names, but ManyBoostRegressor was fitted"):
+        from_frame = array_model.predict(named(frame, X))
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        from_array = frame_model.predict(X)
+    assert np.array_equal(from_frame, from_array)
+
+
+def test_names_that_are_not_text():
+    numbered = pd.DataFrame(X)
+    model = regressor().fit(numbered, pd.DataFrame(Y))
+    assert not hasattr(model, "feature_names_in_")
+    assert not hasattr(model, "output_names_")
+    assert model.predict(numbered).shape == (80, 3)
+    with pytest.raises(TypeError, match="string names"):
+        regressor().fit(pd.DataFrame(X, columns=["u", 1, 2]), Y)
+
+
+# Outputs ----------------------------------------------------------------------------------------
+
+
+@FRAMES
+def test_frames_of_outputs_leave_their_names(frame):
+    outputs = ["price", "rent", "tax"]
+    model = regressor().fit(X, named(frame, Y, outputs))
+    assert model.output_names_.tolist() == outputs
+    assert model_bytes(model) == model_bytes(regressor().fit(X, Y))
+    assert pickle.loads(pickle.dumps(model)).output_names_.tolist() == outputs
+    labels = classifier().fit(X, named(frame, LABELS, outputs))
+    assert labels.output_names_.tolist() == outputs
+    assert labels.classes_.tolist() == outputs
+    assert np.array_equal(labels.predict(X), classifier().fit(X, LABELS).predict(X))
+    flags = classifier().fit(X, named(frame, LABELS.astype(bool), outputs))
+    assert model_bytes(flags) == model_bytes(labels)
+    model.fit(X, Y)
+    assert not hasattr(model, "output_names_")
+
+
+def test_a_series_leaves_its_name_and_predictions_have_one_dimension():
+    for series in [pd.Series(Y[:, 0], name="price"), pl.Series("price", Y[:, 0])]:
+        model = regressor().fit(X, series)
+        assert model.output_names_.tolist() == ["price"]
+        assert np.array_equal(model.predict(X), regressor().fit(X, Y[:, 0]).predict(X))
+        for data in [pd.Series(CLASSES, name="kind"), pl.Series("kind", CLASSES)]:
+            classes = classifier().fit(X, data)
+            assert not hasattr(classes, "output_names_")
+            assert np.array_equal(classes.predict(X), classifier().fit(X, CLASSES).predict(X))
+
+
+@FRAMES
+def test_bad_outputs_are_named(frame):
+    infinite = Y.copy()
+    infinite[3, 1] = np.inf
+    assert "in row 3, output 'v'; drop such" in refusal(
+        lambda: regressor().fit(X, named(frame, infinite))
+    )
+    missing = Y.copy()
+    missing[:, 1] = np.nan
+    for model in (regressor(), classifier()):
+        target = np.where(np.isnan(missing), np.nan, missing > 0)
+        sentence = refusal(lambda m=model, t=target: m.fit(X, named(frame, t)))
+        assert sentence.startswith("Output 'v' of y has no observed value of positive weight;")
+    large = Y.copy()
+    large[3, 1] = 1e39
+    assert "in row 3, output 'v', beyond" in refusal(
+        lambda: regressor().fit(X, named(frame, large))
+    )
+    labels = LABELS.copy()
+    labels[5, 2] = 2
+    assert "in row 5, output 'w'; several outputs must be" in refusal(
+        lambda: classifier().fit(X, named(frame, labels))
+    )
+    for text in [["0", "1"] * 40, ["yes", "no"] * 40]:
+        bad = frame({"u": LABELS[:, 0], "v": text})
+        for model in [regressor(), classifier()]:
+            sentence = refusal(lambda model=model, bad=bad: model.fit(X, bad))
+            assert sentence.startswith("Column 'v' of y holds ")
+            assert sentence.endswith("turn it into numbers, 0 and 1 for labels, or drop it.")
+
+
+def test_an_indicator_of_text_is_refused():
+    text = LABELS.astype(str)
+    for y in [text, text.tolist(), text.astype(object)]:
+        sentence = refusal(lambda y=y: classifier().fit(X, y))
+        assert sentence.endswith(
+            "several outputs must be an indicator of 0 and 1, one column per label, or a list of "
+            "sets of labels."
+        )
+
+
+@FRAMES
+def test_validation_outputs_have_the_names_of_fit(frame):
+    for make, values in [(regressor, Y), (classifier, LABELS)]:
+        y = named(frame, values, ["price", "rent", "tax"])
+
+        def fit(names, make=make, values=values, y=y):
+            return make().fit(X, y, X_val=X, Y_val=named(frame, values, names))
+
+        assert fit(["price", "rent", "tax"]).n_iter_ >= 0
+        assert make().fit(X, y, X_val=X, Y_val=values).n_iter_ >= 0
+        assert refusal(lambda: fit(["price", "rant", "tax"])) == (
+            "Y_val has the output 'rant', which fit did not see; did you mean 'rent'?"
+        )
+        assert refusal(lambda: fit(["price", "zzz", "tax"])) == (
+            "Y_val has the output 'zzz', which fit did not see; output 'rent' was expected."
+        )
+        assert refusal(lambda: fit(["rent", "price", "tax"])) == (
+            "Y_val has the outputs of fit in another order ('rent', 'price', 'tax'); select them "
+            "in the order of output_names_."
+        )
+        fewer = named(frame, values[:, :2], ["price", "rent"])
+        assert refusal(lambda: make().fit(X, y, X_val=X, Y_val=fewer)).startswith("Y_val ")  # noqa: B023
+        model = make(warm_start=True).fit(X, y).set_params(max_iter=7)
+        other = named(frame, values, ["price", "rent", "tx"])
+        assert "did you mean 'tax'?" in refusal(lambda: model.fit(X, other))  # noqa: B023
+        assert model.fit(X, y).n_iter_ == 7
+        assert model.output_names_.tolist() == ["price", "rent", "tax"]
+
+
+# Sets of labels ---------------------------------------------------------------------------------
+
+TAGS = np.array(["ant", "bee", "cat"])
+SETS = [set(TAGS[row > 0].tolist()) for row in LABELS]
+SET_FORMS = {
+    "sets": SETS,
+    "frozensets": tuple(frozenset(each) for each in SETS),
+    "lists": [sorted(each) for each in SETS],
+    "tuples": [tuple(sorted(each)) for each in SETS],
+    "objects": pd.Series([sorted(each) for each in SETS]).to_numpy(),
+    "pandas": pd.Series([sorted(each) for each in SETS], name="tags"),
+    "polars": pl.Series("tags", [sorted(each) for each in SETS]),
+}
+
+
+@pytest.mark.parametrize("sets", SET_FORMS.values(), ids=SET_FORMS)
+def test_sets_of_labels_are_the_indicator_that_scikit_learn_makes_of_them(sets):
+    binarizer = MultiLabelBinarizer().fit(SETS)
+    model = classifier().fit(X, sets, X_val=X, Y_val=sets)
+    assert model.classes_.tolist() == binarizer.classes_.tolist() == TAGS.tolist()
+    assert model.output_names_.tolist() == TAGS.tolist()
+    expected = classifier().fit(X, LABELS, X_val=X, Y_val=LABELS)
+    assert model_bytes(model) == model_bytes(expected)
+    assert np.array_equal(model.predict(X), expected.predict(X))
+    assert model.predict_labels(X) == binarizer.inverse_transform(expected.predict(X))
+    assert model.score(X, sets) == accuracy_score(LABELS, expected.predict(X))
+
+
+def test_labels_that_are_numbers():
+    sets = [{10 * (j + 1) for j in np.flatnonzero(row)} for row in LABELS]
+    lists = [sorted(int(label) for label in each) for each in sets]
+    for y in [sets, lists]:
+        model = classifier().fit(X, y)
+        assert model.classes_.tolist() == [10, 20, 30]
+        assert model.output_names_.tolist() == ["10", "20", "30"]
+        assert set(model.predict_labels(X)[0]) <= {10, 20, 30}
+    one = classifier().fit(X, [{7} if flag else set() for flag in LABELS[:, 0]])
+    assert one.predict(X).shape == (80, 1)
+    assert set(one.predict_labels(X)) == {(), (7,)}
+
+
+def test_rows_of_equal_length_are_an_indicator():
+    assert classifier().fit(X, LABELS.tolist()).classes_.tolist() == [0, 1, 2]
+    pairs = [["ant", "bee"], ["bee", "cat"]] * 40
+    assert classifier().fit(X, pairs).classes_.tolist() == ["ant", "bee", "cat"]
+    numbers = [[3, 4], [5, 6]] * 40
+    assert "or a list of sets of labels." in refusal(lambda: classifier().fit(X, numbers))
+
+
+def test_sets_that_cannot_be_used():
+    for y, sentence in [
+        ([set()] * 80, "y has no label in any row; a classifier needs at least one label."),
+        (
+            [{1, 2}, {"a"}] * 40,
+            "y mixes labels of the types int and str; bring them to one type.",
+        ),
+        (
+            [{"a"}, "b"] * 40,
+            (
+                "y holds 'b' in row 1 but sets of labels in others; pass a set of labels for every "
+                "row, an empty one where there is none."
+            ),
+        ),
+        (
+            [{"a"}, {None}] * 40,
+            "y has the label None in row 1; labels must be text or numbers.",
+        ),
+        (
+            [{"a"}, {float("nan")}] * 40,
+            "y has the label nan in row 1; labels must be text or numbers.",
+        ),
+    ]:
+        assert refusal(lambda y=y: classifier().fit(X, y)) == sentence
+    unknown = [{"dog"}, *SETS[1:]]
+    assert refusal(lambda: classifier().fit(X, SETS, X_val=X, Y_val=unknown)) == (
+        "Y_val has the label 'dog' in row 0, which the model does not know; fit on rows of all "
+        "labels."
+    )
+    assert "Y_val holds sets of labels, but the model was given one class per row" in refusal(
+        lambda: classifier().fit(X, CLASSES, X_val=X, Y_val=SETS)
+    )
+    assert "inconsistent numbers" in refusal(lambda: classifier().fit(X, SETS[:-1]))
+    assert refusal(lambda: classifier().fit(X, CLASSES).predict_labels(X)) == (
+        "predict_labels is for labels, but this model predicts one of 3 classes; use predict."
+    )
+
+
+# Frames out -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_predictions_come_back_as_frames(library):
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
+    outputs = ["price", "rent", "tax"]
+    data = named(frame, X)
+    model = regressor().fit(data, named(frame, Y, outputs))
+    arrays = model.predict(data)
+    predictions = model.set_output(predict=library).predict(data)
+    assert isinstance(predictions, frame)
+    assert list(predictions.columns) == outputs
+    assert np.array_equal(predictions.to_numpy(), arrays)
+    some = model.predict(data, outputs=["tax", "price"], dtype=np.float32)
+    assert list(some.columns) == ["tax", "price"]
+    assert some.to_numpy().dtype == np.float32
+    assert isinstance(model.score(data, Y), float)
+    labels = classifier().set_output(transform=library).fit(data, named(frame, LABELS, outputs))
+    for method in ["predict", "predict_proba", "decision_function"]:
+        result = getattr(labels, method)(data)
+        assert isinstance(result, frame)
+        assert list(result.columns) == outputs
+    assert labels.score(data, LABELS) == labels.set_output(predict="default").score(data, LABELS)
+    assert isinstance(labels.predict(data), np.ndarray)
+
+
+def test_columns_without_names_and_of_classes():
+    model = regressor().set_output(predict="pandas").fit(X, Y)
+    assert list(model.predict(X).columns) == ["y0", "y1", "y2"]
+    assert list(model.predict(X, outputs=[2]).columns) == ["y2"]
+    assert isinstance(model.fit(X, Y[:, 0]).predict(X), np.ndarray)
+    classes = classifier().set_output(predict="polars").fit(X, CLASSES)
+    assert classes.predict_proba(X).columns == ["ant", "bee", "cat"]
+    assert isinstance(classes.predict(X), np.ndarray)
+    two = classifier().set_output(predict="polars").fit(X, LABELS[:, 0])
+    assert two.predict_proba(X).columns == ["0", "1"]
+    assert isinstance(two.decision_function(X), np.ndarray)
+
+
+def test_pandas_frames_keep_the_index_of_the_features():
+    index = pd.date_range("2024", periods=80)
+    data = pd.DataFrame(X, columns=NAMES, index=index)
+    model = regressor().set_output(predict="pandas").fit(data, Y)
+    assert model.predict(data).index.equals(index)
+    assert model.predict(data[5:9]).index.equals(index[5:9])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert model.predict(X).index.equals(pd.RangeIndex(80))
+
+
+def test_the_choice_of_frames():
+    model = regressor().set_output(predict="pandas").fit(X, Y)
+    assert isinstance(clone(model).fit(X, Y).predict(X), pd.DataFrame)
+    assert isinstance(model.set_output().predict(X), pd.DataFrame)
+    assert isinstance(model.set_output(predict="polars").predict(X), pl.DataFrame)
+    assert isinstance(pickle.loads(pickle.dumps(model)).predict(X), pl.DataFrame)
+    assert refusal(lambda: model.set_output(predict="arrow")) == (
+        "predict='arrow' is not allowed; it must be 'default', 'pandas' or 'polars'."
+    )
+    assert refusal(lambda: model.set_output(predict="pandas", transform="polars")) == (
+        "predict='pandas' and transform='polars' contradict each other; give one."
+    )
+
+
+def test_a_library_that_is_not_installed_is_named(monkeypatch):
+    model = regressor().set_output(predict="polars").fit(X, Y)
+    monkeypatch.setitem(sys.modules, "polars", None)
+    assert refusal(lambda: model.predict(X), ImportError) == (
+        "set_output asked for frames of polars, which is not installed; install it: pip install "
+        "polars."
+    )
