@@ -609,10 +609,18 @@ def test_class_weights_that_do_not_fit():
         ),
         (
             {1: 0},
-            np.ones((60, 4), int),
+            np.c_[np.ones(60, int), labels[:, 1:]],
             (
                 "Output 0 of y has no observed value of positive weight; leave the output out, or "
                 "give it a value in at least one row."
+            ),
+        ),
+        (
+            {"a": 0, "b": 0, "c": 0},
+            classes,
+            (
+                "class_weight is zero for all classes of these rows; give one of them a positive "
+                "weight."
             ),
         ),
     ]:

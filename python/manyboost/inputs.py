@@ -289,7 +289,13 @@ class Rows:
         if table is None:
             return self
         weight = weigh_classes(self.weights, self.Y, table, classes)
-        return self.settled(weight, "class_weight")
+        rows = self.settled(weight, "class_weight")
+        if not len(rows):
+            raise ValueError(
+                "class_weight is zero for all classes of these rows; give one of them a positive "
+                "weight."
+            )
+        return rows
 
 
 def make_rows(

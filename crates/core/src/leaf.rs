@@ -11,7 +11,7 @@ use crate::reduce::{
 };
 use crate::tree::Node;
 use crate::weights::{Cell, Weights};
-use crate::{with_cells, with_pointwise};
+use crate::{with_cells, with_pointwise, with_weights};
 
 /// Outputs summed together. Rows are read whole unless they are very long: the sums of all leaves
 /// then exceed the nearest cache, but pieces of rows would defeat the prefetcher, which costs more.
@@ -169,10 +169,11 @@ pub fn leaf_weights(
         false,
         #[inline(always)]
         |i, cells, _, sums, _| {
-            for (place, sum) in cells.zip(sums) {
-                let (_, w) = weights.target(i, place, y[place]);
+            let y = &y[cells.clone()];
+            with_weights!(weights, i, cells, weight => for (k, sum) in sums.iter_mut().enumerate() {
+                let w = if y[k].is_missing() { 0.0 } else { weight(k) };
                 *sum = sum.wrapping_add(round_with_offset(w * fixed.scale));
-            }
+            });
         },
     )?);
     Ok(sums.into_iter().map(|sum| fixed.decode(sum)).collect())
@@ -277,11 +278,15 @@ fn add_cell_curvatures<L: Pointwise, Y: Cell + Into<f32>>(
     scale: &[f64],
     sums: &mut [i64],
 ) {
-    for (((sum, place), &param), &scale) in sums.iter_mut().zip(places).zip(param).zip(scale) {
-        let (y, w) = weights.target(i, place, y[place]);
-        let h = formula.curvature(y.into(), residuals[place], param);
-        *sum = sum.wrapping_add(encode(h, w, scale));
-    }
+    let m = sums.len();
+    let (y, residuals) = (&y[places.clone()][..m], &residuals[places.clone()][..m]);
+    let (param, scale) = (&param[..m], &scale[..m]);
+    with_weights!(weights, i, places, weight => for k in 0..m {
+        let target: f32 = y[k].into();
+        let (target, w) = if y[k].is_missing() { (0.0, 0.0) } else { (target, weight(k)) };
+        let h = formula.curvature(target, residuals[k], param[k]);
+        sums[k] = sums[k].wrapping_add(encode(h, w, scale[k]));
+    });
 }
 
 /// Adds some cells of row `i`, each with its weight; those without a target hold zeros.
@@ -294,9 +299,11 @@ fn add_cells(
     scale: &[f64],
     sums: &mut [i64],
 ) {
-    for ((sum, place), &scale) in sums.iter_mut().zip(places).zip(scale) {
-        *sum = sum.wrapping_add(encode(values[place], weights.cell(i, place), scale));
-    }
+    let m = sums.len();
+    let (values, scale) = (&values[places.clone()][..m], &scale[..m]);
+    with_weights!(weights, i, places, weight => for k in 0..m {
+        sums[k] = sums[k].wrapping_add(encode(values[k], weight(k), scale[k]));
+    });
 }
 
 #[inline(always)]

@@ -13,6 +13,7 @@ use crate::parallel::Pool;
 use crate::projection::Phi;
 use crate::reduce::{self, ExactSum};
 use crate::weights::{Cell, Weights};
+use crate::with_weights;
 
 /// The built-in losses. Parameters that differ between outputs come beside them, as `param`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -388,11 +389,12 @@ impl CellRow {
     #[inline(always)]
     fn take<Y: Cell + Into<f32>>(&mut self, weights: Weights<'_>, i: usize, y: &[Y]) {
         let d = y.len();
-        for (j, &target) in y.iter().enumerate() {
-            let (target, weight) = weights.target(i, i * d + j, target);
-            self.y[j] = target.into();
-            self.weights[j] = weight as f32;
-        }
+        let (targets, masses) = (&mut self.y[..d], &mut self.weights[..d]);
+        with_weights!(weights, i, i * d..(i + 1) * d, weight => for j in 0..d {
+            let target: f32 = y[j].into();
+            targets[j] = if y[j].is_missing() { 0.0 } else { target };
+            masses[j] = if y[j].is_missing() { 0.0 } else { weight(j) as f32 };
+        });
     }
 
     /// Residuals into `out`, and weighted ones; returns the row's weighted loss.
@@ -411,8 +413,8 @@ impl CellRow {
         let (weighted, values) = (&mut self.weighted[..d], &mut self.values[..d]);
         for j in 0..d {
             let f = offset[j] + raw[j];
-            let (r, value) =
-                (formula.residual(y[j], f, param[j]), formula.value(y[j], f, param[j]));
+            let (r, value, e) = formula.parts(y[j], f, param[j]);
+            let value = if L::HAS_LOG { value + math::ln_1p_unit(e) } else { value };
             let observed = weights[j] > 0.0;
             out[j] = if observed { r } else { 0.0 };
             weighted[j] = if observed { weights[j] * r } else { 0.0 };

@@ -81,6 +81,26 @@ impl<'a> Weights<'a> {
     }
 }
 
+/// Runs `$body` with `$weight(k)` bound to the weight of the k-th cell of row `$i` in `$places`, if it
+/// has a target: one loop for weights of cells and one for those of rows.
+#[macro_export]
+macro_rules! with_weights {
+    ($weights:expr, $i:expr, $places:expr, $weight:ident => $body:expr) => {{
+        let row = $weights.row($i);
+        match $weights.cells {
+            None => {
+                let $weight = |_: usize| row;
+                $body
+            }
+            Some(cells) => {
+                let cells = &cells[$places];
+                let $weight = |k: usize| row * f64::from(cells[k]);
+                $body
+            }
+        }
+    }};
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
