@@ -9,7 +9,7 @@ from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
 
 def digest(n_jobs, strategy, seed):
-    """Hash of eleven models; the data are large enough that kernels are cut into pieces."""
+    """Hash of many models; the data are large enough that kernels are cut into pieces."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(3000, 8))
     X[rng.random(X.shape) < 0.05] = np.nan
@@ -36,6 +36,17 @@ def digest(n_jobs, strategy, seed):
     mixed = np.column_stack([Z[:, :3], np.round(np.exp(Z[:, 3:5] / 4)), labels[:, 5:9]])
     losses = ["squared_error", "huber", "quantile", *["poisson"] * 2, *["log_loss"] * 4]
     stopping = {"early_stopping": "per_output", "n_iter_no_change": 1}
+    missing = rng.random(Z.shape) < 0.3
+    cells = rng.exponential(size=Z.shape)
+    for model, Y, weights in [
+        (ManyBoostRegressor(**common), np.where(missing, np.nan, Z), weight),
+        (ManyBoostRegressor("absolute_error", **common), Z, cells),
+        (ManyBoostRegressor("poisson", step="line_search", **common), np.exp(Z / 4), cells),
+        (ManyBoostClassifier(class_weight="balanced", **common), labels, weight),
+    ]:
+        model.fit(X, Y, weights)
+        sha.update(model._progress.model.to_bytes())
+        sha.update(model.train_score_.tobytes())
     for model, Y in [
         (ManyBoostRegressor(**constrained), Z),
         (ManyBoostRegressor(**common), Z),

@@ -5,7 +5,8 @@ end `boost`, the loop over rounds with its four strategies; start reading there.
 
 Shapes: n rows, p features, d outputs (K classes for softmax), q components. Throughout,
 r is the negative gradient of the loss at the raw predictions f, h its diagonal hessian,
-g the direction given by the trees of a round, w the row weights.
+g the direction given by the trees of a round, w the weights: one per row (n,), or one per cell
+(n, d), which is zero where a target is missing.
 """
 
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,22 @@ def lower_quantile(values, weight, mass):
     return values[order][np.argmax(reached)]
 
 
+def cells_of(weight):
+    """Weights (n,) or (n, c) as a matrix that multiplies cells."""
+    return weight[:, None] if weight.ndim == 1 else weight
+
+
+def column_of(weight, j):
+    """Weights (n,) of the cells of output j."""
+    return weight if weight.ndim == 1 else weight[:, j]
+
+
+def divide(a, b):
+    """a / b, 0 where b is 0."""
+    a, b = np.broadcast_arrays(a, b)
+    return np.divide(a, b, out=np.zeros(a.shape), where=b != 0)
+
+
 def signs(y):
     """Labels 0/1 as -1/+1."""
     return 2.0 * y - 1.0
@@ -49,17 +66,25 @@ class Loss:
         """The loss with everything it takes from the training data, fixed for the whole fit."""
         return self
 
+    def of_output(self, j):
+        """The loss of output j alone."""
+        return self
+
     def line_search(self, y, f, g, weight):
-        """rho (d,): each rho_j minimises sum_i w_i loss(y_ij, f_ij + rho_j g_ij)."""
+        """rho (d,): each rho_j minimises sum_i w_ij loss(y_ij, f_ij + rho_j g_ij)."""
         rho = np.zeros(f.shape[1])
         for j in range(f.shape[1]):
-            # Rows without weight or direction have no say in the step.
-            rows = (weight > 0) & (g[:, j] != 0)
-            if np.sum(weight * g[:, j] ** 2) > 0:
-                rho[j] = self.search_output(j, y[rows, j], f[rows, j], g[rows, j], weight[rows])
+            w = column_of(weight, j)
+            # Rows without weight or direction have no say in the step...
+            rows = (w > 0) & (g[:, j] != 0)
+            if np.sum(w * g[:, j] ** 2) > 0:
+                # ... but it must not carry any row too far.
+                reach = np.abs(g[cells_of(weight).any(axis=1), j]).max()
+                cells = (y[rows, j], f[rows, j], g[rows, j], w[rows])
+                rho[j] = self.search_output(j, *cells, reach)
         return rho
 
-    def search_output(self, j, y, f, g, weight):
+    def search_output(self, j, y, f, g, weight, reach):
         """rho_j for a smooth convex loss: the root of its derivative; y, f, g, weight are (m,)."""
 
         def slope(rho):
@@ -68,7 +93,7 @@ class Loss:
         downhill = -np.sign(slope(0.0))
         if downhill == 0:
             return 0.0
-        unit = downhill / np.abs(g).max()
+        unit = downhill / reach
         far = SEARCH_LIMIT * unit
         if downhill * slope(far) <= 0:
             return STEP_LIMIT * unit
@@ -90,7 +115,7 @@ class SquaredError(Loss):
     def baseline(self, Y, weight):
         return np.average(Y, axis=0, weights=weight)
 
-    def search_output(self, j, y, f, g, weight):
+    def search_output(self, j, y, f, g, weight, reach):
         return np.sum(weight * self.residual(y, f) * g) / np.sum(weight * g**2)
 
 
@@ -128,7 +153,7 @@ class Quantile(Loss):
     def baseline(self, Y, weight):
         return np.array([lower_quantile(y, weight, self.level * weight.sum()) for y in Y.T])
 
-    def search_output(self, j, y, f, g, weight):
+    def search_output(self, j, y, f, g, weight, reach):
         # The derivative rises by w|g| at each breakpoint, from -mass at rho = -infinity.
         steepness = weight * np.abs(g)
         mass = np.sum(steepness * np.where(g > 0, self.level, 1 - self.level))
@@ -151,6 +176,9 @@ class Huber(Loss):
         largest = distance[weight > 0].max(axis=0)
         return Huber(np.where(delta > 0, delta, np.where(largest > 0, largest, 1.0)))
 
+    def of_output(self, j):
+        return self if np.ndim(self.delta) == 0 else Huber(self.delta[j])
+
     def value(self, y, f):
         u = np.abs(y - f)
         return np.where(u <= self.delta, 0.5 * u**2, self.delta * (u - 0.5 * self.delta))
@@ -165,7 +193,7 @@ class Huber(Loss):
         loss = self.prepare(Y, weight)
         return loss.line_search(Y, np.zeros_like(Y), np.ones_like(Y), weight)
 
-    def search_output(self, j, y, f, g, weight):
+    def search_output(self, j, y, f, g, weight, reach):
         """The smallest root of the derivative, which is piecewise linear: exact."""
         delta = self.delta if np.ndim(self.delta) == 0 else self.delta[j]
         u = y - f
@@ -414,31 +442,37 @@ def cut_points(x):
 
 
 def split_gains(left, total, min_samples_leaf):
-    """Gain (c,) of candidates; `left` (c, 2 + q) and `total` (2 + q,) are [rows, sum w, sum w z].
+    """Gain (c,) of candidates; `left` (c, 1 + 2q), `total` (1 + 2q,) are [rows, sum w, sum w z].
 
-    Zero where a side has too few rows.
+    Zero where a side has too few rows; a component without weight on a side gains nothing.
     """
-    right = total - left
+    right, q = total - left, (len(total) - 1) // 2
     enough = (left[:, 0] >= min_samples_leaf) & (right[:, 0] >= min_samples_leaf)
     gains = np.zeros(len(left))
-    weight_left, weight_right = left[enough, 1], right[enough, 1]
-    sum_left, sum_right = left[enough, 2:], right[enough, 2:]
-    contrast = sum_left * weight_right[:, None] - sum_right * weight_left[:, None]
-    gains[enough] = (contrast**2).sum(axis=1) / (weight_left * weight_right * total[1])
+    weight_left, sum_left = left[enough, 1 : 1 + q], left[enough, 1 + q :]
+    weight_right, sum_right = right[enough, 1 : 1 + q], right[enough, 1 + q :]
+    # What is left of a weight when all of it is taken off again is rounding.
+    least = 1e-12 * total[1 : 1 + q]
+    both = (weight_left > least) & (weight_right > least)
+    contrast = np.where(both, sum_left * weight_right - sum_right * weight_left, 0.0)
+    scale = weight_left * weight_right * (weight_left + weight_right)
+    gains[enough] = (contrast**2 / np.where(both, scale, 1.0)).sum(axis=1)
     return gains
 
 
 def feature_splits(feature, x, statistics, cuts, min_samples_leaf):
     """All splits of one node on one feature, in order of preference.
 
-    x (m,) are the feature's values in the node, statistics (m, 2 + q) hold [1, w, w z] of each
+    x (m,) are the feature's values in the node, statistics (m, 1 + 2q) hold [1, w, w z] of each
     row, cuts (c,) are the candidate thresholds.
     """
     missing = np.isnan(x)
     order = np.flatnonzero(~missing)[np.argsort(x[~missing], kind="stable")]
     none = np.zeros((1, statistics.shape[1]))
     prefix = np.concatenate([none, np.cumsum(statistics[order], axis=0)])
-    left = prefix[np.searchsorted(x[order], cuts, side="right")]
+    n_below = np.searchsorted(x[order], cuts, side="right")
+    # With no value below it, a cut would only tell missing values from others: the last candidate.
+    cuts, left = cuts[n_below > 0], prefix[n_below[n_below > 0]]
     total = statistics.sum(axis=0)
 
     if not missing.any():
@@ -494,10 +528,11 @@ def tied_for_best(splits):
 
 def best_split(X, Z, weight, rows, cuts, min_samples_leaf, min_split_gain, categorical=()):
     """The best Split of the node holding `rows`, or None if there is none worth making."""
-    x, z, w = X[rows], Z[rows], weight[rows]
+    x, z = X[rows], Z[rows]
+    w = np.broadcast_to(cells_of(weight[rows]), z.shape)
     # Taking the mean off changes no gain, but spares it the rounding errors of a large mean.
-    centred = z - np.average(z, axis=0, weights=w)
-    statistics = np.column_stack([np.ones(len(rows)), w, w[:, None] * centred])
+    centred = z - divide((w * z).sum(axis=0), w.sum(axis=0))
+    statistics = np.column_stack([np.ones(len(rows)), w, w * centred])
     splits = []
     for k in range(X.shape[1]):
         if k in categorical:
@@ -507,7 +542,7 @@ def best_split(X, Z, weight, rows, cuts, min_samples_leaf, min_split_gain, categ
     if not splits:
         return None
     split = splits[tied_for_best(splits)[0]]
-    worth_it = split.gain > NO_GAIN * np.sum(w[:, None] * z**2) and split.gain >= min_split_gain
+    worth_it = split.gain > NO_GAIN * np.sum(w * z**2) and split.gain >= min_split_gain
     return split if worth_it else None
 
 
@@ -521,7 +556,7 @@ def grow_tree(
     min_split_gain=0.0,
     categorical=(),
 ):
-    """Tree grown best-first on the split gradients Z (n, q); X (n, p), weight (n,).
+    """Tree grown best-first on the split gradients Z (n, q); X (n, p), weight (n,) or (n, q).
 
     Rows of zero weight give cut points and are otherwise absent. `categorical` are the features
     that hold categories.
@@ -542,7 +577,7 @@ def grow_tree(
                 open_splits[len(tree.nodes) - 1] = split
         return len(tree.nodes) - 1
 
-    add_node(np.flatnonzero(weight > 0), depth=0)
+    add_node(np.flatnonzero(cells_of(weight).any(axis=1)), depth=0)
     while open_splits and tree.n_leaves < max_leaf_nodes:
         ids, splits = list(open_splits), list(open_splits.values())
         tied = [(splits[i], ids[i]) for i in tied_for_best(splits)]
@@ -565,30 +600,36 @@ def leaf_sums(tree, leaf, values):
 
 
 def mean_leaves(tree, leaf, values, weight):
-    """Weighted means (n_leaves, c) of values (n, c)."""
-    w = weight[:, None]
-    return leaf_sums(tree, leaf, w * values) / leaf_sums(tree, leaf, w)
+    """Weighted means (n_leaves, c) of values (n, c), 0 where there is no weight."""
+    w = np.broadcast_to(cells_of(weight), values.shape)
+    return divide(leaf_sums(tree, leaf, w * values), leaf_sums(tree, leaf, w))
 
 
 def newton_leaves(tree, leaf, r, h, weight, l2):
     """sum w r / (sum w h + l2), (n_leaves, c); the mean of r where that divides by zero."""
-    w = weight[:, None]
+    w = np.broadcast_to(cells_of(weight), r.shape)
     numerator = leaf_sums(tree, leaf, w * r)
     denominator = leaf_sums(tree, leaf, w * h) + l2
     flat = denominator == 0
-    return numerator / np.where(flat, leaf_sums(tree, leaf, w), denominator)
+    return divide(numerator, np.where(flat, leaf_sums(tree, leaf, w), denominator))
 
 
 def quantile_leaves(tree, leaf, u, weight, level):
-    """Lower weighted quantile (n_leaves, c) of u = y - f (n, c) in each leaf."""
-    inside = [leaf == k for k in range(tree.n_leaves)]
-    return np.stack([Quantile(level).baseline(u[rows], weight[rows]) for rows in inside])
+    """Lower weighted quantile (n_leaves, c) of u = y - f (n, c) in each leaf, 0 without weight."""
+    values = np.zeros((tree.n_leaves, u.shape[1]))
+    for k, j in np.ndindex(*values.shape):
+        w = column_of(weight, j)
+        rows = (leaf == k) & (w > 0)
+        if rows.any():
+            values[k, j] = lower_quantile(u[rows, j], w[rows], level * w[rows].sum())
+    return values
 
 
 def newton_rho(r, h, g, weight, l2, leaf_values):
     """rho (d,) of `project` from g (n, d): sum w r g / (sum w h g^2 + l2 * mean leaf g^2)."""
-    numerator, squares = weight @ (r * g), weight @ g**2
-    denominator = weight @ (h * g**2) + l2 * np.mean(leaf_values**2)
+    w = cells_of(weight)
+    numerator, squares = (w * r * g).sum(axis=0), (w * g**2).sum(axis=0)
+    denominator = (w * h * g**2).sum(axis=0) + l2 * np.mean(leaf_values**2)
     denominator = np.where(denominator == 0, squares, denominator)
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=squares > 0)
 
@@ -632,38 +673,50 @@ def update(made, X):
     return g if made["rho"] is None else made["rho"] * g
 
 
-def split_gradients(strategy, r, output_weight, projection):
-    """What the trees of a round are grown on: a list of (n, q) arrays, one per tree."""
+def split_gradients(strategy, r, weight, output_weight, projection):
+    """What the trees of a round are grown on: pairs of gradients (n, q) and weights, one per tree.
+
+    Weights are (n,), or (n, q) where cells have weights of their own: a component that sums phi_j
+    times output j has a share phi_j^2 / sum phi^2 of its weight from output j.
+    """
+    d = r.shape[1]
     if strategy == "independent":
-        return [r[:, [j]] for j in range(r.shape[1])]
-    if strategy == "multioutput":
-        return [output_weight * r]
-    return [(output_weight * r) @ np.asarray(projection, dtype=float).T]
+        return [(r[:, [j]], column_of(weight, j)) for j in range(d)]
+    phi = np.eye(d) if strategy == "multioutput" else np.asarray(projection, dtype=float)
+    phi = phi * np.sqrt(output_weight)
+    phi = phi[phi.any(axis=1)]
+    if weight.ndim == 1:
+        return [(r @ phi.T, weight)]
+    omega = weight @ (phi**2 / (phi**2).sum(axis=1, keepdims=True)).T
+    return [(divide((weight * r) @ phi.T, omega), omega)]
 
 
 def fit_round(X, Y, raw, weight, output_weight, projection, *, strategy, loss, step, l2, limits):
     """One round: grow on the split gradients, label the leaves, find the step."""
     r, h = loss.residual(Y, raw), loss.hessian(Y, raw)
-    split_on = split_gradients(strategy, r, output_weight, projection)
-    trees = [grow_tree(X, Z, weight, **limits) for Z in split_on]
+    split_on = split_gradients(strategy, r, weight, output_weight, projection)
+    trees = [grow_tree(X, Z, w, **limits) for Z, w in split_on]
     leaves = [tree.apply(X) for tree in trees]
 
     d = raw.shape[1]
     outputs = [[j] for j in range(d)] if strategy == "independent" else [list(range(d))]
-    grown = list(zip(trees, leaves, outputs, strict=True))
+    grown = [
+        (tree, leaf, j, weight if weight.ndim == 1 else weight[:, j])
+        for tree, leaf, j in zip(trees, leaves, outputs, strict=True)
+    ]
 
     if step == "newton" and strategy != "project":
         if loss.level is None:
-            values = [newton_leaves(t, leaf, r[:, j], h[:, j], weight, l2) for t, leaf, j in grown]
+            values = [newton_leaves(t, leaf, r[:, j], h[:, j], w, l2) for t, leaf, j, w in grown]
         else:
             u = Y - raw
-            values = [quantile_leaves(t, leaf, u[:, j], weight, loss.level) for t, leaf, j in grown]
+            values = [quantile_leaves(t, leaf, u[:, j], w, loss.level) for t, leaf, j, w in grown]
         return {"trees": trees, "leaf_values": values, "rho": None}
 
     if strategy == "project":
-        values = [mean_leaves(trees[0], leaves[0], split_on[0], weight)]
+        values = [mean_leaves(trees[0], leaves[0], *split_on[0])]
     else:
-        values = [mean_leaves(t, leaf, r[:, j], weight) for t, leaf, j in grown]
+        values = [mean_leaves(t, leaf, r[:, j], w) for t, leaf, j, w in grown]
     g = np.broadcast_to(direction(trees, values, X), raw.shape)
     if step == "newton" and loss.level is None:
         rho = newton_rho(r, h, g, weight, l2, values[0])
@@ -672,11 +725,29 @@ def fit_round(X, Y, raw, weight, output_weight, projection, *, strategy, loss, s
     return {"trees": trees, "leaf_values": values, "rho": rho}
 
 
-def mean_loss(loss, Y, raw, weight, output_weight):
-    """Weighted mean over the rows of the loss summed over the outputs."""
+def mean_loss(loss, Y, raw, weight):
+    """Weighted mean of the loss over the cells, times their number in a row."""
     value = loss.value(Y, raw)
-    per_row = value if value.ndim == 1 else value @ output_weight
-    return np.average(per_row, weights=weight)
+    if value.ndim == 1:
+        return np.average(value, weights=weight)
+    w = np.broadcast_to(cells_of(weight), value.shape)
+    return np.sum(w * value) / (w.sum() / value.shape[1])
+
+
+def starting_point(loss, Y, weight):
+    """The loss with its constants, and the baseline (d,)."""
+    if weight.ndim == 1:
+        loss = loss.prepare(Y, weight)
+        return loss, loss.baseline(Y, weight)
+    columns = []
+    for j in range(Y.shape[1]):
+        rows = weight[:, j] > 0
+        y, w = Y[rows][:, [j]], weight[rows, j]
+        prepared = loss.of_output(j).prepare(y, w)
+        columns.append((prepared, prepared.baseline(y, w)[0]))
+    if isinstance(loss, Huber):
+        loss = Huber(np.array([np.ravel(prepared.delta)[0] for prepared, _ in columns]))
+    return loss, np.array([baseline for _, baseline in columns])
 
 
 def boost(
@@ -701,10 +772,11 @@ def boost(
 ):
     """Fit `max_iter` rounds to X (n, p; NaN is missing) and Y, and return a ReferenceModel.
 
-    Y is (n, d), or (n,) class indices for softmax. `projections` holds one (q, d) matrix per
-    round for the strategies "project" (q = 1) and "relabel". `output_weight` (d,) says how much
-    each output counts in the splits of a shared tree and in `train_loss`; leaves and steps serve
-    each output for itself. `raw` (n, d) replaces the baseline as the start.
+    Y is (n, d), NaN where a target is missing, or (n,) class indices for softmax. `projections`
+    holds one (q, d) matrix per round for the strategies "project" (q = 1) and "relabel".
+    `sample_weight` is (n,) or (n, d). `output_weight` (d,) says how much the squared gradients of
+    each output count in the splits of a shared tree; leaves and steps serve each output for itself.
+    `raw` (n, d) replaces the baseline as the start.
     """
     if strategy not in ("independent", "multioutput", "project", "relabel"):
         raise ValueError(f"unknown strategy {strategy!r}")
@@ -712,8 +784,13 @@ def boost(
         raise ValueError(f"unknown step {step!r}")
     Y = np.asarray(Y, dtype=int if isinstance(loss, Softmax) else float)
     weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    loss = loss.prepare(Y, weight)
-    model = ReferenceModel(loss, loss.baseline(Y, weight), learning_rate)
+    missing = np.isnan(Y)
+    if missing.any():
+        # Any number will do where the weight is zero.
+        weight = np.where(missing, 0.0, cells_of(weight))
+        Y = np.where(missing, 0.0, Y)
+    loss, baseline = starting_point(loss, Y, weight)
+    model = ReferenceModel(loss, baseline, learning_rate)
     raw = np.tile(model.baseline, (len(X), 1)) if raw is None else np.array(raw, dtype=float)
     d = raw.shape[1]
     output_weight = np.ones(d) if output_weight is None else np.asarray(output_weight, dtype=float)
@@ -728,11 +805,11 @@ def boost(
     }
     settings = {"strategy": strategy, "loss": loss, "step": step, "l2": l2, "limits": limits}
 
-    model.train_loss.append(mean_loss(loss, Y, raw, weight, output_weight))
+    model.train_loss.append(mean_loss(loss, Y, raw, weight))
     for m in range(max_iter):
         made = fit_round(X, Y, raw, weight, output_weight, projections[m], **settings)
         raw = raw + learning_rate * update(made, X)
         model.rounds.append(made)
-        model.train_loss.append(mean_loss(loss, Y, raw, weight, output_weight))
+        model.train_loss.append(mean_loss(loss, Y, raw, weight))
     model.raw = raw
     return model

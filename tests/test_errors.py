@@ -79,6 +79,8 @@ BAD_VALUES = {
     "categorical_features": ["from_dtypes", "auto", 1, True, {"a": True}, [[True], [0]]],
     "monotonic_cst": ["increasing", 1, -1.0, True],
     "interaction_cst": ["pairs", 2, True, {0: 1}],
+    "output_weight": ["equal", 1.0, [], [0, 0], [1, -1], [1, float("nan")], [[1, 1]], [1, 1e300]],
+    "class_weight": ["even", True, 2.0, np.ones(2)],
     "output_scaling": ["std", True, 1.0],
     "estimator": ["Ridge", 3, np.mean],
     "thresholds": ["tune", -0.1, 1.1, True, float("nan"), [], [0.5, 2.0], ["a"], {0.5}],
@@ -353,13 +355,9 @@ def test_the_shape_of_the_outputs(model):
 
 
 @pytest.mark.usefixtures("no_work")
-def test_missing_and_infinite_outputs_are_found():
+def test_infinite_outputs_are_found():
     remedy = "; drop such rows or fill them in before fit."
-    for value, words in [
-        (np.nan, "a missing value (NaN)"),
-        (np.inf, "an infinite value (inf)"),
-        (-np.inf, "an infinite value (inf)"),
-    ]:
+    for value in (np.inf, -np.inf):
         two = replaced(Y, (5, 1), value)
         one = two[:, 1]
         labels = replaced(LABELS.astype(float), (5, 1), value)
@@ -370,7 +368,7 @@ def test_missing_and_infinite_outputs_are_found():
             (classifier(), labels[:, 1], "row 5"),
         ]:
             sentence = refusal(lambda model=model, bad=bad: model.fit(X, bad))
-            assert sentence == f"y has {words} in {place}{remedy}"
+            assert sentence == f"y has an infinite value (inf) in {place}{remedy}"
 
 
 @pytest.mark.usefixtures("no_work")
@@ -450,21 +448,23 @@ def test_what_a_classifier_cannot_take_for_classes():
 def test_weights_that_do_not_fit():
     ones = np.ones(60)
     for bad, words in [
-        (ones[:9], "has shape (9,); it must have one weight for each of the 60 rows."),
-        (ones[:, None], "has shape (60, 1); it must have one weight for each of the 60 rows."),
+        (ones[:9], "has shape (9,); it must have one weight for each of the 60 rows{}."),
+        (ones[:, None], "has shape (60, 1); it must have one weight for each of the 60 rows{}."),
         (replaced(ones, 7, -2), "is negative (-2) in row 7; weights must be at least zero."),
         (replaced(ones, 7, np.nan), "is missing (NaN) in row 7; weights must be at least zero."),
     ]:
         for model, target in [(regressor(), Y), (classifier(), CLASSES)]:
+            cells = ", or one for each of the 60 × 2 cells" if target is Y else ""
+            expected = words.format(cells)
             fit = model.fit
             sentence = refusal(lambda fit=fit, target=target, bad=bad: fit(X, target, bad))
-            assert sentence == f"sample_weight {words}"
+            assert sentence == f"sample_weight {expected}"
             sentence = refusal(
                 lambda fit=fit, target=target, bad=bad: fit(
                     X, target, X_val=X, Y_val=target, sample_weight_val=bad
                 )
             )
-            assert sentence == f"sample_weight_val {words}"
+            assert sentence == f"sample_weight_val {expected}"
     assert refusal(lambda: regressor().fit(X, Y, 0 * ones)) == (
         "All of sample_weight is zero; at least one row needs a positive weight."
     )
@@ -502,8 +502,12 @@ def test_validation_rows_that_do_not_fit(model, target):
         ),
         ({"X_val": X, "Y_val": target[:, [0, 1, 1]]}, "Y_val has "),
         (
-            {"X_val": X, "Y_val": replaced(target.astype(float), (5, 1), np.nan)},
-            "Y_val has a missing value (NaN) in row 5, output 1;",
+            {"X_val": X, "Y_val": replaced(target.astype(float), (5, 1), np.inf)},
+            "Y_val has an infinite value (inf) in row 5, output 1;",
+        ),
+        (
+            {"X_val": X, "Y_val": np.full(target.shape, np.nan)},
+            "Y_val has no observed value of positive weight in any of its 60 rows;",
         ),
     ]:
         assert refusal(lambda val=val: model.fit(X, target, **val)).startswith(words)

@@ -410,11 +410,17 @@ def test_a_series_leaves_its_name_and_predictions_have_one_dimension():
 
 @FRAMES
 def test_bad_outputs_are_named(frame):
-    missing = Y.copy()
-    missing[3, 1] = np.nan
+    infinite = Y.copy()
+    infinite[3, 1] = np.inf
     assert "in row 3, output 'v'; drop such" in refusal(
-        lambda: regressor().fit(X, named(frame, missing))
+        lambda: regressor().fit(X, named(frame, infinite))
     )
+    missing = Y.copy()
+    missing[:, 1] = np.nan
+    for model in (regressor(), classifier()):
+        target = np.where(np.isnan(missing), np.nan, missing > 0)
+        sentence = refusal(lambda m=model, t=target: m.fit(X, named(frame, t)))
+        assert sentence.startswith("Output 'v' of y has no observed value of positive weight;")
     large = Y.copy()
     large[3, 1] = 1e39
     assert "in row 3, output 'v', beyond" in refusal(

@@ -6,6 +6,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.losses import LABEL_LOSSES, REGRESSION_LOSSES, fit_loss
+from manyboost.weights import Weights
 
 POOL = _core.Pool(1)
 REAL = list(REGRESSION_LOSSES)
@@ -24,7 +25,7 @@ def label_targets(n=40, seed=0):
 
 def fitted(loss, Y, weight=None, n_outputs=None):
     n_outputs = n_outputs or Y.shape[1]
-    return fit_loss(loss, Y, weight, POOL, n_outputs=n_outputs, quantile=0.3)
+    return fit_loss(loss, Y, Weights(weight), POOL, n_outputs=n_outputs, quantile=0.3)
 
 
 def targets_of(case):
@@ -42,7 +43,7 @@ def cell_losses(loss, Y, raw, cell):
     def value(f):
         moved = raw.copy()
         moved[i, j] = f
-        objective = loss.bind(Y, None, POOL)
+        objective = loss.bind(Y, Weights(), POOL)
         return objective.mean_loss(moved) * objective.cells
 
     return value
@@ -53,7 +54,7 @@ def test_residuals_and_curvatures_match_finite_differences(case):
     Y = targets_of(case)[:6]
     loss = fitted(case[1], Y)
     raw = np.random.default_rng(1).normal(size=Y.shape).astype(np.float32)
-    objective = loss.bind(Y, None, POOL)
+    objective = loss.bind(Y, Weights(), POOL)
     residuals = np.empty_like(raw)
     objective.advance(raw, residuals)
     curvatures = np.empty_like(raw)
@@ -71,7 +72,7 @@ def test_residuals_and_curvatures_match_finite_differences(case):
 def test_huber_curvature_is_one_inside_delta_and_zero_outside():
     Y = real_targets("huber")
     loss = fitted("huber", Y)
-    objective = loss.bind(Y, None, POOL)
+    objective = loss.bind(Y, Weights(), POOL)
     raw = np.zeros(Y.shape, np.float32)
     residuals, curvatures = np.empty_like(raw), np.empty_like(raw)
     objective.advance(raw, residuals)
@@ -92,7 +93,7 @@ def test_the_baseline_minimises_the_loss(case, weighted):
         column = np.ascontiguousarray(Y[:, [j]])
         single = fitted(case[1], column, weight)
         assert single.baseline[0] == pytest.approx(loss.baseline[j])
-        objective = single.bind(column, weight, POOL)
+        objective = single.bind(column, Weights(weight), POOL)
 
         def total(shift, objective=objective):
             return objective.mean_loss(np.full((len(Y), 1), shift, np.float32))
@@ -105,7 +106,7 @@ def test_softmax_residuals_curvatures_and_baseline():
     rng = np.random.default_rng(3)
     classes = rng.integers(0, 4, 30).astype(np.uint32)
     loss = fitted("log_loss", classes, n_outputs=4)
-    objective = loss.bind(classes, None, POOL)
+    objective = loss.bind(classes, Weights(), POOL)
     raw = rng.normal(size=(30, 4)).astype(np.float32)
     residuals, curvatures = np.empty_like(raw), np.empty_like(raw)
     objective.advance(raw, residuals)

@@ -648,8 +648,39 @@ def test_output_weights_choose_the_splits_but_leave_each_output_its_own_step():
         np.testing.assert_allclose(
             made["leaf_values"][0][0], (Y[inside] - model.baseline).mean(axis=0), atol=1e-14
         )
-        expected = np.mean(0.5 * (Y - model.baseline) ** 2 @ output_weight)
-        assert model.train_loss[0] == pytest.approx(expected)
+        plain = boost(X, Y, **common)
+        assert model.train_loss[0] == plain.train_loss[0]
+
+
+@pytest.mark.parametrize("step", ["line_search", "newton"])
+@pytest.mark.parametrize("name", REAL_LOSSES)
+def test_missing_cells_leave_an_independent_output_to_its_observed_rows(name, step):
+    rng = np.random.default_rng(25)
+    X, Y = rng.integers(0, 5, (80, 3)).astype(float), np.abs(rng.standard_normal((80, 3)))
+    weight = rng.integers(0, 3, Y.shape).astype(float)
+    common = {"loss": make_loss(name), "step": step, "strategy": "independent"}
+    common |= {"max_iter": 3, "max_leaf_nodes": 4, "min_samples_leaf": 4}
+    model = boost(X, np.where(weight > 0, Y, np.nan), sample_weight=weight, **common)
+    for j in range(3):
+        rows = weight[:, j] > 0
+        w = weight[rows, j]
+        alone = boost(X[rows], Y[rows][:, [j]], sample_weight=w, **common)
+        np.testing.assert_allclose(model.raw[rows, j], alone.raw[:, 0], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("strategy", ["multioutput", "relabel", "project"])
+def test_weights_of_cells_that_agree_within_rows_are_weights_of_rows(strategy):
+    rng = np.random.default_rng(26)
+    X, Y = friedman(rng, 60, 3)
+    w = rng.random(60)
+    common = {"loss": make_loss("squared_error"), "step": "line_search", "strategy": strategy}
+    q = 1 if strategy == "project" else 2
+    projections = list(rng.standard_normal((4, q, 3)))
+    common |= {"max_iter": 4, "max_leaf_nodes": 4, "projections": projections}
+    by_row = boost(X, Y, sample_weight=w, **common)
+    by_cell = boost(X, Y, sample_weight=np.tile(w[:, None], 3), **common)
+    np.testing.assert_allclose(by_cell.raw, by_row.raw, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(by_cell.train_loss, by_row.train_loss, rtol=1e-10)
 
 
 def test_raw_replaces_the_baseline():

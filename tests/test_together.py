@@ -224,3 +224,211 @@ def test_frames_come_with_offsets_and_callbacks():
     assert list(table.columns) == ["b"]
     arrays = model.set_output(predict="default").predict(X, offset=OFFSET)
     np.testing.assert_array_equal(table["b"], arrays[:, 1])
+
+
+# Cells -------------------------------------------------------------------------------------------
+
+MISSING = RNG.random(Y.shape) < 0.2
+CELLS = RNG.exponential(size=Y.shape)
+
+
+def holey(Z):
+    return np.where(MISSING, np.nan, Z)
+
+
+@pytest.mark.parametrize("step", ["newton", "line_search"])
+def test_an_output_of_an_independent_mixed_model_with_holes_is_that_of_its_rows(step):
+    model, Z = mixed(strategy="independent", step=step, output_scaling=None, min_samples_leaf=5)
+    # Few values, so that bins do not depend on weights.
+    few = np.round(X, 1)
+    everything = model.fit(few, holey(Z), CELLS, offset=OFFSET).predict(few, offset=OFFSET)
+    for j, loss in enumerate(["absolute_error", "poisson"]):
+        there = ~MISSING[:, j]
+        alone = ManyBoostRegressor(
+            loss, strategy="independent", step=step, min_samples_leaf=5, **COMMON
+        )
+        alone.fit(few[there], Z[there, j], CELLS[there, j], offset=OFFSET[there, j])
+        expected = alone.predict(few[there], offset=OFFSET[there, j])
+        np.testing.assert_allclose(everything[there, j], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_cells_of_several_losses_that_are_all_one_are_no_cells(strategy):
+    model, Z = mixed(strategy=strategy)
+    plain = model.fit(X, Z).predict(X)
+    np.testing.assert_array_equal(model.fit(X, Z, np.ones(Z.shape)).predict(X), plain)
+    filled = np.where(MISSING, 1.0, Z)
+    weight = np.where(MISSING, 0.0, 1.0)
+    by_weight = model.fit(X, filled, weight, offset=OFFSET).predict(X, offset=OFFSET)
+    by_hole = model.fit(X, holey(Z), offset=OFFSET).predict(X, offset=OFFSET)
+    np.testing.assert_array_equal(by_weight, by_hole)
+    assert np.isfinite(by_hole).all()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_losses_of_outputs_are_means_over_their_own_cells(strategy):
+    model = ManyBoostRegressor(strategy=strategy, early_stopping="per_output", **COMMON)
+    train, rest = slice(200), slice(200, 300)
+    holes = holey(Y)
+    model.fit(
+        X[train],
+        holes[train],
+        CELLS[train],
+        X_val=X[rest],
+        Y_val=holes[rest],
+        sample_weight_val=CELLS[rest],
+    )
+
+    def squares(rows):
+        there = ~MISSING[rows]
+        error = np.where(there, model.predict(X[rows]) - Y[rows], 0.0)
+        weight = CELLS[rows] * there
+        return (weight * error**2 / 2).sum(axis=0), weight.sum(axis=0)
+
+    sums, totals = squares(rest)
+    np.testing.assert_allclose(
+        -model.validation_score_per_output_[-1], sums / totals, rtol=1e-4, atol=1e-6
+    )
+    assert -model.validation_score_[-1] == pytest.approx(sums.sum() / totals.sum(), rel=1e-4)
+    sums, totals = squares(train)
+    assert -model.train_score_[-1] == pytest.approx(sums.sum() / totals.sum(), rel=1e-4)
+
+
+def test_stopping_per_output_needs_an_observed_cell_of_each():
+    Y_val = Y[200:].copy()
+    Y_val[:, 1] = np.nan
+    model = ManyBoostRegressor(early_stopping="per_output", **COMMON)
+    with pytest.raises(ValueError, match="Output 1 of the validation rows has no observed value"):
+        model.fit(X[:200], Y[:200], X_val=X[200:], Y_val=Y_val)
+    model.set_params(early_stopping=True).fit(X[:200], Y[:200], X_val=X[200:], Y_val=Y_val)
+    assert np.isnan(model.validation_score_per_output_[:, 1]).all()
+    assert np.isfinite(model.validation_score_).all()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("step", ["newton", "line_search"])
+def test_constraints_hold_where_targets_are_missing(strategy, step):
+    signs = [[1, 0, 0, 0], [0, -1, 0, 0], [0, 0, 1, 0]]
+    model = ManyBoostRegressor(strategy=strategy, step=step, monotonic_cst=signs, **COMMON)
+    model.fit(X, holey(Y), CELLS)
+    for j, (feature, sign) in enumerate([(0, 1), (1, -1), (2, 1)]):
+        moved = X.copy()
+        moved[:, feature] += sign * 0.7
+        rise = (model.predict(moved) - model.predict(X))[:, j]
+        assert (rise >= 0).all()
+    assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_categories_are_ordered_by_observed_cells(strategy):
+    kind = RNG.integers(6, size=300)
+    features = kind[:, None]
+    effect = RNG.normal(size=(6, 3))
+    Z = effect[kind]
+    model = ManyBoostRegressor(
+        **COMMON | {"max_iter": 200, "learning_rate": 0.3},
+        strategy=strategy,
+        categorical_features=[0],
+        n_components=2 if strategy == "relabel" else 1,
+        min_samples_leaf=1,
+    )
+    weight = np.where(MISSING, 0.0, CELLS)
+    # What is not observed is far away.
+    model.fit(features, np.where(MISSING, 100.0, Z), weight)
+    assert np.abs(model.predict(features) - Z).max() < 0.2
+
+
+def test_a_list_of_quantiles_takes_cells_of_y():
+    model = ManyBoostRegressor("quantile", quantile=[0.2, 0.8], strategy="independent", **COMMON)
+    predicted = model.fit(X, holey(Y), CELLS).predict(X)
+    assert predicted.shape == (300, 3, 2)
+    single = ManyBoostRegressor("quantile", quantile=0.8, strategy="independent", **COMMON)
+    expected = single.fit(X, holey(Y), CELLS).predict(X)
+    crossing = model.predict(X)[..., 1] != expected
+    assert crossing.mean() < 0.1
+    shared = ManyBoostRegressor(
+        "quantile", quantile=[0.2, 0.8], output_weight=[1, 0, 2], **COMMON
+    ).fit(X, Y)
+    assert shared.predict(X).shape == (300, 3, 2)
+    with pytest.raises(ValueError, match="output_weight has 6 weights, but there are 3 outputs"):
+        shared.set_params(output_weight=[1] * 6).fit(X, Y)
+
+
+@pytest.mark.parametrize("strategy", ["multioutput", "relabel", "project"])
+def test_outputs_without_weight_go_on_when_the_others_are_frozen(strategy):
+    model = ManyBoostRegressor(
+        **COMMON | {"max_iter": 40, "learning_rate": 0.5},
+        strategy=strategy,
+        early_stopping="per_output",
+        n_iter_no_change=1,
+        output_weight=[1, 0, 0],
+    )
+    model.fit(X[:200], Y[:200], CELLS[:200], X_val=X[200:], Y_val=Y[200:])
+    assert np.isfinite(model.predict(X)).all()
+    assert model.n_iter_ == model.best_iter_per_output_.max()
+
+
+# Scorers -----------------------------------------------------------------------------------------
+
+
+def test_regression_metrics_are_asked_output_by_output_where_targets_are_missing():
+    from sklearn.metrics import r2_score
+
+    model = ManyBoostRegressor(scoring=["r2", "loss"], early_stopping=True, **COMMON)
+    train, rest = slice(200), slice(200, 300)
+    holes = holey(Y)
+    model.fit(
+        X[train],
+        holes[train],
+        X_val=X[rest],
+        Y_val=holes[rest],
+        sample_weight_val=CELLS[rest],
+    )
+    predicted = model.predict(X[rest])
+    expected = []
+    for j in range(3):
+        there = ~MISSING[rest, j]
+        weight = CELLS[rest, j][there]
+        expected.append(r2_score(Y[rest, j][there], predicted[there, j], sample_weight=weight))
+    assert model.validation_score_[-1] == pytest.approx(np.mean(expected), rel=1e-5)
+
+
+def test_other_scorers_refuse_missing_targets():
+    labels = holey(LABELS.astype(float))
+    model = ManyBoostClassifier(scoring="f1_macro", early_stopping=True, **COMMON)
+    with pytest.raises(ValueError, match="which the scorer f1_macro cannot take; use 'loss'"):
+        model.fit(X, labels)
+    model = ManyBoostRegressor(scoring=lambda e, X, y: 0.0, early_stopping=True, **COMMON)
+    with pytest.raises(ValueError, match="cannot take; use 'loss'"):
+        model.fit(X, holey(Y))
+
+
+@pytest.mark.parametrize("classes", ["classes", "two classes", "labels"])
+def test_scorers_do_not_see_class_weights(classes):
+    from sklearn.metrics import accuracy_score
+
+    y = {
+        "classes": np.digitize(Y[:, 0], [-0.5, 0.5]),
+        "two classes": LABELS[:, 0],
+        "labels": LABELS,
+    }[classes]
+    for weight in [None, RNG.exponential(size=100)]:
+        model = ManyBoostClassifier(
+            scoring="accuracy", early_stopping=True, class_weight="balanced", **COMMON
+        )
+        model.fit(X[:200], y[:200], X_val=X[200:], Y_val=y[200:], sample_weight_val=weight)
+        expected = accuracy_score(y[200:], model.predict(X[200:]), sample_weight=weight)
+        assert model.validation_score_[-1] == pytest.approx(expected, rel=1e-5)
+
+
+def test_tuned_thresholds_know_missing_labels_and_offsets():
+    from manyboost.thresholds import tune_thresholds
+
+    labels = holey(LABELS.astype(float))
+    train, rest = slice(200), slice(200, 300)
+    model = ManyBoostClassifier(thresholds="tuned", class_weight="balanced", **COMMON)
+    offsets = {"offset": OFFSET[train], "offset_val": OFFSET[rest]}
+    model.fit(X[train], labels[train], X_val=X[rest], Y_val=labels[rest], **offsets)
+    proba = model.predict_proba(X[rest], offset=OFFSET[rest])
+    expected = tune_thresholds(proba, LABELS[rest], (~MISSING[rest]).astype(float))
+    np.testing.assert_allclose(model.thresholds_, expected, rtol=1e-9)

@@ -316,7 +316,7 @@ def test_validation_rows_are_set_apart_by_fraction_or_number(fraction, expected)
     for rows in (train, val):
         assert np.array_equal(rows.X, X[rows.numbers])
         assert np.array_equal(rows.Y, Y[rows.numbers])
-        assert np.array_equal(rows.weight, weight[rows.numbers])
+        assert np.array_equal(rows.weights.rows, weight[rows.numbers])
 
 
 def test_validation_rows_are_another_choice_with_another_seed():

@@ -1,6 +1,6 @@
 """Compiled kernels: arrays in, arrays out. Matrices are C-contiguous and row-major."""
 
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,15 @@ _U32 = NDArray[np.uint32]
 _Sparse = tuple[NDArray[np.int64], NDArray[np.int32], _F32]
 # One output, or those from a first to before a last.
 _Outputs = int | tuple[int, int]
+
+# Weights of rows (n,) and of cells (n, d); whether targets are missing.
+class _Weights(Protocol):
+    @property
+    def rows(self) -> _F32 | None: ...
+    @property
+    def cells(self) -> _F32 | None: ...
+    @property
+    def partial(self) -> bool: ...
 
 __version__: str
 __all__ = [
@@ -32,6 +41,7 @@ __all__ = [
     "draw_projection",
     "leaf_quantiles",
     "leaf_sums",
+    "leaf_weights",
     "project",
     "quantile_steps",
     "sample_rows",
@@ -134,7 +144,7 @@ class Objective:
         pool: Pool,
         y: NDArray[Any],
         raw: _F32,
-        weight: _F32 | None,
+        weights: _Weights,
         out: _F32,
         *,
         leaf_of_row: _U32 | None = None,
@@ -142,18 +152,17 @@ class Objective:
         steps: _F32 | None = None,
         phi: _F32 | None = None,
         z: _F32 | None = None,
+        omega: _F32 | None = None,
     ) -> tuple[float, _F32]: ...
-    def loss_sum(self, pool: Pool, y: NDArray[Any], raw: _F32, weight: _F32 | None) -> float: ...
-    def output_losses(
-        self, pool: Pool, y: NDArray[Any], raw: _F32, weight: _F32 | None
-    ) -> _F64: ...
+    def loss_sum(self, pool: Pool, y: NDArray[Any], raw: _F32, weights: _Weights) -> float: ...
+    def output_losses(self, pool: Pool, y: NDArray[Any], raw: _F32, weights: _Weights) -> _F64: ...
     def curvatures(self, pool: Pool, y: NDArray[Any], residuals: _F32, out: _F32) -> None: ...
     def derivatives(
         self,
         pool: Pool,
         y: NDArray[Any],
         raw: _F32,
-        weight: _F32 | None,
+        weights: _Weights,
         leaf_of_row: _U32 | None,
         values: _F32,
         rho: _F64,
@@ -178,7 +187,7 @@ class Objective:
         n_leaves: int,
         y: NDArray[Any],
         residuals: _F32,
-        weight: _F32 | None,
+        weights: _Weights,
         max_residual: _F64,
         max_curvature: _F64,
         output: _Outputs | None = None,
@@ -190,11 +199,19 @@ def leaf_sums(
     n_leaves: int,
     residuals: _F32,
     curvatures: _F32 | None,
-    weight: _F32 | None,
+    weights: _Weights,
     max_residual: _F64,
     max_curvature: _F64,
     output: _Outputs | None = None,
 ) -> tuple[_F64, _F64 | None]: ...
+def leaf_weights(
+    pool: Pool,
+    leaf_of_row: _U32,
+    n_leaves: int,
+    y: NDArray[Any],
+    weights: _Weights,
+    output: _Outputs | None = None,
+) -> _F64: ...
 def leaf_quantiles(
     pool: Pool,
     leaf_of_row: _U32,
@@ -202,7 +219,7 @@ def leaf_quantiles(
     y: _F32,
     raw: _F32,
     levels: _F64,
-    weight: _F32 | None,
+    weights: _Weights,
     output: _Outputs | None = None,
 ) -> _F64: ...
 def advance_residuals(
@@ -225,14 +242,18 @@ def add_leaves(
     output: _Outputs | None = None,
 ) -> None: ...
 def add_gains(
-    tree: Tree, leaf_residuals: _F64, importances: _F64, output: _Outputs | None = None
+    tree: Tree,
+    leaf_residuals: _F64,
+    leaf_weights: _F64,
+    importances: _F64,
+    output: _Outputs | None = None,
 ) -> None: ...
 def quantile_steps(
     pool: Pool,
     y: _F32,
     raw: _F32,
     levels: _F64,
-    weight: _F32 | None,
+    weights: _Weights,
     leaf_of_row: _U32 | None,
     values: _F32,
     output: _Outputs | None = None,
@@ -240,7 +261,7 @@ def quantile_steps(
 def dots(
     pool: Pool,
     cells: _F32,
-    weight: _F32 | None,
+    weights: _Weights,
     leaf_of_row: _U32 | None,
     values: _F32,
     squared: bool,
@@ -248,12 +269,12 @@ def dots(
 ) -> _F64: ...
 def centred(pool: Pool, cells: _F64, centre: _F64) -> _F32 | None: ...
 def column_sums(
-    pool: Pool, cells: NDArray[Any], weight: _F32 | None, squared: bool = False
+    pool: Pool, cells: NDArray[Any], weights: _Weights, squared: bool = False
 ) -> _F64: ...
 def column_quantiles(
-    pool: Pool, cells: _F64, weight: _F32 | None, levels: _F64, centre: _F64 | None = None
+    pool: Pool, cells: _F64, weights: _Weights, levels: _F64, centre: _F64 | None = None
 ) -> _F64: ...
-def project(pool: Pool, residuals: _F32, phi: _F32, z: _F32) -> None: ...
+def project(pool: Pool, residuals: _F32, phi: _F32, z: _F32, shares: bool = False) -> None: ...
 def draw_projection(
     name: str, n_components: int, n_outputs: int, sums_to_zero: bool, seed: int, round: int
 ) -> _F32: ...

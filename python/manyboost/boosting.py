@@ -35,6 +35,7 @@ from manyboost.projections import Projection, draw
 from manyboost.scoring import Scorer
 from manyboost.steps import Direction, minimise_along, softmax_step
 from manyboost.stopping import BestRound, BestRoundPerOutput, Unwatched
+from manyboost.weights import Weights
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -91,9 +92,11 @@ class Progress:
     validation_scores: dict[str, list[float]] = field(default_factory=dict)
     """All that was asked for, by name."""
     validation_per_output: list[F64] = field(default_factory=list)
-    """Negative mean losses (n_outputs,), unless the outputs share one."""
+    """Negative mean losses (n_outputs,), unless the outputs share one; NaN of unobserved ones."""
     train_per_output: list[F64] = field(default_factory=list)
     """The same of the training rows; kept if outputs are stopped one by one."""
+    shares: tuple[F64, F64] | None = None
+    """Shares (n_outputs,) of the outputs in the mean loss of training and validation rows."""
     steps: list[F64] = field(default_factory=list)
     """Steps of each round, unless the model itself keeps them (scaled trees) or has none."""
     categories: Categories = field(default_factory=lambda: Categories(0, {}))
@@ -121,13 +124,13 @@ class Progress:
         self.model.keep(rounds.astype(np.uint64))
         for m, steps in enumerate(self.steps):
             self.steps[m] = np.where(m < rounds, steps, 0.0)
-        for curves, score in [
-            (self.train_per_output, self.train_score),
-            (self.validation_per_output, self.validation_score),
-        ]:
+        assert self.shares is not None
+        per_output = self.train_per_output, self.validation_per_output
+        scores = self.train_score, self.validation_score
+        for curves, score, share in zip(per_output, scores, self.shares, strict=True):
             for m in range(1, len(curves)):
                 curves[m] = np.where(m <= rounds, curves[m], curves[m - 1])
-                score[m] = math.fsum(curves[m].tolist()) / len(rounds)
+                score[m] = math.fsum((share * curves[m]).tolist()) / math.fsum(share.tolist())
         if "loss" in self.validation_scores:
             self.validation_scores["loss"] = list(self.validation_score)
 
@@ -178,8 +181,8 @@ class Boosting:
         The objective's blank state, with the rounds so far added.
     row_numbers : (n_rows,)
         Numbers of the rows in the user's data, which random draws go by.
-    output_scale : (n_outputs,) or None
-        What residuals are divided by when trees are grown.
+    split_scale : (n_outputs,) or None
+        What residuals are multiplied by when trees are grown.
     validation : Validation or None
     watchers : Watchers
         Whom to tell of each round.
@@ -193,7 +196,7 @@ class Boosting:
         progress: Progress,
         state: F32,
         row_numbers: NDArray[np.uint64],
-        output_scale: F64 | None,
+        split_scale: F64 | None,
         validation: Validation | None,
         watchers: Watchers,
         pool: _core.Pool,
@@ -204,15 +207,16 @@ class Boosting:
         self.progress = progress
         self.raw, self.residuals = objective.settled(state)
         self.row_numbers = row_numbers
-        self.split_scale = None if output_scale is None else (1 / output_scale).astype(np.float32)
+        self.split_scale = None if split_scale is None else split_scale.astype(np.float32)
         self.validation = validation
         self.watchers = watchers
         self.pool = pool
         self.n_rows, self.n_outputs = state.shape
         self.phi: F32 | None = None
         self.z = self.residuals
+        self.omega: F32 | None = None
         self.update: Update | None = None
-        self.pending: list[tuple[_core.Tree, F64, Outputs]] = []
+        self.pending: list[tuple[_core.Tree, F64, F64, Outputs]] = []
         self.unbooked: F64 | None = None
         self.step_sizes: F64 | None = None
         self.stopping = Unwatched(0)
@@ -318,18 +322,20 @@ class Boosting:
         self.phi = self._draw(m) if projects and m is not None else None
         phi = self.phi
         shared = self.settings.strategy != "independent"
-        frozen = self.stopping.frozen
-        if phi is None and m is not None and shared:
-            if self.split_scale is not None or frozen is not None:
-                phi = np.eye(self.n_outputs, dtype=np.float32)
-            if phi is not None and frozen is not None:
-                phi[:, frozen] = 0
+        by_cell, growing = self.objective.weights.by_cell, self._growing_outputs()
+        made = by_cell or self.split_scale is not None or growing is not None
+        if phi is None and m is not None and shared and made:
+            phi = np.eye(self.n_outputs, dtype=np.float32)
+            phi = phi if growing is None else phi[growing]
         if phi is None:
             self.z = self.residuals
             return self.objective.advance(self.raw, self.residuals, update)
         if self.z is self.residuals or self.z.shape[1] != len(phi):
             self.z = np.empty((self.n_rows, len(phi)), np.float32)
-        return self.objective.advance(self.raw, self.residuals, update, self._scaled(phi), self.z)
+            self.omega = np.empty_like(self.z) if by_cell else None
+        return self.objective.advance(
+            self.raw, self.residuals, update, self._scaled(phi), self.z, self.omega
+        )
 
     def _book_gains(self, n_rounds: int) -> None:
         """Count the gains of the rounds up to the best."""
@@ -341,8 +347,8 @@ class Boosting:
             if self.unbooked is None:
                 self.unbooked = np.zeros_like(importances)
             into = self.unbooked
-        for tree, leaf_residuals, output in self.pending:
-            _core.add_gains(tree, leaf_residuals, into, output)
+        for tree, leaf_residuals, leaf_weights, output in self.pending:
+            _core.add_gains(tree, leaf_residuals, leaf_weights, into, output)
         self.pending.clear()
         if per_output is not None:
             best = per_output == n_rounds
@@ -352,7 +358,8 @@ class Boosting:
     # ------------------------------------------------------------------ the four strategies
     #
     # A round starts from the residuals r (n_rows, n_outputs) and, for the strategies that share a
-    # tree, from the split gradients z: r itself for multioutput, φ r for project and relabel.
+    # tree, from the split gradients z: r itself for multioutput, φ r for project and relabel. Where
+    # cells are weighted, z = φ (w r), with weights ω = φ² w / Σ φ² for each component.
 
     def independent(self, m: int) -> None:
         """Algorithm 1 for each output in turn."""
@@ -363,11 +370,11 @@ class Boosting:
             if j in still:
                 grown.append(still[j])
                 continue
-            rows, weight = self._sample(m, j)
+            rows, weights = self._sample(m, j)
             z = np.ascontiguousarray(self.residuals[:, j : j + 1])
-            signs = self._growth_signs(m, j)
-            weak = self.learner.fit(z, self.objective.weight, rows, m, j, signs)
-            values, rho = self._label(weak, weight, j, search=not joint)
+            signs, weight = self._growth_signs(m, j), self.objective.weights.of_output(j)
+            weak = self.learner.fit(z, weight, rows, m, j, signs)
+            values, rho = self._label(weak, weights, j, search=not joint)
             grown.append((weak, values, rho))
         if joint:
             # The classes share one loss: their steps are found together.
@@ -386,18 +393,18 @@ class Boosting:
 
     def multioutput(self, m: int) -> None:
         """Algorithm 2: one tree on all outputs, one value for each output in its leaves."""
-        rows, weight = self._sample(m)
-        weak = self.learner.fit(self.z, self.objective.weight, rows, m, 0)
-        values, rho = self._label(weak, weight)
+        rows, weights = self._sample(m)
+        weak = self.learner.fit(self.z, self._split_weight(), rows, m, 0)
+        values, rho = self._label(weak, weights)
         self._add_round(weak, values, rho)
 
     def project(self, m: int) -> None:
         """Algorithm 3: one tree on one random projection, one step for each output."""
-        rows, weight = self._sample(m)
+        rows, weights = self._sample(m)
         signs = self._growth_signs(m)
-        weak = self.learner.fit(self.z, self.objective.weight, rows, m, 0, signs)
+        weak = self.learner.fit(self.z, self._split_weight(), rows, m, 0, signs)
         self._open_entry()
-        values, rho = self._fit_outputs(weak, weight, signs)
+        values, rho = self._fit_outputs(weak, weights, signs)
         self._add_scaled(weak, values, rho)
 
     def relabel(self, m: int) -> None:
@@ -409,16 +416,40 @@ class Boosting:
 
     # ------------------------------------------------------------------ what rounds are made of
 
-    def _sample(self, m: int, output: int = 0) -> tuple[U32 | None, F32 | None]:
-        """Rows to fit to (None: all), and weights that are zero elsewhere."""
-        weight = self.objective.weight
+    def _sample(self, m: int, output: int | None = None) -> tuple[U32 | None, Weights]:
+        """Rows to fit to (None: all), and weights that are zero elsewhere.
+
+        Those of one output are drawn from the rows in which it is observed.
+        """
+        weights, observed = self.objective.weights, self.objective.rows_of(output)
         if self.settings.subsample == 1.0:
-            return None, weight
-        count = max(1, int(self.settings.subsample * self.n_rows))
-        rows = _core.sample_rows(self.row_numbers, count, self.settings.seed, m, output)
-        bag = np.zeros(self.n_rows, np.float32)
-        bag[rows] = 1.0 if weight is None else weight[rows]
-        return rows, bag
+            return observed, weights
+        numbers = self.row_numbers if observed is None else self.row_numbers[observed]
+        count = max(1, int(self.settings.subsample * len(numbers)))
+        rows = _core.sample_rows(numbers, count, self.settings.seed, m, output or 0)
+        rows = rows if observed is None else observed[rows]
+        return rows, weights.within(rows, self.n_rows)
+
+    def _split_weight(self) -> F32 | None:
+        """Weights of the split gradients of a shared tree: by component if cells are weighted."""
+        weights = self.objective.weights
+        return self.omega if weights.by_cell else weights.rows
+
+    @property
+    def split_outputs(self) -> NDArray[np.bool_] | None:
+        """Which outputs take part in growing trees; None: all."""
+        if self.split_scale is None or self.split_scale.all():
+            return None
+        return np.asarray(self.split_scale > 0)
+
+    def _growing_outputs(self) -> NDArray[np.bool_] | None:
+        """Which outputs trees are grown for now, None: all; those that take part and go on."""
+        taking_part, frozen = self.split_outputs, self.stopping.frozen
+        if frozen is None:
+            return taking_part
+        growing = ~frozen if taking_part is None else taking_part & ~frozen
+        # What goes on takes no part: it needs trees nevertheless.
+        return growing if growing.any() else taking_part
 
     def _draw(self, m: int) -> F32 | None:
         """Projection of round ``m`` (n_components, n_outputs); None stands for the identity."""
@@ -432,7 +463,7 @@ class Boosting:
             sums_to_zero=self.objective.is_softmax,
             seed=settings.seed,
             round_=m,
-            frozen=self.stopping.frozen,
+            outputs=self._growing_outputs(),
         )
         signs = self._growth_signs(m) if settings.strategy == "project" else None
         if signs is not None and settings.monotonic is not None:
@@ -458,7 +489,7 @@ class Boosting:
         return _in_order(weak, monotonic.of(output), weights, values)
 
     def _scaled(self, phi: F32) -> F32:
-        """φ for residuals divided by the scale of their output."""
+        """φ for residuals multiplied by the scale of their output."""
         return phi if self.split_scale is None else phi * self.split_scale
 
     def _blocks(self, output: int | None) -> Iterator[Block]:
@@ -476,7 +507,7 @@ class Boosting:
     def _label(
         self,
         weak: WeakModel,
-        weight: F32 | None,
+        weights: Weights,
         output: int | None = None,
         *,
         search: bool = True,
@@ -487,13 +518,13 @@ class Boosting:
         ρ to the caller.
         """
         if isinstance(weak, Predictions):
-            values, rho = weak.values.astype(np.float64), self._dense_steps(weak, weight, output)
+            values, rho = weak.values.astype(np.float64), self._dense_steps(weak, weights, output)
             return values, rho if output is not None else self._still(rho)
         blocks = self.settings.blocks if output is None else tuple(self._blocks(output))
         if len(blocks) == 1:
-            values, steps = self._label_block(blocks[0], weak, weight, search=search)
+            values, steps = self._label_block(blocks[0], weak, weights, search=search)
         else:
-            parts = [self._label_block(block, weak, weight, search=search) for block in blocks]
+            parts = [self._label_block(block, weak, weights, search=search) for block in blocks]
             values = np.hstack([values for values, _ in parts])
             steps = None
             if any(rho is not None for _, rho in parts):
@@ -508,67 +539,84 @@ class Boosting:
         return columns if frozen is None else np.where(frozen, 0.0, columns)
 
     def _label_block(
-        self, block: Block, weak: Leaves, weight: F32 | None, *, search: bool
+        self, block: Block, weak: Leaves, weights: Weights, *, search: bool
     ) -> tuple[F64, F64 | None]:
         """Leaf values and steps for outputs that share a loss."""
         newton, output = block.step == "newton", block.outputs
+        leaf_weights = self._leaf_weights(weak, weights, output)
         sums, curvatures = self.objective.leaf_sums(
-            weak.leaf_of_row, weak.leaf_weights, self.residuals, weight, output
+            weak.leaf_of_row, leaf_weights, self.residuals, weights, output
         )
-        self._remember_gains(weak, sums, output)
+        self._remember_gains(weak, sums, leaf_weights, output)
         facts = block.facts
         if newton and not facts.curved:
             best = self.objective.leaf_quantiles(
-                weak.leaf_of_row, weak.n_leaves, self.raw, weight, output
+                weak.leaf_of_row, weak.n_leaves, self.raw, weights, output
             )
-            return self._ordered(weak, best, weak.leaf_weights[:, None], output), None
+            return self._ordered(weak, best, leaf_weights, output), None
         if newton:
             assert curvatures is not None
             damped = curvatures + block.l2 if block.l2 else curvatures
-            if facts.quadratic and isinstance(self.learner, TreeLearner):
-                # No leaf is empty.
+            no_leaf_is_empty = isinstance(self.learner, TreeLearner) and not weights.by_cell
+            if facts.quadratic and no_leaf_is_empty:
                 return self._ordered(weak, sums / damped, damped, output), None
-            mean = _divide(sums, weak.leaf_weights[:, None])
+            mean = _divide(sums, leaf_weights)
             values = np.where(damped > 0, _divide(sums, damped), mean)
-            weights = np.where(damped > 0, damped, weak.leaf_weights[:, None])
-            return self._ordered(weak, values, weights, output), None
-        mean = _divide(sums, weak.leaf_weights[:, None])
-        mean = self._ordered(weak, mean, weak.leaf_weights[:, None], output)
+            matter = np.where(damped > 0, damped, leaf_weights)
+            return self._ordered(weak, values, matter, output), None
+        mean = self._ordered(weak, _divide(sums, leaf_weights), leaf_weights, output)
         if not search:
             return mean, None
         direction = Direction(weak.leaf_of_row, mean.astype(np.float32))
-        rho = self._line_search(block, direction, weight, (sums, curvatures))
+        rho = self._line_search(block, direction, weights, (sums, curvatures))
         monotonic = self.settings.monotonic
         return mean, rho if monotonic is None else monotonic.forward(rho, output)
 
+    def _leaf_weights(self, weak: Leaves, weights: Weights, output: Outputs = None) -> F64:
+        """Σ w over the rows of each leaf, (n_leaves, 1); by output if cells are weighted."""
+        if not weights.by_cell:
+            return weak.leaf_weights[:, None]
+        return self.objective.leaf_weights(weak.leaf_of_row, weak.n_leaves, weights, output)
+
     def _fit_outputs(
-        self, weak: WeakModel, weight: F32 | None, signs: NDArray[np.int8] | None
+        self, weak: WeakModel, weights: Weights, signs: NDArray[np.int8] | None
     ) -> tuple[F64, F64]:
         """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output.
 
         ``signs`` (n_features,) are the monotonic constraints that the tree was grown under.
         """
         if isinstance(weak, Predictions):
-            rho = self._dense_steps(weak, weight, None)
+            rho = self._dense_steps(weak, weights, None)
             return weak.values.astype(np.float64), self._still(rho)
         blocks = self.settings.blocks
-        parts = [
-            self.objective.leaf_sums(
-                weak.leaf_of_row, weak.leaf_weights, self.residuals, weight, block.outputs
+        leaf_weights = self._leaf_weights(weak, weights)
+        parts = []
+        for block in blocks:
+            columns = block.within(self.n_outputs) if weights.by_cell else slice(None)
+            parts.append(
+                self.objective.leaf_sums(
+                    weak.leaf_of_row,
+                    leaf_weights[:, columns],
+                    self.residuals,
+                    weights,
+                    block.outputs,
+                )
             )
-            for block in blocks
-        ]
         sums = parts[0][0] if len(parts) == 1 else np.hstack([sums for sums, _ in parts])
-        self._remember_gains(weak, sums)
+        self._remember_gains(weak, sums, leaf_weights)
         # The mean of φ r in a leaf is φ times the mean of r.
         row = np.ones((1, 1), np.float32) if self.phi is None else self._scaled(self.phi)
         # (Not a matrix product: its last bits differ between machines.)
-        g = _divide((sums * row).sum(axis=1, keepdims=True), weak.leaf_weights[:, None])
+        total = leaf_weights
+        if weights.by_cell:
+            shares = row.astype(np.float64) ** 2
+            total = (leaf_weights * shares).sum(axis=1, keepdims=True) / shares.sum()
+        g = _divide((sums * row).sum(axis=1, keepdims=True), total)
         if signs is not None:
-            g = _in_order(weak, signs[None, :], weak.leaf_weights[:, None], g)
+            g = _in_order(weak, signs[None, :], total, g)
         direction = Direction(weak.leaf_of_row, g.astype(np.float32))
         steps = [
-            self._steps_along(block, direction, g, block_sums, weight)
+            self._steps_along(block, direction, g, block_sums, weights)
             for block, block_sums in zip(blocks, parts, strict=True)
         ]
         rho = steps[0] if len(steps) == 1 else np.concatenate(steps)
@@ -583,7 +631,7 @@ class Boosting:
         direction: Direction,
         g: F64,
         sums: tuple[F64, F64 | None],
-        weight: F32 | None,
+        weights: Weights,
     ) -> F64:
         """Steps of a block along scalar leaf values g (n_leaves, 1), from its leaf sums."""
         residuals, curvatures = sums
@@ -592,13 +640,13 @@ class Boosting:
             slope = (residuals * g).sum(axis=0)
             curvature = (curvatures * g**2).sum(axis=0) + block.l2 * (g**2).mean()
             return _divide(slope, curvature)
-        return self._line_search(block, direction, weight, sums)
+        return self._line_search(block, direction, weights, sums)
 
     def _line_search(
         self,
         block: Block,
         direction: Direction,
-        weight: F32 | None,
+        weights: Weights,
         sums: tuple[F64, F64 | None] | None = None,
     ) -> F64:
         """Steps ρ that minimise the loss of each output of a block along a direction.
@@ -610,12 +658,12 @@ class Boosting:
         facts, output = block.facts, block.outputs
         if objective.is_softmax:
             assert isinstance(objective, BuiltinObjective)
-            return softmax_step(objective, raw, weight, direction)
+            return softmax_step(objective, raw, weights, direction)
         if facts.kernel in ("absolute_error", "quantile"):
-            return objective.quantile_steps(raw, weight, direction, output)
+            return objective.quantile_steps(raw, weights, direction, output)
 
         def evaluate(rho: F64, active: NDArray[np.bool_] | None = None) -> tuple[F64, F64 | None]:
-            return objective.derivatives(raw, weight, direction, rho, output, active)
+            return objective.derivatives(raw, weights, direction, rho, output, active)
 
         columns = block.within(self.n_outputs)
         n_steps = 1 if isinstance(output, int) else columns.stop - columns.start
@@ -635,45 +683,47 @@ class Boosting:
         reach = np.broadcast_to(direction.reach(), n_steps)
         return minimise_along(evaluate, slope, curvature, reach, bounded=facts.bounded)
 
-    def _dense_steps(self, weak: Predictions, weight: F32 | None, output: int | None) -> F64:
+    def _dense_steps(self, weak: Predictions, weights: Weights, output: int | None) -> F64:
         """Steps along the predictions of a foreign weak model."""
         steps = []
         for block in self._blocks(output):
             values = weak.values
             if values.shape[1] > 1:
                 values = np.ascontiguousarray(values[:, block.within(self.n_outputs)])
-            steps.append(self._dense_step(block, Direction(None, values), weight))
+            steps.append(self._dense_step(block, Direction(None, values), weights))
         return steps[0] if len(steps) == 1 else np.concatenate(steps)
 
-    def _dense_step(self, block: Block, direction: Direction, weight: F32 | None) -> F64:
+    def _dense_step(self, block: Block, direction: Direction, weights: Weights) -> F64:
         objective, output = self.objective, block.outputs
         if block.step != "newton" or not block.facts.curved:
-            return self._line_search(block, direction, weight)
+            return self._line_search(block, direction, weights)
         if objective.is_softmax:
-            return self._dense_softmax_newton(block, direction, weight)
+            return self._dense_softmax_newton(block, direction, weights)
         columns = block.within(self.n_outputs)
         zero = np.zeros(1 if isinstance(output, int) else columns.stop - columns.start)
-        slope, curvature = objective.derivatives(self.raw, weight, direction, zero, output)
+        slope, curvature = objective.derivatives(self.raw, weights, direction, zero, output)
         assert curvature is not None
         mean_square = (direction.values.astype(np.float64) ** 2).mean(axis=0)
         return _divide(-slope, curvature + block.l2 * mean_square)
 
-    def _dense_softmax_newton(self, block: Block, direction: Direction, weight: F32 | None) -> F64:
+    def _dense_softmax_newton(self, block: Block, direction: Direction, weights: Weights) -> F64:
         """Diagonal Newton steps for softmax, from the residuals at hand."""
         output = block.outputs
         assert not isinstance(output, tuple)
         r = self.residuals if output is None else self.residuals[:, output : output + 1]
         r = np.ascontiguousarray(r)
         h = np.abs(r) * (1 - np.abs(r))
-        parts = (weight, None, direction.values)
+        parts = (weights, None, direction.values)
         slope = _core.dots(self.pool, r, *parts, False)
         curvature = _core.dots(self.pool, h, *parts, True)
         mean_square = (direction.values.astype(np.float64) ** 2).mean(axis=0)
         return _divide(slope, curvature + block.l2 * mean_square)
 
-    def _remember_gains(self, weak: Leaves, sums: F64, output: Outputs = None) -> None:
+    def _remember_gains(
+        self, weak: Leaves, sums: F64, leaf_weights: F64, output: Outputs = None
+    ) -> None:
         if self.progress.importances is not None:
-            self.pending.append((weak.tree, sums, output))
+            self.pending.append((weak.tree, sums, leaf_weights, output))
 
     # ------------------------------------------------------------------ updates
 

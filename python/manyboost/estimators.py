@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from manyboost import _core, params
 from manyboost.boosting import Block, Boosting, Progress, Settings, Validation, auto_step
@@ -32,7 +32,6 @@ from manyboost.inputs import (
     Classes,
     Rows,
     Table,
-    cell,
     check_offset,
     check_output_names,
     check_targets,
@@ -47,7 +46,13 @@ from manyboost.inputs import (
     to_single,
 )
 from manyboost.label_sets import indicator, read_label_sets
-from manyboost.learners import ForeignEnsemble, ForeignLearner, TreeLearner, check_foreign
+from manyboost.learners import (
+    ForeignEnsemble,
+    ForeignLearner,
+    TreeLearner,
+    check_foreign,
+    unweighted,
+)
 from manyboost.losses import (
     LABEL_LOSSES,
     REGRESSION_LOSSES,
@@ -59,6 +64,13 @@ from manyboost.objectives import Facts, Objective
 from manyboost.projections import Projection, resolve_n_components
 from manyboost.scoring import LOSS, RunningClassifier, RunningRegressor, Scorer, as_list, resolve
 from manyboost.thresholds import tune_thresholds
+from manyboost.weights import (
+    as_rows,
+    cell_name,
+    class_weights,
+    refuse_unobserved_outputs,
+    without_class_weights,
+)
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -129,6 +141,7 @@ class _ManyBoost(CallbackSupportMixin, BaseEstimator):
     categorical_features: Any
     monotonic_cst: Any
     interaction_cst: Any
+    output_weight: Any
     output_scaling: str | None = None
     estimator: Any
     thresholds: Any = None
@@ -148,6 +161,7 @@ class _ManyBoost(CallbackSupportMixin, BaseEstimator):
     _fitted_loss: FittedLoss
     _progress: Progress
     _classes: Classes
+    _class_weights: F64 | None
     _seed: int
     baseline_: F64
     thresholds_: F64
@@ -230,11 +244,14 @@ class _ManyBoost(CallbackSupportMixin, BaseEstimator):
         ``given`` are X, y and sample_weight as the user passed them, for scikit-learn's callbacks.
         """
         continued = self.warm_start and hasattr(self, "_progress")
+        output_weight = self._check_output_weight(n_outputs)
+        n_weighted = None if output_weight is None else int(np.count_nonzero(output_weight))
         n_components = resolve_n_components(
-            self.n_components, n_outputs, self.projection, self.strategy
+            self.n_components, n_outputs, self.projection, self.strategy, n_weighted
         )
         if self.estimator is not None:
-            check_foreign(self.estimator, self.strategy, n_outputs)
+            by_cell = rows.weights.by_cell
+            check_foreign(self.estimator, self.strategy, n_outputs, n_components, by_cell=by_cell)
         constraints = self._resolve_constraints(categories, n_outputs)
         if continued:
             self._check_warm_start(n_outputs, constraints, rows.offset is not None)
@@ -270,29 +287,36 @@ class _ManyBoost(CallbackSupportMixin, BaseEstimator):
             and self.strategy in ("project", "relabel")
             and not (isinstance(self.projection, str) and self.projection == "identity")
         )
-        objective = loss.bind(rows.Y, rows.weight, pool, offset=rows.offset, projected=projected)
+        objective = loss.bind(rows.Y, rows.weights, pool, offset=rows.offset, projected=projected)
         settings = self._settings(loss, n_components, constraints)
         learner = self._learner(X_train, rows, pool, categories, constraints)
         # A copy: an error leaves the fitted model as it was.
         progress = deepcopy(self._progress) if continued else self._new_progress(n_outputs)
         progress.categories, progress.constraints = categories, constraints
-        scale = self._output_scale(objective, pool)
+        scale = self._split_scale(objective, output_weight, pool)
         state = objective.blank_state()
         validation = None
         if validation_rows is not None and early_stopping:
             X_val = validation_rows.X if foreign else to_single(validation_rows.X, names, "X_val")
             bound = loss.bind(
-                validation_rows.Y, validation_rows.weight, pool, offset=validation_rows.offset
+                validation_rows.Y, validation_rows.weights, pool, offset=validation_rows.offset
             )
             raw = bound.blank_state()
             scorers = self._scorers(loss, validation_rows, raw)
             validation = Validation(bound, learner.prepare(X_val), raw, scorers)
+            if self.early_stopping == "per_output":
+                Y_given = validation_rows.Y[:, :: self._n_levels]
+                refuse_unobserved_outputs(Y_given, "the validation rows", self._known_names())
             if self.early_stopping == "per_output" and bound.losses(raw)[1] is None:
                 raise ValueError(
                     "early_stopping='per_output' needs a loss for each output, but "
                     f"{type(loss.custom).__name__}.value returns one for each row; return an "
                     "array (n_rows, n_outputs), or use early_stopping=True."
                 )
+            if self.early_stopping == "per_output":
+                totals = objective.total_weight, bound.total_weight
+                ones = np.ones(n_outputs)
+                progress.shares = ones * totals[0], ones * totals[1]
         if continued:
             self._add_rounds(progress, X_train, 0, progress.n_rounds, state, pool)
             if validation is not None:
@@ -424,7 +448,15 @@ class _ManyBoost(CallbackSupportMixin, BaseEstimator):
             estimator.thresholds_ = thresholds
         offset = 0.0 if rows.offset is None else np.where(loss.centred, rows.offset, 0.0)
         running = self._running(estimator, rows.X, lambda: loss.baseline + offset + raw)
-        return resolve(self.scoring, running, rows.X, self._targets(rows.Y), rows.weight)
+        partial = rows.weights.partial
+        weight = self._given_weight(rows)
+        Y = self._targets(rows.Y)
+        return resolve(self.scoring, running, rows.X, Y, weight, partial=partial)
+
+    def _given_weight(self, rows: Rows) -> NDArray[Any] | None:
+        """Weights (n_rows,) or (n_rows, n_outputs) as they were given, without those of classes."""
+        weights = rows.weights
+        return weights.rows if weights.cells is None else weights.matrix(rows.Y)
 
     def _check_warm_start(
         self, n_outputs: int, constraints: Constraints, with_offset: bool
@@ -479,7 +511,7 @@ class _ManyBoost(CallbackSupportMixin, BaseEstimator):
         return fit_loss(
             self.loss,
             rows.Y,
-            rows.weight,
+            rows.weights,
             pool,
             n_outputs=n_outputs,
             quantile=self._levels(n_outputs),
@@ -543,7 +575,7 @@ class _ManyBoost(CallbackSupportMixin, BaseEstimator):
         if self.estimator is not None:
             relabels = self.strategy == "relabel"
             return ForeignLearner(self.estimator, X, relabels=relabels, seed=self._seed)
-        weight = None if rows.weight is None else rows.weight.astype(np.float64)
+        weight = rows.weights.of_rows(rows.Y)
         features = TreeLearner.bin(pool, X, weight, int(self.max_bins), categories.counts)
         unlimited = 2**31 - 1
         grower = _core.Grower(
@@ -578,14 +610,41 @@ class _ManyBoost(CallbackSupportMixin, BaseEstimator):
             return min(int(wanted), int(p))
         return max(1, int(float(wanted) * p))
 
+    def _check_output_weight(self, n_outputs: int) -> F64 | None:
+        if self.output_weight is None:
+            return None
+        weight = np.asarray(self.output_weight, dtype=np.float64)
+        n_given = n_outputs // self._n_levels
+        if len(weight) != n_given:
+            raise ValueError(
+                f"output_weight has {len(weight)} weights, but there are {n_given} outputs; pass "
+                "one weight for each."
+            )
+        if self.strategy == "independent":
+            raise ValueError(
+                "output_weight has no effect with strategy='independent', which grows trees for "
+                "each output alone; leave it at None or use another strategy."
+            )
+        return np.repeat(weight, self._n_levels)
+
+    def _split_scale(
+        self, objective: Objective, output_weight: F64 | None, pool: _core.Pool
+    ) -> F64 | None:
+        """What residuals are multiplied by when trees are grown (n_outputs,); None: nothing."""
+        scale = self._output_scale(objective, pool)
+        importance = None if output_weight is None else np.sqrt(output_weight)
+        if scale is None:
+            return importance
+        return 1 / scale if importance is None else importance / scale
+
     def _output_scale(self, objective: Objective, pool: _core.Pool) -> F64 | None:
         """Return the standard deviation of each output's residuals at the baseline, or None."""
         if self.output_scaling is None or objective.n_outputs == 1:
             return None
         residuals = objective.baseline_residuals()
-        weight, total = objective.weight, objective.total_weight
-        mean = _core.column_sums(pool, residuals, weight) / total
-        square = _core.column_sums(pool, residuals, weight, True) / total
+        weights, total = objective.weights, objective.total_weight
+        mean = _core.column_sums(pool, residuals, weights) / total
+        square = _core.column_sums(pool, residuals, weights, True) / total
         scale = np.sqrt(np.maximum(square - mean**2, 0))
         return np.where(scale > 0, scale, 1.0)
 
@@ -847,6 +906,11 @@ class _ManyBoost(CallbackSupportMixin, BaseEstimator):
         total = float(mean.sum())
         return np.asarray(mean / total if total > 0 else mean)
 
+    def _refuse_unused_weights(self, sample_weight: Any) -> None:
+        given = sample_weight is not None and self.estimator is not None
+        if given and not has_fit_parameter(self.estimator, "sample_weight"):
+            raise unweighted(self.estimator)
+
     def _refuse_validation_alone(
         self, X_val: Any, Y_val: Any, weight_val: Any, offset: Any, offset_val: Any
     ) -> None:
@@ -936,6 +1000,7 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         categorical_features: Any = "from_dtype",
         monotonic_cst: Any = None,
         interaction_cst: Any = None,
+        output_weight: Any = None,
         output_scaling: str | None = "auto",
         estimator: Any = None,
         early_stopping: str | bool = "auto",
@@ -970,6 +1035,7 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         self.categorical_features = categorical_features
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
+        self.output_weight = output_weight
         self.output_scaling = output_scaling
         self.estimator = estimator
         self.early_stopping = early_stopping
@@ -1004,9 +1070,10 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         X : array-like of shape (n_rows, n_features)
             Features; NaN is a missing value.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-            Targets.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows.
+            Targets; NaN is a missing one, which has no influence on the model. Every output needs
+            one at least.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Weights of the rows, or of single cells; weight zero makes a target missing.
         X_val, Y_val, sample_weight_val : array-like, optional
             Rows for early stopping, instead of some of X.
         offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
@@ -1026,13 +1093,17 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         self._quantiles = np.asarray(self.quantile).tolist() if several else None
         X, categories = self._read_X(X, continued=continued)
         Y = self._check_targets(y, X, "y")
-        known = getattr(self, "output_names_", None) if continued else column_names(y, "y")
+        self._refuse_unused_weights(sample_weight)
+        names = column_names(y, "y")
+        known = getattr(self, "output_names_", None) if continued else names
         check_output_names(y, known, "y")
-        targets = self._for_levels(np.atleast_2d(Y.T).T)
-        n_outputs = targets.shape[1]
+        columns = np.atleast_2d(Y.T).T
+        n_outputs = columns.shape[1] * self._n_levels
         if offset is not None:
             offset = self._offset_of(offset, X, n_outputs)
-        rows = make_rows(X, targets, sample_weight, "sample_weight", offset)
+        rows = make_rows(X, columns, sample_weight, "sample_weight", offset)
+        refuse_unobserved_outputs(rows.Y, "y", names)
+        rows = rows.repeated(self._n_levels)
         validation = None
         if X_val is not None:
             X_val = self._read_X_val(X_val, categories)
@@ -1045,10 +1116,9 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
                 )
             if offset_val is not None:
                 offset_val = self._offset_of(offset_val, X_val, n_outputs, "offset_val")
-            targets = self._for_levels(Y_val)
             validation = make_rows(
-                X_val, targets, sample_weight_val, "sample_weight_val", offset_val
-            )
+                X_val, Y_val, sample_weight_val, "sample_weight_val", offset_val
+            ).repeated(self._n_levels)
         # Before training, which an interrupt may end with a model that predicts.
         self._one_dimensional = Y.ndim == 1
         self._set_output_names(known)
@@ -1120,11 +1190,12 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
             elif loss in REGRESSION_LOSSES:
                 continue
             else:
-                bad, wanted = ~np.isin(Y[:, j], (0, 1)), "labels of 0 and 1"
+                unlike = ~np.isin(Y[:, j], (0, 1)) & ~np.isnan(Y[:, j])
+                bad, wanted = unlike, "labels of 0 and 1"
             if bad.any():
                 row = int(np.argmax(bad))
                 raise ValueError(
-                    f"{name} has the value {Y[row, j]:g} in {cell((row, j), names)}; its "
+                    f"{name} has the value {Y[row, j]:g} in {cell_name((row, j), names)}; its "
                     f"loss={loss!r} needs {wanted}."
                 )
 
@@ -1308,6 +1379,8 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         categorical_features: Any = "from_dtype",
         monotonic_cst: Any = None,
         interaction_cst: Any = None,
+        output_weight: Any = None,
+        class_weight: Any = None,
         estimator: Any = None,
         thresholds: Any = None,
         early_stopping: str | bool = "auto",
@@ -1340,6 +1413,8 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         self.categorical_features = categorical_features
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
+        self.output_weight = output_weight
+        self.class_weight = class_weight
         self.estimator = estimator
         self.thresholds = thresholds
         self.early_stopping = early_stopping
@@ -1373,12 +1448,13 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         ----------
         X : array-like of shape (n_rows, n_features)
             Features; NaN is a missing value.
-        y : array-like of shape (n_rows,) or (n_rows, n_labels), or list of sets
-            One class per row, an indicator of 0 and 1 with a column for every label, or the labels
-            of each row: a set, or a list or tuple (read as labels if lengths differ or labels are
-            text, else as a row of an indicator).
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows.
+        y : array-like or sparse matrix of shape (n_rows,) or (n_rows, n_labels), or list of sets
+            One class per row, an indicator of 0 and 1, dense or sparse, with a column for every
+            label, or the labels of each row: a set, or a list or tuple (read as labels if lengths
+            differ or labels are text, else as a row of an indicator). NaN, None and pandas.NA in an
+            indicator are missing labels, which have no influence on the model.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), optional
+            Weights of the rows, or of single labels; weight zero makes a label missing.
         X_val, Y_val, sample_weight_val : array-like, optional
             Rows for early stopping, instead of some of X.
         offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
@@ -1409,8 +1485,13 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         self.classes_ = classes.values
         if offset is not None:
             offset = self._offset_of(offset, X, classes.n_outputs)
+        by_cell = classes.kind == "multilabel"
+        self._refuse_unused_weights(sample_weight)
         encoded = classes.encode(labels, softmax=softmax)
-        rows = make_rows(X, encoded, sample_weight, "sample_weight", offset)
+        rows = make_rows(X, encoded, sample_weight, "sample_weight", offset, by_cell=by_cell)
+        table = self._class_weights = class_weights(self.class_weight, rows.Y, classes)
+        rows = rows.weighed(table, classes)
+        refuse_unobserved_outputs(rows.Y, "y", classes.names)
         validation = None
         if X_val is not None:
             X_val = self._read_X_val(X_val, categories)
@@ -1419,16 +1500,13 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
             encoded = classes.encode(labels_val, softmax=softmax, name="Y_val")
             if offset_val is not None:
                 offset_val = self._offset_of(offset_val, X_val, classes.n_outputs, "offset_val")
+            name = "sample_weight_val"
             validation = make_rows(
-                X_val, encoded, sample_weight_val, "sample_weight_val", offset_val
-            )
+                X_val, encoded, sample_weight_val, name, offset_val, by_cell=by_cell
+            ).weighed(table, classes)
 
         def by_class(rows: Rows) -> NDArray[Any] | None:
-            if classes.kind == "multilabel":
-                return None
-            if rows.Y.ndim == 1:
-                return rows.Y
-            return np.asarray(rows.Y.argmax(axis=1) if rows.Y.shape[1] > 1 else rows.Y[:, 0])
+            return None if classes.kind == "multilabel" else classes.numbers(rows.Y)
 
         self._set_output_names(classes.names)
         self._fit(X, rows, validation, classes.n_outputs, by_class, categories, given)
@@ -1488,7 +1566,13 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         if validation_rows.offset is not None:
             raw = raw + validation_rows.offset
         proba = self._fitted_loss.predict(raw)
-        self.thresholds_ = tune_thresholds(proba, validation_rows.Y, validation_rows.weight)
+        weight = self._given_weight(validation_rows)
+        self.thresholds_ = tune_thresholds(proba, validation_rows.Y, weight)
+
+    def _given_weight(self, rows: Rows) -> NDArray[Any] | None:
+        # How much a mistake costs in training is no matter of how often labels are found.
+        weight = without_class_weights(rows.weights, rows.Y, self._class_weights, self._classes)
+        return as_rows(weight)
 
     def decision_function(
         self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64

@@ -33,6 +33,15 @@ from manyboost.frames import (
     open_frame,
 )
 from manyboost.label_sets import indicator, labels_of, read_label_sets
+from manyboost.weights import (
+    MISSING_LABEL,
+    Weights,
+    cell_name,
+    check_weight,
+    missing_cells,
+    settle,
+    weigh_classes,
+)
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -325,7 +334,7 @@ class Rows:
 
     X: Table
     Y: NDArray[Any]
-    weight: F32 | None
+    weights: Weights
     numbers: NDArray[np.uint64]
     offset: F64 | None = None
 
@@ -334,47 +343,66 @@ class Rows:
 
     def take(self, chosen: NDArray[Any]) -> Rows:
         """Return a subset of the rows."""
-        weight = None if self.weight is None else self.weight[chosen]
         offset = None if self.offset is None else self.offset[chosen]
-        return Rows(self.X[chosen], self.Y[chosen], weight, self.numbers[chosen], offset)
+        weights, numbers = self.weights.take(chosen), self.numbers[chosen]
+        return Rows(self.X[chosen], self.Y[chosen], weights, numbers, offset)
+
+    def repeated(self, times: int) -> Rows:
+        """Return the rows with each output ``times`` times; offsets are as they were."""
+        if times == 1:
+            return self
+        Y = np.repeat(self.Y, times, axis=1)
+        return Rows(self.X, Y, self.weights.repeated(times), self.numbers, self.offset)
+
+    def settled(self, weight: NDArray[np.floating] | None, name: str) -> Rows:
+        """Return the rows with these weights instead; those without an observed cell are left out.
+
+        ``name`` is what the user calls the weights.
+        """
+        Y, weights, there = settle(self.Y, weight, name)
+        rows = Rows(self.X, Y, weights, self.numbers, self.offset)
+        return rows if there.all() else rows.take(np.flatnonzero(there))
+
+    def weighed(self, table: F64 | None, classes: Classes) -> Rows:
+        """Return the rows with weights multiplied by those of their classes."""
+        if table is None:
+            return self
+        weight = weigh_classes(self.weights, self.Y, table, classes)
+        rows = self.settled(weight, "class_weight")
+        if not len(rows):
+            raise ValueError(
+                "class_weight is zero for all classes of these rows; give one of them a positive "
+                "weight."
+            )
+        return rows
 
 
 def make_rows(
-    X: Table, Y: NDArray[Any], sample_weight: Any, name: str, offset: F64 | None = None
+    X: Table,
+    Y: NDArray[Any],
+    sample_weight: Any,
+    name: str,
+    offset: F64 | None = None,
+    *,
+    by_cell: bool = True,
 ) -> Rows:
-    """Put rows together; those of weight zero are left out."""
+    """Put rows together; those without an observed cell of positive weight are left out.
+
+    ``by_cell`` says that weights may be those of cells, (n, d).
+    """
+    shape = Y.shape if by_cell else Y.shape[:1]
+    weight = check_weight(sample_weight, shape, name)
     n_rows = X.shape[0]
-    numbers = np.arange(n_rows, dtype=np.uint64)
     offset = None if offset is None else np.ascontiguousarray(offset)
-    if sample_weight is None:
-        return Rows(X, Y, None, numbers, offset)
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold one number for each row: {error}") from None
-    if weight.ndim == 0:
-        weight = np.full(n_rows, weight)
-    if weight.shape != (n_rows,):
+    numbers = np.arange(n_rows, dtype=np.uint64)
+    rows = Rows(X, Y, Weights(), numbers, offset).settled(weight, name)
+    if not len(rows):
+        target = "Y_val" if name == "sample_weight_val" else "y"
         raise ValueError(
-            f"{name} has shape {weight.shape}; it must have one weight for each of the {n_rows} "
-            "rows."
+            f"{target} has no observed value of positive weight in any of its {n_rows} rows; at "
+            "least one cell must hold a value."
         )
-    if not (weight >= 0).all():
-        row = int(np.argmin(weight >= 0))
-        what = "missing (NaN)" if np.isnan(weight[row]) else f"negative ({weight[row]:g})"
-        raise ValueError(f"{name} is {what} in row {row}; weights must be at least zero.")
-    positive = weight > 0
-    if not positive.any():
-        raise ValueError(f"All of {name} is zero; at least one row needs a positive weight.")
-    with np.errstate(over="ignore"):
-        single = weight.astype(np.float32)
-    if not (np.isfinite(single).all() and (single[positive] > 0).all()):
-        raise ValueError(
-            f"{name} spans {weight[positive].min():g} to {weight.max():g}, beyond the range of "
-            "single precision; divide it by a constant."
-        )
-    rows = Rows(X, Y, single, numbers, offset)
-    return rows if positive.all() else rows.take(np.flatnonzero(positive))
+    return rows
 
 
 def check_offset(
@@ -410,12 +438,17 @@ def check_offset(
 
 
 def check_targets(y: Any, X: Table, name: str = "y") -> F64:
-    """Return regression targets as a float64 array of one or two dimensions."""
-    Y = _check_outputs(y, X, name, np.float64)
+    """Return regression targets as a float64 array of one or two dimensions; NaN is missing."""
+    if sparse.issparse(y):
+        raise ValueError(
+            f"{name} is a sparse matrix, whose empty places could be zeros or missing values; pass "
+            f"a dense array, with {name}.toarray() if they are zeros."
+        )
+    Y = _check_outputs(_without_nulls(y), X, name, np.float64)
     large = np.abs(Y) > np.finfo(np.float32).max
     if large.any():
         place = np.argwhere(large)[0]
-        where = cell(place, column_names(y, name))
+        where = cell_name(place, column_names(y, name))
         raise ValueError(
             f"{name} has the value {Y[tuple(place)]:g} in {where}, beyond the range of "
             "single precision (3e38); divide it by a constant."
@@ -424,7 +457,7 @@ def check_targets(y: Any, X: Table, name: str = "y") -> F64:
 
 
 def _check_outputs(y: Any, X: Table, name: str, dtype: type | None) -> NDArray[Any]:
-    """Return what is to be predicted as an array (n,) or (n, d) without missing values."""
+    """Return what is to be predicted as an array (n,) or (n, d) without infinite values."""
     if y is None:
         raise ValueError(
             f"This estimator requires {name} to be passed, but the target {name} is None."
@@ -447,26 +480,42 @@ def _check_outputs(y: Any, X: Table, name: str, dtype: type | None) -> NDArray[A
         raise ValueError(f"{name} must hold numbers: {error}") from None
     if y.ndim not in (1, 2):
         raise ValueError(f"{name} has {y.ndim} dimension(s); it must have one or two.")
-    if len(y) != X.shape[0]:
+    _check_length(len(y), X, name)
+    if y.ndim == 2 and y.shape[1] == 0:
+        raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        _refuse_cell(name, "an infinite value (inf)", np.isinf(y), names)
+    return np.asarray(y)
+
+
+def _check_length(n_rows: int, X: Table, name: str) -> None:
+    if n_rows != X.shape[0]:
         features = "X_val" if name == "Y_val" else "X"
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {features} has "
-            f"{X.shape[0]} rows and {name} has {len(y)}; they must have the same number."
+            f"{X.shape[0]} rows and {name} has {n_rows}; they must have the same number."
         )
-    if y.ndim == 2 and y.shape[1] == 0:
-        raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
-    if y.dtype.kind == "f":
-        bad = ~np.isfinite(y)
-    else:
-        bad = np.vectorize(is_missing, otypes=[bool])(y) if y.dtype == object else np.array(False)
-    if bad.any():
-        place = np.argwhere(bad)[0]
-        infinite = y.dtype.kind == "f" and np.isinf(y[tuple(place)])
-        what = "an infinite value (inf)" if infinite else "a missing value (NaN)"
-        raise ValueError(
-            f"{name} has {what} in {cell(place, names)}; drop such rows or fill them in before fit."
-        )
-    return np.asarray(y)
+
+
+def _refuse_cell(
+    name: str, what: str, marked: NDArray[np.bool_], names: Sequence[str] | None = None
+) -> None:
+    where = cell_name(np.argwhere(marked)[0], names)
+    raise ValueError(f"{name} has {what} in {where}; drop such rows or fill them in before fit.")
+
+
+def _missing(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where values of any type are missing: NaN, None or pandas.NA."""
+    if y.dtype == object:
+        return np.asarray(np.vectorize(is_missing, otypes=[bool])(y))
+    return missing_cells(y) if y.dtype.kind == "f" else np.zeros(y.shape, bool)
+
+
+def _without_nulls(y: Any) -> Any:
+    """Return an array of objects with NaN in the place of None and pandas.NA."""
+    if not (isinstance(y, np.ndarray) and y.dtype == object and y.size):
+        return y
+    return np.where(_missing(y), np.nan, y)
 
 
 def _read_outputs(y: Any, name: str) -> Any:
@@ -476,13 +525,6 @@ def _read_outputs(y: Any, name: str) -> Any:
     frame = open_frame(y, name)
     remedy = "turn it into numbers, 0 and 1 for labels, or drop it"
     return y if frame is None else CategoryLabels().encode(frame, name, remedy)
-
-
-def cell(place: Sequence[int] | NDArray[Any], names: Sequence[str] | None = None) -> str:
-    """Return what a refusal calls a cell of y."""
-    if len(place) == 1:
-        return f"row {place[0]}"
-    return f"row {place[0]}, output {place[1] if names is None else repr(names[place[1]])}"
 
 
 def _plain(value: Any) -> str:
@@ -523,6 +565,12 @@ class Classes:
             )
         return cls("binary" if len(values) == 2 else "multiclass", values)
 
+    def numbers(self, Y: NDArray[Any]) -> NDArray[np.intp]:
+        """Return the class number of each row of encoded classes."""
+        if Y.ndim == 1:
+            return Y.astype(np.intp)
+        return np.asarray(Y[:, 0] if self.kind == "binary" else Y.argmax(axis=1), dtype=np.intp)
+
     def encode(self, y: NDArray[Any], *, softmax: bool, name: str = "y") -> NDArray[Any]:
         """0/1 labels (n, n_outputs) as uint8, or class numbers (n,) as uint32 for softmax."""
         if self.kind == "multilabel":
@@ -530,7 +578,7 @@ class Classes:
                 raise ValueError(
                     f"{name} has shape {y.shape}; the model was given {self.n_outputs} labels."
                 )
-            return np.ascontiguousarray(y, dtype=np.uint8)
+            return y
         if y.ndim != 1:
             raise ValueError(f"{name} has shape {y.shape}; it must have one class per row.")
         numbers = np.searchsorted(self.values, y)
@@ -558,27 +606,22 @@ class Classes:
 
 
 def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
-    """Return labels: one class per row (n,), or a 0/1 indicator (n, d)."""
-    labels = _check_outputs(y, X, name, None)
-    if labels.ndim == 2 and labels.shape[1] == 1:
+    """Return labels: one class per row (n,), or an indicator (n, d) of 0, 1 and missing labels."""
+    is_sparse = sparse.issparse(y)
+    labels = _sparse_labels(y, X, name) if is_sparse else _check_outputs(y, X, name, None)
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        return labels if is_sparse else _dense_labels(labels, name, column_names(y, name))
+    missing = labels == MISSING_LABEL if is_sparse else _missing(labels)
+    if labels.ndim == 2:
+        labels, missing = labels[:, 0], missing[:, 0]
         warnings.warn(
             f"A column-vector {name} was passed when a 1d array was expected; it is read as one "
             f"class per row. Pass {name}.ravel() to silence this warning.",
             DataConversionWarning,
             stacklevel=3,
         )
-        labels = labels[:, 0]
-    if labels.ndim == 2:
-        # type_of_target calls an indicator without a single 1 (or 0) something else.
-        unlike = ~np.isin(labels, (0, 1))
-        if unlike.any():
-            place = np.argwhere(unlike)[0]
-            raise ValueError(
-                f"{name} has the value {_plain(labels[tuple(place)])} in "
-                f"{cell(place, column_names(y, name))}; several outputs must be an indicator of 0 "
-                "and 1, one column per label, or a list of sets of labels."
-            )
-        return labels
+    if missing.any():
+        _refuse_cell(name, "a missing value (NaN)", missing)
     try:
         kind = type_of_target(labels, input_name=name)
     except TypeError:
@@ -593,6 +636,53 @@ def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
             "ManyBoostRegressor."
         )
     return labels
+
+
+_SEVERAL = (
+    "several outputs must be an indicator of 0 and 1, one column per label, or a list of sets of "
+    "labels."
+)
+
+
+def _dense_labels(
+    labels: NDArray[Any], name: str, names: Sequence[str] | None
+) -> NDArray[np.uint8]:
+    """Encode an indicator of several labels."""
+    missing = _missing(labels)
+    some_missing = bool(missing.any())
+    known = np.where(missing, 0, labels) if some_missing else labels
+    # type_of_target calls an indicator without a single 1 (or 0) something else.
+    unlike = ~np.isin(known, (0, 1))
+    if unlike.any():
+        place = np.argwhere(unlike)[0]
+        value = _plain(labels[tuple(place)])
+        raise ValueError(f"{name} has the value {value} in {cell_name(place, names)}; {_SEVERAL}")
+    encoded = np.ascontiguousarray(known, dtype=np.uint8)
+    if some_missing:
+        encoded[missing] = MISSING_LABEL
+    return encoded
+
+
+def _sparse_labels(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
+    """Encode a sparse indicator without making a wide dense copy; a stored NaN is missing."""
+    if len(y.shape) != 2:
+        raise ValueError(f"{name} has {len(y.shape)} dimension(s); it must have one or two.")
+    _check_length(y.shape[0], X, name)
+    if y.shape[1] == 0:
+        raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
+    y = _in_order(y.tocsr())
+    rows = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
+    missing = np.isnan(y.data) if y.dtype.kind == "f" else np.zeros(y.data.shape, bool)
+    unlike = ~(np.isin(y.data, (0, 1)) | missing)
+    if unlike.any():
+        k = int(np.argmax(unlike))
+        place = np.array([rows[k], y.indices[k]])
+        raise ValueError(
+            f"{name} has the value {_plain(y.data[k])} in {cell_name(place)}; {_SEVERAL}"
+        )
+    encoded = np.zeros(y.shape, np.uint8)
+    encoded[rows, y.indices] = np.where(missing, MISSING_LABEL, y.data)
+    return encoded
 
 
 def read_labels(
@@ -700,4 +790,14 @@ def split_validation(
             chosen[group[picked]] = True
     if not chosen.any():
         chosen[_core.validation_rows(rows.numbers, 1, seed)] = True
+    if rows.weights.partial:
+        # Every output keeps a cell to train on.
+        observed = ~missing_cells(rows.Y)
+        for j in np.flatnonzero(~observed[~chosen].any(axis=0)):
+            chosen[np.flatnonzero(observed[:, j])[0]] = False
+        if not chosen.any():
+            raise ValueError(
+                "Each row that could be set apart for validation holds the only observed value of "
+                "some output; pass X_val and Y_val, or use early_stopping=False."
+            )
     return rows.take(np.flatnonzero(~chosen)), rows.take(np.flatnonzero(chosen))

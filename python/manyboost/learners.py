@@ -93,6 +93,7 @@ class TreeLearner:
     ) -> WeakModel:
         """Grow a tree on split gradients ``z`` (n_rows, n_components).
 
+        ``weight`` is that of rows (n_rows,), or of components like ``z``, which then contains it.
         ``signs`` (n_features,) are monotonic constraints on a tree with one component.
         """
         tree = self.grower.grow(self.pool, z, weight, rows, round_, output, signs)
@@ -136,16 +137,15 @@ class ForeignLearner:
         if self.seeded and estimator.get_params()["random_state"] is None:
             draw = np.random.default_rng([self.seed, round_, output]).integers(2**31)
             estimator.set_params(random_state=int(draw))
+        if weight is not None and weight.ndim == 2:
+            z, weight, rows = _means_of_one_component(z, weight, rows)
         chosen = slice(None) if rows is None else rows
         target = z[chosen].astype(np.float64)
         target = target[:, 0] if z.shape[1] == 1 else target
         arguments = {}
         if weight is not None:
             if not self.weighted:
-                raise ValueError(
-                    f"sample_weight was given, but {type(estimator).__name__} takes none; leave "
-                    "out sample_weight or use another estimator."
-                )
+                raise unweighted(estimator)
             arguments["sample_weight"] = weight[chosen].astype(np.float64)
         estimator.fit(self.X[chosen], target, **arguments)
         if not self.relabels:
@@ -163,8 +163,32 @@ class ForeignLearner:
         return known_leaves(model.tree, data)
 
 
-def check_foreign(estimator: Any, strategy: str, n_outputs: int) -> None:
-    """Refuse an estimator that a strategy cannot use, and say what is needed."""
+def _means_of_one_component(
+    z: F32, weight: F32, rows: U32 | None
+) -> tuple[F32, F32, NDArray[Any] | None]:
+    """Split gradients, weights by row, and rows of positive weight, for the weighted sums ``z``."""
+    omega = weight[:, 0]
+    there = omega > 0
+    means = np.divide(z[:, 0], omega, out=np.zeros_like(omega), where=there)
+    chosen = np.flatnonzero(there) if rows is None else rows[there[rows]]
+    return means[:, None], omega, chosen
+
+
+def unweighted(estimator: Any) -> ValueError:
+    """Say that an estimator takes no weights."""
+    return ValueError(
+        f"sample_weight was given, but {type(estimator).__name__} takes none; leave out "
+        "sample_weight or use another estimator."
+    )
+
+
+def check_foreign(
+    estimator: Any, strategy: str, n_outputs: int, n_components: int, *, by_cell: bool
+) -> None:
+    """Refuse an estimator that a strategy cannot use, and say what is needed.
+
+    ``by_cell`` says that the cells of a row differ in weight.
+    """
     name = type(estimator).__name__
     if isinstance(estimator, type) or not hasattr(estimator, "predict"):
         raise ValueError(
@@ -182,6 +206,18 @@ def check_foreign(estimator: Any, strategy: str, n_outputs: int) -> None:
         raise ValueError(
             f"strategy='multioutput' needs an estimator for several outputs, but {name} takes "
             "one; use strategy='project' or 'independent', or another estimator."
+        )
+    n_columns = {"multioutput": n_outputs, "relabel": n_components}.get(strategy, 1)
+    if by_cell and n_columns > 1:
+        raise ValueError(
+            f"{name} would be fitted to {n_columns} columns whose missing targets or weights of "
+            "cells it cannot take; use strategy='project' or 'independent', n_components=1, or the "
+            "built-in tree (estimator=None)."
+        )
+    if by_cell and strategy != "independent" and not has_fit_parameter(estimator, "sample_weight"):
+        raise ValueError(
+            f"Missing targets or weights of cells become weights of rows, but {name} takes none; "
+            "use strategy='independent' or another estimator."
         )
 
 

@@ -28,8 +28,10 @@ from manyboost.objectives import (
     MixedObjective,
     Objective,
     SquaredResiduals,
+    fill_missing,
 )
 from manyboost.steps import Direction, minimise_along, softmax_step
+from manyboost.weights import MISSING_LABEL, Weights, missing_cells
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -43,7 +45,9 @@ class Loss:
 
     Subclass it, implement :meth:`value` and :meth:`gradient` and, for Newton steps,
     :meth:`hessian`. Targets come as a float array of shape (n_rows, n_outputs): the numbers of a
-    regression, or 0 and 1 for labels and classes. Raw predictions have the same shape.
+    regression, or 0 and 1 for labels and classes. Raw predictions have the same shape. Where
+    targets are missing or cells have weights of their own, :meth:`value` must return one loss for
+    each cell, and the derivatives of a cell must depend on that cell alone.
 
     Examples
     --------
@@ -77,7 +81,11 @@ class Loss:
         return None
 
     def baseline(self, y: F64, sample_weight: F64 | None) -> F64 | None:
-        """Constant raw prediction (n_outputs,) to start from; None to have it searched for."""
+        """Constant raw prediction (n_outputs,) to start from; None to have it searched for.
+
+        Here missing targets are NaN, and ``sample_weight`` has the shape of ``y`` where cells have
+        weights of their own, else one number for each row.
+        """
         return None
 
     def inverse_link(self, raw: F64) -> F64:
@@ -152,7 +160,7 @@ class FittedLoss:
     def bind(
         self,
         Y: NDArray[Any],
-        weight: F32 | None,
+        weights: Weights,
         pool: _core.Pool,
         *,
         offset: F64 | None = None,
@@ -163,31 +171,31 @@ class FittedLoss:
         ``offset`` (n, d) is part of the raw predictions. ``projected`` says that all a round needs
         are projections and leaf sums of residuals.
         """
-        objective = self._bind(without(Y, offset, self.centred), weight, pool, projected)
+        objective = self._bind(without(Y, offset, self.centred), weights, pool, projected)
         if offset is not None and not self.centred.all():
             objective.start = np.where(self.centred, 0, offset).astype(np.float32)
         return objective
 
     def _bind(
-        self, Y: NDArray[Any], weight: F32 | None, pool: _core.Pool, projected: bool
+        self, Y: NDArray[Any], weights: Weights, pool: _core.Pool, projected: bool
     ) -> Objective:
         if self.custom is not None:
-            Y = np.ascontiguousarray(Y, dtype=np.float64)
-            return CustomObjective(self, Y, weight, pool)
+            return CustomObjective(self, _as_real(Y), weights, pool)
         if Y.dtype == np.float64:
             Y = np.ascontiguousarray(Y)
             centre = np.where(self.centred, self.baseline, 0.0)
             single = _core.centred(pool, Y, centre)
             if single is None:
-                j = int(np.argmax(np.abs(Y - centre).max(axis=0)))
+                j = int(np.argmax(np.fmax.reduce(np.abs(Y - centre), axis=0)))
                 raise ValueError(
                     f"Output {j} of Y has values beyond the range of single precision (3e38); "
                     "divide it by a constant."
                 )
             Y = single
-        residuals_suffice = projected and self.facts.kernel == "squared_error"
+        squared = self.facts.kernel == "squared_error"
+        residuals_suffice = projected and squared and not weights.by_cell
         objective = SquaredResiduals if residuals_suffice else self._objective
-        return objective(self, np.ascontiguousarray(Y), weight, pool)
+        return objective(self, np.ascontiguousarray(Y), weights, pool)
 
     _objective: Any = BuiltinObjective
 
@@ -269,7 +277,7 @@ def without(Y: NDArray[Any], offset: F64 | None, centred: NDArray[np.bool_]) -> 
 def fit_loss(
     loss: str | Loss | list[str] | tuple[str, ...],
     Y: NDArray[Any],
-    weight: F32 | None,
+    weights: Weights,
     pool: _core.Pool,
     *,
     n_outputs: int,
@@ -283,7 +291,7 @@ def fit_loss(
     predictions.
     """
     if isinstance(loss, Loss):
-        return _fit_custom(loss, np.ascontiguousarray(Y, dtype=np.float64), weight, pool, offset)
+        return _fit_custom(loss, _as_real(Y), weights, pool, offset)
     if not isinstance(loss, str):
         fitted, first = [], 0
         for name, equal in groupby(loss):
@@ -293,8 +301,8 @@ def fit_loss(
             fitted.append(
                 fit_loss(
                     name,
-                    part.astype(np.uint8) if name not in REGRESSION_LOSSES else part,
-                    weight,
+                    part if name in REGRESSION_LOSSES else _as_labels(part),
+                    weights.of_outputs(columns),
                     pool,
                     n_outputs=part.shape[1],
                     quantile=np.broadcast_to(quantile, Y.shape[1])[columns],
@@ -304,23 +312,27 @@ def fit_loss(
             )
         return MixedLoss(fitted)
     if Y.dtype == np.uint32:
-        fitted_loss = FittedLoss(SOFTMAX, _softmax_baseline(Y, weight, n_outputs))
+        fitted_loss = FittedLoss(SOFTMAX, _softmax_baseline(Y, weights.rows, n_outputs))
         return (
             fitted_loss
             if offset is None
-            else _shifted_softmax(fitted_loss, Y, weight, pool, offset)
+            else _shifted_softmax(fitted_loss, Y, weights, pool, offset)
         )
+
+    def observed(offset: F64) -> F64:
+        return np.where(missing_cells(Y), np.nan, offset) if weights.partial else offset
+
     if Y.dtype == np.uint8:
         facts = LABEL_LOSSES[loss]
-        share = _column_means(Y, weight, pool)
+        share = _column_means(Y, weights, pool)
         if facts.kernel == "squared_labels":
-            mean = 0.0 if offset is None else _column_means(offset, weight, pool)
+            mean = 0.0 if offset is None else _column_means(observed(offset), weights, pool)
             return FittedLoss(facts, 2 * share - 1 - mean)
         with np.errstate(divide="ignore"):
             log_odds = np.log(share) - np.log1p(-share)
         log_odds = np.clip(log_odds, -BASELINE_LIMIT, BASELINE_LIMIT)
         if offset is not None:
-            bound = FittedLoss(facts, log_odds).bind(Y, weight, pool, offset=offset)
+            bound = FittedLoss(facts, log_odds).bind(Y, weights, pool, offset=offset)
             log_odds = log_odds + _constant_step(bound, np.ones(n_outputs), bounded=True)
         return FittedLoss(facts, np.clip(log_odds, -BASELINE_LIMIT, BASELINE_LIMIT))
 
@@ -329,42 +341,63 @@ def fit_loss(
         Y = without(Y, offset, np.full(n_outputs, True))
     match loss:
         case "squared_error":
-            return FittedLoss(facts, _column_means(Y, weight, pool))
+            return FittedLoss(facts, _column_means(Y, weights, pool))
         case "absolute_error" | "quantile":
             levels = np.full(n_outputs, quantile if loss == "quantile" else 0.5)
-            baseline = _core.column_quantiles(pool, Y, weight, levels)
+            baseline = _core.column_quantiles(pool, Y, weights, levels)
             return FittedLoss(facts, baseline, param=levels)
         case "poisson":
-            means = _column_means(Y, weight, pool)
+            means = _column_means(Y, weights, pool)
             with np.errstate(divide="ignore"):
-                logs = np.log(means) - (0.0 if offset is None else _log_mean(offset, weight, pool))
+                logs = np.log(means)
+            if offset is not None:
+                logs = logs - _log_mean(observed(offset), weights, pool)
             return FittedLoss(facts, np.where(means > 0, logs, -BASELINE_LIMIT))
         case _:
-            return _fit_huber(facts, Y, weight, pool, huber_delta)
+            return _fit_huber(facts, Y, weights, pool, huber_delta)
 
 
-def _log_mean(offset: F64, weight: F32 | None, pool: _core.Pool) -> F64:
+def _log_mean(offset: F64, weights: Weights, pool: _core.Pool) -> F64:
     """Logarithm of the mean of e^offset, of each column."""
-    top = offset.max(axis=0)
-    return np.asarray(top + np.log(_column_means(np.exp(offset - top), weight, pool)))
+    top = np.fmax.reduce(offset, axis=0)
+    return np.asarray(top + np.log(_column_means(np.exp(offset - top), weights, pool)))
 
 
 def _shifted_softmax(
-    fitted: FittedLoss, classes: NDArray[Any], weight: F32 | None, pool: _core.Pool, offset: F64
+    fitted: FittedLoss, classes: NDArray[Any], weights: Weights, pool: _core.Pool, offset: F64
 ) -> FittedLoss:
     """Move the baseline to where it belongs in the presence of an offset."""
-    objective = fitted.bind(classes, weight, pool, offset=offset)
+    objective = fitted.bind(classes, weights, pool, offset=offset)
     assert isinstance(objective, BuiltinObjective)
     ones = np.ones((1, objective.n_outputs), np.float32)
     direction = Direction(np.zeros(objective.n_rows, np.uint32), ones)
-    shift = softmax_step(objective, objective.blank_state(), weight, direction)
+    shift = softmax_step(objective, objective.blank_state(), weights, direction)
     moved = fitted.baseline + shift
     return FittedLoss(SOFTMAX, np.clip(moved - moved.mean(), -BASELINE_LIMIT, BASELINE_LIMIT))
 
 
-def _column_means(Y: NDArray[Any], weight: F32 | None, pool: _core.Pool) -> F64:
-    total = len(Y) if weight is None else weight.sum(dtype=np.float64)
-    return np.asarray(_core.column_sums(pool, Y, weight) / total)
+def _as_real(Y: NDArray[Any]) -> F64:
+    """Return targets or labels as numbers, NaN where they are missing."""
+    real = np.ascontiguousarray(Y, dtype=np.float64)
+    if Y.dtype == np.uint8:
+        real[Y == MISSING_LABEL] = np.nan
+    return real
+
+
+def _as_labels(Y: F64) -> NDArray[np.uint8]:
+    """Return numbers 0, 1 and NaN as labels."""
+    return np.where(np.isnan(Y), MISSING_LABEL, Y).astype(np.uint8)
+
+
+def _column_means(Y: NDArray[Any], weights: Weights, pool: _core.Pool) -> F64:
+    sums = _core.column_sums(pool, Y, weights)
+    if weights.by_cell:
+        # Sums of ones, in single precision so that missing numbers stay missing.
+        targets = Y if Y.dtype == np.uint8 else Y.astype(np.float32)
+        one_leaf = np.zeros(len(Y), np.uint32)
+        return np.asarray(sums / _core.leaf_weights(pool, one_leaf, 1, targets, weights)[0])
+    total = len(Y) if weights.rows is None else weights.rows.sum(dtype=np.float64)
+    return np.asarray(sums / total)
 
 
 def _softmax_baseline(classes: NDArray[np.uint32], weight: F32 | None, n_classes: int) -> F64:
@@ -376,35 +409,37 @@ def _softmax_baseline(classes: NDArray[np.uint32], weight: F32 | None, n_classes
 
 
 def _fit_huber(
-    facts: Facts, Y: F64, weight: F32 | None, pool: _core.Pool, delta: float | None
+    facts: Facts, Y: F64, weights: Weights, pool: _core.Pool, delta: float | None
 ) -> FittedLoss:
     n_outputs = Y.shape[1]
-    medians = _core.column_quantiles(pool, Y, weight, np.full(n_outputs, 0.5))
+    medians = _core.column_quantiles(pool, Y, weights, np.full(n_outputs, 0.5))
     if delta is None:
-        deltas = _core.column_quantiles(pool, Y, weight, np.full(n_outputs, 0.9), medians)
+        deltas = _core.column_quantiles(pool, Y, weights, np.full(n_outputs, 0.9), medians)
         # An output that hardly varies: any positive δ serves.
-        widest = np.abs(Y - medians).max(axis=0)
+        widest = np.fmax.reduce(np.abs(Y - medians), axis=0)
         deltas = np.where(deltas > 0, deltas, np.where(widest > 0, widest, 1.0))
     else:
         deltas = np.full(n_outputs, float(delta))
     at_median = FittedLoss(facts, medians, param=deltas)
-    shift = _constant_step(at_median.bind(Y, weight, pool), scale=deltas)
+    shift = _constant_step(at_median.bind(Y, weights, pool), scale=deltas)
     return FittedLoss(facts, medians + shift, param=deltas)
 
 
 def _fit_custom(
-    loss: Loss, Y: F64, weight: F32 | None, pool: _core.Pool, offset: F64 | None
+    loss: Loss, Y: F64, weights: Weights, pool: _core.Pool, offset: F64 | None
 ) -> FittedLoss:
     """Take the user's baseline, or search from the column means.
 
     A user's baseline knows of no offset; where there is one, it is searched for.
     """
     name = type(loss).__name__
-    start = _column_means(Y, weight, pool)
-    hessian = loss.hessian(Y, np.broadcast_to(start, Y.shape).copy())
+    start = _column_means(Y, weights, pool)
+    shown = fill_missing(Y) if weights.partial else Y
+    hessian = loss.hessian(shown, np.broadcast_to(start, Y.shape).copy())
     facts = Facts("custom", centred=False, curved=hessian is not None)
     given = None
     if offset is None:
+        weight = weights.rows if weights.cells is None else weights.matrix(Y)
         given = loss.baseline(Y, None if weight is None else weight.astype(np.float64))
     if given is not None:
         baseline = np.asarray(given, dtype=np.float64)
@@ -415,9 +450,9 @@ def _fit_custom(
             )
         return FittedLoss(facts, baseline, custom=loss)
     fitted = FittedLoss(facts, start, custom=loss)
-    spread = Y.std(axis=0)
+    spread = np.nanstd(Y, axis=0)
     spread[spread == 0] = 1.0
-    shift = _constant_step(fitted.bind(Y, weight, pool, offset=offset), scale=spread)
+    shift = _constant_step(fitted.bind(Y, weights, pool, offset=offset), scale=spread)
     return FittedLoss(facts, start + shift, custom=loss)
 
 
@@ -427,7 +462,7 @@ def _constant_step(objective: Objective, scale: F64, *, bounded: bool = False) -
     direction = Direction(np.zeros(objective.n_rows, np.uint32), scale[None, :].astype(np.float32))
 
     def evaluate(rho: F64, active: NDArray[np.bool_] | None = None) -> tuple[F64, F64 | None]:
-        return objective.derivatives(raw, objective.weight, direction, rho, active=active)
+        return objective.derivatives(raw, objective.weights, direction, rho, active=active)
 
     slope, curvature = evaluate(np.zeros(objective.n_outputs))
     reach = np.ones(objective.n_outputs)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from manyboost import _core
 from manyboost.steps import Direction
+from manyboost.weights import Weights, missing_cells
 
 if TYPE_CHECKING:
     from manyboost.losses import FittedLoss, MixedLoss
@@ -52,15 +53,17 @@ class Facts:
 class Objective(ABC):
     """A loss bound to targets and weights: all that a round asks of it.
 
-    Residuals are negative gradients (n_rows, n_outputs). ``raw`` is the trees' part of the raw
-    predictions, on top of the offset of each row, if there is one. Methods with an ``output``
-    argument answer for that output alone, or for neighbours (first, one past the last).
+    Residuals are negative gradients (n_rows, n_outputs), zero where targets are missing. ``raw`` is
+    the trees' part of the raw predictions, on top of the offset of each row, if there is one.
+    Methods with an ``output`` argument answer for that output alone, or for neighbours (first, one
+    past the last). ``total_weight`` is that of a column of cells, (n_outputs,) where they differ.
     """
 
     facts: Facts
     n_outputs: int
-    weight: F32 | None
-    total_weight: float
+    y: NDArray[Any]
+    weights: Weights
+    total_weight: float | F64
     start: F32 | None = None
     """Offsets (n_rows, n_outputs) that raw predictions start from; None: zero."""
 
@@ -72,18 +75,20 @@ class Objective(ABC):
         update: Update | None = None,
         phi: F32 | None = None,
         z: F32 | None = None,
+        omega: F32 | None = None,
     ) -> float:
         """Update raw predictions, take residuals into ``out`` and project them by φ into ``z``.
 
-        Returns the mean loss per row and output.
+        Where cells are weighted, ``z`` is the projection of the weighted residuals and ``omega``
+        gets the weight of every row and component. Returns the mean loss per cell.
         """
 
     @abstractmethod
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
-        """Mean loss per row and output, and that of each output (n_outputs,) if it has its own."""
+        """Mean loss per cell, and that of each output (n_outputs,) if it has its own."""
 
     def mean_loss(self, raw: F32) -> float:
-        """Mean loss per row and output."""
+        """Mean loss per cell."""
         return self.losses(raw)[0]
 
     @abstractmethod
@@ -92,19 +97,37 @@ class Objective(ABC):
         leaf_of_row: NDArray[np.uint32],
         leaf_weights: F64,
         residuals: F32,
-        weight: F32 | None,
+        weights: Weights,
         output: Outputs = None,
     ) -> tuple[F64, F64 | None]:
         """Σ w r and Σ w h over the rows of each leaf, (n_leaves, n_outputs).
 
-        ``leaf_weights`` (n_leaves,) are Σ w. Curvatures that all outputs share have one column.
+        ``leaf_weights`` are Σ w, (n_leaves, 1) where all outputs share them; so are curvatures that
+        are all one.
         """
+
+    def leaf_weights(
+        self,
+        leaf_of_row: NDArray[np.uint32],
+        n_leaves: int,
+        weights: Weights,
+        output: Outputs = None,
+    ) -> F64:
+        """Σ w over the observed cells of each leaf, (n_leaves, n_outputs)."""
+        return _core.leaf_weights(self.pool, leaf_of_row, n_leaves, self.y, weights, output)
+
+    def rows_of(self, output: int | None) -> NDArray[np.uint32] | None:
+        """Rows in which an output is observed; None: all."""
+        if output is None or not self.weights.partial:
+            return None
+        observed = ~missing_cells(self.y[:, output])
+        return None if observed.all() else np.flatnonzero(observed).astype(np.uint32)
 
     @abstractmethod
     def derivatives(
         self,
         raw: F32,
-        weight: F32 | None,
+        weights: Weights,
         direction: Direction,
         rho: F64,
         output: Outputs = None,
@@ -117,7 +140,7 @@ class Objective(ABC):
 
     @abstractmethod
     def quantile_steps(
-        self, raw: F32, weight: F32 | None, direction: Direction, output: Outputs = None
+        self, raw: F32, weights: Weights, direction: Direction, output: Outputs = None
     ) -> F64:
         """Exact steps along a direction, for the absolute and quantile losses."""
 
@@ -127,12 +150,33 @@ class Objective(ABC):
         leaf_of_row: NDArray[np.uint32],
         n_leaves: int,
         raw: F32,
-        weight: F32 | None,
+        weights: Weights,
         output: Outputs = None,
     ) -> F64:
         """Best leaf values for the absolute and quantile losses, (n_leaves, n_outputs)."""
 
     n_rows: int
+    pool: _core.Pool
+
+    def _total_weight(self) -> float | F64:
+        weights = self.weights
+        if weights.by_cell:
+            one_leaf = np.zeros(self.n_rows, np.uint32)
+            return np.asarray(self.leaf_weights(one_leaf, 1, weights)[0])
+        rows = weights.rows
+        return float(self.n_rows if rows is None else rows.sum(dtype=np.float64))
+
+    def _means(self, sums: F64) -> tuple[float, F64]:
+        """Mean loss per cell and those of the outputs, NaN where nothing is observed.
+
+        The former is correctly rounded, the same on every machine.
+        """
+        total = self.total_weight
+        if isinstance(total, float):
+            losses = sums / total
+            return math.fsum(losses.tolist()) / len(losses), losses
+        losses = np.divide(sums, total, out=np.full(len(sums), np.nan), where=total > 0)
+        return math.fsum(sums.tolist()) / math.fsum(total.tolist()), losses
 
     def blank_state(self) -> F32:
         """State before any round, to which trees add; :meth:`settled` makes it ready for rounds."""
@@ -163,23 +207,25 @@ class BuiltinObjective(Objective):
         self,
         fitted: FittedLoss,
         y: NDArray[Any],
-        weight: F32 | None,
+        weights: Weights,
         pool: _core.Pool,
     ) -> None:
         self.facts = fitted.facts
         self.pool = pool
         self.y = y
-        self.weight = weight
+        self.weights = weights
         self.n_rows, self.n_outputs = len(y), len(fitted.baseline)
         self.kernel = fitted.kernel()
         # In double precision: a level of 0.2 is the fourth of 20 rows, not the fifth.
         self.levels = fitted.param
-        self.total_weight = float(len(y) if weight is None else weight.sum(dtype=np.float64))
+        self.total_weight = self._total_weight()
         # Softmax has one loss a row; the others one a cell.
-        self.cells = self.total_weight * (1 if self.is_softmax else self.n_outputs)
-        heaviest = 1.0 if weight is None else float(weight.max(initial=0))
-        largest = float(y.max(initial=0)) if self.facts.kernel == "poisson" else 0.0
-        self.heaviest, self.largest = heaviest, largest
+        n_losses = 1 if self.is_softmax else self.n_outputs
+        self.cells = float(np.mean(self.total_weight)) * n_losses
+        heaviest = weights.heaviest
+        counts = self.facts.kernel == "poisson"
+        self.largest = float(np.fmax.reduce(y, axis=None, initial=0)) if counts else 0.0
+        self.heaviest = heaviest
         self.max_residual = np.zeros(self.n_outputs)
         # Curvature is at most 1, but for Poisson (y - r) and exponential (half the residual).
         self.max_curvature = np.full(self.n_outputs, heaviest)
@@ -191,19 +237,21 @@ class BuiltinObjective(Objective):
         update: Update | None = None,
         phi: F32 | None = None,
         z: F32 | None = None,
+        omega: F32 | None = None,
     ) -> float:
         leaf_of_row, values, steps = update or (None, None, None)
         loss, largest = self.kernel.advance(
             self.pool,
             self.y,
             raw,
-            self.weight,
+            self.weights,
             out,
             leaf_of_row=leaf_of_row,
             values=values,
             steps=steps,
             phi=phi,
             z=z,
+            omega=omega,
         )
         self.max_residual = largest.astype(np.float64)
         if self.facts.kernel == "poisson":
@@ -214,9 +262,9 @@ class BuiltinObjective(Objective):
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
         if self.is_softmax:
-            return self.kernel.loss_sum(self.pool, self.y, raw, self.weight) / self.cells, None
-        sums = self.kernel.output_losses(self.pool, self.y, raw, self.weight)
-        return _mean(sums / self.total_weight)
+            return self.kernel.loss_sum(self.pool, self.y, raw, self.weights) / self.cells, None
+        sums = self.kernel.output_losses(self.pool, self.y, raw, self.weights)
+        return self._means(sums)
 
     def facts_of(self, output: Outputs) -> Facts:
         """What is true of the loss of an output, or of outputs that share one."""
@@ -227,7 +275,7 @@ class BuiltinObjective(Objective):
         leaf_of_row: NDArray[np.uint32],
         leaf_weights: F64,
         residuals: F32,
-        weight: F32 | None,
+        weights: Weights,
         output: Outputs = None,
     ) -> tuple[F64, F64 | None]:
         if self.facts_of(output).quadratic:
@@ -237,19 +285,19 @@ class BuiltinObjective(Objective):
                 len(leaf_weights),
                 residuals,
                 None,
-                weight,
+                weights,
                 self.max_residual,
                 self.max_curvature,
                 output,
             )
-            return sums, leaf_weights[:, None]
+            return sums, leaf_weights
         return self.kernel.leaf_sums(
             self.pool,
             leaf_of_row,
             len(leaf_weights),
             self.y,
             residuals,
-            weight,
+            weights,
             self.max_residual,
             self.max_curvature,
             output,
@@ -258,7 +306,7 @@ class BuiltinObjective(Objective):
     def derivatives(
         self,
         raw: F32,
-        weight: F32 | None,
+        weights: Weights,
         direction: Direction,
         rho: F64,
         output: Outputs = None,
@@ -268,7 +316,7 @@ class BuiltinObjective(Objective):
             self.pool,
             self.y,
             raw,
-            weight,
+            weights,
             direction.leaf_of_row,
             direction.values,
             rho,
@@ -277,14 +325,14 @@ class BuiltinObjective(Objective):
         )
 
     def quantile_steps(
-        self, raw: F32, weight: F32 | None, direction: Direction, output: Outputs = None
+        self, raw: F32, weights: Weights, direction: Direction, output: Outputs = None
     ) -> F64:
         return _core.quantile_steps(
             self.pool,
             self.y,
             raw,
             self.levels,
-            weight,
+            weights,
             direction.leaf_of_row,
             direction.values,
             output,
@@ -295,22 +343,22 @@ class BuiltinObjective(Objective):
         leaf_of_row: NDArray[np.uint32],
         n_leaves: int,
         raw: F32,
-        weight: F32 | None,
+        weights: Weights,
         output: Outputs = None,
     ) -> F64:
         return _core.leaf_quantiles(
-            self.pool, leaf_of_row, n_leaves, self.y, raw, self.levels, weight, output
+            self.pool, leaf_of_row, n_leaves, self.y, raw, self.levels, weights, output
         )
 
     def softmax_along(
-        self, raw: F32, weight: F32 | None, direction: Direction, rho: F64, v: F64
+        self, raw: F32, weights: Weights, direction: Direction, rho: F64, v: F64
     ) -> tuple[float, F64, F64]:
         """Loss, gradient and Hessian times ``v`` of softmax along a direction, at ``rho``."""
         return self.kernel.softmax_along(
             self.pool,
             self.y,
             raw,
-            weight,
+            weights.rows,
             direction.leaf_of_row,
             direction.values,
             rho,
@@ -321,7 +369,8 @@ class BuiltinObjective(Objective):
 class SquaredResiduals(BuiltinObjective):
     """Squared error whose residuals are all the state: half the memory traffic of a round.
 
-    ``raw`` and ``out`` are one array, the residuals y - f; it takes the place of the targets.
+    ``raw`` and ``out`` are one array, the residuals y - f; it takes the place of the targets. Not
+    for weights of cells or missing targets.
     """
 
     def blank_state(self) -> F32:
@@ -342,12 +391,13 @@ class SquaredResiduals(BuiltinObjective):
         update: Update | None = None,
         phi: F32 | None = None,
         z: F32 | None = None,
+        omega: F32 | None = None,
     ) -> float:
         leaf_of_row, values, steps = update or (None, None, None)
         loss, largest = _core.advance_residuals(
             self.pool,
             out,
-            self.weight,
+            self.weights.rows,
             leaf_of_row=leaf_of_row,
             values=values,
             steps=steps,
@@ -358,22 +408,21 @@ class SquaredResiduals(BuiltinObjective):
         return loss / self.cells
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
-        squares = _core.column_sums(self.pool, raw, self.weight, True)
-        return _mean(0.5 * squares / self.total_weight)
+        return self._means(0.5 * _core.column_sums(self.pool, raw, self.weights, True))
 
 
 class MixedObjective(BuiltinObjective):
     """Built-in losses, one for each output; neighbours of one loss are a block."""
 
     def __init__(
-        self, fitted: MixedLoss, y: NDArray[Any], weight: F32 | None, pool: _core.Pool
+        self, fitted: MixedLoss, y: NDArray[Any], weights: Weights, pool: _core.Pool
     ) -> None:
-        super().__init__(fitted, y, weight, pool)
+        super().__init__(fitted, y, weights, pool)
         self.blocks = fitted.blocks
         kernels = [facts.kernel for facts, (start, stop) in self.blocks for _ in range(start, stop)]
         self.is_poisson = np.array([kernel == "poisson" for kernel in kernels])
         self.is_exponential = np.array([kernel == "exponential" for kernel in kernels])
-        self.largest_of_output = y.max(axis=0, initial=0).astype(np.float64)
+        self.largest_of_output = np.fmax.reduce(y, axis=0, initial=0).astype(np.float64)
 
     def facts_of(self, output: Outputs) -> Facts:
         first = output[0] if isinstance(output, tuple) else output
@@ -387,8 +436,9 @@ class MixedObjective(BuiltinObjective):
         update: Update | None = None,
         phi: F32 | None = None,
         z: F32 | None = None,
+        omega: F32 | None = None,
     ) -> float:
-        loss = super().advance(raw, out, update, phi, z)
+        loss = super().advance(raw, out, update, phi, z, omega)
         largest, residual = self.largest_of_output, self.max_residual
         bound = np.where(self.is_poisson, largest * self.heaviest + residual, self.heaviest)
         self.max_curvature = np.where(self.is_exponential, residual, bound)
@@ -396,18 +446,24 @@ class MixedObjective(BuiltinObjective):
 
 
 class CustomObjective(Objective):
-    """A loss written in Python bound to data."""
+    """A loss written in Python bound to data.
 
-    def __init__(self, fitted: FittedLoss, y: F64, weight: F32 | None, pool: _core.Pool) -> None:
+    Where a target is missing, the loss is shown one that its output has in another row, and what it
+    returns there is not used.
+    """
+
+    def __init__(self, fitted: FittedLoss, y: F64, weights: Weights, pool: _core.Pool) -> None:
         assert fitted.custom is not None
         self.loss = fitted.custom
         self.facts = fitted.facts
         self.pool = pool
         self.baseline = fitted.baseline
-        self.y = y
-        self.weight = weight
+        self.weights = weights
         self.n_rows, self.n_outputs = len(y), len(fitted.baseline)
-        self.total_weight = float(len(y) if weight is None else weight.sum(dtype=np.float64))
+        self.missing = missing_cells(y) if weights.partial else None
+        self.cell_weights = weights.matrix(y) if weights.by_cell else None
+        self.y = fill_missing(y) if weights.partial else y
+        self.total_weight = self._total_weight()
         self.curvatures: F32 | None = None
         self.max_residual = np.zeros(self.n_outputs)
         self.max_curvature = np.zeros(self.n_outputs)
@@ -424,6 +480,14 @@ class CustomObjective(Objective):
                 f"{name} returned an array of shape {array.shape}; it must return "
                 f"{' or '.join(map(str, shapes))}."
             )
+        if self.weights.by_cell and array.ndim == 1:
+            raise ValueError(
+                f"{name} returned one loss for each row, of which cells without a target or with a "
+                f"weight of their own cannot be taken apart; it must return {raw.shape}, one loss "
+                "for each cell."
+            )
+        if self.missing is not None:
+            array = np.where(self.missing, 0.0, array)
         with np.errstate(over="ignore"):
             finite = np.isfinite(array if method == "value" else array.astype(np.float32))
         if not finite.all():
@@ -434,8 +498,13 @@ class CustomObjective(Objective):
             )
         return array
 
+    def _weighted(self, cells: F32) -> F32:
+        if self.cell_weights is not None:
+            return cells * self.cell_weights
+        return cells if self.weights.rows is None else cells * self.weights.rows[:, None]
+
     def _heaviest(self, cells: F32) -> F64:
-        largest = np.abs(cells if self.weight is None else cells * self.weight[:, None])
+        largest = np.abs(self._weighted(cells))
         return np.asarray(largest.max(axis=0, initial=0), dtype=np.float64)
 
     def advance(
@@ -445,6 +514,7 @@ class CustomObjective(Objective):
         update: Update | None = None,
         phi: F32 | None = None,
         z: F32 | None = None,
+        omega: F32 | None = None,
     ) -> float:
         if update is not None:
             leaf_of_row, values, steps = update
@@ -460,24 +530,29 @@ class CustomObjective(Objective):
             self.curvatures = np.ascontiguousarray(hessian, dtype=np.float32)
             self.max_curvature = self._heaviest(self.curvatures)
         if phi is not None and z is not None:
-            _core.project(self.pool, out, phi, z)
+            if omega is None:
+                _core.project(self.pool, out, phi, z)
+            else:
+                assert self.cell_weights is not None
+                _core.project(self.pool, self._weighted(out), phi, z)
+                _core.project(self.pool, self.cell_weights, phi, omega, shares=True)
         return self.mean_loss(raw)
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
         value = self._call("value", self.baseline + raw)
         assert value is not None
         if value.ndim == 1:
-            total = _core.column_sums(self.pool, value[:, None], self.weight)[0]
-            return float(total) / (self.total_weight * self.n_outputs), None
-        sums = _core.column_sums(self.pool, np.ascontiguousarray(value), self.weight)
-        return _mean(sums / self.total_weight)
+            total = _core.column_sums(self.pool, value[:, None], self.weights)[0]
+            return float(total) / float(self.total_weight * self.n_outputs), None
+        sums = _core.column_sums(self.pool, np.ascontiguousarray(value), self.weights)
+        return self._means(sums)
 
     def leaf_sums(
         self,
         leaf_of_row: NDArray[np.uint32],
         leaf_weights: F64,
         residuals: F32,
-        weight: F32 | None,
+        weights: Weights,
         output: Outputs = None,
     ) -> tuple[F64, F64 | None]:
         return _core.leaf_sums(
@@ -486,16 +561,37 @@ class CustomObjective(Objective):
             len(leaf_weights),
             residuals,
             self.curvatures,
-            weight,
+            weights,
             self.max_residual,
             self.max_curvature,
             output,
         )
 
+    def leaf_weights(
+        self,
+        leaf_of_row: NDArray[np.uint32],
+        n_leaves: int,
+        weights: Weights,
+        output: Outputs = None,
+    ) -> F64:
+        observed = np.ones((self.n_rows, self.n_outputs), np.float32)
+        if self.missing is not None:
+            observed[self.missing] = 0
+        largest = np.full(self.n_outputs, weights.heaviest)
+        sums, _ = _core.leaf_sums(
+            self.pool, leaf_of_row, n_leaves, observed, None, weights, largest, largest, output
+        )
+        return sums
+
+    def rows_of(self, output: int | None) -> NDArray[np.uint32] | None:
+        if output is None or self.missing is None or not self.missing[:, output].any():
+            return None
+        return np.flatnonzero(~self.missing[:, output]).astype(np.uint32)
+
     def derivatives(
         self,
         raw: F32,
-        weight: F32 | None,
+        weights: Weights,
         direction: Direction,
         rho: F64,
         output: Outputs = None,
@@ -512,15 +608,15 @@ class CustomObjective(Objective):
         gradient = self._call("gradient", f)
         assert gradient is not None
         cells = np.ascontiguousarray(gradient, dtype=np.float32)
-        slope = _core.dots(self.pool, cells, weight, *parts, False, output)
+        slope = _core.dots(self.pool, cells, weights, *parts, False, output)
         hessian = self._call("hessian", f) if self.facts.curved else None
         if hessian is None:
             return slope, None
         cells = np.ascontiguousarray(hessian, dtype=np.float32)
-        return slope, _core.dots(self.pool, cells, weight, *parts, True, output)
+        return slope, _core.dots(self.pool, cells, weights, *parts, True, output)
 
     def quantile_steps(
-        self, raw: F32, weight: F32 | None, direction: Direction, output: Outputs = None
+        self, raw: F32, weights: Weights, direction: Direction, output: Outputs = None
     ) -> F64:
         raise NotImplementedError("a custom loss is minimised through its gradient")
 
@@ -529,12 +625,14 @@ class CustomObjective(Objective):
         leaf_of_row: NDArray[np.uint32],
         n_leaves: int,
         raw: F32,
-        weight: F32 | None,
+        weights: Weights,
         output: Outputs = None,
     ) -> F64:
         raise NotImplementedError("a custom loss is minimised through its gradient")
 
 
-def _mean(losses: F64) -> tuple[float, F64]:
-    """Losses of the outputs, and their mean: correctly rounded, the same on every machine."""
-    return math.fsum(losses.tolist()) / len(losses), losses
+def fill_missing(Y: F64) -> F64:
+    """Return targets with the first observed one of its output in each missing cell."""
+    missing = missing_cells(Y)
+    first = Y[np.argmin(missing, axis=0), np.arange(Y.shape[1])]
+    return np.where(missing, np.nan_to_num(first), Y)

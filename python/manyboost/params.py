@@ -116,6 +116,21 @@ def _are_scorers(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) > 0 and all(map(is_scoring, value))
 
 
+def _is_output_weight(value: Any) -> bool:
+    try:
+        weights = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    # A square root is taken in single precision.
+    fits = (weights == 0) | ((weights > 1e-60) & (weights < 1e60))
+    return bool(weights.ndim == 1 and fits.all() and weights.any())
+
+
+_output_weight = Check(
+    "an array of one number for each output, none negative and not all zero", _is_output_weight
+)
+
+
 @dataclass(frozen=True)
 class Param:
     """A parameter: its default, what it may be, what it means."""
@@ -266,6 +281,27 @@ PARAMS: dict[str, Param] = {
         "Interaction constraints: sets of features, by number or name, of which one must hold all "
         "features on a path from root to leaf; features in no set make up another one. "
         "``'pairwise'`` and ``'no_interactions'``: all sets of two features, or of one.",
+    ),
+    "output_weight": Param(
+        None,
+        (_none, _output_weight),
+        "Importance of each output, (n_outputs,), when shared trees are grown: the gain of a split "
+        "counts an output's squared residuals that many times (residuals are multiplied by the "
+        "square root). Leaves, steps and scores do not depend on it: an output of weight zero "
+        "takes no part in growing but is fitted nevertheless. None: all outputs count the same.",
+    ),
+    "class_weight": Param(
+        None,
+        (
+            _none,
+            one_of("balanced"),
+            kind("a dict of weights by class", dict),
+            kind("a list of such dicts, one for each label", list, tuple),
+        ),
+        "Weights of classes, which multiply sample_weight (and sample_weight_val). "
+        "``'balanced'``: all classes count the same; for several labels, presence and absence of "
+        "each label do. A dict ``{class: weight}``, for labels ``{0: weight, 1: weight}`` or a "
+        "list of such dicts, one for each label; classes not mentioned have weight 1.",
     ),
     "output_scaling": Param(
         "auto",

@@ -20,9 +20,17 @@ _REDRAWS = 100
 
 
 def resolve_n_components(
-    n_components: int | float, n_outputs: int, projection: str | Projection, strategy: str
+    n_components: int | float,
+    n_outputs: int,
+    projection: str | Projection,
+    strategy: str,
+    n_weighted: int | None = None,
 ) -> int:
-    """Number of components q for a strategy and number of outputs."""
+    """Number of components q for a strategy and number of outputs.
+
+    ``n_weighted`` outputs have a positive output_weight; None: all.
+    """
+    n_weighted = n_outputs if n_weighted is None else n_weighted
     fraction = not isinstance(n_components, int | np.integer)
     q = max(1, round(n_components * n_outputs)) if fraction else int(n_components)
     if strategy != "relabel" and q > 1:
@@ -37,9 +45,9 @@ def resolve_n_components(
                 "grows trees on one; use strategy='multioutput' or another projection."
             )
         return n_outputs
-    if projection == "subsample" and strategy == "relabel" and q > n_outputs:
+    if projection == "subsample" and strategy == "relabel" and q > n_weighted:
         raise ValueError(
-            f"n_components={q} is more than the {n_outputs} outputs that projection='subsample' "
+            f"n_components={q} is more than the {n_weighted} outputs that projection='subsample' "
             "draws from without replacement; use fewer components or another projection."
         )
     return q
@@ -53,35 +61,34 @@ def draw(
     sums_to_zero: bool,
     seed: int,
     round_: int,
-    frozen: NDArray[np.bool_] | None = None,
+    outputs: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float32]:
     """Draw the projection matrix (n_components, n_outputs) of a round.
 
     Rows that are all zero are drawn again; so are constant rows where the residuals of a row sum
-    to zero over the outputs. Columns of ``frozen`` outputs are zero; built-in projections are drawn
-    for the others alone, and callables are asked for all columns.
+    to zero over the outputs. ``outputs`` (n_outputs,) says which ones matter, None: all. Columns of
+    the others are zero; built-in projections are drawn for those that matter alone, callables are
+    asked for all columns.
     """
-    if frozen is not None and isinstance(projection, str):
-        active = np.flatnonzero(~frozen)
-        if projection == "subsample":
-            n_components = min(n_components, len(active))
-        phi = np.zeros((n_components, n_outputs), np.float32)
-        phi[:, active] = draw(
-            projection, n_components, len(active), sums_to_zero=False, seed=seed, round_=round_
-        )
-        return phi
     if projection == "identity":
         return np.eye(n_outputs, dtype=np.float32)
     if isinstance(projection, str):
-        return _core.draw_projection(
-            projection, n_components, n_outputs, sums_to_zero, seed, round_
-        )
+        n_drawn = n_outputs if outputs is None else int(outputs.sum())
+        if projection == "subsample":
+            n_components = min(n_components, n_drawn)
+        drawn = _core.draw_projection(projection, n_components, n_drawn, sums_to_zero, seed, round_)
+        if outputs is None:
+            return drawn
+        phi = np.zeros((n_components, n_outputs), np.float32)
+        phi[:, outputs] = drawn
+        return phi
     rng = np.random.default_rng([seed, round_, _CALLABLE_STREAM])
     for _ in range(_REDRAWS):
         phi = _checked(projection(n_components, n_outputs, rng), n_components, n_outputs)
-        if frozen is not None:
-            phi = np.where(frozen, np.float32(0), phi)
-        useless = np.all(phi == (phi[:, :1] if sums_to_zero else 0), axis=1)
+        if outputs is not None:
+            phi = np.where(outputs, phi, np.float32(0))
+        used = phi if outputs is None else phi[:, outputs]
+        useless = np.all(used == (used[:, :1] if sums_to_zero else 0), axis=1)
         if not useless.any():
             return phi
     raise ValueError(

@@ -100,9 +100,21 @@ def as_list(scoring: Any) -> list[Any]:
 
 
 def resolve(
-    scoring: Any, running: RunningRegressor, X: Any, y: Any, weight: NDArray[Any] | None
+    scoring: Any,
+    running: RunningRegressor,
+    X: Any,
+    y: Any,
+    weight: NDArray[Any] | None,
+    *,
+    partial: bool,
 ) -> list[Scorer]:
-    """Bind scorers to the validation rows."""
+    """Bind scorers to the validation rows.
+
+    ``weight`` is that of rows (n_rows,) or of cells, like ``y``; ``partial`` says that some targets
+    are missing. Then, or if cells have weights, a metric for several regression outputs is asked
+    output by output, on the rows where each is observed.
+    """
+    by_cell = partial or (weight is not None and weight.ndim == 2)
     scorers: list[Scorer] = []
     for each in as_list(scoring):
         name = each if isinstance(each, str) else _name(each)
@@ -120,6 +132,15 @@ def resolve(
                     "sample_weight; use another scorer, or rows without weights."
                 )
             arguments["sample_weight"] = weight
+        if by_cell:
+            if not _takes_outputs(score):
+                raise ValueError(
+                    f"The validation rows have missing targets, or cells with weights of their "
+                    f"own, which the scorer {name} cannot take; use 'loss', a regression metric of "
+                    "scikit-learn, or validation rows that are complete and weighted as a whole."
+                )
+            score = _by_output(score, weight)
+            arguments = {}
         scorers.append(Scorer(name, _measure(score, name, running, X, y, arguments)))
     return scorers
 
@@ -129,6 +150,45 @@ def _find(name: str) -> Any:
     from sklearn.metrics import get_scorer
 
     return get_scorer(name)
+
+
+class _Column:
+    """A running estimator whose prediction is already known."""
+
+    def __init__(self, running: RunningRegressor, prediction: NDArray[Any]) -> None:
+        self._running, self._prediction = running, prediction
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._running, name)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return self._prediction
+
+
+def _by_output(score: Any, weight: NDArray[Any] | None) -> Callable[..., float]:
+    """The mean of a scorer over the outputs, each on the rows where it is observed."""
+
+    def mean(running: RunningRegressor, X: Any, y: Any) -> float:
+        predictions, scores = running.predict(X), []
+        for j, target in enumerate(y.T):
+            there = ~np.isnan(target)
+            if not there.any():
+                continue
+            arguments = {}
+            if weight is not None:
+                of_output = weight if weight.ndim == 1 else weight[:, j]
+                arguments["sample_weight"] = of_output[there]
+            column = _Column(running, predictions[there, j])
+            scores.append(score(column, X, target[there], **arguments))
+        return math.fsum(scores) / len(scores)
+
+    return mean
+
+
+def _takes_outputs(scorer: Any) -> bool:
+    """Whether a scorer of scikit-learn wraps a metric that averages over regression outputs."""
+    metric = getattr(scorer, "_score_func", None)
+    return metric is not None and "multioutput" in inspect.signature(metric).parameters
 
 
 def _measure(

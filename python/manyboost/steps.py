@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from manyboost.objectives import BuiltinObjective
+    from manyboost.weights import Weights
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -137,7 +138,7 @@ def _next_point(
 def softmax_step(
     objective: BuiltinObjective,
     raw: F32,
-    weight: F32 | None,
+    weights: Weights,
     direction: Direction,
 ) -> F64:
     """Steps ρ (n_classes,) that minimise the softmax loss jointly, by Newton's method.
@@ -152,7 +153,7 @@ def softmax_step(
     zero = np.zeros(k)
 
     def along(rho: F64, v: F64) -> tuple[float, F64, F64]:
-        return objective.softmax_along(raw, weight, direction, rho, v)
+        return objective.softmax_along(raw, weights, direction, rho, v)
 
     rho = zero
     loss, gradient, _ = along(rho, zero)

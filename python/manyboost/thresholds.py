@@ -18,8 +18,9 @@ def tune_thresholds(proba: F64, present: NDArray[Any], weight: NDArray[Any] | No
     proba : (n_rows, n_labels)
         Probabilities; a label is predicted where its probability is above the threshold.
     present : (n_rows, n_labels)
-        0 and 1.
-    weight : (n_rows,) or None
+        0 and 1, or anything where the weight is zero.
+    weight : (n_rows,), (n_rows, n_labels) or None
+        Rows that have no weight for a label have no say in its threshold; it is 0.5 if none has.
 
     Returns
     -------
@@ -28,11 +29,14 @@ def tune_thresholds(proba: F64, present: NDArray[Any], weight: NDArray[Any] | No
         neighbouring probabilities, zero included.
     """
     total = np.ones(len(proba)) if weight is None else weight.astype(np.float64)
-    columns = zip(proba.T, present.T, strict=True)
-    return np.array([_best_threshold(p, y.astype(bool), total) for p, y in columns])
+    weights = np.broadcast_to(total if total.ndim == 2 else total[:, None], proba.shape)
+    columns = zip(proba.T, present.T, weights.T, strict=True)
+    return np.array([_best_threshold(p[w > 0], y[w > 0] == 1, w[w > 0]) for p, y, w in columns])
 
 
 def _best_threshold(proba: F64, present: NDArray[np.bool_], weight: F64) -> float:
+    if not len(proba):
+        return 0.5
     order = np.argsort(-proba, kind="stable")
     p = proba[order]
     hits = np.cumsum(np.where(present[order], weight[order], 0.0))

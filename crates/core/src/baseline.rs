@@ -1,21 +1,28 @@
 //! Column statistics of the targets: where boosting starts.
 
 use crate::error::Result;
+use crate::leaf::integer_weights;
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, add_up, largest, round_scaled, share, weighted_select};
+use crate::weights::{Cell, Weights};
 
 /// Σ w v or Σ w v² of every column of a row-major matrix with `n_outputs` columns.
-pub fn column_sums<T: Copy + Sync + Into<f64>>(
+pub fn column_sums<T: Cell>(
     pool: &Pool,
     values: &[T],
     n_outputs: usize,
-    weight: Option<&[f32]>,
+    weights: Weights<'_>,
     squared: bool,
 ) -> Result<Vec<f64>> {
     let d = n_outputs;
     let n = values.len() / d;
-    let term = |i: usize, v: T| term(v.into(), squared, weight.map(|w| w[i]));
+    let by_cell = weights.by_cell();
+    let term = |i: usize, j: usize, v: T| {
+        let (v, w) = if by_cell { weights.target(i, i * d + j, v) } else { (v, weights.row(i)) };
+        let v: f64 = v.into();
+        (if squared { v * v } else { v }) * w
+    };
     let ranges = pool.row_ranges(n, d);
     let maxima = pool.map(ranges.clone(), n * d, |rows| {
         let mut max = vec![0.0f64; d];
@@ -23,8 +30,9 @@ pub fn column_sums<T: Copy + Sync + Into<f64>>(
             #[inline(always)]
             || {
                 for i in rows {
-                    for (m, &v) in max.iter_mut().zip(&values[i * d..(i + 1) * d]) {
-                        let size = term(i, v).abs();
+                    let cells = values[i * d..(i + 1) * d].iter().enumerate();
+                    for (m, (j, &v)) in max.iter_mut().zip(cells) {
+                        let size = term(i, j, v).abs();
                         *m = if size > *m { size } else { *m };
                     }
                 }
@@ -41,9 +49,9 @@ pub fn column_sums<T: Copy + Sync + Into<f64>>(
             #[inline(always)]
             || {
                 for i in rows {
-                    let cells = values[i * d..(i + 1) * d].iter().zip(&scale);
-                    for (sum, (&v, &scale)) in sums.iter_mut().zip(cells) {
-                        *sum += round_scaled(term(i, v) * scale);
+                    let cells = values[i * d..(i + 1) * d].iter().zip(&scale).enumerate();
+                    for (sum, (j, (&v, &scale))) in sums.iter_mut().zip(cells) {
+                        *sum += round_scaled(term(i, j, v) * scale);
                     }
                 }
             },
@@ -54,13 +62,8 @@ pub fn column_sums<T: Copy + Sync + Into<f64>>(
     Ok(sums.iter().zip(fixed).map(|(&s, f)| f.decode(s)).collect())
 }
 
-#[inline(always)]
-fn term(value: f64, squared: bool, weight: Option<f32>) -> f64 {
-    let value = if squared { value * value } else { value };
-    weight.map_or(value, |w| value * f64::from(w))
-}
-
-/// (values − centre) in single precision, or `None` if one of them does not fit.
+/// (values − centre) in single precision, or `None` if one of them does not fit. Missing values stay
+/// missing.
 pub fn centred(
     pool: &Pool,
     values: &[f64],
@@ -76,7 +79,7 @@ pub fn centred(
         for (out, values) in out.chunks_mut(n_outputs).zip(values.chunks(n_outputs)) {
             for ((out, value), centre) in out.iter_mut().zip(values).zip(centre) {
                 *out = (value - centre) as f32;
-                finite &= out.is_finite();
+                finite &= out.is_finite() | value.is_nan();
             }
         }
         if !finite {
@@ -91,18 +94,19 @@ pub fn column_quantiles(
     pool: &Pool,
     values: &[f64],
     n_outputs: usize,
-    weight: Option<&[f32]>,
+    weights: Weights<'_>,
     levels: &[f64],
     centre: Option<&[f64]>,
 ) -> Result<Vec<f64>> {
     let n = values.len() / n_outputs;
-    let weights = crate::leaf::integer_weights(weight, n);
+    let weight_of = integer_weights(weights, n);
     pool.map(0..n_outputs, n * n_outputs * 20, |j| {
         let mut items: Vec<(f64, i64)> = (0..n)
-            .map(|i| {
-                let value = values[i * n_outputs + j];
-                let value = centre.map_or(value, |c| (value - c[j]).abs());
-                (value, weights.as_ref().map_or(1, |w| w[i]))
+            .map(|i| (i, i * n_outputs + j))
+            .filter(|&(_, place)| !values[place].is_missing())
+            .map(|(i, place)| {
+                let value = values[place];
+                (centre.map_or(value, |c| (value - c[j]).abs()), weight_of(i, place))
             })
             .collect();
         let total: i128 = items.iter().map(|item| i128::from(item.1)).sum();
@@ -118,11 +122,25 @@ mod tests {
     fn sums_and_quantiles_of_columns() {
         let pool = Pool::serial();
         let values = [1.0f64, -1.0, 2.0, 5.0, 6.0, 0.0];
-        let weight = [1.0f32, 2.0, 1.0];
-        assert_eq!(column_sums(&pool, &values, 2, Some(&weight), false).unwrap(), [11.0, 9.0]);
-        assert_eq!(column_sums(&pool, &values, 2, None, true).unwrap(), [41.0, 26.0]);
+        let rows = Weights::of_rows(Some(&[1.0f32, 2.0, 1.0]));
+        let none = Weights::default();
+        assert_eq!(column_sums(&pool, &values, 2, rows, false).unwrap(), [11.0, 9.0]);
+        assert_eq!(column_sums(&pool, &values, 2, none, true).unwrap(), [41.0, 26.0]);
         let quantile = |levels: &[f64], w| column_quantiles(&pool, &values, 2, w, levels, None);
-        assert_eq!(quantile(&[0.5, 0.5], None).unwrap(), [2.0, 0.0]);
-        assert_eq!(quantile(&[0.2, 0.9], Some(&weight[..])).unwrap(), [1.0, 5.0]);
+        assert_eq!(quantile(&[0.5, 0.5], none).unwrap(), [2.0, 0.0]);
+        assert_eq!(quantile(&[0.2, 0.9], rows).unwrap(), [1.0, 5.0]);
+    }
+
+    #[test]
+    fn missing_cells_are_not_there() {
+        let pool = Pool::serial();
+        let values = [1.0f64, f64::NAN, 2.0, 5.0, f64::NAN, 3.0];
+        let cells = [1.0f32, 1.0, 3.0, 0.5, 1.0, 2.0];
+        let weights = Weights { rows: None, cells: Some(&cells), partial: true };
+        assert_eq!(column_sums(&pool, &values, 2, weights, false).unwrap(), [7.0, 8.5]);
+        let medians = column_quantiles(&pool, &values, 2, weights, &[0.5, 0.5], None).unwrap();
+        assert_eq!(medians, [2.0, 3.0]);
+        let kept = centred(&pool, &values, 2, &[1.0, 1.0]).unwrap().unwrap();
+        assert!(kept[1].is_nan() && kept[3] == 4.0);
     }
 }

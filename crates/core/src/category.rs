@@ -133,17 +133,22 @@ fn order_by_gradient(layout: &Layout, histogram: &[i64], present: &mut [u8]) {
     if layout.components == 1 {
         for &category in present.iter() {
             let lanes = lanes(category);
-            place[usize::from(category)] = layout.sum(lanes, 0) / layout.weight(lanes);
+            place[usize::from(category)] = ratio(layout.sum(lanes, 0), layout.weight(lanes));
         }
     } else {
         let q = layout.components;
         let weights: Vec<f64> = present.iter().map(|&c| layout.weight(lanes(c))).collect();
         let mut deviations = Vec::with_capacity(present.len() * q);
-        for (&category, weight) in present.iter().zip(&weights) {
-            let lanes = lanes(category);
-            deviations.extend((0..q).map(|c| layout.sum(lanes, c) / weight));
+        if layout.by_component() {
+            let lanes: Vec<&[i64]> = present.iter().map(|&category| lanes(category)).collect();
+            deviations.extend(own_deviations(layout, &lanes, &weights));
+        } else {
+            for (&category, &weight) in present.iter().zip(&weights) {
+                let lanes = lanes(category);
+                deviations.extend((0..q).map(|c| ratio(layout.sum(lanes, c), weight)));
+            }
+            centre(&mut deviations, &weights, q);
         }
-        centre(&mut deviations, &weights, q);
         let direction = principal_direction(&deviations, &weights, q);
         for (&category, deviation) in present.iter().zip(deviations.chunks_exact(q)) {
             place[usize::from(category)] = dot(deviation, &direction);
@@ -152,6 +157,31 @@ fn order_by_gradient(layout: &Layout, histogram: &[i64], present: &mut [u8]) {
     // Adding zero makes one of both zeros.
     let key = |category: u8| place[usize::from(category)] + 0.0;
     present.sort_unstable_by(|&a, &b| key(a).total_cmp(&key(b)).then(a.cmp(&b)));
+}
+
+/// a / b, 0 where b is: what has no weight has no place of its own.
+fn ratio(a: f64, b: f64) -> f64 {
+    if b > 0.0 { a / b } else { 0.0 }
+}
+
+/// Deviations from the means where each component has its own weights: w_kc (mean_kc − mean_c) / w_k,
+/// with w_k the category's average weight. Along these the gain of a continuous division is a square
+/// form as it is with equal weights, and with equal weights they are the same.
+fn own_deviations(layout: &Layout, lanes: &[&[i64]], weights: &[f64]) -> Vec<f64> {
+    let q = layout.components;
+    let own = |lanes: &[i64], c: usize| layout.weights(lanes)[c] as f64;
+    let means: Vec<f64> = (0..q)
+        .map(|c| {
+            let total: f64 = lanes.iter().map(|lanes| own(lanes, c)).sum();
+            ratio(lanes.iter().map(|lanes| layout.sum(lanes, c)).sum(), total)
+        })
+        .collect();
+    let mut deviations = Vec::with_capacity(lanes.len() * q);
+    for (lanes, &weight) in lanes.iter().zip(weights) {
+        let off = |c: usize| layout.sum(lanes, c) - own(lanes, c) * means[c];
+        deviations.extend((0..q).map(|c| ratio(off(c), weight)));
+    }
+    deviations
 }
 
 /// Takes the weighted mean off vectors of `q` numbers.
@@ -222,6 +252,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histogram::SplitWeights;
     use crate::split::tests::histogram_of;
 
     const LIMITS: SplitLimits = SplitLimits::new(1, 0.0);
@@ -234,8 +265,20 @@ mod tests {
         n_bins: usize,
         has_missing: bool,
     ) -> Option<Split> {
+        let weights = weight.map_or(SplitWeights::Equal, SplitWeights::Rows);
+        search_weighted(column, z, q, weights, n_bins, has_missing)
+    }
+
+    fn search_weighted(
+        column: &[u8],
+        z: &[f32],
+        q: usize,
+        weights: SplitWeights<'_>,
+        n_bins: usize,
+        has_missing: bool,
+    ) -> Option<Split> {
         let slots = n_bins + usize::from(has_missing);
-        let (layout, histogram, total) = histogram_of(column, z, q, weight, slots);
+        let (layout, histogram, total) = histogram_of(column, z, q, weights, slots);
         let mut best = None;
         let scratch = &mut Scratch::default();
         improve_subset(
@@ -278,6 +321,53 @@ mod tests {
         assert_eq!(set.members().collect::<Vec<_>>(), [0, 63, 64, 100, 191, 255]);
         assert_eq!(CategorySet::from_words(set.to_words()), set);
         assert_eq!(CategorySet::filled(true).members().count(), 256);
+    }
+
+    /// Gain of sending the rows left whose bin is in the set, each component with its own weights.
+    fn own_gain_of(column: &[u8], z: &[f32], w: &[f32], q: usize, left: u32) -> f64 {
+        let component = |c: usize| {
+            let sum = |values: &[f32], right: bool| -> f64 {
+                let side = (0..column.len()).filter(|&i| (left >> column[i] & 1 == 0) == right);
+                side.map(|i| f64::from(values[i * q + c])).sum()
+            };
+            let (a, b) = (sum(w, false), sum(w, true));
+            let distance = sum(z, false) * b - sum(z, true) * a;
+            if a > 0.0 && b > 0.0 { distance * distance / (a * b * (a + b)) } else { 0.0 }
+        };
+        (0..q).map(component).sum()
+    }
+
+    #[test]
+    fn components_order_categories_by_their_own_weights() {
+        let mut stream = crate::random::Key::new(6).stream();
+        let (n, n_bins) = (80, 7);
+        for case in 0..30 {
+            let q = 2 + case % 3;
+            let column: Vec<u8> = (0..n).map(|_| stream.below(n_bins) as u8).collect();
+            let z: Vec<f32> = (0..n * q).map(|_| stream.normals().0 as f32).collect();
+            // Weights that agree within rows are those of rows.
+            let rows: Vec<f32> = (0..n).map(|_| 0.5 + stream.uniform() as f32).collect();
+            let equal: Vec<f32> = (0..n * q).map(|k| rows[k / q]).collect();
+            let weighted = |w: &[f32]| z.iter().zip(w).map(|(z, w)| z * w).collect::<Vec<f32>>();
+            let by_rows = search(&column, &z, q, Some(&rows), n_bins, false).unwrap();
+            let weights = SplitWeights::Components(&equal);
+            let found = search_weighted(&column, &weighted(&equal), q, weights, n_bins, false);
+            let found = found.unwrap();
+            assert_eq!(found.categories, by_rows.categories);
+            assert!((found.gain - by_rows.gain).abs() < 1e-5 * by_rows.gain);
+            // Cells without weight have no say.
+            let own: Vec<f32> =
+                (0..n * q).map(|_| (stream.uniform() as f32 * 2.0 - 0.6).max(0.0)).collect();
+            let z = weighted(&own);
+            let weights = SplitWeights::Components(&own);
+            let found = search_weighted(&column, &z, q, weights, n_bins, false).unwrap();
+            let gain = |left: u32| own_gain_of(&column, &z, &own, q, left);
+            let best = (1..1u32 << n_bins).map(gain).fold(0.0, f64::max);
+            let set = found.categories.unwrap();
+            let bits = set.members().filter(|&c| usize::from(c) < n_bins).map(|c| 1u32 << c).sum();
+            assert!((found.gain - gain(bits)).abs() < 1e-5 * best);
+            assert!(found.gain > 0.8 * best, "{} {best}", found.gain);
+        }
     }
 
     #[test]

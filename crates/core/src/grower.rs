@@ -442,7 +442,7 @@ fn drawn_features(max_features: usize, n_features: usize, n_usable: usize) -> us
 }
 
 fn node_weight(layout: &Layout, total: &[i64]) -> f64 {
-    let unit = if layout.weighted { layout.weight_unit } else { 1.0 };
+    let unit = if layout.weight_lanes > 0 { layout.weight_unit } else { 1.0 };
     layout.weight(total) * unit
 }
 

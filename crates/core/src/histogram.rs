@@ -1,8 +1,8 @@
 //! Histograms: for every bin of a feature, the integer sums of a node's rows.
 //!
 //! A row contributes one small vector of integer *lanes*: its q split gradients, its weight if rows
-//! are weighted, and a one that counts it. With one component and no weights all of it is packed
-//! in one 64-bit lane, the sum above, the count below.
+//! are weighted (one for each component if cells are), and a one that counts it. With one component
+//! and no weights all of it is packed in one 64-bit lane, the sum above, the count below.
 
 use crate::binning::Compressed;
 use crate::error::Result;
@@ -23,8 +23,8 @@ const COARSE_SHARE: usize = 16;
 pub struct Layout {
     /// Number of components q.
     pub components: usize,
-    /// Whether a lane holds weights.
-    pub weighted: bool,
+    /// Lanes that hold weights: none, one, or one for each component.
+    pub weight_lanes: usize,
     /// Lanes per row and per bin.
     pub width: usize,
     /// Low bits holding the count, when packed.
@@ -47,10 +47,27 @@ impl Layout {
         }
     }
 
-    /// Total weight in these lanes, in weight quanta (rows when unweighted).
+    /// Total weight in these lanes, in weight quanta (rows when unweighted); that of the average
+    /// component where each has its own.
     #[inline(always)]
     pub fn weight(&self, lanes: &[i64]) -> f64 {
-        if self.weighted { lanes[self.components] as f64 } else { self.count(lanes) as f64 }
+        match self.weight_lanes {
+            0 => self.count(lanes) as f64,
+            1 => lanes[self.components] as f64,
+            m => self.weights(lanes).iter().map(|&w| w as f64).sum::<f64>() / m as f64,
+        }
+    }
+
+    /// The lanes that hold weights.
+    #[inline(always)]
+    pub fn weights<'l>(&self, lanes: &'l [i64]) -> &'l [i64] {
+        &lanes[self.components..self.components + self.weight_lanes]
+    }
+
+    /// Whether each component has weights of its own.
+    #[inline(always)]
+    pub fn by_component(&self) -> bool {
+        self.weight_lanes > 1
     }
 
     /// Sum of a component in these lanes, in gradient quanta.
@@ -81,16 +98,27 @@ pub enum Lanes {
     Wide(Vec<i64>),
 }
 
+/// What split gradients weigh.
+#[derive(Debug, Clone, Copy)]
+pub enum SplitWeights<'a> {
+    /// Each row the same.
+    Equal,
+    /// Rows as given, n.
+    Rows(&'a [f32]),
+    /// Each component of a row as given, n × q; the gradients are already multiplied by weights.
+    Components(&'a [f32]),
+}
+
 /// Turns weighted split gradients (n × q) into integers; the scale comes from the exact maximum.
 pub fn quantise(
     pool: &Pool,
     z: &[f32],
     n_components: usize,
-    weight: Option<&[f32]>,
+    weights: SplitWeights<'_>,
 ) -> Result<SplitGradients> {
     let q = n_components;
     let n = z.len() / q;
-    let source = Source { z, q, weight, n };
+    let source = Source { z, q, weights, n };
     let max =
         source.fold(pool, 0.0, |max: f64, size| if size > max { size } else { max }, f64::max)?;
     let fine_enough = |fixed: FixedPoint| -> Result<bool> {
@@ -98,18 +126,21 @@ pub fn quantise(
         let count = |count, size| count + usize::from((size < limit) & (size > 0.0));
         Ok(source.fold(pool, 0usize, count, |a, b| a + b)? * COARSE_SHARE <= n * q)
     };
-    let weighted = weight.is_some();
-    let weight_max = weight.map_or(1.0, |w| w.iter().fold(0.0f64, |m, &v| m.max(f64::from(v))));
+    let (weight_lanes, weight_max) = match weights {
+        SplitWeights::Equal => (0, 1.0),
+        SplitWeights::Rows(w) => (1, largest(w)),
+        SplitWeights::Components(w) => (q, largest(w)),
+    };
 
     let count_bits = bits_for(n);
     // The sum sits above the count, and must itself stay below 2⁵⁰ for the split search.
     let packed_bits = (62 - 2 * count_bits).min(50 - count_bits);
-    if q == 1 && !weighted && packed_bits >= PACKED_BITS {
+    if q == 1 && weight_lanes == 0 && packed_bits >= PACKED_BITS {
         let fixed = FixedPoint::with_bits(max, packed_bits);
         if fine_enough(fixed)? {
             let layout = Layout {
                 components: 1,
-                weighted,
+                weight_lanes,
                 width: 1,
                 count_bits: Some(count_bits as u32),
                 small: true,
@@ -117,20 +148,20 @@ pub fn quantise(
                 weight_unit: 1.0,
             };
             let mut lanes = vec![0i64; n];
-            source.encode(pool, &mut lanes, 1, |_, z, lanes| {
+            source.encode(pool, &mut lanes, 1, |_, _, z, lanes| {
                 lanes[0] = (round_scaled(f64::from(z[0]) * fixed.scale) << count_bits) + 1;
             })?;
             return Ok(SplitGradients { layout, lanes: Lanes::Wide(lanes) });
         }
     }
-    let width = q + usize::from(weighted) + 1;
+    let width = q + weight_lanes + 1;
     let narrow = FixedPoint::with_bits(max, NARROW_BITS);
     let is_narrow = fine_enough(narrow)?;
     let fixed = if is_narrow { narrow } else { FixedPoint::for_sum(max, n) };
     let weight_fixed = FixedPoint::with_bits(weight_max, NARROW_BITS);
     let layout = Layout {
         components: q,
-        weighted,
+        weight_lanes,
         width,
         count_bits: None,
         small: is_narrow && NARROW_BITS + count_bits <= 50,
@@ -139,44 +170,70 @@ pub fn quantise(
     };
     let lanes = if is_narrow {
         let mut lanes = vec![0i32; n * width];
-        source.encode(pool, &mut lanes, width, |w, z, lanes| {
+        source.encode(pool, &mut lanes, width, |i, w, z, lanes| {
             let scale = fixed.scale * w;
             for (lane, &z) in lanes.iter_mut().zip(z) {
                 *lane = round_scaled(f64::from(z) * scale) as i32;
             }
-            if weighted {
-                lanes[q] = weight_fixed.encode(w) as i32;
+            for (lane, w) in lanes[q..].iter_mut().zip(source.weights_of(i)) {
+                *lane = weight_fixed.encode(w) as i32;
             }
-            lanes[width - 1] = 1;
+            lanes[width - 1] = i32::from(source.counts(i));
         })?;
         Lanes::Narrow(lanes)
     } else {
         let mut lanes = vec![0i64; n * width];
-        source.encode(pool, &mut lanes, width, |w, z, lanes| {
+        source.encode(pool, &mut lanes, width, |i, w, z, lanes| {
             for (lane, &z) in lanes.iter_mut().zip(z) {
                 *lane = fixed.encode(f64::from(z) * w);
             }
-            if weighted {
-                lanes[q] = weight_fixed.encode(w);
+            for (lane, w) in lanes[q..].iter_mut().zip(source.weights_of(i)) {
+                *lane = weight_fixed.encode(w);
             }
-            lanes[width - 1] = 1;
+            lanes[width - 1] = i64::from(source.counts(i));
         })?;
         Lanes::Wide(lanes)
     };
     Ok(SplitGradients { layout, lanes })
 }
 
+fn largest(values: &[f32]) -> f64 {
+    values.iter().fold(0.0f64, |m, &v| m.max(f64::from(v)))
+}
+
 /// Split gradients and weights, to be gone over in pieces.
 struct Source<'a> {
     z: &'a [f32],
     q: usize,
-    weight: Option<&'a [f32]>,
+    weights: SplitWeights<'a>,
     n: usize,
 }
 
 impl Source<'_> {
+    /// What the gradients of a row are still to be multiplied by.
     fn weight(&self, row: usize) -> f64 {
-        self.weight.map_or(1.0, |w| f64::from(w[row]))
+        match self.weights {
+            SplitWeights::Rows(w) => f64::from(w[row]),
+            SplitWeights::Equal | SplitWeights::Components(_) => 1.0,
+        }
+    }
+
+    /// What goes into the weight lanes of a row.
+    fn weights_of(&self, row: usize) -> impl Iterator<Item = f64> {
+        let lanes = match self.weights {
+            SplitWeights::Equal => &[],
+            SplitWeights::Rows(w) => &w[row..row + 1],
+            SplitWeights::Components(w) => &w[row * self.q..(row + 1) * self.q],
+        };
+        lanes.iter().map(|&w| f64::from(w))
+    }
+
+    /// Whether a row is there at all.
+    fn counts(&self, row: usize) -> bool {
+        match self.weights {
+            SplitWeights::Components(_) => self.weights_of(row).any(|w| w > 0.0),
+            SplitWeights::Equal | SplitWeights::Rows(_) => true,
+        }
     }
 
     /// Folds the |w z| of all cells.
@@ -201,13 +258,13 @@ impl Source<'_> {
         Ok(parts.into_iter().fold(start, merge))
     }
 
-    /// Calls `fill(weight, z, lanes)` for every row.
+    /// Calls `fill(row, weight, z, lanes)` for every row.
     fn encode<T: Send>(
         &self,
         pool: &Pool,
         lanes: &mut [T],
         width: usize,
-        fill: impl Fn(f64, &[f32], &mut [T]) + Sync,
+        fill: impl Fn(usize, f64, &[f32], &mut [T]) + Sync,
     ) -> Result<()> {
         let q = self.q;
         let size = self.n.div_ceil(pool.threads() * 4).max(1);
@@ -215,7 +272,7 @@ impl Source<'_> {
         pool.for_each(pieces, self.n * q * 2, |(piece, lanes)| {
             for (k, lanes) in lanes.chunks_exact_mut(width).enumerate() {
                 let i = piece * size + k;
-                fill(self.weight(i), &self.z[i * q..(i + 1) * q], lanes);
+                fill(i, self.weight(i), &self.z[i * q..(i + 1) * q], lanes);
             }
         })
     }
@@ -478,7 +535,7 @@ mod tests {
     #[test]
     fn packed_lanes_hold_sum_and_count() {
         let z = [0.5f32, -1.0, 0.25, 0.75];
-        let gradients = quantise(&Pool::serial(), &z, 1, None).unwrap();
+        let gradients = quantise(&Pool::serial(), &z, 1, SplitWeights::Equal).unwrap();
         let Lanes::Wide(lanes) = &gradients.lanes else { panic!("expected packed lanes") };
         let total: i64 = lanes.iter().sum();
         assert_eq!(gradients.layout.count(&[total]), 4);
@@ -490,7 +547,7 @@ mod tests {
     fn heavy_tails_widen_the_lanes() {
         let mut z = vec![1e-6f32; 1000];
         z[0] = 1e6;
-        let gradients = quantise(&Pool::serial(), &z, 1, None).unwrap();
+        let gradients = quantise(&Pool::serial(), &z, 1, SplitWeights::Equal).unwrap();
         assert_eq!(gradients.layout.count_bits, None);
         let Lanes::Wide(lanes) = &gradients.lanes else { panic!("expected wide lanes") };
         let small = lanes[2] as f64 * gradients.layout.unit;
@@ -499,14 +556,28 @@ mod tests {
 
     #[test]
     fn weighted_lanes_hold_weight_and_count() {
-        let gradients =
-            quantise(&Pool::serial(), &[1.0, 2.0, 3.0, 4.0], 2, Some(&[2.0, 0.5])).unwrap();
+        let weights = SplitWeights::Rows(&[2.0, 0.5]);
+        let gradients = quantise(&Pool::serial(), &[1.0, 2.0, 3.0, 4.0], 2, weights).unwrap();
         let Lanes::Narrow(lanes) = &gradients.lanes else { panic!("expected narrow lanes") };
         let layout = gradients.layout;
         let first: Vec<i64> = lanes[..4].iter().map(|&v| v.into()).collect();
         assert_eq!(layout.sum(&first, 1) * layout.unit, 4.0);
         assert_eq!(layout.weight(&first) * layout.weight_unit, 2.0);
         assert_eq!(layout.count(&first), 1);
+    }
+
+    #[test]
+    fn components_can_have_weights_of_their_own() {
+        let weights = SplitWeights::Components(&[2.0, 0.5, 0.0, 0.0]);
+        let gradients = quantise(&Pool::serial(), &[1.0, 2.0, 0.0, 0.0], 2, weights).unwrap();
+        let Lanes::Narrow(lanes) = &gradients.lanes else { panic!("expected narrow lanes") };
+        let layout = gradients.layout;
+        let row = |i: usize| lanes[5 * i..5 * (i + 1)].iter().map(|&v| v.into()).collect();
+        let (first, second): (Vec<i64>, Vec<i64>) = (row(0), row(1));
+        assert_eq!(layout.sum(&first, 1) * layout.unit, 2.0);
+        assert_eq!(layout.weights(&first)[1] as f64 * layout.weight_unit, 0.5);
+        assert_eq!(layout.weight(&first) * layout.weight_unit, 1.25);
+        assert_eq!((layout.count(&first), second), (1, vec![0; 5]));
     }
 
     #[test]

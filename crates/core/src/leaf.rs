@@ -10,7 +10,8 @@ use crate::reduce::{
     FixedPoint, ROUNDED_OFFSET, add_up, round_with_offset, share, weighted_select,
 };
 use crate::tree::Node;
-use crate::{with_cells, with_pointwise};
+use crate::weights::{Cell, Weights};
+use crate::{with_cells, with_pointwise, with_weights};
 
 /// Outputs summed together. Rows are read whole unless they are very long: the sums of all leaves
 /// then exceed the nearest cache, but pieces of rows would defeat the prefetcher, which costs more.
@@ -53,7 +54,7 @@ pub fn leaf_sums(
     n_outputs: usize,
     outputs: Range<usize>,
     summand: Summand<'_>,
-    weight: Option<&[f32]>,
+    weights: Weights<'_>,
     bounds: (&[f64], &[f64]),
 ) -> Result<LeafSums> {
     let n = leaf_of_row.len();
@@ -64,13 +65,44 @@ pub fn leaf_sums(
     let (residual_fixed, curvature_fixed) = (fixed(bounds.0), fixed(bounds.1));
     let scales = |fixed: &[FixedPoint]| fixed.iter().map(|f| f.scale).collect::<Vec<f64>>();
     let (residual_scale, curvature_scale) = (scales(&residual_fixed), scales(&curvature_fixed));
-    let table = Table { leaf_of_row, n_leaves, n_outputs, outputs: outputs.clone(), weight };
+    let table = Table { leaf_of_row, n_leaves, n_outputs, outputs: outputs.clone() };
+    let row_weight = |i: usize| weights.rows.map(|w| f64::from(w[i]));
     let (sums, curves) = match summand {
+        Summand::Residual if weights.by_cell() => table.fill(
+            pool,
+            false,
+            #[inline(always)]
+            |i, cells, block, sums, _| {
+                add_cells(residuals, weights, i, cells, &residual_scale[block], sums);
+            },
+        )?,
+        Summand::WithGiven(given) if weights.by_cell() => table.fill(
+            pool,
+            true,
+            #[inline(always)]
+            |i, cells, block, sums, curves| {
+                let scale = &residual_scale[block.clone()];
+                add_cells(residuals, weights, i, cells.clone(), scale, sums);
+                add_cells(given, weights, i, cells, &curvature_scale[block], curves);
+            },
+        )?,
+        Summand::WithCurvature { loss, targets, param } if weights.by_cell() => {
+            with_cells!(targets, y => with_pointwise!(loss, formula => {
+                table.fill(pool, true, #[inline(always)] |i, cells, block, sums, curves| {
+                    let scale = &residual_scale[block.clone()];
+                    add_cells(residuals, weights, i, cells.clone(), scale, sums);
+                    let param = &param[outputs.start + block.start..outputs.start + block.end];
+                    let scale = &curvature_scale[block];
+                    add_cell_curvatures(formula, y, residuals, weights, i, cells, param, scale, curves);
+                })?
+            }))
+        }
         Summand::Residual => table.fill(
             pool,
             false,
             #[inline(always)]
-            |cells, block, w, sums, _| {
+            |i, cells, block, sums, _| {
+                let w = row_weight(i);
                 add_scaled(&residuals[cells], w, &residual_scale[block], sums);
             },
         )?,
@@ -78,7 +110,8 @@ pub fn leaf_sums(
             pool,
             true,
             #[inline(always)]
-            |cells, block, w, sums, curves| {
+            |i, cells, block, sums, curves| {
+                let w = row_weight(i);
                 add_scaled(&residuals[cells.clone()], w, &residual_scale[block.clone()], sums);
                 add_scaled(&given[cells], w, &curvature_scale[block], curves);
             },
@@ -87,7 +120,8 @@ pub fn leaf_sums(
             pool,
             true,
             #[inline(always)]
-            |cells, block, w, sums, curves| {
+            |i, cells, block, sums, curves| {
+                let w = row_weight(i);
                 let r = &residuals[cells];
                 add_scaled(r, w, &residual_scale[block.clone()], sums);
                 for ((sum, r), &scale) in curves.iter_mut().zip(r).zip(&curvature_scale[block]) {
@@ -98,7 +132,8 @@ pub fn leaf_sums(
         )?,
         Summand::WithCurvature { loss, targets, param } => {
             with_cells!(targets, y => with_pointwise!(loss, formula => {
-                table.fill(pool, true, #[inline(always)] |cells, block, w, sums, curves| {
+                table.fill(pool, true, #[inline(always)] |i, cells, block, sums, curves| {
+                    let w = row_weight(i);
                     let r = &residuals[cells.clone()];
                     add_scaled(r, w, &residual_scale[block.clone()], sums);
                     let param = &param[outputs.start + block.start..outputs.start + block.end];
@@ -117,18 +152,44 @@ pub fn leaf_sums(
     })
 }
 
+/// Sums the weights of the cells that have a target over the rows of each leaf, for `outputs`.
+pub fn leaf_weights(
+    pool: &Pool,
+    leaf_of_row: &[u32],
+    n_leaves: usize,
+    targets: Targets<'_>,
+    n_outputs: usize,
+    outputs: Range<usize>,
+    weights: Weights<'_>,
+) -> Result<Vec<f64>> {
+    let fixed = FixedPoint::for_sum(weights.max(), leaf_of_row.len());
+    let table = Table { leaf_of_row, n_leaves, n_outputs, outputs };
+    let (sums, _) = with_cells!(targets, y => table.fill(
+        pool,
+        false,
+        #[inline(always)]
+        |i, cells, _, sums, _| {
+            let y = &y[cells.clone()];
+            with_weights!(weights, i, cells, weight => for (k, sum) in sums.iter_mut().enumerate() {
+                let w = if y[k].is_missing() { 0.0 } else { weight(k) };
+                *sum = sum.wrapping_add(round_with_offset(w * fixed.scale));
+            });
+        },
+    )?);
+    Ok(sums.into_iter().map(|sum| fixed.decode(sum)).collect())
+}
+
 /// The rows of a tree's leaves, to be summed into tables of n_leaves × outputs integers.
 struct Table<'a> {
     leaf_of_row: &'a [u32],
     n_leaves: usize,
     n_outputs: usize,
     outputs: Range<usize>,
-    weight: Option<&'a [f32]>,
 }
 
 impl Table<'_> {
-    /// Calls `add(cells, block, weight, sums, curves)` for every row and block of outputs: `cells`
-    /// are its places in an n × d matrix, `block` the outputs counted from the first one summed,
+    /// Calls `add(row, cells, block, sums, curves)` for every row and block of outputs: `cells` are
+    /// its places in an n × d matrix, `block` the outputs counted from the first one summed,
     /// `sums` and `curves` the same block of the row's leaf. `add` brings values with their offset.
     fn fill<F>(
         &self,
@@ -137,7 +198,7 @@ impl Table<'_> {
         add: F,
     ) -> Result<(Vec<i64>, Option<Vec<i64>>)>
     where
-        F: Fn(Range<usize>, Range<usize>, Option<f64>, &mut [i64], &mut [i64]) + Sync,
+        F: Fn(usize, Range<usize>, Range<usize>, &mut [i64], &mut [i64]) + Sync,
     {
         let n = self.leaf_of_row.len();
         let width = self.outputs.len();
@@ -155,10 +216,9 @@ impl Table<'_> {
                             let into = leaf + block.start..leaf + block.end;
                             let row = i * self.n_outputs + self.outputs.start;
                             let cells = row + block.start..row + block.end;
-                            let w = self.weight.map(|w| f64::from(w[i]));
                             let sums = &mut sums[into.clone()];
                             let curves = if with_curves { &mut curves[into] } else { &mut [] };
-                            add(cells, block.clone(), w, sums, curves);
+                            add(i, cells, block.clone(), sums, curves);
                         }
                     },
                 );
@@ -205,6 +265,47 @@ fn add_curvatures<L: Pointwise, Y: Copy + Into<f32>>(
     }
 }
 
+/// Adds the curvatures of some cells of row `i`, each with its weight.
+#[inline(always)]
+fn add_cell_curvatures<L: Pointwise, Y: Cell + Into<f32>>(
+    formula: L,
+    y: &[Y],
+    residuals: &[f32],
+    weights: Weights<'_>,
+    i: usize,
+    places: Range<usize>,
+    param: &[f32],
+    scale: &[f64],
+    sums: &mut [i64],
+) {
+    let m = sums.len();
+    let (y, residuals) = (&y[places.clone()][..m], &residuals[places.clone()][..m]);
+    let (param, scale) = (&param[..m], &scale[..m]);
+    with_weights!(weights, i, places, weight => for k in 0..m {
+        let target: f32 = y[k].into();
+        let (target, w) = if y[k].is_missing() { (0.0, 0.0) } else { (target, weight(k)) };
+        let h = formula.curvature(target, residuals[k], param[k]);
+        sums[k] = sums[k].wrapping_add(encode(h, w, scale[k]));
+    });
+}
+
+/// Adds some cells of row `i`, each with its weight; those without a target hold zeros.
+#[inline(always)]
+fn add_cells(
+    values: &[f32],
+    weights: Weights<'_>,
+    i: usize,
+    places: Range<usize>,
+    scale: &[f64],
+    sums: &mut [i64],
+) {
+    let m = sums.len();
+    let (values, scale) = (&values[places.clone()][..m], &scale[..m]);
+    with_weights!(weights, i, places, weight => for k in 0..m {
+        sums[k] = sums[k].wrapping_add(encode(values[k], weight(k), scale[k]));
+    });
+}
+
 #[inline(always)]
 fn add_scaled(values: &[f32], weight: Option<f64>, scale: &[f64], sums: &mut [i64]) {
     let cells = values.iter().zip(scale);
@@ -232,17 +333,19 @@ pub fn leaf_quantiles(
     n_outputs: usize,
     outputs: Range<usize>,
     levels: &[f64],
-    weight: Option<&[f32]>,
+    weights: Weights<'_>,
 ) -> Result<Vec<f64>> {
     let n = leaf_of_row.len();
     let width = outputs.len();
-    let weights = integer_weights(weight, n);
+    let weight_of = integer_weights(weights, n);
     let columns = pool.map(outputs.clone(), n * width * 20, |j| {
         let mut items: Vec<Vec<(f64, i64)>> = vec![Vec::new(); n_leaves];
         for i in 0..n {
             let cell = i * n_outputs + j;
-            let error = f64::from(y[cell]) - f64::from(raw[cell]);
-            items[leaf_of_row[i] as usize].push((error, weights.as_ref().map_or(1, |w| w[i])));
+            if !y[cell].is_missing() {
+                let error = f64::from(y[cell]) - f64::from(raw[cell]);
+                items[leaf_of_row[i] as usize].push((error, weight_of(i, cell)));
+            }
         }
         let quantile = |items: &mut Vec<(f64, i64)>| {
             let total: i128 = items.iter().map(|item| i128::from(item.1)).sum();
@@ -259,13 +362,20 @@ pub fn leaf_quantiles(
     Ok(result)
 }
 
-/// Weights as integers whose sum cannot overflow.
-pub fn integer_weights(weight: Option<&[f32]>, rows: usize) -> Option<Vec<i64>> {
-    weight.map(|w| {
-        let max = w.iter().fold(0.0f64, |m, &v| m.max(f64::from(v)));
-        let fixed = FixedPoint::for_sum(max, rows);
-        w.iter().map(|&v| fixed.encode(f64::from(v)).max(1)).collect()
-    })
+/// Weights of cells, by row and place, as integers whose sum over `rows` rows cannot overflow.
+pub fn integer_weights<'a>(
+    weights: Weights<'a>,
+    rows: usize,
+) -> impl Fn(usize, usize) -> i64 + Sync + 'a {
+    let unweighted = weights.rows.is_none() && weights.cells.is_none();
+    let fixed = FixedPoint::for_sum(weights.max(), rows);
+    move |i, place| {
+        if unweighted {
+            return 1;
+        }
+        let weight = weights.cell(i, place);
+        if weight > 0.0 { fixed.encode(weight).max(1) } else { 0 }
+    }
 }
 
 /// Leaf values of one tree, as they are added to raw predictions.
@@ -337,7 +447,8 @@ pub fn subtract_leaf(values: LeafValues<'_>, leaf: usize, row: &mut [f32]) {
 
 /// Gain of every split of a tree for every output, from leaf sums added up the tree.
 ///
-/// Returns (features, gains) with one row of `n_outputs` gains per split, in node order.
+/// Returns (features, gains) with one row of `n_outputs` gains per split, in node order. Leaves have
+/// one weight, or one for each output.
 pub fn split_gains(
     nodes: &[Node],
     leaf_residuals: &[f64],
@@ -345,36 +456,43 @@ pub fn split_gains(
     n_outputs: usize,
 ) -> (Vec<u32>, Vec<f64>) {
     let d = n_outputs;
-    let mut sums = vec![0.0f64; nodes.len() * d];
-    let mut weights = vec![0.0f64; nodes.len()];
-    // Children come after their parents: going backwards, they are ready when needed.
-    for (at, node) in nodes.iter().enumerate().rev() {
-        if node.is_leaf() {
-            let leaf = node.feature as usize;
-            sums[at * d..(at + 1) * d].copy_from_slice(&leaf_residuals[leaf * d..(leaf + 1) * d]);
-            weights[at] = leaf_weights[leaf];
-        } else {
-            let left = node.left as usize;
-            let (head, tail) = sums.split_at_mut(left * d);
-            for k in 0..d {
-                head[at * d + k] = tail[k] + tail[d + k];
-            }
-            weights[at] = weights[left] + weights[left + 1];
-        }
-    }
+    let n_leaves = nodes.iter().filter(|node| node.is_leaf()).count();
+    let sums = sums_up_the_tree(nodes, leaf_residuals, d);
+    // Number of weights of a leaf.
+    let m = leaf_weights.len() / n_leaves;
+    let weights = sums_up_the_tree(nodes, leaf_weights, m);
     let mut features = Vec::new();
     let mut gains = Vec::new();
     for node in nodes.iter().filter(|node| !node.is_leaf()) {
         let left = node.left as usize;
-        let (a, b) = (weights[left], weights[left + 1]);
         features.push(node.feature_index() as u32);
         for k in 0..d {
+            let (a, b) = (weights[left * m + k % m], weights[(left + 1) * m + k % m]);
             let distance = sums[left * d + k] * b - sums[(left + 1) * d + k] * a;
             let scale = a * b * (a + b);
             gains.push(if scale > 0.0 { distance * distance / scale } else { 0.0 });
         }
     }
     (features, gains)
+}
+
+/// Sums of every node, given those of the leaves, `width` numbers each.
+fn sums_up_the_tree(nodes: &[Node], leaves: &[f64], width: usize) -> Vec<f64> {
+    let mut sums = vec![0.0f64; nodes.len() * width];
+    // Children come after their parents: going backwards, they are ready when needed.
+    for (at, node) in nodes.iter().enumerate().rev() {
+        if node.is_leaf() {
+            let leaf = node.feature as usize;
+            sums[at * width..(at + 1) * width]
+                .copy_from_slice(&leaves[leaf * width..(leaf + 1) * width]);
+        } else {
+            let (head, tail) = sums.split_at_mut(node.left as usize * width);
+            for k in 0..width {
+                head[at * width + k] = tail[k] + tail[width + k];
+            }
+        }
+    }
+    sums
 }
 
 #[cfg(test)]
@@ -396,7 +514,7 @@ mod tests {
             d,
             1..3,
             Summand::WithGiven(&residuals),
-            Some(&weight),
+            Weights::of_rows(Some(&weight)),
             (&max, &max),
         )
         .unwrap();
@@ -415,6 +533,31 @@ mod tests {
     }
 
     #[test]
+    fn cells_are_summed_with_their_own_weights() {
+        let y = [1.0f32, f32::NAN, 2.0, 3.0, f32::NAN, 5.0, 0.0, 1.0];
+        let residuals = [1.0f32, 0.0, -2.0, 0.5, 0.0, 3.0, 1.0, 1.0];
+        let cells = [2.0f32, 1.0, 1.0, 4.0, 1.0, 3.0, 0.5, 1.0];
+        let rows = [1.0f32, 0.0, 2.0, 1.0];
+        let leaves = [0, 0, 1, 1];
+        let weights = Weights { rows: Some(&rows), cells: Some(&cells), partial: true };
+        let pool = Pool::serial();
+        let summand = Summand::WithCurvature {
+            loss: Loss::Squared,
+            targets: Targets::Real(&y),
+            param: &[0.0; 2],
+        };
+        let bounds = (&[20.0f64; 2][..], &[20.0f64; 2][..]);
+        let sums =
+            leaf_sums(&pool, &leaves, 2, &residuals, 2, 0..2, summand, weights, bounds).unwrap();
+        assert_eq!(sums.residuals, [2.0, 0.0, 0.5, 19.0]);
+        let expected = [2.0, 0.0, 0.5, 7.0];
+        assert_eq!(sums.curvatures.unwrap(), expected);
+        let targets = Targets::Real(&y);
+        let totals = leaf_weights(&pool, &leaves, 2, targets, 2, 0..2, weights).unwrap();
+        assert_eq!(totals, expected);
+    }
+
+    #[test]
     fn leaf_medians_are_lower_medians() {
         let y = [1.0f32, 2.0, 3.0, 4.0, 10.0];
         let medians = leaf_quantiles(
@@ -426,7 +569,7 @@ mod tests {
             1,
             0..1,
             &[0.5],
-            None,
+            Weights::default(),
         );
         assert_eq!(medians.unwrap(), vec![2.0, 10.0]);
     }
@@ -440,5 +583,10 @@ mod tests {
         assert_eq!(features, vec![5, 6]);
         let explained = 9.0 / 1.0 + 1.0 / 2.0 + 16.0 / 4.0 - 36.0 / 7.0;
         assert!((gains.iter().sum::<f64>() - explained).abs() < 1e-12);
+        // Two outputs, the second with weights of its own.
+        let sums = [3.0, 3.0, -1.0, -1.0, 4.0, 4.0];
+        let (_, both) = split_gains(&nodes, &sums, &[1.0, 1.0, 2.0, 0.0, 4.0, 1.0], 2);
+        assert_eq!((both[0], both[2]), (gains[0], gains[1]));
+        assert!((both[1] - (9.0 + 9.0 - 36.0 / 2.0)).abs() < 1e-12 && both[3] == 0.0);
     }
 }

@@ -9,6 +9,7 @@ pub mod baseline;
 pub mod losses;
 pub mod projection;
 pub mod runs;
+pub mod weights;
 
 pub mod category;
 pub mod grower;

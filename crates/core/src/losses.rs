@@ -12,6 +12,9 @@ use crate::math;
 use crate::parallel::Pool;
 use crate::projection::Phi;
 use crate::reduce::{self, ExactSum};
+use crate::runs::Run;
+use crate::weights::{Cell, Weights};
+use crate::with_weights;
 
 /// The built-in losses. Parameters that differ between outputs come beside them, as `param`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,6 +302,144 @@ pub fn advance(
     Ok(merge_passes(parts, d))
 }
 
+/// Where a projection goes when cells have weights: z = φ (w r), already weighted, and ω = the
+/// shares of a row in the weight of each component, both n × q.
+pub struct WeightedProjection<'a> {
+    /// φ.
+    pub phi: &'a Phi,
+    /// The weights that components give to outputs, see [`Phi::shares`].
+    pub shares: &'a Phi,
+    /// z.
+    pub z: &'a mut [f32],
+    /// ω.
+    pub omega: &'a mut [f32],
+}
+
+/// The pass of [`advance`] where cells have weights of their own or targets are missing. Softmax,
+/// whose outputs share one loss, has no such cells.
+pub fn advance_cells(
+    pool: &Pool,
+    runs: &[Run],
+    targets: Targets<'_>,
+    raw: &mut [f32],
+    offset: &[f32],
+    param: &[f32],
+    weights: Weights<'_>,
+    update: Option<(&[u32], LeafValues<'_>)>,
+    residuals: &mut [f32],
+    projected: Option<WeightedProjection<'_>>,
+) -> Result<Pass> {
+    let d = offset.len();
+    let n = raw.len() / d;
+    let (phi, mut z, mut omega) = match projected {
+        Some(WeightedProjection { phi, shares, z, omega }) => (Some((phi, shares)), z, omega),
+        None => (None, &mut [][..], &mut [][..]),
+    };
+    let q = phi.map_or(0, |(phi, _)| phi.n_components());
+    let work_per_row = d * 6 + phi.map_or(0, |(phi, shares)| phi.work() + shares.work());
+    let (mut raw, mut residuals) = (raw, residuals);
+    let mut pieces = Vec::new();
+    for rows in pool.row_ranges(n, work_per_row) {
+        let omega = cut(&mut omega, rows.len() * q);
+        let piece = Piece {
+            raw: cut(&mut raw, rows.len() * d),
+            residuals: cut(&mut residuals, rows.len() * d),
+            z: cut(&mut z, rows.len() * q),
+            rows,
+        };
+        pieces.push((piece, omega));
+    }
+    let parts = pool.map(pieces, n * work_per_row, |(piece, omega)| {
+        with_cells!(targets, y => widest(#[inline(always)] || {
+            let mut max = vec![0u32; d];
+            let mut sum = ExactSum::default();
+            let mut row = CellRow::new(d);
+            let rows = piece.raw.chunks_exact_mut(d).zip(piece.residuals.chunks_exact_mut(d));
+            for (k, (i, (raw, out))) in piece.rows.zip(rows).enumerate() {
+                if let Some((leaves, values)) = update {
+                    add_leaf(values, leaves[i] as usize, raw);
+                }
+                row.take(weights, i, &y[i * d..(i + 1) * d]);
+                let mut total = 0.0;
+                for Run { loss, outputs } in runs {
+                    total += with_pointwise!(*loss, formula => {
+                        row.residuals(formula, outputs.clone(), raw, offset, param, out)
+                    });
+                }
+                sum.add(total);
+                raise_max(&mut max, &row.weighted, 1.0);
+                if let Some((phi, shares)) = phi {
+                    phi.apply(&row.weighted, &mut piece.z[k * q..(k + 1) * q]);
+                    shares.apply(&row.weights, &mut omega[k * q..(k + 1) * q]);
+                }
+            }
+            (sum, max)
+        }))
+    })?;
+    Ok(merge_passes(parts, d))
+}
+
+/// The cells of one row: targets (0 where missing), weights (0 there), and what they give.
+pub(crate) struct CellRow {
+    y: Vec<f32>,
+    weights: Vec<f32>,
+    weighted: Vec<f32>,
+    /// Weighted losses.
+    pub values: Vec<f32>,
+}
+
+impl CellRow {
+    pub fn new(d: usize) -> CellRow {
+        let zeros = || vec![0.0; d];
+        CellRow { y: zeros(), weights: zeros(), weighted: zeros(), values: zeros() }
+    }
+
+    #[inline(always)]
+    pub fn take<Y: Cell + Into<f32>>(&mut self, weights: Weights<'_>, i: usize, y: &[Y]) {
+        let d = y.len();
+        let (targets, masses) = (&mut self.y[..d], &mut self.weights[..d]);
+        with_weights!(weights, i, i * d..(i + 1) * d, weight => for j in 0..d {
+            let target: f32 = y[j].into();
+            targets[j] = if y[j].is_missing() { 0.0 } else { target };
+            masses[j] = if y[j].is_missing() { 0.0 } else { weight(j) as f32 };
+        });
+    }
+
+    /// Residuals of some outputs into `out`, and weighted ones; returns their weighted loss.
+    #[inline(always)]
+    pub fn residuals<L: Pointwise>(
+        &mut self,
+        formula: L,
+        outputs: std::ops::Range<usize>,
+        raw: &[f32],
+        offset: &[f32],
+        param: &[f32],
+        out: &mut [f32],
+    ) -> f64 {
+        let of = |values| part(values, &outputs);
+        let (raw, offset, param) = (of(raw), of(offset), of(param));
+        let (y, weights) = (part(&self.y, &outputs), part(&self.weights, &outputs));
+        let weighted = &mut self.weighted[outputs.clone()];
+        let values = &mut self.values[outputs.clone()];
+        let out = &mut out[outputs];
+        for j in 0..out.len() {
+            let f = offset[j] + raw[j];
+            let (r, value, e) = formula.parts(y[j], f, param[j]);
+            let value = if L::HAS_LOG { value + math::ln_1p_unit(e) } else { value };
+            let observed = weights[j] > 0.0;
+            out[j] = if observed { r } else { 0.0 };
+            weighted[j] = if observed { weights[j] * r } else { 0.0 };
+            values[j] = if observed { weights[j] * value } else { 0.0 };
+        }
+        fold_lanes(values, [0.0; 4], |lane, value| lane + value, |a, b| a + b)
+    }
+}
+
+#[inline(always)]
+pub(crate) fn part<'a>(values: &'a [f32], outputs: &std::ops::Range<usize>) -> &'a [f32] {
+    &values[outputs.clone()]
+}
+
 /// Takes the first `n` elements off a slice.
 pub(crate) fn cut<'a, T>(rest: &mut &'a mut [T], n: usize) -> &'a mut [T] {
     let (head, tail) = std::mem::take(rest).split_at_mut(n);
@@ -478,13 +619,24 @@ pub fn loss_sum(
     raw: &[f32],
     offset: &[f32],
     param: &[f32],
-    weight: Option<&[f32]>,
+    weights: Weights<'_>,
 ) -> Result<f64> {
     let d = offset.len();
     let n = raw.len() / d;
     let parts = pool.map(pool.row_ranges(n, d * 4), n * d * 4, |rows| {
         let mut scratch = vec![0.0; d];
         let mut sum = ExactSum::default();
+        if weights.by_cell() {
+            let mut cells = CellRow::new(d);
+            with_cells!(targets, y => with_pointwise!(loss, formula => {
+                widest(#[inline(always)] || for i in rows {
+                    let row = &raw[i * d..(i + 1) * d];
+                    cells.take(weights, i, &y[i * d..(i + 1) * d]);
+                    sum.add(cells.residuals(formula, 0..d, row, offset, param, &mut scratch));
+                });
+            }));
+            return sum;
+        }
         for i in rows {
             let row = &raw[i * d..(i + 1) * d];
             let loss = match targets {
@@ -494,7 +646,7 @@ pub fn loss_sum(
                     widest(#[inline(always)] || pointwise_residuals(formula, y, row, offset, param, &mut scratch))
                 })),
             };
-            sum.add(loss * weight.map_or(1.0, |w| f64::from(w[i])));
+            sum.add(loss * weights.row(i));
         }
         sum
     })?;

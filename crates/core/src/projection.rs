@@ -107,6 +107,19 @@ impl Phi {
         Phi::Sparse(phi.chunks(n_outputs).map(nonzero).collect())
     }
 
+    /// The weights that the components of a q × d matrix give to outputs, φ² / Σ φ².
+    pub fn shares(phi: &[f32], n_outputs: usize) -> Phi {
+        let mut shares = phi.to_vec();
+        for row in shares.chunks_mut(n_outputs) {
+            let square = |v: &f32| f64::from(*v) * f64::from(*v);
+            let total: f64 = row.iter().map(square).sum();
+            if total > 0.0 {
+                row.iter_mut().for_each(|v| *v = (square(v) / total) as f32);
+            }
+        }
+        Phi::new(&shares, n_outputs)
+    }
+
     /// Number of components q.
     pub fn n_components(&self) -> usize {
         match self {
@@ -224,6 +237,16 @@ mod tests {
             assert_eq!((0..4).map(|c| phi[c * 4 + j]).sum::<f32>(), 1.0);
         }
         assert!(draw(Projection::Subsample, 5, 4, false, Key::new(1)).is_err());
+    }
+
+    #[test]
+    fn shares_of_a_component_add_up_to_one() {
+        let phi = [3.0f32, -4.0, 0.0, 0.0, 0.0, 2.0];
+        let mut omega = [0.0f32; 2];
+        Phi::shares(&phi, 3).apply(&[1.0, 1.0, 1.0], &mut omega);
+        assert_eq!(omega, [1.0, 1.0]);
+        Phi::shares(&phi, 3).apply(&[1.0, 0.0, 0.5], &mut omega);
+        assert_eq!(omega, [0.36, 0.5]);
     }
 
     #[test]

@@ -8,13 +8,14 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::leaf::LeafValues;
 use crate::losses::{
-    Loss, Pass, Piece, Pointwise, Projected, Targets, advance_rows, cut, merge_passes,
-    pointwise_residuals, raise_max,
+    CellRow, Loss, Pass, Piece, Pointwise, Projected, Targets, advance_rows, cut, merge_passes,
+    part, pointwise_residuals, raise_max,
 };
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::projection::Phi;
 use crate::reduce::{FixedPoint, add_up, largest, round_scaled};
+use crate::weights::Weights;
 use crate::{with_cells, with_pointwise};
 
 /// Neighbouring outputs that share a loss.
@@ -91,11 +92,6 @@ pub fn advance(
     Ok(merge_passes(parts, d))
 }
 
-#[inline(always)]
-fn part<'a>(values: &'a [f32], outputs: &Range<usize>) -> &'a [f32] {
-    &values[outputs.clone()]
-}
-
 /// The loss of every output by itself, weighted and summed over the rows; infinite where a cell's
 /// loss is beyond single precision.
 pub fn output_losses(
@@ -105,7 +101,7 @@ pub fn output_losses(
     raw: &[f32],
     offset: &[f32],
     param: &[f32],
-    weight: Option<&[f32]>,
+    weights: Weights<'_>,
 ) -> Result<Vec<f64>> {
     let d = offset.len();
     let n = raw.len() / d;
@@ -117,6 +113,10 @@ pub fn output_losses(
     }
     let maxima = pool.map(pieces, n * d * 4, |(values, rows)| {
         let mut max = vec![0u32; d];
+        if weights.by_cell() {
+            weighted_losses(runs, targets, raw, (offset, param), weights, rows, values, &mut max);
+            return max;
+        }
         with_cells!(targets, y => {
             widest(#[inline(always)] || {
                 for (i, values) in rows.zip(values.chunks_exact_mut(d)) {
@@ -129,7 +129,7 @@ pub fn output_losses(
                             cell_losses(formula, y, of(raw), of(offset), of(param), out);
                         });
                     }
-                    raise_max(&mut max, values, weight.map_or(1.0, |w| w[i]));
+                    raise_max(&mut max, values, weights.rows.map_or(1.0, |w| w[i]));
                 }
             });
         });
@@ -146,7 +146,8 @@ pub fn output_losses(
             #[inline(always)]
             || {
                 for i in rows {
-                    let w = weight.map_or(1.0, |w| f64::from(w[i]));
+                    // (The losses of cells with weights of their own are already weighted.)
+                    let w = if weights.by_cell() { 1.0 } else { weights.row(i) };
                     let cells = values[i * d..(i + 1) * d].iter().zip(&scale);
                     for (sum, (&value, &scale)) in sums.iter_mut().zip(cells) {
                         *sum = sum.wrapping_add(round_scaled(f64::from(value) * w * scale));
@@ -160,6 +161,37 @@ pub fn output_losses(
         if max.is_finite() { fixed.decode(sum) } else { f64::INFINITY }
     };
     Ok(max.into_iter().zip(fixed).zip(add_up(parts, d)).map(total).collect())
+}
+
+/// Losses of rows whose cells have weights of their own, weighted, and the largest of each output.
+fn weighted_losses(
+    runs: &[Run],
+    targets: Targets<'_>,
+    raw: &[f32],
+    (offset, param): (&[f32], &[f32]),
+    weights: Weights<'_>,
+    rows: Range<usize>,
+    values: &mut [f32],
+    max: &mut [u32],
+) {
+    let d = offset.len();
+    let (mut row, mut residuals) = (CellRow::new(d), vec![0.0f32; d]);
+    with_cells!(targets, y => {
+        widest(#[inline(always)] || {
+            for (i, values) in rows.zip(values.chunks_exact_mut(d)) {
+                let cells = i * d..(i + 1) * d;
+                row.take(weights, i, &y[cells.clone()]);
+                for Run { loss, outputs } in runs {
+                    with_pointwise!(*loss, formula => {
+                        let (raw, outputs) = (&raw[cells.clone()], outputs.clone());
+                        row.residuals(formula, outputs, raw, offset, param, &mut residuals);
+                    });
+                }
+                values.copy_from_slice(&row.values);
+                raise_max(max, values, 1.0);
+            }
+        });
+    });
 }
 
 #[inline(always)]
@@ -222,8 +254,16 @@ mod tests {
             None,
         )
         .unwrap();
-        let sums =
-            output_losses(&pool, &runs, targets, &raw, &offset, &param, Some(&weight)).unwrap();
+        let sums = output_losses(
+            &pool,
+            &runs,
+            targets,
+            &raw,
+            &offset,
+            &param,
+            Weights::of_rows(Some(&weight)),
+        )
+        .unwrap();
         assert!((pass.loss - sums.iter().sum::<f64>()).abs() < 1e-5 * pass.loss);
         for (j, &loss) in LOSSES.iter().enumerate() {
             let column =
@@ -254,7 +294,43 @@ mod tests {
         let raw = [1e30f32, 1.0];
         let y = Targets::Real(&[0.0, 0.0]);
         let zeros = [0.0; 2];
-        let sums = output_losses(&Pool::serial(), &runs, y, &raw, &zeros, &zeros, None).unwrap();
+        let none = Weights::default();
+        let sums = output_losses(&Pool::serial(), &runs, y, &raw, &zeros, &zeros, none).unwrap();
         assert_eq!(sums, [f64::INFINITY, 0.5]);
+    }
+
+    #[test]
+    fn cells_weigh_in_their_own_output_alone() {
+        let n = 60;
+        let (mut y, mut raw, offset, param) = cells(n);
+        (0..n).step_by(7).for_each(|i| y[i * 5 + i % 5] = f32::NAN);
+        let rows: Vec<f32> = (0..n).map(|i| 0.5 + (i % 3) as f32).collect();
+        let cells: Vec<f32> = (0..n * 5).map(|k| 0.25 + (k % 4) as f32).collect();
+        let weights = Weights { rows: Some(&rows), cells: Some(&cells), partial: true };
+        let pool = Pool::new(2, Box::new(|| false));
+        let (runs, targets) = (Run::all(&LOSSES), Targets::Real(&y));
+        let sums = output_losses(&pool, &runs, targets, &raw, &offset, &param, weights).unwrap();
+        let mut all = vec![0.0f32; n * 5];
+        let pass = crate::losses::advance_cells(
+            &pool, &runs, targets, &mut raw, &offset, &param, weights, None, &mut all, None,
+        )
+        .unwrap();
+        assert!((pass.loss - sums.iter().sum::<f64>()).abs() < 1e-5 * pass.loss);
+        for (j, &loss) in LOSSES.iter().enumerate() {
+            let mut sum = 0.0;
+            for i in 0..n {
+                let (k, f) = (i * 5 + j, offset[j] + raw[i * 5 + j]);
+                if y[k].is_nan() {
+                    assert_eq!(all[k], 0.0);
+                    continue;
+                }
+                let (residual, value) = with_pointwise!(loss, formula => {
+                    (formula.residual(y[k], f, param[j]), formula.value(y[k], f, param[j]))
+                });
+                assert_eq!(all[k], residual);
+                sum += f64::from(rows[i]) * f64::from(cells[k]) * f64::from(value);
+            }
+            assert!((sum - sums[j]).abs() < 1e-5 * (1.0 + sum.abs()), "{loss:?}");
+        }
     }
 }

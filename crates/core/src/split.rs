@@ -2,7 +2,8 @@
 //!
 //! Variance reduction summed over the components: with left and right sums L, R and weights a, b,
 //! gain = Σ_c (L_c b − R_c a)² / (a b (a + b)). Written so, a node of equal gradients gains exactly
-//! nothing, and mirrored splits gain exactly the same: ties are true ties.
+//! nothing, and mirrored splits gain exactly the same: ties are true ties. Where cells are weighted
+//! each component has its own a and b, and one that has no weight on a side gains nothing.
 
 use crate::category::CategorySet;
 use crate::histogram::Layout;
@@ -87,11 +88,12 @@ pub fn improve_split(
         ),
     };
     let Some((score, bin, missing_left)) = found else { return false };
-    // score · unit² is still to be divided by the node's weight.
-    let weight_unit = if layout.weighted { layout.weight_unit } else { 1.0 };
-    let quantum = layout.unit * layout.unit / (layout.weight(total) * weight_unit);
-    let gain = score * quantum;
-    let noise = limits.noise * quantum * layout.count(total) as f64;
+    // score · unit² is still to be divided by the node's weight, unless components did it.
+    let square = layout.unit * layout.unit;
+    let weight_unit = if layout.weight_lanes > 0 { layout.weight_unit } else { 1.0 };
+    let smallest = smallest_weight(layout, total) * weight_unit;
+    let gain = score * (square / if layout.by_component() { weight_unit } else { smallest });
+    let noise = limits.noise * (square / smallest) * layout.count(total) as f64;
     let enough = gain > noise && gain >= limits.min_split_gain;
     if !enough || best.as_ref().is_some_and(|best| best.beats(gain, feature)) {
         return false;
@@ -112,7 +114,17 @@ pub fn improve_split(
     true
 }
 
-/// Best (score, bin, missing_left) with score = Σ D² / (a b).
+/// Total weight of a node, that of its lightest component if each has its own.
+fn smallest_weight(layout: &Layout, total: &[i64]) -> f64 {
+    if !layout.by_component() {
+        return layout.weight(total);
+    }
+    let weights = layout.weights(total).iter().filter(|&&w| w > 0);
+    weights.min().map_or(1.0, |&w| w as f64)
+}
+
+/// Best (score, bin, missing_left) with score = Σ D² / (a b), or Σ D² / (a b (a + b)) where each
+/// component has its own weights.
 pub type Found = Option<(f64, usize, bool)>;
 
 /// Candidates of one feature: a cut after each occupied bin, twice when values are missing, and one
@@ -288,10 +300,14 @@ fn scan_lanes(
     best
 }
 
-/// Σ_c D_c² / (a b) of a cut, from the lanes of its left side.
+/// Σ_c D_c² / (a b) of a cut, from the lanes of its left side; divided by a + b as well where each
+/// component has its own weights.
 #[inline(always)]
 fn score_of(layout: &Layout, left: &[i64], total: &[i64], real: impl Fn(i64) -> f64 + Copy) -> f64 {
     let q = layout.components;
+    if layout.by_component() {
+        return (0..q).map(|c| component_score(q, c, left, total, real)).sum();
+    }
     // The lane after the gradients is the weight, or the count when rows are not weighted.
     let (a, b) = (real(left[q]), real(total[q] - left[q]));
     if a <= 0.0 || b <= 0.0 {
@@ -300,19 +316,36 @@ fn score_of(layout: &Layout, left: &[i64], total: &[i64], real: impl Fn(i64) -> 
     squared_distance(&left[..q], &total[..q], a, b, real) / (a * b)
 }
 
+/// D² / (a b (a + b)) of one component, 0 if it has no weight on one side.
+#[inline(always)]
+fn component_score(
+    q: usize,
+    c: usize,
+    left: &[i64],
+    total: &[i64],
+    real: impl Fn(i64) -> f64,
+) -> f64 {
+    let (a, b) = (real(left[q + c]), real(total[q + c] - left[q + c]));
+    if a <= 0.0 || b <= 0.0 {
+        return 0.0;
+    }
+    let distance = real(left[c]) * b - real(total[c] - left[c]) * a;
+    distance * distance / (a * b * (a + b))
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::histogram::{Lanes, NodeRows, accumulate, quantise};
+    use crate::histogram::{Lanes, NodeRows, SplitWeights, accumulate, quantise};
 
     pub(crate) fn histogram_of(
         column: &[u8],
         z: &[f32],
         q: usize,
-        weight: Option<&[f32]>,
+        weights: SplitWeights<'_>,
         slots: usize,
     ) -> (Layout, Vec<i64>, Vec<i64>) {
-        let gradients = quantise(&crate::parallel::Pool::serial(), z, q, weight).unwrap();
+        let gradients = quantise(&crate::parallel::Pool::serial(), z, q, weights).unwrap();
         let layout = gradients.layout;
         let rows: Vec<u32> = (0..column.len() as u32).collect();
         let mut histogram = vec![0i64; slots * layout.width];
@@ -331,17 +364,23 @@ pub(crate) mod tests {
         (layout, histogram, total)
     }
 
-    /// Tries every split by summing rows.
+    /// Tries every split by summing rows; `z` and `w` by row and component.
     fn brute(
         column: &[u8],
-        z: &[f32],
+        z: impl Fn(usize, usize) -> f64,
+        w: impl Fn(usize, usize) -> f64,
         q: usize,
-        weight: Option<&[f32]>,
         n_bins: usize,
         min: usize,
     ) -> Option<(f64, usize, bool)> {
         let mut best: Option<(f64, usize, bool)> = None;
+        let counts = |i: usize| (0..q).any(|c| w(i, c) > 0.0);
         for bin in 0..n_bins {
+            // With no row in it, a bin repeats the cut before it, or cuts off the missing values.
+            let occupied = (0..column.len()).any(|i| column[i] as usize == bin && counts(i));
+            if !occupied && bin < n_bins - 1 {
+                continue;
+            }
             for missing_left in [false, true] {
                 let goes_left = |i: usize| {
                     if column[i] as usize == n_bins {
@@ -350,23 +389,25 @@ pub(crate) mod tests {
                         column[i] as usize <= bin
                     }
                 };
-                let w = |i: usize| weight.map_or(1.0, |w| f64::from(w[i]));
                 let n = column.len();
-                let n_left = (0..n).filter(|&i| goes_left(i)).count();
-                if n_left < min || n - n_left < min {
+                let n_left = (0..n).filter(|&i| goes_left(i) && counts(i)).count();
+                let n_right = (0..n).filter(|&i| !goes_left(i) && counts(i)).count();
+                if n_left < min || n_right < min {
                     continue;
                 }
-                let a: f64 = (0..n).filter(|&i| goes_left(i)).map(w).sum();
-                let b: f64 = (0..n).filter(|&i| !goes_left(i)).map(w).sum();
                 let mut gain = 0.0;
                 for c in 0..q {
-                    let s = |side: bool| -> f64 {
-                        (0..n)
-                            .filter(|&i| goes_left(i) == side)
-                            .map(|i| w(i) * f64::from(z[i * q + c]))
-                            .sum()
+                    let weight = |side: bool| -> f64 {
+                        (0..n).filter(|&i| goes_left(i) == side).map(|i| w(i, c)).sum()
                     };
-                    gain += (s(true) * b - s(false) * a).powi(2) / (a * b * (a + b));
+                    let sum = |side: bool| -> f64 {
+                        let terms = (0..n).filter(|&i| goes_left(i) == side);
+                        terms.map(|i| w(i, c) * z(i, c)).sum()
+                    };
+                    let (a, b) = (weight(true), weight(false));
+                    if a > 0.0 && b > 0.0 {
+                        gain += (sum(true) * b - sum(false) * a).powi(2) / (a * b * (a + b));
+                    }
                 }
                 if best.is_none_or(|(g, _, _)| gain > g * (1.0 + 1e-9)) {
                     best = Some((gain, bin, missing_left));
@@ -386,9 +427,20 @@ pub(crate) mod tests {
             let slots = n_bins + usize::from(missing);
             let column: Vec<u8> = (0..n).map(|_| stream.below(slots) as u8).collect();
             let z: Vec<f32> = (0..n * q).map(|_| stream.normals().0 as f32).collect();
-            let weights: Vec<f32> = (0..n).map(|_| 0.5 + stream.uniform() as f32).collect();
-            let weight = (case % 5 < 2).then_some(&weights[..]);
-            let (layout, histogram, total) = histogram_of(&column, &z, q, weight, slots);
+            // No weights, weights of rows, or weights of components, some of them zero.
+            let kind = case % 5;
+            let m = if kind < 2 { 1 } else { q };
+            let mut draw = || (stream.uniform() as f32 * 2.0 - 0.5).max(0.0);
+            let given: Vec<f32> =
+                (0..n * m).map(|_| if kind < 2 { 0.5 + draw() } else { draw() }).collect();
+            let w = |i: usize, c: usize| if kind == 4 { 1.0 } else { given[i * m + c % m] };
+            let weighted: Vec<f32> = (0..n * q).map(|k| z[k] * w(k / q, k % q)).collect();
+            let (source, weights) = match kind {
+                0 | 1 => (&z, SplitWeights::Rows(&given)),
+                2 | 3 => (&weighted, SplitWeights::Components(&given)),
+                _ => (&z, SplitWeights::Equal),
+            };
+            let (layout, histogram, total) = histogram_of(&column, source, q, weights, slots);
             let limits = SplitLimits::new(3, 0.0);
             let mut best = None;
             improve_split(
@@ -403,7 +455,9 @@ pub(crate) mod tests {
                 &mut best,
             );
             let split = best.unwrap();
-            let (gain, bin, missing_left) = brute(&column, &z, q, weight, n_bins, 3).unwrap();
+            let real = |i: usize, c: usize| f64::from(z[i * q + c]);
+            let weight = |i: usize, c: usize| f64::from(w(i, c));
+            let (gain, bin, missing_left) = brute(&column, real, weight, q, n_bins, 3).unwrap();
             assert!((split.gain - gain).abs() < 1e-5 * gain, "{} {gain}", split.gain);
             assert_eq!(split.bin as usize, bin);
             assert!(!missing || split.missing_left == missing_left);
@@ -415,7 +469,7 @@ pub(crate) mod tests {
         let column: Vec<u8> = (0..30).map(|i| i % 4).collect();
         for q in [1, 2] {
             let z = vec![0.3f32; 30 * q];
-            let (layout, histogram, total) = histogram_of(&column, &z, q, None, 4);
+            let (layout, histogram, total) = histogram_of(&column, &z, q, SplitWeights::Equal, 4);
             let limits = SplitLimits::new(1, 0.0);
             let mut best = None;
             improve_split(

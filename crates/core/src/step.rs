@@ -12,6 +12,7 @@ use crate::parallel::Pool;
 use crate::reduce::{
     ExactSum, FixedPoint, ROUNDED_OFFSET, add_up, largest, round_with_offset, weighted_select,
 };
+use crate::weights::{Cell, Weights};
 use crate::{with_cells, with_pointwise};
 
 /// Where a new tree (or other weak learner) would move the raw predictions.
@@ -47,10 +48,6 @@ fn pick(row: &[f32], k: usize) -> f32 {
     if row.len() == 1 { row[0] } else { row[k] }
 }
 
-fn max_weight(weight: Option<&[f32]>) -> f64 {
-    weight.map_or(1.0, |w| w.iter().fold(0.0f64, |m, &v| m.max(f64::from(v))))
-}
-
 /// First and second derivative of each output's loss along the direction, at `rho`.
 ///
 /// Where `active` says that few outputs matter, only those are looked at; the others get zeros.
@@ -61,7 +58,7 @@ pub fn derivatives(
     raw: &[f32],
     offset: &[f32],
     param: &[f32],
-    weight: Option<&[f32]>,
+    weights: Weights<'_>,
     direction: Direction<'_>,
     rho: &[f64],
     outputs: Range<usize>,
@@ -72,8 +69,8 @@ pub fn derivatives(
         (chosen.len() * 2 < active.len()).then_some(chosen)
     });
     with_cells!(targets, y => with_pointwise!(loss, formula => {
-        let cells = Cells { y, raw, offset, param, outputs };
-        cells.derivatives(pool, formula, weight, direction, rho, chosen.as_deref())
+        let cells = Cells { y, raw, offset, param, weights, outputs };
+        cells.derivatives(pool, formula, direction, rho, chosen.as_deref())
     }))
 }
 
@@ -83,10 +80,11 @@ struct Cells<'a, Y> {
     raw: &'a [f32],
     offset: &'a [f32],
     param: &'a [f32],
+    weights: Weights<'a>,
     outputs: Range<usize>,
 }
 
-impl<Y: Copy + Default + Sync + Into<f32>> Cells<'_, Y> {
+impl<Y: Cell + Into<f32>> Cells<'_, Y> {
     /// The places of a row.
     #[inline(always)]
     fn row(&self, i: usize) -> Range<usize> {
@@ -94,7 +92,7 @@ impl<Y: Copy + Default + Sync + Into<f32>> Cells<'_, Y> {
         i * d + self.outputs.start..i * d + self.outputs.end
     }
 
-    /// Largest |y| of every output, then largest |f|.
+    /// Largest |y| of every output, then largest |f|, where there is a target.
     fn maxima(&self, pool: &Pool, n: usize) -> Result<Vec<f32>> {
         let width = self.outputs.len();
         let offset = &self.offset[self.outputs.clone()];
@@ -106,7 +104,11 @@ impl<Y: Copy + Default + Sync + Into<f32>> Cells<'_, Y> {
                     for i in rows {
                         let (y, raw) = (&self.y[self.row(i)], &self.raw[self.row(i)]);
                         for k in 0..width.min(y.len()).min(raw.len()) {
-                            y_max[k] = y_max[k].max(y[k].into().abs());
+                            if self.weights.partial && y[k].is_missing() {
+                                continue;
+                            }
+                            let target: f32 = y[k].into();
+                            y_max[k] = y_max[k].max(target.abs());
                             f_max[k] = f_max[k].max((offset[k] + raw[k]).abs());
                         }
                     }
@@ -122,7 +124,6 @@ impl<Y: Copy + Default + Sync + Into<f32>> Cells<'_, Y> {
         &self,
         pool: &Pool,
         formula: L,
-        weight: Option<&[f32]>,
         direction: Direction<'_>,
         rho: &[f64],
         chosen: Option<&[usize]>,
@@ -139,7 +140,8 @@ impl<Y: Copy + Default + Sync + Into<f32>> Cells<'_, Y> {
             true => vec![0.0; 2 * width],
             false => self.maxima(pool, n)?,
         };
-        let heaviest = max_weight(weight);
+        let weights = self.weights;
+        let heaviest = weights.max();
         let direction_max = direction.max(width);
         let fixed: Vec<(FixedPoint, FixedPoint)> = (0..width)
             .map(|k| {
@@ -171,15 +173,17 @@ impl<Y: Copy + Default + Sync + Into<f32>> Cells<'_, Y> {
             let mut y_row = vec![Y::default(); m];
             let mut raw_row = vec![0.0f32; m];
             let mut g_row = vec![0.0f32; m];
+            let mut w_row = vec![0.0f64; m];
             widest(
                 #[inline(always)]
                 || {
                     for i in rows {
                         let (y, raw, g) =
                             (&self.y[self.row(i)], &self.raw[self.row(i)], direction.row(i));
-                        let w = weight.map_or(1.0, |w| f64::from(w[i]));
-                        if chosen.is_none() && g.len() == m {
-                            along.add(formula, y, raw, g, w, slopes, curves);
+                        let w = weights.row(i);
+                        let by_cell = weights.by_cell();
+                        if chosen.is_none() && g.len() == m && !by_cell {
+                            along.add(formula, y, raw, g, |_| w, slopes, curves);
                             continue;
                         }
                         for (place, &k) in places.iter().enumerate() {
@@ -187,7 +191,20 @@ impl<Y: Copy + Default + Sync + Into<f32>> Cells<'_, Y> {
                             raw_row[place] = raw[k];
                             g_row[place] = pick(g, k);
                         }
-                        along.add(formula, &y_row, &raw_row, &g_row, w, slopes, curves);
+                        if by_cell {
+                            let first = self.row(i).start;
+                            for (place, &k) in places.iter().enumerate() {
+                                let cell = weights.target(i, first + k, y[k]);
+                                (y_row[place], w_row[place]) = cell;
+                                // Nothing to move, however far away.
+                                raw_row[place] = if cell.1 > 0.0 { raw[k] } else { 0.0 };
+                                g_row[place] = if cell.1 > 0.0 { g_row[place] } else { 0.0 };
+                            }
+                            let (y, raw, g) = (&y_row, &raw_row, &g_row);
+                            along.add(formula, y, raw, g, |k| w_row[k], slopes, curves);
+                        } else {
+                            along.add(formula, &y_row, &raw_row, &g_row, |_| w, slopes, curves);
+                        }
                     }
                 },
             );
@@ -223,7 +240,7 @@ impl Along {
         y: &[Y],
         raw: &[f32],
         g: &[f32],
-        w: f64,
+        weight: impl Fn(usize) -> f64,
         slopes: &mut [i64],
         curves: &mut [i64],
     ) {
@@ -237,7 +254,7 @@ impl Along {
             let y: f32 = y[k].into();
             let r = formula.residual(y, f, param[k]);
             let h = formula.curvature(y, r, param[k]);
-            let g = f64::from(g[k]);
+            let (g, w) = (f64::from(g[k]), weight(k));
             let slope = round_with_offset(f64::from(r) * g * w * slope_scale[k]);
             let curve = round_with_offset(f64::from(h) * g * g * w * curve_scale[k]);
             slopes[k] = slopes[k].wrapping_add(slope);
@@ -252,7 +269,7 @@ pub fn dots(
     values: &[f32],
     n_outputs: usize,
     outputs: Range<usize>,
-    weight: Option<&[f32]>,
+    weights: Weights<'_>,
     direction: Direction<'_>,
     squared: bool,
 ) -> Result<Vec<f64>> {
@@ -261,8 +278,8 @@ pub fn dots(
     let width = outputs.len();
     let term = |i: usize, g: &[f32], k: usize| {
         let g = f64::from(pick(g, k));
-        let v = f64::from(values[i * d + outputs.start + k]);
-        v * (if squared { g * g } else { g }) * weight.map_or(1.0, |w| f64::from(w[i]))
+        let place = i * d + outputs.start + k;
+        f64::from(values[place]) * (if squared { g * g } else { g }) * weights.cell(i, place)
     };
     let ranges = pool.row_ranges(n, width * 2);
     let maxima = pool.map(ranges.clone(), n * width * 2, |rows| {
@@ -296,14 +313,14 @@ pub fn quantile_steps(
     n_outputs: usize,
     outputs: Range<usize>,
     levels: &[f64],
-    weight: Option<&[f32]>,
+    weights: Weights<'_>,
     direction: Direction<'_>,
 ) -> Result<Vec<f64>> {
     let d = n_outputs;
     let n = y.len() / d;
     let width = outputs.len();
     let direction_max = direction.max(width);
-    let heaviest = max_weight(weight);
+    let heaviest = weights.max();
     pool.map(0..width, n * width * 20, |k| {
         let j = outputs.start + k;
         let level = levels[j];
@@ -312,13 +329,14 @@ pub fn quantile_steps(
         let (mut forward, mut backward) = (0i128, 0i128);
         for i in 0..n {
             let g = f64::from(pick(direction.row(i), k));
-            let w = weight.map_or(1.0, |w| f64::from(w[i]));
+            let place = i * d + j;
+            let (y, w) = weights.target(i, place, y[place]);
             if g == 0.0 || w == 0.0 {
                 continue;
             }
             let mass = fixed.encode(g.abs() * w).max(1);
             *(if g > 0.0 { &mut forward } else { &mut backward }) += i128::from(mass);
-            items.push(((f64::from(y[i * d + j]) - f64::from(raw[i * d + j])) / g, mass));
+            items.push(((f64::from(y) - f64::from(raw[place])) / g, mass));
         }
         // Rows with g < 0 see the mirrored loss.
         let target = level * forward as f64 + (1.0 - level) * backward as f64;
@@ -341,7 +359,8 @@ pub fn softmax_along(
 ) -> Result<(f64, Vec<f64>, Vec<f64>)> {
     let d = offset.len();
     let n = raw.len() / d;
-    let heaviest = max_weight(weight);
+    let weights = Weights::of_rows(weight);
+    let heaviest = weights.max();
     let g_max = direction.max(d);
     let gv_max = g_max.iter().zip(v).fold(0.0f64, |m, (g, v)| m.max(g * v.abs()));
     let fixed: Vec<(FixedPoint, FixedPoint)> = g_max
@@ -363,7 +382,7 @@ pub fn softmax_along(
             let f = |k: usize| offset[k] + raw[k] + (rho[k] * f64::from(pick(g, k))) as f32;
             let class = classes[i] as usize;
             let normaliser = softmax_row(f, &mut p);
-            let w = weight.map_or(1.0, |w| f64::from(w[i]));
+            let w = weights.row(i);
             loss.add((normaliser - f64::from(f(class))) * w);
             let mean: f64 = (0..d).map(|k| f64::from(p[k]) * f64::from(pick(g, k)) * v[k]).sum();
             for k in 0..d {
@@ -401,7 +420,7 @@ mod tests {
             &raw,
             &[0.0; 2],
             &[0.0; 2],
-            None,
+            Weights::default(),
             direction,
             &[0.0, 1.0],
             0..2,
@@ -425,7 +444,7 @@ mod tests {
                 &raw,
                 &[0.0],
                 &[0.0],
-                None,
+                Weights::default(),
                 direction,
                 &[0.0],
                 0..1,
@@ -460,7 +479,7 @@ mod tests {
                 1,
                 0..1,
                 &[level],
-                None,
+                Weights::default(),
                 direction,
             )
             .unwrap()[0];
@@ -501,7 +520,7 @@ mod tests {
                     &raw,
                     offset,
                     param,
-                    None,
+                    Weights::default(),
                     direction,
                     &rho,
                     0..d,
@@ -515,5 +534,33 @@ mod tests {
                 assert_eq!((some.0[k], some.1[k]), expected);
             }
         }
+    }
+
+    #[test]
+    fn missing_cells_have_no_slope_however_far_their_predictions_are() {
+        let y = [3.0f32, f32::NAN, 1.0, 2.0];
+        let (far, near) = ([0.5f32, 85.0, -1.0, 1.0], [0.5f32, 0.0, -1.0, 1.0]);
+        let cells = [2.0f32, 1.0, 1.0, 3.0];
+        let weights = Weights { rows: None, cells: Some(&cells), partial: true };
+        let direction = Direction { leaf_of_row: None, values: &[1.0; 4], width: 2 };
+        let at = |raw: &[f32]| {
+            derivatives(
+                &Pool::serial(),
+                Loss::Poisson,
+                Targets::Real(&y),
+                raw,
+                &[0.0; 2],
+                &[0.0; 2],
+                weights,
+                direction,
+                &[0.25, 0.5],
+                0..2,
+                None,
+            )
+            .unwrap()
+        };
+        assert_eq!(at(&far), at(&near));
+        let expected = 3.0 * (1.5f64.exp() - 2.0);
+        assert!((at(&far).0[1] - expected).abs() < 1e-5);
     }
 }

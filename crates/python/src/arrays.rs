@@ -3,6 +3,7 @@
 use manyboost_core::binning::SparseColumns;
 use manyboost_core::ensemble::Table;
 use manyboost_core::losses::Targets;
+use manyboost_core::weights::Weights;
 use numpy::ndarray::Array2;
 use numpy::{
     Element, IntoPyArray, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2,
@@ -61,6 +62,26 @@ impl TargetArray<'_> {
             TargetArray::Labels(y) => Targets::Labels(slice(y)?),
             TargetArray::Classes(y) => Targets::Classes(slice(y)?),
         })
+    }
+}
+
+/// Weights: an object with the attributes `rows` (n, or None), `cells` (n × d, or None) and
+/// `partial`, which says whether targets are missing.
+#[derive(FromPyObject)]
+pub struct WeightArrays<'py> {
+    rows: Option<PyReadonlyArray1<'py, f32>>,
+    cells: Option<PyReadonlyArray2<'py, f32>>,
+    partial: bool,
+}
+
+impl WeightArrays<'_> {
+    /// The weights as the core takes them, if they fit n × d cells.
+    pub fn view(&self, n_rows: usize, n_outputs: usize) -> PyResult<Weights<'_>> {
+        let (rows, cells) = (optional(&self.rows)?, self.cells.as_ref().map(slice).transpose()?);
+        check_len("weights.rows", rows.map_or(n_rows, <[f32]>::len), n_rows)?;
+        let size = n_rows * n_outputs;
+        check_len("weights.cells", cells.map_or(size, <[f32]>::len), size)?;
+        Ok(Weights { rows, cells, partial: self.partial })
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use manyboost_core as core;
+use manyboost_core::histogram::SplitWeights;
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
 };
@@ -170,7 +171,8 @@ impl Grower {
         Ok(Grower { binned: Arc::clone(&features.binned), params, seed, inner: Mutex::new(grower) })
     }
 
-    /// Grows one tree on split gradients `z` (n × q); `signs` (p) are monotonic constraints, for
+    /// Grows one tree on split gradients `z` (n × q). Weights are those of rows (n), or of components
+    /// (n × q), by which `z` is then already multiplied. `signs` (p) are monotonic constraints, for
     /// q = 1.
     #[pyo3(signature = (pool, z, weight, rows, round, output, signs=None))]
     fn grow(
@@ -178,7 +180,7 @@ impl Grower {
         py: Python<'_>,
         pool: &Pool,
         z: PyReadonlyArray2<'_, f32>,
-        weight: Option<PyReadonlyArray1<'_, f32>>,
+        weight: Option<SplitWeightArray<'_>>,
         rows: Option<PyReadonlyArray1<'_, u32>>,
         round: u64,
         output: u64,
@@ -191,13 +193,24 @@ impl Grower {
             check_len("a row of z under monotonic constraints", n_components, 1)?;
         }
         check_len("z", z.shape()[0], self.binned.n_rows)?;
-        let (z, weight, rows) = (slice(&z)?, optional(&weight)?, optional(&rows)?);
+        let weights = match &weight {
+            None => SplitWeights::Equal,
+            Some(SplitWeightArray::Rows(w)) => {
+                check_len("weight", w.len(), self.binned.n_rows)?;
+                SplitWeights::Rows(slice(w)?)
+            }
+            Some(SplitWeightArray::Components(w)) => {
+                check_len("weight", w.len(), z.len())?;
+                SplitWeights::Components(slice(w)?)
+            }
+        };
+        let (z, rows) = (slice(&z)?, optional(&rows)?);
         if rows.is_some_and(|rows| rows.iter().any(|&r| r as usize >= self.binned.n_rows)) {
             return Err(PyValueError::new_err("a sampled row does not exist"));
         }
         let key = core::random::Key::of(self.seed, round, output, core::random::Purpose::Features);
         let grown = pool.run(py, |pool| {
-            let gradients = core::histogram::quantise(pool, z, n_components, weight)?;
+            let gradients = core::histogram::quantise(pool, z, n_components, weights)?;
             let mut grower = self.inner.lock().unwrap_or_else(|e| e.into_inner());
             grower.grow(pool, &self.binned, &gradients, rows, signs, &self.params, key)
         })?;
@@ -207,6 +220,13 @@ impl Grower {
             leaf_weights: grown.leaf_weights.into_pyarray(py).unbind(),
         })
     }
+}
+
+/// Weights of rows, or of the components of rows.
+#[derive(FromPyObject)]
+enum SplitWeightArray<'py> {
+    Rows(PyReadonlyArray1<'py, f32>),
+    Components(PyReadonlyArray2<'py, f32>),
 }
 
 /// A grown tree and where it put the training rows.

@@ -4,19 +4,20 @@ use std::ops::Range;
 
 use manyboost_core as core;
 use manyboost_core::leaf::{LeafValues, Summand};
-use manyboost_core::losses::Loss;
+use manyboost_core::losses::{Loss, WeightedProjection};
 use manyboost_core::projection::{Phi, Projection};
 use manyboost_core::random::{Key, Purpose};
 use manyboost_core::runs::Run;
 use manyboost_core::step::Direction;
+use manyboost_core::weights::Weights;
 use numpy::{
-    IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
-    PyReadwriteArray2, PyUntypedArrayMethods,
+    IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2,
+    PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arrays::{TargetArray, check_len, matrix, optional, slice, slice_mut};
+use crate::arrays::{TargetArray, WeightArrays, check_len, matrix, optional, slice, slice_mut};
 use crate::features::Tree;
 use crate::pool::{Pool, to_py_err};
 
@@ -79,78 +80,98 @@ impl Objective {
 
     /// Adds leaf values to `raw`, takes the residuals (negative gradients) there into `out` and
     /// projects them by `phi` into `z`, all in one pass; update and projection are optional.
-    /// Returns the weighted loss and the largest weighted |residual| of each output.
-    #[pyo3(signature = (pool, y, raw, weight, out, *, leaf_of_row=None, values=None, steps=None, phi=None, z=None))]
+    /// Where cells are weighted, `z` is that of the weighted residuals, and `omega` gets the weights
+    /// of the components. Returns the weighted loss and the largest weighted |residual| of each
+    /// output.
+    #[pyo3(signature = (pool, y, raw, weights, out, *, leaf_of_row=None, values=None, steps=None, phi=None, z=None, omega=None))]
     fn advance<'py>(
         &self,
         py: Python<'py>,
         pool: &Pool,
         y: TargetArray<'py>,
         mut raw: PyReadwriteArray2<'py, f32>,
-        weight: Option<PyReadonlyArray1<'py, f32>>,
+        weights: WeightArrays<'py>,
         mut out: PyReadwriteArray2<'py, f32>,
         leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
         values: Option<PyReadonlyArray2<'py, f32>>,
         steps: Option<PyReadonlyArray1<'py, f32>>,
         phi: Option<PyReadonlyArray2<'py, f32>>,
         mut z: Option<PyReadwriteArray2<'py, f32>>,
+        mut omega: Option<PyReadwriteArray2<'py, f32>>,
     ) -> PyResult<(f64, Bound<'py, PyArray1<f32>>)> {
         let (n, d) = (raw.shape()[0], raw.shape()[1]);
-        self.check(&y, (n, d))?;
+        let weights = self.weights(&y, &weights, (n, d))?;
         check_len("out", out.len(), raw.len())?;
         let update = optional_update(&leaf_of_row, &values, &steps, n, d)?;
+        let shares = if weights.by_cell() { optional_shares(&phi, d)? } else { None };
         let phi = optional_phi(&phi, d)?;
         let projected = optional_projection(&phi, &mut z, n)?;
-        let (y, weight) = (y.view()?, optional(&weight)?);
+        let y = y.view()?;
         let (raw, out) = (slice_mut(&mut raw)?, slice_mut(&mut out)?);
         let (offset, param) = (&self.offset[..], &self.param[..]);
+        if weights.by_cell() {
+            let projected = match (projected, &shares, &mut omega) {
+                (Some((phi, z)), Some(shares), Some(omega)) => {
+                    check_len("omega", omega.len(), z.len())?;
+                    Some(WeightedProjection { phi, shares, z, omega: slice_mut(omega)? })
+                }
+                _ => None,
+            };
+            let pass = pool.run(py, |pool| {
+                core::losses::advance_cells(
+                    pool, &self.runs, y, raw, offset, param, weights, update, out, projected,
+                )
+            })?;
+            return Ok((pass.loss, pass.max_residual.into_pyarray(py)));
+        }
+        let rows = weights.rows;
         let pass = pool.run(py, |pool| match &self.runs[..] {
             [Run { loss, .. }] => core::losses::advance(
-                pool, *loss, y, raw, offset, param, weight, update, out, projected,
+                pool, *loss, y, raw, offset, param, rows, update, out, projected,
             ),
-            runs => core::runs::advance(
-                pool, runs, y, raw, offset, param, weight, update, out, projected,
-            ),
+            runs => {
+                core::runs::advance(pool, runs, y, raw, offset, param, rows, update, out, projected)
+            }
         })?;
         Ok((pass.loss, pass.max_residual.into_pyarray(py)))
     }
 
     /// Weighted loss, summed over rows and outputs.
-    #[pyo3(signature = (pool, y, raw, weight))]
+    #[pyo3(signature = (pool, y, raw, weights))]
     fn loss_sum(
         &self,
         py: Python<'_>,
         pool: &Pool,
         y: TargetArray<'_>,
         raw: PyReadonlyArray2<'_, f32>,
-        weight: Option<PyReadonlyArray1<'_, f32>>,
+        weights: WeightArrays<'_>,
     ) -> PyResult<f64> {
-        self.check(&y, (raw.shape()[0], raw.shape()[1]))?;
+        let weights = self.weights(&y, &weights, (raw.shape()[0], raw.shape()[1]))?;
         let loss = self.loss_of(&self.outputs(None)?)?;
-        let (y, raw, weight) = (y.view()?, slice(&raw)?, optional(&weight)?);
+        let (y, raw) = (y.view()?, slice(&raw)?);
         pool.run(py, |pool| {
-            core::losses::loss_sum(pool, loss, y, raw, &self.offset, &self.param, weight)
+            core::losses::loss_sum(pool, loss, y, raw, &self.offset, &self.param, weights)
         })
     }
 
     /// Weighted loss of every output by itself, summed over rows.
-    #[pyo3(signature = (pool, y, raw, weight))]
+    #[pyo3(signature = (pool, y, raw, weights))]
     fn output_losses<'py>(
         &self,
         py: Python<'py>,
         pool: &Pool,
         y: TargetArray<'_>,
         raw: PyReadonlyArray2<'_, f32>,
-        weight: Option<PyReadonlyArray1<'_, f32>>,
+        weights: WeightArrays<'_>,
     ) -> PyResult<Vector<'py>> {
-        self.check(&y, (raw.shape()[0], raw.shape()[1]))?;
+        let weights = self.weights(&y, &weights, (raw.shape()[0], raw.shape()[1]))?;
         if matches!(y, TargetArray::Classes(_)) {
             return Err(PyValueError::new_err("the outputs of softmax share one loss"));
         }
-        let (y, raw, weight) = (y.view()?, slice(&raw)?, optional(&weight)?);
+        let (y, raw) = (y.view()?, slice(&raw)?);
         let (offset, param) = (&self.offset[..], &self.param[..]);
         let sums = pool.run(py, |pool| {
-            core::runs::output_losses(pool, &self.runs, y, raw, offset, param, weight)
+            core::runs::output_losses(pool, &self.runs, y, raw, offset, param, weights)
         })?;
         Ok(sums.into_pyarray(py))
     }
@@ -172,28 +193,28 @@ impl Objective {
     }
 
     /// Derivatives of each output's loss along a direction, at `rho`.
-    #[pyo3(signature = (pool, y, raw, weight, leaf_of_row, values, rho, output=None, active=None))]
+    #[pyo3(signature = (pool, y, raw, weights, leaf_of_row, values, rho, output=None, active=None))]
     fn derivatives<'py>(
         &self,
         py: Python<'py>,
         pool: &Pool,
         y: TargetArray<'py>,
         raw: PyReadonlyArray2<'py, f32>,
-        weight: Option<PyReadonlyArray1<'py, f32>>,
+        weights: WeightArrays<'py>,
         leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
         values: PyReadonlyArray2<'py, f32>,
         rho: PyReadonlyArray1<'py, f64>,
         output: Option<Outputs>,
         active: Option<PyReadonlyArray1<'py, bool>>,
     ) -> PyResult<(Vector<'py>, Vector<'py>)> {
-        self.check(&y, (raw.shape()[0], raw.shape()[1]))?;
+        let weights = self.weights(&y, &weights, (raw.shape()[0], raw.shape()[1]))?;
         let outputs = self.outputs(output)?;
         let loss = self.loss_of(&outputs)?;
         check_len("rho", rho.len(), outputs.len())?;
         let active = optional(&active)?;
         check_len("active", active.map_or(outputs.len(), <[bool]>::len), outputs.len())?;
         let direction = direction(&leaf_of_row, &values, raw.shape()[0], outputs.len())?;
-        let (y, raw, weight, rho) = (y.view()?, slice(&raw)?, optional(&weight)?, slice(&rho)?);
+        let (y, raw, rho) = (y.view()?, slice(&raw)?, slice(&rho)?);
         let (slope, curve) = pool.run(py, |pool| {
             core::step::derivatives(
                 pool,
@@ -202,7 +223,7 @@ impl Objective {
                 raw,
                 &self.offset,
                 &self.param,
-                weight,
+                weights,
                 direction,
                 rho,
                 outputs,
@@ -242,7 +263,7 @@ impl Objective {
     }
 
     /// Sums of residuals and curvatures over the rows of each leaf (n_leaves × outputs).
-    #[pyo3(signature = (pool, tree_leaves, n_leaves, y, residuals, weight, max_residual, max_curvature, output=None))]
+    #[pyo3(signature = (pool, tree_leaves, n_leaves, y, residuals, weights, max_residual, max_curvature, output=None))]
     fn leaf_sums<'py>(
         &self,
         py: Python<'py>,
@@ -251,12 +272,12 @@ impl Objective {
         n_leaves: usize,
         y: TargetArray<'py>,
         residuals: PyReadonlyArray2<'py, f32>,
-        weight: Option<PyReadonlyArray1<'py, f32>>,
+        weights: WeightArrays<'py>,
         max_residual: PyReadonlyArray1<'py, f64>,
         max_curvature: PyReadonlyArray1<'py, f64>,
         output: Option<Outputs>,
     ) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
-        self.check(&y, (residuals.shape()[0], residuals.shape()[1]))?;
+        self.weights(&y, &weights, (residuals.shape()[0], residuals.shape()[1]))?;
         let outputs = self.outputs(output)?;
         let loss = self.loss_of(&outputs)?;
         let summand = Summand::WithCurvature { loss, targets: y.view()?, param: &self.param };
@@ -267,7 +288,7 @@ impl Objective {
             n_leaves,
             &residuals,
             summand,
-            &weight,
+            &weights,
             &max_residual,
             &max_curvature,
             outputs,
@@ -281,6 +302,10 @@ impl Objective {
         outputs_of(output, self.offset.len())
     }
 
+    fn is_softmax(&self) -> bool {
+        self.runs.first().is_some_and(|run| run.loss == Loss::Softmax)
+    }
+
     /// The loss that outputs share.
     fn loss_of(&self, outputs: &Range<usize>) -> PyResult<Loss> {
         let within =
@@ -288,6 +313,21 @@ impl Objective {
         let run = self.runs.iter().find(within);
         run.map(|run| run.loss)
             .ok_or_else(|| PyValueError::new_err("these outputs have several losses"))
+    }
+
+    /// The weights, if they and the targets fit n × d cells.
+    fn weights<'a>(
+        &self,
+        y: &TargetArray<'_>,
+        weights: &'a WeightArrays<'_>,
+        (n, d): (usize, usize),
+    ) -> PyResult<Weights<'a>> {
+        self.check(y, (n, d))?;
+        let weights = weights.view(n, d)?;
+        if weights.by_cell() && self.is_softmax() {
+            return Err(PyValueError::new_err("the cells of a row share one softmax loss"));
+        }
+        Ok(weights)
     }
 
     fn check(&self, y: &TargetArray<'_>, (n, d): (usize, usize)) -> PyResult<()> {
@@ -302,9 +342,7 @@ impl Objective {
                 }
             }
         }
-        if matches!(y, TargetArray::Classes(_))
-            != self.runs.first().is_some_and(|run| run.loss == Loss::Softmax)
-        {
+        if matches!(y, TargetArray::Classes(_)) != self.is_softmax() {
             return Err(PyValueError::new_err("class numbers and softmax belong together"));
         }
         Ok(())
@@ -365,7 +403,7 @@ fn leaf_sums_with<'py>(
     n_leaves: usize,
     residuals: &PyReadonlyArray2<'py, f32>,
     summand: Summand<'_>,
-    weight: &Option<PyReadonlyArray1<'py, f32>>,
+    weights: &WeightArrays<'py>,
     max_residual: &PyReadonlyArray1<'py, f64>,
     max_curvature: &PyReadonlyArray1<'py, f64>,
     outputs: Range<usize>,
@@ -379,11 +417,12 @@ fn leaf_sums_with<'py>(
         return Err(PyValueError::new_err("a row is in a leaf that does not exist"));
     }
     let bounds = (slice(max_residual)?, slice(max_curvature)?);
-    let (residuals, weight) = (slice(residuals)?, optional(weight)?);
+    let weights = weights.view(residuals.shape()[0], d)?;
+    let residuals = slice(residuals)?;
     let width = outputs.len();
     let sums = pool.run(py, |pool| {
         core::leaf::leaf_sums(
-            pool, leaves, n_leaves, residuals, d, outputs, summand, weight, bounds,
+            pool, leaves, n_leaves, residuals, d, outputs, summand, weights, bounds,
         )
     })?;
     Ok((matrix(py, sums.residuals, width), sums.curvatures.map(|c| matrix(py, c, width))))
@@ -391,7 +430,7 @@ fn leaf_sums_with<'py>(
 
 /// Sums of residuals, and of curvatures if given as an array, over the rows of each leaf.
 #[pyfunction]
-#[pyo3(signature = (pool, leaf_of_row, n_leaves, residuals, curvatures, weight, max_residual, max_curvature, output=None))]
+#[pyo3(signature = (pool, leaf_of_row, n_leaves, residuals, curvatures, weights, max_residual, max_curvature, output=None))]
 fn leaf_sums<'py>(
     py: Python<'py>,
     pool: &Pool,
@@ -399,7 +438,7 @@ fn leaf_sums<'py>(
     n_leaves: usize,
     residuals: PyReadonlyArray2<'py, f32>,
     curvatures: Option<PyReadonlyArray2<'py, f32>>,
-    weight: Option<PyReadonlyArray1<'py, f32>>,
+    weights: WeightArrays<'py>,
     max_residual: PyReadonlyArray1<'py, f64>,
     max_curvature: PyReadonlyArray1<'py, f64>,
     output: Option<Outputs>,
@@ -419,7 +458,7 @@ fn leaf_sums<'py>(
         n_leaves,
         &residuals,
         summand,
-        &weight,
+        &weights,
         &max_residual,
         &max_curvature,
         outputs,
@@ -428,7 +467,7 @@ fn leaf_sums<'py>(
 
 /// Lower weighted quantiles of y − raw in each leaf (n_leaves × outputs).
 #[pyfunction]
-#[pyo3(signature = (pool, leaf_of_row, n_leaves, y, raw, levels, weight, output=None))]
+#[pyo3(signature = (pool, leaf_of_row, n_leaves, y, raw, levels, weights, output=None))]
 fn leaf_quantiles<'py>(
     py: Python<'py>,
     pool: &Pool,
@@ -437,23 +476,56 @@ fn leaf_quantiles<'py>(
     y: PyReadonlyArray2<'py, f32>,
     raw: PyReadonlyArray2<'py, f32>,
     levels: PyReadonlyArray1<'py, f64>,
-    weight: Option<PyReadonlyArray1<'py, f32>>,
+    weights: WeightArrays<'py>,
     output: Option<Outputs>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let d = raw.shape()[1];
     let outputs = outputs_of(output, d)?;
     check_len("levels", levels.len(), d)?;
     check_len("y", y.len(), raw.len())?;
-    let (leaves, levels, weight) = (slice(&leaf_of_row)?, slice(&levels)?, optional(&weight)?);
+    check_len("leaf_of_row", leaf_of_row.len(), raw.shape()[0])?;
+    let weights = weights.view(raw.shape()[0], d)?;
+    let (leaves, levels) = (slice(&leaf_of_row)?, slice(&levels)?);
     if leaves.iter().any(|&leaf| leaf as usize >= n_leaves) {
         return Err(PyValueError::new_err("a row is in a leaf that does not exist"));
     }
     let (y, raw) = (slice(&y)?, slice(&raw)?);
     let width = outputs.len();
     let values = pool.run(py, |pool| {
-        core::leaf::leaf_quantiles(pool, leaves, n_leaves, y, raw, d, outputs, levels, weight)
+        core::leaf::leaf_quantiles(pool, leaves, n_leaves, y, raw, d, outputs, levels, weights)
     })?;
     Ok(matrix(py, values, width))
+}
+
+/// Sums of the weights of cells that have a target over the rows of each leaf (n_leaves × outputs).
+#[pyfunction]
+#[pyo3(signature = (pool, leaf_of_row, n_leaves, y, weights, output=None))]
+fn leaf_weights<'py>(
+    py: Python<'py>,
+    pool: &Pool,
+    leaf_of_row: PyReadonlyArray1<'py, u32>,
+    n_leaves: usize,
+    y: TargetArray<'py>,
+    weights: WeightArrays<'py>,
+    output: Option<Outputs>,
+) -> PyResult<Matrix<'py>> {
+    let (n, d) = match &y {
+        TargetArray::Real(y) => (y.shape()[0], y.shape()[1]),
+        TargetArray::Labels(y) => (y.shape()[0], y.shape()[1]),
+        TargetArray::Classes(_) => {
+            return Err(PyValueError::new_err("class numbers have no cells"));
+        }
+    };
+    check_len("leaf_of_row", leaf_of_row.len(), n)?;
+    let leaves = slice(&leaf_of_row)?;
+    if leaves.iter().any(|&leaf| leaf as usize >= n_leaves) {
+        return Err(PyValueError::new_err("a row is in a leaf that does not exist"));
+    }
+    let outputs = outputs_of(output, d)?;
+    let (weights, y, width) = (weights.view(n, d)?, y.view()?, outputs.len());
+    let sums = pool
+        .run(py, |pool| core::leaf::leaf_weights(pool, leaves, n_leaves, y, d, outputs, weights))?;
+    Ok(matrix(py, sums, width))
 }
 
 /// The pass of `Objective.advance` for squared error, where the residuals are all the state.
@@ -485,6 +557,13 @@ fn optional_phi(phi: &Option<PyReadonlyArray2<'_, f32>>, d: usize) -> PyResult<O
     let Some(phi) = phi else { return Ok(None) };
     check_len("a row of phi", phi.shape()[1], d)?;
     Ok(Some(Phi::new(slice(phi)?, d)))
+}
+
+/// The weights that components give to outputs, where there are components.
+fn optional_shares(phi: &Option<PyReadonlyArray2<'_, f32>>, d: usize) -> PyResult<Option<Phi>> {
+    let Some(phi) = phi else { return Ok(None) };
+    check_len("a row of phi", phi.shape()[1], d)?;
+    Ok(Some(Phi::shares(slice(phi)?, d)))
 }
 
 fn optional_projection<'a>(
@@ -565,21 +644,23 @@ fn add_leaves(
     pool.run(py, |pool| core::leaf::add_leaves(pool, leaves, values, raw, d, outputs))
 }
 
-/// Adds the gain of every split of a tree, for every output, to `importances` (p × d).
+/// Adds the gain of every split of a tree, for every output, to `importances` (p × d). Leaves have
+/// one weight (n_leaves × 1) or one for each output.
 #[pyfunction]
-#[pyo3(signature = (tree, leaf_residuals, importances, output=None))]
+#[pyo3(signature = (tree, leaf_residuals, leaf_weights, importances, output=None))]
 fn add_gains(
     tree: &Tree,
     leaf_residuals: PyReadonlyArray2<'_, f64>,
+    leaf_weights: PyReadonlyArray2<'_, f64>,
     mut importances: PyReadwriteArray2<'_, f64>,
-    py: Python<'_>,
     output: Option<Outputs>,
 ) -> PyResult<()> {
     let d = importances.shape()[1];
     let p = importances.shape()[0];
     let outputs = outputs_of(output, d)?;
     check_len("leaf_residuals", leaf_residuals.len(), tree.tree.n_leaves * outputs.len())?;
-    let leaf_weights = tree.leaf_weights.bind(py).readonly();
+    let n_weights = if leaf_weights.shape()[1] == 1 { 1 } else { outputs.len() };
+    check_len("leaf_weights", leaf_weights.len(), tree.tree.n_leaves * n_weights)?;
     let (features, gains) = core::leaf::split_gains(
         &tree.tree.nodes,
         slice(&leaf_residuals)?,
@@ -597,14 +678,14 @@ fn add_gains(
 
 /// Exact steps along a direction for the pinball loss.
 #[pyfunction]
-#[pyo3(signature = (pool, y, raw, levels, weight, leaf_of_row, values, output=None))]
+#[pyo3(signature = (pool, y, raw, levels, weights, leaf_of_row, values, output=None))]
 fn quantile_steps<'py>(
     py: Python<'py>,
     pool: &Pool,
     y: PyReadonlyArray2<'py, f32>,
     raw: PyReadonlyArray2<'py, f32>,
     levels: PyReadonlyArray1<'py, f64>,
-    weight: Option<PyReadonlyArray1<'py, f32>>,
+    weights: WeightArrays<'py>,
     leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
     values: PyReadonlyArray2<'py, f32>,
     output: Option<Outputs>,
@@ -614,21 +695,22 @@ fn quantile_steps<'py>(
     check_len("levels", levels.len(), d)?;
     check_len("y", y.len(), raw.len())?;
     let direction = direction(&leaf_of_row, &values, raw.shape()[0], outputs.len())?;
-    let (y, raw, levels, weight) = (slice(&y)?, slice(&raw)?, slice(&levels)?, optional(&weight)?);
+    let weights = weights.view(raw.shape()[0], d)?;
+    let (y, raw, levels) = (slice(&y)?, slice(&raw)?, slice(&levels)?);
     let steps = pool.run(py, |pool| {
-        core::step::quantile_steps(pool, y, raw, d, outputs, levels, weight, direction)
+        core::step::quantile_steps(pool, y, raw, d, outputs, levels, weights, direction)
     })?;
     Ok(steps.into_pyarray(py))
 }
 
 /// Σ w v g, or Σ w v g², of each output along a direction.
 #[pyfunction]
-#[pyo3(signature = (pool, cells, weight, leaf_of_row, values, squared, output=None))]
+#[pyo3(signature = (pool, cells, weights, leaf_of_row, values, squared, output=None))]
 fn dots<'py>(
     py: Python<'py>,
     pool: &Pool,
     cells: PyReadonlyArray2<'py, f32>,
-    weight: Option<PyReadonlyArray1<'py, f32>>,
+    weights: WeightArrays<'py>,
     leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
     values: PyReadonlyArray2<'py, f32>,
     squared: bool,
@@ -637,27 +719,28 @@ fn dots<'py>(
     let d = cells.shape()[1];
     let outputs = outputs_of(output, d)?;
     let direction = direction(&leaf_of_row, &values, cells.shape()[0], outputs.len())?;
-    let (cells, weight) = (slice(&cells)?, optional(&weight)?);
-    let sums =
-        pool.run(py, |pool| core::step::dots(pool, cells, d, outputs, weight, direction, squared))?;
+    let weights = weights.view(cells.shape()[0], d)?;
+    let cells = slice(&cells)?;
+    let sums = pool
+        .run(py, |pool| core::step::dots(pool, cells, d, outputs, weights, direction, squared))?;
     Ok(sums.into_pyarray(py))
 }
 
-/// Σ w v, or Σ w v², of each column.
+/// Σ w v, or Σ w v², of each column; missing cells are left out.
 #[pyfunction]
-#[pyo3(signature = (pool, cells, weight, squared=false))]
+#[pyo3(signature = (pool, cells, weights, squared=false))]
 fn column_sums<'py>(
     py: Python<'py>,
     pool: &Pool,
     cells: CellArray<'py>,
-    weight: Option<PyReadonlyArray1<'py, f32>>,
+    weights: WeightArrays<'py>,
     squared: bool,
 ) -> PyResult<Vector<'py>> {
-    let weight = optional(&weight)?;
     macro_rules! sums {
         ($cells:expr) => {{
+            let weights = weights.view($cells.shape()[0], $cells.shape()[1])?;
             let (d, cells) = ($cells.shape()[1], slice($cells)?);
-            pool.run(py, |pool| core::baseline::column_sums(pool, cells, d, weight, squared))
+            pool.run(py, |pool| core::baseline::column_sums(pool, cells, d, weights, squared))
         }};
     }
     let sums = match &cells {
@@ -692,37 +775,41 @@ enum CellArray<'py> {
 
 /// Lower weighted quantiles of each column, or of |column − centre|.
 #[pyfunction]
-#[pyo3(signature = (pool, cells, weight, levels, centre=None))]
+#[pyo3(signature = (pool, cells, weights, levels, centre=None))]
 fn column_quantiles<'py>(
     py: Python<'py>,
     pool: &Pool,
     cells: PyReadonlyArray2<'py, f64>,
-    weight: Option<PyReadonlyArray1<'py, f32>>,
+    weights: WeightArrays<'py>,
     levels: PyReadonlyArray1<'py, f64>,
     centre: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Vector<'py>> {
     let d = cells.shape()[1];
     check_len("levels", levels.len(), d)?;
-    let (cells, weight, levels) = (slice(&cells)?, optional(&weight)?, slice(&levels)?);
-    let centre = optional(&centre)?;
-    let quantiles = pool
-        .run(py, |pool| core::baseline::column_quantiles(pool, cells, d, weight, levels, centre))?;
+    let weights = weights.view(cells.shape()[0], d)?;
+    let (cells, levels, centre) = (slice(&cells)?, slice(&levels)?, optional(&centre)?);
+    let quantiles = pool.run(py, |pool| {
+        core::baseline::column_quantiles(pool, cells, d, weights, levels, centre)
+    })?;
     Ok(quantiles.into_pyarray(py))
 }
 
-/// z = residuals · φᵀ into `z` (n × q).
+/// z = residuals · φᵀ into `z` (n × q), or by the weights that φ gives to outputs if `shares`.
 #[pyfunction]
+#[pyo3(signature = (pool, residuals, phi, z, shares=false))]
 fn project(
     py: Python<'_>,
     pool: &Pool,
     residuals: PyReadonlyArray2<'_, f32>,
     phi: PyReadonlyArray2<'_, f32>,
     mut z: PyReadwriteArray2<'_, f32>,
+    shares: bool,
 ) -> PyResult<()> {
     let d = residuals.shape()[1];
     check_len("a row of phi", phi.shape()[1], d)?;
     check_len("z", z.len(), residuals.shape()[0] * phi.shape()[0])?;
-    let (residuals, phi, z) = (slice(&residuals)?, Phi::new(slice(&phi)?, d), slice_mut(&mut z)?);
+    let phi = if shares { Phi::shares(slice(&phi)?, d) } else { Phi::new(slice(&phi)?, d) };
+    let (residuals, z) = (slice(&residuals)?, slice_mut(&mut z)?);
     pool.run(py, |pool| core::projection::project(pool, residuals, d, &phi, z))
 }
 
@@ -782,6 +869,7 @@ fn validation_rows<'py>(
 /// Adds all functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(leaf_sums, module)?)?;
+    module.add_function(wrap_pyfunction!(leaf_weights, module)?)?;
     module.add_function(wrap_pyfunction!(leaf_quantiles, module)?)?;
     module.add_function(wrap_pyfunction!(advance_residuals, module)?)?;
     module.add_function(wrap_pyfunction!(add_leaves, module)?)?;

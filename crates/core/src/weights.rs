@@ -1,0 +1,119 @@
+//! Weights of rows and of single cells, and cells without a target.
+//!
+//! A missing target is NaN among real ones and [`MISSING_LABEL`] among labels. Such a cell has
+//! neither weight nor residual, curvature or loss, so a weight of zero and a missing target are one
+//! and the same: callers turn the former into the latter.
+
+/// What stands for a missing 0/1 label.
+pub const MISSING_LABEL: u8 = u8::MAX;
+
+/// A target as it is stored.
+pub trait Cell: Copy + Default + Send + Sync + Into<f64> {
+    /// Whether the target is missing.
+    fn is_missing(self) -> bool;
+}
+
+impl Cell for f64 {
+    #[inline(always)]
+    fn is_missing(self) -> bool {
+        self.is_nan()
+    }
+}
+
+impl Cell for f32 {
+    #[inline(always)]
+    fn is_missing(self) -> bool {
+        self.is_nan()
+    }
+}
+
+impl Cell for u8 {
+    #[inline(always)]
+    fn is_missing(self) -> bool {
+        self == MISSING_LABEL
+    }
+}
+
+/// Weights: the weight of a cell is the product of what is given.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Weights<'a> {
+    /// One for each row.
+    pub rows: Option<&'a [f32]>,
+    /// One for each cell, row-major.
+    pub cells: Option<&'a [f32]>,
+    /// Whether targets are missing.
+    pub partial: bool,
+}
+
+impl<'a> Weights<'a> {
+    /// Weights of rows alone, or none.
+    pub fn of_rows(rows: Option<&'a [f32]>) -> Weights<'a> {
+        Weights { rows, cells: None, partial: false }
+    }
+
+    /// Whether the cells of a row may differ in weight.
+    pub fn by_cell(&self) -> bool {
+        self.partial || self.cells.is_some()
+    }
+
+    /// Weight of row `i`, without those of its cells.
+    #[inline(always)]
+    pub fn row(&self, i: usize) -> f64 {
+        self.rows.map_or(1.0, |w| f64::from(w[i]))
+    }
+
+    /// Weight of the cell of row `i` at `place` in the matrix, if it has a target.
+    #[inline(always)]
+    pub fn cell(&self, i: usize, place: usize) -> f64 {
+        self.row(i) * self.cells.map_or(1.0, |w| f64::from(w[place]))
+    }
+
+    /// A cell's target and weight, both 0 if the target is missing.
+    #[inline(always)]
+    pub fn target<Y: Cell>(&self, i: usize, place: usize, y: Y) -> (Y, f64) {
+        if y.is_missing() { (Y::default(), 0.0) } else { (y, self.cell(i, place)) }
+    }
+
+    /// The largest weight that a cell can have.
+    pub fn max(&self) -> f64 {
+        let largest = |w: &[f32]| w.iter().fold(0.0f64, |m, &v| m.max(f64::from(v)));
+        self.rows.map_or(1.0, largest) * self.cells.map_or(1.0, largest)
+    }
+}
+
+/// Runs `$body` with `$weight(k)` bound to the weight of the k-th cell of row `$i` in `$places`, if it
+/// has a target: one loop for weights of cells and one for those of rows.
+#[macro_export]
+macro_rules! with_weights {
+    ($weights:expr, $i:expr, $places:expr, $weight:ident => $body:expr) => {{
+        let row = $weights.row($i);
+        match $weights.cells {
+            None => {
+                let $weight = |_: usize| row;
+                $body
+            }
+            Some(cells) => {
+                let cells = &cells[$places];
+                let $weight = |k: usize| row * f64::from(cells[k]);
+                $body
+            }
+        }
+    }};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_multiply_and_missing_cells_have_none() {
+        let (rows, cells) = ([2.0f32, 3.0], [1.0f32, 4.0, 0.5, 1.0]);
+        let weights = Weights { rows: Some(&rows), cells: Some(&cells), partial: true };
+        assert_eq!(weights.target(0, 1, 7.0f32), (7.0, 8.0));
+        assert_eq!(weights.target(1, 2, f32::NAN), (0.0, 0.0));
+        assert_eq!(weights.target(1, 2, MISSING_LABEL), (0, 0.0));
+        assert_eq!(weights.max(), 12.0);
+        assert_eq!(Weights::default().max(), 1.0);
+        assert!(!Weights::of_rows(Some(&rows)).by_cell());
+    }
+}

@@ -1,0 +1,315 @@
+"""Weights of rows, of single cells and of classes, and cells without a target.
+
+A cell is the target of one row and one output. A cell of weight zero and a cell without a target
+are one and the same thing: NaN among numbers, :data:`MISSING_LABEL` among 0/1 labels. Such a cell
+has no gradient, no weight and no loss.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from manyboost.inputs import Classes
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+
+MISSING_LABEL = 255
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights as the kernels take them; the weight of a cell is the product of what is given.
+
+    ``rows`` is (n_rows,), ``cells`` (n_rows, n_outputs) and zero where targets are missing;
+    ``partial`` says whether any are.
+    """
+
+    rows: F32 | None = None
+    cells: F32 | None = None
+    partial: bool = False
+
+    @property
+    def by_cell(self) -> bool:
+        """Whether the cells of a row may differ in weight."""
+        return self.partial or self.cells is not None
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether nothing was weighted."""
+        return self.rows is None and self.cells is None
+
+    @property
+    def heaviest(self) -> float:
+        """The largest weight that a cell can have."""
+        factors = [w.max(initial=0) for w in (self.rows, self.cells) if w is not None]
+        return float(np.prod(factors, dtype=np.float64))
+
+    def take(self, chosen: NDArray[Any]) -> Weights:
+        """Return the weights of some rows."""
+        rows = None if self.rows is None else self.rows[chosen]
+        cells = None if self.cells is None else self.cells[chosen]
+        return Weights(rows, cells, self.partial)
+
+    def within(self, chosen: NDArray[Any], n_rows: int) -> Weights:
+        """Return weights that are zero outside of the chosen rows."""
+        bag = np.zeros(n_rows, np.float32)
+        bag[chosen] = 1.0 if self.rows is None else self.rows[chosen]
+        return Weights(bag, self.cells, self.partial)
+
+    def of_output(self, j: int) -> F32 | None:
+        """Return the weights of one output by row, whether it is observed there or not."""
+        if self.cells is None:
+            return self.rows
+        column = self.cells[:, j]
+        return np.ascontiguousarray(column if self.rows is None else column * self.rows)
+
+    def of_outputs(self, columns: slice) -> Weights:
+        """Return the weights of neighbouring outputs."""
+        cells = None if self.cells is None else np.ascontiguousarray(self.cells[:, columns])
+        return Weights(self.rows, cells, self.partial)
+
+    def repeated(self, times: int) -> Weights:
+        """Return the weights of outputs that come ``times`` each, as neighbours."""
+        cells = None if self.cells is None else np.repeat(self.cells, times, axis=1)
+        return Weights(self.rows, cells, self.partial)
+
+    def of_rows(self, Y: NDArray[Any]) -> F64 | None:
+        """Return the mean weight of each row's cells, or None if all are one."""
+        if not self.by_cell:
+            return None if self.rows is None else self.rows.astype(np.float64)
+        if self.cells is not None:
+            mean = self.cells.sum(axis=1, dtype=np.float64) / Y.shape[1]
+        else:
+            mean = 1.0 - missing_cells(Y).mean(axis=1)
+        return np.asarray(mean if self.rows is None else mean * self.rows)
+
+    def matrix(self, Y: NDArray[Any]) -> F32:
+        """Return the weight of every cell, zero where the target is missing."""
+        weight = np.ones(Y.shape, np.float32) if self.cells is None else self.cells.copy()
+        weight[missing_cells(Y)] = 0
+        return weight if self.rows is None else weight * self.rows[:, None]
+
+
+def as_rows(weight: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return weights as those of rows if, but for rounding, they are; None if all are one."""
+    if weight is None:
+        return None
+    if weight.ndim == 2 and np.allclose(weight, weight[:, :1], rtol=1e-6, atol=0):
+        weight = weight[:, 0]
+    return None if np.allclose(weight, 1, rtol=1e-6, atol=0) else weight
+
+
+def missing_cells(Y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where encoded targets are missing; classes never are."""
+    if Y.dtype == np.uint8:
+        return np.asarray(Y == MISSING_LABEL)
+    if Y.dtype.kind == "f":
+        return np.asarray(np.isnan(Y))
+    return np.zeros(Y.shape, bool)
+
+
+def check_weight(sample_weight: Any, shape: tuple[int, ...], name: str) -> F64 | None:
+    """Return weights as an array (n,) or, if ``shape`` is that of cells, (n, d)."""
+    if sample_weight is None:
+        return None
+    n_rows = shape[0]
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold one number for each row: {error}") from None
+    if weight.ndim == 0:
+        weight = np.full(n_rows, weight)
+    if weight.shape not in ((n_rows,), shape):
+        cells = f", or one for each of the {n_rows} × {shape[1]} cells" if len(shape) == 2 else ""
+        raise ValueError(
+            f"{name} has shape {weight.shape}; it must have one weight for each of the {n_rows} "
+            f"rows{cells}."
+        )
+    if not (weight >= 0).all():
+        place = np.argwhere(~(weight >= 0))[0]
+        value = weight[tuple(place)]
+        what = "missing (NaN)" if np.isnan(value) else f"negative ({value:g})"
+        raise ValueError(f"{name} is {what} in {cell_name(place)}; weights must be at least zero.")
+    if not (weight > 0).any():
+        raise ValueError(f"All of {name} is zero; at least one row needs a positive weight.")
+    return weight
+
+
+def cell_name(place: Sequence[int] | NDArray[Any], names: Sequence[str] | None = None) -> str:
+    """Say where a value is."""
+    row = f"row {place[0]}"
+    return row if len(place) == 1 else f"{row}, output {_output_name(place[1], names)}"
+
+
+def _output_name(j: int, names: Sequence[str] | None) -> str:
+    return str(j) if names is None else repr(str(names[j]))
+
+
+def settle(
+    Y: NDArray[Any], weight: NDArray[np.floating] | None, name: str
+) -> tuple[NDArray[Any], Weights, NDArray[np.bool_]]:
+    """Bring encoded targets and checked weights to the one form in which training takes them.
+
+    Cells of weight zero become missing targets, weights that do not differ within rows weights of
+    rows, and weights that are all one no weights. Also returns which rows have an observed cell.
+    """
+    if weight is not None and weight.ndim == 2 and not weight.all():
+        Y = Y.copy()
+        Y[weight == 0] = MISSING_LABEL if Y.dtype == np.uint8 else np.nan
+    missing = missing_cells(Y)
+    there = np.ones(len(Y), bool)
+    if missing.any():
+        there &= ~missing.all(axis=1)
+    if weight is not None and weight.ndim == 1:
+        there &= weight > 0
+    partial = bool(missing[there].any())
+    if weight is None:
+        return Y, Weights(partial=partial), there
+    if weight.ndim == 2:
+        observed = ~missing
+        heaviest = weight.max(axis=1, where=observed, initial=0)
+        lightest = weight.min(axis=1, where=observed, initial=np.inf)
+        if np.array_equal(heaviest[there], lightest[there]):
+            weight = heaviest
+        elif partial:
+            weight = np.where(observed, weight, 0)
+    single = _to_single(weight, name)
+    if single.ndim == 2:
+        return Y, Weights(cells=single, partial=partial), there
+    if (single[there] == 1).all():
+        return Y, Weights(partial=partial), there
+    return Y, Weights(rows=single, partial=partial), there
+
+
+def _to_single(weight: NDArray[np.floating], name: str) -> F32:
+    """Return weights in single precision; refuse those that would overflow or vanish."""
+    with np.errstate(over="ignore", under="ignore"):
+        single = np.ascontiguousarray(weight, dtype=np.float32)
+    if not (np.isfinite(single).all() and np.array_equal(single > 0, weight > 0)):
+        positive = weight[weight > 0]
+        raise ValueError(
+            f"{name} spans {positive.min():g} to {positive.max():g}, beyond the range of single "
+            "precision; divide it by a constant."
+        )
+    return single
+
+
+def refuse_unobserved_outputs(
+    Y: NDArray[Any], name: str, names: Sequence[str] | None = None
+) -> None:
+    """Refuse targets of which an output is missing in all rows."""
+    if Y.ndim == 2:
+        unobserved = missing_cells(Y).all(axis=0)
+        if unobserved.any():
+            raise ValueError(
+                f"Output {_output_name(int(np.argmax(unobserved)), names)} of {name} has no "
+                "observed value of positive weight; leave the output out, or give it a value in at "
+                "least one row."
+            )
+
+
+# ---------------------------------------------------------------------- weights of classes
+
+
+def class_weights(class_weight: Any, Y: NDArray[Any], classes: Classes) -> F64 | None:
+    """Resolve ``class_weight``: weights (n_classes,), or (n_labels, 2) of absence and presence."""
+    if class_weight is None:
+        return None
+    if classes.kind != "multilabel":
+        if isinstance(class_weight, str):
+            return _balanced(np.bincount(classes.numbers(Y), minlength=len(classes.values)))
+        if not isinstance(class_weight, dict):
+            raise ValueError(
+                f"class_weight is a list of {len(class_weight)} dicts, which belongs to several "
+                "labels, but y has one class per row; pass one dict."
+            )
+        return _from_dict(class_weight, classes.values.tolist(), "class_weight")
+    if isinstance(class_weight, str):
+        counts = np.stack([np.equal(Y, label).sum(axis=0) for label in (0, 1)], axis=1)
+        return np.stack([_balanced(of_label) for of_label in counts])
+    if isinstance(class_weight, dict):
+        class_weight = [class_weight] * classes.n_outputs
+    if len(class_weight) != classes.n_outputs:
+        raise ValueError(
+            f"class_weight has {len(class_weight)} dicts, but y has {classes.n_outputs} labels; "
+            "pass one dict for each label, or one for all."
+        )
+    for j, weights in enumerate(class_weight):
+        if not isinstance(weights, dict):
+            raise ValueError(
+                f"class_weight[{j}] is {weights!r}; it must be a dict of weights such as "
+                "{0: 1, 1: 5}."
+            )
+    names = [f"class_weight[{j}]" for j in range(classes.n_outputs)]
+    pairs = zip(class_weight, names, strict=True)
+    return np.stack([_from_dict(weights, [0, 1], name) for weights, name in pairs])
+
+
+def _balanced(counts: NDArray[np.integer]) -> F64:
+    """Weights with which all classes count the same; that of an absent class does not matter."""
+    weights = np.ones(len(counts))
+    np.divide(counts.sum(), len(counts) * counts, out=weights, where=counts > 0)
+    return weights
+
+
+def _from_dict(weights: dict[Any, Any], known: list[Any], name: str) -> F64:
+    """Weights of the known classes; 1 for those that are not mentioned."""
+    table = np.ones(len(known))
+    for key, weight in weights.items():
+        if key not in known:
+            shown = ", ".join(map(repr, known[:5])) + (", ..." if len(known) > 5 else "")
+            raise ValueError(
+                f"{name} has the class {key!r}, which y does not have; the classes are {shown}."
+            )
+        is_number = isinstance(weight, numbers.Real) and not isinstance(weight, bool)
+        if not (is_number and (weight == 0 or 1e-37 < weight < 1e38)):
+            raise ValueError(
+                f"{name} gives the class {key!r} the weight {weight!r}; it must be a number of at "
+                "least zero, within the range of single precision."
+            )
+        table[known.index(key)] = float(weight)
+    return table
+
+
+def weigh_classes(
+    weights: Weights, Y: NDArray[Any], table: F64, classes: Classes
+) -> NDArray[np.floating]:
+    """Multiply weights by those of classes: (n,) for classes, (n, d) for labels."""
+    if classes.kind != "multilabel":
+        by_class = table[classes.numbers(Y)]
+        return by_class if weights.rows is None else by_class * weights.rows
+    by_label = _by_label(Y, table)
+    for given in (weights.cells, None if weights.rows is None else weights.rows[:, None]):
+        if given is not None:
+            by_label *= given
+    return by_label
+
+
+def _by_label(Y: NDArray[Any], table: F64) -> F32:
+    single = table.astype(np.float32)
+    return np.where(Y == 1, single[:, 1], single[:, 0])
+
+
+def without_class_weights(
+    weights: Weights, Y: NDArray[Any], table: F64 | None, classes: Classes
+) -> NDArray[np.floating] | None:
+    """Return the weights of rows or cells before those of classes multiplied them."""
+    if table is None and not weights.by_cell:
+        return weights.rows
+    if classes.kind != "multilabel":
+        assert table is not None
+        rows = np.ones(len(Y)) if weights.rows is None else weights.rows
+        return np.asarray(rows / table[classes.numbers(Y)])
+    matrix = weights.matrix(Y)
+    if table is None:
+        return matrix
+    by_label = _by_label(Y, table)
+    return np.divide(matrix, by_label, out=matrix, where=matrix > 0)
