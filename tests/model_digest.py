@@ -25,6 +25,13 @@ def digest(n_jobs, strategy, seed):
         "max_features": 0.5 if seed % 3 == 1 else 1.0,
     }
     labels = (Z > 1).astype(int)
+    constrained = common | {
+        "categorical_features": [7],
+        "monotonic_cst": [1, -1, 0, 0, 0, 0, 0, 0],
+        "interaction_cst": [[0, 1, 2, 7], [3, 4, 5, 6]],
+    }
+    with_categories = X.copy()
+    with_categories[:, 7] = np.round(3 * X[:, 7])
     sha = hashlib.sha256()
     missing = rng.random(Z.shape) < 0.3
     cells = rng.exponential(size=Z.shape)
@@ -38,6 +45,7 @@ def digest(n_jobs, strategy, seed):
         sha.update(model._progress.model.to_bytes())
         sha.update(model.train_score_.tobytes())
     for model, Y in [
+        (ManyBoostRegressor(**constrained), Z),
         (ManyBoostRegressor(**common), Z),
         (ManyBoostRegressor("huber", **common), Z),
         (ManyBoostRegressor("absolute_error", **common), Z),
@@ -46,10 +54,11 @@ def digest(n_jobs, strategy, seed):
         (ManyBoostClassifier(step="line_search", **common), labels),
         (ManyBoostClassifier(**common), np.argmax(Z[:, :5], axis=1)),
     ]:
-        model.fit(X, Y, weight)
+        features = X if model.interaction_cst is None else with_categories
+        model.fit(features, Y, weight)
         sha.update(model._progress.model.to_bytes())
         sha.update(model.train_score_.tobytes())
-        sha.update(model._raw_predict(X).tobytes())
+        sha.update(model._raw_predict(features).tobytes())
     return sha.hexdigest()
 
 

@@ -9,7 +9,7 @@ g the direction given by the trees of a round, w the weights: one per row (n,), 
 (n, d), which is zero where a target is missing.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import brentq
@@ -376,16 +376,22 @@ def make_loss(name, *, quantile=0.5, huber_delta=None):
 
 @dataclass(frozen=True)
 class Split:
-    """Rows with x <= threshold go left; missing values left if `missing_left`."""
+    """Rows with x <= threshold go left; missing values left if `missing_left`.
+
+    For a categorical feature x is the place of the category in `order`, which holds the categories
+    of the node; others are missing.
+    """
 
     gain: float
     feature: int
     threshold: float
     missing_left: bool
+    order: tuple | None = None
 
     def goes_left(self, X):
         """Boolean (n,) for float32 X (n, p)."""
         x = X[:, self.feature]
+        x = x if self.order is None else places(x, self.order)
         return np.where(np.isnan(x), self.missing_left, x <= self.threshold)
 
 
@@ -485,13 +491,42 @@ def feature_splits(feature, x, statistics, cuts, min_samples_leaf):
     return [Split(gain, feature, t, to_left) for gain, t, to_left in zip(*columns, strict=True)]
 
 
+def places(x, order):
+    """Place (n,) of each category x (n,) in `order`, NaN where it is not there."""
+    place = {category: float(k) for k, category in enumerate(order)}
+    return np.array([place.get(category, np.nan) for category in x.tolist()])
+
+
+def category_order(x, statistics):
+    """The categories of x (m,) along their mean gradients; statistics (m, 2 + q) as below.
+
+    With several components: along the first principal direction of the means.
+    """
+    categories = np.unique(x[~np.isnan(x)])
+    sums = np.stack([statistics[x == c].sum(axis=0) for c in categories])
+    weight, means = sums[:, 1], sums[:, 2:] / sums[:, 1:2]
+    centred = means - np.average(means, axis=0, weights=weight)
+    direction = np.linalg.eigh((weight[:, None] * centred).T @ centred)[1][:, -1]
+    return tuple(categories[np.argsort(centred @ direction, kind="stable")].tolist())
+
+
+def category_splits(feature, x, statistics, min_samples_leaf):
+    """All splits of one node by sets of categories: cuts in the order of the categories."""
+    if np.isnan(x).all():
+        return []
+    order = category_order(x, statistics)
+    cuts = np.arange(len(order) - 1) + 0.5
+    splits = feature_splits(feature, places(x, order), statistics, cuts, min_samples_leaf)
+    return [replace(split, order=order) for split in splits]
+
+
 def tied_for_best(splits):
     """Positions of the splits whose gain equals the largest one, in their order."""
     best = max(split.gain for split in splits)
     return [i for i, split in enumerate(splits) if split.gain >= best * (1 - TIE)]
 
 
-def best_split(X, Z, weight, rows, cuts, min_samples_leaf, min_split_gain):
+def best_split(X, Z, weight, rows, cuts, min_samples_leaf, min_split_gain, categorical=()):
     """The best Split of the node holding `rows`, or None if there is none worth making."""
     x, z = X[rows], Z[rows]
     w = np.broadcast_to(cells_of(weight[rows]), z.shape)
@@ -500,7 +535,10 @@ def best_split(X, Z, weight, rows, cuts, min_samples_leaf, min_split_gain):
     statistics = np.column_stack([np.ones(len(rows)), w, w * centred])
     splits = []
     for k in range(X.shape[1]):
-        splits += feature_splits(k, x[:, k], statistics, cuts[k], min_samples_leaf)
+        if k in categorical:
+            splits += category_splits(k, x[:, k], statistics, min_samples_leaf)
+        else:
+            splits += feature_splits(k, x[:, k], statistics, cuts[k], min_samples_leaf)
     if not splits:
         return None
     split = splits[tied_for_best(splits)[0]]
@@ -509,11 +547,19 @@ def best_split(X, Z, weight, rows, cuts, min_samples_leaf, min_split_gain):
 
 
 def grow_tree(
-    X, Z, weight, max_leaf_nodes=31, max_depth=None, min_samples_leaf=1, min_split_gain=0.0
+    X,
+    Z,
+    weight,
+    max_leaf_nodes=31,
+    max_depth=None,
+    min_samples_leaf=1,
+    min_split_gain=0.0,
+    categorical=(),
 ):
     """Tree grown best-first on the split gradients Z (n, q); X (n, p), weight (n,) or (n, q).
 
-    Rows of zero weight give cut points and are otherwise absent.
+    Rows of zero weight give cut points and are otherwise absent. `categorical` are the features
+    that hold categories.
     """
     X = np.asarray(X, dtype=np.float32)
     cuts = [cut_points(x) for x in X.T]
@@ -525,7 +571,8 @@ def grow_tree(
     def add_node(rows, depth):
         tree.nodes.append(Node(rows, depth))
         if depth < max_depth:
-            split = best_split(X, Z, weight, rows, cuts, max(1, min_samples_leaf), min_split_gain)
+            fewest = max(1, min_samples_leaf)
+            split = best_split(X, Z, weight, rows, cuts, fewest, min_split_gain, categorical)
             if split is not None:
                 open_splits[len(tree.nodes) - 1] = split
         return len(tree.nodes) - 1
@@ -721,6 +768,7 @@ def boost(
     output_weight=None,
     raw=None,
     min_split_gain=0.0,
+    categorical=(),
 ):
     """Fit `max_iter` rounds to X (n, p; NaN is missing) and Y, and return a ReferenceModel.
 
@@ -753,6 +801,7 @@ def boost(
         "max_depth": max_depth,
         "min_samples_leaf": min_samples_leaf,
         "min_split_gain": min_split_gain,
+        "categorical": categorical,
     }
     settings = {"strategy": strategy, "loss": loss, "step": step, "l2": l2, "limits": limits}
 

@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.frames import Categories, category_columns
+from manyboost.frames import CategoryLabels, category_columns
 from manyboost.inputs import check_X
 
 RNG = np.random.default_rng(0)
@@ -139,7 +139,6 @@ REFUSED = {
     "pandas text": (pd.DataFrame, ["x"] * 80, CAST),
     "pandas string": (pd.DataFrame, pd.Series(["x"] * 80, dtype="string"), CAST),
     "pandas objects": (pd.DataFrame, pd.Series([1, "x"] * 40, dtype=object), ENCODE),
-    "pandas categories": (pd.DataFrame, pd.Categorical(["x", "y"] * 40), ENCODE),
     "pandas times": (pd.DataFrame, pd.date_range("2024", periods=80), SINCE),
     "pandas spans": (pd.DataFrame, pd.timedelta_range("1D", periods=80), SECONDS),
     "pandas periods": (pd.DataFrame, pd.period_range("2024", periods=80), ENCODE),
@@ -147,8 +146,6 @@ REFUSED = {
     "pandas complex": (pd.DataFrame, np.full(80, 1j), ENCODE),
     "pandas lists": (pd.DataFrame, pd.Series([[1, 2]] * 80), ENCODE),
     "polars text": (pl.DataFrame, ["x"] * 80, CAST),
-    "polars categories": (pl.DataFrame, pl.Series(["x"] * 80, dtype=pl.Categorical), ENCODE),
-    "polars enum": (pl.DataFrame, pl.Series(["x"] * 80, dtype=pl.Enum(["x"])), ENCODE),
     "polars times": (pl.DataFrame, [moment(i) for i in range(80)], SINCE),
     "polars dates": (pl.DataFrame, [moment(i).date() for i in range(80)], SINCE),
     "polars spans": (pl.DataFrame, [moment(i) - moment(0) for i in range(80)], SECONDS),
@@ -193,8 +190,8 @@ def test_category_columns_become_codes_of_their_sorted_labels(frame):
         data = data.with_columns(pl.col("colour").cast(pl.Categorical))
     opened = nw.from_native(data, eager_only=True)
     assert category_columns(opened) == [0]
-    categories = Categories.of(opened, [0, 2])
-    assert categories.labels == {0: ("blue", "green", "red"), 2: ("x", "y", "z")}
+    categories = CategoryLabels.of(opened, [0, 2])
+    assert categories.of_column == {0: ("blue", "green", "red"), 2: ("x", "y", "z")}
     nan = np.nan
     expected = [[2, 3.5, 2], [0, nan, 1], [nan, 1, 0], [1, 2, 0], [0, 2, nan]]
     assert np.array_equal(categories.encode(opened), expected, equal_nan=True)
@@ -215,15 +212,61 @@ def test_category_columns_that_are_asked_for_are_encoded_as_in_fit(frame):
     assert np.array_equal(codes, [[1.5, np.nan], [2.5, 1]], equal_nan=True)
 
 
+def tints(n_rows=300):
+    """Rows whose output depends on a colour, which has no order."""
+    rng = np.random.default_rng(0)
+    colours = np.array(["red", "green", "blue", "pink", "grey", "teal"])
+    tint = colours[rng.integers(len(colours), size=n_rows)]
+    u = rng.normal(size=n_rows)
+    return u, tint, np.isin(tint, ["red", "blue", "teal"]) + 0.01 * rng.normal(size=n_rows)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda tint: ("pandas", pd.Categorical(tint), {}),
+        lambda tint: ("pandas", tint.astype(object), {"categorical_features": ["tint"]}),
+        lambda tint: ("pandas", pd.array(tint, dtype="string"), {"categorical_features": [1]}),
+        lambda tint: ("polars", pl.Series(tint, dtype=pl.Categorical), {}),
+        lambda tint: ("polars", pl.Series(tint, dtype=pl.Enum(sorted(set(tint)))), {}),
+        lambda tint: ("polars", pl.Series(tint), {"categorical_features": [False, True]}),
+    ],
+    ids=["categorical", "object", "string", "polars categorical", "polars enum", "polars text"],
+)
+def test_columns_of_categories_split_by_sets(column):
+    u, tint, y = tints()
+    library, values, options = column(tint)
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
+    model = ManyBoostRegressor(max_iter=1, max_leaf_nodes=2, learning_rate=1.0, **options)
+    model.fit(frame({"u": u, "tint": values}), y)
+    unseen = frame({"u": [0.0, 0.0, 0.0], "tint": ["red", "green", "never seen"]})
+    if not options and library == "pandas":
+        unseen["tint"] = pd.Categorical(unseen["tint"])
+    elif not options:
+        unseen = unseen.with_columns(pl.col("tint").cast(pl.Categorical))
+    red, green, other = model.predict(unseen)
+    assert abs(red - 1) < 0.01
+    assert abs(green) < 0.01
+    assert other in (red, green)
+
+
+def test_categories_are_refused_where_none_are_wanted():
+    u, tint, y = tints()
+    data = pd.DataFrame({"u": u, "tint": pd.Categorical(tint)})
+    assert "Column 'tint' of X holds category values" in refusal(
+        lambda: ManyBoostRegressor(categorical_features=None).fit(data, y)
+    )
+
+
 def test_categories_of_several_types_have_an_order():
     data = pd.DataFrame({"c": pd.Categorical([2, "b", 1, "a"], categories=["b", 2, "a", 1])})
     opened = nw.from_native(data, eager_only=True)
-    assert Categories.of(opened, [0]).labels == {0: (1, 2, "a", "b")}
+    assert CategoryLabels.of(opened, [0]).of_column == {0: (1, 2, "a", "b")}
 
 
 def test_an_array_does_not_stand_for_a_frame_with_category_columns():
     model = regressor().fit(pd.DataFrame(X, columns=NAMES), Y)
-    model._categories = Categories({1: ("a", "b")})
+    model._category_labels = CategoryLabels({1: ("a", "b")})
     assert refusal(lambda: model.predict(X)) == (
         "Column 'v' held categories in fit, but X is an array, which does not say what its labels "
         "are; pass a frame."

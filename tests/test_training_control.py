@@ -197,7 +197,7 @@ def test_leaves_are_as_large_as_the_rows_allow(n_rows, fewest):
     automatic = ManyBoostRegressor(**options).fit(X, Y)
     given = ManyBoostRegressor(min_samples_leaf=fewest, **options).fit(X, Y)
     assert model_bytes(automatic) == model_bytes(given)
-    _, _, left, _, cover, _ = automatic._progress.model.tree(0)
+    _, _, left, _, cover, _, _ = automatic._progress.model.tree(0)
     assert cover[left == 0].min() >= fewest
 
 

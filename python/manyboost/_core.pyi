@@ -56,7 +56,13 @@ class Pool:
 @final
 class Features:
     @staticmethod
-    def fit(pool: Pool, x: _F32, weight: _F64 | None, max_bins: int) -> Features: ...
+    def fit(
+        pool: Pool,
+        x: _F32,
+        weight: _F64 | None,
+        max_bins: int,
+        n_categories: _U32 | None = None,
+    ) -> Features: ...
     @staticmethod
     def fit_sparse(
         pool: Pool, x: _Sparse, n_rows: int, weight: _F64 | None, max_bins: int
@@ -78,9 +84,17 @@ class Grower:
         min_split_gain: float,
         max_features: int,
         seed: int,
+        interactions: list[list[int]] | None = None,
     ) -> Grower: ...
     def grow(
-        self, pool: Pool, z: _F32, weight: _F32 | None, rows: _U32 | None, round: int, output: int
+        self,
+        pool: Pool,
+        z: _F32,
+        weight: _F32 | None,
+        rows: _U32 | None,
+        round: int,
+        output: int,
+        signs: NDArray[np.int8] | None = None,
     ) -> Tree: ...
 
 @final
@@ -91,6 +105,8 @@ class Tree:
     def leaf_of_row(self) -> _U32: ...
     @property
     def leaf_weights(self) -> _F64: ...
+    def ordered_features(self) -> _U32: ...
+    def order_leaves(self, signs: NDArray[np.int8], weights: _F64, values: _F64) -> _F64: ...
     def apply(self, pool: Pool, features: Features) -> _U32: ...
 
 @final
@@ -108,7 +124,9 @@ class Ensemble:
     def of_outputs(self, outputs: list[int]) -> Ensemble: ...
     def steps(self) -> _F32: ...
     def tree_sizes(self) -> _U32: ...
-    def tree(self, tree: int) -> tuple[_U32, _F32, _U32, NDArray[np.bool_], _F32, _F32]: ...
+    def tree(
+        self, tree: int
+    ) -> tuple[_U32, _F32, _U32, NDArray[np.bool_], _F32, _F32, list[NDArray[np.uint8] | None]]: ...
     def to_bytes(self) -> bytes: ...
     @staticmethod
     def from_bytes(bytes: bytes) -> Ensemble: ...

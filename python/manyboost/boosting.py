@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.categories import Categories
+from manyboost.constraints import Constraints, Monotonic
 from manyboost.learners import (
     ForeignEnsemble,
     ForeignLearner,
@@ -51,6 +53,7 @@ class Settings:
     n_iter_no_change: int
     tol: float
     seed: int
+    monotonic: Monotonic | None = None
 
 
 @dataclass
@@ -67,6 +70,8 @@ class Progress:
     validation_score: list[float] = field(default_factory=list)
     steps: list[F64] = field(default_factory=list)
     """Steps of each round, unless the model itself keeps them (scaled trees) or has none."""
+    categories: Categories = field(default_factory=lambda: Categories(0, {}))
+    constraints: Constraints = field(default_factory=Constraints)
 
     @property
     def n_rounds(self) -> int:
@@ -246,7 +251,9 @@ class Boosting:
         for j in range(self.n_outputs):
             rows, weights = self._sample(m, j)
             z = np.ascontiguousarray(self.residuals[:, j : j + 1])
-            weak = self.learner.fit(z, self.objective.weights.of_output(j), rows, m, j)
+            signs = self._growth_signs(m, j)
+            split_weight = self.objective.weights.of_output(j)
+            weak = self.learner.fit(z, split_weight, rows, m, j, signs)
             values, rho = self._label(weak, weights, j, search=not joint)
             grown.append((weak, values, rho))
         if joint:
@@ -272,9 +279,10 @@ class Boosting:
     def project(self, m: int) -> None:
         """Algorithm 3: one tree on one random projection, one step for each output."""
         rows, weights = self._sample(m)
-        weak = self.learner.fit(self.z, self._split_weight(), rows, m, 0)
+        signs = self._growth_signs(m)
+        weak = self.learner.fit(self.z, self._split_weight(), rows, m, 0, signs)
         self._open_entry()
-        values, rho = self._fit_outputs(weak, weights)
+        values, rho = self._fit_outputs(weak, weights, signs)
         self._add_scaled(weak, values, rho)
 
     def relabel(self, m: int) -> None:
@@ -317,7 +325,7 @@ class Boosting:
         settings = self.settings
         if settings.projection == "identity":
             return None
-        return draw(
+        phi = draw(
             settings.projection,
             settings.n_components,
             self.n_outputs,
@@ -326,6 +334,28 @@ class Boosting:
             round_=m,
             outputs=self.split_outputs,
         )
+        signs = self._growth_signs(m) if settings.strategy == "project" else None
+        if signs is not None and settings.monotonic is not None:
+            phi = phi * np.float32(settings.monotonic.sense(phi, signs))
+        return phi
+
+    def _growth_signs(self, m: int, output: int | None = None) -> NDArray[np.int8] | None:
+        """Monotonic constraints (n_features,) under which a tree is grown.
+
+        The components of a shared tree are no outputs: it is grown freely, and its leaves are
+        brought into order.
+        """
+        monotonic = self.settings.monotonic
+        if monotonic is None or self.settings.strategy in ("multioutput", "relabel"):
+            return None
+        return monotonic.reference(m) if output is None else monotonic.signs[output]
+
+    def _ordered(self, weak: Leaves, values: F64, weights: F64, output: int | None = None) -> F64:
+        """Leaf values within the monotonic constraints; ``weights`` say how much each matters."""
+        monotonic = self.settings.monotonic
+        if monotonic is None:
+            return values
+        return _in_order(weak, monotonic.of(output), weights, values)
 
     def _scaled(self, phi: F32) -> F32:
         """φ for residuals multiplied by the scale of their output."""
@@ -358,20 +388,24 @@ class Boosting:
             best = self.objective.leaf_quantiles(
                 weak.leaf_of_row, weak.n_leaves, self.raw, weights, output
             )
-            return best, None
+            return self._ordered(weak, best, leaf_weights, output), None
         if newton:
             assert curvatures is not None
             damped = curvatures + self.settings.l2 if self.settings.l2 else curvatures
             no_leaf_is_empty = isinstance(self.learner, TreeLearner) and not weights.by_cell
             if facts.quadratic and no_leaf_is_empty:
-                return sums / damped, None
+                return self._ordered(weak, sums / damped, damped, output), None
             mean = _divide(sums, leaf_weights)
-            return np.where(damped > 0, _divide(sums, damped), mean), None
-        mean = _divide(sums, leaf_weights)
+            values = np.where(damped > 0, _divide(sums, damped), mean)
+            matter = np.where(damped > 0, damped, leaf_weights)
+            return self._ordered(weak, values, matter, output), None
+        mean = self._ordered(weak, _divide(sums, leaf_weights), leaf_weights, output)
         if not search:
             return mean, None
         direction = Direction(weak.leaf_of_row, mean.astype(np.float32))
-        return mean, self._line_search(direction, weights, (sums, curvatures), output)
+        rho = self._line_search(direction, weights, (sums, curvatures), output)
+        monotonic = self.settings.monotonic
+        return mean, rho if monotonic is None else monotonic.forward(rho, output)
 
     def _leaf_weights(self, weak: Leaves, weights: Weights, output: int | None = None) -> F64:
         """Σ w over the rows of each leaf, (n_leaves, 1); by output if cells are weighted."""
@@ -379,8 +413,13 @@ class Boosting:
             return weak.leaf_weights[:, None]
         return self.objective.leaf_weights(weak.leaf_of_row, weak.n_leaves, weights, output)
 
-    def _fit_outputs(self, weak: WeakModel, weights: Weights) -> tuple[F64, F64]:
-        """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output."""
+    def _fit_outputs(
+        self, weak: WeakModel, weights: Weights, signs: NDArray[np.int8] | None
+    ) -> tuple[F64, F64]:
+        """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output.
+
+        ``signs`` (n_features,) are the monotonic constraints that the tree was grown under.
+        """
         if isinstance(weak, Predictions):
             direction = Direction(None, weak.values)
             return weak.values.astype(np.float64), self._dense_step(direction, weights)
@@ -397,13 +436,25 @@ class Boosting:
             shares = row.astype(np.float64) ** 2
             total = (leaf_weights * shares).sum(axis=1, keepdims=True) / shares.sum()
         g = _divide((sums * row).sum(axis=1, keepdims=True), total)
+        if signs is not None:
+            g = _in_order(weak, signs[None, :], total, g)
+        rho = self._steps_along(weak, g, sums, curvatures, weights)
+        monotonic = self.settings.monotonic
+        if signs is not None and monotonic is not None:
+            rho = monotonic.along(rho, signs, weak.tree.ordered_features())
+        return g, rho
+
+    def _steps_along(
+        self, weak: Leaves, g: F64, sums: F64, curvatures: F64 | None, weights: Weights
+    ) -> F64:
+        """Steps of all outputs along scalar leaf values g (n_leaves, 1)."""
         if self.settings.step == "newton" and self.objective.facts.curved:
             assert curvatures is not None
             slope = (sums * g).sum(axis=0)
             curvature = (curvatures * g**2).sum(axis=0) + self.settings.l2 * (g**2).mean()
-            return g, _divide(slope, curvature)
+            return _divide(slope, curvature)
         direction = Direction(weak.leaf_of_row, g.astype(np.float32))
-        return g, self._line_search(direction, weights, (sums, curvatures))
+        return self._line_search(direction, weights, (sums, curvatures))
 
     def _line_search(
         self,
@@ -547,6 +598,12 @@ class Boosting:
 def _direction(weak: WeakModel, values: F64) -> Direction:
     leaf_of_row = weak.leaf_of_row if isinstance(weak, Leaves) else None
     return Direction(leaf_of_row, values.astype(np.float32))
+
+
+def _in_order(weak: Leaves, signs: NDArray[np.int8], weights: F64, values: F64) -> F64:
+    """Leaf values in the order that constraints (n_outputs, n_features) ask for."""
+    contiguous = np.ascontiguousarray
+    return np.asarray(weak.tree.order_leaves(signs, contiguous(weights), contiguous(values)))
 
 
 def _divide(a: F64, b: F64) -> F64:

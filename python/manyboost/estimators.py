@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from manyboost import _core, params
 from manyboost.boosting import Boosting, Progress, Settings, Validation, auto_step
+from manyboost.categories import Categories
+from manyboost.constraints import Constraints, resolve_interactions, resolve_monotonic
 from manyboost.frames import column_names, make_frame
 from manyboost.inputs import (
     Classes,
@@ -26,6 +28,7 @@ from manyboost.inputs import (
     for_kernels,
     make_rows,
     read_labels,
+    resolve_categorical,
     resolve_outputs,
     resolve_threads,
     split_validation,
@@ -92,6 +95,9 @@ class _ManyBoost(BaseEstimator):
     max_features: int | float | str
     subsample: float
     max_bins: int
+    categorical_features: Any
+    monotonic_cst: Any
+    interaction_cst: Any
     output_weight: Any
     output_scaling: str | None = None
     estimator: Any
@@ -115,6 +121,52 @@ class _ManyBoost(BaseEstimator):
 
     # ------------------------------------------------------------------ fitting
 
+    def _read_X(self, X: Any, *, continued: bool) -> tuple[Table, Categories]:
+        """Features to train on, checked, codes in place of categories; and these categories."""
+        X = check_X(self, X, reset=not continued, categorical=self.categorical_features)
+        categories = self._find_categories(X, continued=continued)
+        names = getattr(self, "feature_names_in_", None)
+        return categories.encode(X, names, refuse_unknown=continued), categories
+
+    def _read_X_val(self, X_val: Any, categories: Categories) -> Table:
+        X_val = check_X(self, X_val, reset=False, name="X_val")
+        return categories.encode(X_val, getattr(self, "feature_names_in_", None), "X_val")
+
+    def _find_categories(self, X: Table, *, continued: bool) -> Categories:
+        """Categories of checked features; those of the fitted model if it is continued."""
+        names = getattr(self, "feature_names_in_", None)
+        mask = resolve_categorical(X, self.categorical_features, names)
+        mask[list(self._category_labels.of_column)] = True
+        if not continued:
+            if mask.any():
+                self._refuse_foreign("categorical_features")
+            return Categories.of(X, mask, int(self.max_bins), names)
+        known = self._progress.categories
+        if not np.array_equal(mask, known.mask):
+            raise ValueError(
+                "categorical_features names other features than those of the fitted model; with "
+                "warm_start=True they must agree, or use warm_start=False."
+            )
+        return known
+
+    def _resolve_constraints(self, categories: Categories, n_outputs: int) -> Constraints:
+        names = getattr(self, "feature_names_in_", None)
+        constraints = Constraints(
+            resolve_monotonic(self.monotonic_cst, n_outputs, categories.mask, names),
+            resolve_interactions(self.interaction_cst, categories.n_features, names),
+        )
+        if constraints.monotonic is not None:
+            self._refuse_foreign("monotonic_cst")
+        if constraints.interactions is not None:
+            self._refuse_foreign("interaction_cst")
+        return constraints
+
+    def _refuse_foreign(self, parameter: str) -> None:
+        if self.estimator is not None:
+            raise ValueError(
+                f"{parameter} works with built-in trees only; leave it out, or use estimator=None."
+            )
+
     def _fit(
         self,
         X: Table,
@@ -122,6 +174,7 @@ class _ManyBoost(BaseEstimator):
         validation_rows: Rows | None,
         n_outputs: int,
         by_class: Callable[[Rows], NDArray[Any] | None],
+        categories: Categories,
     ) -> None:
         """Train on encoded rows; everything is checked before any work is done."""
         continued = self.warm_start and hasattr(self, "_progress")
@@ -133,8 +186,9 @@ class _ManyBoost(BaseEstimator):
         if self.estimator is not None:
             by_cell = rows.weights.by_cell
             check_foreign(self.estimator, self.strategy, n_outputs, n_components, by_cell=by_cell)
+        constraints = self._resolve_constraints(categories, n_outputs)
         if continued:
-            self._check_warm_start(n_outputs)
+            self._check_warm_start(n_outputs, constraints)
         else:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         pool = _core.Pool(resolve_threads(self.n_jobs))
@@ -167,10 +221,11 @@ class _ManyBoost(BaseEstimator):
             and not (isinstance(self.projection, str) and self.projection == "identity")
         )
         objective = loss.bind(rows.Y, rows.weights, pool, projected=projected)
-        settings = self._settings(loss, n_components)
-        learner = self._learner(X_train, rows, pool)
+        settings = self._settings(loss, n_components, constraints)
+        learner = self._learner(X_train, rows, pool, categories, constraints)
         # A copy: an error leaves the fitted model as it was.
         progress = deepcopy(self._progress) if continued else self._new_progress(n_outputs)
+        progress.categories, progress.constraints = categories, constraints
         scale = self._split_scale(objective, output_weight, pool)
         state = objective.blank_state()
         validation = None
@@ -218,7 +273,7 @@ class _ManyBoost(BaseEstimator):
         elif hasattr(self, "validation_score_"):
             del self.validation_score_
 
-    def _check_warm_start(self, n_outputs: int) -> None:
+    def _check_warm_start(self, n_outputs: int, constraints: Constraints) -> None:
         if self.max_iter < self.n_iter_:
             raise ValueError(
                 f"max_iter={self.max_iter} is less than the {self.n_iter_} rounds of the fitted "
@@ -233,6 +288,11 @@ class _ManyBoost(BaseEstimator):
             raise ValueError(
                 "loss, strategy, step, the kind of estimator or thresholds changed since the "
                 "fitted model was trained; keep them, or use warm_start=False."
+            )
+        if not constraints.agree_with(self._progress.constraints):
+            raise ValueError(
+                "monotonic_cst or interaction_cst changed since the fitted model was trained; keep "
+                "them, or use warm_start=False."
             )
 
     def _fixed_parameters(self) -> tuple[Any, ...]:
@@ -261,7 +321,7 @@ class _ManyBoost(BaseEstimator):
             huber_delta=self.huber_delta,
         )
 
-    def _settings(self, loss: FittedLoss, n_components: int) -> Settings:
+    def _settings(self, loss: FittedLoss, n_components: int, constraints: Constraints) -> Settings:
         facts = loss.facts
         l2 = self.l2_regularization
         step = auto_step(facts) if self.step == "auto" else self.step
@@ -290,14 +350,22 @@ class _ManyBoost(BaseEstimator):
             n_iter_no_change=int(self.n_iter_no_change),
             tol=float(self.tol),
             seed=self._seed,
+            monotonic=constraints.monotonic,
         )
 
-    def _learner(self, X: Table, rows: Rows, pool: _core.Pool) -> TreeLearner | ForeignLearner:
+    def _learner(
+        self,
+        X: Table,
+        rows: Rows,
+        pool: _core.Pool,
+        categories: Categories,
+        constraints: Constraints,
+    ) -> TreeLearner | ForeignLearner:
         if self.estimator is not None:
             relabels = self.strategy == "relabel"
             return ForeignLearner(self.estimator, X, relabels=relabels, seed=self._seed)
         weight = rows.weights.of_rows(rows.Y)
-        features = TreeLearner.bin(pool, X, weight, int(self.max_bins))
+        features = TreeLearner.bin(pool, X, weight, int(self.max_bins), categories.counts)
         unlimited = 2**31 - 1
         grower = _core.Grower(
             features,
@@ -307,6 +375,7 @@ class _ManyBoost(BaseEstimator):
             min_split_gain=float(self.min_split_gain),
             max_features=self._resolve_max_features(),
             seed=self._seed,
+            interactions=constraints.interactions,
         )
         return TreeLearner(pool, features, grower)
 
@@ -391,7 +460,8 @@ class _ManyBoost(BaseEstimator):
         X = check_X(self, X, reset=False)
         if isinstance(self._progress.model, ForeignEnsemble):
             return X
-        return to_single(X, getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", None)
+        return to_single(self._progress.categories.encode(X, names), names)
 
     def _raw_predict(self, X: Any) -> F64:
         """Raw predictions (n_rows, n_outputs)."""
@@ -659,6 +729,9 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         max_features: int | float | str = 1.0,
         subsample: float = 1.0,
         max_bins: int = 255,
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
+        interaction_cst: Any = None,
         output_weight: Any = None,
         output_scaling: str | None = "auto",
         estimator: Any = None,
@@ -688,6 +761,9 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         self.max_features = max_features
         self.subsample = subsample
         self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
         self.output_weight = output_weight
         self.output_scaling = output_scaling
         self.estimator = estimator
@@ -732,7 +808,7 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         self._check_loss()
         self._refuse_validation_alone(X_val, Y_val, sample_weight_val)
         continued = self.warm_start and hasattr(self, "_progress")
-        X = check_X(self, X, reset=not continued)
+        X, categories = self._read_X(X, continued=continued)
         Y = self._check_targets(y, X, "y")
         self._refuse_unused_weights(sample_weight)
         names = column_names(y, "y")
@@ -742,7 +818,7 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         refuse_unobserved_outputs(rows.Y, "y", names)
         validation = None
         if X_val is not None:
-            X_val = check_X(self, X_val, reset=False, name="X_val")
+            X_val = self._read_X_val(X_val, categories)
             check_output_names(Y_val, known, "Y_val")
             Y_val = np.atleast_2d(self._check_targets(Y_val, X_val, "Y_val").T).T
             if Y_val.shape[1] != rows.Y.shape[1]:
@@ -754,7 +830,7 @@ class ManyBoostRegressor(RegressorMixin, _ManyBoost):
         # Before training, which an interrupt may end with a model that predicts.
         self._one_dimensional = Y.ndim == 1
         self._set_output_names(known)
-        self._fit(X, rows, validation, rows.Y.shape[1], by_class=lambda _: None)
+        self._fit(X, rows, validation, rows.Y.shape[1], lambda _: None, categories)
         return self
 
     def _check_loss(self) -> None:
@@ -888,6 +964,9 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         max_features: int | float | str = 1.0,
         subsample: float = 1.0,
         max_bins: int = 255,
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
+        interaction_cst: Any = None,
         output_weight: Any = None,
         class_weight: Any = None,
         estimator: Any = None,
@@ -916,6 +995,9 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         self.max_features = max_features
         self.subsample = subsample
         self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
         self.output_weight = output_weight
         self.class_weight = class_weight
         self.estimator = estimator
@@ -963,10 +1045,15 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         self._check_loss()
         self._refuse_validation_alone(X_val, Y_val, sample_weight_val)
         continued = self.warm_start and hasattr(self, "_progress")
-        X = check_X(self, X, reset=not continued)
+        X, categories = self._read_X(X, continued=continued)
         classes, labels = read_labels(y, X, classes=self._classes if continued else None)
         self._check_thresholds(classes)
         check_output_names(y, classes.names, "y")
+        if classes.kind == "multiclass" and self.monotonic_cst is not None:
+            raise ValueError(
+                f"monotonic_cst is not defined for {len(classes.values)} classes, whose "
+                "probabilities cannot all move one way; use it with two classes or with labels."
+            )
         softmax = self.loss == "log_loss"
         by_cell = classes.kind == "multilabel"
         self._refuse_unused_weights(sample_weight)
@@ -977,7 +1064,7 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         refuse_unobserved_outputs(rows.Y, "y", classes.names)
         validation = None
         if X_val is not None:
-            X_val = check_X(self, X_val, reset=False, name="X_val")
+            X_val = self._read_X_val(X_val, categories)
             _, labels_val = read_labels(Y_val, X_val, "Y_val", classes)
             check_output_names(Y_val, classes.names, "Y_val")
             encoded = classes.encode(labels_val, softmax=softmax, name="Y_val")
@@ -992,7 +1079,7 @@ class ManyBoostClassifier(ClassifierMixin, _ManyBoost):
         def by_class(rows: Rows) -> NDArray[Any] | None:
             return None if classes.kind == "multilabel" else classes.numbers(rows.Y)
 
-        self._fit(X, rows, validation, classes.n_outputs, by_class)
+        self._fit(X, rows, validation, classes.n_outputs, by_class, categories)
         return self
 
     def _check_loss(self) -> None:

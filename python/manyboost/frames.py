@@ -103,20 +103,26 @@ def category_columns(frame: Any) -> list[int]:
 _CATEGORICAL = ("Categorical", "Enum")
 
 
+def is_numeric(frame: Any, j: int) -> bool:
+    """Whether a column holds numbers or truth values."""
+    dtype = list(frame.iter_columns())[j].dtype
+    return bool(dtype.is_numeric()) or type(dtype).__name__ == "Boolean"
+
+
 @dataclass(frozen=True)
-class Categories:
+class CategoryLabels:
     """The category columns of a frame and their labels, as fit saw them.
 
     Attributes
     ----------
-    labels : dict
+    of_column : dict
         By the place of a category column its labels, sorted; their places are the codes.
     """
 
-    labels: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+    of_column: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, frame: Any, columns: Iterable[int]) -> Categories:
+    def of(cls, frame: Any, columns: Iterable[int]) -> CategoryLabels:
         """Find the labels of the given columns."""
         all_columns = list(frame.iter_columns())
         return cls({j: _sorted_labels(all_columns[j].unique().to_list()) for j in columns})
@@ -129,15 +135,19 @@ class Categories:
         is refused, instead of what its type suggests.
         """
         columns = list(frame.iter_columns())
-        if not self.labels and columns and all(_kind(c) in ("Float32", "Float64") for c in columns):
+        if (
+            not self.of_column
+            and columns
+            and all(_kind(c) in ("Float32", "Float64") for c in columns)
+        ):
             values = np.asarray(frame.to_numpy())
             if values.dtype.kind == "f":
                 return values
-        small = all(_kind(c) in _SMALL for j, c in enumerate(columns) if j not in self.labels)
+        small = all(_kind(c) in _SMALL for j, c in enumerate(columns) if j not in self.of_column)
         # By columns, as frames are kept.
         values = np.empty((len(columns), len(frame)), np.float32 if small else np.float64)
         for j, column in enumerate(columns):
-            labels = self.labels.get(j)
+            labels = self.of_column.get(j)
             if labels is None:
                 values[j] = _numbers(column, name, remedy)
             else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numbers
 import os
+import textwrap
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +23,12 @@ from sklearn.utils.validation import validate_data
 
 from manyboost import _core
 from manyboost.frames import (
-    Categories,
+    CategoryLabels,
+    category_columns,
     column_names,
     is_frame,
     is_missing,
+    is_numeric,
     nearest,
     open_frame,
 )
@@ -59,12 +62,13 @@ def resolve_threads(n_jobs: int | None) -> int:
 
 
 def check_X(
-    estimator: Any, X: Any, *, reset: bool, name: str = "X", categorical: Iterable[int] = ()
+    estimator: Any, X: Any, *, reset: bool, name: str = "X", categorical: Any = None
 ) -> Table:
     """Return features as a float array, or CSR matrix, without infinities.
 
-    Names are remembered if ``reset``, else compared with those of fit. ``categorical`` are the
-    places of the columns of a frame whose labels become codes; these are remembered too.
+    Names are remembered if ``reset``, else compared with those of fit. ``categorical`` says which
+    columns of a frame hold categories (:func:`resolve_categorical`): their labels become codes, and
+    are remembered too.
     """
     X = np.asarray(X) if isinstance(X, list | tuple) else X
     if is_frame(X):
@@ -74,7 +78,7 @@ def check_X(
         _refuse_text(X, name)
         names_checked = False
         if reset:
-            estimator._categories = Categories()
+            estimator._category_labels = CategoryLabels()
         else:
             _refuse_unlabelled(estimator, name)
     dimensions = len(getattr(X, "shape", (0, 0)))
@@ -115,7 +119,7 @@ def check_X(
         row, j = _places(X, infinite)
         names = getattr(estimator, "feature_names_in_", None)
         raise ValueError(
-            f"Column {_column(j, names)} of {name} has an infinite value (inf) in row {row}; "
+            f"Column {column_name(j, names)} of {name} has an infinite value (inf) in row {row}; "
             "replace it by a finite number, or by NaN if it is missing."
         )
     return X
@@ -139,8 +143,62 @@ def _places(X: Table, marked: NDArray[Any]) -> tuple[int, int]:
     return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
 
 
-def _column(j: int, names: NDArray[Any] | None) -> str:
+def column_name(j: int, names: NDArray[Any] | None) -> str:
+    """Return what a refusal calls a feature: its name if it has one, else its number."""
     return str(j) if names is None else repr(str(names[j]))
+
+
+def feature_number(
+    parameter: str, feature: Any, n_features: int, names: NDArray[Any] | None
+) -> int:
+    """Return the number of a feature that a parameter gives by number or name."""
+    if isinstance(feature, str):
+        if names is None:
+            raise ValueError(
+                f"{parameter} names the feature {feature!r}, but X has no feature names; give its "
+                "number, or pass X as a data frame."
+            )
+        places = np.flatnonzero(names == feature)
+        if len(places) == 0:
+            raise ValueError(
+                f"{parameter} names the feature {feature!r}, which X does not have; its features "
+                f"are {textwrap.shorten(', '.join(map(repr, map(str, names))), 200)}."
+            )
+        return int(places[0])
+    if isinstance(feature, bool | np.bool_) or not isinstance(feature, int | np.integer):
+        raise ValueError(
+            f"{parameter} has {feature!r} in place of a feature; give its number or its name."
+        )
+    if not 0 <= feature < n_features:
+        raise ValueError(
+            f"{parameter} has the feature {feature}; X has the features 0 to {n_features - 1}."
+        )
+    return int(feature)
+
+
+def resolve_categorical(
+    X: Table, categorical_features: Any, feature_names: NDArray[Any] | None
+) -> NDArray[np.bool_]:
+    """Return which features of X hold categories, as a mask (n_features,).
+
+    ``categorical_features`` is None, "from_dtype" (arrays have no categorical type: none), a mask,
+    or numbers or names of features.
+    """
+    n_features = X.shape[1]
+    mask = np.zeros(n_features, bool)
+    if categorical_features is None or isinstance(categorical_features, str):
+        return mask
+    given = list(categorical_features)
+    if given and all(isinstance(value, bool | np.bool_) for value in given):
+        if len(given) != n_features:
+            raise ValueError(
+                f"categorical_features is a mask of {len(given)} entries but X has {n_features} "
+                "features; give one entry for each, or the numbers of the categorical ones."
+            )
+        return np.array(given, bool)
+    for feature in given:
+        mask[feature_number("categorical_features", feature, n_features, feature_names)] = True
+    return mask
 
 
 def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
@@ -154,8 +212,8 @@ def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
     if X.dtype != np.float32 and np.isinf(values).any():
         _, j = _places(X, np.isinf(values))
         raise ValueError(
-            f"Column {_column(j, names)} of {name} has values beyond the range of single precision "
-            "(3e38); divide it by a constant or take its logarithm."
+            f"Column {column_name(j, names)} of {name} has values beyond the range of single "
+            "precision (3e38); divide it by a constant or take its logarithm."
         )
     return single
 
@@ -170,9 +228,7 @@ def for_kernels(X: Table) -> Any:
     return compressed(X) if sparse.issparse(X) else X
 
 
-def _read_frame(
-    estimator: Any, X: Any, *, reset: bool, name: str, categorical: Iterable[int]
-) -> Any:
+def _read_frame(estimator: Any, X: Any, *, reset: bool, name: str, categorical: Any) -> Any:
     """Return the numbers of a frame; names and labels are remembered if ``reset``, else compared.
 
     A frame that narwhals cannot open comes back as it is, for scikit-learn to convert.
@@ -187,10 +243,23 @@ def _read_frame(
         raise ValueError(f"{where}{error}{_suggestions(names or [], known)}") from None
     if frame is None:
         _refuse_columns(X, name)
+        if reset:
+            estimator._category_labels = CategoryLabels()
         return X
     if reset:
-        estimator._categories = Categories.of(frame, categorical)
-    return estimator._categories.encode(frame, name)
+        places = _labelled_columns(frame, categorical)
+        estimator._category_labels = CategoryLabels.of(frame, places)
+    return estimator._category_labels.encode(frame, name)
+
+
+def _labelled_columns(frame: Any, categorical_features: Any) -> list[int]:
+    """Places of the columns whose labels are to become codes."""
+    if isinstance(categorical_features, str):
+        return category_columns(frame)
+    names = np.array(list(frame.columns), dtype=object)
+    mask = resolve_categorical(frame, categorical_features, names)
+    # Numbers are categories without labels: an array can hold them too.
+    return [j for j in np.flatnonzero(mask).tolist() if not is_numeric(frame, j)]
 
 
 def _suggestions(given: Iterable[str], known: Iterable[str]) -> str:
@@ -204,10 +273,10 @@ def _suggestions(given: Iterable[str], known: Iterable[str]) -> str:
 
 def _refuse_unlabelled(estimator: Any, name: str) -> None:
     """Refuse an array where fit saw a frame with category columns: it has no labels."""
-    categories = getattr(estimator, "_categories", Categories())
-    if categories.labels:
-        j = min(categories.labels)
-        column = _column(j, getattr(estimator, "feature_names_in_", None))
+    known = getattr(estimator, "_category_labels", CategoryLabels())
+    if known.of_column:
+        j = min(known.of_column)
+        column = column_name(j, getattr(estimator, "feature_names_in_", None))
         raise ValueError(
             f"Column {column} held categories in fit, but {name} is an array, which does not say "
             "what its labels are; pass a frame."
@@ -405,7 +474,7 @@ def _read_outputs(y: Any, name: str) -> Any:
         return y
     frame = open_frame(y, name)
     remedy = "turn it into numbers, 0 and 1 for labels, or drop it"
-    return y if frame is None else Categories().encode(frame, name, remedy)
+    return y if frame is None else CategoryLabels().encode(frame, name, remedy)
 
 
 def _plain(value: Any) -> str:

@@ -63,12 +63,18 @@ class TreeLearner:
         self.grower = grower
 
     @staticmethod
-    def bin(pool: _core.Pool, X: Table, weight: F64 | None, max_bins: int) -> _core.Features:
+    def bin(
+        pool: _core.Pool,
+        X: Table,
+        weight: F64 | None,
+        max_bins: int,
+        n_categories: U32 | None = None,
+    ) -> _core.Features:
         """Find cuts in single-precision features and bin them."""
         if sparse.issparse(X):
             columns = compressed(X.tocsc())
             return _core.Features.fit_sparse(pool, columns, X.shape[0], weight, max_bins)
-        return _core.Features.fit(pool, X, weight, max_bins)
+        return _core.Features.fit(pool, X, weight, max_bins, n_categories)
 
     def prepare(self, X: Table) -> _core.Features:
         """Other data in the form that :meth:`leaves_of` takes."""
@@ -77,13 +83,20 @@ class TreeLearner:
         return self.features.bin(self.pool, X)
 
     def fit(
-        self, z: F32, weight: F32 | None, rows: U32 | None, round_: int, output: int
+        self,
+        z: F32,
+        weight: F32 | None,
+        rows: U32 | None,
+        round_: int,
+        output: int,
+        signs: NDArray[np.int8] | None = None,
     ) -> WeakModel:
         """Grow a tree on split gradients ``z`` (n_rows, n_components).
 
-        ``weight`` is that of rows (n_rows,), or of components like ``z``, which then contains it.
+        ``weight`` is that of rows (n_rows,), or of components like ``z``, which then contains it;
+        ``signs`` (n_features,) are monotonic constraints on a tree with one component.
         """
-        tree = self.grower.grow(self.pool, z, weight, rows, round_, output)
+        tree = self.grower.grow(self.pool, z, weight, rows, round_, output, signs)
         return Leaves(tree.leaf_of_row, tree.leaf_weights, tree)
 
     def leaves_of(self, model: Leaves, data: Any) -> U32:
@@ -110,9 +123,16 @@ class ForeignLearner:
         return X
 
     def fit(
-        self, z: F32, weight: F32 | None, rows: U32 | None, round_: int, output: int
+        self,
+        z: F32,
+        weight: F32 | None,
+        rows: U32 | None,
+        round_: int,
+        output: int,
+        signs: NDArray[np.int8] | None = None,
     ) -> WeakModel:
-        """Fit a clone to split gradients ``z`` (n_rows, n_components)."""
+        """Fit a clone to split gradients ``z`` (n_rows, n_components), without constraints."""
+        assert signs is None
         estimator = clone(self.estimator)
         if self.seeded and estimator.get_params()["random_state"] is None:
             draw = np.random.default_rng([self.seed, round_, output]).integers(2**31)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import numbers
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +100,14 @@ def _is_output_weight(value: Any) -> bool:
 _output_weight = Check(
     "an array of one number for each output, none negative and not all zero", _is_output_weight
 )
+
+
+def _is_array_like(value: Any) -> bool:
+    is_other = isinstance(value, str | bytes | Mapping)
+    return isinstance(value, Iterable) and isinstance(value, Sized) and not is_other
+
+
+_array_like = Check("an array-like", _is_array_like)
 
 
 @dataclass(frozen=True)
@@ -204,6 +212,38 @@ PARAMS: dict[str, Param] = {
     ),
     "max_bins": Param(
         255, (integer(2, 255),), "Bins per feature at most; missing values have one more."
+    ),
+    "categorical_features": Param(
+        "from_dtype",
+        (
+            one_of("from_dtype", None),
+            Check(
+                "a mask, or the numbers or names of features",
+                lambda v: _is_array_like(v) and not any(map(_is_array_like, v)),
+            ),
+        ),
+        "Features that hold categories: a boolean mask, feature numbers or feature names; a split "
+        "by such a feature sends any set of categories left. A category is a distinct value of its "
+        "column, at most max_bins of them; one that was not seen in training counts as missing. "
+        "``'from_dtype'``: by the types of a data frame's columns; none for arrays. None: none.",
+    ),
+    "monotonic_cst": Param(
+        None,
+        (_none, kind("a dict of feature names to signs", Mapping), _array_like),
+        "Monotonic constraints: 1 if raw predictions must not fall as the feature rises, -1 if "
+        "they must not rise, 0 for none. One sign for each feature, for all outputs; or a row of "
+        "signs for each output (n_outputs, n_features); or a dict of feature names to signs. Not "
+        "for more than two classes, nor for categorical features.",
+    ),
+    "interaction_cst": Param(
+        None,
+        (
+            one_of(None, "pairwise", "no_interactions"),
+            Check("a sequence of sets of features", _is_array_like),
+        ),
+        "Interaction constraints: sets of features, by number or name, of which one must hold all "
+        "features on a path from root to leaf; features in no set make up another one. "
+        "``'pairwise'`` and ``'no_interactions'``: all sets of two features, or of one.",
     ),
     "output_weight": Param(
         None,

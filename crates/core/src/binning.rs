@@ -23,12 +23,30 @@ pub struct Cuts {
     pub thresholds: Vec<Vec<f32>>,
     /// Whether the feature had a missing value in training.
     pub has_missing: Vec<bool>,
+    /// Whether the feature holds categories.
+    pub categorical: Vec<bool>,
 }
 
 impl Cuts {
     /// Number of bins for values of a feature; also the bin of its missing values.
     pub fn n_bins(&self, feature: usize) -> usize {
         self.thresholds[feature].len() + 1
+    }
+
+    fn new(cut: Vec<(Vec<f32>, bool)>) -> Cuts {
+        let (thresholds, has_missing): (Vec<_>, Vec<_>) = cut.into_iter().unzip();
+        let categorical = vec![false; thresholds.len()];
+        Cuts { thresholds, has_missing, categorical }
+    }
+
+    /// The same with `n_categories` of each feature, 0 for those that hold numbers. The codes of
+    /// categories, 0, 1, …, become bins of their own, whether training has rows of them or not.
+    pub fn with_categories(mut self, n_categories: &[u32]) -> Cuts {
+        for (feature, &n) in n_categories.iter().enumerate().filter(|(_, n)| **n > 0) {
+            self.thresholds[feature] = (1..n).map(|code| code as f32 - 0.5).collect();
+            self.categorical[feature] = true;
+        }
+        self
     }
 }
 
@@ -217,8 +235,7 @@ pub fn find_cuts_sparse(
         let thresholds = cut_between(&merge_equal(keys.into_iter()), max_bins);
         (thresholds, values.iter().any(|v| v.is_nan()))
     })?;
-    let (thresholds, has_missing) = cut.into_iter().unzip();
-    Ok(Cuts { thresholds, has_missing })
+    Ok(Cuts::new(cut))
 }
 
 /// Bins a sparse matrix with known cuts, without ever spreading it out.
@@ -267,8 +284,7 @@ pub fn find_cuts(
             pool.map(columns, work, |column| cut_feature(&column, weights.as_deref(), max_bins))?,
         );
     }
-    let (thresholds, has_missing) = cut.into_iter().unzip();
-    Ok(Cuts { thresholds, has_missing })
+    Ok(Cuts::new(cut))
 }
 
 /// Cuts columns into pieces of the same rows: one range and its part of every column each.

@@ -1,5 +1,6 @@
 //! The model: trees, and what their leaves add to the outputs.
 
+use crate::category::CategorySet;
 use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
@@ -58,6 +59,10 @@ pub struct Ensemble {
     pub nodes: Vec<Node>,
     /// First node of each tree, and one past the last.
     pub node_starts: Vec<usize>,
+    /// Category sets of all trees; a node knows its set by the number within its tree.
+    pub sets: Vec<CategorySet>,
+    /// First category set of each tree, and one past the last.
+    pub set_starts: Vec<usize>,
     /// Leaf values of all trees.
     pub values: Vec<f32>,
     /// First leaf value of each tree, and one past the last.
@@ -75,6 +80,8 @@ impl Ensemble {
             n_features,
             nodes: Vec::new(),
             node_starts: vec![0],
+            sets: Vec::new(),
+            set_starts: vec![0],
             values: Vec::new(),
             value_starts: vec![0],
             steps: Vec::new(),
@@ -92,7 +99,20 @@ impl Ensemble {
     }
 
     /// Appends a tree with its leaf values and, for [`Kind::Scaled`], its steps.
-    pub fn push(&mut self, nodes: &[Node], values: &[f32], steps: &[f32]) -> Result<()> {
+    pub fn push(
+        &mut self,
+        nodes: &[Node],
+        sets: &[CategorySet],
+        values: &[f32],
+        steps: &[f32],
+    ) -> Result<()> {
+        let n_sets = nodes.iter().filter(|node| node.is_categorical()).count();
+        if sets.len() != n_sets {
+            return invalid(format!(
+                "a tree of {n_sets} categorical splits came with {} sets",
+                sets.len()
+            ));
+        }
         let n_leaves = nodes.iter().filter(|node| node.is_leaf()).count();
         let width = if self.kind == Kind::Vector { self.n_outputs } else { 1 };
         let n_steps = if self.kind == Kind::Scaled { self.n_outputs } else { 0 };
@@ -108,6 +128,8 @@ impl Ensemble {
         }
         self.nodes.extend_from_slice(nodes);
         self.node_starts.push(self.nodes.len());
+        self.sets.extend_from_slice(sets);
+        self.set_starts.push(self.sets.len());
         self.values.extend_from_slice(values);
         self.value_starts.push(self.values.len());
         self.steps.extend_from_slice(steps);
@@ -121,6 +143,8 @@ impl Ensemble {
         }
         self.node_starts.truncate(n_trees + 1);
         self.nodes.truncate(self.node_starts[n_trees]);
+        self.set_starts.truncate(n_trees + 1);
+        self.sets.truncate(self.set_starts[n_trees]);
         self.value_starts.truncate(n_trees + 1);
         self.values.truncate(self.value_starts[n_trees]);
         if self.kind == Kind::Scaled {
@@ -131,6 +155,11 @@ impl Ensemble {
     /// Nodes of one tree.
     pub fn tree(&self, tree: usize) -> &[Node] {
         &self.nodes[self.node_starts[tree]..self.node_starts[tree + 1]]
+    }
+
+    /// Category sets of one tree.
+    pub fn tree_sets(&self, tree: usize) -> &[CategorySet] {
+        &self.sets[self.set_starts[tree]..self.set_starts[tree + 1]]
     }
 
     /// Adds the trees of the given rounds to `raw` (n × n_outputs), tree by tree as training did:
@@ -201,17 +230,18 @@ impl Ensemble {
             match self.kind {
                 Kind::Vector => {
                     let values: Vec<f32> = values.chunks(d).flat_map(chosen).collect();
-                    part.push(self.tree(tree), &values, &[])?;
+                    part.push(self.tree(tree), self.tree_sets(tree), &values, &[])?;
                 }
                 Kind::Scaled => {
                     let steps = &self.steps[tree * d..(tree + 1) * d];
-                    part.push(self.tree(tree), values, &chosen(steps))?;
+                    part.push(self.tree(tree), self.tree_sets(tree), values, &chosen(steps))?;
                 }
                 // All trees of a round at once, in the order asked for.
                 Kind::PerOutput if tree % d == 0 => {
                     for tree in outputs.iter().map(|j| tree + j) {
                         let range = self.value_starts[tree]..self.value_starts[tree + 1];
-                        part.push(self.tree(tree), &self.values[range], &[])?;
+                        let values = &self.values[range];
+                        part.push(self.tree(tree), self.tree_sets(tree), values, &[])?;
                     }
                 }
                 Kind::PerOutput => {}
@@ -276,18 +306,12 @@ impl Ensemble {
         let mut places = vec![0u32; n_rows * n_trees];
         let width = if self.kind == Kind::Vector { d } else { 1 };
         for (t, tree) in trees.clone().enumerate() {
-            let nodes = self.tree(tree);
             let place = |leaf: usize| (self.value_starts[tree] + leaf * width) as u32;
-            let groups = x.chunks_exact(GROUP * p);
-            let rest = groups.remainder().chunks_exact(p);
-            let first_left = n_rows - n_rows % GROUP;
-            for (g, rows) in groups.enumerate() {
-                for (k, leaf) in find_leaves(nodes, rows, p).into_iter().enumerate() {
-                    places[(g * GROUP + k) * n_trees + t] = place(leaf);
-                }
-            }
-            for (i, row) in rest.enumerate() {
-                places[(first_left + i) * n_trees + t] = place(find_leaf(nodes, row));
+            let put = |row: usize, leaf: usize| places[row * n_trees + t] = place(leaf);
+            if self.tree_sets(tree).is_empty() {
+                self.each_leaf::<false>(tree, x, put);
+            } else {
+                self.each_leaf::<true>(tree, x, put);
             }
         }
         if self.kind == Kind::PerOutput {
@@ -325,6 +349,27 @@ impl Ensemble {
                     target.put(i * d + j, j, sum);
                 }
             }
+        }
+    }
+
+    /// Calls `f(row, leaf)` for a block of rows. `CATEGORIES` says whether the tree has sets.
+    #[inline(always)]
+    fn each_leaf<const CATEGORIES: bool>(
+        &self,
+        tree: usize,
+        x: &[f32],
+        mut f: impl FnMut(usize, usize),
+    ) {
+        let (nodes, sets, p) = (self.tree(tree), self.tree_sets(tree), self.n_features);
+        let groups = x.chunks_exact(GROUP * p);
+        let rest = groups.remainder().chunks_exact(p);
+        let n_grouped = groups.len() * GROUP;
+        for (g, rows) in groups.enumerate() {
+            let leaves = find_leaves::<CATEGORIES>(nodes, sets, rows, p);
+            leaves.into_iter().enumerate().for_each(|(k, leaf)| f(g * GROUP + k, leaf));
+        }
+        for (i, row) in rest.enumerate() {
+            f(n_grouped + i, find_leaf::<CATEGORIES>(nodes, sets, row));
         }
     }
 
@@ -469,7 +514,7 @@ mod tests {
             left,
             cover: 1.0,
             gain: 0.0,
-            bin: 0,
+            cut: 0,
         };
         let nodes = [node(0, 0.5, 1), node(0, 0.0, 0), node(1, 0.0, 0)];
         let mut model = Ensemble::new(kind, d, 1);
@@ -478,7 +523,7 @@ mod tests {
             let values: Vec<f32> = (0..2 * width).map(|k| (k * 7 + t * 3) as f32 / 11.0).collect();
             let steps: Vec<f32> = (0..d).map(|j| (j + t) as f32 / 7.0).collect();
             let steps = if kind == Kind::Scaled { &steps[..] } else { &[] };
-            model.push(&nodes, &values, steps).unwrap();
+            model.push(&nodes, &[], &values, steps).unwrap();
         }
         model
     }
@@ -492,7 +537,7 @@ mod tests {
                 let mut expected = vec![0.0f32; 70 * d];
                 for (row, raw) in x.iter().zip(expected.chunks_mut(d)) {
                     for t in 0..model.n_trees() {
-                        let leaf = find_leaf(model.tree(t), &[*row]);
+                        let leaf = find_leaf::<false>(model.tree(t), &[], &[*row]);
                         let values =
                             &model.values[model.value_starts[t]..model.value_starts[t + 1]];
                         match kind {

@@ -2,9 +2,10 @@
 //!
 //! Layout, little-endian: magic, version, kind, counts, then the arrays one after the other.
 
+use crate::category::CategorySet;
 use crate::ensemble::{Ensemble, Kind};
 use crate::error::{Error, Result, invalid};
-use crate::tree::{MISSING_LEFT, Node};
+use crate::tree::{FLAGS, Node};
 
 const MAGIC: &[u8; 4] = b"MBTE";
 const VERSION: u32 = 1;
@@ -20,8 +21,14 @@ pub fn to_bytes(model: &Ensemble) -> Vec<u8> {
     };
     out.extend_from_slice(&VERSION.to_le_bytes());
     out.extend_from_slice(&u32::to_le_bytes(kind));
-    let counts =
-        [model.n_outputs, model.n_features, model.n_trees(), model.nodes.len(), model.values.len()];
+    let counts = [
+        model.n_outputs,
+        model.n_features,
+        model.n_trees(),
+        model.nodes.len(),
+        model.sets.len(),
+        model.values.len(),
+    ];
     for count in counts {
         out.extend_from_slice(&(count as u64).to_le_bytes());
     }
@@ -32,6 +39,8 @@ pub fn to_bytes(model: &Ensemble) -> Vec<u8> {
     model.nodes.iter().for_each(|n| put(n.left));
     model.nodes.iter().for_each(|n| put(n.cover.to_bits()));
     model.nodes.iter().for_each(|n| put(n.gain.to_bits()));
+    // Sets follow the order of the categorical nodes, which need no number for them.
+    model.sets.iter().for_each(|set| set.to_words().into_iter().for_each(&mut put));
     model.values.iter().for_each(|v| put(v.to_bits()));
     model.steps.iter().for_each(|v| put(v.to_bits()));
     out
@@ -59,13 +68,16 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Ensemble> {
     let n_features = reader.count()?;
     let n_trees = reader.count()?;
     let n_nodes = reader.count()?;
+    let n_sets = reader.count()?;
     let n_values = reader.count()?;
     if n_outputs == 0 || n_features == 0 {
         return invalid("the model has no outputs or no features");
     }
     let n_steps = if kind == Kind::Scaled { n_trees.checked_mul(n_outputs) } else { Some(0) };
-    let words = [Some(n_trees), n_nodes.checked_mul(5), Some(n_values), n_steps]
+    let sizes = [n_nodes.checked_mul(5), n_sets.checked_mul(8), n_steps];
+    let words = [Some(n_trees), Some(n_values)]
         .into_iter()
+        .chain(sizes)
         .try_fold(0usize, |sum, part| part.and_then(|part| sum.checked_add(part)));
     if words.and_then(|w| w.checked_mul(4)) != Some(reader.rest.len()) {
         return invalid("the model is cut short or has bytes left over");
@@ -76,6 +88,13 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Ensemble> {
     let left = reader.words(n_nodes)?;
     let cover = reader.words(n_nodes)?;
     let gain = reader.words(n_nodes)?;
+    let sets: Vec<CategorySet> = reader
+        .words(n_sets * 8)?
+        .as_chunks()
+        .0
+        .iter()
+        .map(|&w| CategorySet::from_words(w))
+        .collect();
     let floats = |words: Vec<u32>| words.into_iter().map(f32::from_bits).collect::<Vec<f32>>();
     let values = floats(reader.words(n_values)?);
     let steps = floats(reader.words(n_steps.unwrap_or(0))?);
@@ -83,6 +102,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Ensemble> {
     let mut model = Ensemble::new(kind, n_outputs, n_features);
     let mut node_start = 0usize;
     let mut value_start = 0usize;
+    let mut set_start = 0usize;
     let width = if kind == Kind::Vector { n_outputs } else { 1 };
     for (t, size) in sizes.into_iter().enumerate() {
         let size = size as usize;
@@ -90,16 +110,24 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Ensemble> {
         let Some(end) = end else {
             return invalid(format!("tree {t} has an impossible size"));
         };
-        let nodes: Vec<Node> = (node_start..end)
+        let mut nodes: Vec<Node> = (node_start..end)
             .map(|k| Node {
                 feature: feature[k],
                 threshold: f32::from_bits(threshold[k]),
                 left: left[k],
                 cover: f32::from_bits(cover[k]),
                 gain: f32::from_bits(gain[k]),
-                bin: 0,
+                cut: 0,
             })
             .collect();
+        let mut set_end = set_start;
+        for node in nodes.iter_mut().filter(|node| node.is_categorical()) {
+            node.cut = (set_end - set_start) as u32;
+            set_end += 1;
+        }
+        let Some(tree_sets) = sets.get(set_start..set_end) else {
+            return invalid(format!("tree {t} has too few category sets"));
+        };
         let n_leaves = check_tree(&nodes, n_features).map_err(|why| {
             Error::Invalid(format!("tree {t} of the model does not hold together: {why}"))
         })?;
@@ -109,12 +137,13 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Ensemble> {
         let Some(tree_values) = values.get(value_start..value_end) else {
             return invalid(format!("tree {t} has too few leaf values"));
         };
-        model.push(&nodes, tree_values, tree_steps)?;
+        model.push(&nodes, tree_sets, tree_values, tree_steps)?;
         node_start = end;
+        set_start = set_end;
         value_start = value_end;
     }
-    if node_start != n_nodes || value_start != n_values {
-        return invalid("the model holds nodes or values of no tree");
+    if node_start != n_nodes || set_start != n_sets || value_start != n_values {
+        return invalid("the model holds nodes, category sets or values of no tree");
     }
     Ok(model)
 }
@@ -132,11 +161,14 @@ fn check_tree(nodes: &[Node], n_features: usize) -> std::result::Result<usize, S
             n_leaves += 1;
             continue;
         }
-        if (node.feature & !MISSING_LEFT) as usize >= n_features {
-            return Err(format!("node {k} looks at feature {}", node.feature & !MISSING_LEFT));
+        if node.feature_index() >= n_features {
+            return Err(format!("node {k} looks at feature {}", node.feature & !FLAGS));
         }
         if node.threshold.is_nan() {
             return Err(format!("node {k} has no threshold"));
+        }
+        if node.is_categorical() && node.threshold != 0.0 {
+            return Err(format!("node {k} has a threshold beside its categories"));
         }
         let left = node.left as usize;
         if left <= k || left + 1 >= nodes.len() {
@@ -187,6 +219,8 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parallel::Pool;
+    use crate::tree::{CATEGORICAL, MISSING_LEFT};
 
     fn model(kind: Kind) -> Ensemble {
         let node = |feature, threshold, left| Node {
@@ -195,12 +229,12 @@ mod tests {
             left,
             cover: 2.0,
             gain: 0.5,
-            bin: 0,
+            cut: 0,
         };
         let nodes = [
             node(1 | MISSING_LEFT, 0.5, 1),
             node(0, 0.0, 0),
-            node(0, 1.5, 3),
+            node(CATEGORICAL, 0.0, 3),
             node(1, 0.0, 0),
             node(2, 0.0, 0),
         ];
@@ -208,8 +242,10 @@ mod tests {
         let values: Vec<f32> =
             (0..if kind == Kind::Vector { 6 } else { 3 }).map(|v| v as f32).collect();
         let steps: &[f32] = if kind == Kind::Scaled { &[1.0, -2.0] } else { &[] };
-        model.push(&nodes, &values, steps).unwrap();
-        model.push(&nodes, &values, steps).unwrap();
+        let mut left = CategorySet::filled(false);
+        [0, 3, 70, 255].into_iter().for_each(|category| left.put(category, true));
+        model.push(&nodes, &[left], &values, steps).unwrap();
+        model.push(&nodes, &[CategorySet::filled(true)], &values, steps).unwrap();
         model
     }
 
@@ -242,5 +278,21 @@ mod tests {
             }
         }
     }
-    use crate::parallel::Pool;
+
+    #[test]
+    fn sets_and_categorical_splits_must_agree_in_number() {
+        let model = model(Kind::Vector);
+        let mut one_missing = model.clone();
+        one_missing.sets.pop();
+        assert!(from_bytes(&to_bytes(&one_missing)).is_err());
+        let mut one_too_many = model.clone();
+        one_too_many.sets.push(CategorySet::default());
+        assert!(from_bytes(&to_bytes(&one_too_many)).is_err());
+        let mut numeric = model.clone();
+        numeric.nodes[2].feature &= !CATEGORICAL;
+        assert!(from_bytes(&to_bytes(&numeric)).is_err());
+        let mut with_threshold = model;
+        with_threshold.nodes[2].threshold = 1.0;
+        assert!(from_bytes(&to_bytes(&with_threshold)).is_err());
+    }
 }

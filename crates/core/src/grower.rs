@@ -6,17 +6,21 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use crate::binning::{Binned, Column};
+use crate::category::{CategorySet, improve_subset};
 use crate::error::Result;
 use crate::histogram::{GROUP, accumulate, accumulate_compressed, accumulate_four, fill_default};
 use crate::histogram::{Lane, Lanes, Layout, NodeRows, RowLists, SplitGradients};
+use crate::interaction::{Allowed, Interactions};
 use crate::lowlevel::widest;
+use crate::monotone::{Bounds, Order};
 use crate::parallel::Pool;
 use crate::partition::{Rule, partition};
 use crate::random::{Key, shuffle_prefix};
 use crate::split::{Scratch, Split, SplitLimits, improve_split};
-use crate::tree::{MISSING_LEFT, Node, Tree};
+use crate::tree::{CATEGORICAL, MISSING_LEFT, Node, Tree};
 
 /// Histograms kept for subtraction may take this many bytes in all.
 const HISTOGRAM_BUDGET: usize = 1 << 30;
@@ -54,8 +58,24 @@ struct Open {
     depth: usize,
     path: Key,
     total: Vec<i64>,
+    constraints: Constraints,
     histogram: Option<Histogram>,
     split: Split,
+}
+
+/// What the splits above a node leave to it.
+#[derive(Clone)]
+struct Constraints {
+    /// Bounds of its mean gradient, where there are monotonic constraints.
+    bounds: Option<Bounds>,
+    /// Features that it may be split by; `None`: all.
+    allowed: Option<Arc<Allowed>>,
+}
+
+impl Constraints {
+    fn allow(&self, feature: u32) -> bool {
+        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(feature))
+    }
 }
 
 impl PartialEq for Open {
@@ -94,6 +114,7 @@ struct Fresh {
     depth: usize,
     path: Key,
     total: Vec<i64>,
+    constraints: Constraints,
 }
 
 /// Grows trees on one set of binned features; keeps its buffers from tree to tree.
@@ -103,6 +124,7 @@ pub struct Grower {
     spread: Vec<u8>,
     free: Vec<Histogram>,
     plan: Plan,
+    interactions: Option<Interactions>,
 }
 
 /// Which features are looked at, and where their histograms are.
@@ -181,23 +203,30 @@ impl Plan {
 
 impl Grower {
     /// A grower for these features and leaves of at least `min_samples_leaf` rows.
-    pub fn new(binned: &Binned, min_samples_leaf: usize) -> Grower {
+    pub fn new(
+        binned: &Binned,
+        min_samples_leaf: usize,
+        interactions: Option<Interactions>,
+    ) -> Grower {
         Grower {
             rows: Vec::new(),
             scratch: Vec::new(),
             spread: Vec::new(),
             free: Vec::new(),
             plan: Plan::new(binned, min_samples_leaf),
+            interactions,
         }
     }
 
     /// Grows one tree on the given rows (all if `None`), with `key` for the draws of features.
+    /// `signs` are monotonic constraints, one for each feature; they need a single component.
     pub fn grow(
         &mut self,
         pool: &Pool,
         binned: &Binned,
         gradients: &SplitGradients,
         rows: Option<&[u32]>,
+        signs: Option<&[i8]>,
         params: &GrowParams,
         key: Key,
     ) -> Result<Grown> {
@@ -209,9 +238,11 @@ impl Grower {
         self.scratch.resize(self.rows.len(), 0);
         match &gradients.lanes {
             Lanes::Narrow(lanes) => {
-                self.grow_on(pool, binned, gradients.layout, lanes, params, key)
+                self.grow_on(pool, binned, gradients.layout, lanes, signs, params, key)
             }
-            Lanes::Wide(lanes) => self.grow_on(pool, binned, gradients.layout, lanes, params, key),
+            Lanes::Wide(lanes) => {
+                self.grow_on(pool, binned, gradients.layout, lanes, signs, params, key)
+            }
         }
     }
 
@@ -221,14 +252,12 @@ impl Grower {
         binned: &Binned,
         layout: Layout,
         lanes: &[T],
+        signs: Option<&[i8]>,
         params: &GrowParams,
         key: Key,
     ) -> Result<Grown> {
-        let Grower { rows, scratch, spread, free, plan } = self;
-        let limits = SplitLimits {
-            min_samples_leaf: params.min_samples_leaf as i64,
-            min_split_gain: params.min_split_gain,
-        };
+        let Grower { rows, scratch, spread, free, plan, interactions } = self;
+        let limits = SplitLimits::new(params.min_samples_leaf as i64, params.min_split_gain);
         let histogram_bytes = plan.n_slots() * layout.width * 8;
         let job = Job {
             pool,
@@ -237,6 +266,8 @@ impl Grower {
             lanes,
             plan,
             limits,
+            signs,
+            interactions: interactions.as_ref(),
             n_drawn: drawn_features(params.max_features, binned.n_features, plan.usable.len()),
             keep: histogram_bytes.saturating_mul(params.max_leaf_nodes.min(64) + 1)
                 <= HISTOGRAM_BUDGET,
@@ -247,6 +278,7 @@ impl Grower {
         };
 
         let mut nodes = Vec::with_capacity(2 * params.max_leaf_nodes.min(rows.len()));
+        let mut sets = Vec::new();
         let mut open = BinaryHeap::new();
         let root = Fresh {
             node: 0,
@@ -255,6 +287,10 @@ impl Grower {
             depth: 0,
             path: key,
             total: sum_rows(pool, rows, lanes, layout.width)?,
+            constraints: Constraints {
+                bounds: signs.map(|_| Bounds::NONE),
+                allowed: interactions.as_ref().map(|groups| Arc::new(groups.root())),
+            },
         };
         let mut weights = vec![node_weight(&layout, &root.total)];
         nodes.push(leaf_node(&layout, &root.total));
@@ -270,14 +306,22 @@ impl Grower {
             let Some(parent) = open.pop() else { break };
             let split = &parent.split;
             let feature = split.feature as usize;
-            let rule = Rule {
-                column: binned.columns[feature].spread(binned.n_rows, spread),
-                bin: split.bin,
-                missing_bin: binned.cuts.n_bins(feature) as u8,
-                missing_left: split.missing_left,
+            let column = binned.columns[feature].spread(binned.n_rows, spread);
+            let node_rows = &mut rows[parent.start..parent.end];
+            let n_left = if let Some(left) = split.categories {
+                partition(pool, node_rows, scratch, |row| left.contains(column[row as usize]))?
+            } else {
+                let rule = Rule {
+                    column,
+                    bin: split.bin,
+                    missing_bin: binned.cuts.n_bins(feature) as u8,
+                    missing_left: split.missing_left,
+                };
+                partition(pool, node_rows, scratch, |row| rule.goes_left(row))?
             };
-            let n_left = partition(pool, &mut rows[parent.start..parent.end], scratch, rule)?;
-            let (left, right) = split_node(&parent, n_left, binned, &layout, &mut nodes);
+            let (mut left, mut right) =
+                split_node(&parent, n_left, binned, &layout, &mut nodes, &mut sets);
+            job.constrain(&parent, &nodes[parent.node], [&mut left, &mut right]);
             weights.push(node_weight(&layout, &left.total));
             weights.push(node_weight(&layout, &right.total));
             ranges.resize(nodes.len(), 0..0);
@@ -299,7 +343,8 @@ impl Grower {
         let n_leaves = number_leaves(&mut nodes);
         let leaves = nodes.iter().zip(&weights).filter(|(node, _)| node.is_leaf());
         let leaf_weights = leaves.map(|(_, &weight)| weight).collect();
-        let tree = Tree { nodes, n_leaves };
+        number_sets(&mut nodes, &mut sets);
+        let tree = Tree { nodes, sets, n_leaves };
         let leaf_of_row = place_rows(pool, binned, rows, &tree, &ranges)?;
         Ok(Grown { tree, leaf_of_row, leaf_weights })
     }
@@ -312,6 +357,7 @@ fn split_node(
     binned: &Binned,
     layout: &Layout,
     nodes: &mut Vec<Node>,
+    sets: &mut Vec<CategorySet>,
 ) -> (Fresh, Fresh) {
     let split = &parent.split;
     let feature = split.feature as usize;
@@ -321,9 +367,15 @@ fn split_node(
     let left = nodes.len();
     let node = &mut nodes[parent.node];
     node.feature = split.feature | if split.missing_left { MISSING_LEFT } else { 0 };
-    node.threshold =
-        binned.cuts.thresholds[feature].get(split.bin as usize).copied().unwrap_or(f32::INFINITY);
-    node.bin = split.bin;
+    if let Some(categories) = split.categories {
+        node.feature |= CATEGORICAL;
+        node.cut = sets.len() as u32;
+        sets.push(categories);
+    } else {
+        let thresholds = &binned.cuts.thresholds[feature];
+        node.threshold = thresholds.get(split.bin as usize).copied().unwrap_or(f32::INFINITY);
+        node.cut = split.bin.into();
+    }
     node.left = left as u32;
     node.gain = split.gain as f32;
     nodes.push(leaf_node(layout, &left_total));
@@ -335,6 +387,7 @@ fn split_node(
         depth: parent.depth + 1,
         path: parent.path.with(side),
         total,
+        constraints: parent.constraints.clone(),
     };
     (
         child(left, parent.start, middle, 0, left_total),
@@ -395,7 +448,7 @@ fn node_weight(layout: &Layout, total: &[i64]) -> f64 {
 
 fn leaf_node(layout: &Layout, total: &[i64]) -> Node {
     let cover = node_weight(layout, total) as f32;
-    Node { feature: 0, threshold: 0.0, left: 0, cover, gain: 0.0, bin: 0 }
+    Node { feature: 0, threshold: 0.0, left: 0, cover, gain: 0.0, cut: 0 }
 }
 
 fn number_leaves(nodes: &mut [Node]) -> usize {
@@ -405,6 +458,15 @@ fn number_leaves(nodes: &mut [Node]) -> usize {
         n_leaves += 1;
     }
     n_leaves as usize
+}
+
+/// Brings the sets of categorical splits, made in the order of splitting, in that of their nodes.
+fn number_sets(nodes: &mut [Node], sets: &mut Vec<CategorySet>) {
+    let categorical = nodes.iter_mut().filter(|node| node.is_categorical());
+    *sets = categorical
+        .enumerate()
+        .map(|(number, node)| sets[std::mem::replace(&mut node.cut, number as u32) as usize])
+        .collect();
 }
 
 fn sum_rows<T: Lane>(pool: &Pool, rows: &[u32], lanes: &[T], width: usize) -> Result<Vec<i64>> {
@@ -434,9 +496,9 @@ struct Found {
 fn push_open(open: &mut BinaryHeap<Open>, free: &mut Vec<Histogram>, fresh: Fresh, found: Found) {
     match found.split {
         Some(split) => {
-            let Fresh { node, start, end, depth, path, total } = fresh;
+            let Fresh { node, start, end, depth, path, total, constraints } = fresh;
             let histogram = found.histogram;
-            open.push(Open { node, start, end, depth, path, total, histogram, split });
+            open.push(Open { node, start, end, depth, path, total, constraints, histogram, split });
         }
         None => free.extend(found.histogram),
     }
@@ -450,13 +512,37 @@ struct Job<'a, T> {
     lanes: &'a [T],
     plan: &'a Plan,
     limits: SplitLimits,
+    signs: Option<&'a [i8]>,
+    interactions: Option<&'a Interactions>,
     n_drawn: usize,
     keep: bool,
 }
 
 impl<T: Lane> Job<'_, T> {
+    /// Where every node has features of its own, drawn or allowed, there is nothing to subtract.
     fn subtracts(&self) -> bool {
-        self.keep && self.n_drawn == self.plan.usable.len()
+        self.keep && self.n_drawn == self.plan.usable.len() && self.interactions.is_none()
+    }
+
+    /// Hands the constraints of a node that has just been split on to its children.
+    fn constrain(&self, parent: &Open, node: &Node, mut children: [&mut Fresh; 2]) {
+        let Open { constraints, split, total, .. } = parent;
+        if let Some(bounds) = constraints.bounds {
+            let sign = if node.orders_values() { self.sign(split.feature) } else { 0 };
+            let parted = Order { sign, bounds }.parted(&self.layout, &split.left, total);
+            let children = children.iter_mut().zip(parted);
+            children.for_each(|(child, bounds)| child.constraints.bounds = Some(bounds));
+        }
+        if let (Some(interactions), Some(allowed)) = (self.interactions, &constraints.allowed) {
+            let below = Arc::new(interactions.below(allowed, split.feature));
+            let children = children.iter_mut();
+            children.for_each(|child| child.constraints.allowed = Some(Arc::clone(&below)));
+        }
+    }
+
+    /// The monotonic constraint of a feature.
+    fn sign(&self, feature: u32) -> i8 {
+        self.signs.map_or(0, |signs| signs[feature as usize])
     }
 
     fn search_root(&self, rows: &[u32], root: &Fresh, free: &mut Vec<Histogram>) -> Result<Found> {
@@ -525,10 +611,11 @@ impl<T: Lane> Job<'_, T> {
     /// Search by features drawn for this node, or all, without keeping histograms. When none of the
     /// drawn ones can be split, more are drawn, as in random forests.
     fn search_drawn(&self, rows: &[u32], fresh: &Fresh) -> Result<Found> {
-        let n_usable = self.plan.usable.len();
-        let mut order: Vec<u32> = (0..n_usable as u32).collect();
-        if self.n_drawn < n_usable {
-            shuffle_prefix(fresh.path, &mut order, n_usable);
+        let allowed = |&i: &u32| fresh.constraints.allow(self.plan.usable[i as usize]);
+        let mut order: Vec<u32> = (0..self.plan.usable.len() as u32).filter(allowed).collect();
+        if self.n_drawn < order.len() {
+            let n = order.len();
+            shuffle_prefix(fresh.path, &mut order, n);
         }
         let node_rows = &rows[fresh.start..fresh.end];
         let lanes = self.gather(node_rows)?;
@@ -644,17 +731,34 @@ impl<T: Lane> Job<'_, T> {
         let has_missing = self.binned.cuts.has_missing[feature as usize];
         let (layout, total) = (&self.layout, &fresh.total[..]);
         let Best { split, scratch } = best;
-        improve_split(
-            layout,
-            histogram,
-            n_bins,
-            has_missing,
-            total,
-            feature,
-            self.limits,
-            scratch,
-            split,
-        );
+        let bounds = fresh.constraints.bounds;
+        let order = bounds.map(|bounds| Order { sign: self.sign(feature), bounds });
+        let limits = SplitLimits { order, ..self.limits };
+        if self.binned.cuts.categorical[feature as usize] {
+            improve_subset(
+                layout,
+                histogram,
+                n_bins,
+                has_missing,
+                total,
+                feature,
+                limits,
+                scratch,
+                split,
+            );
+        } else {
+            improve_split(
+                layout,
+                histogram,
+                n_bins,
+                has_missing,
+                total,
+                feature,
+                limits,
+                scratch,
+                split,
+            );
+        }
     }
 
     /// Sums the histograms of a piece of dense features, of a node with this total.

@@ -577,7 +577,7 @@ mod tests {
     #[test]
     fn gains_add_up_to_the_variance_explained() {
         let node =
-            |feature, left| Node { feature, threshold: 0.0, left, cover: 0.0, gain: 0.0, bin: 0 };
+            |feature, left| Node { feature, threshold: 0.0, left, cover: 0.0, gain: 0.0, cut: 0 };
         let nodes = [node(5, 1), node(0, 0), node(6, 3), node(1, 0), node(2, 0)];
         let (features, gains) = split_gains(&nodes, &[3.0, -1.0, 4.0], &[1.0, 2.0, 4.0], 1);
         assert_eq!(features, vec![5, 6]);

@@ -10,8 +10,11 @@ pub mod losses;
 pub mod projection;
 pub mod weights;
 
+pub mod category;
 pub mod grower;
 pub mod histogram;
+pub mod interaction;
+pub mod monotone;
 pub mod partition;
 pub mod split;
 pub mod tree;

@@ -9,7 +9,7 @@ use crate::parallel::Pool;
 /// Rows below which one thread is enough.
 const LARGE_NODE: usize = 1 << 14;
 
-/// What decides the side of a row.
+/// What decides the side of a row, for a numeric feature.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule<'a> {
     /// Bins of all rows.
@@ -23,8 +23,9 @@ pub struct Rule<'a> {
 }
 
 impl Rule<'_> {
+    /// The side of a row.
     #[inline(always)]
-    fn goes_left(&self, row: u32) -> bool {
+    pub fn goes_left(&self, row: u32) -> bool {
         let value = self.column[row as usize];
         if value == self.missing_bin { self.missing_left } else { value <= self.bin }
     }
@@ -36,10 +37,10 @@ pub fn partition(
     pool: &Pool,
     rows: &mut [u32],
     scratch: &mut [u32],
-    rule: Rule<'_>,
+    goes_left: impl Fn(u32) -> bool + Sync,
 ) -> Result<usize> {
     if pool.threads() == 1 || rows.len() < LARGE_NODE {
-        return Ok(partition_alone(rows, scratch, rule));
+        return Ok(partition_alone(rows, scratch, goes_left));
     }
     // Each piece puts its left rows at the front of its part of the scratch, its right rows at the
     // end, backwards; then all are copied to their places.
@@ -48,7 +49,7 @@ pub fn partition(
     let lefts = pool.map(pieces, rows.len() * 2, |(rows, scratch)| {
         let (mut front, mut back) = (0, rows.len());
         for &row in rows {
-            let left = rule.goes_left(row);
+            let left = goes_left(row);
             scratch[front] = row;
             scratch[back - 1] = row;
             front += usize::from(left);
@@ -78,12 +79,16 @@ pub fn partition(
     Ok(n_left)
 }
 
-fn partition_alone(rows: &mut [u32], scratch: &mut [u32], rule: Rule<'_>) -> usize {
+fn partition_alone(
+    rows: &mut [u32],
+    scratch: &mut [u32],
+    goes_left: impl Fn(u32) -> bool,
+) -> usize {
     let mut n_left = 0;
     let mut n_right = 0;
     for k in 0..rows.len() {
         let row = rows[k];
-        let left = rule.goes_left(row);
+        let left = goes_left(row);
         // Both writes happen, one of them is kept: no branch to mispredict.
         rows[n_left] = row;
         scratch[n_right] = row;
@@ -103,7 +108,8 @@ mod tests {
         let column = [0u8, 3, 1, 2, 0, 4, 3, 4];
         let mut rows: Vec<u32> = (0..8).collect();
         let rule = Rule { column: &column, bin: 1, missing_bin: 4, missing_left: true };
-        let n_left = partition(&Pool::serial(), &mut rows, &mut [0; 8], rule).unwrap();
+        let n_left =
+            partition(&Pool::serial(), &mut rows, &mut [0; 8], |row| rule.goes_left(row)).unwrap();
         assert_eq!(&rows[..n_left], &[0, 2, 4, 5, 7]);
         assert_eq!(&rows[n_left..], &[1, 3, 6]);
     }
@@ -117,11 +123,13 @@ mod tests {
             let rule = Rule { column: &column, bin, missing_bin: 6, missing_left: bin % 2 == 0 };
             let mut scratch = vec![0; 100_000];
             let mut alone = rows.clone();
-            let expected = partition_alone(&mut alone, &mut scratch, rule);
+            let expected = partition_alone(&mut alone, &mut scratch, |row| rule.goes_left(row));
             for threads in [2, 3, 5] {
                 let pool = Pool::new(threads, Box::new(|| false));
                 let mut together = rows.clone();
-                let n_left = partition(&pool, &mut together, &mut scratch, rule).unwrap();
+                let n_left =
+                    partition(&pool, &mut together, &mut scratch, |row| rule.goes_left(row))
+                        .unwrap();
                 assert_eq!((n_left, &together), (expected, &alone));
             }
         }

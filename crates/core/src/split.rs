@@ -5,16 +5,21 @@
 //! nothing, and mirrored splits gain exactly the same: ties are true ties. Where cells are weighted
 //! each component has its own a and b, and one that has no weight on a side gains nothing.
 
+use crate::category::CategorySet;
 use crate::histogram::Layout;
 use crate::lowlevel::widest;
+use crate::monotone::{Order, scan_ordered};
 
 /// A way to cut a node in two.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Split {
     /// Feature to look at.
     pub feature: u32,
-    /// Last bin that goes left.
+    /// Last bin that goes left; for a categorical feature, the last place in the order of its
+    /// categories.
     pub bin: u8,
+    /// The categories that go left, for a categorical feature.
+    pub categories: Option<CategorySet>,
     /// Whether missing values go left.
     pub missing_left: bool,
     /// Variance reduction, in units of split gradients squared times weight.
@@ -37,13 +42,24 @@ pub struct SplitLimits {
     pub min_samples_leaf: i64,
     /// Smallest gain worth a split.
     pub min_split_gain: f64,
+    /// Gains up to this many quanta² a row are rounding noise.
+    pub noise: f64,
+    /// The order that the two sides must keep, if any; needs a single component.
+    pub order: Option<Order>,
 }
 
-/// Gains up to this many quanta² a row are rounding noise.
-const NOISE: f64 = 4.0;
+impl SplitLimits {
+    /// Limits without constraints.
+    pub const fn new(min_samples_leaf: i64, min_split_gain: f64) -> SplitLimits {
+        // Rounding to quanta alone gains about 1/12 quantum² a row; the best of many cuts a few
+        // times it.
+        SplitLimits { min_samples_leaf, min_split_gain, noise: 4.0, order: None }
+    }
+}
 
-/// Looks for a split of a feature better than `best`, and puts it there. Within a feature the lowest
-/// threshold wins a tie, then missing to the right; between features the lowest.
+/// Looks for a split of a feature better than `best`, puts it there and tells whether there is one.
+/// Within a feature the lowest threshold wins a tie, then missing to the right; between features the
+/// lowest.
 pub fn improve_split(
     layout: &Layout,
     histogram: &[i64],
@@ -54,8 +70,11 @@ pub fn improve_split(
     limits: SplitLimits,
     scratch: &mut Scratch,
     best: &mut Option<Split>,
-) {
+) -> bool {
     let found = match layout.count_bits {
+        _ if limits.order.is_some_and(|order| !order.is_free()) => limits.order.and_then(|order| {
+            scan_ordered(layout, histogram, n_bins, has_missing, total, limits, order)
+        }),
         Some(bits) => widest(
             #[inline(always)]
             || scan_packed(bits, histogram, n_bins, has_missing, total[0], limits, scratch),
@@ -68,17 +87,16 @@ pub fn improve_split(
             },
         ),
     };
-    let Some((score, bin, missing_left)) = found else { return };
+    let Some((score, bin, missing_left)) = found else { return false };
     // score · unit² is still to be divided by the node's weight, unless components did it.
     let square = layout.unit * layout.unit;
     let weight_unit = if layout.weight_lanes > 0 { layout.weight_unit } else { 1.0 };
     let smallest = smallest_weight(layout, total) * weight_unit;
     let gain = score * (square / if layout.by_component() { weight_unit } else { smallest });
-    // Rounding to quanta alone gains about 1/12 quantum² a row; the best of many cuts a few times it.
-    let noise = NOISE * (square / smallest) * layout.count(total) as f64;
+    let noise = limits.noise * (square / smallest) * layout.count(total) as f64;
     let enough = gain > noise && gain >= limits.min_split_gain;
     if !enough || best.as_ref().is_some_and(|best| best.beats(gain, feature)) {
-        return;
+        return false;
     }
     let width = layout.width;
     let mut left = vec![0i64; width];
@@ -92,7 +110,8 @@ pub fn improve_split(
     // Where nothing was learnt about missing values, they follow the larger child.
     let missing_left =
         if any_missing { missing_left } else { 2 * layout.count(&left) >= layout.count(total) };
-    *best = Some(Split { feature, bin: bin as u8, missing_left, gain, left });
+    *best = Some(Split { feature, bin: bin as u8, categories: None, missing_left, gain, left });
+    true
 }
 
 /// Total weight of a node, that of its lightest component if each has its own.
@@ -106,7 +125,7 @@ fn smallest_weight(layout: &Layout, total: &[i64]) -> f64 {
 
 /// Best (score, bin, missing_left) with score = Σ D² / (a b), or Σ D² / (a b (a + b)) where each
 /// component has its own weights.
-type Found = Option<(f64, usize, bool)>;
+pub type Found = Option<(f64, usize, bool)>;
 
 /// Candidates of one feature: a cut after each occupied bin, twice when values are missing, and one
 /// that cuts off the missing values alone.
@@ -315,11 +334,11 @@ fn component_score(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::histogram::{Lanes, NodeRows, SplitWeights, accumulate, quantise};
 
-    fn histogram_of(
+    pub(crate) fn histogram_of(
         column: &[u8],
         z: &[f32],
         q: usize,
@@ -422,7 +441,7 @@ mod tests {
                 _ => (&z, SplitWeights::Equal),
             };
             let (layout, histogram, total) = histogram_of(&column, source, q, weights, slots);
-            let limits = SplitLimits { min_samples_leaf: 3, min_split_gain: 0.0 };
+            let limits = SplitLimits::new(3, 0.0);
             let mut best = None;
             improve_split(
                 &layout,
@@ -451,7 +470,7 @@ mod tests {
         for q in [1, 2] {
             let z = vec![0.3f32; 30 * q];
             let (layout, histogram, total) = histogram_of(&column, &z, q, SplitWeights::Equal, 4);
-            let limits = SplitLimits { min_samples_leaf: 1, min_split_gain: 0.0 };
+            let limits = SplitLimits::new(1, 0.0);
             let mut best = None;
             improve_split(
                 &layout,

@@ -1,18 +1,24 @@
 //! A grown tree: nodes in one array, the two children of a node side by side.
 
 use crate::binning::Binned;
+use crate::category::CategorySet;
 use crate::error::Result;
 use crate::parallel::Pool;
 
 /// Set in [`Node::feature`] when missing values go left.
 pub const MISSING_LEFT: u32 = 1 << 31;
+/// Set in [`Node::feature`] when a set of categories goes left, not the values up to a threshold.
+pub const CATEGORICAL: u32 = 1 << 30;
+/// The flags of [`Node::feature`].
+pub const FLAGS: u32 = MISSING_LEFT | CATEGORICAL;
 
 /// A node. The root is node 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Node {
-    /// Feature to look at, with [`MISSING_LEFT`] on top; the leaf number in a leaf.
+    /// Feature to look at, with [`FLAGS`] on top; the leaf number in a leaf.
     pub feature: u32,
-    /// Values up to this one go left; +∞ sends all values left and only the missing right.
+    /// Values up to this one go left; +∞ sends all values left and only the missing right. 0 where
+    /// a set decides.
     pub threshold: f32,
     /// Left child; the right child is the next node. 0 marks a leaf.
     pub left: u32,
@@ -20,8 +26,9 @@ pub struct Node {
     pub cover: f32,
     /// Variance reduction of the split, in split gradients; 0 in a leaf.
     pub gain: f32,
-    /// Last bin that goes left, for data binned as in training.
-    pub bin: u8,
+    /// Last bin that goes left, for data binned as in training; in a categorical split the number
+    /// of its set within the tree.
+    pub cut: u32,
 }
 
 impl Node {
@@ -31,16 +38,46 @@ impl Node {
         self.left == 0
     }
 
-    /// The feature without its flag.
+    /// The feature without its flags.
     #[inline(always)]
     pub fn feature_index(&self) -> usize {
-        (self.feature & !MISSING_LEFT) as usize
+        (self.feature & !FLAGS) as usize
     }
 
     /// Whether missing values go left.
     #[inline(always)]
     pub fn missing_left(&self) -> bool {
         self.feature & MISSING_LEFT != 0
+    }
+
+    /// Whether a set of categories goes left.
+    #[inline(always)]
+    pub fn is_categorical(&self) -> bool {
+        self.feature & CATEGORICAL != 0 && !self.is_leaf()
+    }
+
+    /// Whether the split parts low values from high ones.
+    pub fn orders_values(&self) -> bool {
+        !self.is_leaf() && !self.is_categorical() && self.threshold < f32::INFINITY
+    }
+
+    /// Whether a value goes left. Without `CATEGORIES` the split must be by a threshold.
+    #[inline(always)]
+    fn goes_left<const CATEGORIES: bool>(&self, sets: &[CategorySet], value: f32) -> bool {
+        if CATEGORIES && self.is_categorical() {
+            // What is no category, NaN among it, is as good as missing.
+            let category = value as u8;
+            let is_category = f32::from(category) == value;
+            if is_category {
+                sets[self.cut as usize].contains(category)
+            } else {
+                self.missing_left()
+            }
+        } else if value.is_nan() {
+            self.missing_left()
+        } else {
+            value <= self.threshold
+        }
     }
 }
 
@@ -49,17 +86,22 @@ impl Node {
 pub struct Tree {
     /// All nodes, children after their parents.
     pub nodes: Vec<Node>,
+    /// The categories that go left in each categorical split, in the order of the nodes.
+    pub sets: Vec<CategorySet>,
     /// Number of leaves; leaves are numbered in the order of their nodes.
     pub n_leaves: usize,
 }
 
-/// The leaf that a row of values ends in.
+/// The leaf that a row of values ends in. `CATEGORIES` says whether the tree has sets.
 #[inline(always)]
-pub fn find_leaf(nodes: &[Node], row: &[f32]) -> usize {
+pub fn find_leaf<const CATEGORIES: bool>(
+    nodes: &[Node],
+    sets: &[CategorySet],
+    row: &[f32],
+) -> usize {
     let mut node = &nodes[0];
     while !node.is_leaf() {
-        let value = row[node.feature_index()];
-        let left = if value.is_nan() { node.missing_left() } else { value <= node.threshold };
+        let left = node.goes_left::<CATEGORIES>(sets, row[node.feature_index()]);
         node = &nodes[node.left as usize + usize::from(!left)];
     }
     node.feature as usize
@@ -68,9 +110,14 @@ pub fn find_leaf(nodes: &[Node], row: &[f32]) -> usize {
 /// Rows that go down a tree together, so that the processor need not wait for one of them.
 pub const GROUP: usize = 8;
 
-/// The leaves that [`GROUP`] rows of `p` values end in.
+/// The leaves that [`GROUP`] rows of `p` values end in. `CATEGORIES` says whether the tree has sets.
 #[inline(always)]
-pub fn find_leaves(nodes: &[Node], rows: &[f32], p: usize) -> [usize; GROUP] {
+pub fn find_leaves<const CATEGORIES: bool>(
+    nodes: &[Node],
+    sets: &[CategorySet],
+    rows: &[f32],
+    p: usize,
+) -> [usize; GROUP] {
     let mut at = [0usize; GROUP];
     loop {
         let mut moved = false;
@@ -79,8 +126,7 @@ pub fn find_leaves(nodes: &[Node], rows: &[f32], p: usize) -> [usize; GROUP] {
             if node.is_leaf() {
                 continue;
             }
-            let value = rows[k * p + node.feature_index()];
-            let left = if value.is_nan() { node.missing_left() } else { value <= node.threshold };
+            let left = node.goes_left::<CATEGORIES>(sets, rows[k * p + node.feature_index()]);
             *at = node.left as usize + usize::from(!left);
             moved = true;
         }
@@ -99,7 +145,11 @@ impl Tree {
             let feature = node.feature_index();
             let bin = binned.columns[feature].bin(row);
             let missing = bin as usize == binned.cuts.n_bins(feature);
-            let left = if missing { node.missing_left() } else { bin <= node.bin };
+            let left = match (missing, node.is_categorical()) {
+                (true, _) => node.missing_left(),
+                (_, true) => self.sets[node.cut as usize].contains(bin),
+                _ => u32::from(bin) <= node.cut,
+            };
             node = &self.nodes[node.left as usize + usize::from(!left)];
         }
         node.feature as usize

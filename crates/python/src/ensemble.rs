@@ -44,7 +44,8 @@ impl Ensemble {
         steps: Option<PyReadonlyArray1<'_, f32>>,
     ) -> PyResult<()> {
         let steps = steps.as_ref().map_or(Ok(&[][..]), slice)?;
-        self.inner.push(&tree.tree.nodes, slice(&values)?, steps).map_err(to_py_err)
+        let core::tree::Tree { nodes, sets, .. } = &tree.tree;
+        self.inner.push(nodes, sets, slice(&values)?, steps).map_err(to_py_err)
     }
 
     /// Keeps the first rounds.
@@ -141,7 +142,9 @@ impl Ensemble {
         sizes.collect::<Vec<_>>().into_pyarray(py)
     }
 
-    /// (feature, threshold, left, missing_left, cover, gain) of the nodes of one tree.
+    /// (feature, threshold, left, missing_left, cover, gain, left_categories) of the nodes of one
+    /// tree. Where a set of categories goes left, the threshold is NaN and `left_categories` has
+    /// their codes, those without rows in the node as missing values go; elsewhere it has None.
     #[allow(clippy::type_complexity)]
     fn tree<'py>(
         &self,
@@ -154,17 +157,25 @@ impl Ensemble {
         Bound<'py, PyArray1<bool>>,
         Bound<'py, PyArray1<f32>>,
         Bound<'py, PyArray1<f32>>,
+        Vec<Option<Bound<'py, PyArray1<u8>>>>,
     )> {
         if tree >= self.inner.n_trees() {
             return Err(PyValueError::new_err(format!("there is no tree {tree}")));
         }
         let nodes = self.inner.tree(tree);
         let feature: Vec<u32> = nodes.iter().map(|n| n.feature_index() as u32).collect();
-        let threshold: Vec<f32> = nodes.iter().map(|n| n.threshold).collect();
+        let threshold: Vec<f32> =
+            nodes.iter().map(|n| if n.is_categorical() { f32::NAN } else { n.threshold }).collect();
         let left: Vec<u32> = nodes.iter().map(|n| n.left).collect();
         let missing_left: Vec<bool> = nodes.iter().map(|n| n.missing_left()).collect();
         let cover: Vec<f32> = nodes.iter().map(|n| n.cover).collect();
         let gain: Vec<f32> = nodes.iter().map(|n| n.gain).collect();
+        let sets = self.inner.tree_sets(tree);
+        let members = |n: &core::tree::Node| {
+            let set = n.is_categorical().then(|| sets[n.cut as usize].members());
+            set.map(|codes| codes.collect::<Vec<u8>>().into_pyarray(py))
+        };
+        let left_categories = nodes.iter().map(members).collect();
         Ok((
             feature.into_pyarray(py),
             threshold.into_pyarray(py),
@@ -172,6 +183,7 @@ impl Ensemble {
             missing_left.into_pyarray(py),
             cover.into_pyarray(py),
             gain.into_pyarray(py),
+            left_categories,
         ))
     }
 

@@ -1,14 +1,17 @@
 //! Binned features, the grower and its trees.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use manyboost_core as core;
 use manyboost_core::histogram::SplitWeights;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arrays::{SparseArrays, check_len, optional, slice};
+use crate::arrays::{SparseArrays, check_len, matrix, optional, slice};
 use crate::pool::Pool;
 
 /// Features as bins.
@@ -19,21 +22,26 @@ pub struct Features {
 
 #[pymethods]
 impl Features {
-    /// Finds cuts in `x` (n × p, float32) and bins it.
+    /// Finds cuts in `x` (n × p, float32) and bins it. Features with `n_categories` hold the codes
+    /// of so many categories.
     #[staticmethod]
-    #[pyo3(signature = (pool, x, weight, max_bins))]
+    #[pyo3(signature = (pool, x, weight, max_bins, n_categories=None))]
     fn fit(
         py: Python<'_>,
         pool: &Pool,
         x: PyReadonlyArray2<'_, f32>,
         weight: Option<PyReadonlyArray1<'_, f64>>,
         max_bins: usize,
+        n_categories: Option<PyReadonlyArray1<'_, u32>>,
     ) -> PyResult<Features> {
         let n_features = x.shape()[1];
         check_bins(n_features, max_bins)?;
         let (x, weight) = (slice(&x)?, optional(&weight)?);
+        let n_categories = optional(&n_categories)?.unwrap_or_default();
+        check_categories(x, n_features, n_categories)?;
         let binned = pool.run(py, |pool| {
             let cuts = core::binning::find_cuts(pool, x, n_features, weight, max_bins)?;
+            let cuts = cuts.with_categories(n_categories);
             core::binning::apply_cuts(pool, x, &Arc::new(cuts))
         })?;
         Ok(Features { binned: Arc::new(binned) })
@@ -101,6 +109,25 @@ fn check_bins(n_features: usize, max_bins: usize) -> PyResult<()> {
     Ok(())
 }
 
+/// Fails unless there is a number of categories for each feature, or none at all, and all codes are
+/// below it.
+fn check_categories(x: &[f32], n_features: usize, n_categories: &[u32]) -> PyResult<()> {
+    if n_categories.is_empty() {
+        return Ok(());
+    }
+    check_len("n_categories", n_categories.len(), n_features)?;
+    for (feature, &n) in n_categories.iter().enumerate().filter(|(_, n)| **n > 0) {
+        let is_code = |&v: &f32| v.is_nan() || (v >= 0.0 && v < n as f32 && v.fract() == 0.0);
+        let mut codes = x.iter().skip(feature).step_by(n_features);
+        if n as usize > core::binning::MAX_BINS || !codes.all(is_code) {
+            return Err(PyValueError::new_err(format!(
+                "feature {feature} holds other values than the codes of {n} categories"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Grows trees on one set of features.
 #[pyclass(frozen, module = "manyboost._core")]
 pub struct Grower {
@@ -113,7 +140,7 @@ pub struct Grower {
 #[pymethods]
 impl Grower {
     #[new]
-    #[pyo3(signature = (features, *, max_leaf_nodes, max_depth, min_samples_leaf, min_split_gain, max_features, seed))]
+    #[pyo3(signature = (features, *, max_leaf_nodes, max_depth, min_samples_leaf, min_split_gain, max_features, seed, interactions=None))]
     fn new(
         features: &Features,
         max_leaf_nodes: usize,
@@ -122,7 +149,17 @@ impl Grower {
         min_split_gain: f64,
         max_features: usize,
         seed: u64,
-    ) -> Grower {
+        interactions: Option<Vec<Vec<u32>>>,
+    ) -> PyResult<Grower> {
+        let n_features = features.binned.n_features;
+        let mut named = interactions.iter().flatten().flatten();
+        if named.any(|&feature| feature as usize >= n_features) {
+            return Err(PyValueError::new_err(
+                "an interaction names a feature that does not exist",
+            ));
+        }
+        let interactions =
+            interactions.map(|groups| core::interaction::Interactions::new(groups, n_features));
         let params = core::grower::GrowParams {
             max_leaf_nodes,
             max_depth,
@@ -130,17 +167,14 @@ impl Grower {
             min_split_gain,
             max_features,
         };
-        Grower {
-            binned: Arc::clone(&features.binned),
-            params,
-            seed,
-            inner: Mutex::new(core::grower::Grower::new(&features.binned, min_samples_leaf)),
-        }
+        let grower = core::grower::Grower::new(&features.binned, min_samples_leaf, interactions);
+        Ok(Grower { binned: Arc::clone(&features.binned), params, seed, inner: Mutex::new(grower) })
     }
 
     /// Grows one tree on split gradients `z` (n × q). Weights are those of rows (n), or of components
-    /// (n × q), by which `z` is then already multiplied.
-    #[pyo3(signature = (pool, z, weight, rows, round, output))]
+    /// (n × q), by which `z` is then already multiplied; `signs` (p) are monotonic constraints, for
+    /// q = 1.
+    #[pyo3(signature = (pool, z, weight, rows, round, output, signs=None))]
     fn grow(
         &self,
         py: Python<'_>,
@@ -150,8 +184,14 @@ impl Grower {
         rows: Option<PyReadonlyArray1<'_, u32>>,
         round: u64,
         output: u64,
+        signs: Option<PyReadonlyArray1<'_, i8>>,
     ) -> PyResult<Tree> {
         let n_components = z.shape()[1];
+        let signs = optional(&signs)?;
+        if let Some(signs) = signs {
+            check_len("signs", signs.len(), self.binned.n_features)?;
+            check_len("a row of z under monotonic constraints", n_components, 1)?;
+        }
         check_len("z", z.shape()[0], self.binned.n_rows)?;
         let weights = match &weight {
             None => SplitWeights::Equal,
@@ -172,7 +212,7 @@ impl Grower {
         let grown = pool.run(py, |pool| {
             let gradients = core::histogram::quantise(pool, z, n_components, weights)?;
             let mut grower = self.inner.lock().unwrap_or_else(|e| e.into_inner());
-            grower.grow(pool, &self.binned, &gradients, rows, &self.params, key)
+            grower.grow(pool, &self.binned, &gradients, rows, signs, &self.params, key)
         })?;
         Ok(Tree {
             tree: grown.tree,
@@ -207,6 +247,40 @@ impl Tree {
     #[getter]
     fn n_leaves(&self) -> usize {
         self.tree.n_leaves
+    }
+
+    /// Features whose low and high values the tree parts, ascending.
+    fn ordered_features<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        let splits = self.tree.nodes.iter().filter(|node| node.orders_values());
+        let features: BTreeSet<u32> = splits.map(|node| node.feature_index() as u32).collect();
+        features.into_iter().collect::<Vec<_>>().into_pyarray(py)
+    }
+
+    /// Leaf values (n_leaves × k) brought into the order that `signs` (k × p) ask for; `weights`
+    /// (n_leaves × k, or n_leaves × 1) say how much each matters.
+    fn order_leaves<'py>(
+        &self,
+        py: Python<'py>,
+        signs: PyReadonlyArray2<'_, i8>,
+        weights: PyReadonlyArray2<'_, f64>,
+        values: PyReadonlyArray2<'_, f64>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let [n_leaves, n_outputs] = [values.shape()[0], values.shape()[1]];
+        check_len("values", n_leaves, self.tree.n_leaves)?;
+        check_len("weights", weights.shape()[0], n_leaves)?;
+        if weights.shape()[1] != 1 {
+            check_len("a row of weights", weights.shape()[1], n_outputs)?;
+        }
+        check_len("signs", signs.shape()[0], n_outputs)?;
+        let n_features = signs.shape()[1];
+        if self.tree.nodes.iter().any(|n| !n.is_leaf() && n.feature_index() >= n_features) {
+            return Err(PyValueError::new_err("signs lack a feature of the tree"));
+        }
+        let mut ordered = slice(&values)?.to_vec();
+        let core::tree::Tree { nodes, sets, .. } = &self.tree;
+        let (signs, weights) = (slice(&signs)?, slice(&weights)?);
+        core::monotone::order_leaves(nodes, sets, signs, weights, &mut ordered);
+        Ok(matrix(py, ordered, n_outputs))
     }
 
     /// The leaf of every row of other binned data.

@@ -1,0 +1,124 @@
+"""Categories as codes: the table of each categorical feature, from fit to predict.
+
+The core knows codes alone, 0, 1, ... for the entries of a feature's table, and NaN for values that
+are missing or not in the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from manyboost.inputs import Table, column_name
+
+F32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The categories of a model's categorical features.
+
+    ``tables`` has one array of distinct values for each categorical feature, by its number: numbers
+    in ascending order, or labels (dtype object) in any order. A value's place is its code.
+    """
+
+    n_features: int
+    tables: dict[int, NDArray[Any]]
+
+    @classmethod
+    def of(
+        cls,
+        X: Table,
+        is_categorical: NDArray[np.bool_],
+        max_categories: int,
+        names: NDArray[Any] | None,
+    ) -> Categories:
+        """Find the distinct values of the categorical features of X."""
+        features = np.flatnonzero(is_categorical).tolist()
+        if features:
+            refuse_sparse(X, features[0], "X", names)
+        tables = {}
+        for j in features:
+            column = X[:, j]
+            tables[j] = np.unique(column[~np.isnan(column)]).astype(np.float64)
+            check_size(tables[j], max_categories, column_name(j, names))
+        return cls(int(X.shape[1]), tables)
+
+    @property
+    def counts(self) -> NDArray[np.uint32] | None:
+        """Number of categories of each feature (n_features,), 0 for numbers; None: all numbers."""
+        if not self.tables:
+            return None
+        counts = np.zeros(self.n_features, np.uint32)
+        for j, table in self.tables.items():
+            counts[j] = len(table)
+        return counts
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which features are categorical, (n_features,)."""
+        mask = np.zeros(self.n_features, bool)
+        mask[list(self.tables)] = True
+        return mask
+
+    def encode(
+        self,
+        X: Table,
+        names: NDArray[Any] | None,
+        name: str = "X",
+        *,
+        refuse_unknown: bool = False,
+    ) -> Table:
+        """Return X with codes in place of categories; what is unknown becomes missing."""
+        if not self.tables:
+            return X
+        refuse_sparse(X, min(self.tables), name, names)
+        encoded = np.array(X)
+        for j, table in self.tables.items():
+            codes = codes_of(X[:, j], table)
+            if refuse_unknown:
+                unknown = np.isnan(codes) & ~np.isnan(X[:, j])
+                if unknown.any():
+                    row = int(np.argmax(unknown))
+                    raise ValueError(
+                        f"Column {column_name(j, names)} of {name} has the category "
+                        f"{X[row, j]:g} in row {row}, which the fitted model does not know; a "
+                        "warm start adds no categories, use warm_start=False."
+                    )
+            encoded[:, j] = codes
+        return encoded
+
+
+def codes_of(values: NDArray[Any], table: NDArray[Any]) -> F32:
+    """Return the places of values (n,) in a table, NaN for those that are not there."""
+    if table.dtype == object:
+        places = {label: float(code) for code, label in enumerate(table.tolist())}
+        return np.array([places.get(value, np.nan) for value in values.tolist()], np.float32)
+    if len(table) == 0:
+        return np.full(len(values), np.nan, np.float32)
+    nearest = np.minimum(np.searchsorted(table, values), len(table) - 1)
+    return np.where(table[nearest] == values, nearest, np.nan).astype(np.float32)
+
+
+def check_size(table: NDArray[Any], max_categories: int, column: str) -> None:
+    """Refuse a feature with more categories than bins."""
+    if len(table) > max_categories:
+        raise ValueError(
+            f"Column {column} has {len(table)} categories, more than max_bins={max_categories}; "
+            f"{'raise max_bins, ' if len(table) <= 255 else ''}merge rare categories, or leave it "
+            "out of categorical_features to have it treated as numbers."
+        )
+
+
+def refuse_sparse(X: Table, j: int, name: str, names: NDArray[Any] | None) -> None:
+    """Refuse categories in a sparse matrix, where most would be the number 0."""
+    if sparse.issparse(X):
+        raise ValueError(
+            f"Column {column_name(j, names)} is categorical but {name} is a sparse matrix; pass a "
+            f"dense array ({name}.toarray()), or encode the column (OneHotEncoder) and leave it "
+            "out of categorical_features."
+        )
