@@ -48,6 +48,8 @@ def main() -> None:
     plan = [entry for entry in suites.SUITES[options.suite]() if selected(entry, options)]
     if options.limit:
         plan = [Entry(**{**vars(entry), "limit": options.limit}) for entry in plan]
+    if options.again:
+        results.forget(plan)
     jobs = interleaved(plan, options.repeats)
     began = time.monotonic()
     try:
@@ -79,6 +81,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--budget", type=float, help="seconds until a process is killed")
     parser.add_argument("--memory", type=float, default=12, help="gigabytes until it is killed")
     parser.add_argument("--fresh", action="store_true", help="forget the records of earlier runs")
+    parser.add_argument(
+        "--again", action="store_true", help="forget those of the selected entries alone"
+    )
     parser.add_argument(
         "--results", type=Path, help="another file than benchmarks/results/SUITE.json"
     )
@@ -274,6 +279,14 @@ class Results:
             self.records = [record for record in stored["records"] if not outdated(record)]
             if dropped := len(stored["records"]) - len(self.records):
                 say(f"{dropped} records of other versions or builds are made anew")
+
+    def forget(self, plan: list[Entry]) -> None:
+        """Drop the records of these entries."""
+        names = {(entry.workload, entry.contestant) for entry in plan}
+        specs = ((record, record["spec"]) for record in self.records)
+        self.records = [
+            record for record, s in specs if (s["workload"], s["contestant"]) not in names
+        ]
 
     def find(self, spec: dict[str, Any]) -> dict[str, Any] | None:
         """The record that serves this specification."""

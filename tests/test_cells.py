@@ -821,3 +821,29 @@ def test_thresholds_are_tuned_on_observed_labels_as_they_are():
             model.thresholds_, tune_thresholds(proba, labels[200:], observed)
         )
         assert model.thresholds_[3] == 0.5
+
+
+# Constraints and categories -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_constraints_and_categories_hold_with_missing_cells(strategy):
+    rng = np.random.default_rng(11)
+    X = np.column_stack([rng.random((300, 2)), rng.integers(0, 8, 300)])
+    Y = np.column_stack([3 * X[:, 0] + (X[:, 2] % 3) * s + np.sin(9 * X[:, 1]) for s in (1, 2, -1)])
+    W = cell_weights(Y.shape)
+    partial = np.where(W > 0, Y + 0.3 * rng.normal(size=Y.shape), np.nan)
+    settings = COMMON | {"strategy": strategy, "monotonic_cst": [1, 0, 0], "max_iter": 30}
+    settings["categorical_features"] = [2]
+    for step in STEPS:
+        model = ManyBoostRegressor(step=step, **settings).fit(X, partial)
+        by_weight = ManyBoostRegressor(step=step, **settings).fit(
+            X, np.nan_to_num(partial), (W > 0).astype(float)
+        )
+        assert_same(model, by_weight)
+        grid = np.repeat(X[:20], 30, axis=0)
+        grid[:, 0] = np.tile(np.linspace(0, 1, 30), 20)
+        rises = np.diff(model.predict(grid).reshape(20, 30, 3), axis=1)
+        assert rises.min() >= 0
+        assert rises.max() > 0
+        assert model.score(X, Y) > 0.3

