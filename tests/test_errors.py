@@ -287,8 +287,6 @@ PANDAS_COLUMNS = {
     "text": ["x"] * 60,
     "string": pd.Series(["x"] * 60, dtype="string"),
     "objects": pd.Series(["x", 1] * 30, dtype=object),
-    "categories": pd.Categorical(["x", "y"] * 30),
-    "numeric categories": pd.Categorical([1, 2] * 30),
     "times": pd.date_range("2024", periods=60),
     "time zone": pd.date_range("2024", periods=60, tz="UTC"),
     "spans": pd.timedelta_range("1D", periods=60),
@@ -296,8 +294,6 @@ PANDAS_COLUMNS = {
 }
 POLARS_COLUMNS = {
     "text": ["x"] * 60,
-    "categories": pl.Series(["x", "y"] * 30, dtype=pl.Categorical),
-    "enum": pl.Series(["x", "y"] * 30, dtype=pl.Enum(["x", "y"])),
     "times": [day(i) for i in range(60)],
     "dates": [day(i).date() for i in range(60)],
     "clock": [day(i).time() for i in range(60)],

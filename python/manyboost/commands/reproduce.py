@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,12 +111,25 @@ def run(arguments: argparse.Namespace) -> None:
             f"Interrupted; finished fits are kept in {store}: the same command goes on from there, "
             "and with --no-run it reports what there is."
         ) from None
-    page = write_report(report, arguments.output)
+    note = f"Made by: {_command(arguments)}"
+    page = write_report(replace(report, notes=[*report.notes, note]), arguments.output)
     findings = [finding for section in report.sections for finding in section.findings]
     counts = [f"{n} {kind.one if n == 1 else kind.several}" for kind, n in tally(findings)]
     if counts:
         tell(f"Findings: {', '.join(counts)}.")
     show(str(page))
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """The command that gives the same report, without what belongs to one machine."""
+    words = ["manyboost", "reproduce", *arguments.items]
+    words += ["--quick"] if arguments.quick else []
+    for name in ("methods", "datasets", "repeats", "search", "budget", "cap", "seed"):
+        value = getattr(arguments, name)
+        if value is not None:
+            text = ",".join(value) if isinstance(value, list) else str(value)
+            words += [f"--{name}", text]
+    return " ".join(words)
 
 
 @contextmanager
