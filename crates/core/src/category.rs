@@ -423,14 +423,14 @@ mod tests {
         let each: Vec<f32> = (0..n * q).map(|k| rows[k / q]).collect();
         let weighted: Vec<f32> = (0..n * q).map(|k| z[k] * each[k]).collect();
         let weights = SplitWeights::Components(&each);
-        let by_component = search_weighted(&column, &weighted, q, weights, 12, false, 12).unwrap();
+        let by_component = search_weighted(&column, &weighted, q, weights, 12, false).unwrap();
         assert_eq!(by_row.categories, by_component.categories);
         assert!((by_row.gain - by_component.gain).abs() < 1e-6 * by_row.gain);
         // A component that weighs nothing has no say.
         let alone: Vec<f32> = (0..n * q).map(|k| if k % q == 0 { each[k] } else { 0.0 }).collect();
         let weights = SplitWeights::Components(&alone);
         let weighted: Vec<f32> = (0..n * q).map(|k| z[k] * alone[k]).collect();
-        let split = search_weighted(&column, &weighted, q, weights, 12, false, 12).unwrap();
+        let split = search_weighted(&column, &weighted, q, weights, 12, false).unwrap();
         let first: Vec<f32> = z.chunks(q).map(|z| z[0]).collect();
         let one = search(&column, &first, 1, Some(&rows), 12, false).unwrap();
         let same =
