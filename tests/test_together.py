@@ -44,7 +44,7 @@ def test_blocks_of_rows_get_their_own_offsets(monkeypatch):
     model = ManyBoostClassifier(**COMMON).fit(X, LABELS, offset=OFFSET)
     whole = model.decision_function(X, offset=OFFSET)
     proba = model.predict_proba(X, offset=OFFSET, outputs=[1, 2])
-    monkeypatch.setattr("manyboost.estimators.BLOCK_CELLS", 21)
+    monkeypatch.setattr("manyboost.estimators.predicting.BLOCK_CELLS", 21)
     single = model.decision_function(X, offset=OFFSET, dtype=np.float32)
     np.testing.assert_array_equal(single, whole.astype(np.float32))
     single = model.predict_proba(X, offset=OFFSET, outputs=[1, 2], dtype=np.float32)

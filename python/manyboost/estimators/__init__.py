@@ -1,0 +1,6 @@
+"""The estimators: scikit-learn's contract, around the loop of :mod:`manyboost.boosting`."""
+
+from manyboost.estimators.classifier import ManyBoostClassifier
+from manyboost.estimators.regressor import ManyBoostRegressor
+
+__all__ = ["ManyBoostClassifier", "ManyBoostRegressor"]

@@ -1,0 +1,566 @@
+"""The classifier: one class of several, or any of several labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from manyboost import _core, params
+from manyboost.callbacks import (
+    Callback,
+)
+from manyboost.estimators.fitting import Fitting, all_or_nothing
+from manyboost.estimators.predicting import Predicting
+from manyboost.inputs import (
+    Classes,
+    Rows,
+    Table,
+    check_offset,
+    check_output_names,
+    for_kernels,
+    make_rows,
+    read_labels,
+    resolve_threads,
+    to_single,
+)
+from manyboost.label_sets import indicator, read_label_sets
+from manyboost.losses import (
+    LABEL_LOSSES,
+    Loss,
+)
+from manyboost.projections import Projection
+from manyboost.scoring import RunningClassifier
+from manyboost.thresholds import tune_thresholds
+from manyboost.weights import (
+    as_rows,
+    class_weights,
+    refuse_unobserved_outputs,
+    without_class_weights,
+)
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+
+
+@params.documented
+class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting):
+    """Gradient tree boosting for classes, or for one or many labels.
+
+    A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1
+    with a column for every label; a list of sets names the labels of each row. Rank labels by
+    :meth:`decision_function` or :meth:`predict_top_k`.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes. For labels: the sorted labels if y held sets, the names of its columns if it
+        was a frame, else the numbers of its columns.
+    thresholds_ : ndarray of shape (n_outputs_,)
+        Probability above which a label is predicted, if ``thresholds`` was given.
+    n_iter_ : int
+        Rounds in the model.
+    n_outputs_ : int
+        Number of outputs: labels, classes, or 1 for two classes.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+    output_names_ : ndarray of shape (n_outputs_,)
+        Names of the outputs, if y had them: columns of a frame, or labels in sets.
+    baseline_ : ndarray of shape (n_outputs_,)
+        Raw prediction before the first round.
+    best_iter_ : int
+        The round with the best validation score; the model ends there. With
+        ``early_stopping="per_output"`` the last of the outputs' best rounds.
+    best_iter_per_output_ : ndarray of shape (n_outputs_,)
+        The best round of each output, with ``early_stopping="per_output"``.
+    step_sizes_ : ndarray of shape (n_iter_, n_outputs_)
+        Steps ρ, where the strategy has them.
+    train_score_, validation_score_ : ndarray of shape (n_iter_ + 1,)
+        Negative mean loss after each round, entry 0 that of the baseline; the latter is the score
+        that decides on early stopping, if ``scoring`` says so.
+    validation_scores_ : dict of ndarray of shape (n_iter_ + 1,)
+        All scores by name, if ``scoring`` is a list.
+    validation_score_per_output_ : ndarray of shape (n_iter_ + 1, n_outputs_)
+        Negative mean loss of each output on the validation rows; not for softmax.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each feature in the gain.
+    output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
+        The same for each output.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from manyboost import ManyBoostClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=500, n_classes=8, random_state=0)
+    >>> model = ManyBoostClassifier(random_state=0).fit(X, Y)
+    >>> model.predict_proba(X[:2]).shape
+    (2, 8)
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "log_loss",
+        *,
+        strategy: str = "relabel",
+        projection: str | Projection = "gaussian",
+        n_components: int | float = 1,
+        step: str = "auto",
+        learning_rate: str | float = "auto",
+        max_iter: int = 100,
+        max_leaf_nodes: int | None = 31,
+        max_depth: int | None = None,
+        min_samples_leaf: str | int = "auto",
+        min_split_gain: float = 0.0,
+        l2_regularization: str | float = "auto",
+        max_features: int | float | str = 1.0,
+        subsample: float = 1.0,
+        max_bins: int = 255,
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
+        interaction_cst: Any = None,
+        output_weight: Any = None,
+        class_weight: Any = None,
+        estimator: Any = None,
+        thresholds: Any = None,
+        early_stopping: str | bool = "auto",
+        validation_fraction: int | float = 0.1,
+        n_iter_no_change: int = 20,
+        tol: float = 1e-7,
+        scoring: Any = "loss",
+        max_time: float | None = None,
+        warm_start: bool = False,
+        callbacks: list[Callback] | None = None,
+        verbose: int | bool = 0,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.strategy = strategy
+        self.projection = projection
+        self.n_components = n_components
+        self.step = step
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.min_split_gain = min_split_gain
+        self.l2_regularization = l2_regularization
+        self.max_features = max_features
+        self.subsample = subsample
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
+        self.output_weight = output_weight
+        self.class_weight = class_weight
+        self.estimator = estimator
+        self.thresholds = thresholds
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.scoring = scoring
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        Y_val: Any = None,
+        sample_weight_val: Any = None,
+        offset: Any = None,
+        offset_val: Any = None,
+    ) -> ManyBoostClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features; NaN is a missing value.
+        y : array-like or sparse matrix of shape (n_rows,) or (n_rows, n_labels), or list of sets
+            One class per row, an indicator of 0 and 1, dense or sparse, with a column for every
+            label, or the labels of each row: a set, or a list or tuple (read as labels if lengths
+            differ or labels are text, else as a row of an indicator). NaN, None and pandas.NA in an
+            indicator are missing labels, which have no influence on the model.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), optional
+            Weights of the rows, or of single labels; weight zero makes a label missing.
+        X_val, Y_val, sample_weight_val : array-like, optional
+            Rows for early stopping, instead of some of X.
+        offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Added to the raw predictions: the logarithm of an exposure, or what another model
+            predicts. A model that was fitted with an offset needs one to predict.
+
+        Returns
+        -------
+        self
+        """
+        params.validate(self)
+        self._check_loss()
+        self._refuse_validation_alone(X_val, Y_val, sample_weight_val, offset, offset_val)
+        continued = self.warm_start and hasattr(self, "_progress")
+        given = X, y, sample_weight
+        X, categories = self._read_X(X, continued=continued)
+        classes, labels = read_labels(y, X, classes=self._classes if continued else None)
+        self._check_thresholds(classes)
+        check_output_names(y, classes.names, "y")
+        if classes.kind == "multiclass" and self.monotonic_cst is not None:
+            raise ValueError(
+                f"monotonic_cst is not defined for {len(classes.values)} classes, whose "
+                "probabilities cannot all move one way; use it with two classes or with labels."
+            )
+        softmax = self.loss == "log_loss"
+        # Before offsets are checked, which depend on it.
+        self._classes = classes
+        self.classes_ = classes.values
+        if offset is not None:
+            offset = self._offset_of(offset, X, classes.n_outputs)
+        by_cell = classes.kind == "multilabel"
+        self._refuse_unused_weights(sample_weight)
+        encoded = classes.encode(labels, softmax=softmax)
+        rows = make_rows(X, encoded, sample_weight, "sample_weight", offset, by_cell=by_cell)
+        table = self._class_weights = class_weights(self.class_weight, rows.Y, classes)
+        rows = rows.weighed(table, classes)
+        refuse_unobserved_outputs(rows.Y, "y", classes.names)
+        validation = None
+        if X_val is not None:
+            X_val = self._read_X_val(X_val, categories)
+            _, labels_val = read_labels(Y_val, X_val, "Y_val", classes)
+            check_output_names(Y_val, classes.names, "Y_val")
+            encoded = classes.encode(labels_val, softmax=softmax, name="Y_val")
+            if offset_val is not None:
+                offset_val = self._offset_of(offset_val, X_val, classes.n_outputs, "offset_val")
+            name = "sample_weight_val"
+            validation = make_rows(
+                X_val, encoded, sample_weight_val, name, offset_val, by_cell=by_cell
+            ).weighed(table, classes)
+
+        def by_class(rows: Rows) -> NDArray[Any] | None:
+            return None if classes.kind == "multilabel" else classes.numbers(rows.Y)
+
+        self._set_output_names(classes.names)
+        self._fit(X, rows, validation, classes.n_outputs, by_class, categories, given)
+        return self
+
+    _running = RunningClassifier
+
+    def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
+        return self._classes.decode(Y)
+
+    def _offset_of(self, offset: Any, X: Table, n_outputs: int, name: str = "offset") -> F64:
+        softmax = self.loss == "log_loss" and self._classes.kind == "multiclass"
+        return check_offset(offset, X, n_outputs, softmax=softmax, name=name)
+
+    def _check_loss(self) -> None:
+        if isinstance(self.loss, list | tuple):
+            raise ValueError(
+                f"loss={self.loss!r} is a list, but a classifier has one loss for all its outputs; "
+                f"use one of {', '.join(map(repr, LABEL_LOSSES))}, or ManyBoostRegressor."
+            )
+        if isinstance(self.loss, str) and self.loss not in LABEL_LOSSES:
+            raise ValueError(
+                f"loss={self.loss!r} is not a classification loss; use one of "
+                f"{', '.join(map(repr, LABEL_LOSSES))}, or a Loss object."
+            )
+
+    def _check_thresholds(self, classes: Classes) -> None:
+        """Refuse thresholds that do not go with the classes."""
+        if self.thresholds is None:
+            return
+        if classes.kind == "multiclass":
+            raise ValueError(
+                f"thresholds={self.thresholds!r} was given, but of the {len(classes.values)} "
+                "classes the most likely one is predicted; use thresholds=None."
+            )
+        shape = np.shape(self.thresholds)
+        if shape not in ((), (classes.n_outputs,)):
+            raise ValueError(
+                f"thresholds holds {shape[0]} numbers, but there are {classes.n_outputs} labels; "
+                "give one number for each label, or one for all."
+            )
+
+    def _given_thresholds(self, n_outputs: int) -> F64 | None:
+        if self.thresholds is None or isinstance(self.thresholds, str):
+            return None
+        given = np.asarray(self.thresholds, dtype=np.float64)
+        return np.broadcast_to(given, n_outputs).copy()
+
+    def _tune_thresholds(self, validation_rows: Rows | None) -> None:
+        if not isinstance(self.thresholds, str):
+            return
+        assert validation_rows is not None
+        X = validation_rows.X
+        if self.estimator is None:
+            X = to_single(X, getattr(self, "feature_names_in_", None), "X_val")
+        raw = self._raw_predictor(None)(X)
+        if validation_rows.offset is not None:
+            raw = raw + validation_rows.offset
+        proba = self._fitted_loss.predict(raw)
+        weight = self._given_weight(validation_rows)
+        self.thresholds_ = tune_thresholds(proba, validation_rows.Y, weight)
+
+    def _given_weight(self, rows: Rows) -> NDArray[Any] | None:
+        # How much a mistake costs in training is no matter of how often labels are found.
+        weight = without_class_weights(rows.weights, rows.Y, self._class_weights, self._classes)
+        return as_rows(weight)
+
+    def decision_function(
+        self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
+    ) -> Any:
+        """Raw predictions: (n_rows,) for two classes, else (n_rows, n_outputs).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with such.
+        outputs : list of str or int, optional
+            Names or numbers of the labels or classes to compute; None: all.
+        dtype : float64 or float32
+            Type of the result; with float32 no array of all predictions in double precision is
+            made.
+
+        Returns
+        -------
+        ndarray, or a frame (see :meth:`set_output`)
+        """
+        places, type_ = self._check_request(outputs, dtype)
+        values = self._predicted(X, self._decision, places, type_, offset=offset)
+        return self._framed(values, X, places, self._column_names())
+
+    def predict_proba(
+        self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
+    ) -> Any:
+        """Probabilities: (n_rows, n_classes), or (n_rows, n_labels) of each label being present.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with such.
+        outputs : list of str or int, optional
+            Names or numbers of the labels or classes to return; None: all.
+        dtype : float64 or float32
+            Type of the result; with float32 no array of all predictions in double precision is
+            made.
+
+        Returns
+        -------
+        ndarray, or a frame (see :meth:`set_output`)
+        """
+        places, type_ = self._check_request(outputs, dtype)
+        joint = self._classes.kind == "multiclass" or self._fitted_loss.custom is not None
+        values = self._linked(X, self._probabilities, places, type_, offset, joint=joint)
+        return self._framed(values, X, places, self._column_names())
+
+    def predict(self, X: Any, *, offset: Any = None, outputs: Any = None) -> Any:
+        """Classes (n_rows,), or an indicator of the labels (n_rows, n_labels).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with such.
+        outputs : list of str or int, optional
+            Names or numbers of the labels to predict; None: all.
+
+        Returns
+        -------
+        ndarray, or a frame of the indicator (see :meth:`set_output`)
+        """
+        places, _ = self._check_request(outputs, np.float64)
+        if self._classes.kind != "multilabel":
+            if outputs is not None:
+                raise ValueError(
+                    f"outputs={outputs!r} was given, but one of {len(self.classes_)} classes is "
+                    "predicted, for which all are needed; leave outputs out."
+                )
+            return self._predicted(X, self._labels, None, self.classes_.dtype, offset=offset)
+        thresholds = getattr(self, "thresholds_", None)
+        joint = self._fitted_loss.custom is not None and thresholds is not None
+        if thresholds is not None and places is not None and not joint:
+            thresholds = thresholds[places]
+
+        def finish(raw: F64) -> NDArray[Any]:
+            return self._indicator(raw, thresholds)
+
+        values = self._linked(X, finish, places, np.int64, offset, joint=joint)
+        return self._framed(values, X, places, self._column_names())
+
+    def predict_labels(self, X: Any, *, offset: Any = None) -> list[tuple[Any, ...]]:
+        """Return the labels of each row, as members of ``classes_`` and in their order.
+
+        It is :meth:`predict` for labels, in the form of the sets that fit takes.
+        """
+        self._need_labels("predict_labels", "multilabel")
+        sets: list[tuple[Any, ...]] = []
+
+        def collect(raw: F64) -> NDArray[Any]:
+            sets.extend(tuple(self.classes_[row > 0].tolist()) for row in self._labels(raw))
+            return np.empty(len(raw), np.uint8)
+
+        self._predicted(X, collect, None, np.uint8, offset=offset)
+        return sets
+
+    def predict_top_k(self, X: Any, k: int, *, offset: Any = None) -> tuple[NDArray[Any], F64]:
+        """Return the k best labels or classes of each row, best first, and their scores.
+
+        Scores of the others are not kept: memory is that of the result.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        k : int
+            How many, at most the number of labels or classes.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with such.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows, k)
+            Members of ``classes_``; of equals the one that comes first there comes first.
+        scores : ndarray of shape (n_rows, k)
+            Their :meth:`decision_function`.
+        """
+        self._need_labels("predict_top_k", "multilabel", "multiclass")
+        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+        if not whole or not 1 <= k <= self.n_outputs_:
+            raise ValueError(
+                f"k={k!r} is not allowed; it must be an integer from 1 to {self.n_outputs_}, the "
+                "number of labels or classes."
+            )
+        model = self._progress.model
+        if isinstance(model, _core.Ensemble) and not self._with_offset and offset is None:
+            table = for_kernels(self._checked_X(X))
+            pool = _core.Pool(resolve_threads(self.n_jobs))
+            best, scores = model.top_k(pool, table, self.n_iter_, self.baseline_, int(k))
+            return self.classes_[best], scores
+
+        def ranked(raw: F64) -> NDArray[Any]:
+            order = np.argsort(-raw, axis=1, kind="stable")[:, :k]
+            return np.stack([order, np.take_along_axis(raw, order, axis=1)], axis=1)
+
+        pairs = self._predicted(X, ranked, offset=offset, in_blocks=True)
+        return self.classes_[pairs[:, 0].astype(np.intp)], pairs[:, 1]
+
+    def _need_labels(self, method: str, *kinds: str) -> None:
+        check_is_fitted(self, "n_iter_")
+        if self._classes.kind not in kinds:
+            wanted = "labels" if len(kinds) == 1 else "labels or more than two classes"
+            raise ValueError(
+                f"{method} is for {wanted}, but this model predicts one of {len(self.classes_)} "
+                "classes; use predict."
+            )
+
+    def _column_names(self) -> Any:
+        """Names of the columns of frames: labels or classes, None if labels have no names."""
+        return self._known_names() if self._classes.kind == "multilabel" else self.classes_
+
+    def _known_names(self) -> list[str] | None:
+        if self._classes.kind != "multilabel":
+            text = all(isinstance(each, str) for each in self.classes_)
+            return [str(each) for each in self.classes_] if text else None
+        return super()._known_names()
+
+    def _is_single(self) -> bool:
+        return self._classes.kind == "binary"
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """Return the accuracy, for labels that of whole rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        y : array-like or list of sets
+            Classes or labels as in :meth:`fit`.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with such.
+
+        Returns
+        -------
+        float
+        """
+        # (Importing it takes as long as everything else.)
+        from sklearn.metrics import accuracy_score
+
+        check_is_fitted(self, "n_iter_")
+        sets = read_label_sets(y)
+        if sets is not None and self._classes.kind == "multilabel":
+            y = indicator(sets, self.classes_)
+        predicted = self.predict(X, offset=offset)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def staged_decision_function(self, X: Any, *, offset: Any = None) -> Iterator[F64]:
+        """Yield :meth:`decision_function` after each round."""
+        return map(self._decision, self._staged_raw_predict(X, offset))
+
+    def staged_predict_proba(self, X: Any, *, offset: Any = None) -> Iterator[F64]:
+        """Yield :meth:`predict_proba` after each round."""
+        return map(self._probabilities, self._staged_raw_predict(X, offset))
+
+    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[NDArray[Any]]:
+        """Yield :meth:`predict` after each round."""
+        return map(self._labels, self._staged_raw_predict(X, offset))
+
+    def _decision(self, raw: F64) -> F64:
+        return raw[:, 0] if self._classes.kind == "binary" else raw
+
+    def _probabilities(self, raw: F64) -> F64:
+        proba = self._fitted_loss.predict(raw)
+        if self._classes.kind == "binary":
+            return np.column_stack([1 - proba[:, 0], proba[:, 0]])
+        if self._classes.kind == "multiclass" and self._fitted_loss.facts.kernel != "softmax":
+            # One class against the rest, brought to a sum of one.
+            total = proba.sum(axis=1, keepdims=True)
+            even = np.full_like(proba, 1 / proba.shape[1])
+            return np.asarray(np.divide(proba, total, out=even, where=total > 0))
+        return proba
+
+    def _labels(self, raw: F64) -> NDArray[Any]:
+        kind, values = self._classes.kind, self._classes.values
+        if kind == "multiclass":
+            return np.asarray(values[raw.argmax(axis=1)])
+        present = self._indicator(raw, getattr(self, "thresholds_", None))
+        return present if kind == "multilabel" else np.asarray(values[present[:, 0]])
+
+    def _indicator(self, raw: F64, thresholds: F64 | None) -> NDArray[np.int64]:
+        """1 where a label is likelier than its threshold; without one, likelier than not."""
+        if thresholds is None:
+            return (raw > 0).astype(np.int64)
+        return (self._fitted_loss.predict(raw) > thresholds).astype(np.int64)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.estimator is None
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.single_output = True
+        tags.target_tags.multi_output = True
+        return tags

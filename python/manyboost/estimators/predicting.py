@@ -1,0 +1,217 @@
+"""Predicting: raw predictions of all outputs or some, in blocks, in stages, as frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from manyboost import _core
+from manyboost.estimators.base import Model
+from manyboost.frames import make_frame
+from manyboost.inputs import (
+    Table,
+    check_X,
+    for_kernels,
+    resolve_outputs,
+    resolve_threads,
+    to_single,
+)
+from manyboost.learners import (
+    ForeignEnsemble,
+)
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+
+#: Raw predictions that exist in double precision at a time where not all are wanted.
+BLOCK_CELLS = 1 << 20
+
+
+class Predicting(Model):
+    """The half of an estimator that answers."""
+
+    def _checked_X(self, X: Any) -> Table:
+        check_is_fitted(self, "n_iter_")
+        X = check_X(self, X, reset=False)
+        if isinstance(self._progress.model, ForeignEnsemble):
+            return X
+        names = getattr(self, "feature_names_in_", None)
+        return to_single(self._progress.categories.encode(X, names), names)
+
+    def _checked_offset(self, offset: Any, X: Table) -> F64 | None:
+        """What to add to raw predictions: an offset, if and only if the model was fitted to one."""
+        if offset is None:
+            if self._with_offset:
+                raise ValueError(
+                    "The model was fitted with an offset, but offset=None was passed; pass the "
+                    "offsets of these rows (zeros for none)."
+                )
+            return None
+        if not self._with_offset:
+            raise ValueError(
+                "An offset was passed, but the model was fitted without one; fit with an offset, "
+                "or leave it out."
+            )
+        return self._offset_of(offset, X, self.n_outputs_)
+
+    def _raw_predict(self, X: Any, offset: Any = None) -> F64:
+        """Raw predictions (n_rows, n_outputs)."""
+        return np.asarray(self._predicted(X, lambda raw: raw, offset=offset))
+
+    def _predicted(
+        self,
+        X: Any,
+        finish: Callable[[F64], NDArray[Any]],
+        outputs: list[int] | None = None,
+        dtype: DTypeLike = np.float64,
+        *,
+        offset: Any = None,
+        in_blocks: bool = False,
+    ) -> NDArray[Any]:
+        """``finish`` applied to raw predictions (n_rows, n_outputs), of all outputs or some.
+
+        Results of another type than float64 are put together from blocks of rows, so that double
+        precision never exists for all of them.
+        """
+        X = self._checked_X(X)
+        offsets = self._checked_offset(offset, X)
+        if offsets is not None and outputs is not None:
+            offsets = offsets[:, outputs]
+        raw_of = self._raw_predictor(outputs)
+        n_rows = X.shape[0]
+        in_blocks = in_blocks or dtype != np.float64
+        size = max(1, BLOCK_CELLS // self.n_outputs_) if in_blocks else n_rows
+
+        def finished(start: int) -> NDArray[Any]:
+            raw = raw_of(X if size >= n_rows else X[start : start + size])
+            return finish(raw if offsets is None else raw + offsets[start : start + size])
+
+        first = finished(0)
+        if size >= n_rows:
+            return first.astype(dtype, copy=False)
+        result = np.empty((n_rows, *first.shape[1:]), dtype)
+        result[:size] = first
+        for start in range(size, n_rows, size):
+            result[start : start + size] = finished(start)
+        return result
+
+    def _raw_predictor(self, outputs: list[int] | None) -> Callable[[Table], F64]:
+        """Return the function from checked features to baseline and trees (n_rows, n_outputs)."""
+        pool = _core.Pool(resolve_threads(self.n_jobs))
+        model, baseline = self._progress.model, self.baseline_
+        if isinstance(model, _core.Ensemble):
+            part = model if outputs is None else model.of_outputs(outputs)
+            start = baseline if outputs is None else baseline[outputs]
+            return lambda X: part.predict(pool, for_kernels(X), self.n_iter_, start)
+
+        def foreign(X: Table) -> F64:
+            raw = np.zeros((X.shape[0], self.n_outputs_), np.float32)
+            self._add_rounds(self._progress, X, 0, self.n_iter_, raw, pool)
+            everything = baseline + raw
+            return everything if outputs is None else everything[:, outputs]
+
+        return foreign
+
+    def _linked(
+        self,
+        X: Any,
+        finish: Callable[[F64], NDArray[Any]],
+        outputs: list[int] | None,
+        dtype: DTypeLike,
+        offset: Any,
+        *,
+        joint: bool,
+    ) -> NDArray[Any]:
+        """As :meth:`_predicted`; if the link is ``joint``, some outputs need the others too."""
+        if outputs is None or not joint:
+            return self._predicted(X, finish, outputs, dtype, offset=offset)
+
+        def chosen(raw: F64) -> NDArray[Any]:
+            return finish(raw)[:, outputs]
+
+        return self._predicted(X, chosen, None, dtype, offset=offset, in_blocks=True)
+
+    def _check_request(
+        self, outputs: Any, dtype: DTypeLike
+    ) -> tuple[list[int] | None, np.dtype[Any]]:
+        """Return the places of the outputs asked for (None: all) and the type of the result."""
+        check_is_fitted(self, "n_iter_")
+        try:
+            type_ = np.dtype(dtype)
+        except TypeError:
+            type_ = None
+        if type_ not in (np.float32, np.float64):
+            raise ValueError(f"dtype={dtype!r} is not allowed; it must be float32 or float64.")
+        if outputs is None:
+            return None, type_
+        if self._is_single():
+            raise ValueError(
+                f"outputs={outputs!r} was given, but the model has one output; leave outputs out."
+            )
+        n_outputs = self.n_outputs_ // self._n_levels
+        return resolve_outputs(outputs, self._known_names(), n_outputs), type_
+
+    def set_output(self, *, predict: str | None = None, transform: str | None = None) -> Any:
+        """Choose what predictions of several outputs come as.
+
+        This is scikit-learn's way of asking for frames, which it has for transformers. It changes
+        ``predict``, ``decision_function`` and ``predict_proba`` where they have two dimensions:
+        the columns are the names of the outputs (``y0``, ``y1``, … if they have none) or the
+        classes, the index is that of X if X is a pandas frame. Settings of
+        :func:`sklearn.set_config` are for transformers and change nothing here.
+
+        Parameters
+        ----------
+        predict : {"default", "pandas", "polars"}, optional
+            Arrays, or frames of a library; None leaves it as it was.
+        transform : {"default", "pandas", "polars"}, optional
+            The same, under the name that scikit-learn's transformers have for it.
+
+        Returns
+        -------
+        self
+        """
+        for name, value in [("predict", predict), ("transform", transform)]:
+            if value not in (None, "default", "pandas", "polars"):
+                raise ValueError(
+                    f"{name}={value!r} is not allowed; it must be 'default', 'pandas' or 'polars'."
+                )
+        if predict is not None and transform is not None and predict != transform:
+            raise ValueError(
+                f"predict={predict!r} and transform={transform!r} contradict each other; give one."
+            )
+        chosen = predict if predict is not None else transform
+        if chosen is not None:
+            # scikit-learn's clone copies this attribute.
+            config = getattr(self, "_sklearn_output_config", {})
+            self._sklearn_output_config = {**config, "predict": chosen}
+        return self
+
+    def _wants_frames(self) -> bool:
+        config = getattr(self, "_sklearn_output_config", {})
+        return bool(config.get("predict", "default") != "default")
+
+    def _framed(self, values: NDArray[Any], X: Any, outputs: list[int] | None, names: Any) -> Any:
+        """Return predictions as :meth:`set_output` says; ``names`` are those of all columns."""
+        if not self._wants_frames() or values.ndim == 1:
+            return values
+        if names is None:
+            names = [f"y{j}" for j in range(self.n_outputs_)]
+        chosen = names if outputs is None else [names[j] for j in outputs]
+        library = self._sklearn_output_config["predict"]
+        return make_frame(library, values, [str(each) for each in chosen], X)
+
+    def _staged_raw_predict(self, X: Any, offset: Any = None) -> Iterator[F64]:
+        """Yield raw predictions after each round."""
+        X = self._checked_X(X)
+        offsets = self._checked_offset(offset, X)
+        raw = np.zeros((X.shape[0], self.n_outputs_), np.float32)
+        pool = _core.Pool(resolve_threads(self.n_jobs))
+        for m in range(self.n_iter_):
+            self._add_rounds(self._progress, X, m, m + 1, raw, pool)
+            stage = self.baseline_ + raw
+            yield stage if offsets is None else stage + offsets
