@@ -329,7 +329,7 @@ class Boosting:
             if growing is not None and isinstance(self.learner, TreeLearner):
                 phi = phi[growing]
             elif growing is not None:
-                # What a foreign learner predicts is added as it is: it has a column for each output.
+                # Predictions of foreign learners are added as they are: a column for each output.
                 phi[~growing] = 0
         if phi is None:
             self.z = self.residuals
