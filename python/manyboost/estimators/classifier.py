@@ -239,6 +239,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting):
         self._refuse_unused_weights(sample_weight)
         encoded = classes.encode(labels, softmax=softmax)
         rows = make_rows(X, encoded, sample_weight, "sample_weight", offset, by_cell=by_cell)
+        # The rows hold them, as long as they are needed.
+        del labels, encoded
         table = self._class_weights = class_weights(self.class_weight, rows.Y, classes)
         rows = rows.weighed(table, classes)
         refuse_unobserved_outputs(rows.Y, "y", classes.names)
