@@ -29,7 +29,6 @@ from manyboost.inputs import (
     resolve_threads,
     to_single,
 )
-from manyboost.label_sets import indicator, read_label_sets
 from manyboost.losses import (
     LABEL_LOSSES,
     Loss,
@@ -39,7 +38,9 @@ from manyboost.scoring import RunningClassifier
 from manyboost.thresholds import tune_thresholds
 from manyboost.weights import (
     as_rows,
+    check_weight,
     class_weights,
+    missing_cells,
     refuse_unobserved_outputs,
     without_class_weights,
 )
@@ -494,6 +495,9 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting):
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
         """Return the accuracy, for labels that of whole rows.
 
+        Labels may be missing, as in :meth:`fit`: a row counts by those that are observed, and not
+        at all if none is.
+
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
@@ -513,11 +517,20 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting):
         from sklearn.metrics import accuracy_score
 
         check_is_fitted(self, "n_iter_")
-        sets = read_label_sets(y)
-        if sets is not None and self._classes.kind == "multilabel":
-            y = indicator(sets, self.classes_)
-        predicted = self.predict(X, offset=offset)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        predicted = np.asarray(self.predict(X, offset=offset))
+        if self._classes.kind != "multilabel":
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        labels = self._classes.encode(
+            read_labels(y, predicted, classes=self._classes)[1], softmax=False
+        )
+        check_output_names(y, self._classes.names, "y")
+        missing = missing_cells(labels)
+        right = ((labels == predicted) | missing).all(axis=1)
+        there = ~missing.all(axis=1)
+        weight = check_weight(sample_weight, right.shape, "sample_weight")
+        if not there.any() or (weight is not None and not weight[there].any()):
+            raise ValueError("y has no observed label in rows of positive weight; pass some.")
+        return float(np.average(right[there], weights=None if weight is None else weight[there]))
 
     def staged_decision_function(self, X: Any, *, offset: Any = None) -> Iterator[F64]:
         """Yield :meth:`decision_function` after each round."""
