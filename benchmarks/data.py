@@ -33,7 +33,7 @@ from benchmarks.contestants import CONTESTANTS, Settings, Stopwatch
 from benchmarks.contestants.base import pickled_bytes
 from benchmarks.measure import PeakMemory
 from benchmarks.report import table
-from benchmarks.run import Budget, OthersLoad, end, watch
+from benchmarks.run import BUSY, Budget, OthersLoad, end, watch
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.datasets import Dataset, load_dataset
 
@@ -323,9 +323,21 @@ def page(stored: dict[str, Any]) -> str:
         "Generated from `benchmarks/results/data.json` by `python -m benchmarks.data`.",
         f"{facts['cpu']}, {facts['cores']} cores. {versions}.",
         HOW,
+        load_of_others(records, facts["cores"]),
         *(section(records) for section in (about_X, about_Y, about_imbalance, about_categories)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def load_of_others(records: dict[str, Record], cores: int) -> str:
+    """A warning if the machine had other things to do."""
+    busy = max((record.get("others_cores") or 0.0 for record in records.values()), default=0.0)
+    if busy <= BUSY:
+        return ""
+    return (
+        f"While this was measured, other processes kept up to {busy:.1f} of the {cores} cores "
+        "busy: CPU times and ratios tell more than seconds of the clock."
+    )
 
 
 def megabytes(record: Record, field: str) -> str:

@@ -568,6 +568,22 @@ def test_rare_and_constant_labels_train(strategy):
             assert proba[7, 1] > 0.5  # one row that outweighs all others
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_balanced_classes_are_found_more_often(strategy):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 4))
+    labels = (X[:, [0, 1, 2]] + rng.normal(size=(1200, 3)) > [2, 2.5, 3]).astype(int)
+    settings = {"strategy": strategy, "max_iter": 20, "random_state": 0}
+    recall = []
+    for class_weight in (None, "balanced"):
+        model = ManyBoostClassifier(class_weight=class_weight, **settings)
+        model.fit(X[:600], labels[:600])
+        found = model.predict(X[600:]) * labels[600:]
+        recall.append((found.sum(axis=0) / labels[600:].sum(axis=0)).mean())
+        assert np.isfinite(model.predict_proba(X)).all()
+    assert recall[1] > recall[0] + 0.1
+
+
 def test_class_weights_that_do_not_fit():
     X, Y = discrete_data(n=60)
     labels = (Y > 0).astype(int)

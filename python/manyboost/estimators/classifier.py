@@ -16,7 +16,7 @@ from manyboost.callbacks import (
     Callback,
 )
 from manyboost.estimators.fitting import Fitting, all_or_nothing
-from manyboost.estimators.predicting import Predicting
+from manyboost.estimators.predicting import BLOCK_CELLS, Predicting
 from manyboost.inputs import (
     Classes,
     Rows,
@@ -315,12 +315,22 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting):
         X = validation_rows.X
         if self.estimator is None:
             X = to_single(X, getattr(self, "feature_names_in_", None), "X_val")
-        raw = self._raw_predictor(None)(X)
-        if validation_rows.offset is not None:
-            raw = raw + validation_rows.offset
-        proba = self._fitted_loss.predict(raw)
+        Y, offset, d = validation_rows.Y, validation_rows.offset, self.n_outputs_
         weight = self._given_weight(validation_rows)
-        self.thresholds_ = tune_thresholds(proba, validation_rows.Y, weight)
+        together = self._fitted_loss.custom is not None or self.estimator is not None
+        # Some labels at a time: probabilities of all never exist in double precision.
+        size = d if together else max(1, BLOCK_CELLS // len(Y))
+        thresholds = []
+        for start in range(0, d, size):
+            block = slice(start, start + size)
+            outputs = None if size >= d else list(range(d))[block]
+            raw = self._raw_predictor(outputs)(X)
+            if offset is not None:
+                raw += offset[:, block]
+            proba = self._fitted_loss.predict(raw, outputs)
+            of_block = weight if weight is None or weight.ndim == 1 else weight[:, block]
+            thresholds.append(tune_thresholds(proba, Y[:, block], of_block))
+        self.thresholds_ = np.concatenate(thresholds)
 
     def _given_weight(self, rows: Rows) -> NDArray[Any] | None:
         # How much a mistake costs in training is no matter of how often labels are found.
