@@ -79,7 +79,7 @@ def measured_fit(model: Any, X: Any, Y: Any) -> Record:
         "rows": X.shape[0],
         "features": X.shape[1],
         "outputs": Y.shape[1],
-        "rounds": model.n_iter_,
+        "rounds": model.max_iter,
         "seconds": statistics.median(seconds),
         "cpu_seconds": statistics.median(cpu_seconds),
         "fits": len(seconds),
