@@ -29,7 +29,7 @@ endif
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test build lint lint-python lint-rust test-rust test-python bench bench-quick \
-	bench-defaults reproduce profile format clean cargo browser
+	bench-defaults bench-data reproduce profile format clean cargo browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,11 @@ bench-defaults: cargo ## default parameters against the peers, into docs/default
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.defaults
+
+bench-data: cargo ## sparse, imbalanced and categorical data, into docs/data-figures.md (half an hour)
+	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
+	@benchmarks/setup.sh self
+	@$(BENCH) -m benchmarks.data
 
 reproduce: $(BUILT) ## the paper's experiments, into docs/reproduction (a day; resumes)
 	@$(BIN)/manyboost reproduce --n-jobs 2 --output docs/reproduction --store reproduction/runs.sqlite

@@ -1,5 +1,6 @@
 """What is written about the software is true of it."""
 
+import doctest
 import importlib
 import inspect
 import pkgutil
@@ -40,13 +41,32 @@ def test_the_examples_of_the_readme_run_in_order():
     assert (names["low"] <= names["high"]).all()
 
 
-@pytest.mark.parametrize(
-    "page", sorted(path.name for path in ROOT.glob("*.md")), ids=lambda name: name
-)
+GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_the_examples_of_a_guide_print_what_it_shows(page):
+    pytest.importorskip("narwhals")
+    parser, names, shown = doctest.DocTestParser(), {}, []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.REPORT_NDIFF)
+    text = page.read_text()
+    for block in re.finditer(r"^```pycon\n(.*?)^```", text, re.M | re.S):
+        line = text[: block.start(1)].count("\n")
+        example = parser.get_doctest(block[1], names, page.stem, str(page), line)
+        example.globs = names  # (It was given a copy.)
+        runner.run(example, out=shown.append, clear_globs=False)
+    assert runner.tries > 20
+    assert not runner.failures, "".join(shown)
+
+
+PAGES = sorted([*ROOT.glob("*.md"), *GUIDES])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page):
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / page).read_text())
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
     local = [link for link in links if "://" not in link]
-    missing = [link for link in local if not (ROOT / link).exists()]
+    missing = [link for link in local if not (page.parent / link).exists()]
     assert missing == []
 
 

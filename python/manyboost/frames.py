@@ -29,7 +29,9 @@ _REMEDIES = {
     "List": "spread it over numeric columns or drop it",
     "Array": "spread it over numeric columns or drop it",
     "Struct": "spread it over numeric columns or drop it",
-    "String": f"cast it to a categorical type, {_ENCODE}",
+    "String": f"cast it to a categorical type, name it in categorical_features, {_ENCODE}",
+    "Categorical": f"name it in categorical_features, {_ENCODE}",
+    "Enum": f"name it in categorical_features, {_ENCODE}",
 }
 
 
@@ -151,7 +153,7 @@ class CategoryLabels:
             if labels is None:
                 values[j] = _numbers(column, name, remedy)
             else:
-                values[j] = _codes(column, labels)
+                values[j] = _codes(column, labels, name)
         return values.T
 
 
@@ -168,7 +170,16 @@ def _sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(known, key=lambda label: (type(label).__name__, str(label))))
 
 
-def _codes(column: Any, labels: Sequence[Any]) -> NDArray[np.float32]:
+def _codes(column: Any, labels: Sequence[Any], name: str) -> NDArray[np.float32]:
+    numeric = column.dtype.is_numeric() or _kind(column) == "Boolean"
+    if numeric and labels and not any(map(_is_number, labels)):
+        values = [value for value in column.to_list() if not is_missing(value)]
+        if values:
+            raise ValueError(
+                f"Column {column.name!r} of {name} holds numbers ({values[0]!r}), but held "
+                f"categories such as {labels[0]!r} in fit; pass the labels that the numbers stand "
+                "for."
+            )
     code_of = {label: float(code) for code, label in enumerate(labels)}
     codes = (code_of.get(label, np.nan) for label in column.to_list())
     return np.fromiter(codes, np.float32, len(column))

@@ -419,6 +419,8 @@ class Fitting(Model):
 
     def _scorers(self, loss: FittedLoss, rows: Rows, raw: F32) -> list[Scorer]:
         """Scorers of the validation rows, whose raw predictions are kept in ``raw``."""
+        if self.scoring == LOSS:
+            return [Scorer(LOSS, None)]
         estimator = copy.copy(self)
         estimator._fitted_loss = loss
         # Those that are to be tuned are not known yet: 0.5.
