@@ -32,6 +32,7 @@ _DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2",
 _LARGEST_HEADER = 1 << 26
 _DEEPEST_HEADER = 24
 _MOST_DIMENSIONS = 8
+_MOST_COLUMNS = 1 << 32
 _LONGEST_INTEGER = 20
 
 
@@ -246,8 +247,10 @@ def _described(
     shape = array["shape"]
     if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
         broken(f"its array {name!r} has no shape")
-    # (Strictly: True is an integer to Python. An empty array must not be huge either.)
-    if not all(type(n) is int and 0 <= n <= size for n in shape):
+    # (Of a type, strictly: True is an integer to Python. Whoever walks through a million empty rows
+    # takes time as well, so that of an array without elements only the first dimension may be 0.)
+    most = _MOST_COLUMNS if shape[:1] == [0] else size
+    if not all(type(n) is int and 0 <= n <= most for n in shape):
         broken(f"its array {name!r} has an impossible shape")
     dtype = np.dtype(array["dtype"])
     length = math.prod(shape) * dtype.itemsize
