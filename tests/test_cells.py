@@ -491,6 +491,11 @@ def test_output_weights_that_do_not_fit():
     )
     useless = fit([1, 0, 0, 0], projection=lambda q, d, rng: np.eye(d)[[1]])
     assert "must give some output a weight" in refusal(useless)
+    unknown = {"strategy": "multioutput", "estimator": Ridge(), "min_samples_leaf": "auto"}
+    assert refusal(fit([1, 0, 2, 1], **unknown)) == (
+        "output_weight is 0 for output 1, which an estimator would not be fitted to with "
+        "strategy='multioutput'; use a small weight, or estimator=None."
+    )
 
 
 # Weights of classes -------------------------------------------------------------------------------

@@ -329,7 +329,11 @@ class Boosting:
         made = by_cell or self.split_scale is not None or growing is not None
         if phi is None and m is not None and shared and made:
             phi = np.eye(self.n_outputs, dtype=np.float32)
-            phi = phi if growing is None else phi[growing]
+            if growing is not None and isinstance(self.learner, TreeLearner):
+                phi = phi[growing]
+            elif growing is not None:
+                # Predictions of foreign learners are added as they are: a column for each output.
+                phi[~growing] = 0
         if phi is None:
             self.z = self.residuals
             return self.objective.advance(self.raw, self.residuals, update)

@@ -548,6 +548,12 @@ class Fitting(Model):
                 "output_weight has no effect with strategy='independent', which grows trees for "
                 "each output alone; leave it at None or use another strategy."
             )
+        if self.estimator is not None and self.strategy == "multioutput" and not weight.all():
+            raise ValueError(
+                f"output_weight is 0 for output {int(np.argmin(weight))}, which an estimator would "
+                "not be fitted to with strategy='multioutput'; use a small weight, or "
+                "estimator=None."
+            )
         return np.repeat(weight, self._n_levels)
 
     def _split_scale(
