@@ -415,7 +415,7 @@ class Fitting(Model):
             "huber_delta": self.huber_delta,
             "strategy": self.strategy,
             "step": self.step,
-            "per_output": self.early_stopping == "per_output",
+            "per_output": bool(self.early_stopping == "per_output"),
             "scoring": tuple(as_list(self.scoring)),
             "built_in_trees": self.estimator is None,
             # (The rows that thresholds are tuned on must not have been trained on.)

@@ -7,6 +7,7 @@ over: a file whose checksum was mended is refused, or says what the model says t
 from __future__ import annotations
 
 import itertools
+import numbers
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -274,7 +275,7 @@ def _read_fixed(file: _Contents, decoder: Decoder, kind: str) -> dict[str, Any]:
     types: dict[str, type | tuple[type, ...]] = {
         "loss": (str, tuple, LeftOut),
         "quantile": tuple,
-        "huber_delta": (type(None), float, int),
+        "huber_delta": (type(None), numbers.Real),
         "strategy": str,
         "step": str,
         "per_output": bool,

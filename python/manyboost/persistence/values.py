@@ -34,7 +34,7 @@ class LeftOut:
     what: str
 
     def __repr__(self) -> str:
-        return f"<left out of the model file: {self.what}>"
+        return f"<not in the model file: {self.what}>"
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, LeftOut):
