@@ -49,6 +49,9 @@ F64 = NDArray[np.float64]
 #: Features: a dense array, or a sparse matrix by rows.
 Table = Any
 
+#: No machine has more use for threads than this, whatever a model file asks for.
+MOST_THREADS = 1024
+
 
 def resolve_threads(n_jobs: int | None) -> int:
     """Return the number of threads for ``n_jobs``."""
@@ -58,7 +61,7 @@ def resolve_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
         return max(1, int(wanted)) if wanted.isdigit() else available
-    return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
+    return min(n_jobs, MOST_THREADS) if n_jobs > 0 else max(1, available + 1 + n_jobs)
 
 
 def check_X(
