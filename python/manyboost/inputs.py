@@ -33,6 +33,7 @@ from manyboost.frames import (
     open_frame,
 )
 from manyboost.label_sets import indicator, labels_of, read_label_sets
+from manyboost.named import NamedTable
 from manyboost.weights import (
     MISSING_LABEL,
     Weights,
@@ -239,7 +240,10 @@ def _read_frame(estimator: Any, X: Any, *, reset: bool, name: str, categorical: 
     names = column_names(X, name)
     frame = open_frame(X, name)
     try:
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if isinstance(X, NamedTable):
+            _check_names(estimator, X, reset=reset)
+        else:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
     except ValueError as error:
         known = getattr(estimator, "feature_names_in_", ())
         where = "" if name == "X" else f"{name}: "
@@ -253,6 +257,21 @@ def _read_frame(estimator: Any, X: Any, *, reset: bool, name: str, categorical: 
         places = _labelled_columns(frame, categorical)
         estimator._category_labels = CategoryLabels.of(frame, places)
     return estimator._category_labels.encode(frame, name)
+
+
+def _check_names(estimator: Any, X: NamedTable, *, reset: bool) -> None:
+    """Remember the names of a table's columns, or compare them, as scikit-learn does for frames."""
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        estimator.feature_names_in_ = np.array(X.columns, dtype=object)
+        return
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is not None and known.tolist() != X.columns:
+        raise ValueError("The columns should be those of fit, in the same order. ")
+    if X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} columns, but {estimator.n_features_in_} are expected. "
+        )
 
 
 def _labelled_columns(frame: Any, categorical_features: Any) -> list[int]:

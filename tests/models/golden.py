@@ -112,7 +112,10 @@ def make():
         ).fit(coded, Y),
         {"X": coded[:8].tolist()},
     )
-    columns = {"length": np.nan_to_num(X[:, 0]).tolist(), "colour": ["red", "blue", "red", "é"] * 20}
+    columns = {
+        "length": np.nan_to_num(X[:, 0]).tolist(),
+        "colour": ["red", "blue", "red", "é"] * 20,
+    }
     outputs = frame_of({"one": Y[:, 0].tolist(), "two": Y[:, 1].tolist()})
     yield (
         "frames",

@@ -37,6 +37,7 @@ from manyboost.persistence.writing import (
     holds_code,
     stored_classes,
 )
+from manyboost.projections import PROJECTIONS
 
 F64 = NDArray[np.float64]
 _T = TypeVar("_T")
@@ -71,6 +72,11 @@ def from_bytes(data: bytes) -> Any:
     parameters = _read_parameters(file, decoder, estimator)
     fixed = _read_fixed(file, decoder, kind)
     model: Any = estimator(**parameters)
+    model.strategy_, model.projection_ = fixed["strategy"], model.projection
+    if "projection" in header:
+        model.projection_ = file.choice("projection", PROJECTIONS)
+    if "target_name" in header:
+        model.target_name_ = file.text("target_name")
     targets = _read_targets(file, decoder, model, d)
     loss = _read_loss(file, d, targets, fixed["loss"])
     decoder.done()

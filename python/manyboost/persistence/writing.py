@@ -37,6 +37,7 @@ _ATTRIBUTES = frozenset(
         *("_left_out", "_category_labels", "_sklearn_output_config"),
         *("_quantiles", "_one_dimensional", "_classes", "_class_weights", "classes_"),
         *("n_features_in_", "feature_names_in_", "n_outputs_", "output_names_", "thresholds_"),
+        *("strategy_", "projection_", "target_name_"),
         *("n_iter_", "best_iter_", "best_iter_per_output_", "baseline_", "train_score_"),
         *("validation_score_", "validation_scores_", "validation_score_per_output_"),
     )
@@ -148,6 +149,10 @@ def _contents(model: Model) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "several_scores": hasattr(model, "validation_scores_"),
         "left_out": sorted({*model._left_out, *_foreign_attributes(model)}),
     }
+    if hasattr(model, "target_name_"):
+        header["target_name"] = model.target_name_
+    if model.strategy == "auto" and isinstance(model.projection_, str):
+        header["projection"] = model.projection_
     arrays = {
         **trees.arrays(),
         "baseline": loss.baseline,
