@@ -34,6 +34,7 @@ from manyboost.frames import (
     open_frame,
 )
 from manyboost.label_sets import indicator, labels_of, read_label_sets
+from manyboost.named import NamedTable
 from manyboost.weights import (
     MISSING_LABEL,
     Weights,
@@ -50,6 +51,9 @@ F64 = NDArray[np.float64]
 #: Features: a dense array, or a sparse matrix by rows.
 Table = Any
 
+#: No machine has more use for threads than this, whatever a model file asks for.
+MOST_THREADS = 1024
+
 
 def resolve_threads(n_jobs: int | None) -> int:
     """Return the number of threads for ``n_jobs``."""
@@ -59,7 +63,7 @@ def resolve_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
         return max(1, int(wanted)) if wanted.isdigit() else available
-    return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
+    return min(n_jobs, MOST_THREADS) if n_jobs > 0 else max(1, available + 1 + n_jobs)
 
 
 def check_X(
@@ -237,7 +241,10 @@ def _read_frame(estimator: Any, X: Any, *, reset: bool, name: str, categorical: 
     names = column_names(X, name)
     frame = open_frame(X, name)
     try:
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if isinstance(X, NamedTable):
+            _check_names(estimator, X, reset=reset)
+        else:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
     except ValueError as error:
         known = getattr(estimator, "feature_names_in_", ())
         where = "" if name == "X" else f"{name}: "
@@ -251,6 +258,21 @@ def _read_frame(estimator: Any, X: Any, *, reset: bool, name: str, categorical: 
         places = _labelled_columns(frame, categorical)
         estimator._category_labels = CategoryLabels.of(frame, places)
     return estimator._category_labels.encode(frame, name)
+
+
+def _check_names(estimator: Any, X: NamedTable, *, reset: bool) -> None:
+    """Remember the names of a table's columns, or compare them, as scikit-learn does for frames."""
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        estimator.feature_names_in_ = np.array(X.columns, dtype=object)
+        return
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is not None and known.tolist() != X.columns:
+        raise ValueError("The columns should be those of fit, in the same order. ")
+    if X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} columns, but {estimator.n_features_in_} are expected. "
+        )
 
 
 def _labelled_columns(frame: Any, categorical_features: Any) -> list[int]:

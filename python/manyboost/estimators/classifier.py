@@ -17,6 +17,7 @@ from manyboost.callbacks import (
 )
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.estimators.predicting import BLOCK_CELLS, Predicting
+from manyboost.frames import column_names
 from manyboost.inputs import (
     Classes,
     Rows,
@@ -78,6 +79,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting):
         Names of the features, if X had them.
     output_names_ : ndarray of shape (n_outputs_,)
         Names of the outputs, if y had them: columns of a frame, or labels in sets.
+    target_name_ : str
+        Name of y, if it held one class per row and had a name: a series, or a frame of one column.
     strategy_, projection_ : str
         What the model was trained with; the given ones, or the winner of ``strategy="auto"``.
     search_results_ : dict of ndarray
@@ -268,8 +271,16 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting):
             return None if classes.kind == "multilabel" else classes.numbers(rows.Y)
 
         self._set_output_names(classes.names)
+        self._set_target_name(y)
         self._fit(X, rows, validation, classes.n_outputs, by_class, categories, given)
         return self
+
+    def _set_target_name(self, y: Any) -> None:
+        """Remember what the classes are those of, if y has a name."""
+        self.__dict__.pop("target_name_", None)
+        names = None if self._classes.kind == "multilabel" else column_names(y, "y")
+        if names is not None:
+            self.target_name_ = names[0]
 
     _running = RunningClassifier
 

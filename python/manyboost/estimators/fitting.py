@@ -45,7 +45,6 @@ from manyboost.learners import (
 )
 from manyboost.losses import (
     FittedLoss,
-    Loss,
     fit_loss,
 )
 from manyboost.objectives import Facts, Objective
@@ -70,7 +69,8 @@ _OPTIONAL_ATTRIBUTES = (
     "best_iter_per_output_",
 )
 
-_KINDS = {
+#: Trees of each strategy.
+KINDS = {
     "independent": "per_output",
     "multioutput": "vector",
     "relabel": "vector",
@@ -171,6 +171,7 @@ class Fitting(Model):
             if seed is None:
                 seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self._seed = seed
+            self._left_out = []
             self.__dict__.pop("search_results_", None)
         if self.strategy != "auto":
             self.strategy_, self.projection_ = self.strategy, self.projection
@@ -226,6 +227,9 @@ class Fitting(Model):
         # A copy: an error leaves the fitted model as it was.
         progress = deepcopy(self._progress) if continued else self._new_progress(n_outputs)
         progress.categories, progress.constraints = categories, constraints
+        if progress.mean_importances is not None:
+            # Those by output, which were left out of a file, could have gone on.
+            progress.mean_importances = np.full_like(progress.mean_importances, np.nan)
         scale = self._split_scale(objective, output_weight, pool)
         state = objective.blank_state()
         validation = None
@@ -375,6 +379,7 @@ class Fitting(Model):
             "_fitted_loss": loss,
             "_with_offset": with_offset,
             "_trained_with": self._fixed_parameters(),
+            "_release": _core.__version__,
             "n_outputs_": len(loss.baseline),
             "n_iter_": kept,
             "best_iter_": kept,
@@ -471,21 +476,26 @@ class Fitting(Model):
                 "them, or use warm_start=False."
             )
 
-    def _fixed_parameters(self) -> tuple[Any, ...]:
+    def _fixed_parameters(self) -> dict[str, Any]:
         """What a warm start cannot change: the loss, and what a round adds to the model."""
-        loss = self.loss if isinstance(self.loss, str | Loss) else tuple(self.loss)
-        constants = (tuple(np.atleast_1d(self.quantile).tolist()), self.huber_delta)
-        stopping = (self.early_stopping == "per_output", tuple(as_list(self.scoring)))
-        kind = self.estimator is None
-        # (The rows that thresholds are tuned on must not have been trained on.)
-        tuned = isinstance(self.thresholds, str)
-        return (loss, constants, self.strategy_, self.step, stopping, kind, tuned)
+        return {
+            "loss": tuple(self.loss) if isinstance(self.loss, list | tuple) else self.loss,
+            "quantile": tuple(np.atleast_1d(self.quantile).tolist()),
+            "huber_delta": self.huber_delta,
+            "strategy": self.strategy_,
+            "step": self.step,
+            "per_output": bool(self.early_stopping == "per_output"),
+            "scoring": tuple(as_list(self.scoring)),
+            "built_in_trees": self.estimator is None,
+            # (The rows that thresholds are tuned on must not have been trained on.)
+            "tuned": isinstance(self.thresholds, str),
+        }
 
     def _new_progress(self, n_outputs: int) -> Progress:
         if self.estimator is not None:
             return Progress(ForeignEnsemble(n_outputs), None)
         return Progress(
-            _core.Ensemble(_KINDS[self.strategy_], n_outputs, self.n_features_in_),
+            _core.Ensemble(KINDS[self.strategy_], n_outputs, self.n_features_in_),
             np.zeros((self.n_features_in_, n_outputs)),
         )
 

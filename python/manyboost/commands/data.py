@@ -1,0 +1,316 @@
+"""What verbs read: a problem to learn, or rows that a model knows how to take."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from manyboost.commands import UsageError, count, nearest, patterns
+
+if TYPE_CHECKING:
+    from manyboost.datasets.readers.columns import Kind, Table
+    from manyboost.datasets.readers.files import TableFile
+    from manyboost.named import NamedColumn, NamedTable
+
+FORMATS = ("csv", "parquet", "arff", "npz", "svmlight", "xc")
+#: More categories than a feature can have.
+MOST_CATEGORIES = 255
+
+
+def add_file(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declare the file that a verb reads."""
+    add = parser.add_argument
+    # Not required by argparse, whose words would not tell what went wrong.
+    add("file", nargs="?", metavar="FILE", help=f"{what}; - is standard input")
+    add("--format", choices=FORMATS, help="format of the file (default: as its ending says)")
+    add("--delimiter", metavar="C", help="what separates cells of a CSV file (default: a comma)")
+
+
+def add_targets(parser: argparse.ArgumentParser, default: str) -> None:
+    """Declare how a verb is told which columns are outputs."""
+    add = parser.add_argument
+    add(
+        "--target",
+        nargs="+",
+        action="extend",
+        metavar="NAME",
+        help=f"columns that are outputs: names or patterns such as 'y*' (default: {default})",
+    )
+    add("--targets-prefix", metavar="TEXT", help="columns whose names begin so are outputs too")
+
+
+def add_ignore(parser: argparse.ArgumentParser) -> None:
+    """Declare the columns that are left out."""
+    parser.add_argument(
+        "--ignore", nargs="+", action="extend", metavar="NAME", help="columns to leave out"
+    )
+
+
+def open_data(arguments: argparse.Namespace, model: Any = None) -> TableFile:
+    """Open the file that was named; one that names features by number counts as the model does."""
+    from manyboost.datasets.readers.files import format_of, open_file
+
+    if arguments.file is None:
+        raise UsageError(
+            "Name the file to read, and put it before options that take several names, such as "
+            "--target."
+        )
+    delimiter = arguments.delimiter
+    if delimiter is not None:
+        delimiter = delimiter.replace("\\t", "\t")
+        if len(delimiter) != 1:
+            raise UsageError(f"--delimiter {arguments.delimiter!r} is not a single character.")
+    format_ = arguments.format
+    if format_ is None:
+        try:
+            format_ = format_of(arguments.file)
+        except ValueError as error:
+            raise UsageError(str(error).replace("name the format", "pass --format")) from None
+    like = None
+    if model is not None and hasattr(model, "feature_names_in_"):
+        like = model.feature_names_in_.tolist(), target_names(model)
+    file = open_file(arguments.file, format=format_, delimiter=delimiter, like=like)
+    if len(file.names) == 1 and format_ == "csv":
+        other = next((c for c in ";\t|" if c in file.names[0]), None)
+        if other is not None:
+            shown = "\\t" if other == "\t" else other
+            raise UsageError(
+                f"{file.file} has a single column, {file.names[0]!r}; pass --delimiter '{shown}'."
+            )
+    return file
+
+
+# ------------------------------------------------------------------ to learn
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Features and outputs of a file, and what the outputs are."""
+
+    file: str
+    X: NamedTable
+    Y: NamedTable | NamedColumn
+    kind: Kind
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the outputs."""
+        from manyboost.named import NamedColumn
+
+        return [self.Y.name] if isinstance(self.Y, NamedColumn) else self.Y.columns
+
+    @property
+    def description(self) -> str:
+        """What the file holds, in a sentence."""
+        rows, features = self.X.shape
+        nominal = len(self.X.categories)
+        of_categories = f" ({nominal:,} of categories)" if nominal else ""
+        what = {
+            "regression": f"{count(len(self.outputs), 'output')} of numbers: regression",
+            "labels": f"{count(len(self.outputs), 'label')}: multi-label classification",
+            "classes": f"classes in {self.outputs[0]!r}: classification",
+        }
+        return (
+            f"{self.file}: {count(rows, 'row')}, {count(features, 'feature')}{of_categories}, "
+            f"{what[self.kind]}."
+        )
+
+
+def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
+    """Read a file to learn from; ``task`` is what the parameters ask for, if they do."""
+    from manyboost.datasets.readers.columns import features_of, outputs_of, stack
+
+    file = open_data(arguments)
+    outputs = _chosen_outputs(arguments, file)
+    if outputs is None:
+        raise UsageError(
+            f"Say which columns of {file.file} are outputs, with --target; {_listing(file.names)}."
+        )
+    ignored = patterns("--ignore", arguments.ignore or [], file.names, file.file)
+    if both := set(outputs) & set(ignored):
+        raise UsageError(
+            f"The column {file.names[min(both)]!r} is in both --target and --ignore; take it out "
+            "of one."
+        )
+    left_out = {*outputs, *ignored, *(file.declared or ())}
+    features = [i for i in range(len(file.names)) if i not in left_out]
+    if not features:
+        raise UsageError(f"{file.file} is left without any feature; see --target and --ignore.")
+    nominal = _nominal(arguments, file, features)
+    tables: tuple[list[Table], list[Table]] = ([], [])
+    for pair in file.blocks(features, outputs, dict.fromkeys(nominal, True)):
+        for table, found in zip(tables, pair, strict=True):
+            table.append(found)
+    if not tables[0]:
+        raise ValueError(f"{file.file} has no rows; a model needs some.")
+    X = features_of(stack(tables[0]))
+    _check_categories(file.file, X)
+    Y, kind = outputs_of(stack(tables[1]), arguments.task or task)  # type: ignore[arg-type]
+    return Problem(file.file, X, Y, kind)
+
+
+def _chosen_outputs(arguments: argparse.Namespace, file: TableFile) -> list[int] | None:
+    """Places of the outputs that were asked for, else of those that the file declares."""
+    places = range(len(file.names))
+    if len(set(file.names)) < len(places) and file.declared is not None:
+        # Features of the same names are not meant.
+        places = range(min(file.declared), len(file.names))
+    names = [file.names[i] for i in places]
+    chosen = []
+    if arguments.target:
+        chosen += patterns("--target", arguments.target, names, file.file)
+    if arguments.targets_prefix is not None:
+        begin = arguments.targets_prefix
+        found = [j for j, name in enumerate(names) if name.startswith(begin)]
+        if not found:
+            raise UsageError(
+                f"--targets-prefix {begin!r} begins no column of {file.file}; {_listing(names)}."
+            )
+        chosen += found
+    if chosen:
+        return [places[j] for j in dict.fromkeys(chosen)]
+    return None if file.declared is None else list(file.declared)
+
+
+def _nominal(arguments: argparse.Namespace, file: TableFile, features: Sequence[int]) -> list[int]:
+    """Places of the features that are to be read as categories, whatever they hold."""
+    names = [file.names[i] for i in features]
+    wanted = getattr(arguments, "categorical_features", None) or []
+    return [features[j] for j in patterns("--categorical-features", wanted, names, file.file)]
+
+
+def _check_categories(file: str, X: NamedTable) -> None:
+    for j in X.categories:
+        n_labels = len(X.labels(j))
+        if n_labels > MOST_CATEGORIES:
+            name = X.columns[j]
+            raise ValueError(
+                f"Column {name!r} of {file} holds text, {n_labels:,} different values, and a "
+                f"feature can have {MOST_CATEGORIES} categories; merge rare ones, or leave it out "
+                f"with --ignore {name!r}."
+            )
+
+
+# ------------------------------------------------------------------ for a model
+
+
+def target_names(model: Any) -> list[str]:
+    """Names of the outputs of y that a model was fitted to, empty if they had none."""
+    if hasattr(model, "target_name_"):
+        return [str(model.target_name_)]
+    names = getattr(model, "output_names_", ())
+    return [str(name) for name in names]
+
+
+def asked_targets(arguments: argparse.Namespace, model: Any) -> list[str]:
+    """Names of the columns that hold the outputs of a model."""
+    names = arguments.target or target_names(model)
+    if not names:
+        raise UsageError("The model does not know the names of its outputs; give them by --target.")
+    wanted = 1 if kind_of(model) == "classes" else model.n_outputs_ // model._n_levels
+    if len(names) != wanted:
+        raise UsageError(
+            f"--target names {count(len(names), 'column')}, but the model has "
+            f"{count(wanted, 'output')}; name one column for each, in their order."
+        )
+    return [str(name) for name in names]
+
+
+def kind_of(model: Any) -> Kind:
+    """Return what the outputs of a model are."""
+    if not hasattr(model, "classes_"):
+        return "regression"
+    return "labels" if model._classes.kind == "multilabel" else "classes"
+
+
+def outputs_like(model: Any, table: Table) -> NamedTable | NamedColumn:
+    """Return all columns of a table as the outputs of a model."""
+    import numpy as np
+
+    from manyboost.datasets.readers.columns import outputs_of
+    from manyboost.named import NamedColumn
+
+    kind = kind_of(model)
+    outputs, _ = outputs_of(table, "regression" if kind == "regression" else "classification")
+    if kind == "classes" and isinstance(outputs, NamedColumn) and _in_words(model):
+        named = {str(label): label for label in model.classes_.tolist()}
+        values = [named.get(label, label) for label in outputs.to_list()]
+        return NamedColumn(outputs.name, np.array(values, dtype=model.classes_.dtype))
+    return outputs
+
+
+def _in_words(model: Any) -> bool:
+    """Whether the classes of a model are not numbers."""
+    return kind_of(model) == "classes" and model.classes_.dtype.kind not in "iuf"
+
+
+def read_tables(
+    arguments: argparse.Namespace, model: Any, outputs: Sequence[str] = ()
+) -> tuple[str, Iterator[tuple[Table, Table]]]:
+    """Return the name of a file, and the features of a model and columns of outputs in blocks."""
+    file = open_data(arguments, model)
+    places = _output_places(file, outputs)
+    features = _feature_places(arguments, file, model, places)
+    labelled = model._category_labels.of_column
+    is_nominal = {i: j in labelled for j, i in enumerate(features)}
+    if _in_words(model):
+        is_nominal |= dict.fromkeys(places, True)
+    return file.file, file.blocks(features, places, is_nominal)
+
+
+def _output_places(file: TableFile, outputs: Sequence[str]) -> list[int]:
+    # Of an output and a feature of one name the output comes last.
+    place = {name: i for i, name in enumerate(file.names)}
+    for name in outputs:
+        if name not in place:
+            raise ValueError(
+                f"{file.file} lacks the output {name!r} of the model; {nearest(name, file.names)}"
+            )
+    return [place[name] for name in outputs]
+
+
+def _feature_places(
+    arguments: argparse.Namespace, file: TableFile, model: Any, outputs: Sequence[int]
+) -> list[int]:
+    """Places of the features of a model, in its order."""
+    declared = set(file.declared or ())
+    if hasattr(model, "feature_names_in_"):
+        place = {name: i for i, name in enumerate(file.names) if i not in declared}
+        wanted = [str(name) for name in model.feature_names_in_]
+        missing = [name for name in wanted if name not in place]
+        if missing:
+            spare = [name for name in place if name not in wanted]
+            more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+            hint = nearest(missing[0], spare) if spare else "add it."
+            raise ValueError(
+                f"{file.file} lacks the feature {missing[0]!r}{more} of the model; {hint}"
+            )
+        return [place[name] for name in wanted]
+    ignored = patterns("--ignore", arguments.ignore or [], file.names, file.file)
+    known = {*target_names(model)}
+    left_out = {*ignored, *declared, *outputs}
+    features = [i for i, name in enumerate(file.names) if i not in left_out and name not in known]
+    if len(features) != model.n_features_in_:
+        raise ValueError(
+            f"{file.file} has {count(len(features), 'column')} for the "
+            f"{count(model.n_features_in_, 'feature')} of the model, which have no names; leave "
+            "out the others with --ignore."
+        )
+    return features
+
+
+def load_model(path: str) -> Any:
+    """Load a model file."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"The model file {path!r} does not exist; check its name.")
+    import manyboost
+
+    return manyboost.load(path)
+
+
+def _listing(names: Sequence[str], most: int = 8) -> str:
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"there are {', '.join(names[:most])}{more}"
