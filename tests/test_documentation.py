@@ -25,7 +25,8 @@ def python_blocks(page):
     return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
 
 
-def test_the_examples_of_the_readme_run_in_order():
+def test_the_examples_of_the_readme_run_in_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = python_blocks("README.md")
     assert blocks
     names = {}
@@ -37,6 +38,8 @@ def test_the_examples_of_the_readme_run_in_order():
     assert names["heavy"].shape == (500, 1)
     assert names["labels"].shape == names["scores"].shape == (500, 2)
     assert list(names["table"].columns) == ["heavy", "large", "small"]
+    assert names["again"].predict(names["frame"]).equals(names["table"])
+    assert "3 features, 3 outputs" in names["about"]
     assert names["rounds"].shape == (12,)
     assert (names["low"] <= names["high"]).all()
 

@@ -12,7 +12,7 @@ from manyboost import _core
 from manyboost.estimators.base import Model
 from manyboost.persistence import container
 from manyboost.persistence.values import Encoder, LeftOut, Unstorable
-from manyboost.persistence.writing import to_parts
+from manyboost.persistence.writing import contents
 
 
 class ModelInfo(dict[str, Any]):
@@ -68,12 +68,12 @@ def model_info(model: Model) -> ModelInfo:
         # Every split has two children, every tree one root.
         n_leaves = (n_nodes + n_trees) // 2
     try:
-        parts = to_parts(model)
+        header, arrays = contents(model)
     except ValueError:
         pass
     else:
-        n_bytes = sum(map(len, parts))
-        left_out += container.unpack(b"".join(parts))[0]["left_out"]
+        n_bytes = container.size(header, arrays)
+        left_out += header["left_out"]
     loss = trained["loss"]
     return ModelInfo(
         estimator=type(model).__name__,

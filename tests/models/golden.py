@@ -99,7 +99,8 @@ def make():
         rows,
     )
     coded = X.copy()
-    coded[:, 1] = np.round(2 * X[:, 1])
+    coded[:, 1] = np.arange(80) * 7 % 5
+    by_category = Y + 3 * np.array([0, 1, 0, 1, 0.5])[coded[:, 1].astype(int), None]
     yield (
         "constrained_categories",
         ManyBoostRegressor(
@@ -109,7 +110,7 @@ def make():
             scoring=["loss", "r2"],
             early_stopping=True,
             **common,
-        ).fit(coded, Y),
+        ).fit(coded, by_category),
         {"X": coded[:8].tolist()},
     )
     columns = {
@@ -142,7 +143,7 @@ def main():
         model.save(path)
         X, arguments = rows_of(asked)
         expected = {"asked": asked, "answers": answers(model, X, **arguments)}
-        path.with_suffix(".json").write_text(json.dumps(expected, sort_keys=True) + "\n")
+        path.with_suffix(".json").write_text(json.dumps(expected) + "\n")
         print(path.name, path.stat().st_size)
 
 

@@ -215,7 +215,7 @@ impl Reader<'_> {
         let set = CategorySet::from_words(words);
         let count = self.n_categories.map_or(256, |counts| counts[node.feature_index()]);
         match (count..256).find(|&c| set.contains(c as u8) != node.missing_left()) {
-            Some(c) => Err(format!("the set of node {k} has category {c} of {count}")),
+            Some(c) => Err(format!("node {k} treats category {c} of {count} as if it were there")),
             None => Ok(set),
         }
     }

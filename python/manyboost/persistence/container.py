@@ -12,9 +12,9 @@ import hashlib
 import json
 import math
 import os
+import secrets
 import stat
 import struct
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -50,21 +50,31 @@ def broken(why: str) -> NoReturn:
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
     """Return the parts of a file, to be written one after the other."""
-    contiguous = {name: _little_endian(arrays[name]) for name in sorted(arrays)}
-    text = _dump({**header, "arrays": _layout(contiguous)})
-    if len(text) > _LARGEST_HEADER or _is_deeper(header, _DEEPEST_HEADER - 1):
-        raise ValueError(
-            f"The names and parameters of the model take {len(text)} bytes, or are nested too "
-            f"deeply; a model file has room for {_LARGEST_HEADER}."
-        )
+    text = _described_header(header, arrays)
     parts = [_PREFIX.pack(MAGIC, VERSION, len(text)), text]
     parts.append(_padding(_PREFIX.size + len(text)))
-    for array in contiguous.values():
-        parts += [array.tobytes(), _padding(array.nbytes)]
+    for name in sorted(arrays):
+        parts += [_little_endian(arrays[name]).tobytes(), _padding(arrays[name].nbytes)]
     checksum = hashlib.blake2b(digest_size=_CHECKSUM_BYTES)
     for part in parts:
         checksum.update(part)
     return [*parts, checksum.digest()]
+
+
+def size(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> int:
+    """Return the number of bytes that a file has."""
+    start = _aligned(_PREFIX.size + len(_described_header(header, arrays)))
+    return start + sum(_aligned(array.nbytes) for array in arrays.values()) + _CHECKSUM_BYTES
+
+
+def _described_header(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    text = _dump({**header, "arrays": _layout(arrays)})
+    if len(text) > _LARGEST_HEADER or _is_deeper(header, _DEEPEST_HEADER):
+        raise ValueError(
+            f"The names and parameters of the model take {len(text)} bytes, or are nested too "
+            f"deeply; a model file has room for {_LARGEST_HEADER}."
+        )
+    return text
 
 
 def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
@@ -74,9 +84,9 @@ def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
 def _layout(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Any]]:
     """Describe arrays: offsets count from the end of the header and its padding."""
     layout, offset = {}, 0
-    for name, array in arrays.items():
+    for name, array in sorted(arrays.items()):
         layout[name] = {
-            "dtype": array.dtype.str,
+            "dtype": array.dtype.newbyteorder("<").str,
             "length": array.nbytes,
             "offset": offset,
             "shape": list(array.shape),
@@ -101,29 +111,21 @@ def _dump(header: Any) -> bytes:
 
 def write(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
     """Write a file all at once: whoever looks finds the old one, or the new one, whole."""
-    target = Path(path)
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    temporary = Path(name)
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             for part in parts:
                 file.write(part)
             file.flush()
             os.fsync(file.fileno())
-        # (A temporary file is its owner's alone; a model is as readable as any new file.)
-        temporary.chmod(0o666 & ~_umask() if mode is None else mode)
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _settle_folder(target.parent)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _settle_folder(folder: Path) -> None:

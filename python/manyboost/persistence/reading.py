@@ -47,6 +47,18 @@ _CUSTOM = {
     "custom": Facts("custom", centred=False, curved=False),
     "custom_curved": Facts("custom", centred=False, curved=True),
 }
+# Parameters of the first release. A file may lack later ones, which then have their defaults.
+_FIRST_PARAMETERS = frozenset(
+    (
+        *("loss", "quantile", "huber_delta", "strategy", "projection", "n_components", "step"),
+        *("learning_rate", "max_iter", "max_leaf_nodes", "max_depth", "min_samples_leaf"),
+        *("min_split_gain", "l2_regularization", "max_features", "subsample", "max_bins"),
+        *("categorical_features", "monotonic_cst", "interaction_cst", "output_weight"),
+        *("output_scaling", "class_weight", "estimator", "thresholds", "early_stopping"),
+        *("validation_fraction", "n_iter_no_change", "tol", "scoring", "max_time", "warm_start"),
+        *("callbacks", "verbose", "random_state", "n_jobs"),
+    )
+)
 # Parameters that may hold code.
 _MAY_BE_LEFT_OUT = ("loss", "projection", "scoring", "callbacks", "random_state")
 
@@ -61,6 +73,7 @@ def from_bytes(data: bytes) -> Any:
     kind = file.choice("kind", dict.fromkeys(KINDS.values()))
     d = file.integer("n_outputs", 1, 2**32)
     p = file.integer("n_features", 1, 2**30)
+    _check_features(file, p)
     decoder = Decoder(file.value_arrays())
     left_out = file.texts("left_out")
     if left_out != sorted(set(left_out)):
@@ -197,6 +210,13 @@ class _Contents:
         return [self.arrays.pop(name) for name in names]
 
 
+def _check_features(file: _Contents, p: int) -> None:
+    """Compare the number of features with what the file has of them, before using it."""
+    importances = file.arrays.get("importances", file.arrays.get("mean_importances"))
+    if importances is None or importances.shape[:1] != (p,):
+        broken(f"it does not have importances of {p} features")
+
+
 def _finite(array: NDArray[Any]) -> NDArray[Any]:
     if not np.isfinite(array).all():
         broken("it has numbers that are not finite where they must be")
@@ -250,9 +270,11 @@ def _read_labels(file: _Contents, decoder: Decoder, categories: Categories) -> C
 
 
 def _read_parameters(file: _Contents, decoder: Decoder, estimator: type[Model]) -> dict[str, Any]:
-    """Parameters; those that a file does not have came later, and have their default."""
     known = estimator._get_param_names()
     stored: dict[str, Any] = file.take("parameters", dict)
+    missing = _FIRST_PARAMETERS.intersection(known).difference(stored)
+    if missing:
+        broken(f"it has no parameter {min(missing)!r}")
     parameters = {}
     for name, content in stored.items():
         value = decoder.decode(content)
@@ -332,7 +354,7 @@ def _read_targets(file: _Contents, decoder: Decoder, model: Model, d: int) -> _T
 def _read_classes(
     stored: dict[str, Any], decoder: Decoder, names: list[str] | None, d: int
 ) -> Classes:
-    if set(stored) != {"kind", "values"}:
+    if set(stored) != {"kind", "values"} or not isinstance(stored["kind"], str):
         broken("it does not say what its classes are")
     kind, values = stored["kind"], stored["values"]
     if values == "numbers":
@@ -481,6 +503,8 @@ def _read_progress(file: _Contents, trees: _core.Ensemble, left_out: list[str]) 
     progress = Progress(trees, None)
     if IMPORTANCES in left_out:
         progress.mean_importances = file.array("mean_importances", "f8", (p,))
+        if not np.isnan(progress.mean_importances).all():
+            _within(progress.mean_importances, 0, 1)
     else:
         progress.importances = file.array("importances", "f8", (p, d))
     progress.train_score = file.array("train_score", "f8", (n,)).tolist()
@@ -493,7 +517,10 @@ def _read_progress(file: _Contents, trees: _core.Ensemble, left_out: list[str]) 
         broken("it has two scores of one name")
 
     def optional(name: str, rows: int | None) -> list[F64]:
-        return list(file.array(name, "f8", (rows, d))) if name in file.arrays else []
+        if name not in file.arrays:
+            return []
+        table = file.array(name, "f8", (rows, d))
+        return list(table) if len(table) else broken(f"its array {name!r} is empty")
 
     progress.validation_per_output = optional("validation_per_output", n)
     progress.train_per_output = optional("train_per_output", n)

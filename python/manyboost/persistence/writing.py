@@ -46,34 +46,34 @@ _ATTRIBUTES = frozenset(
 _SPARE_BYTES = 1 << 16
 
 
-def to_parts(model: Model, records: str = "auto") -> list[bytes]:
-    """Return the parts of a model's file, one after the other."""
+def contents(model: Model, records: str = "auto") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return header and arrays of a model's file."""
     if records not in ("auto", "all"):
         raise ValueError(f"records={records!r} is not allowed; it must be 'auto' or 'all'.")
     check_is_fitted(model, "n_iter_")
     _refuse_code(model)
-    header, arrays = _contents(model)
-    optional = _optional_records(model) if records == "auto" else ()
-    for leaving_out in optional:
-        parts = container.pack(*_without(model, header, arrays, leaving_out))
-        if sum(map(len, parts)) <= _most_bytes(arrays):
+    header, arrays = _everything(model)
+    if records == "all" or header["kind"] != "scaled":
+        return header, arrays
+    for leaving_out in _choices(model):
+        smaller = _without(model, header, arrays, leaving_out)
+        if container.size(*smaller) <= _most_bytes(arrays):
             break
-    else:
-        leaving_out = optional[-1] if optional else ()
-        parts = container.pack(*_without(model, header, arrays, leaving_out))
-    return parts
+    return smaller
 
 
-def _optional_records(model: Model) -> list[tuple[str, ...]]:
+def to_parts(model: Model, records: str = "auto") -> list[bytes]:
+    """Return the parts of a model's file, one after the other."""
+    return container.pack(*contents(model, records))
+
+
+def _choices(model: Model) -> list[tuple[str, ...]]:
     """What may be left out to keep a file small, the best choice first.
 
-    Scaled trees are small because they have one step per output and tree: records that are larger
-    than the trees would make nothing of it.
+    Scaled trees are small because they have one step per output and tree; records that are larger
+    would make nothing of it.
     """
     progress = model._progress
-    assert isinstance(progress.model, _core.Ensemble)
-    if progress.model.kind != "scaled":
-        return []
     # Stopping outputs one by one cannot go on without its curves.
     curves = (CURVES,) if progress.validation_per_output and not progress.train_per_output else ()
     importances = (IMPORTANCES,) if progress.importances is not None else ()
@@ -91,7 +91,9 @@ def _without(
     arrays = dict(arrays)
     if IMPORTANCES in records:
         del arrays["importances"]
-        arrays["mean_importances"] = model.feature_importances_
+        mean = model.feature_importances_
+        unknown = np.isnan(mean).any()
+        arrays["mean_importances"] = np.full_like(mean, np.nan) if unknown else mean
     if CURVES in records:
         del arrays["validation_per_output"]
     left_out = sorted({*header["left_out"], *records})
@@ -119,7 +121,7 @@ def _refuse_code(model: Model) -> None:
         )
 
 
-def _contents(model: Model) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _everything(model: Model) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and arrays of a model, with all records that it has."""
     progress, loss = model._progress, model._fitted_loss
     trees = progress.model
