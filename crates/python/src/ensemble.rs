@@ -133,6 +133,16 @@ impl Ensemble {
         Ok(Ensemble { inner: self.inner.of_outputs(&outputs).map_err(to_py_err)? })
     }
 
+    /// "per_output", "vector" or "scaled".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.inner.kind {
+            Kind::PerOutput => "per_output",
+            Kind::Vector => "vector",
+            Kind::Scaled => "scaled",
+        }
+    }
+
     /// Number of rounds.
     #[getter]
     fn n_rounds(&self) -> usize {
@@ -142,6 +152,19 @@ impl Ensemble {
     /// Steps of "scaled" trees, n_trees × n_outputs.
     fn steps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f32>> {
         matrix(py, self.inner.steps.clone(), self.inner.n_outputs)
+    }
+
+    /// Leaf values of one tree, n_leaves × n_outputs for "vector", else n_leaves × 1.
+    fn leaf_values<'py>(
+        &self,
+        py: Python<'py>,
+        tree: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        if tree >= self.inner.n_trees() {
+            return Err(PyValueError::new_err(format!("there is no tree {tree}")));
+        }
+        let width = if self.inner.kind == Kind::Vector { self.inner.n_outputs } else { 1 };
+        Ok(matrix(py, self.inner.tree_values(tree).to_vec(), width))
     }
 
     /// Number of nodes of each tree.
