@@ -48,3 +48,32 @@ class Exporting(Model):
 
         check_is_fitted(self, "n_iter_")
         return to_onnx(self, path)
+
+    def to_treelite(self, *, raw: bool = False) -> Any:
+        """Return the model as a treelite model, for its compilers and for GPU inference.
+
+        It predicts arrays (n_rows, n_outputs, 1), or (n_rows, 1, n_classes) for more than two
+        classes, in single precision: what :meth:`predict` gives for a regressor, probabilities for
+        a classifier, of the second class where there are two. Pass dense features: treelite takes
+        what a sparse matrix does not store for missing. Categories must be whole numbers from 0;
+        columns of labels are the places of the labels in sorted order, −1 or NaN where missing.
+
+        Leaves are vectors of all outputs, also for ``strategy="project"``, which is compact in
+        ONNX (:meth:`to_onnx`).
+
+        Parameters
+        ----------
+        raw : bool
+            Raw predictions, without offset and link. It is the only way for what treelite has no
+            link for: a list of losses, a list of quantiles, squared error in classification,
+            exponential loss with more than two classes, and models with an offset.
+
+        Returns
+        -------
+        treelite.Model
+            It needs the extra ``treelite``: ``pip install 'manyboost[treelite]'``.
+        """
+        from manyboost.export.treelite import to_treelite
+
+        check_is_fitted(self, "n_iter_")
+        return to_treelite(self, raw=raw)

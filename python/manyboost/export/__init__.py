@@ -4,3 +4,7 @@ The methods ``to_onnx`` and ``to_treelite`` of the estimators lead here. Both fo
 in single precision, as the trees do, so that every row ends in the same leaves; what may differ is
 the rounding of sums and links in single precision.
 """
+
+from manyboost.export.skl2onnx import register_skl2onnx
+
+__all__ = ["register_skl2onnx"]

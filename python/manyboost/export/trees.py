@@ -144,6 +144,6 @@ def import_extra(module: str, method: str, extra: str) -> Any:
         return import_module(module)
     except ImportError:
         raise ImportError(
-            f"{method} takes the package {module}, which is not installed; install it: pip install "
-            f"'manyboost[{extra}]'."
+            f"{method} takes the package {module.partition('.')[0]}, which is not installed; "
+            f"install it: pip install 'manyboost[{extra}]'."
         ) from None
