@@ -21,9 +21,10 @@ _NAMES = {"labels": "label", "probabilities": "probabilities", "predictions": "v
 def register_skl2onnx() -> None:
     """Teach skl2onnx to convert the estimators of manyboost.
 
-    After that ``skl2onnx.to_onnx`` and ``convert_sklearn`` export whole pipelines, scalers, encoders
-    and imputers included. Outputs have skl2onnx's names, ``variable`` or ``label`` and
-    ``probabilities``, which are always arrays (there is no ``zipmap``).
+    After that ``skl2onnx.to_onnx`` and ``convert_sklearn`` export whole pipelines, with scalers,
+    encoders and imputers. Outputs have skl2onnx's names, ``variable`` or ``label`` and
+    ``probabilities``, and are always arrays (there is no ``zipmap``). Steps before the model run
+    in single precision too: a value that they bring next to a cut point may end beyond it.
 
     Examples
     --------

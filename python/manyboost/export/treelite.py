@@ -81,8 +81,8 @@ def _task(model: Any) -> tuple[str, str]:
 
 def _refuse(what: str) -> None:
     raise ValueError(
-        f"treelite does not have {what}; use to_treelite(raw=True), which gives raw predictions, or "
-        "to_onnx."
+        f"treelite does not have {what}; use to_treelite(raw=True), which gives raw predictions, "
+        "or to_onnx."
     )
 
 
