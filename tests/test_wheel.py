@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
 from model_digest import digest
 
 WHEEL = os.environ.get("MANYBOOST_WHEEL")
