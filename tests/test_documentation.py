@@ -38,6 +38,9 @@ def test_the_examples_of_the_readme_run_in_order():
     assert list(names["table"].columns) == ["heavy", "large", "small"]
     assert names["rounds"].shape == (12,)
     assert (names["low"] <= names["high"]).all()
+    outputs = [each.name for each in names["onnx_model"].graph.output]
+    assert outputs == ["labels", "probabilities"]
+    assert names["treelite_model"].num_tree == 50
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ class Exporting(Model):
         in their order. What is no known label counts as missing.
 
         Trees of ``strategy="project"`` stay compact: a value for each leaf, then a product with
-        the steps. Vector leaves of ``"multioutput"`` and ``"relabel"`` take about 10 bytes for
+        the steps. Vector leaves of ``"multioutput"`` and ``"relabel"`` take about 12 bytes for
         each leaf and output.
 
         Parameters
