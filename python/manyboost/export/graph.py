@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from manyboost.export.trees import check_link, feature_label, trees_of
+from manyboost.export.trees import Tree, check_link, feature_label, trees_of
 from manyboost.losses import FittedLoss, MixedLoss
 
 ML = "ai.onnx.ml"
@@ -51,7 +51,8 @@ class Graph:
     def constant(self, name: str, values: Any) -> str:
         """Add a constant and return its name."""
         name = self.unique(name)
-        self.constants[name] = np.asarray(values)
+        array = np.asarray(values)
+        self.constants[name] = array.astype(np.int64) if array.dtype.kind == "i" else array
         return name
 
     def call(
@@ -85,8 +86,8 @@ class Graph:
         if model._n_levels > 1:
             # One offset for all levels of an output.
             columns = np.repeat(np.arange(model.n_outputs_ // model._n_levels), model._n_levels)
-            places_ = self.constant("offset_columns", columns)
-            offset = self.call("Gather", [offset, places_], "offsets", axis=1)
+            operands = [offset, self.constant("offset_columns", columns)]
+            offset = self.call("Gather", operands, "offsets", axis=1)
         return self.call("Add", [raw, offset], "raw_predictions_with_offset")
 
     def _tree_sums(
@@ -107,25 +108,11 @@ class Graph:
                 )
             if tree.steps is not None:
                 steps.append(tree.steps)
-            leaf = tree.left == 0
-            true, false = np.where(leaf, 0, tree.left), np.where(leaf, 0, tree.left + 1)
-            fields = {
-                "nodeids": np.arange(tree.n_nodes),
-                "featureids": np.where(leaf, 0, places[np.where(leaf, 0, tree.feature)]),
-                "modes": np.where(leaf, "LEAF", "BRANCH_LEQ"),
-                "values": np.where(leaf, 0, tree.threshold).astype(np.float32),
-                "truenodeids": true,
-                "falsenodeids": false,
-                "missing_value_tracks_true": np.where(leaf, 0, tree.missing_left).astype(int),
-            }
-            columns = {name: values.tolist() for name, values in fields.items()}
-            for node, categories in enumerate(tree.categories):
-                if categories is not None:
-                    _chain(columns, node, categories)
+            columns = _node_columns(tree, places)
             nodes["treeids"] += [t] * len(columns["nodeids"])
             for name, values in columns.items():
                 nodes[name] += values
-            leaves = np.flatnonzero(leaf)
+            leaves = np.flatnonzero(tree.left == 0)
             width = len(tree.outputs)
             targets["treeids"] += [t] * (len(leaves) * width)
             targets["nodeids"] += np.repeat(leaves, width).tolist()
@@ -244,6 +231,25 @@ _NODE_FIELDS = (
 )
 _TARGET_FIELDS = ("treeids", "nodeids", "ids", "weights")
 _INT64 = 7  # onnx.TensorProto.INT64
+
+
+def _node_columns(tree: Tree, places: NDArray[np.intp]) -> dict[str, list[Any]]:
+    """Return the nodes of a tree, field by field; splits by categories take several nodes."""
+    leaf = tree.left == 0
+    fields = {
+        "nodeids": np.arange(tree.n_nodes),
+        "featureids": np.where(leaf, 0, places[np.where(leaf, 0, tree.feature)]),
+        "modes": np.where(leaf, "LEAF", "BRANCH_LEQ"),
+        "values": np.where(leaf, 0, tree.threshold),
+        "truenodeids": np.where(leaf, 0, tree.left),
+        "falsenodeids": np.where(leaf, 0, tree.left + 1),
+        "missing_value_tracks_true": np.where(leaf, 0, tree.missing_left),
+    }
+    columns = {name: values.tolist() for name, values in fields.items()}
+    for node, categories in enumerate(tree.categories):
+        if categories is not None:
+            _chain(columns, node, categories)
+    return columns
 
 
 def _chain(columns: dict[str, list[Any]], node: int, categories: NDArray[Any]) -> None:
