@@ -42,6 +42,9 @@ def test_the_examples_of_the_readme_run_in_order(tmp_path, monkeypatch):
     assert "3 features, 3 outputs" in names["about"]
     assert names["rounds"].shape == (12,)
     assert (names["low"] <= names["high"]).all()
+    outputs = [each.name for each in names["onnx_model"].graph.output]
+    assert outputs == ["labels", "probabilities"]
+    assert names["treelite_model"].num_tree == 50
 
 
 GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))

@@ -182,6 +182,11 @@ impl Ensemble {
         &self.sets[self.set_starts[tree]..self.set_starts[tree + 1]]
     }
 
+    /// Leaf values of one tree.
+    pub fn tree_values(&self, tree: usize) -> &[f32] {
+        &self.values[self.value_starts[tree]..self.value_starts[tree + 1]]
+    }
+
     /// Adds the trees of the given rounds to `raw` (n × n_outputs), tree by tree as training did:
     /// the sums agree with training to the last bit.
     pub fn add_to(

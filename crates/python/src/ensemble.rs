@@ -161,6 +161,19 @@ impl Ensemble {
         matrix(py, self.inner.steps.clone(), self.inner.n_outputs)
     }
 
+    /// Leaf values of one tree, n_leaves × n_outputs for "vector", else n_leaves × 1.
+    fn leaf_values<'py>(
+        &self,
+        py: Python<'py>,
+        tree: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        if tree >= self.inner.n_trees() {
+            return Err(PyValueError::new_err(format!("there is no tree {tree}")));
+        }
+        let width = if self.inner.kind == Kind::Vector { self.inner.n_outputs } else { 1 };
+        Ok(matrix(py, self.inner.tree_values(tree).to_vec(), width))
+    }
+
     /// Number of nodes of each tree.
     fn tree_sizes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
         let sizes = (0..self.inner.n_trees()).map(|t| self.inner.tree(t).len() as u32);

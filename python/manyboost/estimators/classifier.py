@@ -15,6 +15,7 @@ from manyboost import _core, params
 from manyboost.callbacks import (
     Callback,
 )
+from manyboost.estimators.exporting import Exporting
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.estimators.predicting import BLOCK_CELLS, Predicting
 from manyboost.frames import column_names
@@ -51,7 +52,7 @@ F64 = NDArray[np.float64]
 
 
 @params.documented
-class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting):
+class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting, Exporting):
     """Gradient tree boosting for classes, or for one or many labels.
 
     A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1

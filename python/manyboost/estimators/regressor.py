@@ -16,6 +16,7 @@ from manyboost import params
 from manyboost.callbacks import (
     Callback,
 )
+from manyboost.estimators.exporting import Exporting
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.estimators.predicting import Predicting
 from manyboost.frames import column_names
@@ -43,7 +44,7 @@ F64 = NDArray[np.float64]
 
 
 @params.documented
-class ManyBoostRegressor(RegressorMixin, Fitting, Predicting):
+class ManyBoostRegressor(RegressorMixin, Fitting, Predicting, Exporting):
     """Gradient tree boosting for one or many regression outputs.
 
     Parameters
