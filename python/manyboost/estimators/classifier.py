@@ -15,8 +15,8 @@ from manyboost import _core, params
 from manyboost.callbacks import (
     Callback,
 )
+from manyboost.estimators.explaining import Explaining
 from manyboost.estimators.fitting import Fitting, all_or_nothing
-from manyboost.estimators.predicting import Predicting
 from manyboost.inputs import (
     Classes,
     Rows,
@@ -49,7 +49,7 @@ F64 = NDArray[np.float64]
 
 
 @params.documented
-class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting):
+class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
     """Gradient tree boosting for classes, or for one or many labels.
 
     A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1
@@ -97,6 +97,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting):
         Share of each feature in the gain.
     output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
         The same for each output.
+    expected_value_ : float or ndarray of shape (n_outputs_,)
+        Raw predictions where no feature is known, which Shapley values are added to.
 
     Examples
     --------

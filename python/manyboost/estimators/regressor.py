@@ -15,8 +15,8 @@ from manyboost import params
 from manyboost.callbacks import (
     Callback,
 )
+from manyboost.estimators.explaining import Explaining
 from manyboost.estimators.fitting import Fitting, all_or_nothing
-from manyboost.estimators.predicting import Predicting
 from manyboost.frames import column_names
 from manyboost.inputs import (
     Table,
@@ -41,7 +41,7 @@ F64 = NDArray[np.float64]
 
 
 @params.documented
-class ManyBoostRegressor(RegressorMixin, Fitting, Predicting):
+class ManyBoostRegressor(RegressorMixin, Fitting, Explaining):
     """Gradient tree boosting for one or many regression outputs.
 
     Parameters
@@ -80,6 +80,8 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Predicting):
         Share of each feature in the gain.
     output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
         The same for each output.
+    expected_value_ : float or ndarray of shape (n_outputs_,)
+        Raw predictions where no feature is known, which Shapley values are added to.
 
     Examples
     --------
