@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost import _core
 from manyboost.estimators.predicting import Predicting
 from manyboost.inputs import for_kernels, resolve_threads
+from manyboost.inspection import cosines, output_products
 
 F64 = NDArray[np.float64]
 
@@ -128,6 +129,37 @@ class Explaining(Predicting):
             feature_names=[str(name) for name in names],
             output_names=self._explained_names(places) if several else None,
         )
+
+    def output_similarity(self) -> F64:
+        """How far outputs share trees: how alike the trees move them.
+
+        What the trees add to an output is a vector with an entry for every leaf of every tree. The
+        similarity of two outputs is the cosine of their vectors, each tree's entries taken relative
+        to their mean and weighted by the training rows in the leaf: 1 where trees move two outputs
+        together, in proportion, −1 where they move them in opposite directions, 0 where what moves
+        one leaves the other where it is. With ``strategy="project"`` it is found from the steps ρ:
+        the product of two outputs is Σ ρⱼ ρₖ times the variance of the tree. With
+        ``"independent"`` no tree serves two outputs, and the result is the identity.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs_, n_outputs_)
+            Symmetric, 1 on the diagonal; 0 beside it for an output that no tree moves.
+
+        Examples
+        --------
+        >>> from manyboost import ManyBoostRegressor
+        >>> from manyboost.datasets import make_friedman1_group
+        >>> X, Y = make_friedman1_group(n_rows=300, n_outputs=3, random_state=0)
+        >>> model = ManyBoostRegressor(random_state=0).fit(X, Y)
+        >>> bool(model.output_similarity().min() > 0.8)
+        True
+        """
+        check_is_fitted(self, "n_iter_")
+        model = self._built_in_trees("output_similarity")
+        if self.strategy == "independent":
+            return np.eye(self.n_outputs_)
+        return cosines(output_products(model, self.n_outputs_))
 
     def _explained_names(self, places: list[int] | None) -> list[str]:
         """Names of the outputs of the model, for all outputs of y or some."""

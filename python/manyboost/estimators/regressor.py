@@ -15,8 +15,8 @@ from manyboost import params
 from manyboost.callbacks import (
     Callback,
 )
-from manyboost.estimators.explaining import Explaining
 from manyboost.estimators.fitting import Fitting, all_or_nothing
+from manyboost.estimators.tracing import Tracing
 from manyboost.frames import column_names
 from manyboost.inputs import (
     Table,
@@ -41,7 +41,7 @@ F64 = NDArray[np.float64]
 
 
 @params.documented
-class ManyBoostRegressor(RegressorMixin, Fitting, Explaining):
+class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
     """Gradient tree boosting for one or many regression outputs.
 
     Parameters
