@@ -123,6 +123,42 @@ impl Ensemble {
         Ok((matrix(py, outputs, k), matrix(py, scores, k)))
     }
 
+    /// Adds Shapley values in units of raw predictions to `out` (n × p·d), outputs of a feature side
+    /// by side.
+    fn add_shap_values(
+        &self,
+        py: Python<'_>,
+        pool: &Pool,
+        x: TableArrays<'_>,
+        mut out: PyReadwriteArray2<'_, f64>,
+    ) -> PyResult<()> {
+        let (n_rows, x) = x.view(self.inner.n_features)?;
+        let width = self.inner.n_features * self.inner.n_outputs;
+        check_len("a row of out", out.shape()[1], width)?;
+        check_len("out", out.shape()[0], n_rows)?;
+        let out = slice_mut(&mut out)?;
+        pool.run(py, |pool| self.inner.add_shap_values(pool, x, out))
+    }
+
+    /// What the trees add to each output (d) where no feature is known.
+    fn expected<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.inner.expected().into_pyarray(py)
+    }
+
+    /// The leaf of each row in each tree, n × n_trees.
+    fn leaves<'py>(
+        &self,
+        py: Python<'py>,
+        pool: &Pool,
+        x: TableArrays<'_>,
+    ) -> PyResult<Bound<'py, PyArray2<u32>>> {
+        let (n_rows, x) = x.view(self.inner.n_features)?;
+        let n_trees = self.inner.n_trees();
+        let mut out = vec![0u32; n_rows * n_trees];
+        pool.run(py, |pool| self.inner.leaves(pool, x, &mut out))?;
+        Ok(matrix(py, out, n_trees))
+    }
+
     /// The model of some outputs alone, in the order given.
     fn of_outputs(&self, outputs: Vec<usize>) -> PyResult<Ensemble> {
         Ok(Ensemble { inner: self.inner.of_outputs(&outputs).map_err(to_py_err)? })

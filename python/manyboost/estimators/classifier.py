@@ -15,9 +15,10 @@ from manyboost import _core, params
 from manyboost.callbacks import (
     Callback,
 )
+from manyboost.estimators.explaining import Explaining
 from manyboost.estimators.exporting import Exporting
 from manyboost.estimators.fitting import Fitting, all_or_nothing
-from manyboost.estimators.predicting import BLOCK_CELLS, Predicting
+from manyboost.estimators.predicting import BLOCK_CELLS
 from manyboost.frames import column_names
 from manyboost.inputs import (
     Classes,
@@ -52,7 +53,7 @@ F64 = NDArray[np.float64]
 
 
 @params.documented
-class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting, Exporting):
+class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
     """Gradient tree boosting for classes, or for one or many labels.
 
     A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1
@@ -108,6 +109,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting, Exporting):
         Share of each feature in the gain.
     output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
         The same for each output.
+    expected_value_ : float or ndarray of shape (n_outputs_,)
+        Raw predictions where no feature is known, which Shapley values are added to.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from manyboost.callbacks import (
 )
 from manyboost.estimators.exporting import Exporting
 from manyboost.estimators.fitting import Fitting, all_or_nothing
-from manyboost.estimators.predicting import Predicting
+from manyboost.estimators.tracing import Tracing
 from manyboost.frames import column_names
 from manyboost.inputs import (
     Table,
@@ -44,7 +44,7 @@ F64 = NDArray[np.float64]
 
 
 @params.documented
-class ManyBoostRegressor(RegressorMixin, Fitting, Predicting, Exporting):
+class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
     """Gradient tree boosting for one or many regression outputs.
 
     Parameters
@@ -89,6 +89,8 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Predicting, Exporting):
         Share of each feature in the gain.
     output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
         The same for each output.
+    expected_value_ : float or ndarray of shape (n_outputs_,)
+        Raw predictions where no feature is known, which Shapley values are added to.
 
     Examples
     --------
