@@ -853,10 +853,24 @@ def _output_place(output: Any, named: Mapping[str, int] | None, n_outputs: int) 
 def split_validation(
     rows: Rows, fraction: int | float, seed: int, *, by_class: NDArray[Any] | None
 ) -> tuple[Rows, Rows]:
-    """Set rows apart for validation, chosen by their numbers, class by class if given.
+    """Rows to train on and rows for validation, chosen by their numbers, by class if given."""
+    chosen = _choose_validation(rows, fraction, seed, by_class)
+    return rows.take(np.flatnonzero(~chosen)), rows.take(np.flatnonzero(chosen))
 
-    ``rows`` are those left to train on afterwards, whoever holds them: nobody keeps all of them.
-    """
+
+def set_apart(
+    rows: Rows, fraction: int | float, seed: int, *, by_class: NDArray[Any] | None
+) -> Rows:
+    """The same validation rows, which leave ``rows``: whoever holds these, nobody keeps all."""
+    chosen = _choose_validation(rows, fraction, seed, by_class)
+    apart = rows.take(np.flatnonzero(chosen))
+    rows.keep(np.flatnonzero(~chosen))
+    return apart
+
+
+def _choose_validation(
+    rows: Rows, fraction: int | float, seed: int, by_class: NDArray[Any] | None
+) -> NDArray[np.bool_]:
     n = len(rows)
     whole = isinstance(fraction, int | np.integer)
     count = int(fraction) if whole else max(1, round(fraction * n))
@@ -887,6 +901,4 @@ def split_validation(
                 "Each row that could be set apart for validation holds the only observed value of "
                 "some output; pass X_val and Y_val, or use early_stopping=False."
             )
-    apart = rows.take(np.flatnonzero(chosen))
-    rows.keep(np.flatnonzero(~chosen))
-    return rows, apart
+    return chosen

@@ -33,6 +33,7 @@ from manyboost.inputs import (
     check_X,
     resolve_categorical,
     resolve_threads,
+    set_apart,
     split_validation,
     to_single,
 )
@@ -206,7 +207,7 @@ class Fitting(Model):
                 f"{'off' if early_stopping else 'on'}; keep it as it was, or use warm_start=False."
             )
         if (early_stopping or tuned) and validation_rows is None:
-            rows, validation_rows = split_validation(
+            validation_rows = set_apart(
                 rows, self.validation_fraction, self._seed, by_class=by_class(rows)
             )
         names = getattr(self, "feature_names_in_", None)
