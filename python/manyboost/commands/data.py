@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from manyboost.named import NamedColumn, NamedTable
 
 FORMATS = ("csv", "parquet", "arff", "npz", "svmlight", "xc")
-#: More categories than a feature can have.
+#: Categories that a feature can have.
 MOST_CATEGORIES = 255
+#: Different whole numbers in a single output up to which they could well be classes.
+MOST_DOUBTFUL = 20
 
 
 def add_file(parser: argparse.ArgumentParser, what: str) -> None:
@@ -113,9 +115,17 @@ class Problem:
             "labels": f"{count(len(self.outputs), 'label')}: multi-label classification",
             "classes": f"classes in {self.outputs[0]!r}: classification",
         }
+        doubt = ""
+        if self.kind == "regression" and len(self.outputs) == 1:
+            values = set(self.Y.values.tolist())
+            if len(values) <= MOST_DOUBTFUL and all(value.is_integer() for value in values):
+                doubt = (
+                    f" {self.outputs[0]!r} holds {len(values)} different whole numbers: if they "
+                    "are classes, pass --task classification."
+                )
         return (
             f"{self.file}: {count(rows, 'row')}, {count(features, 'feature')}{of_categories}, "
-            f"{what[self.kind]}."
+            f"{what[self.kind]}.{doubt}"
         )
 
 
