@@ -405,7 +405,7 @@ class CsvFile(CellFile):
                     comments=None,
                     ndmin=2,
                 )
-                if np.isinf(table).any():
+                if len(table) != len(lines) or np.isinf(table).any():
                     raise ValueError
                 found = dict(zip(numeric, table.T, strict=True))
             except ValueError:  # as a rule because a value is missing
