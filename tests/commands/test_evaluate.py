@@ -148,7 +148,11 @@ def test_the_table_shows_the_worst_outputs(run):
     ("words", "code", "sentence"),
     [
         ("sizes.mb people.csv", 1, "lacks the output 'petal_length' of the model"),
-        ("sizes.mb iris_test.csv --target petal_width", 2, "names 1 column, but the model has 2"),
+        (
+            "sizes.mb iris_test.csv --target petal_width",
+            2,
+            "for 1 column of iris_test.csv, but the model has 2",
+        ),
     ],
 )
 def test_wrong_commands_are_refused_with_one_sentence(refused, words, code, sentence):
@@ -215,6 +219,34 @@ def test_shapley_values_are_written_row_by_row(run, monkeypatch):
     assert float(rows[3].split(",")[2]) == 1
     _, *rows = run("explain", "sizes.mb", "iris_test.csv", "--shap", "--outputs", "*h").splitlines()
     assert len(rows) == 100
+
+
+def test_outputs_are_found_under_other_names(run, folder):
+    header, rows = read_csv(folder / "iris_test.csv")
+    path = write_csv(folder / "renamed.csv", [*header[:2], "true_l", "true_w", header[4]], rows)
+    found = scores(run, "sizes.mb", "renamed.csv", "--target", "true*")
+    again = scores(run, "sizes.mb", "renamed.csv", "--targets-prefix", "true_")
+    path.unlink()
+    assert found == again == scores(run, "sizes.mb", "iris_test.csv")
+
+
+def test_a_file_with_a_split_is_read_in_parts(run, folder):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)).astype(np.float32)
+    arrays = {
+        "X": X, "Y": (X[:, :2] > 0).astype(np.uint8), "split": np.repeat([0, 1], [40, 20]),
+        "feature_names": np.array(["a", "b", "c"]), "target_names": np.array(["u", "v"]),
+    }  # fmt: skip
+    np.savez(folder / "split.npz", **arrays)
+    run("fit", "split.npz", "-o", "split.mb", "--max-iter", "3")
+    assert "split.npz: 40 training rows, 3 features, 2 labels" in run.err
+    assert run("evaluate", "split.mb", "split.npz").startswith("split.npz: 20 test rows, 2 labels")
+    assert scores(run, "split.mb", "split.npz", "--rows", "all")["rows"] == 60
+    assert len(run("predict", "split.mb", "split.npz").split()) == 61
+    run("fit", "split.npz", "--target", "v", "-o", "split.mb", "--max-iter", "3", "--rows", "all")
+    assert "60 rows, 3 features, classes in 'v'" in run.err
+    for name in ("split.npz", "split.mb"):
+        (folder / name).unlink()
 
 
 def test_importances_take_no_file(refused):

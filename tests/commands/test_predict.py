@@ -135,6 +135,7 @@ def test_a_model_without_names_takes_columns_in_order(run, refused, folder):
         ("sizes.mb people.csv", 1, "people.csv lacks the feature 'sepal_length' and 2 more"),
         ("iris_test.csv iris_test.csv", 1, "is not a sound model file"),
         ("sizes.mb", 2, "Name the file to read"),
+        ("sizes.mb iris_test.csv --ignore species", 2, "leaves out 'species', which is a feature"),
         ("sizes.mb sizes.npz", 1, "The file 'sizes.npz' does not exist"),
     ],
 )

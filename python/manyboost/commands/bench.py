@@ -22,7 +22,7 @@ SUMMARY = "Compare the strategies on a file: time and score of each."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s FILE --target NAME… [options]"
-    add_file(parser, "what to learn from")
+    add_file(parser, "what to learn from", "train")
     add_targets(parser, "those that the file itself declares")
     add_ignore(parser)
     add = parser.add_argument

@@ -200,6 +200,14 @@ def test_an_arff_file_says_what_it_holds(write):
     assert decoded(whole(file, [4], is_nominal={4: True})[0]) == [["1"], ["0"]]
 
 
+def test_categories_in_sparse_rows_become_dense(write):
+    text = ARFF.split("@data")[0] + "@data\n{0 1, 2 120}\n{3 'hip hop'}\n"
+    features, _ = whole(open_file(write(text, "music.arff")), [2, 3])
+    table = features_of(features)
+    assert table.values.tolist() == [[120, 0], [0, 1]]
+    assert table.categories == {1: ("rock", "hip hop")}
+
+
 def test_svmlight_counts_features_as_another_file_did(write):
     train = open_file(write("3,7 0:0.5 2:2\n7 1:1\n", "train.svm"))
     assert train.names == ["0", "1", "2", "3", "7"]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -257,6 +257,8 @@ class CellFile(ABC):
     names: list[str]
     #: Outputs by place, if the file itself says which they are.
     declared: Sequence[int] | None = None
+    #: Such files do not say which rows are for training.
+    part: Literal["train", "test", "all"] | None = None
 
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
