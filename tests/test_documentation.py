@@ -1,10 +1,16 @@
 """What is written about the software is true of it."""
 
+import csv
 import doctest
 import importlib
 import inspect
+import json
+import os
 import pkgutil
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +18,8 @@ import pytest
 
 import manyboost
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.cli import VERBS, parser_of
+from manyboost.commands.parameters import flag
 from manyboost.params import PARAMS
 
 ROOT = Path(__file__).parent.parent
@@ -65,7 +73,90 @@ def test_the_examples_of_a_guide_print_what_it_shows(page):
     assert not runner.failures, "".join(shown)
 
 
-PAGES = sorted([*ROOT.glob("*.md"), *GUIDES])
+def shell_blocks(page):
+    """Blocks of commands of a page that call manyboost."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
+    return [block for block in blocks if "manyboost " in block]
+
+
+def run_in_bash(script, folder):
+    """Run commands as a user would, ``manyboost`` being that of this interpreter."""
+    manyboost_command = 'manyboost() { "$PYTHON" -m manyboost "$@"; }'
+    done = subprocess.run(
+        ["bash", "-c", f"set -euo pipefail\n{manyboost_command}\n{script}"],
+        cwd=folder,
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def rows_of(path):
+    with path.open(newline="") as stream:
+        header, *rows = csv.reader(stream)
+    return header, rows
+
+
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+
+
+@needs_bash
+def test_the_two_lines_of_the_readme_make_a_model_and_predict(tmp_path):
+    (block,) = shell_blocks("README.md")
+    assert len(block.splitlines()) == 2
+    rng = np.random.default_rng(0)
+    for name, n_rows in (("train", 200), ("test", 30)):
+        with (tmp_path / f"{name}.csv").open("w", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["size", "y_red", "colour", "y_blue"])
+            for size in rng.normal(size=n_rows):
+                red = rng.random() < 0.5
+                writer.writerow([size, size + red, ["blue", "red"][red], size - red])
+    done = run_in_bash(block, tmp_path)
+    assert (
+        "200 rows, 2 features (1 of categories), 2 outputs of numbers: regression." in done.stderr
+    )
+    header, rows = rows_of(tmp_path / "out.csv")
+    _, test = rows_of(tmp_path / "test.csv")
+    assert header == ["y_red", "y_blue"]
+    truth = np.array([[row[1], row[3]] for row in test], float)
+    errors = np.array(rows, float) - truth
+    assert np.abs(errors).mean() < 0.3 * np.abs(truth - truth.mean(axis=0)).mean()
+
+
+@needs_bash
+def test_the_commands_of_the_page_on_the_command_line_run(tmp_path):
+    first, make_files, *others = shell_blocks("docs/cli.md")
+    # The first needs the files that the second makes.
+    done = run_in_bash("\n".join([make_files, first, *others]), tmp_path)
+    folder = tmp_path / "demo"
+    assert rows_of(folder / "out.csv")[0] == [f"y{j}" for j in range(8)]
+    header, rows = rows_of(folder / "two.csv")
+    assert (header, len(rows)) == (["y0", "y1"], 500)
+    scores = json.loads((folder / "scores.json").read_text())
+    assert scores["scores"]["r2"] > 0.9
+    assert rows_of(folder / "importances.csv")[0] == ["feature", "importance", "y1"]
+    assert manyboost.load(folder / "longer.mb").n_iter_ == 250
+    for said in ("worst output", "shape       6 features, 8 outputs", "auto ("):
+        assert said in done.stdout
+    assert "200 rounds" in done.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_and_its_options_are_on_the_page(verb):
+    page = (ROOT / "docs" / "cli.md").read_text()
+    assert f"manyboost {verb}" in page
+    parameters = {flag(name) for name in PARAMS}
+    for action in parser_of(verb)._actions:
+        names = set(action.option_strings)
+        if verb != "reproduce" and names and not names & {"--help", *parameters}:
+            assert any(re.search(rf"(?<![\w-]){name}\b", page) for name in names), names
+
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -70,7 +70,14 @@ def test_training_loss_never_rises(strategy, projection, loss, rate):
     weighted=st.booleans(),
 )
 # Rows far on the right side of a label must not hide what a step does to the others.
-@example(1949, "multioutput", "labels-exponential", 1.0, "gaussian", weighted=True)
+@example(
+    seed=1949,
+    strategy="multioutput",
+    loss="labels-exponential",
+    rate=1.0,
+    projection="gaussian",
+    weighted=True,
+)
 def test_training_loss_never_rises_on_random_data(seed, strategy, loss, rate, projection, weighted):
     X, Y, shape = random_problem(seed)
     weight = np.random.default_rng(seed).exponential(size=len(X)) if weighted else None

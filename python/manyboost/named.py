@@ -67,10 +67,12 @@ class NamedTable:
         """
         for j, column in enumerate(self._columns):
             if (j in known) != (j in self.categories):
-                what = ("numbers", "text") if j in known else ("text", "numbers")
+                held, expected = (
+                    ("text", "numbers") if j in self.categories else ("numbers", "text")
+                )
                 raise ValueError(
-                    f"Column {column!r} of {name} holds {what[0]}, but {what[1]} were expected; "
-                    "read it as such, or leave it out."
+                    f"Column {column!r} of {name} holds {held} where {expected} should be; read it "
+                    "as such, or leave it out."
                 )
         if not self.categories:
             return self.values

@@ -22,7 +22,7 @@ SUMMARY = "Compare the strategies on a file: time and score of each."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s FILE --target NAME… [options]"
-    add_file(parser, "what to learn from")
+    add_file(parser, "what to learn from", "train")
     add_targets(parser, "those that the file itself declares")
     add_ignore(parser)
     add = parser.add_argument
@@ -71,16 +71,16 @@ def run(arguments: argparse.Namespace) -> None:
         show(json.dumps(results, indent=2))
         return
     best = max(result["score"] for result in results)
-    header = ["strategy", results[0]["metric"], "fit, s", "rounds", "predict, s", "file, kB", ""]
+    header = ["strategy", results[0]["metric"], "", "fit, s", "rounds", "predict, s", "file, kB"]
     rows = [
         [
             result["strategy"] + (f" ({result['chosen']})" if result["chosen"] else ""),
             result["score"],
+            "best" if result["score"] == best else "",
             f"{result['fit_seconds']:.2f}",
             result["rounds"],
             f"{result['predict_seconds']:.3f}",
             f"{result['bytes'] / 1000:,.0f}",
-            "best" if result["score"] == best else "",
         ]
         for result in results
     ]
@@ -140,7 +140,10 @@ def _run(
     metric, score = scores.main
     if metric == "pinball_loss":
         metric, score = "-pinball_loss", -score
-    chosen = f"{model.strategy_}, {model.projection_}" if strategy == "auto" else ""
+    chosen = ""
+    if strategy == "auto":
+        projected = model.strategy_ in ("project", "relabel")
+        chosen = f"{model.strategy_}, {model.projection_}" if projected else model.strategy_
     return {
         "strategy": strategy,
         "chosen": chosen,

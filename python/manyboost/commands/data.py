@@ -16,17 +16,25 @@ if TYPE_CHECKING:
     from manyboost.named import NamedColumn, NamedTable
 
 FORMATS = ("csv", "parquet", "arff", "npz", "svmlight", "xc")
-#: More categories than a feature can have.
+#: Categories that a feature can have.
 MOST_CATEGORIES = 255
+#: Different whole numbers in a single output up to which they could well be classes.
+MOST_DOUBTFUL = 20
 
 
-def add_file(parser: argparse.ArgumentParser, what: str) -> None:
+def add_file(parser: argparse.ArgumentParser, what: str, default_rows: str = "all") -> None:
     """Declare the file that a verb reads."""
     add = parser.add_argument
     # Not required by argparse, whose words would not tell what went wrong.
     add("file", nargs="?", metavar="FILE", help=f"{what}; - is standard input")
     add("--format", choices=FORMATS, help="format of the file (default: as its ending says)")
     add("--delimiter", metavar="C", help="what separates cells of a CSV file (default: a comma)")
+    add(
+        "--rows",
+        choices=("train", "test", "all"),
+        default=default_rows,
+        help="rows to read of a file that has a split of its own, .npz (default: %(default)s)",
+    )
 
 
 def add_targets(parser: argparse.ArgumentParser, default: str) -> None:
@@ -72,7 +80,9 @@ def open_data(arguments: argparse.Namespace, model: Any = None) -> TableFile:
     like = None
     if model is not None and hasattr(model, "feature_names_in_"):
         like = model.feature_names_in_.tolist(), target_names(model)
-    file = open_file(arguments.file, format=format_, delimiter=delimiter, like=like)
+    file = open_file(
+        arguments.file, format=format_, delimiter=delimiter, part=arguments.rows, like=like
+    )
     if len(file.names) == 1 and format_ == "csv":
         other = next((c for c in ";\t|" if c in file.names[0]), None)
         if other is not None:
@@ -94,6 +104,7 @@ class Problem:
     X: NamedTable
     Y: NamedTable | NamedColumn
     kind: Kind
+    part: str | None = None
 
     @property
     def outputs(self) -> list[str]:
@@ -113,10 +124,23 @@ class Problem:
             "labels": f"{count(len(self.outputs), 'label')}: multi-label classification",
             "classes": f"classes in {self.outputs[0]!r}: classification",
         }
+        doubt = ""
+        if self.kind == "regression" and len(self.outputs) == 1:
+            values = set(self.Y.values.tolist())
+            if len(values) <= MOST_DOUBTFUL and all(value.is_integer() for value in values):
+                doubt = (
+                    f" {self.outputs[0]!r} holds {len(values)} different whole numbers: if they "
+                    "are classes, pass --task classification."
+                )
         return (
-            f"{self.file}: {count(rows, 'row')}, {count(features, 'feature')}{of_categories}, "
-            f"{what[self.kind]}."
+            f"{self.file}: {described_rows(rows, self.part)}, {count(features, 'feature')}"
+            f"{of_categories}, {what[self.kind]}.{doubt}"
         )
+
+
+def described_rows(number: int, part: str | None) -> str:
+    """A number of rows, and which they are."""
+    return count(number, {"train": "training row", "test": "test row"}.get(part or "", "row"))
 
 
 def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
@@ -149,7 +173,7 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     X = features_of(stack(tables[0]))
     _check_categories(file.file, X)
     Y, kind = outputs_of(stack(tables[1]), arguments.task or task)  # type: ignore[arg-type]
-    return Problem(file.file, X, Y, kind)
+    return Problem(file.file, X, Y, kind, file.part)
 
 
 def _chosen_outputs(arguments: argparse.Namespace, file: TableFile) -> list[int] | None:
@@ -205,20 +229,6 @@ def target_names(model: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def asked_targets(arguments: argparse.Namespace, model: Any) -> list[str]:
-    """Names of the columns that hold the outputs of a model."""
-    names = arguments.target or target_names(model)
-    if not names:
-        raise UsageError("The model does not know the names of its outputs; give them by --target.")
-    wanted = 1 if kind_of(model) == "classes" else model.n_outputs_ // model._n_levels
-    if len(names) != wanted:
-        raise UsageError(
-            f"--target names {count(len(names), 'column')}, but the model has "
-            f"{count(wanted, 'output')}; name one column for each, in their order."
-        )
-    return [str(name) for name in names]
-
-
 def kind_of(model: Any) -> Kind:
     """Return what the outputs of a model are."""
     if not hasattr(model, "classes_"):
@@ -247,29 +257,51 @@ def _in_words(model: Any) -> bool:
     return kind_of(model) == "classes" and model.classes_.dtype.kind not in "iuf"
 
 
-def read_tables(
-    arguments: argparse.Namespace, model: Any, outputs: Sequence[str] = ()
-) -> tuple[str, Iterator[tuple[Table, Table]]]:
-    """Return the name of a file, and the features of a model and columns of outputs in blocks."""
+@dataclass(frozen=True)
+class Rows:
+    """Features of a model in a file, and if asked for its outputs, in blocks."""
+
+    file: str
+    part: str | None
+    outputs: list[str]
+    blocks: Iterator[tuple[Table, Table]]
+
+
+def read_rows(arguments: argparse.Namespace, model: Any, *, with_outputs: bool = False) -> Rows:
+    """Open a file whose columns are those of a model."""
     file = open_data(arguments, model)
-    places = _output_places(file, outputs)
+    places = _output_places(arguments, file, model) if with_outputs else []
     features = _feature_places(arguments, file, model, places)
     labelled = model._category_labels.of_column
     is_nominal = {i: j in labelled for j, i in enumerate(features)}
     if _in_words(model):
         is_nominal |= dict.fromkeys(places, True)
-    return file.file, file.blocks(features, places, is_nominal)
+    names = [file.names[i] for i in places]
+    return Rows(file.file, file.part, names, file.blocks(features, places, is_nominal))
 
 
-def _output_places(file: TableFile, outputs: Sequence[str]) -> list[int]:
+def _output_places(arguments: argparse.Namespace, file: TableFile, model: Any) -> list[int]:
+    """Places of the outputs of a model, in its order: those asked for, else those of its names."""
+    wanted = 1 if kind_of(model) == "classes" else model.n_outputs_ // model._n_levels
+    if arguments.target or arguments.targets_prefix is not None:
+        chosen = _chosen_outputs(arguments, file) or []
+        if len(chosen) != wanted:
+            raise UsageError(
+                f"--target stands for {count(len(chosen), 'column')} of {file.file}, but the model "
+                f"has {count(wanted, 'output')}; name one column for each, in their order."
+            )
+        return chosen
+    names = target_names(model)
+    if not names:
+        raise UsageError("The model does not know the names of its outputs; give them by --target.")
     # Of an output and a feature of one name the output comes last.
     place = {name: i for i, name in enumerate(file.names)}
-    for name in outputs:
+    for name in names:
         if name not in place:
             raise ValueError(
                 f"{file.file} lacks the output {name!r} of the model; {nearest(name, file.names)}"
             )
-    return [place[name] for name in outputs]
+    return [place[name] for name in names]
 
 
 def _feature_places(
@@ -277,6 +309,7 @@ def _feature_places(
 ) -> list[int]:
     """Places of the features of a model, in its order."""
     declared = set(file.declared or ())
+    ignored = patterns("--ignore", arguments.ignore or [], file.names, file.file)
     if hasattr(model, "feature_names_in_"):
         place = {name: i for i, name in enumerate(file.names) if i not in declared}
         wanted = [str(name) for name in model.feature_names_in_]
@@ -288,8 +321,12 @@ def _feature_places(
             raise ValueError(
                 f"{file.file} lacks the feature {missing[0]!r}{more} of the model; {hint}"
             )
+        for i in ignored:
+            if file.names[i] in wanted:
+                raise UsageError(
+                    f"--ignore leaves out {file.names[i]!r}, which is a feature of the model."
+                )
         return [place[name] for name in wanted]
-    ignored = patterns("--ignore", arguments.ignore or [], file.names, file.file)
     known = {*target_names(model)}
     left_out = {*ignored, *declared, *outputs}
     features = [i for i, name in enumerate(file.names) if i not in left_out and name not in known]

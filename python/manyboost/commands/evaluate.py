@@ -10,11 +10,12 @@ from manyboost.commands.data import (
     add_file,
     add_ignore,
     add_targets,
-    asked_targets,
+    described_rows,
     kind_of,
     load_model,
     outputs_like,
-    read_tables,
+    read_rows,
+    target_names,
 )
 from manyboost.commands.layout import table
 
@@ -24,7 +25,7 @@ SUMMARY = "Score a model on a file whose outputs are known."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="file of the model")
-    add_file(parser, "rows to predict, and what is true of them")
+    add_file(parser, "rows to predict, and what is true of them", "test")
     add_targets(parser, "those of the model")
     add_ignore(parser)
     add = parser.add_argument
@@ -40,10 +41,10 @@ def run(arguments: argparse.Namespace) -> None:
     from manyboost.datasets.readers.columns import features_of, stack
 
     model = load_model(arguments.model)
-    names = asked_targets(arguments, model)
-    file, blocks = read_tables(arguments, model, names)
+    rows = read_rows(arguments, model, with_outputs=True)
+    file = rows.file
     answers, outputs = [], []
-    for X, Y in blocks:
+    for X, Y in rows.blocks:
         answers.append(Answers.of(model, features_of(X)))
         outputs.append(Y)
     if not answers:
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
             f"{count(unknown, 'row')} of {file} have classes that the model does not know: they "
             "count as wrong, and the log loss leaves them out."
         )
-    scores = score_model(model, Answers.joined(answers), truth, names)
+    scores = score_model(model, Answers.joined(answers), truth, target_names(model) or rows.outputs)
     if arguments.json:
         report = {
             "rows": len(truth),
@@ -65,7 +66,9 @@ def run(arguments: argparse.Namespace) -> None:
         }
         show(json.dumps(report, indent=2))
         return
-    show(f"{file}: {count(len(truth), 'row')}, {_outputs(kind, len(scores.by_output))}.")
+    show(
+        f"{file}: {described_rows(len(truth), rows.part)}, {_outputs(kind, len(scores.by_output))}."
+    )
     show()
     show(table(["score", "value"], list(scores.overall.items())))
     if len(scores.by_output) > 1:

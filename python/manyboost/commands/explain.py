@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from manyboost.commands import UsageError, patterns, positive_int, show, written
-from manyboost.commands.data import add_file, add_ignore, kind_of, load_model, read_tables
+from manyboost.commands.data import add_file, add_ignore, kind_of, load_model, read_rows
 from manyboost.commands.layout import table
 from manyboost.commands.predict import output_names
 
@@ -49,6 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
     names = outputs_of_trees(model)
     wanted = arguments.outputs or []
     places = patterns("--outputs", wanted, names, "the model") if wanted else None
+    if arguments.shap and arguments.json:
+        raise UsageError("--shap writes CSV; leave out --json.")
     if arguments.shap:
         _show_shap(arguments, model, names, places)
         return
@@ -152,7 +154,7 @@ def _show_shap(
     single = len(names) == 1 or getattr(model, "_quantiles", None) is not None
     asked = {} if places is None or single else {"outputs": places}
     chosen = range(len(names)) if places is None else places
-    _, blocks = read_tables(arguments, model)
+    blocks = read_rows(arguments, model).blocks
     row = 0
     with written(None) as stream:
         writer = csv.writer(stream, lineterminator="\n")

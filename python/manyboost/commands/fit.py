@@ -12,14 +12,13 @@ from manyboost.commands.data import (
     add_file,
     add_ignore,
     add_targets,
-    asked_targets,
     kind_of,
     load_model,
     outputs_like,
     read_problem,
-    read_tables,
+    read_rows,
 )
-from manyboost.commands.parameters import add_parameters, estimator_for, given, implied_task
+from manyboost.commands.parameters import add_parameters, estimator_for, flag, given, implied_task
 
 SUMMARY = "Train a model on a file and write it to another."
 
@@ -27,7 +26,7 @@ SUMMARY = "Train a model on a file and write it to another."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s FILE --target NAME… -o MODEL [options]"
-    add_file(parser, "what to learn from")
+    add_file(parser, "what to learn from", "train")
     add_targets(parser, "those that the file itself declares")
     add_ignore(parser)
     add = parser.add_argument
@@ -98,9 +97,13 @@ def _problem_like(arguments: argparse.Namespace, model: Any) -> Problem:
     """Read a file with the features and outputs of a model."""
     from manyboost.datasets.readers.columns import features_of, stack
 
-    file, blocks = read_tables(arguments, model, asked_targets(arguments, model))
-    parts = list(blocks)
+    for option in ("task", "categorical_features"):
+        if getattr(arguments, option, None) is not None:
+            raise UsageError(f"{flag(option)} is settled by the model of --resume; leave it out.")
+    rows = read_rows(arguments, model, with_outputs=True)
+    parts = list(rows.blocks)
     if not parts:
-        raise ValueError(f"{file} has no rows; a model needs some.")
+        raise ValueError(f"{rows.file} has no rows; a model needs some.")
     X, Y = (stack([pair[k] for pair in parts]) for k in (0, 1))
-    return Problem(file, features_of(X), outputs_like(model, Y), kind_of(model))
+    outputs = outputs_like(model, Y)
+    return Problem(rows.file, features_of(X), outputs, kind_of(model), rows.part)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
+
+_NUMBER = re.compile(r"-|-?[\d,.]+(e[+-]\d+)?")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -18,7 +21,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """
     texts = [[_text(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *texts, strict=True)]
-    right = [any(isinstance(row[j], int | float) for row in rows) for j in range(len(header))]
+    right = [all(map(_NUMBER.fullmatch, column)) for column in zip(*texts, strict=True)]
     lines = []
     for cells in (header, *texts):
         padded = [

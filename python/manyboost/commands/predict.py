@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from manyboost.commands import UsageError, patterns, positive_int, written
-from manyboost.commands.data import add_file, add_ignore, kind_of, load_model, read_tables
+from manyboost.commands.data import add_file, add_ignore, kind_of, load_model, read_rows
 
 SUMMARY = "Predict the rows of a file, as CSV on standard output."
 
@@ -37,11 +37,11 @@ def run(arguments: argparse.Namespace) -> None:
 
     model = load_model(arguments.model)
     header, answer = _answer(arguments, model)
-    _, blocks = read_tables(arguments, model)
+    rows = read_rows(arguments, model)
     with written(arguments.output) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header)
-        for X, _ in blocks:
+        for X, _ in rows.blocks:
             writer.writerows(answer(features_of(X)))
 
 

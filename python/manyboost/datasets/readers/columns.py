@@ -127,7 +127,8 @@ def features_of(table: Table) -> NamedTable:
     kinds = {j: column.categories for j, column in enumerate(table.columns)}
     categories = {j: found for j, found in kinds.items() if found is not None}
     X = _single_precision(table, range(len(table.columns)))
-    return NamedTable(table.names, X, categories)
+    # Of categories a sparse matrix would take most for the number 0.
+    return NamedTable(table.names, densified(X) if categories else X, categories)
 
 
 def outputs_of(

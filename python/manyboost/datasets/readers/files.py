@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,10 @@ FORMATS = {
 }  # fmt: skip
 
 
+#: The rows of a file that are for training, those for testing, or both.
+Part: TypeAlias = Literal["train", "test", "all"]
+
+
 class TableFile(Protocol):
     """What a file of any format offers."""
 
@@ -31,6 +35,8 @@ class TableFile(Protocol):
     file: str
     names: list[str]
     declared: Sequence[int] | None
+    #: Which rows are read, if the file says which are for training and which for testing.
+    part: Part | None
 
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
@@ -61,6 +67,7 @@ def open_file(
     *,
     format: str | None = None,
     delimiter: str | None = None,
+    part: Part = "all",
     like: tuple[Sequence[str], Sequence[str]] | None = None,
 ) -> TableFile:
     """Open a file.
@@ -73,6 +80,8 @@ def open_file(
         Its format; by default the ending of its name tells.
     delimiter : str, optional
         What separates the cells of a CSV file: by default a comma, a tab for ``.tsv``.
+    part : {"train", "test", "all"}, default="all"
+        Rows to read of a file that says which are for training and which for testing.
     like : pair of sequences of str, optional
         Names of the features and outputs of another svmlight file, which this one is to share.
 
@@ -95,7 +104,7 @@ def open_file(
     if format == "arff":
         return _TableFile(*arff_table(path))
     if format == "npz":
-        return _DatasetFile(file_name(path), read_npz(path))
+        return _DatasetFile(file_name(path), read_npz(path), part)
     if format == "xc":
         return _DatasetFile(file_name(path), read_xc(path))
     data = None if like is None else read_svmlight_like(path, *like)
@@ -108,6 +117,7 @@ class _TableFile:
     def __init__(self, table: Table, declared: Sequence[int] | None) -> None:
         self._table, self.file, self.names = table, table.file, table.names
         self.declared: Sequence[int] | None = declared
+        self.part: Part | None = None
 
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
@@ -128,8 +138,12 @@ class _TableFile:
 class _DatasetFile:
     """A file that holds features and outputs apart."""
 
-    def __init__(self, file: str, data: Dataset) -> None:
-        self.file, self._data = file, data
+    def __init__(self, file: str, data: Dataset, part: Part = "all") -> None:
+        self.file, self._X, self._Y = file, data.X, data.Y
+        self.part: Part | None = None if data.split is None else part
+        if data.split is not None and part != "all":
+            self._X, self._Y = data.train() if part == "train" else data.test()
+        self._categories = data.categories
         self.names = [*data.feature_names, *data.target_names]
         self.declared: Sequence[int] | None = range(data.n_features, len(self.names))
 
@@ -137,12 +151,12 @@ class _DatasetFile:
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
     ) -> Iterator[tuple[Table, Table]]:
         """Yield features and outputs of all rows."""
-        data, p = self._data, self._data.n_features
-        X_columns = [Column(self.names[i], data.categories.get(i)) for i in features]
+        p = self._X.shape[1]
+        X_columns = [Column(self.names[i], self._categories.get(i)) for i in features]
         Y_columns = [Column(self.names[i]) for i in outputs]
         everything = list(features) == list(range(p))
-        X = data.X if everything else data.X[:, list(features)]
-        Y = data.Y[:, np.array(outputs, np.intp) - p]
+        X = self._X if everything else self._X[:, list(features)]
+        Y = self._Y[:, np.array(outputs, np.intp) - p]
         yield (
             Table(self.file, X_columns, X, "row {}".format),
             Table(self.file, Y_columns, Y, "row {}".format),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -257,6 +257,8 @@ class CellFile(ABC):
     names: list[str]
     #: Outputs by place, if the file itself says which they are.
     declared: Sequence[int] | None = None
+    #: Such files do not say which rows are for training.
+    part: Literal["train", "test", "all"] | None = None
 
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
@@ -405,7 +407,7 @@ class CsvFile(CellFile):
                     comments=None,
                     ndmin=2,
                 )
-                if np.isinf(table).any():
+                if len(table) != len(lines) or np.isinf(table).any():
                     raise ValueError
                 found = dict(zip(numeric, table.T, strict=True))
             except ValueError:  # as a rule because a value is missing
