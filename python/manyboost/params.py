@@ -274,8 +274,8 @@ PARAMS: dict[str, Param] = {
         (_none, kind("a dict of feature names to signs", Mapping), _array_like),
         "Monotonic constraints: 1 if raw predictions must not fall as the feature rises, -1 if "
         "they must not rise, 0 for none. One sign for each feature, for all outputs; or a row of "
-        "signs for each output (n_outputs, n_features); or a dict of feature names to signs. Not "
-        "for more than two classes, nor for categorical features.",
+        "signs for each output (n_outputs, n_features); or a dict of feature names to a sign, or "
+        "to one for each output. Not for more than two classes, nor for categorical features.",
     ),
     "interaction_cst": Param(
         None,

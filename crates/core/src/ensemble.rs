@@ -182,6 +182,26 @@ impl Ensemble {
         &self.sets[self.set_starts[tree]..self.set_starts[tree + 1]]
     }
 
+    /// Leaf values of one tree.
+    pub fn tree_values(&self, tree: usize) -> &[f32] {
+        &self.values[self.value_starts[tree]..self.value_starts[tree + 1]]
+    }
+
+    /// The leaf of each row in each tree, into `out` (n × n_trees).
+    pub fn leaves(&self, pool: &Pool, x: Table<'_>, out: &mut [u32]) -> Result<()> {
+        let n_trees = self.n_trees();
+        self.for_each_block(pool, x, 8 * n_trees, n_trees, out, |x, out| {
+            for tree in 0..n_trees {
+                let put = |row: usize, leaf: usize| out[row * n_trees + tree] = leaf as u32;
+                if self.tree_sets(tree).is_empty() {
+                    self.each_leaf::<false>(tree, x, put);
+                } else {
+                    self.each_leaf::<true>(tree, x, put);
+                }
+            }
+        })
+    }
+
     /// Adds the trees of the given rounds to `raw` (n × n_outputs), tree by tree as training did:
     /// the sums agree with training to the last bit.
     pub fn add_to(
@@ -191,7 +211,7 @@ impl Ensemble {
         rounds: std::ops::Range<usize>,
         raw: &mut [f32],
     ) -> Result<()> {
-        self.for_each_block(pool, x, rounds.len(), self.n_outputs, raw, |x, raw| {
+        self.for_each_block(pool, x, self.sum_work(&rounds), self.n_outputs, raw, |x, raw| {
             self.sum_block(x, rounds.clone(), Target::Add(raw));
         })
     }
@@ -205,7 +225,7 @@ impl Ensemble {
         baseline: &[f64],
         out: &mut [f64],
     ) -> Result<()> {
-        self.for_each_block(pool, x, rounds.len(), self.n_outputs, out, |x, out| {
+        self.for_each_block(pool, x, self.sum_work(&rounds), self.n_outputs, out, |x, out| {
             self.sum_block(x, rounds.clone(), Target::Fill(out, baseline));
         })
     }
@@ -226,7 +246,7 @@ impl Ensemble {
             return invalid(format!("{k} of {d} outputs were asked for"));
         }
         let rows = (RANKED_VALUES / d).clamp(GROUP, ROW_BLOCK);
-        self.for_each_block(pool, x, rounds.len(), k, out, |x, out| {
+        self.for_each_block(pool, x, self.sum_work(&rounds), k, out, |x, out| {
             let mut raw = vec![0.0f64; rows * d];
             for (x, out) in x.chunks(rows * self.n_features).zip(out.chunks_mut(rows * k)) {
                 let raw = &mut raw[..out.len() / k * d];
@@ -270,20 +290,25 @@ impl Ensemble {
         Ok(part)
     }
 
+    /// A guess at the elementary operations that predicting a row takes.
+    fn sum_work(&self, rounds: &std::ops::Range<usize>) -> usize {
+        rounds.len() * self.trees_per_round() * (8 + self.n_outputs / 4)
+    }
+
     /// Calls `f` with blocks of rows, all their values spread out, and their part of `out`, which
     /// has `width` elements a row.
-    fn for_each_block<T: Send>(
+    pub(crate) fn for_each_block<T: Send>(
         &self,
         pool: &Pool,
         x: Table<'_>,
-        n_rounds: usize,
+        work_per_row: usize,
         width: usize,
         out: &mut [T],
         f: impl Fn(&[f32], &mut [T]) + Sync,
     ) -> Result<()> {
         let (p, width) = (self.n_features.max(1), width.max(1));
         let n = out.len() / width;
-        let work = n * n_rounds * self.trees_per_round() * (8 + self.n_outputs / 4);
+        let work = n * work_per_row;
         match x {
             Table::Dense(x) => {
                 let blocks = out.chunks_mut(ROW_BLOCK * width).zip(x.chunks(ROW_BLOCK * p));

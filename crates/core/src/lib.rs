@@ -26,6 +26,7 @@ pub mod step;
 pub mod ensemble;
 pub mod format;
 pub mod ranking;
+pub mod shap;
 
 pub mod error;
 pub mod lowlevel;

@@ -63,7 +63,7 @@ impl Node {
 
     /// Whether a value goes left. Without `CATEGORIES` the split must be by a threshold.
     #[inline(always)]
-    fn goes_left<const CATEGORIES: bool>(&self, sets: &[CategorySet], value: f32) -> bool {
+    pub fn goes_left<const CATEGORIES: bool>(&self, sets: &[CategorySet], value: f32) -> bool {
         if CATEGORIES && self.is_categorical() {
             // What is no category, NaN among it, is as good as missing.
             let category = value as u8;

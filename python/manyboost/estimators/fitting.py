@@ -33,6 +33,7 @@ from manyboost.inputs import (
     check_X,
     resolve_categorical,
     resolve_threads,
+    set_apart,
     split_validation,
     to_single,
 )
@@ -45,7 +46,6 @@ from manyboost.learners import (
 )
 from manyboost.losses import (
     FittedLoss,
-    Loss,
     fit_loss,
 )
 from manyboost.objectives import Facts, Objective
@@ -70,7 +70,8 @@ _OPTIONAL_ATTRIBUTES = (
     "best_iter_per_output_",
 )
 
-_KINDS = {
+#: Trees of each strategy.
+KINDS = {
     "independent": "per_output",
     "multioutput": "vector",
     "relabel": "vector",
@@ -171,6 +172,7 @@ class Fitting(Model):
             if seed is None:
                 seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self._seed = seed
+            self._left_out = []
             self.__dict__.pop("search_results_", None)
         if self.strategy != "auto":
             self.strategy_, self.projection_ = self.strategy, self.projection
@@ -205,7 +207,7 @@ class Fitting(Model):
                 f"{'off' if early_stopping else 'on'}; keep it as it was, or use warm_start=False."
             )
         if (early_stopping or tuned) and validation_rows is None:
-            rows, validation_rows = split_validation(
+            validation_rows = set_apart(
                 rows, self.validation_fraction, self._seed, by_class=by_class(rows)
             )
         names = getattr(self, "feature_names_in_", None)
@@ -226,6 +228,9 @@ class Fitting(Model):
         # A copy: an error leaves the fitted model as it was.
         progress = deepcopy(self._progress) if continued else self._new_progress(n_outputs)
         progress.categories, progress.constraints = categories, constraints
+        if progress.mean_importances is not None:
+            # Those by output, which were left out of a file, could have gone on.
+            progress.mean_importances = np.full_like(progress.mean_importances, np.nan)
         scale = self._split_scale(objective, output_weight, pool)
         state = objective.blank_state()
         validation = None
@@ -375,6 +380,7 @@ class Fitting(Model):
             "_fitted_loss": loss,
             "_with_offset": with_offset,
             "_trained_with": self._fixed_parameters(),
+            "_release": _core.__version__,
             "n_outputs_": len(loss.baseline),
             "n_iter_": kept,
             "best_iter_": kept,
@@ -419,6 +425,8 @@ class Fitting(Model):
 
     def _scorers(self, loss: FittedLoss, rows: Rows, raw: F32) -> list[Scorer]:
         """Scorers of the validation rows, whose raw predictions are kept in ``raw``."""
+        if self.scoring == LOSS:
+            return [Scorer(LOSS, None)]
         estimator = copy.copy(self)
         estimator._fitted_loss = loss
         # Those that are to be tuned are not known yet: 0.5.
@@ -469,21 +477,26 @@ class Fitting(Model):
                 "them, or use warm_start=False."
             )
 
-    def _fixed_parameters(self) -> tuple[Any, ...]:
+    def _fixed_parameters(self) -> dict[str, Any]:
         """What a warm start cannot change: the loss, and what a round adds to the model."""
-        loss = self.loss if isinstance(self.loss, str | Loss) else tuple(self.loss)
-        constants = (tuple(np.atleast_1d(self.quantile).tolist()), self.huber_delta)
-        stopping = (self.early_stopping == "per_output", tuple(as_list(self.scoring)))
-        kind = self.estimator is None
-        # (The rows that thresholds are tuned on must not have been trained on.)
-        tuned = isinstance(self.thresholds, str)
-        return (loss, constants, self.strategy_, self.step, stopping, kind, tuned)
+        return {
+            "loss": tuple(self.loss) if isinstance(self.loss, list | tuple) else self.loss,
+            "quantile": tuple(np.atleast_1d(self.quantile).tolist()),
+            "huber_delta": self.huber_delta,
+            "strategy": self.strategy_,
+            "step": self.step,
+            "per_output": bool(self.early_stopping == "per_output"),
+            "scoring": tuple(as_list(self.scoring)),
+            "built_in_trees": self.estimator is None,
+            # (The rows that thresholds are tuned on must not have been trained on.)
+            "tuned": isinstance(self.thresholds, str),
+        }
 
     def _new_progress(self, n_outputs: int) -> Progress:
         if self.estimator is not None:
             return Progress(ForeignEnsemble(n_outputs), None)
         return Progress(
-            _core.Ensemble(_KINDS[self.strategy_], n_outputs, self.n_features_in_),
+            _core.Ensemble(KINDS[self.strategy_], n_outputs, self.n_features_in_),
             np.zeros((self.n_features_in_, n_outputs)),
         )
 

@@ -1,0 +1,196 @@
+"""Explaining: Shapley values, what outputs share, and the training rows behind a prediction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from manyboost import _core
+from manyboost.estimators.predicting import Predicting
+from manyboost.inputs import for_kernels, resolve_threads
+from manyboost.inspection import cosines, output_products
+
+F64 = NDArray[np.float64]
+
+
+class Explaining(Predicting):
+    """The half of an estimator that says why."""
+
+    def shap_values(self, X: Any, outputs: Any = None) -> F64:
+        """Shapley values: how far each feature of a row moves its raw predictions.
+
+        They are exact (path-dependent TreeSHAP): a tree that does not know a feature goes both ways
+        at its splits, in proportion to the training rows that did. They add up: the sum over the
+        features and ``expected_value_`` is the raw prediction (for quantiles, before sorting;
+        without the offset), that of ``predict`` for squared error, of ``decision_function`` for
+        classifiers. All outputs cost hardly more than one with ``strategy="project"``, and far less
+        than one by one with vector leaves.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        outputs : list of str or int, optional
+            Names or numbers of the outputs to explain, in the order of the result; None: all.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_outputs)
+            The former for models of one output. A list of quantiles adds an axis at the end.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import make_regression
+        >>> from manyboost import ManyBoostRegressor
+        >>> X, Y = make_regression(n_samples=500, n_targets=8, random_state=0)
+        >>> model = ManyBoostRegressor(random_state=0).fit(X, Y)
+        >>> values = model.shap_values(X[:5])
+        >>> values.shape
+        (5, 100, 8)
+        >>> total = values.sum(axis=1) + model.expected_value_
+        >>> bool(np.allclose(total, model.predict(X[:5]), rtol=1e-4))
+        True
+        """
+        places, _ = self._check_request(outputs, np.float64)
+        model = self._built_in_trees("shap_values")
+        X = self._checked_X(X)
+        columns = self._columns_of(places)
+        part = model if columns is None else model.of_outputs(columns)
+        n_outputs = self.n_outputs_ if columns is None else len(columns)
+        n_rows, n_features = X.shape
+        shape = n_rows, n_features, n_outputs
+        try:
+            values = np.zeros(shape)
+        except MemoryError:
+            size = 8e-9 * n_rows * n_features * n_outputs
+            raise MemoryError(
+                f"The Shapley values of {n_rows} rows, {n_features} features and {n_outputs} "
+                f"outputs take {size:.1f} GB; ask for fewer rows at a time, or for some outputs."
+            ) from None
+        pool = _core.Pool(resolve_threads(self.n_jobs))
+        part.add_shap_values(pool, for_kernels(X), values.reshape(n_rows, -1))
+        return self._by_output(values)
+
+    @property
+    def expected_value_(self) -> Any:
+        """Raw predictions where no feature is known: what Shapley values are added to.
+
+        The mean over the training rows, tree by tree; a number for models of one output.
+        """
+        check_is_fitted(self, "n_iter_")
+        model = self._built_in_trees("expected_value_", AttributeError)
+        value = self._by_output(self.baseline_ + model.expected())
+        return float(value) if value.ndim == 0 else value
+
+    def shap_explanation(self, X: Any, outputs: Any = None) -> Any:
+        """Shapley values as the plots of the ``shap`` package take them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        outputs : list of str or int, optional
+            Names or numbers of the outputs to explain; None: all.
+
+        Returns
+        -------
+        shap.Explanation
+            The values of :meth:`shap_values`, with one axis for the outputs; ``[..., j]`` is the
+            explanation of one. Categories are shown by their codes.
+        """
+        try:
+            import shap
+        except ImportError:
+            raise ImportError(
+                "shap_explanation needs the package shap; install it with "
+                "`pip install 'manyboost[shap]'`, or use shap_values."
+            ) from None
+        places, _ = self._check_request(outputs, np.float64)
+        values = self.shap_values(X, outputs)
+        expected = np.asarray(self.expected_value_)
+        expected = expected if places is None else expected[places]
+        data = self._checked_X(X)
+        data = data if isinstance(data, np.ndarray) else data.toarray()
+        several = expected.ndim > 0
+        if several:
+            values = values.reshape(*values.shape[:2], -1)
+        base = np.broadcast_to(expected.ravel() if several else expected, values[:, 0].shape)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{k}" for k in range(self.n_features_in_)]
+        return shap.Explanation(
+            values,
+            base_values=base.copy(),
+            data=data.astype(np.float64),
+            feature_names=[str(name) for name in names],
+            output_names=self._explained_names(places) if several else None,
+        )
+
+    def output_similarity(self) -> F64:
+        """How far outputs share trees: how alike the trees move them.
+
+        What the trees add to an output is a vector with an entry for every leaf of every tree. The
+        similarity of two outputs is the cosine of their vectors, each tree's entries taken relative
+        to their mean and weighted by the training rows in the leaf: 1 where trees move two outputs
+        together, in proportion, −1 where they move them in opposite directions, 0 where what moves
+        one leaves the other where it is. With ``strategy="project"`` it is found from the steps ρ:
+        the product of two outputs is Σ ρⱼ ρₖ times the variance of the tree. With
+        ``"independent"`` no tree serves two outputs, and the result is the identity.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs_, n_outputs_)
+            Symmetric, 1 on the diagonal; 0 beside it for an output that no tree moves.
+
+        Examples
+        --------
+        >>> from manyboost import ManyBoostRegressor
+        >>> from manyboost.datasets import make_friedman1_group
+        >>> X, Y = make_friedman1_group(n_rows=300, n_outputs=3, random_state=0)
+        >>> model = ManyBoostRegressor(random_state=0).fit(X, Y)
+        >>> bool(model.output_similarity().min() > 0.8)
+        True
+        """
+        check_is_fitted(self, "n_iter_")
+        model = self._built_in_trees("output_similarity")
+        if self.strategy_ == "independent":
+            return np.eye(self.n_outputs_)
+        return cosines(output_products(model, self.n_outputs_))
+
+    def _explained_names(self, places: list[int] | None) -> list[str]:
+        """Names of the outputs of the model, for all outputs of y or some."""
+        names = self._known_names()
+        if names is None:
+            names = [f"y{j}" for j in range(self.n_outputs_ // self._n_levels)]
+        names = names if places is None else [names[j] for j in places]
+        if self._n_levels == 1:
+            return names
+        levels: Any = self.quantile
+        return [f"{name}, {level:g}-quantile" for name in names for level in levels]
+
+    def _columns_of(self, places: list[int] | None) -> list[int] | None:
+        """Outputs of the model for outputs of y: all levels of a list of quantiles."""
+        if places is None:
+            return None
+        levels = range(self._n_levels)
+        return [j * self._n_levels + level for j in places for level in levels]
+
+    def _by_output(self, values: F64) -> F64:
+        """The last axis, outputs of the model, in the shape that predictions have."""
+        if self._n_levels > 1:
+            values = values.reshape(*values.shape[:-1], -1, self._n_levels)
+            return values[..., 0, :] if self._is_single() else values
+        return values[..., 0] if self._is_single() else values
+
+    def _built_in_trees(self, what: str, error: type[Exception] = ValueError) -> _core.Ensemble:
+        model = self._progress.model
+        if isinstance(model, _core.Ensemble):
+            return model
+        raise error(
+            f"{what} is known for built-in trees only, but estimator={self.estimator!r}; fit with "
+            "estimator=None."
+        )

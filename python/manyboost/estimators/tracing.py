@@ -1,0 +1,180 @@
+"""Tracing: predictions as weighted sums of the training targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost import _core
+from manyboost.estimators.explaining import Explaining
+from manyboost.inputs import Rows, for_kernels, make_rows, resolve_threads, split_validation
+from manyboost.inspection import LinearRounds
+from manyboost.weights import missing_cells
+
+F64 = NDArray[np.float64]
+
+
+class Tracing(Explaining):
+    """What squared error allows: the training rows behind a prediction."""
+
+    def training_weights(
+        self, X: Any, X_train: Any, y_train: Any, sample_weight: Any = None
+    ) -> F64:
+        """Weights w of the training rows with which predictions are f(x) = Σ wᵢ(x) yᵢ.
+
+        With squared error and given trees, a prediction is a weighted sum of the training targets
+        of its output, and the weights of a row add up to 1. They are the same for all outputs where
+        these share trees: with ``strategy="project"`` too, since a step projects the residuals of
+        an output on the values of a tree, which count as given here.
+
+        All strategies, steps, projections and weights are covered, subsampling, missing targets,
+        held-out validation rows and stopping per output included. Other losses, monotonic
+        constraints, offsets and other weak learners are not: their predictions are no such sums, or
+        not of y alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows whose predictions are taken apart.
+        X_train, y_train, sample_weight : array-like
+            What the model was fitted to; it keeps none of it. Data that do not reproduce the
+            predictions are refused.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_train) or (n_rows, n_train, n_outputs)
+            The latter where outputs differ: ``strategy="independent"``, missing targets or weights
+            of cells, or stopping per output. Rows that were not trained on have weight 0, as have
+            missing targets.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import make_regression
+        >>> from manyboost import ManyBoostRegressor
+        >>> X, Y = make_regression(n_samples=200, n_targets=8, random_state=0)
+        >>> model = ManyBoostRegressor(random_state=0).fit(X, Y)
+        >>> weights = model.training_weights(X[:5], X, Y)
+        >>> bool(np.allclose(weights @ Y, model.predict(X[:5]), rtol=1e-4))
+        True
+        """
+        X = self._checked_X(X)
+        model = self._check_traceable()
+        given = self._checked_X(X_train)
+        Y = np.atleast_2d(self._check_targets(y_train, given, "y_train").T).T
+        n_given, n_outputs = Y.shape
+        if n_outputs != self.n_outputs_:
+            raise ValueError(
+                f"y_train has {n_outputs} outputs but the fitted model has {self.n_outputs_}; pass "
+                "what it was fitted to."
+            )
+        rows = self._trained_rows(make_rows(given, Y, sample_weight, "sample_weight"))
+        pool = _core.Pool(resolve_threads(self.n_jobs))
+        rounds = LinearRounds(
+            model,
+            model.leaves(pool, for_kernels(X)),
+            model.leaves(pool, for_kernels(rows.X)),
+            self._resolve_learning_rate(),
+            0.0 if self.l2_regularization == "auto" else float(self.l2_regularization),
+        )
+        groups = self._linear_groups(rows)
+        result = np.zeros((X.shape[0], n_given, len(groups)))
+        for k, (trees, weight, within) in enumerate(groups):
+            result[:, rows.numbers, k] = rounds.weights(trees, weight, within)
+        columns = np.nan_to_num(Y)
+        if len(groups) == 1:
+            found = result[..., 0] @ columns
+        else:
+            found = np.einsum("ijk,jk->ik", result, columns)
+        self._check_traced(found, self._raw_predictor(None)(X), rows)
+        return result[..., 0] if len(groups) == 1 else result
+
+    def _check_targets(self, y: Any, X: Any, name: str) -> F64:
+        raise NotImplementedError
+
+    def _resolve_learning_rate(self) -> float:
+        raise NotImplementedError
+
+    def _check_traceable(self) -> _core.Ensemble:
+        """Refuse models whose predictions are no weighted sums of y."""
+        model = self._built_in_trees("training_weights")
+        if any(facts.kernel != "squared_error" for facts, _ in self._fitted_loss.parts):
+            raise ValueError(
+                f"training_weights needs squared error, but loss={self.loss!r}, whose predictions "
+                "are no weighted sums of the targets; fit with loss='squared_error'."
+            )
+        if self._progress.constraints.monotonic is not None:
+            raise ValueError(
+                "training_weights does not know which leaves monotonic_cst held back; fit without."
+            )
+        if self._with_offset:
+            raise ValueError(
+                "training_weights is about sums of y alone, but the model was fitted with an "
+                "offset; fit without."
+            )
+        return model
+
+    def _trained_rows(self, rows: Rows) -> Rows:
+        """The rows that rounds were fitted to: those that reproduce the baseline."""
+        candidates = [rows]
+        if hasattr(self, "validation_score_"):
+            # Validation rows came apart, or were taken from these.
+            held_out = split_validation(rows, self.validation_fraction, self._seed, by_class=None)
+            candidates.append(held_out[0])
+        for candidate in candidates:
+            weight = candidate.weights.matrix(candidate.Y).astype(np.float64)
+            total = weight.sum(axis=0)
+            Y = np.nan_to_num(candidate.Y)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                mean = (weight * Y).sum(axis=0) / total
+            if np.allclose(mean, self.baseline_, rtol=1e-6, atol=1e-6 * np.abs(Y).max()):
+                return candidate
+        raise ValueError(
+            "y_train and sample_weight do not have the means that the model starts from; pass what "
+            "it was fitted to."
+        )
+
+    def _linear_groups(self, rows: Rows) -> list[tuple[range, F64, Callable[[int], F64]]]:
+        """Trees and weights of each output, or of all if they share them."""
+        d, n_iter = self.n_outputs_, self.n_iter_
+        by_output = self.strategy_ == "independent" and d > 1
+        stops = getattr(self, "best_iter_per_output_", None)
+        alike = not (by_output or rows.weights.by_cell or stops is not None)
+        stops = np.full(d, n_iter) if stops is None else stops
+        matrix = rows.weights.matrix(rows.Y).astype(np.float64)
+        groups = []
+        for j in range(1 if alike else d):
+            trees = range(j, stops[j] * d, d) if by_output else range(stops[j])
+            groups.append((trees, matrix[:, j], self._bags(rows, j, matrix[:, j])))
+        return groups
+
+    def _bags(self, rows: Rows, output: int, weight: F64) -> Callable[[int], F64]:
+        """Weights of an output in the rows that a round was fitted to, as training drew them."""
+        if self.subsample == 1.0:
+            return lambda m: weight
+        alone = self.strategy_ == "independent"
+        candidates = np.arange(len(rows))
+        if alone:
+            candidates = np.flatnonzero(~missing_cells(rows.Y[:, output]))
+        numbers = rows.numbers[candidates]
+        count = max(1, int(self.subsample * len(numbers)))
+
+        def bag(m: int) -> F64:
+            drawn = _core.sample_rows(numbers, count, self._seed, m, output if alone else 0)
+            inside = np.zeros_like(weight)
+            inside[candidates[drawn]] = weight[candidates[drawn]]
+            return inside
+
+        return bag
+
+    def _check_traced(self, found: F64, predicted: F64, rows: Rows) -> None:
+        """Refuse weights that do not give the predictions of the model."""
+        scale = np.abs(np.nan_to_num(rows.Y - self.baseline_)).max(axis=0)
+        if (np.abs(found - predicted) > 1e-4 * scale + 1e-6 * np.abs(self.baseline_)).any():
+            raise ValueError(
+                "X_train, y_train and sample_weight do not reproduce the predictions of the model; "
+                "pass what it was fitted to, with the parameters that it was fitted with."
+            )

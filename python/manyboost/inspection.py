@@ -1,0 +1,119 @@
+"""What a fitted model says about its outputs and its training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from manyboost import _core
+
+F64 = NDArray[np.float64]
+U32 = NDArray[np.uint32]
+
+
+def leaf_shares(model: _core.Ensemble, tree: int) -> F64:
+    """Share of the training rows in each leaf of a tree (n_leaves,)."""
+    _, _, left, _, cover, _, _ = model.tree(tree)
+    covers = cover[left == 0].astype(np.float64)
+    return np.asarray(covers / covers.sum() if covers.sum() > 0 else np.ones_like(covers))
+
+
+def output_products(model: _core.Ensemble, n_outputs: int) -> F64:
+    """Covariances of what the trees add to the outputs, summed over the trees.
+
+    A matrix (n_outputs, n_outputs), for trees that serve all outputs.
+    """
+    steps = model.steps().astype(np.float64)
+    products = np.zeros((n_outputs, n_outputs))
+    variances = np.zeros(len(steps))
+    for tree in range(len(model.tree_sizes())):
+        shares = leaf_shares(model, tree)[:, None]
+        values = model.leaf_values(tree).astype(np.float64)
+        values -= (shares * values).sum(axis=0)
+        if len(steps):
+            variances[tree] = (shares * values**2).sum()
+        else:
+            products += values.T @ (shares * values)
+    if len(steps):
+        products = steps.T @ (variances[:, None] * steps)
+    return (products + products.T) / 2
+
+
+def cosines(products: F64) -> F64:
+    """Products of vectors divided by their lengths: 1 on the diagonal, 0 for vectors of zeros."""
+    lengths = np.sqrt(np.diag(products))
+    scale = np.outer(lengths, lengths)
+    result = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0)
+    np.fill_diagonal(result, 1.0)
+    return np.asarray(np.clip(result, -1.0, 1.0))
+
+
+class LinearRounds:
+    """Boosting with squared error, seen as a linear function of the targets.
+
+    Given the trees, the residuals r of the training rows go through r ← r − μ A r in each round,
+    and the prediction of a row grows by μ a·r. For leaf means, A takes the mean over the leaf of
+    each row; where a tree has one number g for each leaf and a step ρ for each output, A projects
+    on g.
+
+    Parameters
+    ----------
+    model : Ensemble
+    leaves, training_leaves : (n_rows, n_trees), (n_train, n_trees)
+        Leaves of the rows to predict for, and of the training rows.
+    learning_rate, l2 : float
+    """
+
+    def __init__(
+        self,
+        model: _core.Ensemble,
+        leaves: U32,
+        training_leaves: U32,
+        learning_rate: float,
+        l2: float,
+    ) -> None:
+        self.model = model
+        self.leaves = leaves
+        self.training_leaves = training_leaves
+        self.learning_rate = learning_rate
+        self.l2 = l2
+        self.is_scaled = len(model.steps()) > 0
+
+    def weights(self, trees: range, weight: F64, within: Callable[[int], F64]) -> F64:
+        """Weights (n_rows, n_train) of the targets of the training rows.
+
+        ``trees`` are those of an output, round by round; ``weight`` (n_train,) is that of the rows,
+        and ``within(m)`` the same with zeros for the rows that round m was not fitted to.
+        """
+        n_train, n_rows = len(self.training_leaves), len(self.leaves)
+        # Backwards: what the residuals before a round count in the end.
+        counts = np.zeros((n_train, n_rows))
+        for m in reversed(range(len(trees))):
+            step = self._along_values if self.is_scaled else self._by_leaf
+            step(trees[m], within(m), counts)
+        start = weight / weight.sum()
+        counts += start[:, None] * (1 - counts.sum(axis=0))
+        return counts.T
+
+    def _by_leaf(self, tree: int, weight: F64, counts: F64) -> None:
+        of_row, of_train = self.leaves[:, tree], self.training_leaves[:, tree]
+        n_leaves = len(self.model.leaf_values(tree))
+        total = np.bincount(of_train, weight, n_leaves) + self.l2
+        share = np.divide(weight, total[of_train], out=np.zeros_like(weight), where=weight > 0)
+        n_train, n_rows = counts.shape
+        ones = np.ones(n_train)
+        members = sparse.csr_matrix((ones, (of_train, np.arange(n_train))), (n_leaves, n_train))
+        by_leaf = -(members @ counts)
+        by_leaf[of_row, np.arange(n_rows)] += 1
+        counts += (self.learning_rate * share)[:, None] * by_leaf[of_train]
+
+    def _along_values(self, tree: int, weight: F64, counts: F64) -> None:
+        values = self.model.leaf_values(tree)[:, 0].astype(np.float64)
+        of_row, of_train = values[self.leaves[:, tree]], values[self.training_leaves[:, tree]]
+        length = (weight * of_train**2).sum() + self.l2 * (values**2).mean()
+        if length > 0:
+            along = self.learning_rate * weight * of_train / length
+            counts += np.outer(along, of_row - of_train @ counts)

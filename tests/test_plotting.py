@@ -1,0 +1,338 @@
+"""Pictures hold what the model says."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from manyboost import ManyBoostClassifier, ManyBoostRegressor, plotting
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+
+RNG = np.random.default_rng(0)
+N, D = 200, 12
+X = RNG.normal(size=(N, 6))
+GROUP = np.arange(D) % 3
+Y = X[:, GROUP] * 3 + RNG.normal(size=(N, D))
+LABELS = (Y > 0).astype(int)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ManyBoostRegressor(max_iter=15, random_state=0).fit(
+        X[:150], Y[:150], X_val=X[150:], Y_val=Y[150:]
+    )
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return ManyBoostClassifier(max_iter=15, random_state=0).fit(X[:150], LABELS[:150])
+
+
+def refusal(call, error=ValueError):
+    """The one sentence with which a call is refused."""
+    with pytest.raises(error) as caught:
+        call()
+    sentence = str(caught.value)
+    assert sentence.endswith(".")
+    assert ". " not in sentence, "more than one sentence"
+    return sentence
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def tick_names(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def lines(ax):
+    return {line.get_label(): line for line in ax.lines}
+
+
+# ------------------------------------------------------------------ learning curves
+
+
+def test_learning_curves_are_the_losses(model):
+    ax = plotting.plot_learning_curves(model)
+    drawn = lines(ax)
+    np.testing.assert_array_equal(drawn["training"].get_ydata(), -model.train_score_)
+    np.testing.assert_array_equal(drawn["validation"].get_ydata(), -model.validation_score_)
+    np.testing.assert_array_equal(drawn["training"].get_xdata(), np.arange(model.n_iter_ + 1))
+    assert texts(ax) == [f"best: {model.best_iter_}"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("rounds", "mean loss")
+
+
+def test_without_validation_rows_there_is_one_curve():
+    model = ManyBoostRegressor(max_iter=4, random_state=0).fit(X, Y)
+    ax = plotting.plot_learning_curves(model)
+    assert list(lines(ax)) == ["training"]
+    assert texts(ax) == []
+
+
+def test_another_score_is_drawn_under_its_name():
+    model = ManyBoostRegressor(max_iter=4, random_state=0, early_stopping=True, scoring="r2")
+    ax = plotting.plot_learning_curves(model.fit(X, Y))
+    assert ax.get_ylabel() == "r2"
+    np.testing.assert_array_equal(lines(ax)["validation"].get_ydata(), model.validation_score_)
+    assert "training" not in lines(ax)
+
+
+def test_curves_of_many_outputs_have_a_median(model):
+    ax = plotting.plot_learning_curves(model, per_output=True)
+    curves = model.validation_score_per_output_ / model.validation_score_per_output_[0]
+    np.testing.assert_allclose(ax.lines[3].get_ydata(), curves[:, 3])
+    median = lines(ax)["median of 12 outputs"]
+    np.testing.assert_allclose(median.get_ydata(), np.median(curves, axis=1))
+
+
+def test_curves_of_few_outputs_have_names_and_their_best_rounds():
+    model = ManyBoostRegressor(max_iter=20, random_state=0, early_stopping="per_output")
+    model.fit(X, Y[:, :3])
+    ax = plotting.plot_learning_curves(model, per_output=True)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["y0", "y1", "y2"]
+    dots = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]
+    assert dots == model.best_iter_per_output_.tolist()
+
+
+def test_curves_of_outputs_need_validation_rows():
+    model = ManyBoostRegressor(max_iter=2).fit(X, Y)
+    sentence = refusal(lambda: plotting.plot_learning_curves(model, per_output=True))
+    assert "per_output=False" in sentence
+
+
+# ------------------------------------------------------------------ importances, similarity
+
+
+def test_importances_are_sorted_and_named(model):
+    ax = plotting.plot_importances(model)
+    shares = model.output_importances_
+    features = [int(name[1:]) for name in tick_names(ax.xaxis)]
+    outputs = [int(name[1:]) for name in tick_names(ax.yaxis)]
+    assert features == np.argsort(-shares.mean(axis=0), kind="stable").tolist()
+    assert sorted(outputs) == list(range(D))
+    drawn = ax.images[0].get_array()
+    np.testing.assert_array_equal(drawn, shares[np.ix_(outputs, features)])
+    # Outputs of a group are neighbours.
+    assert np.count_nonzero(np.diff(GROUP[outputs])) == 2
+
+
+def test_importances_of_many_are_cut_and_thinned():
+    X_wide = RNG.normal(size=(N, 60))
+    Y_wide = X_wide @ RNG.normal(size=(60, 100))
+    model = ManyBoostRegressor(max_iter=5, random_state=0).fit(X_wide, Y_wide)
+    ax = plotting.plot_importances(model, max_features=20, max_outputs=90)
+    assert ax.images[0].get_array().shape == (90, 20)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("20 of 60 features", "90 of 100 outputs")
+    assert len(tick_names(ax.yaxis)) == 30
+    assert len(tick_names(ax.xaxis)) == 20
+
+
+def test_similarity_is_drawn_in_the_order_of_its_dendrogram(model):
+    ax = plotting.plot_output_similarity(model)
+    order = [int(name[1:]) for name in tick_names(ax.xaxis)]
+    assert tick_names(ax.yaxis) == tick_names(ax.xaxis)
+    assert np.count_nonzero(np.diff(GROUP[order])) == 2
+    drawn = ax.images[0].get_array()
+    np.testing.assert_array_equal(drawn, model.output_similarity()[np.ix_(order, order)])
+    dendrogram = next(other for other in ax.figure.axes if len(other.lines) == D - 1)
+    assert dendrogram.get_xlim() == ax.get_xlim()
+    heights = [max(line.get_ydata()) for line in dendrogram.lines]
+    assert max(heights) > 0.5, "groups meet far up"
+    feet = {x for line in dendrogram.lines for x, y in line.get_xydata() if y == 0}
+    assert feet == set(range(D))
+
+
+def test_similarity_of_two_outputs_needs_no_dendrogram():
+    model = ManyBoostRegressor(max_iter=3).fit(X, np.column_stack([Y[:, 0], -Y[:, 0]]))
+    ax = plotting.plot_output_similarity(model)
+    np.testing.assert_allclose(ax.images[0].get_array(), [[1, -1], [-1, 1]], atol=1e-6)
+
+
+# ------------------------------------------------------------------ trees
+
+
+def test_a_tree_shows_its_splits_rows_and_leaves():
+    model = ManyBoostRegressor(max_iter=1, max_leaf_nodes=3, random_state=0).fit(X, Y[:, 0])
+    feature, threshold, left, _, cover, _, _ = model._progress.model.tree(0)
+    values = model._progress.model.leaf_values(0)[:, 0]
+    ax = plotting.plot_tree(model)
+    found = texts(ax)
+    assert len(found) == 5
+    for k in range(5):
+        rows = f"{cover[k]:.4g}" + (" rows" if k == 0 else "")
+        what = (
+            f"{values[feature[k]]:+.3g}" if left[k] == 0 else f"x{feature[k]} ≤ {threshold[k]:.3g}"
+        )
+        assert what.replace("-", "−") + "\n" + rows in found
+    assert ax.get_title() == "tree 0"
+    # Left children are drawn to the left.
+    places = {text.get_text(): text.get_position() for text in ax.texts}
+    assert len({x for x, y in places.values()}) == 5
+    assert min(y for _, y in places.values()) == -2
+
+
+@pytest.mark.parametrize("strategy", ["independent", "multioutput", "project", "relabel"])
+def test_leaves_show_what_they_add_to_an_output(strategy):
+    model = ManyBoostRegressor(strategy=strategy, max_iter=1, max_leaf_nodes=2, random_state=0)
+    model.fit(X, Y[:, :3])
+    tree = 2 if strategy == "independent" else 0
+    ax = plotting.plot_tree(model, tree, output=2)
+    assert ax.get_title() == f"tree {tree}, what it adds to y2"
+    added = np.unique(np.round(model.predict(X)[:, 2] - model.baseline_[2], 6))
+    shown = [float(text.split("\n")[0].replace("−", "-")) for text in texts(ax)[1:]]
+    np.testing.assert_allclose(sorted(shown), added, rtol=0.01)
+
+
+def test_the_output_that_a_tree_moves_most_is_shown():
+    scaled = Y[:, :3] * [1, 50, 2]
+    model = ManyBoostRegressor(max_iter=1, strategy="multioutput").fit(X, scaled)
+    assert plotting.plot_tree(model).get_title().endswith("y1")
+
+
+def test_categories_missing_values_and_hidden_splits():
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("narwhals")
+    colour = RNG.choice(["red", "green", "blue"], N)
+    frame = pandas.DataFrame({"colour": colour, "size": X[:, 0]})
+    frame["colour"] = frame["colour"].astype("category")
+    frame.loc[::5, "size"] = np.nan
+    y = 5.0 * (colour == "red") + frame["size"].isna()
+    model = ManyBoostRegressor(max_iter=1, max_leaf_nodes=4, random_state=0).fit(frame, y)
+    root = texts(plotting.plot_tree(model))[0]
+    assert root.split("\n")[:2] in [["colour in", "{red}"], ["colour in", "{blue, green}"]]
+    assert "size\nnot missing" in " ".join(texts(plotting.plot_tree(model)))
+    hidden = texts(plotting.plot_tree(model, max_depth=1))
+    assert len(hidden) == 3
+    assert sum(text.startswith("…") for text in hidden) >= 1
+    shown = " ".join(texts(plotting.plot_tree(model, show_missing=True)))
+    left = model._progress.model.tree(0)[3]
+    assert ("or missing" in shown) == bool(left[0])
+
+
+def test_trees_that_do_not_exist_are_refused(model):
+    assert "trees 0 to 14" in refusal(lambda: plotting.plot_tree(model, 15))
+
+
+# ------------------------------------------------------------------ predictions, calibration
+
+
+def test_predictions_are_drawn_from_the_best_output_to_the_worst(model):
+    ax = plotting.plot_predictions(model, X, Y, max_outputs=4)
+    assert ax.get_title() == "4 of 12 outputs, from best to worst"
+    assert len(ax.child_axes) == 4
+    titles = [panel.get_title() for panel in ax.child_axes]
+    scores = [float(title.split("= ")[1]) for title in titles]
+    assert scores == sorted(scores, reverse=True)
+    predicted = model.predict(X)
+    for panel, title in zip(ax.child_axes, titles, strict=True):
+        j = int(title.split(":")[0][1:])
+        points = panel.collections[0].get_offsets()
+        np.testing.assert_allclose(points, np.column_stack([Y[:, j], predicted[:, j]]))
+    from sklearn.metrics import r2_score
+
+    best = max(r2_score(Y, predicted, multioutput="raw_values"))
+    assert scores[0] == pytest.approx(best, abs=0.006)
+
+
+def test_chosen_outputs_and_missing_targets(model):
+    gaps = Y.copy()
+    gaps[:50, 7] = np.nan
+    ax = plotting.plot_predictions(model, X, gaps, outputs=[7])
+    (panel,) = ax.child_axes
+    assert panel.get_title().startswith("y7")
+    assert len(panel.collections[0].get_offsets()) == N - 50
+    assert ax.get_title() == ""
+
+
+def test_predictions_of_other_things_are_refused(model, classifier):
+    assert "plot_calibration" in refusal(lambda: plotting.plot_predictions(classifier, X, LABELS))
+    assert "(200, 3)" in refusal(lambda: plotting.plot_predictions(model, X, Y[:, :3]))
+    assert "classifier" in refusal(lambda: plotting.plot_calibration(model, X, Y))
+    assert "(200, 3)" in refusal(lambda: plotting.plot_calibration(classifier, X, LABELS[:, :3]))
+
+
+def test_calibration_points_are_means_of_equal_groups():
+    probabilities = np.array([0.1, 0.9, 0.2, 0.8, 0.3, 0.7])
+    true = np.array([0.0, 1, 1, 1, 0, np.nan])
+    predicted, observed = plotting.calibration_points(probabilities, true, 2)
+    # Of 0.1, 0.2, 0.3, 0.8, 0.9 the first two, then the others.
+    np.testing.assert_allclose(predicted, [0.15, 2 / 3])
+    np.testing.assert_allclose(observed, [0.5, 2 / 3])
+
+
+def test_ties_are_not_parted():
+    probabilities = np.array([0.5] * 7 + [0.9])
+    true = np.array([0, 1, 0, 1, 0, 1, 0, 1.0])
+    predicted, observed = plotting.calibration_points(probabilities, true, 4)
+    np.testing.assert_allclose(predicted, [0.5, 0.9])
+    np.testing.assert_allclose(observed, [3 / 7, 1])
+
+
+def test_calibration_has_a_line_for_each_label_and_one_for_all(classifier):
+    ax = plotting.plot_calibration(classifier, X, LABELS, outputs=[4, 1])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["y4", "y1", "all 2 labels"]
+    probabilities = classifier.predict_proba(X)
+    expected = plotting.calibration_points(probabilities[:, 4], LABELS[:, 4].astype(float), 10)
+    np.testing.assert_allclose(lines(ax)["y4"].get_data(), expected)
+    # Many lines have one name in common.
+    ax = plotting.plot_calibration(classifier, X, LABELS)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["all 12 labels"]
+    assert len(ax.lines) == 1 + D + 1
+
+
+def test_calibration_of_classes_and_of_two_classes():
+    names = np.array(["red", "green", "blue"])[np.argmax(Y[:, :3], axis=1)]
+    several = ManyBoostClassifier(max_iter=5, random_state=0).fit(X, names)
+    ax = plotting.plot_calibration(several, X, names)
+    assert list(lines(ax))[1:] == ["blue", "green", "red", "all 3 classes"]
+    two = ManyBoostClassifier(max_iter=5, random_state=0).fit(X, names == "red")
+    ax = plotting.plot_calibration(two, X, names == "red")
+    expected = plotting.calibration_points(
+        two.predict_proba(X)[:, 1], (names == "red").astype(float), 10
+    )
+    np.testing.assert_allclose(lines(ax)["True"].get_data(), expected)
+
+
+def test_labels_as_sets():
+    sets = [{f"l{j}" for j in np.flatnonzero(row)} for row in LABELS[:, :3]]
+    model = ManyBoostClassifier(max_iter=5, random_state=0).fit(X, sets)
+    ax = plotting.plot_calibration(model, X, sets)
+    assert list(lines(ax))[1:] == ["l0", "l1", "l2", "all 3 labels"]
+
+
+# ------------------------------------------------------------------ axes
+
+PICTURES = {
+    "learning curves": lambda model, ax: plotting.plot_learning_curves(model, ax=ax),
+    "importances": lambda model, ax: plotting.plot_importances(model, ax=ax),
+    "similarity": lambda model, ax: plotting.plot_output_similarity(model, ax=ax),
+    "tree": lambda model, ax: plotting.plot_tree(model, ax=ax),
+    "predictions": lambda model, ax: plotting.plot_predictions(model, X, Y, ax=ax),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_are_drawn_on_the_axes_given(name, model):
+    ax = pyplot.figure().add_subplot()
+    assert PICTURES[name](model, ax) is ax
+    assert len(pyplot.get_fignums()) == 1
+    ax.figure.canvas.draw()
+    assert ax.has_data() or ax.child_axes or ax.texts
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch, model):
+    for name in ("matplotlib", "matplotlib.pyplot"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert "manyboost[plots]" in refusal(
+        lambda: plotting.plot_learning_curves(model), error=ImportError
+    )
