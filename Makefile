@@ -111,8 +111,8 @@ bench-data: cargo ## sparse, imbalanced and categorical data, into docs/data-fig
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.data
 
-reproduce: $(BUILT) ## the paper's experiments, into docs/reproduction (a day; resumes)
-	@$(BIN)/manyboost reproduce --n-jobs 2 --output docs/reproduction --store reproduction/runs.sqlite
+reproduce: $(BUILT) ## the paper's experiments, into docs/reproduction/full (a day; resumes)
+	@$(BIN)/manyboost reproduce --n-jobs 2 --output docs/reproduction/full --store reproduction/runs.sqlite
 
 profile: $(BUILT) ## where the time of a round goes, into docs/profile.md
 	@$(BIN)/python -m benchmarks.roofline

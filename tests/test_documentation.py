@@ -50,6 +50,9 @@ def test_the_examples_of_the_readme_run_in_order(tmp_path, monkeypatch):
     assert "3 features, 3 outputs" in names["about"]
     assert names["rounds"].shape == (12,)
     assert (names["low"] <= names["high"]).all()
+    assert names["shares"].shape == (12, 20)
+    assert names["shapley"].shape == (5, 20, 12)
+    assert names["alike"].shape == (12, 12)
     outputs = [each.name for each in names["onnx_model"].graph.output]
     assert outputs == ["labels", "probabilities"]
     assert names["treelite_model"].num_tree == 50
