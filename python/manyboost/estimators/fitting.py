@@ -205,9 +205,11 @@ class Fitting(Model):
                 f"{'off' if early_stopping else 'on'}; keep it as it was, or use warm_start=False."
             )
         if (early_stopping or tuned) and validation_rows is None:
-            rows, validation_rows = split_validation(
+            train, validation_rows = split_validation(
                 rows, self.validation_fraction, self._seed, by_class=by_class(rows)
             )
+            # The caller holds them too: all rows together would take memory for nothing.
+            rows.become(train)
         names = getattr(self, "feature_names_in_", None)
         foreign = self.estimator is not None
         X_train = rows.X if foreign else to_single(rows.X, names)
