@@ -320,8 +320,9 @@ def test_validation_rows_are_set_apart_by_fraction_or_number(fraction, expected)
 
 
 def test_validation_rows_are_another_choice_with_another_seed():
+    rows = make_rows(*numbers(), None, "sample_weight")
+
     def chosen(seed):
-        rows = make_rows(*numbers(), None, "sample_weight")
         return split_validation(rows, 0.3, seed, by_class=None)[1].numbers.tolist()
 
     assert chosen(0) == chosen(0) != chosen(1)

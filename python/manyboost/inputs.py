@@ -403,9 +403,9 @@ class Rows:
         weights, numbers = self.weights.take(chosen), self.numbers[chosen]
         return Rows(self.X[chosen], self.Y[chosen], weights, numbers, offset)
 
-    def keep(self, chosen: NDArray[Any]) -> None:
-        """Forget all rows but these."""
-        vars(self).update(vars(self.take(chosen)))
+    def become(self, others: Rows) -> None:
+        """Hold other rows instead, for all who hold these."""
+        vars(self).update(vars(others))
 
     def repeated(self, times: int) -> Rows:
         """Return the rows with each output ``times`` times; offsets are as they were."""
@@ -853,24 +853,7 @@ def _output_place(output: Any, named: Mapping[str, int] | None, n_outputs: int) 
 def split_validation(
     rows: Rows, fraction: int | float, seed: int, *, by_class: NDArray[Any] | None
 ) -> tuple[Rows, Rows]:
-    """Rows to train on and rows for validation, chosen by their numbers, by class if given."""
-    chosen = _choose_validation(rows, fraction, seed, by_class)
-    return rows.take(np.flatnonzero(~chosen)), rows.take(np.flatnonzero(chosen))
-
-
-def set_apart(
-    rows: Rows, fraction: int | float, seed: int, *, by_class: NDArray[Any] | None
-) -> Rows:
-    """The same validation rows, which leave ``rows``: whoever holds these, nobody keeps all."""
-    chosen = _choose_validation(rows, fraction, seed, by_class)
-    apart = rows.take(np.flatnonzero(chosen))
-    rows.keep(np.flatnonzero(~chosen))
-    return apart
-
-
-def _choose_validation(
-    rows: Rows, fraction: int | float, seed: int, by_class: NDArray[Any] | None
-) -> NDArray[np.bool_]:
+    """Set rows apart for validation, chosen by their numbers, class by class if given."""
     n = len(rows)
     whole = isinstance(fraction, int | np.integer)
     count = int(fraction) if whole else max(1, round(fraction * n))
@@ -901,4 +884,4 @@ def _choose_validation(
                 "Each row that could be set apart for validation holds the only observed value of "
                 "some output; pass X_val and Y_val, or use early_stopping=False."
             )
-    return chosen
+    return rows.take(np.flatnonzero(~chosen)), rows.take(np.flatnonzero(chosen))

@@ -33,7 +33,6 @@ from manyboost.inputs import (
     check_X,
     resolve_categorical,
     resolve_threads,
-    set_apart,
     split_validation,
     to_single,
 )
@@ -207,9 +206,11 @@ class Fitting(Model):
                 f"{'off' if early_stopping else 'on'}; keep it as it was, or use warm_start=False."
             )
         if (early_stopping or tuned) and validation_rows is None:
-            validation_rows = set_apart(
+            train, validation_rows = split_validation(
                 rows, self.validation_fraction, self._seed, by_class=by_class(rows)
             )
+            # The caller holds them too: all rows together would take memory for nothing.
+            rows.become(train)
         names = getattr(self, "feature_names_in_", None)
         foreign = self.estimator is not None
         X_train = rows.X if foreign else to_single(rows.X, names)
