@@ -76,6 +76,28 @@ def test_unknown_classes_count_as_wrong(run, folder):
     assert after["accuracy"] in (pytest.approx(before["accuracy"] - 0.02), before["accuracy"])
 
 
+def test_classes_that_python_gave(run, refused, folder):
+    header, rows = read_csv(folder / "iris_train.csv")
+    X = np.array([row[:4] for row in rows], float)
+    words = np.array([row[4] for row in rows])
+    estimator = manyboost.ManyBoostClassifier(max_iter=15, random_state=0)
+    # As text of fixed length, and as truth values.
+    estimator.fit(X, words).save(folder / "words.mb")
+    estimator.fit(X, words == "setosa").save(folder / "truth.mb")
+    found = scores(run, "words.mb", "iris_test.csv", "--target", "species")["scores"]
+    assert found == scores(run, "classes.mb", "iris_test.csv")["scores"]
+    _, rows = read_csv(folder / "iris_test.csv")
+    said = [[*row[:4], row[4] == "setosa"] for row in rows]
+    path = write_csv(folder / "truth.csv", header, said)
+    assert scores(run, "truth.mb", "truth.csv", "--target", "species")["scores"]["accuracy"] == 1
+    write_csv(path, header, [*said, [*rows[0][:4], "perhaps"]])
+    code, sentence = refused("evaluate", "truth.mb", "truth.csv", "--target", "species")
+    assert code == 1
+    assert "truth.csv has the class 'perhaps', but the model knows False and True alone" in sentence
+    for name in ("words.mb", "truth.mb", "truth.csv"):
+        (folder / name).unlink()
+
+
 def test_labels(run, folder):
     found = scores(run, "tags.mb", "tags_test.csv", "--delimiter", ";")["scores"]
     lines = (folder / "tags_test.csv").read_text().split()

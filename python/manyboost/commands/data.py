@@ -245,11 +245,20 @@ def outputs_like(model: Any, table: Table) -> NamedTable | NamedColumn:
 
     kind = kind_of(model)
     outputs, _ = outputs_of(table, "regression" if kind == "regression" else "classification")
-    if kind == "classes" and isinstance(outputs, NamedColumn) and _in_words(model):
-        named = {str(label): label for label in model.classes_.tolist()}
-        values = [named.get(label, label) for label in outputs.to_list()]
-        return NamedColumn(outputs.name, np.array(values, dtype=model.classes_.dtype))
-    return outputs
+    if not (isinstance(outputs, NamedColumn) and _in_words(model)):
+        return outputs
+    named = {str(label): label for label in model.classes_.tolist()}
+    labels = outputs.to_list()
+    if model.classes_.dtype.kind == "b":
+        for label in labels:
+            if label not in named:
+                raise ValueError(
+                    f"{table.file} has the class {label!r}, but the model knows "
+                    f"{' and '.join(named)} alone."
+                )
+    # (Text of any length: a type of fixed length would cut off classes that are not known.)
+    dtype = bool if model.classes_.dtype.kind == "b" else object
+    return NamedColumn(outputs.name, np.array([named.get(each, each) for each in labels], dtype))
 
 
 def _in_words(model: Any) -> bool:
