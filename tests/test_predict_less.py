@@ -12,7 +12,8 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import f1_score
 from sklearn.tree import DecisionTreeRegressor
 
-from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, estimators
+from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
+from manyboost.estimators import predicting
 from manyboost.thresholds import tune_thresholds
 
 RNG = np.random.default_rng(0)
@@ -46,7 +47,7 @@ def refusal(call, error=ValueError):
 def blocks(request, monkeypatch):
     """Once as usual, once with blocks of a few rows."""
     if request.param is not None:
-        monkeypatch.setattr(estimators, "BLOCK_CELLS", request.param)
+        monkeypatch.setattr(predicting, "BLOCK_CELLS", request.param)
 
 
 class Sigmoid(Loss):

@@ -180,11 +180,16 @@ PARAMS: dict[str, Param] = {
     ),
     "strategy": Param(
         "relabel",
-        (one_of(*STRATEGIES),),
+        (one_of(*STRATEGIES, "auto"),),
         "How a round serves all outputs. ``'independent'``: one tree per output; "
         "``'multioutput'``: one tree grown on all outputs; ``'project'``: one tree grown on a "
         "random projection of the residuals, fitted to each output by one step; ``'relabel'``: "
-        "the same, each leaf then labelled with the residuals of all outputs.",
+        "the same, each leaf then labelled with the residuals of all outputs. ``'auto'``: they "
+        "race on validation rows (X_val, or ``validation_fraction`` of the rows), with dense and "
+        "sparse projections unless ``projection`` is given: heats of 20, 40, 80, … rounds, after "
+        "which the better half goes on; with ``max_time`` heats of equal time, a third of it in "
+        "all. The winner is then trained as if it had been chosen; see ``strategy_`` and "
+        "``search_results_``.",
     ),
     "projection": Param(
         "gaussian",

@@ -79,6 +79,9 @@ class Model(CallbackSupportMixin, BaseEstimator):
     n_jobs: int | None
 
     # Set by fit.
+    strategy_: str
+    projection_: str | Projection
+    search_results_: dict[str, NDArray[Any]]
     _fitted_loss: FittedLoss
     _progress: Progress
     _classes: Classes
@@ -149,7 +152,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
             steps = model.steps().astype(np.float64)
         if len(steps) < self.n_iter_:
             raise AttributeError(
-                f"Newton leaves of strategy={self.strategy!r} have no steps; step_sizes_ needs "
+                f"Newton leaves of strategy={self.strategy_!r} have no steps; step_sizes_ needs "
                 "step='line_search' or strategy='project'."
             )
         return steps.reshape(self.n_iter_, self.n_outputs_)

@@ -77,6 +77,12 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Predicting):
         Names of the features, if X had them.
     output_names_ : ndarray of shape (n_outputs_,)
         Names of the outputs, if y had them: columns of a frame, or labels in sets.
+    strategy_, projection_ : str
+        What the model was trained with; the given ones, or the winner of ``strategy="auto"``.
+    search_results_ : dict of ndarray
+        With ``strategy="auto"``, what was tried, the best first: ``"strategy"``,
+        ``"projection"``, ``"heats"`` it ran in, ``"n_rounds"`` up to its best,
+        ``"validation_score"``.
     baseline_ : ndarray of shape (n_outputs_,)
         Raw prediction before the first round.
     best_iter_ : int
