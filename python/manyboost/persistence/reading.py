@@ -90,6 +90,9 @@ def from_bytes(data: bytes) -> Any:
     projection = _read_projection(file, decoder)
     search_results = _read_search_results(file, decoder)
     decoder.done()
+    model.strategy_, model.projection_ = fixed["strategy"], projection
+    if search_results is not None:
+        model.search_results_ = search_results
 
     trees = _read_trees(file, kind, d, p, categories.counts)
     progress = _read_progress(file, trees, left_out)
@@ -121,9 +124,6 @@ def from_bytes(data: bytes) -> Any:
         model.output_names_ = np.array(targets.names, dtype=object)
     model._category_labels = labels
     model._seed = seed
-    model.strategy_, model.projection_ = fixed["strategy"], projection
-    if search_results is not None:
-        model.search_results_ = search_results
     if set_output != "default":
         model.set_output(predict=set_output)
     vars(model).update(targets.attributes)
