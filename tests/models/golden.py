@@ -78,6 +78,11 @@ def make():
         rows,
     )
     yield (
+        "chosen_strategy",
+        ManyBoostRegressor(strategy="auto", **common).fit(X, Y),
+        rows,
+    )
+    yield (
         "binary",
         ManyBoostClassifier("exponential", class_weight={True: 2.0}, **common).fit(X, Y[:, 0] > 0),
         rows,

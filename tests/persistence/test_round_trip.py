@@ -261,6 +261,26 @@ def test_a_loaded_model_goes_on_as_if_nothing_had_happened(strategy, stopping, t
     assert b"".join(to_parts(again, "all")) == b"".join(to_parts(begun, "all"))
 
 
+def test_a_chosen_strategy_is_kept(tmp_path):
+    X, Y = problem()
+    settings = COMMON | {"strategy": "auto", "warm_start": True}
+    for projection in ("gaussian", "rademacher", some_projection):
+        model = ManyBoostRegressor(projection=projection, **settings).fit(X, Y)
+        if projection is some_projection:
+            model.save(tmp_path / "model.mb")
+            again = manyboost.load(tmp_path / "model.mb")
+            assert repr(again.projection_) == repr(again.projection)
+            assert same(answers(again, X), answers(model, X))
+            again.set_params(projection=some_projection)
+        else:
+            again = assert_kept(model, X, tmp_path)
+            assert again.strategy_ in STRATEGIES
+        for each in (model, again):
+            each.set_params(max_iter=6).fit(X, Y)
+        assert same(answers(again, X), answers(model, X))
+        assert again.search_results_.keys() == model.search_results_.keys()
+
+
 def test_every_parameter_value_is_kept(tmp_path):
     X, Y = problem()
     model = ManyBoostRegressor(

@@ -177,6 +177,9 @@ class Fitting(Model):
             self.strategy_, self.projection_ = self.strategy, self.projection
         elif not continued:
             self._race(X, rows, validation_rows, n_outputs, by_class, categories, given)
+        elif callable(self.projection):
+            # (A model file does not hold it.)
+            self.projection_ = self.projection
         output_weight = self._check_output_weight(n_outputs)
         n_weighted = None if output_weight is None else int(np.count_nonzero(output_weight))
         n_components = resolve_n_components(

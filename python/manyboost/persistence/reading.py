@@ -92,7 +92,12 @@ def from_bytes(data: bytes) -> Any:
         model.target_name_ = file.text("target_name")
     targets = _read_targets(file, decoder, model, d)
     loss = _read_loss(file, d, targets, fixed["loss"])
+    projection = _read_projection(file, decoder)
+    search_results = _read_search_results(file, decoder)
     decoder.done()
+    model.strategy_, model.projection_ = fixed["strategy"], projection
+    if search_results is not None:
+        model.search_results_ = search_results
 
     trees = _read_trees(file, kind, d, p, categories.counts)
     progress = _read_progress(file, trees, left_out)
@@ -318,6 +323,34 @@ def _read_fixed(file: _Contents, decoder: Decoder, kind: str) -> dict[str, Any]:
     if not fixed["built_in_trees"]:
         broken("it speaks of trees that are not built in")
     return fixed
+
+
+def _read_projection(file: _Contents, decoder: Decoder) -> Any:
+    projection = decoder.decode(file.take("projection", (str, dict)))
+    if not isinstance(projection, LeftOut) and projection not in PROJECTIONS:
+        broken("it was trained with an unknown projection")
+    return projection
+
+
+def _read_search_results(file: _Contents, decoder: Decoder) -> dict[str, NDArray[Any]] | None:
+    results = decoder.decode(file.take("search_results", (type(None), dict)))
+    if results is None:
+        return None
+    kinds = {
+        "strategy": "O",
+        "projection": "O",
+        "heats": "i",
+        "n_rounds": "i",
+        "validation_score": "f",
+    }
+    arrays = isinstance(results, dict) and list(results) == list(kinds)
+    if not arrays or not all(isinstance(each, np.ndarray) for each in results.values()):
+        broken("it does not say how its strategy was chosen")
+    shapes = {each.shape for each in results.values()}
+    types = [each.dtype.kind for each in results.values()]
+    if types != list(kinds.values()) or shapes != {results["heats"].shape[:1]}:
+        broken("it has results of a search that are not one for each strategy")
+    return dict(results)
 
 
 @dataclass

@@ -37,7 +37,7 @@ _ATTRIBUTES = frozenset(
         *("_left_out", "_category_labels", "_sklearn_output_config"),
         *("_quantiles", "_one_dimensional", "_classes", "_class_weights", "classes_"),
         *("n_features_in_", "feature_names_in_", "n_outputs_", "output_names_", "thresholds_"),
-        *("strategy_", "projection_", "target_name_"),
+        *("strategy_", "projection_", "search_results_", "target_name_"),
         *("n_iter_", "best_iter_", "best_iter_per_output_", "baseline_", "train_score_"),
         *("validation_score_", "validation_scores_", "validation_score_per_output_"),
     )
@@ -146,6 +146,8 @@ def _everything(model: Model) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
             name: encoder.encode(value) for name, value in sorted(model._trained_with.items())
         },
         "targets": _stored_targets(model, encoder),
+        "projection": encoder.encode(model.projection_),
+        "search_results": encoder.encode(getattr(model, "search_results_", None)),
         "set_output": getattr(model, "_sklearn_output_config", {}).get("predict", "default"),
         "score_names": list(progress.validation_scores),
         "several_scores": hasattr(model, "validation_scores_"),

@@ -217,6 +217,10 @@ def models():
     yield "left_out_not", head(RELABEL, left_out=["importances by output"]), "importances"
     yield "frames_unknown", head(RELABEL, set_output="os"), "does not know"
     yield "parameter_missing", with_header(RELABEL, lambda h: h["parameters"].pop("tol")), "'tol'"
+    yield "projection_unknown", head(RELABEL, projection="haar"), "unknown projection"
+    yield "search_of_nothing", head(RELABEL, search_results={"dict": []}), "was chosen"
+    yield "search_of_lists", head(RELABEL, search_results=_results([1])), "was chosen"
+    yield "search_cut", array(golden["chosen_strategy"], "value_000000", [1]), "one for each"
     yield "parameter_unknown", parameter("depth", 1), "not one that"
     yield "parameter_refused", parameter("max_iter", -1), "max_iter=-1"
     yield "parameter_of_other_type", parameter("n_jobs", "all"), "n_jobs='all'"
@@ -232,6 +236,11 @@ def models():
     yield "trained_with_other", trained("strategy", "project"), "strategy"
     yield "trained_with_nothing", head(RELABEL, trained_with={}), "how the model was trained"
     yield "trained_with_foreign", trained("built_in_trees", False), "built in"
+
+
+def _results(array):
+    keys = ("strategy", "projection", "heats", "n_rounds", "validation_score")
+    return {"dict": [[key, array] for key in keys]}
 
 
 def _classes(texts, width=3, shape=None):
