@@ -37,6 +37,8 @@ def test_the_examples_of_the_readme_run_in_order():
     assert names["labels"].shape == names["scores"].shape == (500, 2)
     assert list(names["table"].columns) == ["heavy", "large", "small"]
     assert names["rounds"].shape == (12,)
+    assert names["reasons"].shape == (5, names["X"].shape[1], 12)
+    assert names["alike"].shape == (12, 12)
     assert (names["low"] <= names["high"]).all()
 
 
