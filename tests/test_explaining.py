@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+import signal
 import subprocess
 import sys
 
@@ -259,6 +260,26 @@ def test_all_instruction_sets_give_the_same_bits(level):
         check=True,
     )
     assert elsewhere.stdout.split() == here["digests"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")
+def test_a_signal_ends_the_computation():
+    class TooLong(Exception):
+        pass
+
+    def stop(*_):
+        raise TooLong
+
+    model = regressor(max_iter=100).fit(X, Y)
+    many = np.tile(X, (500, 1))
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.15)
+    try:
+        with pytest.raises(TooLong):
+            model.shap_values(many)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_what_cannot_be_explained_is_refused():
