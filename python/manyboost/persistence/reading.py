@@ -85,9 +85,6 @@ def from_bytes(data: bytes) -> Any:
     parameters = _read_parameters(file, decoder, estimator)
     fixed = _read_fixed(file, decoder, kind)
     model: Any = estimator(**parameters)
-    model.strategy_, model.projection_ = fixed["strategy"], model.projection
-    if "projection" in header:
-        model.projection_ = file.choice("projection", PROJECTIONS)
     if "target_name" in header:
         model.target_name_ = file.text("target_name")
     targets = _read_targets(file, decoder, model, d)

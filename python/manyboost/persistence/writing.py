@@ -155,8 +155,6 @@ def _everything(model: Model) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     }
     if hasattr(model, "target_name_"):
         header["target_name"] = model.target_name_
-    if model.strategy == "auto" and isinstance(model.projection_, str):
-        header["projection"] = model.projection_
     arrays = {
         **trees.arrays(),
         "baseline": loss.baseline,
