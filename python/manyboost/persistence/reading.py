@@ -324,7 +324,8 @@ def _read_fixed(file: _Contents, decoder: Decoder, kind: str) -> dict[str, Any]:
 
 def _read_projection(file: _Contents, decoder: Decoder) -> Any:
     projection = decoder.decode(file.take("projection", (str, dict)))
-    if not isinstance(projection, LeftOut) and projection not in PROJECTIONS:
+    known = isinstance(projection, str) and projection in PROJECTIONS
+    if not known and not isinstance(projection, LeftOut):
         broken("it was trained with an unknown projection")
     return projection
 

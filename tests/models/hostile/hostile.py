@@ -217,6 +217,8 @@ def models():
     yield "left_out_not", head(RELABEL, left_out=["importances by output"]), "importances"
     yield "frames_unknown", head(RELABEL, set_output="os"), "does not know"
     yield "parameter_missing", with_header(RELABEL, lambda h: h["parameters"].pop("tol")), "'tol'"
+    texts = {"shape": [2], "text": ["a", "b"], "width": 1}
+    yield "projection_array", head(RELABEL, projection={"array": texts}), "unknown projection"
     yield "projection_unknown", head(RELABEL, projection="haar"), "unknown projection"
     yield "search_of_nothing", head(RELABEL, search_results={"dict": []}), "was chosen"
     yield "search_of_lists", head(RELABEL, search_results=_results([1])), "was chosen"
