@@ -8,6 +8,7 @@ failing, numbers of the right shape. A file that takes seconds, or more memory t
 kilobytes justify, makes the process fail; the same seed makes the same mutants.
 """
 
+import copy
 import json
 import random
 import resource
@@ -126,14 +127,14 @@ def _edit(value, rng):
         case 1 if isinstance(inner, int) and not isinstance(inner, bool):
             value[key] = inner + rng.choice([-1, 1, 64, -64, 10**6])
         case 2 if isinstance(value, dict):
-            value[rng.choice([*keys, "new"])] = inner
+            value[rng.choice([*keys, "new"])] = copy.deepcopy(inner)
         case 2:
-            value.insert(rng.randrange(len(value) + 1), inner)
+            value.insert(rng.randrange(len(value) + 1), copy.deepcopy(inner))
         case 3:
             other = rng.choice(keys)
             value[key], value[other] = value[other], inner
         case _:
-            value[key] = rng.choice(STRANGE)
+            value[key] = copy.deepcopy(rng.choice(STRANGE))
 
 
 def edited_array(data, rng):
@@ -195,7 +196,7 @@ def predict(model):
     if model._category_labels.of_column:
         import pandas as pd
 
-        names = [str(name) for name in model.feature_names_in_]
+        names = list(getattr(model, "feature_names_in_", range(p)))
         X = pd.DataFrame(X, columns=names)
         for j, labels in model._category_labels.of_column.items():
             if labels:
@@ -204,7 +205,7 @@ def predict(model):
         import pandas as pd
 
         X = pd.DataFrame(X, columns=list(model.feature_names_in_))
-    arguments = {"offset": np.zeros((n, d))} if model._with_offset else {}
+    arguments = {"offset": np.zeros((n, d // model._n_levels))} if model._with_offset else {}
     if isinstance(model, ManyBoostClassifier):
         assert np.shape(model.predict(X, **arguments))[0] == n
         proba = np.asarray(model.predict_proba(X, **arguments))

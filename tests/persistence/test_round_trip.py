@@ -183,6 +183,8 @@ def test_categories_that_are_numbers_or_truth_values_are_kept(tmp_path):
     frame["share"] = pd.Categorical(np.round(frame["b"]) / 2)
     frame["truth"] = pd.Categorical(frame["c"] > 0)
     assert_kept(ManyBoostRegressor(**COMMON).fit(frame, Y), frame, tmp_path)
+    unnamed = frame.set_axis(range(8), axis=1)
+    assert_kept(ManyBoostRegressor(**COMMON).fit(unnamed, Y), unnamed, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -462,6 +464,9 @@ def test_what_cannot_be_stored_is_refused_in_one_sentence(tmp_path):
         "inverse_link": ManyBoostRegressor(Exponential(), **common).fit(X, Y),
         "class of your own": Mine(**common).fit(X, Y),
         "'day' has categories of the type": ManyBoostRegressor(**common).fit(dates, Y),
+        "Column 5 has categories": ManyBoostRegressor(**common).fit(
+            dates.set_axis(range(6), axis=1), Y
+        ),
         "max_iter=-1": ManyBoostRegressor(**common).fit(X, Y).set_params(max_iter=-1),
         "more than 64 bits": ManyBoostRegressor(**common).fit(X, Y).set_params(max_iter=10**30),
     }

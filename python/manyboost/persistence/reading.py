@@ -315,6 +315,9 @@ def _read_fixed(file: _Contents, decoder: Decoder, kind: str) -> dict[str, Any]:
     }
     if set(fixed) != set(types) or not all(isinstance(fixed[n], t) for n, t in types.items()):
         broken("it does not say how the model was trained")
+    tuples = [each for each in fixed.values() if isinstance(each, tuple)]
+    if not all(isinstance(each, str | float | LeftOut) for each in itertools.chain(*tuples)):
+        broken("it was trained with lists of neither names nor numbers")
     if KINDS.get(fixed["strategy"]) != kind or fixed["step"] not in params.STEPS:
         broken(f"trees of kind {kind!r} do not come from strategy {fixed['strategy']!r}")
     if not fixed["built_in_trees"]:

@@ -15,7 +15,7 @@ from manyboost.categories import Categories
 from manyboost.constraints import Constraints
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.estimators.base import Model
-from manyboost.inputs import Classes
+from manyboost.inputs import Classes, column_name
 from manyboost.learners import ForeignEnsemble
 from manyboost.losses import FittedLoss, Loss, MixedLoss
 from manyboost.persistence import container
@@ -196,9 +196,9 @@ def _stored_labels(model: Model, encoder: Encoder) -> list[Any]:
     for j, labels in sorted(model._category_labels.of_column.items()):
         for label in labels:
             if not isinstance(label, str | int | float):
-                name = model.feature_names_in_[j]
+                name = column_name(j, getattr(model, "feature_names_in_", None))
                 raise ValueError(
-                    f"Column {str(name)!r} has categories of the type {type(label).__name__}, "
+                    f"Column {name} has categories of the type {type(label).__name__}, "
                     "which a model file cannot hold; turn them into text before fit."
                 )
         stored.append([int(j), [encoder.encode(label) for label in labels]])

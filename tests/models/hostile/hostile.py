@@ -236,6 +236,8 @@ def models():
     yield "parameter_scalar", parameter("max_iter", {"scalar": ["|i1", 300]}), "does not fit"
     yield "parameter_scalar_type", parameter("max_iter", {"scalar": ["|O", 3]}), "does not fit"
     yield "trained_with_other", trained("strategy", "project"), "strategy"
+    lists = {"tuple": [{"array": {"shape": [2], "text": ["a", "b"], "width": 1}}]}
+    yield "trained_with_arrays", trained("loss", lists), "neither names nor numbers"
     yield "trained_with_nothing", head(RELABEL, trained_with={}), "how the model was trained"
     yield "trained_with_foreign", trained("built_in_trees", False), "built in"
 
