@@ -28,8 +28,8 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test build lint lint-python lint-rust test-rust test-python bench bench-quick \
-	bench-defaults reproduce profile format clean cargo browser
+.PHONY: help demo test build lint lint-python lint-rust test-rust test-python wheel test-wheel bench bench-quick \
+	bench-defaults bench-data reproduce profile format clean cargo browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ help: ## list the targets
 demo: $(BUILT) ## build, then run examples/demo.py
 	@$(BIN)/python examples/demo.py
 
-test: lint test-rust test-python ## everything a change must pass
+test: lint test-rust test-python test-wheel ## everything a change must pass
 
 build: $(BUILT) ## make .venv and build the extension into it, optimised
 
@@ -65,6 +65,22 @@ test-python: $(BUILT) browser ## the Python tests; PYTEST_ARGS="-k name" selects
 	$(say) 'pytest'
 	@$(BIN)/python -m pytest --quiet $(PYTEST_ARGS)
 
+# A wheel runs where the C library is as new as here, at least; zig links to an older one, at the
+# price of a build of its own.
+GLIBC ?=
+
+wheel: $(BUILT) ## build a wheel into dist; GLIBC=2.28 for older systems than this one
+	$(say) 'maturin build'
+	@rm -rf dist
+	@$(if $(GLIBC),$(BIN)/python -m pip install ziglang)
+	@$(BIN)/maturin build --quiet --release --out dist \
+		$(if $(GLIBC),--zig --compatibility manylinux_$(subst .,_,$(GLIBC)))
+	@ls dist/*.whl
+
+test-wheel: wheel ## install the wheel in a clean environment, without Rust, and fit models
+	$(say) 'pytest of the wheel'
+	@MANYBOOST_WHEEL="$$(ls dist/*.whl)" $(BIN)/python -m pytest --quiet tests/test_wheel.py
+
 # The report is opened in a browser by its tests, which are skipped where there is none.
 browser:
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
@@ -90,8 +106,13 @@ bench-defaults: cargo ## default parameters against the peers, into docs/default
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.defaults
 
-reproduce: $(BUILT) ## the paper's experiments, into docs/reproduction (a day; resumes)
-	@$(BIN)/manyboost reproduce --n-jobs 2 --output docs/reproduction --store reproduction/runs.sqlite
+bench-data: cargo ## sparse, imbalanced and categorical data, into docs/data-figures.md (half an hour)
+	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
+	@benchmarks/setup.sh self
+	@$(BENCH) -m benchmarks.data
+
+reproduce: $(BUILT) ## the paper's experiments, into docs/reproduction/full (a day; resumes)
+	@$(BIN)/manyboost reproduce --n-jobs 2 --output docs/reproduction/full --store reproduction/runs.sqlite
 
 profile: $(BUILT) ## where the time of a round goes, into docs/profile.md
 	@$(BIN)/python -m benchmarks.roofline
@@ -102,7 +123,7 @@ format: cargo | $(BIN)/ruff ## format all code, and repair what the linter can
 	@cargo fmt --all
 
 clean: ## remove all that the other targets made
-	rm -rf $(VENV) target .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so
+	rm -rf $(VENV) target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so
 	find python tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/maturin:

@@ -3,7 +3,6 @@
 import itertools
 import os
 import pickle
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -344,39 +343,37 @@ def test_models_survive_pickling(strategy):
     assert_array_equal(last, model.predict(X))
 
 
-def test_hostile_bytes_are_refused():
-    X, Y = mixed_problem(500)
-    model = ManyBoostRegressor(categorical_features=[0, 2], max_iter=2, max_leaf_nodes=4).fit(X, Y)
-    good = model_bytes(model)
-    header = struct.unpack_from("<4sIIQQQQQQ", good)
-    n_trees, n_nodes, n_sets = header[5], header[6], header[7]
-    assert n_sets > 0
-    features = struct.calcsize("<4sIIQQQQQQ") + 4 * n_trees
-    words = struct.unpack_from(f"<{n_nodes}I", good, features)
-    categorical = [k for k, word in enumerate(words) if word & 1 << 30]
-    numeric = [k for k, word in enumerate(words) if not word & 1 << 30]
-    assert len(categorical) == n_sets
+def test_hostile_sets_are_refused():
+    X, Y = mixed_problem(600)
+    settings = {"max_iter": 2, "max_leaf_nodes": 16, "random_state": 0}
+    model = ManyBoostRegressor(categorical_features=[0, 2], **settings).fit(X, Y)
+    trees, counts = model._progress.model, model._progress.categories.counts
+    good = trees.arrays()
+    categorical = np.flatnonzero(good["split_feature"] & 1 << 30)
+    numeric = np.flatnonzero(~good["split_feature"] & 1 << 30)
+    sets = good["split_categories"]
+    assert len(categorical) == len(sets) > 0
+    first, number = categorical[0], numeric[0]
 
-    def changed(offset, form, value):
-        damaged = bytearray(good)
-        struct.pack_into(form, damaged, offset, value)
-        return bytes(damaged)
+    def changed(name, place, value):
+        array = good[name].copy()
+        array[place] = value
+        return good | {name: array}
 
-    at = struct.calcsize("<4sIIQQQQ")
-    first, node = categorical[0], numeric[0]
     for damaged in (
-        changed(at, "<Q", n_sets + 1),
-        changed(at, "<Q", n_sets - 1),
-        changed(at, "<Q", 2**61),
-        changed(features + 4 * first, "<I", words[first] & ~(1 << 30)),
-        changed(features + 4 * first, "<I", words[first] | 0xFFFFFF),
-        changed(features + 4 * node, "<I", words[node] | 1 << 30),
-        changed(features + 4 * n_nodes + 4 * first, "<f", 0.5),
-        changed(features + 4 * n_nodes + 4 * first, "<f", float("nan")),
+        good | {"split_categories": sets[:-1]},
+        good | {"split_categories": np.concatenate([sets, sets[:1]])},
+        changed("split_feature", first, good["split_feature"][first] & ~np.uint32(1 << 30)),
+        changed("split_feature", first, good["split_feature"][first] | np.uint32(0xFFFFFF)),
+        changed("split_feature", number, good["split_feature"][number] | np.uint32(1 << 30)),
+        changed("split_threshold", first, 0.5),
+        changed("split_threshold", first, np.nan),
+        changed("split_categories", (0, 7), ~sets[0, 7]),
     ):
-        with pytest.raises(ValueError, match=r"model|tree"):
-            _core.Ensemble.from_bytes(damaged)
-    assert _core.Ensemble.from_bytes(good).to_bytes() == good
+        with pytest.raises(ValueError, match="tree"):
+            _core.Ensemble.from_arrays(trees.kind, Y.shape[1], X.shape[1], damaged, counts)
+    again = _core.Ensemble.from_arrays(trees.kind, Y.shape[1], X.shape[1], good, counts)
+    assert again.to_bytes() == _core.Ensemble.from_bytes(again.to_bytes()).to_bytes()
 
 
 def test_a_warm_start_goes_on_with_the_same_codes():

@@ -1,5 +1,9 @@
 """Weights of single cells and missing targets: a cell without a target might as well not exist."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -491,6 +495,11 @@ def test_output_weights_that_do_not_fit():
     )
     useless = fit([1, 0, 0, 0], projection=lambda q, d, rng: np.eye(d)[[1]])
     assert "must give some output a weight" in refusal(useless)
+    unknown = {"strategy": "multioutput", "estimator": Ridge(), "min_samples_leaf": "auto"}
+    assert refusal(fit([1, 0, 2, 1], **unknown)) == (
+        "output_weight is 0 for output 1, which an estimator would not be fitted to with "
+        "strategy='multioutput'; use a small weight, or estimator=None."
+    )
 
 
 # Weights of classes -------------------------------------------------------------------------------
@@ -557,6 +566,22 @@ def test_rare_and_constant_labels_train(strategy):
         assert proba[:, 3].min() > 0.99
         if class_weight == "balanced" and strategy in ("independent", "multioutput"):
             assert proba[7, 1] > 0.5  # one row that outweighs all others
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_balanced_classes_are_found_more_often(strategy):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 4))
+    labels = (X[:, [0, 1, 2]] + rng.normal(size=(1200, 3)) > [2, 2.5, 3]).astype(int)
+    settings = {"strategy": strategy, "max_iter": 20, "random_state": 0}
+    recall = []
+    for class_weight in (None, "balanced"):
+        model = ManyBoostClassifier(class_weight=class_weight, **settings)
+        model.fit(X[:600], labels[:600])
+        found = model.predict(X[600:]) * labels[600:]
+        recall.append((found.sum(axis=0) / labels[600:].sum(axis=0)).mean())
+        assert np.isfinite(model.predict_proba(X)).all()
+    assert recall[1] > recall[0] + 0.1
 
 
 def test_class_weights_that_do_not_fit():
@@ -628,6 +653,60 @@ def test_class_weights_that_do_not_fit():
         assert sentence == words
 
 
+# Scores -------------------------------------------------------------------------------------------
+
+
+def test_the_score_of_a_regressor_is_a_mean_over_observed_cells():
+    from sklearn.metrics import d2_pinball_score, r2_score
+
+    X, Y = discrete_data()
+    weights = cell_weights(Y.shape)
+    holes = np.where(np.random.default_rng(2).random(Y.shape) < 0.3, np.nan, Y)
+    model = ManyBoostRegressor(**COMMON).fit(X, Y)
+    quantiles = ManyBoostRegressor("quantile", quantile=[0.2, 0.8], **COMMON).fit(X, Y)
+    for targets, weight in [(holes, None), (Y, weights), (holes, weights), (holes, weights[:, 0])]:
+        expected, expected_quantiles = [], []
+        for j in range(Y.shape[1]):
+            w = np.ones(len(Y)) if weight is None else weight if weight.ndim == 1 else weight[:, j]
+            there = ~np.isnan(targets[:, j]) & (w > 0)
+            known, w = targets[there, j], w[there]
+            expected.append(r2_score(known, model.predict(X)[there, j], sample_weight=w))
+            for k, level in enumerate([0.2, 0.8]):
+                predicted = quantiles.predict(X)[there, j, k]
+                expected_quantiles.append(
+                    d2_pinball_score(known, predicted, sample_weight=w, alpha=level)
+                )
+        assert model.score(X, targets, weight) == pytest.approx(np.mean(expected), rel=1e-12)
+        score = quantiles.score(X, targets, weight)
+        assert score == pytest.approx(np.mean(expected_quantiles), rel=1e-12)
+    assert model.score(X, Y) == r2_score(Y, model.predict(X))
+    assert refusal(lambda: model.score(X, Y[:, :3])) == (
+        "y has 3 outputs, but the model predicts 4; pass targets of the outputs of fit."
+    )
+    single = ManyBoostRegressor(**COMMON).fit(X, Y[:, 0])
+    there = ~np.isnan(holes[:, 0])
+    assert single.score(X, holes[:, 0]) == r2_score(Y[there, 0], single.predict(X)[there])
+
+
+def test_the_score_of_labels_counts_rows_by_their_observed_ones():
+    X, Y = discrete_data()
+    labels = (Y > 1).astype(float)
+    model = ManyBoostClassifier(**COMMON).fit(X, labels)
+    right = model.predict(X) == labels
+    holes = np.random.default_rng(3).random(Y.shape) < 0.3
+    holes[5] = True
+    there = ~holes.all(axis=1)
+    expected = (right | holes).all(axis=1)[there]
+    partial = np.where(holes, np.nan, labels)
+    assert model.score(X, partial) == expected.mean()
+    weight = cell_weights(len(X))
+    assert model.score(X, partial, weight) == np.average(expected, weights=weight[there])
+    assert model.score(X, sparse.csr_array(labels)) == right.all(axis=1).mean()
+    assert refusal(lambda: model.score(X[5:6], partial[5:6])) == (
+        "y has no observed label in rows of positive weight; pass some."
+    )
+
+
 # Sparse labels ------------------------------------------------------------------------------------
 
 
@@ -662,6 +741,40 @@ def test_sparse_labels_with_explicit_zeros_and_missing_ones():
         ManyBoostClassifier(**COMMON).fit(X, stored),
         ManyBoostClassifier(**COMMON).fit(X, stored.toarray()),
     )
+
+
+MEMORY = """
+import re, sys
+from pathlib import Path
+import numpy as np
+from scipy import sparse
+from manyboost import ManyBoostClassifier
+
+def resident(field):
+    return 1024 * int(re.search(field + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+n, d = 12_000, 1500
+rng = np.random.default_rng(0)
+X = rng.random((n, 4), dtype=np.float32)
+Y = sparse.random(n, d, 0.001, format="csr", random_state=0)
+Y.data[:] = 1
+model = ManyBoostClassifier(max_iter=2, random_state=0, n_jobs=1, **eval(sys.argv[1]))
+model.fit(X[:50], Y[:50, :5])
+before = resident("VmRSS")
+model.fit(X, Y)
+print((resident("VmHWM") - before) / (4 * n * d))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to see the peak")
+@pytest.mark.parametrize("strategy", ["project", "relabel"])
+@pytest.mark.parametrize("early_stopping", ["auto", "per_output"])
+def test_sparse_labels_take_two_arrays_of_cells_and_a_byte_for_each(strategy, early_stopping):
+    options = repr({"strategy": strategy, "early_stopping": early_stopping})
+    command = [sys.executable, "-c", MEMORY, options]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    # Raw predictions, residuals, labels; and what does not grow with the cells.
+    assert float(run.stdout) < 2.25 + 0.25
 
 
 def test_sparse_labels_that_do_not_fit():
@@ -713,6 +826,14 @@ def test_an_output_without_an_observed_cell_is_named():
     assert refusal(
         lambda: ManyBoostRegressor(**COMMON).fit(X, np.full(Y.shape, np.nan))
     ).startswith(everything)
+
+
+def test_sparse_weights_are_refused():
+    X, Y = discrete_data()
+    assert refusal(lambda: ManyBoostRegressor().fit(X, Y, sparse.csr_array(np.abs(Y)))) == (
+        "sample_weight is a sparse matrix, whose empty places could be zeros or ones; pass a dense "
+        "array, with sample_weight.toarray() if they are zeros."
+    )
 
 
 def test_weights_of_cells_that_do_not_fit():

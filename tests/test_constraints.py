@@ -362,6 +362,16 @@ def test_one_row_of_signs_serves_all_outputs():
     assert resolve_monotonic([0, 0], 3, free, None) is None
 
 
+def test_a_dict_gives_features_a_sign_or_one_for_each_output():
+    free, names = np.zeros(3, bool), np.array(["a", "b", "c"])
+    monotonic = resolve_monotonic({"c": [1, 0, -1], "a": -1}, 3, free, names)
+    assert_array_equal(monotonic.signs, [[-1, 0, 1], [-1, 0, 0], [-1, 0, -1]])
+    assert refusal(lambda: resolve_monotonic({"c": [1, 0]}, 3, free, names)) == (
+        "monotonic_cst has signs of the shape (2,) for feature 'c'; it must have one sign, or one "
+        "for each of the 3 outputs."
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

@@ -1,9 +1,16 @@
 """What is written about the software is true of it."""
 
+import csv
+import doctest
 import importlib
 import inspect
+import json
+import os
 import pkgutil
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +18,8 @@ import pytest
 
 import manyboost
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.cli import VERBS, parser_of
+from manyboost.commands.parameters import flag
 from manyboost.params import PARAMS
 
 ROOT = Path(__file__).parent.parent
@@ -24,7 +33,8 @@ def python_blocks(page):
     return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
 
 
-def test_the_examples_of_the_readme_run_in_order():
+def test_the_examples_of_the_readme_run_in_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = python_blocks("README.md")
     assert blocks
     names = {}
@@ -36,19 +46,127 @@ def test_the_examples_of_the_readme_run_in_order():
     assert names["heavy"].shape == (500, 1)
     assert names["labels"].shape == names["scores"].shape == (500, 2)
     assert list(names["table"].columns) == ["heavy", "large", "small"]
+    assert names["again"].predict(names["frame"]).equals(names["table"])
+    assert "3 features, 3 outputs" in names["about"]
     assert names["rounds"].shape == (12,)
-    assert names["reasons"].shape == (5, names["X"].shape[1], 12)
-    assert names["alike"].shape == (12, 12)
     assert (names["low"] <= names["high"]).all()
+    assert names["shares"].shape == (12, 20)
+    assert names["shapley"].shape == (5, 20, 12)
+    assert names["alike"].shape == (12, 12)
+    outputs = [each.name for each in names["onnx_model"].graph.output]
+    assert outputs == ["labels", "probabilities"]
+    assert names["treelite_model"].num_tree == 50
 
 
-@pytest.mark.parametrize(
-    "page", sorted(path.name for path in ROOT.glob("*.md")), ids=lambda name: name
-)
+GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_the_examples_of_a_guide_print_what_it_shows(page):
+    pytest.importorskip("narwhals")
+    parser, names, shown = doctest.DocTestParser(), {}, []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.REPORT_NDIFF)
+    text = page.read_text()
+    for block in re.finditer(r"^```pycon\n(.*?)^```", text, re.M | re.S):
+        line = text[: block.start(1)].count("\n")
+        example = parser.get_doctest(block[1], names, page.stem, str(page), line)
+        example.globs = names  # (It was given a copy.)
+        runner.run(example, out=shown.append, clear_globs=False)
+    assert runner.tries > 20
+    assert not runner.failures, "".join(shown)
+
+
+def shell_blocks(page):
+    """Blocks of commands of a page that call manyboost."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
+    return [block for block in blocks if "manyboost " in block]
+
+
+def run_in_bash(script, folder):
+    """Run commands as a user would, ``manyboost`` being that of this interpreter."""
+    manyboost_command = 'manyboost() { "$PYTHON" -m manyboost "$@"; }'
+    done = subprocess.run(
+        ["bash", "-c", f"set -euo pipefail\n{manyboost_command}\n{script}"],
+        cwd=folder,
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def rows_of(path):
+    with path.open(newline="") as stream:
+        header, *rows = csv.reader(stream)
+    return header, rows
+
+
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+
+
+@needs_bash
+def test_the_two_lines_of_the_readme_make_a_model_and_predict(tmp_path):
+    (block,) = shell_blocks("README.md")
+    assert len(block.splitlines()) == 2
+    rng = np.random.default_rng(0)
+    for name, n_rows in (("train", 200), ("test", 30)):
+        with (tmp_path / f"{name}.csv").open("w", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["size", "y_red", "colour", "y_blue"])
+            for size in rng.normal(size=n_rows):
+                red = rng.random() < 0.5
+                writer.writerow([size, size + red, ["blue", "red"][red], size - red])
+    done = run_in_bash(block, tmp_path)
+    assert (
+        "200 rows, 2 features (1 of categories), 2 outputs of numbers: regression." in done.stderr
+    )
+    header, rows = rows_of(tmp_path / "out.csv")
+    _, test = rows_of(tmp_path / "test.csv")
+    assert header == ["y_red", "y_blue"]
+    truth = np.array([[row[1], row[3]] for row in test], float)
+    errors = np.array(rows, float) - truth
+    assert np.abs(errors).mean() < 0.3 * np.abs(truth - truth.mean(axis=0)).mean()
+
+
+@needs_bash
+def test_the_commands_of_the_page_on_the_command_line_run(tmp_path):
+    first, make_files, *others = shell_blocks("docs/cli.md")
+    # The first needs the files that the second makes.
+    done = run_in_bash("\n".join([make_files, first, *others]), tmp_path)
+    folder = tmp_path / "demo"
+    assert rows_of(folder / "out.csv")[0] == [f"y{j}" for j in range(8)]
+    header, rows = rows_of(folder / "two.csv")
+    assert (header, len(rows)) == (["y0", "y1"], 500)
+    scores = json.loads((folder / "scores.json").read_text())
+    assert scores["scores"]["r2"] > 0.9
+    assert rows_of(folder / "importances.csv")[0] == ["feature", "importance", "y1"]
+    assert manyboost.load(folder / "longer.mb").n_iter_ == 250
+    for said in ("worst output", "shape       6 features, 8 outputs", "auto ("):
+        assert said in done.stdout
+    assert "200 rounds" in done.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_and_its_options_are_on_the_page(verb):
+    page = (ROOT / "docs" / "cli.md").read_text()
+    assert f"manyboost {verb}" in page
+    parameters = {flag(name) for name in PARAMS}
+    for action in parser_of(verb)._actions:
+        names = set(action.option_strings)
+        if verb != "reproduce" and names and not names & {"--help", *parameters}:
+            assert any(re.search(rf"(?<![\w-]){name}\b", page) for name in names), names
+
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page):
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / page).read_text())
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
     local = [link for link in links if "://" not in link]
-    missing = [link for link in local if not (ROOT / link).exists()]
+    missing = [link for link in local if not (page.parent / link).exists()]
     assert missing == []
 
 

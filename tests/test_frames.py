@@ -131,7 +131,7 @@ def moment(i):
 
 
 ENCODE = "encode it (OrdinalEncoder, OneHotEncoder) or drop it."
-CAST = f"cast it to a categorical type, {ENCODE}"
+CAST = f"cast it to a categorical type, name it in categorical_features, {ENCODE}"
 SINCE = "turn it into numbers (such as the days since a date) or drop it."
 SECONDS = "turn it into numbers (such as its total seconds) or drop it."
 SPREAD = "spread it over numeric columns or drop it."
@@ -212,6 +212,20 @@ def test_category_columns_that_are_asked_for_are_encoded_as_in_fit(frame):
     assert np.array_equal(codes, [[1.5, np.nan], [2.5, 1]], equal_nan=True)
 
 
+@FRAMES
+def test_numbers_do_not_stand_for_labels(frame):
+    model = regressor()
+    check_X(model, frame({"tint": ["red", "blue", None]}), reset=True, categorical=[0])
+    for column in [[1.0, 0.0], [1, 0], [True, False]]:
+        later = frame({"tint": column})
+        assert refusal(lambda later=later: check_X(model, later, reset=False)) == (
+            f"Column 'tint' of X holds numbers ({column[0]!r}), but held categories such as 'blue' "
+            "in fit; pass the labels that the numbers stand for."
+        )
+    nothing = frame({"tint": [np.nan, np.nan]})
+    assert np.isnan(check_X(model, nothing, reset=False)).all()
+
+
 def tints(n_rows=300):
     """Rows whose output depends on a colour, which has no order."""
     rng = np.random.default_rng(0)
@@ -253,9 +267,9 @@ def test_columns_of_categories_split_by_sets(column):
 def test_categories_are_refused_where_none_are_wanted():
     u, tint, y = tints()
     data = pd.DataFrame({"u": u, "tint": pd.Categorical(tint)})
-    assert "Column 'tint' of X holds category values" in refusal(
-        lambda: ManyBoostRegressor(categorical_features=None).fit(data, y)
-    )
+    sentence = refusal(lambda: ManyBoostRegressor(categorical_features=None).fit(data, y))
+    assert "Column 'tint' of X holds category values" in sentence
+    assert "name it in categorical_features" in sentence
 
 
 def test_categories_of_several_types_have_an_order():

@@ -12,6 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 import reference
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.losses import LISTED_LOSSES, fit_loss
+from manyboost.weights import Weights
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 ALL = ["poisson", "squared_error", "squared_error", "log_loss", "huber", "absolute_error",
@@ -193,7 +194,7 @@ def test_losses_of_large_targets_do_not_drown_the_others():
 
     assert accuracy(scaled) > accuracy(unscaled) + 0.05
     # The scale is the standard deviation of the residuals at the baseline.
-    bound = scaled._fitted_loss.bind(Y, None, POOL)
+    bound = scaled._fitted_loss.bind(Y, Weights(), POOL)
     spread = scaled._output_scale(bound, POOL)
     assert spread == pytest.approx(Y.std(axis=0), rel=1e-5)
 
@@ -261,10 +262,11 @@ def test_a_list_serves_a_single_output_too():
 def test_a_loss_in_a_list_has_the_baseline_it_has_alone(name):
     X, Y = mixed([name])
     del X
-    listed = fit_loss([name], Y, None, POOL, n_outputs=1, quantile=0.2)
+    listed = fit_loss([name], Y, Weights(), POOL, n_outputs=1, quantile=0.2)
     encoded = Y.astype(np.uint8) if name in ("log_loss", "exponential") else Y
     assert (
-        listed.baseline == fit_loss(name, encoded, None, POOL, n_outputs=1, quantile=0.2).baseline
+        listed.baseline
+        == fit_loss(name, encoded, Weights(), POOL, n_outputs=1, quantile=0.2).baseline
     )
 
 

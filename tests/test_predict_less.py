@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import f1_score
 from sklearn.tree import DecisionTreeRegressor
 
-from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, estimators
+from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.thresholds import tune_thresholds
 
 RNG = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def refusal(call, error=ValueError):
 def blocks(request, monkeypatch):
     """Once as usual, once with blocks of a few rows."""
     if request.param is not None:
-        monkeypatch.setattr(estimators, "BLOCK_CELLS", request.param)
+        monkeypatch.setattr("manyboost.estimators.predicting.BLOCK_CELLS", request.param)
 
 
 class Sigmoid(Loss):
@@ -407,6 +407,21 @@ def test_thresholds_are_tuned_on_the_validation_rows():
     foreign.fit(data[:100], LABELS[:100], X_val=data[100:], Y_val=LABELS[100:])
     expected = tune_thresholds(foreign.predict_proba(data[100:]), LABELS[100:], None)
     assert np.array_equal(foreign.thresholds_, expected)
+
+
+def test_thresholds_tuned_in_blocks_of_labels_are_those_of_all(monkeypatch):
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(200, 3))
+    labels = (rows[:, [0, 1, 2, 0, 1]] + rng.normal(size=(200, 5)) > 1).astype(float)
+    labels[rng.random(labels.shape) < 0.1] = np.nan
+    offset = rng.normal(size=labels.shape)
+    model = ManyBoostClassifier(
+        thresholds="tuned", class_weight="balanced", max_iter=5, random_state=0
+    )
+    expected = model.fit(rows, labels, offset=offset).thresholds_
+    assert len(set(expected.tolist())) == 5
+    monkeypatch.setattr("manyboost.estimators.classifier.BLOCK_CELLS", 41)
+    assert np.array_equal(model.fit(rows, labels, offset=offset).thresholds_, expected)
 
 
 def test_thresholds_that_do_not_fit():

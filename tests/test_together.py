@@ -393,10 +393,33 @@ def test_regression_metrics_are_asked_output_by_output_where_targets_are_missing
     assert model.validation_score_[-1] == pytest.approx(np.mean(expected), rel=1e-5)
 
 
+@pytest.mark.parametrize("scoring", ["f1_macro", "jaccard_macro", "roc_auc", "average_precision"])
+def test_metrics_of_labels_are_asked_label_by_label_where_some_are_missing(scoring):
+    from sklearn import metrics
+
+    labels = holey(LABELS.astype(float))
+    rest = slice(200, None)
+    for cells in [None, CELLS[rest, :3]]:
+        model = ManyBoostClassifier(scoring=scoring, **COMMON)
+        model.fit(X, LABELS, X_val=X[rest], Y_val=labels[rest], sample_weight_val=cells)
+        of_label = getattr(metrics, f"{scoring.removesuffix('_macro')}_score")
+        ranks = scoring in ("roc_auc", "average_precision")
+        response = model.decision_function(X[rest]) if ranks else model.predict(X[rest])
+        expected = []
+        for j in range(labels.shape[1]):
+            there = ~np.isnan(labels[rest, j])
+            if cells is not None:
+                there &= cells[:, j] > 0
+            weight = None if cells is None else cells[there, j]
+            truth = labels[rest, j][there].astype(int)
+            expected.append(of_label(truth, response[there, j], sample_weight=weight))
+        assert model.validation_score_[-1] == pytest.approx(np.mean(expected), rel=1e-5)
+
+
 def test_other_scorers_refuse_missing_targets():
     labels = holey(LABELS.astype(float))
-    model = ManyBoostClassifier(scoring="f1_macro", early_stopping=True, **COMMON)
-    with pytest.raises(ValueError, match="which the scorer f1_macro cannot take; use 'loss'"):
+    model = ManyBoostClassifier(scoring="f1_micro", early_stopping=True, **COMMON)
+    with pytest.raises(ValueError, match="which the scorer f1_micro cannot take; use 'loss'"):
         model.fit(X, labels)
     model = ManyBoostRegressor(scoring=lambda e, X, y: 0.0, early_stopping=True, **COMMON)
     with pytest.raises(ValueError, match="cannot take; use 'loss'"):

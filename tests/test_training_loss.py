@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
@@ -68,6 +68,15 @@ def test_training_loss_never_rises(strategy, projection, loss, rate):
     rate=st.sampled_from(RATES),
     projection=st.sampled_from([name for name in PROJECTIONS if name != "identity"]),
     weighted=st.booleans(),
+)
+# Rows far on the right side of a label must not hide what a step does to the others.
+@example(
+    seed=1949,
+    strategy="multioutput",
+    loss="labels-exponential",
+    rate=1.0,
+    projection="gaussian",
+    weighted=True,
 )
 def test_training_loss_never_rises_on_random_data(seed, strategy, loss, rate, projection, weighted):
     X, Y, shape = random_problem(seed)

@@ -8,8 +8,16 @@ if TYPE_CHECKING:
     from manyboost.callbacks import RoundState
     from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
     from manyboost.losses import Loss
+    from manyboost.persistence import load
 
-__all__ = ["Loss", "ManyBoostClassifier", "ManyBoostRegressor", "RoundState", "__version__"]
+__all__ = [
+    "Loss",
+    "ManyBoostClassifier",
+    "ManyBoostRegressor",
+    "RoundState",
+    "__version__",
+    "load",
+]
 
 # Loaded when first asked for: the command line answers --help without scikit-learn.
 _HOMES = {
@@ -18,6 +26,7 @@ _HOMES = {
     "ManyBoostRegressor": "manyboost.estimators",
     "RoundState": "manyboost.callbacks",
     "__version__": "manyboost._core",
+    "load": "manyboost.persistence",
 }
 
 

@@ -99,6 +99,8 @@ class Progress:
     """Shares (n_outputs,) of the outputs in the mean loss of training and validation rows."""
     steps: list[F64] = field(default_factory=list)
     """Steps of each round, unless the model itself keeps them (scaled trees) or has none."""
+    mean_importances: F64 | None = None
+    """Shares of the features (n_features,), where those by output were left out of a file."""
     categories: Categories = field(default_factory=lambda: Categories(0, {}))
     constraints: Constraints = field(default_factory=Constraints)
 
@@ -147,7 +149,8 @@ class Validation:
     def score(self, progress: Progress) -> None:
         """Append the scores of the present round."""
         loss, per_output = self.objective.losses(self.raw)
-        if per_output is not None:
+        whole = len(progress.validation_per_output) == len(progress.validation_score)
+        if per_output is not None and whole:
             progress.validation_per_output.append(-per_output)
         for scorer in self.scorers:
             score = -loss if scorer.measure is None else scorer.measure()
@@ -326,7 +329,11 @@ class Boosting:
         made = by_cell or self.split_scale is not None or growing is not None
         if phi is None and m is not None and shared and made:
             phi = np.eye(self.n_outputs, dtype=np.float32)
-            phi = phi if growing is None else phi[growing]
+            if growing is not None and isinstance(self.learner, TreeLearner):
+                phi = phi[growing]
+            elif growing is not None:
+                # Predictions of foreign learners are added as they are: a column for each output.
+                phi[~growing] = 0
         if phi is None:
             self.z = self.residuals
             return self.objective.advance(self.raw, self.residuals, update)

@@ -12,7 +12,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
 
-from manyboost.commands import UsageError, nearest, reproduce
+from manyboost.commands import (
+    UsageError,
+    bench,
+    completion,
+    demo,
+    evaluate,
+    explain,
+    export,
+    fit,
+    info,
+    nearest,
+    predict,
+    reproduce,
+)
 
 SUCCESS, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -30,7 +43,18 @@ class Verb(Protocol):
         """Do it."""
 
 
-VERBS: Mapping[str, Verb] = {"reproduce": reproduce}
+VERBS: Mapping[str, Verb] = {
+    "fit": fit,
+    "predict": predict,
+    "evaluate": evaluate,
+    "info": info,
+    "explain": explain,
+    "export": export,
+    "demo": demo,
+    "bench": bench,
+    "reproduce": reproduce,
+    "completion": completion,
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -38,7 +62,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Refuse the arguments."""
-        raise UsageError(f"{message}; see {self.prog} --help.")
+        raise UsageError(f"{message.rstrip('.')}; see {self.prog} --help.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if verb is None:
             _general(arguments)
         else:
-            _carry_out(verb, arguments[1:])
+            carry_out(verb, arguments[1:])
         sys.stdout.flush()
     except SystemExit as end:  # argparse ends so after --help and --version
         return end.code if isinstance(end.code, int) else SUCCESS
@@ -99,18 +123,27 @@ def _general(arguments: Sequence[str]) -> None:
         parser.print_help()
 
 
-def _carry_out(verb: str, arguments: Sequence[str]) -> None:
-    if verb not in VERBS:
-        raise UsageError(f"There is no verb {verb!r}; {nearest(verb, VERBS)}")
+def parser_of(verb: str) -> Parser:
+    """Return the parser of a verb."""
     module = VERBS[verb]
     parser = Parser(prog=f"manyboost {verb}", description=module.SUMMARY, allow_abbrev=False)
     module.configure(parser)
+    return parser
+
+
+def carry_out(verb: str, arguments: Sequence[str]) -> None:
+    """Do what a verb stands for."""
+    if verb not in VERBS:
+        raise UsageError(f"There is no verb {verb!r}; {nearest(verb, VERBS)}")
+    parser = parser_of(verb)
     # Intermixed: names may stand before and after options.
     options, unknown = parser.parse_known_intermixed_args(arguments)
     if unknown:
-        flags = [f"--{name.replace('_', '-')}" for name in vars(options)]
+        if not unknown[0].startswith("-"):
+            raise UsageError(f"{unknown[0]!r} is one word too many; see {parser.prog} --help.")
+        flags = [name for action in parser._actions for name in action.option_strings]
         raise UsageError(f"There is no option {unknown[0]!r}; {nearest(unknown[0], flags)}")
-    module.run(options)
+    VERBS[verb].run(options)
 
 
 def _complain(name: str, sentence: str, code: int) -> int:

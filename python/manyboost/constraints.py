@@ -121,14 +121,15 @@ def resolve_monotonic(
     if monotonic_cst is None:
         return None
     if isinstance(monotonic_cst, Mapping):
-        given = np.zeros(n_features)
+        given = np.zeros((n_outputs, n_features))
         for feature, sign in monotonic_cst.items():
             if not isinstance(feature, str):
                 raise ValueError(
                     f"monotonic_cst has the key {feature!r}; the keys of a dict must be names of "
                     "features, or pass an array with a sign for each feature."
                 )
-            given[feature_number("monotonic_cst", feature, n_features, names)] = _sign(sign)
+            j = feature_number("monotonic_cst", feature, n_features, names)
+            given[:, j] = _signs(sign, feature, n_outputs)
     else:
         given = np.asarray(_numbers(monotonic_cst))
     if given.shape not in ((n_features,), (n_outputs, n_features)):
@@ -154,8 +155,15 @@ def resolve_monotonic(
     return Monotonic(signs) if signs.any() else None
 
 
-def _sign(sign: Any) -> float:
-    return float(_numbers(sign)) if np.ndim(sign) == 0 else math.nan
+def _signs(sign: Any, feature: str, n_outputs: int) -> NDArray[Any]:
+    """Return what a dict says of a feature: a sign, or one for each output."""
+    signs = np.asarray(_numbers(sign))
+    if signs.shape not in ((), (n_outputs,)):
+        raise ValueError(
+            f"monotonic_cst has signs of the shape {signs.shape} for feature {feature!r}; it must "
+            f"have one sign, or one for each of the {n_outputs} outputs."
+        )
+    return signs
 
 
 def _numbers(values: Any) -> NDArray[Any]:

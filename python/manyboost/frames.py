@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyboost.named import NamedTable
+
 #: Types whose numbers single precision holds exactly.
 _SMALL = ("Boolean", "Float32", "Int8", "Int16", "UInt8", "UInt16")
 
@@ -29,7 +31,9 @@ _REMEDIES = {
     "List": "spread it over numeric columns or drop it",
     "Array": "spread it over numeric columns or drop it",
     "Struct": "spread it over numeric columns or drop it",
-    "String": f"cast it to a categorical type, {_ENCODE}",
+    "String": f"cast it to a categorical type, name it in categorical_features, {_ENCODE}",
+    "Categorical": f"name it in categorical_features, {_ENCODE}",
+    "Enum": f"name it in categorical_features, {_ENCODE}",
 }
 
 
@@ -66,11 +70,13 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
 
 
 def open_frame(data: Any, name: str = "X") -> Any | None:
-    """Return the frame as narwhals shows it.
+    """Return the frame as narwhals shows it; a named table as it is.
 
     None for frames that scikit-learn is left to convert: those of pandas with sparse columns, and
     of pandas and polars if narwhals is not installed.
     """
+    if isinstance(data, NamedTable):
+        return data
     if all(type(dtype).__name__ == "SparseDtype" for dtype in getattr(data, "dtypes", [None])):
         return None
     try:
@@ -97,6 +103,8 @@ def _type_of(data: Any) -> str:
 
 def category_columns(frame: Any) -> list[int]:
     """Places of the columns whose type says that they hold categories."""
+    if isinstance(frame, NamedTable):
+        return sorted(frame.categories)
     return [j for j, column in enumerate(frame.iter_columns()) if _kind(column) in _CATEGORICAL]
 
 
@@ -105,6 +113,8 @@ _CATEGORICAL = ("Categorical", "Enum")
 
 def is_numeric(frame: Any, j: int) -> bool:
     """Whether a column holds numbers or truth values."""
+    if isinstance(frame, NamedTable):
+        return j not in frame.categories
     dtype = list(frame.iter_columns())[j].dtype
     return bool(dtype.is_numeric()) or type(dtype).__name__ == "Boolean"
 
@@ -124,16 +134,20 @@ class CategoryLabels:
     @classmethod
     def of(cls, frame: Any, columns: Iterable[int]) -> CategoryLabels:
         """Find the labels of the given columns."""
+        if isinstance(frame, NamedTable):
+            return cls({j: _sorted_labels(frame.labels(j)) for j in columns})
         all_columns = list(frame.iter_columns())
         return cls({j: _sorted_labels(all_columns[j].unique().to_list()) for j in columns})
 
-    def encode(self, frame: Any, name: str = "X", remedy: str | None = None) -> NDArray[Any]:
+    def encode(self, frame: Any, name: str = "X", remedy: str | None = None) -> Any:
         """Numbers (n_rows, n_columns) of a frame: values, or codes of labels.
 
         Missing values and labels that fit did not see are NaN. The numbers are float32 if all are
         exact in single precision, else float64. ``remedy`` says what to do about a column that
         is refused, instead of what its type suggests.
         """
+        if isinstance(frame, NamedTable):
+            return frame.encode(self.of_column, name)
         columns = list(frame.iter_columns())
         if (
             not self.of_column
@@ -151,7 +165,7 @@ class CategoryLabels:
             if labels is None:
                 values[j] = _numbers(column, name, remedy)
             else:
-                values[j] = _codes(column, labels)
+                values[j] = _codes(column, labels, name)
         return values.T
 
 
@@ -168,7 +182,16 @@ def _sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(known, key=lambda label: (type(label).__name__, str(label))))
 
 
-def _codes(column: Any, labels: Sequence[Any]) -> NDArray[np.float32]:
+def _codes(column: Any, labels: Sequence[Any], name: str) -> NDArray[np.float32]:
+    numeric = column.dtype.is_numeric() or _kind(column) == "Boolean"
+    if numeric and labels and not any(map(_is_number, labels)):
+        values = [value for value in column.to_list() if not is_missing(value)]
+        if values:
+            raise ValueError(
+                f"Column {column.name!r} of {name} holds numbers ({values[0]!r}), but held "
+                f"categories such as {labels[0]!r} in fit; pass the labels that the numbers stand "
+                "for."
+            )
     code_of = {label: float(code) for code, label in enumerate(labels)}
     codes = (code_of.get(label, np.nan) for label in column.to_list())
     return np.fromiter(codes, np.float32, len(column))

@@ -29,10 +29,12 @@ from manyboost.frames import (
     is_frame,
     is_missing,
     is_numeric,
+    is_series,
     nearest,
     open_frame,
 )
 from manyboost.label_sets import indicator, labels_of, read_label_sets
+from manyboost.named import NamedTable
 from manyboost.weights import (
     MISSING_LABEL,
     Weights,
@@ -49,6 +51,9 @@ F64 = NDArray[np.float64]
 #: Features: a dense array, or a sparse matrix by rows.
 Table = Any
 
+#: No machine has more use for threads than this, whatever a model file asks for.
+MOST_THREADS = 1024
+
 
 def resolve_threads(n_jobs: int | None) -> int:
     """Return the number of threads for ``n_jobs``."""
@@ -58,7 +63,7 @@ def resolve_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
         return max(1, int(wanted)) if wanted.isdigit() else available
-    return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
+    return min(n_jobs, MOST_THREADS) if n_jobs > 0 else max(1, available + 1 + n_jobs)
 
 
 def check_X(
@@ -75,7 +80,7 @@ def check_X(
         X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical)
         names_checked = True
     else:
-        _refuse_text(X, name)
+        X = _read_array(X, name)
         names_checked = False
         if reset:
             estimator._category_labels = CategoryLabels()
@@ -236,7 +241,10 @@ def _read_frame(estimator: Any, X: Any, *, reset: bool, name: str, categorical: 
     names = column_names(X, name)
     frame = open_frame(X, name)
     try:
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if isinstance(X, NamedTable):
+            _check_names(estimator, X, reset=reset)
+        else:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
     except ValueError as error:
         known = getattr(estimator, "feature_names_in_", ())
         where = "" if name == "X" else f"{name}: "
@@ -250,6 +258,21 @@ def _read_frame(estimator: Any, X: Any, *, reset: bool, name: str, categorical: 
         places = _labelled_columns(frame, categorical)
         estimator._category_labels = CategoryLabels.of(frame, places)
     return estimator._category_labels.encode(frame, name)
+
+
+def _check_names(estimator: Any, X: NamedTable, *, reset: bool) -> None:
+    """Remember the names of a table's columns, or compare them, as scikit-learn does for frames."""
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        estimator.feature_names_in_ = np.array(X.columns, dtype=object)
+        return
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is not None and known.tolist() != X.columns:
+        raise ValueError("The columns should be those of fit, in the same order. ")
+    if X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} columns, but {estimator.n_features_in_} are expected. "
+        )
 
 
 def _labelled_columns(frame: Any, categorical_features: Any) -> list[int]:
@@ -289,16 +312,49 @@ _NOT_NUMBERS = (
 )
 
 
-def _refuse_text(X: Any, name: str) -> None:
-    """Name the first column of an array that holds text."""
-    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OSU":
-        for j, column in enumerate(X.T):
-            text = next((value for value in column if _is_text(value)), None)
-            if text is not None:
-                raise ValueError(
-                    f"Column {j} of {name} holds text ({str(text)!r}), not numbers; encode it "
-                    "(OrdinalEncoder, OneHotEncoder) or drop it."
-                )
+def _read_array(X: Any, name: str) -> Any:
+    """Return an array with NaN for None and pandas.NA; refuse one that does not hold numbers."""
+    if not isinstance(X, np.ndarray):
+        return X
+    _refuse_type(X, name)
+    if X.ndim == 2 and X.dtype.kind in "OSU":
+        place = _first_text(X)
+        if place is not None:
+            text = X[tuple(place)]
+            remedy = _remedy_of_text(text, "encode it (OrdinalEncoder, OneHotEncoder)")
+            raise ValueError(
+                f"Column {place[1]} of {name} holds text ({str(text)!r}), not numbers; {remedy} or "
+                "drop it."
+            )
+    return _without_nulls(X)
+
+
+def _first_text(values: NDArray[Any]) -> NDArray[Any] | None:
+    """Place of the first text, rather one that does not spell a number."""
+    for is_wanted in (_is_text, lambda value: isinstance(value, str | bytes)):
+        places = np.argwhere(np.vectorize(is_wanted, otypes=[bool])(values).T)
+        if len(places):
+            return np.asarray(places[0][::-1])
+    return None
+
+
+def _remedy_of_text(text: Any, otherwise: str) -> str:
+    return otherwise if _is_text(text) else "turn it into numbers with astype(float)"
+
+
+def _refuse_type(values: NDArray[Any], name: str) -> None:
+    """Refuse arrays of a type that could be taken for numbers."""
+    if values.dtype.kind in "mM":
+        raise ValueError(
+            f"{name} holds {values.dtype} values, not numbers; turn them into numbers, such as the "
+            "days since a date."
+        )
+    if values.dtype.kind == "c":
+        # scikit-learn's words, which its checks look for, and ours.
+        raise ValueError(
+            f"Complex data not supported: {name} holds {values.dtype} values; pass their real and "
+            "imaginary parts, or what else matters of them, as columns of their own."
+        )
 
 
 def _refuse_columns(X: Any, name: str) -> None:
@@ -346,6 +402,10 @@ class Rows:
         offset = None if self.offset is None else self.offset[chosen]
         weights, numbers = self.weights.take(chosen), self.numbers[chosen]
         return Rows(self.X[chosen], self.Y[chosen], weights, numbers, offset)
+
+    def become(self, others: Rows) -> None:
+        """Hold other rows instead, for all who hold these."""
+        vars(self).update(vars(others))
 
     def repeated(self, times: int) -> Rows:
         """Return the rows with each output ``times`` times; offsets are as they were."""
@@ -444,7 +504,7 @@ def check_targets(y: Any, X: Table, name: str = "y") -> F64:
             f"{name} is a sparse matrix, whose empty places could be zeros or missing values; pass "
             f"a dense array, with {name}.toarray() if they are zeros."
         )
-    Y = _check_outputs(_without_nulls(y), X, name, np.float64)
+    Y = _check_outputs(_numeric_outputs(y, name), X, name, np.float64)
     large = np.abs(Y) > np.finfo(np.float32).max
     if large.any():
         place = np.argwhere(large)[0]
@@ -463,7 +523,7 @@ def _check_outputs(y: Any, X: Table, name: str, dtype: type | None) -> NDArray[A
             f"This estimator requires {name} to be passed, but the target {name} is None."
         )
     names = column_names(y, name)
-    y = _read_outputs(y, name)
+    y = _read_outputs(y, name, numeric=dtype is not None)
     try:
         y = check_array(
             y,
@@ -511,6 +571,27 @@ def _missing(y: NDArray[Any]) -> NDArray[np.bool_]:
     return missing_cells(y) if y.dtype.kind == "f" else np.zeros(y.shape, bool)
 
 
+def _numeric_outputs(y: Any, name: str) -> Any:
+    """Return regression targets with NaN for None and pandas.NA; refuse dates and text."""
+    if isinstance(y, list | tuple) or is_series(y):
+        try:
+            y = np.asarray(y)
+        except ValueError:  # rows of different lengths, for check_array to refuse
+            return y
+    if not isinstance(y, np.ndarray):
+        return y
+    _refuse_type(y, name)
+    if y.dtype.kind in "OSU":
+        place = _first_text(y)
+        if place is not None:
+            text = y[tuple(place)]
+            remedy = _remedy_of_text(text, "encode it, or use ManyBoostClassifier for classes")
+            raise ValueError(
+                f"{name} holds text ({str(text)!r}) in {cell_name(place)}, not numbers; {remedy}."
+            )
+    return _without_nulls(y)
+
+
 def _without_nulls(y: Any) -> Any:
     """Return an array of objects with NaN in the place of None and pandas.NA."""
     if not (isinstance(y, np.ndarray) and y.dtype == object and y.size):
@@ -518,9 +599,12 @@ def _without_nulls(y: Any) -> Any:
     return np.where(_missing(y), np.nan, y)
 
 
-def _read_outputs(y: Any, name: str) -> Any:
-    """Return the numbers of a frame of several outputs; anything else as it is."""
-    if not is_frame(y) or y.shape[1] == 1:
+def _read_outputs(y: Any, name: str, *, numeric: bool) -> Any:
+    """Return the numbers of a frame; anything else as it is.
+
+    Unless outputs must be ``numeric``, a single column may hold classes of any kind.
+    """
+    if not is_frame(y) or (y.shape[1] == 1 and not numeric):
         return y
     frame = open_frame(y, name)
     remedy = "turn it into numbers, 0 and 1 for labels, or drop it"

@@ -180,11 +180,16 @@ PARAMS: dict[str, Param] = {
     ),
     "strategy": Param(
         "relabel",
-        (one_of(*STRATEGIES),),
+        (one_of(*STRATEGIES, "auto"),),
         "How a round serves all outputs. ``'independent'``: one tree per output; "
         "``'multioutput'``: one tree grown on all outputs; ``'project'``: one tree grown on a "
         "random projection of the residuals, fitted to each output by one step; ``'relabel'``: "
-        "the same, each leaf then labelled with the residuals of all outputs.",
+        "the same, each leaf then labelled with the residuals of all outputs. ``'auto'``: they "
+        "race on validation rows (X_val, or ``validation_fraction`` of the rows), with dense and "
+        "sparse projections unless ``projection`` is given: heats of 20, 40, 80, … rounds, after "
+        "which the better half goes on; with ``max_time`` heats of equal time, a third of it in "
+        "all. The winner is then trained as if it had been chosen; see ``strategy_`` and "
+        "``search_results_``.",
     ),
     "projection": Param(
         "gaussian",
@@ -269,8 +274,8 @@ PARAMS: dict[str, Param] = {
         (_none, kind("a dict of feature names to signs", Mapping), _array_like),
         "Monotonic constraints: 1 if raw predictions must not fall as the feature rises, -1 if "
         "they must not rise, 0 for none. One sign for each feature, for all outputs; or a row of "
-        "signs for each output (n_outputs, n_features); or a dict of feature names to signs. Not "
-        "for more than two classes, nor for categorical features.",
+        "signs for each output (n_outputs, n_features); or a dict of feature names to a sign, or "
+        "to one for each output. Not for more than two classes, nor for categorical features.",
     ),
     "interaction_cst": Param(
         None,

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyboost.weights import MISSING_LABEL
+
 F64 = NDArray[np.float64]
 
 LOSS = "loss"
@@ -111,8 +113,8 @@ def resolve(
     """Bind scorers to the validation rows.
 
     ``weight`` is that of rows (n_rows,) or of cells, like ``y``; ``partial`` says that some targets
-    are missing. Then, or if cells have weights, a metric for several regression outputs is asked
-    output by output, on the rows where each is observed.
+    are missing. Then, or if cells have weights, a metric that averages over regression outputs or
+    over labels is asked output by output, on the rows where each is observed.
     """
     by_cell = partial or (weight is not None and weight.ndim == 2)
     scorers: list[Scorer] = []
@@ -133,16 +135,45 @@ def resolve(
                 )
             arguments["sample_weight"] = weight
         if by_cell:
-            if not _takes_outputs(score):
+            if _takes_outputs(score):
+                score = _by_output(score, weight)
+            elif _averages_labels(score):
+                score = _by_label(score, weight)
+            else:
                 raise ValueError(
                     f"The validation rows have missing targets, or cells with weights of their "
-                    f"own, which the scorer {name} cannot take; use 'loss', a regression metric of "
-                    "scikit-learn, or validation rows that are complete and weighted as a whole."
+                    f"own, which the scorer {name} cannot take; use 'loss', a metric of "
+                    "scikit-learn that averages over outputs (such as 'r2') or labels (such as "
+                    "'f1_macro' or 'roc_auc'), or validation rows that are complete and weighted "
+                    "as a whole."
                 )
-            score = _by_output(score, weight)
             arguments = {}
         scorers.append(Scorer(name, _measure(score, name, running, X, y, arguments)))
     return scorers
+
+
+def mean_over_outputs(
+    metric: Callable[..., float], Y: F64, predictions: F64, weight: NDArray[Any] | None
+) -> float:
+    """Mean of a metric over the outputs, each on the rows where it is observed.
+
+    ``weight`` is that of rows (n_rows,) or of cells (n_rows, n_outputs); ``metric`` takes targets,
+    predictions and, if there is one, sample_weight.
+    """
+    scores: list[float] = []
+    for j in range(Y.shape[1]):
+        there, arguments = ~np.isnan(Y[:, j]), {}
+        if weight is not None:
+            of_output = weight if weight.ndim == 1 else weight[:, j]
+            there &= of_output > 0
+            arguments["sample_weight"] = of_output[there]
+        if there.any():
+            scores.append(metric(Y[there, j], predictions[there, j], **arguments))
+    if not scores:
+        raise ValueError(
+            "y has no observed value of positive weight; at least one cell must hold a value."
+        )
+    return math.fsum(scores) / len(scores)
 
 
 def _find(name: str) -> Any:
@@ -169,20 +200,39 @@ def _by_output(score: Any, weight: NDArray[Any] | None) -> Callable[..., float]:
     """The mean of a scorer over the outputs, each on the rows where it is observed."""
 
     def mean(running: RunningRegressor, X: Any, y: Any) -> float:
-        predictions, scores = running.predict(X), []
-        for j, target in enumerate(y.T):
-            there = ~np.isnan(target)
-            if not there.any():
-                continue
-            arguments = {}
-            if weight is not None:
-                of_output = weight if weight.ndim == 1 else weight[:, j]
-                arguments["sample_weight"] = of_output[there]
-            column = _Column(running, predictions[there, j])
-            scores.append(score(column, X, target[there], **arguments))
-        return math.fsum(scores) / len(scores)
+        def of_column(y: Any, predictions: Any, **arguments: Any) -> float:
+            return float(score(_Column(running, predictions), X, y, **arguments))
+
+        return mean_over_outputs(of_column, y, running.predict(X), weight)
 
     return mean
+
+
+def _by_label(scorer: Any, weight: NDArray[Any] | None) -> Callable[..., float]:
+    """The mean of a metric over the labels, each on the rows where it is observed."""
+    metric, constants = scorer._score_func, dict(scorer._kwargs)
+    if "pos_label" in constants:
+        # Of classes: one label is two of them, of which presence counts.
+        constants |= {"average": "binary", "pos_label": 1}
+    ranks = scorer._response_method != "predict"
+
+    def of_label(y: Any, response: Any, **arguments: Any) -> float:
+        return float(scorer._sign * metric(y.astype(np.int64), response, **arguments, **constants))
+
+    def mean(running: RunningClassifier, X: Any, y: Any) -> float:
+        response = running.decision_function(X) if ranks else running.predict(X)
+        labels = np.where(y == MISSING_LABEL, np.nan, y)
+        return mean_over_outputs(of_label, labels, response, weight)
+
+    return mean
+
+
+def _averages_labels(scorer: Any) -> bool:
+    """Whether a scorer of scikit-learn wraps a metric of which it takes the mean over labels."""
+    metric = getattr(scorer, "_score_func", None)
+    if metric is None or "average" not in (known := inspect.signature(metric).parameters):
+        return False
+    return bool(scorer._kwargs.get("average", known["average"].default) == "macro")
 
 
 def _takes_outputs(scorer: Any) -> bool:

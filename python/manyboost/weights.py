@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 if TYPE_CHECKING:
     from manyboost.inputs import Classes
@@ -121,6 +122,11 @@ def check_weight(sample_weight: Any, shape: tuple[int, ...], name: str) -> F64 |
     if sample_weight is None:
         return None
     n_rows = shape[0]
+    if sparse.issparse(sample_weight):
+        raise ValueError(
+            f"{name} is a sparse matrix, whose empty places could be zeros or ones; pass a dense "
+            f"array, with {name}.toarray() if they are zeros."
+        )
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -236,7 +242,7 @@ def class_weights(class_weight: Any, Y: NDArray[Any], classes: Classes) -> F64 |
         counts = np.stack([np.equal(Y, label).sum(axis=0) for label in (0, 1)], axis=1)
         return np.stack([_balanced(of_label) for of_label in counts])
     if isinstance(class_weight, dict):
-        class_weight = [class_weight] * classes.n_outputs
+        return np.tile(_from_dict(class_weight, [0, 1], "class_weight"), (classes.n_outputs, 1))
     if len(class_weight) != classes.n_outputs:
         raise ValueError(
             f"class_weight has {len(class_weight)} dicts, but y has {classes.n_outputs} labels; "

@@ -1,242 +1,271 @@
-//! A model as bytes, and back, with every number checked on the way in.
+//! A model as plain arrays, and back, with every number checked on the way in.
 //!
-//! Layout, little-endian: magic, version, kind, counts, then the arrays one after the other.
+//! Nothing that follows from the rest is kept: leaves have no feature, no threshold and no gain, and
+//! their numbers are their order.
+
+use std::borrow::Cow;
 
 use crate::category::CategorySet;
 use crate::ensemble::{Ensemble, Kind};
 use crate::error::{Error, Result, invalid};
-use crate::tree::{FLAGS, Node};
+use crate::tree::{CATEGORICAL, FLAGS, Node};
 
-const MAGIC: &[u8; 4] = b"MBTE";
-const VERSION: u32 = 1;
+/// Words of a category set.
+pub const SET_WORDS: usize = 8;
 
-/// Serialises a model.
-pub fn to_bytes(model: &Ensemble) -> Vec<u8> {
-    let mut out = Vec::new();
-    out.extend_from_slice(MAGIC);
-    let kind = match model.kind {
-        Kind::PerOutput => 0,
-        Kind::Vector => 1,
-        Kind::Scaled => 2,
-    };
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    out.extend_from_slice(&u32::to_le_bytes(kind));
-    let counts = [
-        model.n_outputs,
-        model.n_features,
-        model.n_trees(),
-        model.nodes.len(),
-        model.sets.len(),
-        model.values.len(),
-    ];
-    for count in counts {
-        out.extend_from_slice(&(count as u64).to_le_bytes());
-    }
-    let mut put = |word: u32| out.extend_from_slice(&word.to_le_bytes());
-    (0..model.n_trees()).for_each(|t| put(model.tree(t).len() as u32));
-    model.nodes.iter().for_each(|n| put(n.feature));
-    model.nodes.iter().for_each(|n| put(n.threshold.to_bits()));
-    model.nodes.iter().for_each(|n| put(n.left));
-    model.nodes.iter().for_each(|n| put(n.cover.to_bits()));
-    model.nodes.iter().for_each(|n| put(n.gain.to_bits()));
-    // Sets follow the order of the categorical nodes, which need no number for them.
-    model.sets.iter().for_each(|set| set.to_words().into_iter().for_each(&mut put));
-    model.values.iter().for_each(|v| put(v.to_bits()));
-    model.steps.iter().for_each(|v| put(v.to_bits()));
-    out
+/// The arrays of a model, tree after tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arrays<'a> {
+    /// Number of nodes of each tree.
+    pub tree_sizes: Cow<'a, [u32]>,
+    /// Left child of each node within its tree, the right child is the next; 0 in a leaf.
+    pub node_left: Cow<'a, [u32]>,
+    /// Weight of the training rows of each node.
+    pub node_cover: Cow<'a, [f32]>,
+    /// Feature of each split, in the order of the nodes, with its flags.
+    pub split_feature: Cow<'a, [u32]>,
+    /// Threshold of each split, 0 where a set decides.
+    pub split_threshold: Cow<'a, [f32]>,
+    /// Variance reduction of each split.
+    pub split_gain: Cow<'a, [f32]>,
+    /// The words of the set of each categorical split.
+    pub split_categories: Cow<'a, [u32]>,
+    /// Leaf values, one per leaf or one vector per leaf.
+    pub leaf_values: Cow<'a, [f32]>,
+    /// Steps of each tree, for [`Kind::Scaled`], else empty.
+    pub tree_steps: Cow<'a, [f32]>,
 }
 
-/// Reads a model; the sentence of an error says what does not hold together.
-pub fn from_bytes(bytes: &[u8]) -> Result<Ensemble> {
-    let mut reader = Reader { rest: bytes };
-    if reader.take(4)? != MAGIC {
-        return invalid("these bytes are not a manyboost model");
+/// The arrays of a model; an error if it holds what [`from_arrays`] would refuse.
+pub fn to_arrays(model: &Ensemble) -> Result<Arrays<'_>> {
+    check_finite(&model.values, &model.steps)?;
+    let splits = || model.nodes.iter().filter(|node| !node.is_leaf());
+    Ok(Arrays {
+        tree_sizes: (0..model.n_trees()).map(|t| model.tree(t).len() as u32).collect(),
+        node_left: model.nodes.iter().map(|node| node.left).collect(),
+        node_cover: model.nodes.iter().map(|node| node.cover).collect(),
+        split_feature: splits().map(|node| node.feature).collect(),
+        split_threshold: splits().map(|node| node.threshold).collect(),
+        split_gain: splits().map(|node| node.gain).collect(),
+        split_categories: model.sets.iter().flat_map(|set| set.to_words()).collect(),
+        leaf_values: Cow::Borrowed(&model.values),
+        tree_steps: Cow::Borrowed(&model.steps),
+    })
+}
+
+/// The model that arrays hold; the sentence of an error says what does not hold together.
+///
+/// `n_categories`, where it is known, has the number of categories of each feature, 0 for numbers.
+pub fn from_arrays(
+    kind: Kind,
+    n_outputs: usize,
+    n_features: usize,
+    arrays: &Arrays<'_>,
+    n_categories: Option<&[u32]>,
+) -> Result<Ensemble> {
+    let (n_trees, n_nodes) = (arrays.tree_sizes.len(), arrays.node_left.len());
+    let n_splits = arrays.node_left.iter().filter(|&&left| left != 0).count();
+    let n_leaves = n_nodes - n_splits;
+    if n_outputs == 0 || n_features == 0 || n_features > CATEGORICAL as usize {
+        return invalid(format!("{n_outputs} outputs and {n_features} features cannot be"));
     }
-    let version = reader.word()?;
-    if version != VERSION {
-        return invalid(format!(
-            "the model has format version {version}, this release reads {VERSION}"
-        ));
+    if n_categories.is_some_and(|counts| counts.len() != n_features) {
+        return invalid("the numbers of categories are not those of the features");
     }
-    let kind = match reader.word()? {
-        0 => Kind::PerOutput,
-        1 => Kind::Vector,
-        2 => Kind::Scaled,
-        other => return invalid(format!("the model has an unknown kind of trees ({other})")),
-    };
-    let n_outputs = reader.count()?;
-    let n_features = reader.count()?;
-    let n_trees = reader.count()?;
-    let n_nodes = reader.count()?;
-    let n_sets = reader.count()?;
-    let n_values = reader.count()?;
-    if n_outputs == 0 || n_features == 0 {
-        return invalid("the model has no outputs or no features");
+    if kind == Kind::PerOutput && !n_trees.is_multiple_of(n_outputs) {
+        return invalid(format!("{n_trees} trees do not serve {n_outputs} outputs in turn"));
     }
     let n_steps = if kind == Kind::Scaled { n_trees.checked_mul(n_outputs) } else { Some(0) };
-    let sizes = [n_nodes.checked_mul(5), n_sets.checked_mul(8), n_steps];
-    let words = [Some(n_trees), Some(n_values)]
-        .into_iter()
-        .chain(sizes)
-        .try_fold(0usize, |sum, part| part.and_then(|part| sum.checked_add(part)));
-    if words.and_then(|w| w.checked_mul(4)) != Some(reader.rest.len()) {
-        return invalid("the model is cut short or has bytes left over");
-    }
-    let sizes = reader.words(n_trees)?;
-    let feature = reader.words(n_nodes)?;
-    let threshold = reader.words(n_nodes)?;
-    let left = reader.words(n_nodes)?;
-    let cover = reader.words(n_nodes)?;
-    let gain = reader.words(n_nodes)?;
-    let sets: Vec<CategorySet> = reader
-        .words(n_sets * 8)?
-        .as_chunks()
-        .0
-        .iter()
-        .map(|&w| CategorySet::from_words(w))
-        .collect();
-    let floats = |words: Vec<u32>| words.into_iter().map(f32::from_bits).collect::<Vec<f32>>();
-    let values = floats(reader.words(n_values)?);
-    let steps = floats(reader.words(n_steps.unwrap_or(0))?);
-
-    let mut model = Ensemble::new(kind, n_outputs, n_features);
-    let mut node_start = 0usize;
-    let mut value_start = 0usize;
-    let mut set_start = 0usize;
     let width = if kind == Kind::Vector { n_outputs } else { 1 };
-    for (t, size) in sizes.into_iter().enumerate() {
-        let size = size as usize;
-        let end = node_start.checked_add(size).filter(|&e| e <= n_nodes && size > 0);
-        let Some(end) = end else {
-            return invalid(format!("tree {t} has an impossible size"));
-        };
-        let mut nodes: Vec<Node> = (node_start..end)
-            .map(|k| Node {
-                feature: feature[k],
-                threshold: f32::from_bits(threshold[k]),
-                left: left[k],
-                cover: f32::from_bits(cover[k]),
-                gain: f32::from_bits(gain[k]),
-                cut: 0,
-            })
-            .collect();
-        let mut set_end = set_start;
-        for node in nodes.iter_mut().filter(|node| node.is_categorical()) {
-            node.cut = (set_end - set_start) as u32;
-            set_end += 1;
+    let sizes: [(&str, usize, Option<usize>); 6] = [
+        ("covers", arrays.node_cover.len(), Some(n_nodes)),
+        ("features", arrays.split_feature.len(), Some(n_splits)),
+        ("thresholds", arrays.split_threshold.len(), Some(n_splits)),
+        ("gains", arrays.split_gain.len(), Some(n_splits)),
+        ("leaf values", arrays.leaf_values.len(), n_leaves.checked_mul(width)),
+        ("steps", arrays.tree_steps.len(), n_steps),
+    ];
+    for (what, found, expected) in sizes {
+        if Some(found) != expected {
+            return invalid(format!(
+                "the trees have {found} {what}, which are too many or too few"
+            ));
         }
-        let Some(tree_sets) = sets.get(set_start..set_end) else {
-            return invalid(format!("tree {t} has too few category sets"));
-        };
-        let n_leaves = check_tree(&nodes, n_features).map_err(|why| {
-            Error::Invalid(format!("tree {t} of the model does not hold together: {why}"))
-        })?;
-        let value_end = value_start + n_leaves * width;
-        let tree_steps =
-            if kind == Kind::Scaled { &steps[t * n_outputs..(t + 1) * n_outputs] } else { &[] };
-        let Some(tree_values) = values.get(value_start..value_end) else {
-            return invalid(format!("tree {t} has too few leaf values"));
-        };
-        model.push(&nodes, tree_sets, tree_values, tree_steps)?;
-        node_start = end;
-        set_start = set_end;
-        value_start = value_end;
     }
-    if node_start != n_nodes || set_start != n_sets || value_start != n_values {
-        return invalid("the model holds nodes, category sets or values of no tree");
+    check_finite(&arrays.leaf_values, &arrays.tree_steps)?;
+    let (sets, rest) = arrays.split_categories.as_chunks::<SET_WORDS>();
+    if !rest.is_empty() {
+        return invalid("the last category set of the trees is cut short");
+    }
+    let mut reader = Reader { arrays, n_features, n_categories, sets, node: 0, split: 0, set: 0 };
+    let mut model = Ensemble::new(kind, n_outputs, n_features);
+    let (mut value, mut step) = (0, 0);
+    for (t, &size) in arrays.tree_sizes.iter().enumerate() {
+        let (nodes, sets) = reader
+            .tree(size as usize)
+            .map_err(|why| Error::Invalid(format!("tree {t} does not hold together: {why}")))?;
+        // Leaves were counted above: their values are there, and so are the steps.
+        let n_values = (nodes.len() / 2 + 1) * width;
+        let n_steps = if kind == Kind::Scaled { n_outputs } else { 0 };
+        let values = arrays.leaf_values.get(value..value + n_values);
+        let steps = arrays.tree_steps.get(step..step + n_steps);
+        let (Some(values), Some(steps)) = (values, steps) else {
+            return invalid(format!("tree {t} has too few leaf values or steps"));
+        };
+        model.push(&nodes, &sets, values, steps)?;
+        (value, step) = (value + n_values, step + n_steps);
+    }
+    if reader.node != n_nodes || reader.set != sets.len() {
+        return invalid("there are nodes or category sets that belong to no tree");
     }
     Ok(model)
 }
 
-/// Every child has one parent before it, every leaf its own number, every feature exists.
-fn check_tree(nodes: &[Node], n_features: usize) -> std::result::Result<usize, String> {
-    let mut n_leaves = 0;
-    let mut next_child = 1;
-    let mut pairs: Vec<u32> = Vec::new();
-    for (k, node) in nodes.iter().enumerate() {
-        if node.is_leaf() {
-            if node.feature as usize != n_leaves {
-                return Err(format!("leaf {n_leaves} is numbered {}", node.feature));
+fn check_finite(values: &[f32], steps: &[f32]) -> Result<()> {
+    if values.iter().chain(steps).all(|v| v.is_finite()) {
+        return Ok(());
+    }
+    invalid("a leaf value or a step of the trees is not finite")
+}
+
+/// Takes tree after tree from the arrays, whose lengths agree.
+struct Reader<'a> {
+    arrays: &'a Arrays<'a>,
+    n_features: usize,
+    n_categories: Option<&'a [u32]>,
+    sets: &'a [[u32; SET_WORDS]],
+    node: usize,
+    split: usize,
+    set: usize,
+}
+
+impl Reader<'_> {
+    fn tree(&mut self, size: usize) -> std::result::Result<(Vec<Node>, Vec<CategorySet>), String> {
+        let arrays = self.arrays;
+        let end = self.node.saturating_add(size);
+        let Some(lefts) = arrays.node_left.get(self.node..end).filter(|lefts| !lefts.is_empty())
+        else {
+            return Err(format!("it cannot have {size} nodes"));
+        };
+        check_children(lefts)?;
+        let covers = &arrays.node_cover[self.node..end];
+        let mut nodes = Vec::with_capacity(size);
+        let mut sets = Vec::new();
+        let mut n_leaves = 0;
+        for (k, (&left, &cover)) in lefts.iter().zip(covers).enumerate() {
+            if cover.is_nan() || cover < 0.0 {
+                return Err(format!("node {k} has a cover of {cover}"));
             }
-            n_leaves += 1;
-            continue;
+            if left == 0 {
+                let feature = n_leaves;
+                n_leaves += 1;
+                nodes.push(Node { feature, threshold: 0.0, left, cover, gain: 0.0, cut: 0 });
+                continue;
+            }
+            let mut node = Node {
+                feature: arrays.split_feature[self.split],
+                threshold: arrays.split_threshold[self.split],
+                left,
+                cover,
+                gain: arrays.split_gain[self.split],
+                cut: 0,
+            };
+            self.split += 1;
+            self.check_split(k, &node)?;
+            if node.is_categorical() {
+                node.cut = sets.len() as u32;
+                sets.push(self.category_set(k, &node)?);
+            }
+            nodes.push(node);
         }
-        if node.feature_index() >= n_features {
-            return Err(format!("node {k} looks at feature {}", node.feature & !FLAGS));
+        self.node = end;
+        Ok((nodes, sets))
+    }
+
+    fn check_split(&self, k: usize, node: &Node) -> std::result::Result<(), String> {
+        let feature = node.feature_index();
+        if feature >= self.n_features {
+            return Err(format!("node {k} looks at feature {feature} of {}", self.n_features));
         }
-        if node.threshold.is_nan() {
-            return Err(format!("node {k} has no threshold"));
+        if node.threshold.is_nan() || node.threshold == f32::NEG_INFINITY {
+            return Err(format!("node {k} has a threshold of {}", node.threshold));
         }
-        if node.is_categorical() && node.threshold != 0.0 {
+        // Bits, not values: a negative zero would be lost on the way out.
+        if node.is_categorical() && node.threshold.to_bits() != 0 {
             return Err(format!("node {k} has a threshold beside its categories"));
         }
-        let left = node.left as usize;
-        if left <= k || left + 1 >= nodes.len() {
-            return Err(format!("node {k} has child {left} of {} nodes", nodes.len()));
+        if node.gain.is_nan() || node.gain < 0.0 {
+            return Err(format!("node {k} has a gain of {}", node.gain));
         }
-        pairs.push(node.left);
-    }
-    pairs.sort_unstable();
-    for left in pairs {
-        if left as usize != next_child {
-            return Err(format!("nodes {next_child} and {} are nobody's children", next_child + 1));
+        match self.n_categories.map(|counts| counts[feature]) {
+            Some(count) if (count > 0) != node.is_categorical() => {
+                let kind = if count > 0 { "categories" } else { "numbers" };
+                Err(format!("node {k} does not treat feature {feature} as {kind}"))
+            }
+            _ => Ok(()),
         }
-        next_child += 2;
     }
-    if next_child != nodes.len() { Err("some nodes have no parent".into()) } else { Ok(n_leaves) }
-}
 
-struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, n: usize) -> Result<&'a [u8]> {
-        let Some((head, rest)) = self.rest.split_at_checked(n) else {
-            return invalid("the model is cut short");
+    /// The next set: categories that the feature does not have go where missing values go.
+    fn category_set(&mut self, k: usize, node: &Node) -> std::result::Result<CategorySet, String> {
+        let Some(&words) = self.sets.get(self.set) else {
+            return Err(format!("node {k} has no category set"));
         };
-        self.rest = rest;
-        Ok(head)
-    }
-
-    fn word(&mut self) -> Result<u32> {
-        let bytes = self.take(4)?;
-        Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-    }
-
-    fn count(&mut self) -> Result<usize> {
-        let low = u64::from(self.word()?);
-        let high = u64::from(self.word()?);
-        usize::try_from(low | high << 32).or_else(|_| invalid("the model has an impossible count"))
-    }
-
-    fn words(&mut self, n: usize) -> Result<Vec<u32>> {
-        let bytes = self.take(n.saturating_mul(4))?;
-        Ok(bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
+        self.set += 1;
+        let set = CategorySet::from_words(words);
+        let count = self.n_categories.map_or(256, |counts| counts[node.feature_index()]);
+        match (count..256).find(|&c| set.contains(c as u8) != node.missing_left()) {
+            Some(c) => Err(format!("node {k} treats category {c} of {count} as if it were there")),
+            None => Ok(set),
+        }
     }
 }
+
+/// Every node but the root is the child of one node before it.
+fn check_children(lefts: &[u32]) -> std::result::Result<(), String> {
+    let mut has_parent = vec![false; lefts.len()];
+    for (k, &left) in lefts.iter().enumerate().filter(|(_, left)| **left != 0) {
+        let left = left as usize;
+        if left <= k || left + 1 >= lefts.len() {
+            return Err(format!("node {k} has child {left} of {} nodes", lefts.len()));
+        }
+        for child in [left, left + 1] {
+            if std::mem::replace(&mut has_parent[child], true) {
+                return Err(format!("node {child} has two parents"));
+            }
+        }
+    }
+    match has_parent.iter().skip(1).position(|parent| !parent) {
+        Some(k) => Err(format!("node {} has no parent", k + 1)),
+        None => Ok(()),
+    }
+}
+
+// The flags and the feature share a word.
+const _: () = assert!(FLAGS & (CATEGORICAL - 1) == 0);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ensemble::Table;
     use crate::parallel::Pool;
-    use crate::tree::{CATEGORICAL, MISSING_LEFT};
+    use crate::tree::MISSING_LEFT;
 
     fn model(kind: Kind) -> Ensemble {
-        let node = |feature, threshold, left| Node {
+        let node = |feature, threshold, left, gain| Node {
             feature,
             threshold,
             left,
             cover: 2.0,
-            gain: 0.5,
+            gain,
             cut: 0,
         };
         let nodes = [
-            node(1 | MISSING_LEFT, 0.5, 1),
-            node(0, 0.0, 0),
-            node(CATEGORICAL, 0.0, 3),
-            node(1, 0.0, 0),
-            node(2, 0.0, 0),
+            node(1 | MISSING_LEFT, 0.5, 1, 0.5),
+            node(0, 0.0, 0, 0.0),
+            node(CATEGORICAL, 0.0, 3, 0.25),
+            node(1, 0.0, 0, 0.0),
+            node(2, 0.0, 0, 0.0),
         ];
         let mut model = Ensemble::new(kind, 2, 3);
         let values: Vec<f32> =
@@ -249,50 +278,108 @@ mod tests {
         model
     }
 
+    fn read(kind: Kind, arrays: &Arrays<'_>) -> Result<Ensemble> {
+        from_arrays(kind, 2, 3, arrays, None)
+    }
+
     #[test]
     fn models_survive_the_round_trip() {
         for kind in [Kind::PerOutput, Kind::Vector, Kind::Scaled] {
             let model = model(kind);
-            assert_eq!(from_bytes(&to_bytes(&model)).unwrap(), model);
+            assert_eq!(read(kind, &to_arrays(&model).unwrap()).unwrap(), model);
         }
     }
 
+    /// Every word of every array changed, every array cut and lengthened.
     #[test]
     fn damaged_models_are_refused_or_harmless_but_never_crash() {
-        let bytes = to_bytes(&model(Kind::Scaled));
-        for cut in 0..bytes.len() {
-            assert!(from_bytes(&bytes[..cut]).is_err());
-        }
-        for at in 0..bytes.len() {
-            for flip in [1u8, 0x80, 0xff] {
-                let mut damaged = bytes.clone();
-                damaged[at] ^= flip;
-                let Ok(model) = from_bytes(&damaged) else { continue };
-                if model.n_features < 1000 {
-                    let x = vec![0.0; 2 * model.n_features];
-                    let mut raw = vec![0.0; 2 * model.n_outputs];
-                    model
-                        .add_to(&Pool::serial(), crate::ensemble::Table::Dense(&x), 0..2, &mut raw)
-                        .unwrap();
+        fn damage<'a, T: Copy + Default>(
+            array: &Cow<'a, [T]>,
+            changed: impl Fn(T) -> Vec<T>,
+        ) -> Vec<Cow<'a, [T]>> {
+            let mut versions = vec![array[..array.len().saturating_sub(1)].to_vec()];
+            versions.push(array.iter().copied().chain([T::default()]).collect());
+            versions.push(Vec::new());
+            for at in 0..array.len() {
+                for value in changed(array[at]) {
+                    let mut version = array.to_vec();
+                    version[at] = value;
+                    versions.push(version);
                 }
             }
+            versions.into_iter().map(Cow::Owned).collect()
+        }
+        let words = |w: u32| vec![w ^ 1, w ^ 2, w ^ FLAGS, !w, u32::MAX, 0];
+        let floats = |f: f32| vec![-f - 1.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0];
+        for kind in [Kind::PerOutput, Kind::Vector, Kind::Scaled] {
+            let model = model(kind);
+            let good = to_arrays(&model).unwrap();
+            let mut all = Vec::new();
+            macro_rules! vary {
+                ($field:ident, $changed:expr) => {
+                    for $field in damage(&good.$field, $changed) {
+                        all.push(Arrays { $field, ..good.clone() });
+                    }
+                };
+            }
+            vary!(tree_sizes, words);
+            vary!(node_left, words);
+            vary!(node_cover, floats);
+            vary!(split_feature, words);
+            vary!(split_threshold, floats);
+            vary!(split_gain, floats);
+            vary!(split_categories, words);
+            vary!(leaf_values, floats);
+            vary!(tree_steps, floats);
+            let mut refused = 0;
+            for arrays in &all {
+                let Ok(model) = read(kind, arrays) else {
+                    refused += 1;
+                    continue;
+                };
+                // What is accepted says what the arrays say.
+                assert!(format!("{:?}", to_arrays(&model).unwrap()) == format!("{arrays:?}"));
+                let x = [0.0, f32::NAN, 3.0, 1.0, 1.0, 1.0];
+                let mut raw = [0.0; 4];
+                let rounds = 0..model.n_trees() / model.trees_per_round();
+                model.add_to(&Pool::serial(), Table::Dense(&x), rounds, &mut raw).unwrap();
+            }
+            assert!(refused > all.len() / 3);
         }
     }
 
     #[test]
-    fn sets_and_categorical_splits_must_agree_in_number() {
+    fn what_does_not_hold_together_is_refused() {
         let model = model(Kind::Vector);
-        let mut one_missing = model.clone();
-        one_missing.sets.pop();
-        assert!(from_bytes(&to_bytes(&one_missing)).is_err());
-        let mut one_too_many = model.clone();
-        one_too_many.sets.push(CategorySet::default());
-        assert!(from_bytes(&to_bytes(&one_too_many)).is_err());
-        let mut numeric = model.clone();
-        numeric.nodes[2].feature &= !CATEGORICAL;
-        assert!(from_bytes(&to_bytes(&numeric)).is_err());
-        let mut with_threshold = model;
-        with_threshold.nodes[2].threshold = 1.0;
-        assert!(from_bytes(&to_bytes(&with_threshold)).is_err());
+        let good = to_arrays(&model).unwrap();
+        let refused = |arrays: Arrays<'_>, why: &str| {
+            let Err(Error::Invalid(sentence)) = read(Kind::Vector, &arrays) else {
+                panic!("not refused: {why}");
+            };
+            assert!(sentence.contains(why), "{sentence}");
+        };
+        let lefts = |lefts: &[u32]| Arrays { node_left: lefts.to_vec().into(), ..good.clone() };
+        refused(lefts(&[1, 0, 1, 0, 0, 1, 0, 3, 0, 0]), "child 1 of 5");
+        refused(lefts(&[3, 0, 3, 0, 0, 1, 0, 3, 0, 0]), "two parents");
+        refused(lefts(&[3, 0, 4, 0, 0, 1, 0, 3, 0, 0]), "child 4 of 5");
+        refused(lefts(&[1, 0, 3, 0, 0, 1, 0, 3, 0, 3]), "too many or too few");
+        refused(lefts(&[1, 0, 0, 0, 0, 1, 0, 3, 3, 0]), "node 3 has no parent");
+        refused(Arrays { tree_sizes: vec![5].into(), ..good.clone() }, "belong to no tree");
+        refused(Arrays { tree_sizes: vec![5, 5, 0].into(), ..good.clone() }, "0 nodes");
+        refused(Arrays { tree_sizes: vec![3, 7].into(), ..good.clone() }, "tree 0");
+    }
+
+    #[test]
+    fn sets_go_with_categories() {
+        let model = model(Kind::PerOutput);
+        let arrays = to_arrays(&model).unwrap();
+        let read = |counts: [u32; 3]| from_arrays(Kind::PerOutput, 2, 3, &arrays, Some(&counts));
+        // The first set has category 255; the second, of a split that sends missing values right,
+        // has all.
+        assert!(read([256, 0, 0]).is_ok());
+        assert!(read([255, 0, 0]).is_err());
+        assert!(read([0, 0, 0]).is_err());
+        assert!(read([256, 2, 0]).is_err());
+        assert!(from_arrays(Kind::PerOutput, 2, 3, &arrays, Some(&[256])).is_err());
     }
 }

@@ -92,6 +92,9 @@ pub fn advance(
     Ok(merge_passes(parts, d))
 }
 
+/// Losses that are kept rather than computed again: 16 MB.
+const KEPT_CELLS: usize = 1 << 22;
+
 /// The loss of every output by itself, weighted and summed over the rows; infinite where a cell's
 /// loss is beyond single precision.
 pub fn output_losses(
@@ -103,23 +106,113 @@ pub fn output_losses(
     param: &[f32],
     weights: Weights<'_>,
 ) -> Result<Vec<f64>> {
-    let d = offset.len();
-    let n = raw.len() / d;
-    let mut values = vec![0.0f32; n * d];
-    let mut rest = &mut values[..];
-    let mut pieces = Vec::new();
-    for rows in pool.row_ranges(n, d * 4) {
-        pieces.push((cut(&mut rest, rows.len() * d), rows));
-    }
-    let maxima = pool.map(pieces, n * d * 4, |(values, rows)| {
-        let mut max = vec![0u32; d];
-        if weights.by_cell() {
-            weighted_losses(runs, targets, raw, (offset, param), weights, rows, values, &mut max);
-            return max;
+    let losses = RowLosses { runs, targets, raw, offset, param, weights };
+    losses.sums(pool, raw.len() <= KEPT_CELLS)
+}
+
+/// What the losses of single rows are computed from.
+struct RowLosses<'a> {
+    runs: &'a [Run],
+    targets: Targets<'a>,
+    raw: &'a [f32],
+    offset: &'a [f32],
+    param: &'a [f32],
+    weights: Weights<'a>,
+}
+
+impl RowLosses<'_> {
+    /// Sums over the rows. The maxima come before them: losses are kept in between, or computed
+    /// twice, so that there is no other array of rows × outputs.
+    fn sums(&self, pool: &Pool, keep: bool) -> Result<Vec<f64>> {
+        let d = self.offset.len();
+        let n = self.raw.len() / d;
+        let mut kept = vec![0.0f32; if keep { n * d } else { 0 }];
+        let mut rest = &mut kept[..];
+        let mut pieces = Vec::new();
+        for rows in pool.row_ranges(n, d * 4) {
+            pieces.push((cut(&mut rest, if keep { rows.len() * d } else { 0 }), rows));
         }
+        let maxima = pool.map(pieces, n * d * 4, |(kept, rows)| {
+            let (mut max, mut kept) = (vec![0u32; d], kept.chunks_exact_mut(d));
+            self.each(
+                rows,
+                #[inline(always)]
+                |i, values| {
+                    raise_max(&mut max, values, self.weight(i) as f32);
+                    if let Some(kept) = kept.next() {
+                        kept.copy_from_slice(values);
+                    }
+                },
+            );
+            max
+        })?;
+        let max: Vec<f64> =
+            largest(maxima, d).into_iter().map(|m| f32::from_bits(m).into()).collect();
+        // The maxima were rounded; the sums have room for that.
+        let fixed: Vec<FixedPoint> =
+            max.iter().map(|m| FixedPoint::for_sum(m * 1.000_001, n)).collect();
+        let scale: Vec<f64> = fixed.iter().map(|fixed| fixed.scale).collect();
+        let parts = pool.map(pool.row_ranges(n, d * 2), n * d * 2, |rows| {
+            let mut sums = vec![0i64; d];
+            if keep {
+                widest(
+                    #[inline(always)]
+                    || {
+                        for i in rows {
+                            let values = &kept[i * d..(i + 1) * d];
+                            add_scaled(&mut sums, values, self.weight(i), &scale);
+                        }
+                    },
+                );
+            } else {
+                self.each(
+                    rows,
+                    #[inline(always)]
+                    |i, values| add_scaled(&mut sums, values, self.weight(i), &scale),
+                );
+            }
+            sums
+        })?;
+        let total = |((max, fixed), sum): ((f64, FixedPoint), i64)| {
+            if max.is_finite() { fixed.decode(sum) } else { f64::INFINITY }
+        };
+        Ok(max.into_iter().zip(fixed).zip(add_up(parts, d)).map(total).collect())
+    }
+
+    /// What is still to be multiplied to the losses of row `i`.
+    #[inline(always)]
+    fn weight(&self, i: usize) -> f64 {
+        if self.weights.by_cell() { 1.0 } else { self.weights.row(i) }
+    }
+
+    /// Shows the number and the losses of every row; where cells have weights of their own, these
+    /// multiply the losses.
+    fn each(&self, rows: Range<usize>, mut look: impl FnMut(usize, &[f32])) {
+        let RowLosses { runs, targets, raw, offset, param, weights } = *self;
+        let d = offset.len();
+        if weights.by_cell() {
+            let (mut row, mut residuals) = (CellRow::new(d), vec![0.0f32; d]);
+            with_cells!(targets, y => {
+                widest(#[inline(always)] || {
+                    for i in rows {
+                        let cells = i * d..(i + 1) * d;
+                        row.take(weights, i, &y[cells.clone()]);
+                        for Run { loss, outputs } in runs {
+                            with_pointwise!(*loss, formula => {
+                                let (raw, outputs) = (&raw[cells.clone()], outputs.clone());
+                                row.residuals(formula, outputs, raw, offset, param, &mut residuals);
+                            });
+                        }
+                        look(i, &row.values);
+                    }
+                });
+            });
+            return;
+        }
+        let mut values = vec![0.0f32; d];
         with_cells!(targets, y => {
             widest(#[inline(always)] || {
-                for (i, values) in rows.zip(values.chunks_exact_mut(d)) {
+                for i in rows {
                     let cells = i * d..(i + 1) * d;
                     let (y, raw) = (&y[cells.clone()], &raw[cells]);
                     for Run { loss, outputs } in runs {
@@ -129,69 +222,18 @@ pub fn output_losses(
                             cell_losses(formula, y, of(raw), of(offset), of(param), out);
                         });
                     }
-                    raise_max(&mut max, values, weights.rows.map_or(1.0, |w| w[i]));
+                    look(i, &values);
                 }
             });
         });
-        max
-    })?;
-    let max: Vec<f64> = largest(maxima, d).into_iter().map(|m| f32::from_bits(m).into()).collect();
-    // The maxima were rounded; the sums have room for that.
-    let fixed: Vec<FixedPoint> =
-        max.iter().map(|m| FixedPoint::for_sum(m * 1.000_001, n)).collect();
-    let scale: Vec<f64> = fixed.iter().map(|fixed| fixed.scale).collect();
-    let parts = pool.map(pool.row_ranges(n, d * 2), n * d * 2, |rows| {
-        let mut sums = vec![0i64; d];
-        widest(
-            #[inline(always)]
-            || {
-                for i in rows {
-                    // (The losses of cells with weights of their own are already weighted.)
-                    let w = if weights.by_cell() { 1.0 } else { weights.row(i) };
-                    let cells = values[i * d..(i + 1) * d].iter().zip(&scale);
-                    for (sum, (&value, &scale)) in sums.iter_mut().zip(cells) {
-                        *sum = sum.wrapping_add(round_scaled(f64::from(value) * w * scale));
-                    }
-                }
-            },
-        );
-        sums
-    })?;
-    let total = |((max, fixed), sum): ((f64, FixedPoint), i64)| {
-        if max.is_finite() { fixed.decode(sum) } else { f64::INFINITY }
-    };
-    Ok(max.into_iter().zip(fixed).zip(add_up(parts, d)).map(total).collect())
+    }
 }
 
-/// Losses of rows whose cells have weights of their own, weighted, and the largest of each output.
-fn weighted_losses(
-    runs: &[Run],
-    targets: Targets<'_>,
-    raw: &[f32],
-    (offset, param): (&[f32], &[f32]),
-    weights: Weights<'_>,
-    rows: Range<usize>,
-    values: &mut [f32],
-    max: &mut [u32],
-) {
-    let d = offset.len();
-    let (mut row, mut residuals) = (CellRow::new(d), vec![0.0f32; d]);
-    with_cells!(targets, y => {
-        widest(#[inline(always)] || {
-            for (i, values) in rows.zip(values.chunks_exact_mut(d)) {
-                let cells = i * d..(i + 1) * d;
-                row.take(weights, i, &y[cells.clone()]);
-                for Run { loss, outputs } in runs {
-                    with_pointwise!(*loss, formula => {
-                        let (raw, outputs) = (&raw[cells.clone()], outputs.clone());
-                        row.residuals(formula, outputs, raw, offset, param, &mut residuals);
-                    });
-                }
-                values.copy_from_slice(&row.values);
-                raise_max(max, values, 1.0);
-            }
-        });
-    });
+#[inline(always)]
+fn add_scaled(sums: &mut [i64], values: &[f32], weight: f64, scale: &[f64]) {
+    for (sum, (&value, &scale)) in sums.iter_mut().zip(values.iter().zip(scale)) {
+        *sum = sum.wrapping_add(round_scaled(f64::from(value) * weight * scale));
+    }
 }
 
 #[inline(always)]
@@ -285,6 +327,28 @@ mod tests {
             .unwrap();
             assert_eq!(column(&all), alone);
             assert!((pass.loss - sums[j]).abs() < 1e-5 * (1.0 + pass.loss.abs()), "{loss:?}");
+        }
+    }
+
+    #[test]
+    fn losses_that_are_not_kept_have_the_same_sums() {
+        let n = 50;
+        let (mut y, raw, offset, param) = cells(n);
+        let (runs, pool) = (Run::all(&LOSSES), Pool::new(2, Box::new(|| false)));
+        let weight: Vec<f32> = (0..n).map(|i| 0.5 + (i % 3) as f32).collect();
+        for partial in [false, true] {
+            if partial {
+                y[12] = f32::NAN;
+            }
+            let losses = RowLosses {
+                runs: &runs,
+                targets: Targets::Real(&y),
+                raw: &raw,
+                offset: &offset,
+                param: &param,
+                weights: Weights { partial, ..Weights::of_rows(Some(&weight)) },
+            };
+            assert_eq!(losses.sums(&pool, true).unwrap(), losses.sums(&pool, false).unwrap());
         }
     }
 

@@ -43,6 +43,12 @@ impl Direction<'_> {
     }
 }
 
+/// The prediction of a cell after a step.
+#[inline(always)]
+fn moved(offset: f32, raw: f32, rho: f64, g: f32) -> f32 {
+    offset + raw + (rho * f64::from(g)) as f32
+}
+
 #[inline(always)]
 fn pick(row: &[f32], k: usize) -> f32 {
     if row.len() == 1 { row[0] } else { row[k] }
@@ -92,32 +98,45 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
         i * d + self.outputs.start..i * d + self.outputs.end
     }
 
-    /// Largest |y| of every output, then largest |f|, where there is a target.
-    fn maxima(&self, pool: &Pool, n: usize) -> Result<Vec<f32>> {
-        let width = self.outputs.len();
+    /// Largest |r g| of every chosen output at its `rho`, then largest h g², where there is a target.
+    fn maxima<L: Pointwise>(
+        &self,
+        pool: &Pool,
+        formula: L,
+        direction: Direction<'_>,
+        rho: &[f64],
+        places: &[usize],
+    ) -> Result<Vec<f64>> {
+        let (n, m) = (self.raw.len() / self.offset.len(), places.len());
         let offset = &self.offset[self.outputs.clone()];
-        let maxima = pool.map(pool.row_ranges(n, width * 2), n * width * 2, |rows| {
-            let (mut y_max, mut f_max) = (vec![0.0f32; width], vec![0.0f32; width]);
+        let param = &self.param[self.outputs.clone()];
+        let maxima = pool.map(pool.row_ranges(n, m * 8), n * m * 8, |rows| {
+            let (mut slopes, mut curves) = (vec![0.0f64; m], vec![0.0f64; m]);
             widest(
                 #[inline(always)]
                 || {
                     for i in rows {
-                        let (y, raw) = (&self.y[self.row(i)], &self.raw[self.row(i)]);
-                        for k in 0..width.min(y.len()).min(raw.len()) {
+                        let (y, raw, g) =
+                            (&self.y[self.row(i)], &self.raw[self.row(i)], direction.row(i));
+                        for (place, &k) in places.iter().enumerate() {
                             if self.weights.partial && y[k].is_missing() {
                                 continue;
                             }
-                            let target: f32 = y[k].into();
-                            y_max[k] = y_max[k].max(target.abs());
-                            f_max[k] = f_max[k].max((offset[k] + raw[k]).abs());
+                            let g = pick(g, k);
+                            let f = moved(offset[k], raw[k], rho[k], g);
+                            let r = formula.residual(y[k].into(), f, param[k]);
+                            let h = formula.curvature(y[k].into(), r, param[k]);
+                            let g = f64::from(g);
+                            slopes[place] = slopes[place].max((f64::from(r) * g).abs());
+                            curves[place] = curves[place].max(f64::from(h) * g * g);
                         }
                     }
                 },
             );
-            y_max.extend(f_max);
-            y_max
+            slopes.extend(curves);
+            slopes
         })?;
-        Ok(largest(maxima, 2 * width))
+        Ok(largest(maxima, 2 * m))
     }
 
     fn derivatives<L: Pointwise>(
@@ -131,38 +150,39 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
         let n = self.raw.len() / self.offset.len();
         let width = self.outputs.len();
         let param = &self.param[self.outputs.clone()];
-        // The bounds of most losses do not depend on the data.
-        let is_free = |p: f32| {
-            let at = |size: f64| formula.bounds(size, size, f64::from(p));
-            at(0.0) == at(f64::INFINITY)
-        };
-        let max = match param.iter().all(|&p| is_free(p)) {
-            true => vec![0.0; 2 * width],
-            false => self.maxima(pool, n)?,
-        };
         let weights = self.weights;
         let heaviest = weights.max();
-        let direction_max = direction.max(width);
-        let fixed: Vec<(FixedPoint, FixedPoint)> = (0..width)
-            .map(|k| {
-                let g = direction_max[k];
-                let y_max = f64::from(max[k]);
-                let f_max = f64::from(max[width + k]) + rho[k].abs() * g;
-                let (r, h) = formula.bounds(y_max, f_max, f64::from(param[k]));
-                let scale = |bound: f64| FixedPoint::for_sum(bound * 1.000_001, n);
-                (scale(r * g * heaviest), scale(h * g * g * heaviest))
-            })
-            .collect();
         let all: Vec<usize> = (0..width).collect();
         let places = chosen.unwrap_or(&all);
         let m = places.len();
+        // Where the loss bounds its derivatives, direction and weights do the rest; where it grows
+        // without end, a bound from the largest |f| can be so loose that all sums round to zero.
+        let known: Option<Vec<(f64, f64)>> =
+            places.iter().map(|&k| formula.bounds(f64::from(param[k]))).collect();
+        let bounds = match known {
+            Some(mut bounds) => {
+                let direction_max = direction.max(width);
+                for ((r, h), &k) in bounds.iter_mut().zip(places) {
+                    let g = direction_max[k];
+                    (*r, *h) = (*r * g, *h * g * g);
+                }
+                bounds
+            }
+            None => {
+                let max = self.maxima(pool, formula, direction, rho, places)?;
+                (0..m).map(|place| (max[place], max[m + place])).collect()
+            }
+        };
+        let scale = |bound: f64| FixedPoint::for_sum(bound * heaviest * 1.000_001, n);
+        let fixed: Vec<(FixedPoint, FixedPoint)> =
+            bounds.iter().map(|&(r, h)| (scale(r), scale(h))).collect();
         let pick_f32 = |values: &[f32]| places.iter().map(|&k| values[k]).collect::<Vec<f32>>();
         let along = Along {
             offset: pick_f32(&self.offset[self.outputs.clone()]),
             param: pick_f32(param),
             rho: places.iter().map(|&k| rho[k]).collect(),
-            slope_scale: places.iter().map(|&k| fixed[k].0.scale).collect(),
-            curve_scale: places.iter().map(|&k| fixed[k].1.scale).collect(),
+            slope_scale: fixed.iter().map(|(slope, _)| slope.scale).collect(),
+            curve_scale: fixed.iter().map(|(_, curve)| curve.scale).collect(),
         };
         let parts = pool.map(pool.row_ranges(n, m * 8), n * m * 8, |rows| {
             // Slopes, then curvatures.
@@ -215,8 +235,8 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
         let sums = add_up(parts, 2 * m);
         let (mut slopes, mut curves) = (vec![0.0; width], vec![0.0; width]);
         for (place, &k) in places.iter().enumerate() {
-            slopes[k] = -fixed[k].0.decode(sums[place]);
-            curves[k] = fixed[k].1.decode(sums[m + place]);
+            slopes[k] = -fixed[place].0.decode(sums[place]);
+            curves[k] = fixed[place].1.decode(sums[m + place]);
         }
         Ok((slopes, curves))
     }
@@ -250,7 +270,7 @@ impl Along {
         let (offset, param, rho) = (&self.offset[..m], &self.param[..m], &self.rho[..m]);
         let (slope_scale, curve_scale) = (&self.slope_scale[..m], &self.curve_scale[..m]);
         for k in 0..m {
-            let f = offset[k] + raw[k] + (rho[k] * f64::from(g[k])) as f32;
+            let f = moved(offset[k], raw[k], rho[k], g[k]);
             let y: f32 = y[k].into();
             let r = formula.residual(y, f, param[k]);
             let h = formula.curvature(y, r, param[k]);

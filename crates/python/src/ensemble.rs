@@ -9,7 +9,7 @@ use numpy::{
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::arrays::{TableArrays, check_len, matrix, slice, slice_mut};
 use crate::features::Tree;
@@ -26,12 +26,7 @@ impl Ensemble {
     /// A model without trees; `kind` is "per_output", "vector" or "scaled".
     #[new]
     fn new(kind: &str, n_outputs: usize, n_features: usize) -> PyResult<Ensemble> {
-        let kind = match kind {
-            "per_output" => Kind::PerOutput,
-            "vector" => Kind::Vector,
-            "scaled" => Kind::Scaled,
-            other => return Err(PyValueError::new_err(format!("unknown kind of trees {other:?}"))),
-        };
+        let kind = kind_of(kind)?;
         Ok(Ensemble { inner: core::ensemble::Ensemble::new(kind, n_outputs, n_features) })
     }
 
@@ -169,6 +164,28 @@ impl Ensemble {
         Ok(Ensemble { inner: self.inner.of_outputs(&outputs).map_err(to_py_err)? })
     }
 
+    /// "per_output", "vector" or "scaled".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.inner.kind {
+            Kind::PerOutput => "per_output",
+            Kind::Vector => "vector",
+            Kind::Scaled => "scaled",
+        }
+    }
+
+    /// Number of outputs.
+    #[getter]
+    fn n_outputs(&self) -> usize {
+        self.inner.n_outputs
+    }
+
+    /// Number of features.
+    #[getter]
+    fn n_features(&self) -> usize {
+        self.inner.n_features
+    }
+
     /// Number of rounds.
     #[getter]
     fn n_rounds(&self) -> usize {
@@ -244,21 +261,109 @@ impl Ensemble {
         ))
     }
 
-    /// The model as bytes.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &core::format::to_bytes(&self.inner))
+    /// The arrays that the model is stored as, by name.
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let Ensemble { inner } = self;
+        let parts = core::format::to_arrays(inner).map_err(to_py_err)?;
+        let arrays = PyDict::new(py);
+        arrays.set_item("tree_sizes", parts.tree_sizes.into_owned().into_pyarray(py))?;
+        arrays.set_item("node_left", parts.node_left.into_owned().into_pyarray(py))?;
+        arrays.set_item("node_cover", parts.node_cover.into_owned().into_pyarray(py))?;
+        arrays.set_item("split_feature", parts.split_feature.into_owned().into_pyarray(py))?;
+        arrays.set_item("split_threshold", parts.split_threshold.into_owned().into_pyarray(py))?;
+        arrays.set_item("split_gain", parts.split_gain.into_owned().into_pyarray(py))?;
+        let sets = parts.split_categories.into_owned();
+        arrays.set_item("split_categories", matrix(py, sets, core::format::SET_WORDS))?;
+        let width = if inner.kind == Kind::Vector { inner.n_outputs } else { 1 };
+        arrays.set_item("leaf_values", matrix(py, parts.leaf_values.into_owned(), width))?;
+        if inner.kind == Kind::Scaled {
+            let steps = parts.tree_steps.into_owned();
+            arrays.set_item("tree_steps", matrix(py, steps, inner.n_outputs))?;
+        }
+        Ok(arrays)
+    }
+
+    /// The model that such arrays hold, all of it checked. `n_categories`, if known, has the number
+    /// of categories of each feature, 0 for numbers.
+    #[staticmethod]
+    #[pyo3(signature = (kind, n_outputs, n_features, arrays, n_categories=None))]
+    fn from_arrays(
+        kind: &str,
+        n_outputs: usize,
+        n_features: usize,
+        arrays: ModelArrays<'_>,
+        n_categories: Option<PyReadonlyArray1<'_, u32>>,
+    ) -> PyResult<Ensemble> {
+        let arrays = arrays.view()?;
+        let counts = n_categories.as_ref().map(slice).transpose()?;
+        let kind = kind_of(kind)?;
+        let inner = core::format::from_arrays(kind, n_outputs, n_features, &arrays, counts);
+        Ok(Ensemble { inner: inner.map_err(to_py_err)? })
+    }
+
+    /// The model as the bytes of a model file that holds nothing else.
+    fn to_bytes<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyBytes>> {
+        let files = slf.py().import("manyboost.persistence")?;
+        Ok(files.call_method1("trees_to_bytes", (slf,))?.cast_into()?)
     }
 
     /// The model that these bytes hold.
     #[staticmethod]
-    fn from_bytes(bytes: &[u8]) -> PyResult<Ensemble> {
-        Ok(Ensemble { inner: core::format::from_bytes(bytes).map_err(to_py_err)? })
+    fn from_bytes<'py>(
+        py: Python<'py>,
+        bytes: &Bound<'py, PyBytes>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        py.import("manyboost.persistence")?.call_method1("trees_from_bytes", (bytes,))
     }
 
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let bytes = slf.borrow().to_bytes(slf.py());
-        Ok((slf.get_type().getattr("from_bytes")?, (bytes,)))
+        Ok((slf.get_type().getattr("from_bytes")?, (Ensemble::to_bytes(slf)?,)))
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Ensemble {
+        Ensemble { inner: self.inner.clone() }
+    }
+}
+
+fn kind_of(name: &str) -> PyResult<Kind> {
+    Ok(match name {
+        "per_output" => Kind::PerOutput,
+        "vector" => Kind::Vector,
+        "scaled" => Kind::Scaled,
+        other => return Err(PyValueError::new_err(format!("unknown kind of trees {other:?}"))),
+    })
+}
+
+/// The arrays of [`core::format::Arrays`], by name.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct ModelArrays<'py> {
+    tree_sizes: PyReadonlyArray1<'py, u32>,
+    node_left: PyReadonlyArray1<'py, u32>,
+    node_cover: PyReadonlyArray1<'py, f32>,
+    split_feature: PyReadonlyArray1<'py, u32>,
+    split_threshold: PyReadonlyArray1<'py, f32>,
+    split_gain: PyReadonlyArray1<'py, f32>,
+    split_categories: PyReadonlyArray2<'py, u32>,
+    leaf_values: PyReadonlyArray2<'py, f32>,
+    #[pyo3(default)]
+    tree_steps: Option<PyReadonlyArray2<'py, f32>>,
+}
+
+impl ModelArrays<'_> {
+    fn view(&self) -> PyResult<core::format::Arrays<'_>> {
+        Ok(core::format::Arrays {
+            tree_sizes: slice(&self.tree_sizes)?.into(),
+            node_left: slice(&self.node_left)?.into(),
+            node_cover: slice(&self.node_cover)?.into(),
+            split_feature: slice(&self.split_feature)?.into(),
+            split_threshold: slice(&self.split_threshold)?.into(),
+            split_gain: slice(&self.split_gain)?.into(),
+            split_categories: slice(&self.split_categories)?.into(),
+            leaf_values: slice(&self.leaf_values)?.into(),
+            tree_steps: self.tree_steps.as_ref().map_or(Ok(&[][..]), slice)?.into(),
+        })
     }
 }

@@ -9,8 +9,13 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TextIO
 
 
 class UsageError(Exception):
@@ -45,7 +50,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name.lower(), names, n=1)
     if close:
         return f"did you mean {names[close[0]]!r}?"
-    return f"there are {', '.join(names.values())}."
+    shown, most = list(names.values()), 20
+    more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
+    return f"there are {', '.join(shown[:most])}{more}."
 
 
 def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -54,6 +61,53 @@ def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     for name in names:
         if name not in known:
             raise UsageError(f"There is no {kind} {name!r}; {nearest(name, known)}")
+
+
+def patterns(option: str, wanted: Iterable[str], known: Sequence[str], place: str) -> list[int]:
+    """Places of names, or of all that match a shell pattern where nothing is called so.
+
+    Examples
+    --------
+    >>> patterns("--target", ["y*", "a"], ["a", "y1", "y2"], "train.csv")
+    [1, 2, 0]
+    """
+    found: dict[int, None] = {}
+    for pattern in wanted:
+        exact = [i for i, name in enumerate(known) if name == pattern]
+        matches = exact or [i for i, name in enumerate(known) if fnmatchcase(name, pattern)]
+        if not matches:
+            raise UsageError(
+                f"{option} {pattern!r} matches no column of {place}; {nearest(pattern, known)}"
+            )
+        found.update(dict.fromkeys(matches))
+    return list(found)
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> count(1, "row"), count(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@contextmanager
+def written(path: str | None) -> Iterator[TextIO]:
+    """Open a file for text, which appears whole or not at all; None or ``-`` is standard output."""
+    if path is None or path == "-":
+        yield sys.stdout
+        return
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with part.open("w", encoding="utf-8", newline="") as stream:
+            yield stream
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 # ------------------------------------------------------------------ types of arguments

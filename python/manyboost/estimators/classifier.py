@@ -16,7 +16,10 @@ from manyboost.callbacks import (
     Callback,
 )
 from manyboost.estimators.explaining import Explaining
+from manyboost.estimators.exporting import Exporting
 from manyboost.estimators.fitting import Fitting, all_or_nothing
+from manyboost.estimators.predicting import BLOCK_CELLS
+from manyboost.frames import column_names
 from manyboost.inputs import (
     Classes,
     Rows,
@@ -29,7 +32,6 @@ from manyboost.inputs import (
     resolve_threads,
     to_single,
 )
-from manyboost.label_sets import indicator, read_label_sets
 from manyboost.losses import (
     LABEL_LOSSES,
     Loss,
@@ -39,7 +41,9 @@ from manyboost.scoring import RunningClassifier
 from manyboost.thresholds import tune_thresholds
 from manyboost.weights import (
     as_rows,
+    check_weight,
     class_weights,
+    missing_cells,
     refuse_unobserved_outputs,
     without_class_weights,
 )
@@ -49,7 +53,7 @@ F64 = NDArray[np.float64]
 
 
 @params.documented
-class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
+class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
     """Gradient tree boosting for classes, or for one or many labels.
 
     A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1
@@ -77,6 +81,14 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
         Names of the features, if X had them.
     output_names_ : ndarray of shape (n_outputs_,)
         Names of the outputs, if y had them: columns of a frame, or labels in sets.
+    target_name_ : str
+        Name of y, if it held one class per row and had a name: a series, or a frame of one column.
+    strategy_, projection_ : str
+        What the model was trained with; the given ones, or the winner of ``strategy="auto"``.
+    search_results_ : dict of ndarray
+        With ``strategy="auto"``, what was tried, the best first: ``"strategy"``,
+        ``"projection"``, ``"heats"`` it ran in, ``"n_rounds"`` up to its best,
+        ``"validation_score"``.
     baseline_ : ndarray of shape (n_outputs_,)
         Raw prediction before the first round.
     best_iter_ : int
@@ -241,6 +253,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
         self._refuse_unused_weights(sample_weight)
         encoded = classes.encode(labels, softmax=softmax)
         rows = make_rows(X, encoded, sample_weight, "sample_weight", offset, by_cell=by_cell)
+        # The rows hold them, as long as they are needed.
+        del labels, encoded
         table = self._class_weights = class_weights(self.class_weight, rows.Y, classes)
         rows = rows.weighed(table, classes)
         refuse_unobserved_outputs(rows.Y, "y", classes.names)
@@ -261,8 +275,16 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
             return None if classes.kind == "multilabel" else classes.numbers(rows.Y)
 
         self._set_output_names(classes.names)
+        self._set_target_name(y)
         self._fit(X, rows, validation, classes.n_outputs, by_class, categories, given)
         return self
+
+    def _set_target_name(self, y: Any) -> None:
+        """Remember what the classes are those of, if y has a name."""
+        self.__dict__.pop("target_name_", None)
+        names = None if self._classes.kind == "multilabel" else column_names(y, "y")
+        if names is not None:
+            self.target_name_ = names[0]
 
     _running = RunningClassifier
 
@@ -314,12 +336,22 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
         X = validation_rows.X
         if self.estimator is None:
             X = to_single(X, getattr(self, "feature_names_in_", None), "X_val")
-        raw = self._raw_predictor(None)(X)
-        if validation_rows.offset is not None:
-            raw = raw + validation_rows.offset
-        proba = self._fitted_loss.predict(raw)
+        Y, offset, d = validation_rows.Y, validation_rows.offset, self.n_outputs_
         weight = self._given_weight(validation_rows)
-        self.thresholds_ = tune_thresholds(proba, validation_rows.Y, weight)
+        together = self._fitted_loss.custom is not None or self.estimator is not None
+        # Some labels at a time: probabilities of all never exist in double precision.
+        size = d if together else max(1, BLOCK_CELLS // len(Y))
+        thresholds = []
+        for start in range(0, d, size):
+            block = slice(start, start + size)
+            outputs = None if size >= d else list(range(d))[block]
+            raw = self._raw_predictor(outputs)(X)
+            if offset is not None:
+                raw += offset[:, block]
+            proba = self._fitted_loss.predict(raw, outputs)
+            of_block = weight if weight is None or weight.ndim == 1 else weight[:, block]
+            thresholds.append(tune_thresholds(proba, Y[:, block], of_block))
+        self.thresholds_ = np.concatenate(thresholds)
 
     def _given_weight(self, rows: Rows) -> NDArray[Any] | None:
         # How much a mistake costs in training is no matter of how often labels are found.
@@ -494,6 +526,9 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
         """Return the accuracy, for labels that of whole rows.
 
+        Labels may be missing, as in :meth:`fit`: a row counts by those that are observed, and not
+        at all if none is.
+
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
@@ -513,11 +548,20 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
         from sklearn.metrics import accuracy_score
 
         check_is_fitted(self, "n_iter_")
-        sets = read_label_sets(y)
-        if sets is not None and self._classes.kind == "multilabel":
-            y = indicator(sets, self.classes_)
-        predicted = self.predict(X, offset=offset)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        predicted = np.asarray(self.predict(X, offset=offset))
+        if self._classes.kind != "multilabel":
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        labels = self._classes.encode(
+            read_labels(y, predicted, classes=self._classes)[1], softmax=False
+        )
+        check_output_names(y, self._classes.names, "y")
+        missing = missing_cells(labels)
+        right = ((labels == predicted) | missing).all(axis=1)
+        there = ~missing.all(axis=1)
+        weight = check_weight(sample_weight, right.shape, "sample_weight")
+        if not there.any() or (weight is not None and not weight[there].any()):
+            raise ValueError("y has no observed label in rows of positive weight; pass some.")
+        return float(np.average(right[there], weights=None if weight is None else weight[there]))
 
     def staged_decision_function(self, X: Any, *, offset: Any = None) -> Iterator[F64]:
         """Yield :meth:`decision_function` after each round."""

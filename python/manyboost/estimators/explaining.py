@@ -157,7 +157,7 @@ class Explaining(Predicting):
         """
         check_is_fitted(self, "n_iter_")
         model = self._built_in_trees("output_similarity")
-        if self.strategy == "independent":
+        if self.strategy_ == "independent":
             return np.eye(self.n_outputs_)
         return cosines(output_products(model, self.n_outputs_))
 

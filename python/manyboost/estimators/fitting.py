@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import time
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -43,11 +45,11 @@ from manyboost.learners import (
 )
 from manyboost.losses import (
     FittedLoss,
-    Loss,
     fit_loss,
 )
 from manyboost.objectives import Facts, Objective
 from manyboost.projections import resolve_n_components
+from manyboost.racing import SHARE_OF_TIME, Contender, Race, contenders
 from manyboost.scoring import LOSS, Scorer, as_list, resolve
 from manyboost.weights import (
     refuse_unobserved_outputs,
@@ -67,7 +69,8 @@ _OPTIONAL_ATTRIBUTES = (
     "best_iter_per_output_",
 )
 
-_KINDS = {
+#: Trees of each strategy.
+KINDS = {
     "independent": "per_output",
     "multioutput": "vector",
     "relabel": "vector",
@@ -155,25 +158,39 @@ class Fitting(Model):
         by_class: Callable[[Rows], NDArray[Any] | None],
         categories: Categories,
         given: tuple[Any, Any, Any],
+        seed: int | None = None,
     ) -> None:
         """Train on encoded rows; everything is checked before any work is done.
 
         ``given`` are X, y and sample_weight as the user passed them, for scikit-learn's callbacks.
+        ``seed`` is drawn from ``random_state`` if None.
         """
         continued = self.warm_start and hasattr(self, "_progress")
+        began = time.monotonic()
+        if not continued:
+            if seed is None:
+                seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            self._seed = seed
+            self._left_out = []
+            self.__dict__.pop("search_results_", None)
+        if self.strategy != "auto":
+            self.strategy_, self.projection_ = self.strategy, self.projection
+        elif not continued:
+            self._race(X, rows, validation_rows, n_outputs, by_class, categories, given)
+        elif callable(self.projection):
+            # (A model file does not hold it.)
+            self.projection_ = self.projection
         output_weight = self._check_output_weight(n_outputs)
         n_weighted = None if output_weight is None else int(np.count_nonzero(output_weight))
         n_components = resolve_n_components(
-            self.n_components, n_outputs, self.projection, self.strategy, n_weighted
+            self.n_components, n_outputs, self.projection_, self.strategy_, n_weighted
         )
         if self.estimator is not None:
             by_cell = rows.weights.by_cell
-            check_foreign(self.estimator, self.strategy, n_outputs, n_components, by_cell=by_cell)
+            check_foreign(self.estimator, self.strategy_, n_outputs, n_components, by_cell=by_cell)
         constraints = self._resolve_constraints(categories, n_outputs)
         if continued:
             self._check_warm_start(n_outputs, constraints, rows.offset is not None)
-        else:
-            self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         pool = _core.Pool(resolve_threads(self.n_jobs))
         early_stopping: Any = self.early_stopping
         if early_stopping == "auto":
@@ -192,24 +209,32 @@ class Fitting(Model):
                 f"{'off' if early_stopping else 'on'}; keep it as it was, or use warm_start=False."
             )
         if (early_stopping or tuned) and validation_rows is None:
-            rows, validation_rows = split_validation(
+            train, validation_rows = split_validation(
                 rows, self.validation_fraction, self._seed, by_class=by_class(rows)
             )
+            # The caller holds them too: all rows together would take memory for nothing.
+            rows.become(train)
         names = getattr(self, "feature_names_in_", None)
         foreign = self.estimator is not None
         X_train = rows.X if foreign else to_single(rows.X, names)
         loss = self._fitted_loss if continued else self._fit_loss(rows, n_outputs, pool)
         projected = (
             not foreign
-            and self.strategy in ("project", "relabel")
-            and not (isinstance(self.projection, str) and self.projection == "identity")
+            and self.strategy_ in ("project", "relabel")
+            and not (isinstance(self.projection_, str) and self.projection_ == "identity")
         )
         objective = loss.bind(rows.Y, rows.weights, pool, offset=rows.offset, projected=projected)
         settings = self._settings(loss, n_components, constraints)
+        if self.strategy == "auto" and self.max_time is not None:
+            left = self.max_time - (time.monotonic() - began)
+            settings = replace(settings, max_time=max(0.0, left))
         learner = self._learner(X_train, rows, pool, categories, constraints)
         # A copy: an error leaves the fitted model as it was.
         progress = deepcopy(self._progress) if continued else self._new_progress(n_outputs)
         progress.categories, progress.constraints = categories, constraints
+        if progress.mean_importances is not None:
+            # Those by output, which were left out of a file, could have gone on.
+            progress.mean_importances = np.full_like(progress.mean_importances, np.nan)
         scale = self._split_scale(objective, output_weight, pool)
         state = objective.blank_state()
         validation = None
@@ -279,6 +304,57 @@ class Fitting(Model):
         if tasks is not None:
             tasks.end()
 
+    def _race(
+        self,
+        X: Table,
+        rows: Rows,
+        validation_rows: Rows | None,
+        n_outputs: int,
+        by_class: Callable[[Rows], NDArray[Any] | None],
+        categories: Categories,
+        given: tuple[Any, Any, Any],
+    ) -> None:
+        """Choose the strategy and the projection of ``strategy="auto"``."""
+        self._refuse_foreign("strategy='auto'")
+        if validation_rows is None:
+            rows, validation_rows = split_validation(
+                rows, self.validation_fraction, self._seed, by_class=by_class(rows)
+            )
+        weighted = self.output_weight is not None
+        given_projection = self.projection, self.n_components
+        race = Race(contenders(n_outputs, *given_projection, weighted=weighted))
+        models: dict[Contender, Fitting] = {}
+
+        def heat(contender: Contender, rounds: int, seconds: float | None) -> tuple[float, int]:
+            if contender not in models:
+                models[contender] = self._enter(contender)
+            model = models[contender]
+            model.max_iter, model.max_time = rounds, seconds
+            arguments = (X, rows, validation_rows, n_outputs, by_class, categories, given)
+            model._fit(*arguments, seed=self._seed)
+            return float(model.validation_score_.max()), int(model.n_iter_)
+
+        time_ = None if self.max_time is None else SHARE_OF_TIME * self.max_time
+        winner = race.run(heat, int(self.max_iter), time_)
+        self.strategy_ = winner.strategy
+        self.projection_ = self.projection if winner.projection is None else winner.projection
+        self.search_results_ = race.results
+
+    def _enter(self, contender: Contender) -> Fitting:
+        """Return an unfitted copy that trains as a contender does."""
+        model = copy.copy(self)
+        model.__dict__.pop("_progress", None)
+        model.__dict__.pop("_skl_callbacks", None)
+        model.strategy = contender.strategy
+        if contender.projection is not None:
+            model.projection = contender.projection
+        # That of all rounds, which may depend on their number.
+        model.learning_rate = self._resolve_learning_rate()
+        model.early_stopping, model.n_iter_no_change = True, int(self.max_iter)
+        model.warm_start, model.thresholds = True, None
+        model.callbacks, model.verbose = None, 0
+        return model
+
     def _tune_thresholds(self, validation_rows: Rows | None) -> None:
         """Choose the thresholds that are to be tuned."""
 
@@ -308,6 +384,7 @@ class Fitting(Model):
             "_fitted_loss": loss,
             "_with_offset": with_offset,
             "_trained_with": self._fixed_parameters(),
+            "_release": _core.__version__,
             "n_outputs_": len(loss.baseline),
             "n_iter_": kept,
             "best_iter_": kept,
@@ -352,6 +429,8 @@ class Fitting(Model):
 
     def _scorers(self, loss: FittedLoss, rows: Rows, raw: F32) -> list[Scorer]:
         """Scorers of the validation rows, whose raw predictions are kept in ``raw``."""
+        if self.scoring == LOSS:
+            return [Scorer(LOSS, None)]
         estimator = copy.copy(self)
         estimator._fitted_loss = loss
         # Those that are to be tuned are not known yet: 0.5.
@@ -402,21 +481,26 @@ class Fitting(Model):
                 "them, or use warm_start=False."
             )
 
-    def _fixed_parameters(self) -> tuple[Any, ...]:
+    def _fixed_parameters(self) -> dict[str, Any]:
         """What a warm start cannot change: the loss, and what a round adds to the model."""
-        loss = self.loss if isinstance(self.loss, str | Loss) else tuple(self.loss)
-        constants = (tuple(np.atleast_1d(self.quantile).tolist()), self.huber_delta)
-        stopping = (self.early_stopping == "per_output", tuple(as_list(self.scoring)))
-        kind = self.estimator is None
-        # (The rows that thresholds are tuned on must not have been trained on.)
-        tuned = isinstance(self.thresholds, str)
-        return (loss, constants, self.strategy, self.step, stopping, kind, tuned)
+        return {
+            "loss": tuple(self.loss) if isinstance(self.loss, list | tuple) else self.loss,
+            "quantile": tuple(np.atleast_1d(self.quantile).tolist()),
+            "huber_delta": self.huber_delta,
+            "strategy": self.strategy_,
+            "step": self.step,
+            "per_output": bool(self.early_stopping == "per_output"),
+            "scoring": tuple(as_list(self.scoring)),
+            "built_in_trees": self.estimator is None,
+            # (The rows that thresholds are tuned on must not have been trained on.)
+            "tuned": isinstance(self.thresholds, str),
+        }
 
     def _new_progress(self, n_outputs: int) -> Progress:
         if self.estimator is not None:
             return Progress(ForeignEnsemble(n_outputs), None)
         return Progress(
-            _core.Ensemble(_KINDS[self.strategy], n_outputs, self.n_features_in_),
+            _core.Ensemble(KINDS[self.strategy_], n_outputs, self.n_features_in_),
             np.zeros((self.n_features_in_, n_outputs)),
         )
 
@@ -462,8 +546,8 @@ class Fitting(Model):
                 "curvature; use step='newton' with another loss, or leave it at 'auto'."
             )
         return Settings(
-            strategy=self.strategy,
-            projection=self.projection,
+            strategy=self.strategy_,
+            projection=self.projection_,
             n_components=n_components,
             blocks=blocks,
             learning_rate=self._resolve_learning_rate(),
@@ -486,7 +570,7 @@ class Fitting(Model):
         constraints: Constraints,
     ) -> TreeLearner | ForeignLearner:
         if self.estimator is not None:
-            relabels = self.strategy == "relabel"
+            relabels = self.strategy_ == "relabel"
             return ForeignLearner(self.estimator, X, relabels=relabels, seed=self._seed)
         weight = rows.weights.of_rows(rows.Y)
         features = TreeLearner.bin(pool, X, weight, int(self.max_bins), categories.counts)
@@ -533,10 +617,16 @@ class Fitting(Model):
                 f"output_weight has {len(weight)} weights, but there are {n_given} outputs; pass "
                 "one weight for each."
             )
-        if self.strategy == "independent":
+        if self.strategy_ == "independent":
             raise ValueError(
                 "output_weight has no effect with strategy='independent', which grows trees for "
                 "each output alone; leave it at None or use another strategy."
+            )
+        if self.estimator is not None and self.strategy_ == "multioutput" and not weight.all():
+            raise ValueError(
+                f"output_weight is 0 for output {int(np.argmin(weight))}, which an estimator would "
+                "not be fitted to with strategy='multioutput'; use a small weight, or "
+                "estimator=None."
             )
         return np.repeat(weight, self._n_levels)
 

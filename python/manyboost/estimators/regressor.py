@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from manyboost import params
 from manyboost.callbacks import (
     Callback,
 )
+from manyboost.estimators.exporting import Exporting
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.estimators.tracing import Tracing
 from manyboost.frames import column_names
@@ -30,9 +32,10 @@ from manyboost.losses import (
     Loss,
 )
 from manyboost.projections import Projection
-from manyboost.scoring import LOSS, as_list
+from manyboost.scoring import LOSS, as_list, mean_over_outputs
 from manyboost.weights import (
     cell_name,
+    check_weight,
     refuse_unobserved_outputs,
 )
 
@@ -41,7 +44,7 @@ F64 = NDArray[np.float64]
 
 
 @params.documented
-class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
+class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
     """Gradient tree boosting for one or many regression outputs.
 
     Parameters
@@ -60,6 +63,12 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
         Names of the features, if X had them.
     output_names_ : ndarray of shape (n_outputs_,)
         Names of the outputs, if y had them.
+    strategy_, projection_ : str
+        What the model was trained with; the given ones, or the winner of ``strategy="auto"``.
+    search_results_ : dict of ndarray
+        With ``strategy="auto"``, what was tried, the best first: ``"strategy"``,
+        ``"projection"``, ``"heats"`` it ran in, ``"n_rounds"`` up to its best,
+        ``"validation_score"``.
     baseline_ : ndarray of shape (n_outputs_,)
         Raw prediction before the first round.
     best_iter_ : int
@@ -213,7 +222,7 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
         names = column_names(y, "y")
         known = getattr(self, "output_names_", None) if continued else names
         check_output_names(y, known, "y")
-        columns = np.atleast_2d(Y.T).T
+        columns = _columns(Y)
         n_outputs = columns.shape[1] * self._n_levels
         if offset is not None:
             offset = self._offset_of(offset, X, n_outputs)
@@ -224,7 +233,7 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
         if X_val is not None:
             X_val = self._read_X_val(X_val, categories)
             check_output_names(Y_val, known, "Y_val")
-            Y_val = np.atleast_2d(self._check_targets(Y_val, X_val, "Y_val").T).T
+            Y_val = _columns(self._check_targets(Y_val, X_val, "Y_val"))
             n_given = n_outputs // self._n_levels
             if Y_val.shape[1] != n_given:
                 raise ValueError(
@@ -282,12 +291,13 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
         Y = check_targets(y, X, name)
         if self.loss == "poisson" and (Y < 0).any():
             place = np.argwhere(Y < 0)[0]
+            where = cell_name(place, column_names(y, name))
             raise ValueError(
-                f"{name} has the value {Y[tuple(place)]:g} in row {place[0]}; loss='poisson' needs "
-                "counts of at least zero."
+                f"{name} has the value {Y[tuple(place)]:g} in {where}; loss='poisson' needs counts "
+                "of at least zero."
             )
         if isinstance(self.loss, list | tuple):
-            self._check_columns(np.atleast_2d(Y.T).T, y, name)
+            self._check_columns(_columns(Y), y, name)
         return Y
 
     def _check_columns(self, Y: F64, y: Any, name: str) -> None:
@@ -390,18 +400,35 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
         """Coefficient of determination r², averaged over the outputs.
 
         For a list of quantiles it is D², the share of the pinball loss of constant predictions that
-        the model saves, averaged over levels and outputs.
+        the model saves, averaged over levels and outputs. Targets may be missing and weights may be
+        those of cells, as in :meth:`fit`: each output counts where it is observed.
         """
         # (Importing it takes as long as everything else.)
         from sklearn.metrics import d2_pinball_score, r2_score
 
         check_is_fitted(self, "n_iter_")
         predictions = self._values(X, offset)
-        if self._quantiles is None:
-            return float(r2_score(y, predictions, sample_weight=sample_weight))
+        metrics: list[Any] = [(r2_score, predictions)]
+        if self._quantiles is not None:
+            metrics = [
+                (functools.partial(d2_pinball_score, alpha=level), predictions[..., k])
+                for k, level in enumerate(self._quantiles)
+            ]
+        Y = _columns(check_targets(y, predictions))
+        check_output_names(y, self._known_names(), "y")
+        n_outputs = self.n_outputs_ // self._n_levels
+        if Y.shape[1] != n_outputs:
+            raise ValueError(
+                f"y has {Y.shape[1]} outputs, but the model predicts {n_outputs}; pass targets of "
+                "the outputs of fit."
+            )
+        weight = check_weight(sample_weight, Y.shape, "sample_weight")
+        by_cell = np.isnan(Y).any() or (weight is not None and weight.ndim == 2)
         scores = [
-            d2_pinball_score(y, predictions[..., k], sample_weight=sample_weight, alpha=level)
-            for k, level in enumerate(self._quantiles)
+            mean_over_outputs(metric, Y, _columns(level), weight)
+            if by_cell
+            else metric(Y, _columns(level), sample_weight=weight)
+            for metric, level in metrics
         ]
         return float(np.mean(scores))
 
@@ -412,3 +439,8 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
         tags.target_tags.single_output = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def _columns(Y: F64) -> F64:
+    """Return targets or predictions with a column for each output."""
+    return Y[:, None] if Y.ndim == 1 else Y

@@ -140,7 +140,7 @@ class Tracing(Explaining):
     def _linear_groups(self, rows: Rows) -> list[tuple[range, F64, Callable[[int], F64]]]:
         """Trees and weights of each output, or of all if they share them."""
         d, n_iter = self.n_outputs_, self.n_iter_
-        by_output = self.strategy == "independent" and d > 1
+        by_output = self.strategy_ == "independent" and d > 1
         stops = getattr(self, "best_iter_per_output_", None)
         alike = not (by_output or rows.weights.by_cell or stops is not None)
         stops = np.full(d, n_iter) if stops is None else stops
@@ -155,7 +155,7 @@ class Tracing(Explaining):
         """Weights of an output in the rows that a round was fitted to, as training drew them."""
         if self.subsample == 1.0:
             return lambda m: weight
-        alone = self.strategy == "independent"
+        alone = self.strategy_ == "independent"
         candidates = np.arange(len(rows))
         if alone:
             candidates = np.flatnonzero(~missing_cells(rows.Y[:, output]))

@@ -38,7 +38,14 @@ from manyboost.datasets.readers.columns import (
     select,
     select_targets,
 )
-from manyboost.datasets.readers.text import LineError, PathLike, number, numbered_lines, stem
+from manyboost.datasets.readers.text import (
+    LineError,
+    PathLike,
+    file_name,
+    number,
+    numbered_lines,
+    stem,
+)
 
 #: Turns the text of a value into a number, or raises ValueError.
 Converter: TypeAlias = Callable[[str], float]
@@ -153,6 +160,16 @@ def read_arff(
     return assemble(table, stem(path) if name is None else name, outputs, dropped, task)
 
 
+def arff_table(path: PathLike, encoding: str = "utf-8-sig") -> tuple[Table, list[int] | None]:
+    """Read all attributes of an ARFF file, and its outputs if MEKA's option ``-C k`` tells."""
+    path = Path(path)
+    relation, table = _read(path, encoding)
+    option = _MEKA_OPTION.search(relation)
+    if option is None:
+        return table, None
+    return table, select_targets(int(option[1]), table.names, table.file)
+
+
 def _labelled(labels: Path, names: list[str], path: Path) -> list[int]:
     """Find the attributes that Mulan's XML file names, in the order of the ARFF file."""
     text = labels.read_bytes()
@@ -192,11 +209,13 @@ def _read(path: Path, encoding: str) -> tuple[str, Table]:
     relation, columns, converters = _read_header(path, lines)
     first = next(lines, None)
     if first is None:
-        raise ValueError(f"{path.name} has no rows after @data; a data set needs at least one.")
+        raise ValueError(
+            f"{file_name(path)} has no rows after @data; a data set needs at least one."
+        )
     rows = chain([first], lines)
     read = _read_sparse if first[1].startswith("{") else _read_dense
     values, places = read(path, rows, columns, converters)
-    return relation, Table(path.name, columns, values, lambda row: f"line {places[row]}")
+    return relation, Table(file_name(path), columns, values, lambda row: f"line {places[row]}")
 
 
 def _read_header(
@@ -241,7 +260,7 @@ def _read_header(
                 place,
                 f"{_short(text)} is not part of a header; expected @relation, @attribute or @data.",
             )
-    raise ValueError(f"{path.name} has no @data line; the file may be cut short.")
+    raise ValueError(f"{file_name(path)} has no @data line; the file may be cut short.")
 
 
 def _attribute(path: Path, place: int, name: str, kind: str) -> tuple[Column, Converter]:

@@ -7,24 +7,29 @@ what cannot be kept in the same words.
 from __future__ import annotations
 
 import difflib
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, TypeAlias
+from itertools import accumulate
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from manyboost.datasets.dataset import Dataset, Matrix, Task, check_task, check_unique
+from manyboost.named import NamedColumn, NamedTable, densified
 
 #: Names or glob patterns of columns.
 Selection: TypeAlias = str | Sequence[str]
+#: What outputs are: numbers, labels of which a row may have any, or one class for each row.
+Kind: TypeAlias = Literal["regression", "labels", "classes"]
 
 # Words for a label that is absent or present, in lower case.
 _TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
-# Categories that are their own codes: such a feature is a number.
-_BINARY = ("0", "1")
+#: Categories that are their own codes: such a feature is a number.
+BINARY = ("0", "1")
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,117 @@ def select_targets(targets: Selection | int, names: Sequence[str], file: str) ->
     return columns[:targets] if targets > 0 else columns[targets:]
 
 
+def stack(tables: Sequence[Table]) -> Table:
+    """Put the rows of tables with the same columns together; categories are those of all."""
+    if len(tables) == 1:
+        return tables[0]
+    first = tables[0]
+    starts = [0, *accumulate(table.values.shape[0] for table in tables)]
+    values = np.concatenate([table.values for table in tables])
+    columns: list[Column] = []
+    for i, column in enumerate(first.columns):
+        # A column without a value in some block has no categories there.
+        if all(table.columns[i].categories is None for table in tables):
+            columns.append(column)
+            continue
+        codes: dict[str, int] = {}
+        for start, stop, table in zip(starts, starts[1:], tables, strict=False):
+            found = table.columns[i].categories or ()
+            places = np.array([*(codes.setdefault(c, len(codes)) for c in found), np.nan])
+            part = values[start:stop, i]
+            part[:] = places[np.where(np.isnan(part), len(found), part).astype(np.intp)]
+        columns.append(Column(column.name, tuple(codes)))
+
+    def place(row: int) -> str:
+        k = bisect_right(starts, row) - 1
+        return tables[k].place(row - starts[k])
+
+    return Table(first.file, columns, values, place)
+
+
+def features_of(table: Table) -> NamedTable:
+    """Return all columns as features, in single precision."""
+    for column in table.columns:
+        if column.is_text:
+            raise ValueError(
+                f"Feature {column.name!r} of {table.file} is text; turn it into numbers or "
+                "categories, or leave it out."
+            )
+    kinds = {j: column.categories for j, column in enumerate(table.columns)}
+    categories = {j: found for j, found in kinds.items() if found is not None}
+    X = _single_precision(table, range(len(table.columns)))
+    # Of categories a sparse matrix would take most for the number 0.
+    return NamedTable(table.names, densified(X) if categories else X, categories)
+
+
+def outputs_of(
+    table: Table, task: Literal["classification", "regression"] | None = None
+) -> tuple[NamedTable | NamedColumn, Kind]:
+    """Return all columns as outputs, and what they are.
+
+    ``None`` finds out: text is classes, nothing but 0 and 1 (or false and true, no and yes) are
+    labels, or two classes if there is one output; else outputs are numbers.
+    """
+    for column in table.columns:
+        if column.is_text:
+            raise ValueError(
+                f"Output {column.name!r} of {table.file} is text; turn it into numbers or "
+                "categories, or leave it out."
+            )
+    only = table.columns[0] if len(table.columns) == 1 else None
+    if only is not None and only.categories is not None:
+        return _classes(table, only, task), "classes"
+    Y = densified(_labels_decoded(table, range(len(table.columns))))
+    missing = np.isnan(Y) if Y.dtype.kind == "f" else np.zeros(Y.shape, bool)
+    other = ~(np.isin(Y, (0, 1)) | missing)
+    words = [column.name for column in table.columns if column.categories is not None]
+    if task is None:
+        task = "regression" if other.any() else "classification"
+        if words and task == "regression":
+            row, j = _first(Y, other)
+            raise ValueError(
+                f"{table.file} has labels (output {words[0]!r}) and numbers (output "
+                f"{table.names[j]!r}) among its outputs; choose one kind, or ask for regression to "
+                "predict the labels as numbers."
+            )
+    if task == "regression":
+        Y = Y.astype(np.float64, copy=False)
+        return (NamedTable(table.names, Y) if only is None else _column(only, Y)), "regression"
+    if only is not None:
+        whole = not missing.any() and np.array_equal(Y, np.rint(Y))
+        return _column(only, Y.astype(np.int64) if whole else Y), "classes"
+    if other.any():
+        row, j = _first(Y, other)
+        raise ValueError(
+            f"{table.file}, {table.place(row)}: label {table.names[j]!r} is {Y[row, j]:g}, not 0 "
+            "or 1; correct it, or ask for regression if it is a number to predict."
+        )
+    return NamedTable(table.names, Y if missing.any() else Y.astype(np.uint8)), "labels"
+
+
+def _column(column: Column, Y: NDArray[Any]) -> NamedColumn:
+    return NamedColumn(column.name, Y[:, 0])
+
+
+def _classes(table: Table, column: Column, task: str | None) -> NamedColumn:
+    """Classes in words."""
+    if task == "regression":
+        raise ValueError(
+            f"Output {column.name!r} of {table.file} is text, which regression cannot predict; "
+            "ask for classification, or turn it into numbers."
+        )
+    codes = densified(table.values)[:, 0]
+    missing = np.isnan(codes)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(
+            f"{table.file}, {table.place(row)}: the class {column.name!r} is missing; fill it in, "
+            "or remove the row."
+        )
+    labels = np.array(column.categories, dtype=object)
+    return NamedColumn(column.name, labels[codes.astype(np.intp)])
+
+
 def code(cells: Iterable[Any]) -> tuple[list[float], tuple[str, ...]]:
     """Code cells by their place among the sorted categories; ``None`` becomes NaN."""
     texts = [None if cell is None else str(cell) for cell in cells]
@@ -124,7 +240,7 @@ def assemble(
     categories = {
         j: kinds
         for j, i in enumerate(features)
-        if (kinds := table.columns[i].categories) is not None and kinds != _BINARY
+        if (kinds := table.columns[i].categories) is not None and kinds != BINARY
     }
     return Dataset(
         name=name,

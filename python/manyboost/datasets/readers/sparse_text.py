@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,14 @@ import numpy as np
 from scipy import sparse
 
 from manyboost.datasets.dataset import Dataset, Matrix
-from manyboost.datasets.readers.text import LineError, PathLike, number, numbered_lines, stem
+from manyboost.datasets.readers.text import (
+    LineError,
+    PathLike,
+    file_name,
+    number,
+    numbered_lines,
+    stem,
+)
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -68,12 +76,7 @@ def read_svmlight(
     ('1', '2', '3', '4')
     """
     path = Path(path)
-    rows = _Rows(path)
-    for place, line in numbered_lines(path):
-        if text := line.partition("#")[0].strip():
-            rows.add(place, text)
-    if not len(rows):
-        raise ValueError(f"{path.name} has no rows; a data set needs at least one.")
+    rows = _svmlight_rows(path)
     if zero_based == "auto":
         zero_based = 0 in rows.features
     first = 0 if zero_based else 1
@@ -88,7 +91,7 @@ def read_svmlight(
         labels = list(range(n_outputs))
     if not labels or not n_features:
         raise ValueError(
-            f"{path.name} has no {'features' if labels else 'labels'}; a data set needs some."
+            f"{file_name(path)} has no {'features' if labels else 'labels'}; a data set needs some."
         )
     return Dataset(
         name=stem(path) if name is None else name,
@@ -98,6 +101,47 @@ def read_svmlight(
         target_names=tuple(map(str, labels)),
         task="multilabel",
     )
+
+
+def read_svmlight_like(
+    path: PathLike, feature_names: Sequence[str], target_names: Sequence[str]
+) -> Dataset | None:
+    """Read a file whose features and labels are those of another, which ``read_svmlight`` read.
+
+    Labels that the other file did not have are left out, and rows need none at all. None if no
+    svmlight file has such feature names.
+    """
+    first = next((k for k in (0, 1) if list(feature_names[:1]) == [str(k)]), 0)
+    stop = first + len(feature_names)
+    if list(feature_names) != [*map(str, range(first, stop))]:
+        return None
+    path = Path(path)
+    rows = _svmlight_rows(path)
+    rows.check_features(first, stop)
+    columns = {int(name): j for j, name in enumerate(target_names) if name.isdecimal()}
+    ends = np.asarray(rows.label_ends)
+    known = [k for k, label in enumerate(rows.labels) if label in columns]
+    row = np.searchsorted(ends, known, side="right") - 1
+    indices = [columns[rows.labels[k]] for k in known]
+    ones = np.ones(len(known), dtype=np.uint8)
+    return Dataset(
+        name=stem(path),
+        X=rows.X(len(feature_names), first),
+        Y=sparse.csr_matrix((ones, (row, indices)), shape=(len(rows), len(target_names))),
+        feature_names=tuple(feature_names),
+        target_names=tuple(target_names),
+        task="multilabel",
+    )
+
+
+def _svmlight_rows(path: Path) -> _Rows:
+    rows = _Rows(path)
+    for place, line in numbered_lines(path):
+        if text := line.partition("#")[0].strip():
+            rows.add(place, text)
+    if not len(rows):
+        raise ValueError(f"{file_name(path)} has no rows; a data set needs at least one.")
+    return rows
 
 
 def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
@@ -147,8 +191,8 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
         rows.add(place, line)
     if len(rows) != n_rows:
         raise ValueError(
-            f"{path.name} has {len(rows)} rows but its first line says {n_rows}; the file may be "
-            "cut short."
+            f"{file_name(path)} has {len(rows)} rows but its first line says {n_rows}; "
+            "the file may be cut short."
         )
     rows.check_features(0, n_features)
     rows.check_labels(n_outputs)

@@ -5,12 +5,17 @@ from __future__ import annotations
 import gzip
 import math
 import os
+import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 PathLike: TypeAlias = str | os.PathLike[str]
+
+#: Stands for standard input where lines of text are read.
+STDIN = Path("-")
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ENDINGS = (".gz", ".arff", ".csv", ".parquet", ".npz", ".svm", ".svmlight", ".libsvm", ".txt")
@@ -20,20 +25,24 @@ class LineError(ValueError):
     """A line of a file is not what the format asks for."""
 
     def __init__(self, path: Path, line: int, what: str) -> None:
-        super().__init__(f"{path.name}, line {line}: {what}")
+        super().__init__(f"{file_name(path)}, line {line}: {what}")
+
+
+def file_name(path: Path) -> str:
+    """Return what errors call a file."""
+    return "standard input" if path == STDIN else path.name
 
 
 def numbered_lines(path: Path, encoding: str = "utf-8-sig") -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers, from 1; line ends are kept.
 
-    The default encoding is UTF-8, whether or not the file begins with a byte order mark.
+    The default encoding is UTF-8, whether or not the file begins with a byte order mark. The path
+    ``-`` is standard input.
     """
-    with path.open("rb") as file:
-        compressed = file.read(2) == _GZIP_MAGIC
     number = 0
     try:
-        with gzip.open(path) if compressed else path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
+        with _opened(path) as file, _decompressed(file) as lines:
+            for number, raw in enumerate(lines, start=1):
                 # Only the first line can carry the mark.
                 yield number, raw.decode(encoding if number == 1 else encoding.removesuffix("-sig"))
     except UnicodeDecodeError as error:
@@ -44,6 +53,15 @@ def numbered_lines(path: Path, encoding: str = "utf-8-sig") -> Iterator[tuple[in
         raise LineError(
             path, number + 1, "the gzip stream is damaged or cut short; get the file again."
         ) from None
+
+
+def _opened(path: Path) -> AbstractContextManager[Any]:
+    return nullcontext(sys.stdin.buffer) if path == STDIN else path.open("rb")
+
+
+def _decompressed(file: Any) -> AbstractContextManager[Any]:
+    # (Looking ahead takes nothing from standard input.)
+    return gzip.open(file) if file.peek(2)[:2] == _GZIP_MAGIC else nullcontext(file)
 
 
 def number(text: str) -> float:

@@ -1,0 +1,156 @@
+"""``manyboost bench``: the strategies compared on a file of one's own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from manyboost.commands import UsageError, check_names, count, names, positive_float, show, tell
+from manyboost.commands.data import Problem, add_file, add_ignore, add_targets, read_problem
+from manyboost.commands.layout import table
+from manyboost.commands.parameters import add_parameters, estimator_for, given, implied_task
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SUMMARY = "Compare the strategies on a file: time and score of each."
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.usage = "%(prog)s FILE --target NAME… [options]"
+    add_file(parser, "what to learn from", "train")
+    add_targets(parser, "those that the file itself declares")
+    add_ignore(parser)
+    add = parser.add_argument
+    add(
+        "--task",
+        choices=("classification", "regression"),
+        help="what to make of the outputs (default: text and 0/1 are classes, numbers are numbers)",
+    )
+    add(
+        "--strategies",
+        type=names,
+        metavar="A,B",
+        help="what to compare (default: all that many outputs allow, and auto)",
+    )
+    add(
+        "--test-fraction",
+        type=positive_float,
+        default=0.2,
+        metavar="F",
+        help="share of the rows that are scored, and not learnt from (default: 0.2)",
+    )
+    add("--json", action="store_true", help="as JSON")
+    add("--quiet", action="store_true", help="say nothing unless something goes wrong")
+    add_parameters(parser, "strategy", "verbose")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Fit every strategy, and show how it fared."""
+    from manyboost.params import STRATEGIES
+
+    check_names("strategy", arguments.strategies or [], [*STRATEGIES, "auto"])
+    if arguments.test_fraction >= 1:
+        raise UsageError("--test-fraction leaves no rows to learn from; give less than 1.")
+    parameters = given(arguments)
+    parameters.setdefault("random_state", 0)
+    problem = read_problem(arguments, implied_task(parameters))
+    if not arguments.quiet:
+        tell(problem.description)
+    train, test = _split(problem, arguments.test_fraction, parameters["random_state"])
+    results = []
+    for strategy in arguments.strategies or _affordable(problem, arguments.quiet):
+        if not arguments.quiet:
+            tell(f"{strategy} …")
+        results.append(_run(problem, strategy, parameters, train, test))
+    if arguments.json:
+        show(json.dumps(results, indent=2))
+        return
+    best = max(result["score"] for result in results)
+    header = ["strategy", results[0]["metric"], "", "fit, s", "rounds", "predict, s", "file, kB"]
+    rows = [
+        [
+            result["strategy"] + (f" ({result['chosen']})" if result["chosen"] else ""),
+            result["score"],
+            "best" if result["score"] == best else "",
+            f"{result['fit_seconds']:.2f}",
+            result["rounds"],
+            f"{result['predict_seconds']:.3f}",
+            f"{result['bytes'] / 1000:,.0f}",
+        ]
+        for result in results
+    ]
+    show(f"{count(len(train), 'row')} learnt from, {count(len(test), 'row')} scored.")
+    show()
+    show(table(header, rows))
+
+
+def _affordable(problem: Problem, quiet: bool) -> list[str]:
+    """Strategies whose rounds are not too dear for so many outputs, and the race of them."""
+    from manyboost.params import STRATEGIES
+    from manyboost.racing import MOST_OUTPUTS
+
+    n_outputs = len(problem.outputs)
+    if problem.kind == "classes":
+        n_outputs = len(set(problem.Y.values.tolist()))
+    dear = [each for each in STRATEGIES if n_outputs > MOST_OUTPUTS.get(each, n_outputs)]
+    if dear and not quiet:
+        tell(f"Left out, slow with {n_outputs:,} outputs: {', '.join(dear)} (see --strategies).")
+    return [each for each in (*STRATEGIES, "auto") if each not in dear]
+
+
+def _split(
+    problem: Problem, fraction: float, seed: Any
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows to learn from and rows to score, in the order of the file; classes in both alike."""
+    import numpy as np
+    from sklearn.model_selection import train_test_split
+
+    rows = np.arange(len(problem.X))
+    classes = problem.Y.values if problem.kind == "classes" else None
+    if classes is not None and np.unique(classes, return_counts=True)[1].min() < 2:
+        classes = None
+    train, test = train_test_split(rows, test_size=fraction, random_state=seed, stratify=classes)
+    return np.sort(train), np.sort(test)
+
+
+def _run(
+    problem: Problem,
+    strategy: str,
+    parameters: dict[str, Any],
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+) -> dict[str, Any]:
+    from manyboost.commands.scores import Answers, score_model
+
+    model = estimator_for(problem.kind, {**parameters, "strategy": strategy})
+    start = time.perf_counter()
+    model.fit(problem.X.take(train), problem.Y.take(train))
+    fitted = time.perf_counter()
+    X_test = problem.X.take(test)
+    model.predict(X_test)
+    predicted = time.perf_counter()
+    scores = score_model(
+        model, Answers.of(model, X_test), problem.Y.take(test).values, problem.outputs
+    )
+    metric, score = scores.main
+    if metric == "pinball_loss":
+        metric, score = "-pinball_loss", -score
+    chosen = ""
+    if strategy == "auto":
+        projected = model.strategy_ in ("project", "relabel")
+        chosen = f"{model.strategy_}, {model.projection_}" if projected else model.strategy_
+    return {
+        "strategy": strategy,
+        "chosen": chosen,
+        "metric": metric,
+        "score": score,
+        "fit_seconds": fitted - start,
+        "predict_seconds": predicted - fitted,
+        "rounds": int(model.n_iter_),
+        "bytes": model.info()["n_bytes"],
+    }

@@ -1,0 +1,80 @@
+"""``manyboost demo``: the command line at work on made-up data, in a few seconds."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import shlex
+import tempfile
+from pathlib import Path
+
+from manyboost.commands import show
+
+SUMMARY = "Make a small data set, train on it, score the model, and show how."
+
+N_TRAIN, N_TEST, N_OUTPUTS = 1000, 500, 8
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="folder to keep the files in (default: they are removed)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Show it."""
+    if arguments.output is not None:
+        folder = Path(arguments.output)
+        folder.mkdir(parents=True, exist_ok=True)
+        _show(folder)
+        return
+    with tempfile.TemporaryDirectory() as name:
+        _show(Path(name))
+
+
+def _show(folder: Path) -> None:
+    from manyboost.cli import carry_out
+
+    _write_data(folder)
+    show(f"Made-up data: train.csv ({N_TRAIN} rows) and test.csv ({N_TEST} rows), with sensors and")
+    show(f"a machine as features, and {N_OUTPUTS} outputs that share what there is to learn.")
+    for command in (
+        "fit train.csv --target 'y*' -o model.mb --random-state 0 --quiet",
+        "evaluate model.mb test.csv --worst 3",
+        "explain model.mb --top 5",
+        "predict model.mb test.csv -o predictions.csv",
+    ):
+        show()
+        show(f"$ manyboost {command}")
+        verb, *words = shlex.split(command)
+        files = ("train.csv", "test.csv", "model.mb", "predictions.csv")
+        carry_out(verb, [str(folder / word) if word in files else word for word in words])
+    show()
+    with (folder / "predictions.csv").open(encoding="utf-8") as lines:
+        for _ in range(3):
+            show(next(lines).rstrip())
+    show("…")
+
+
+def _write_data(folder: Path) -> None:
+    import numpy as np
+
+    from manyboost.datasets import make_friedman1_group
+
+    rows = N_TRAIN + N_TEST
+    X, Y = make_friedman1_group(rows, n_outputs=N_OUTPUTS, random_state=0)
+    machine = np.random.default_rng(0).integers(3, size=rows)
+    Y = Y + 3.0 * np.array([0.0, 1.0, -1.0])[machine][:, None]
+    header = [*(f"sensor{j}" for j in range(X.shape[1])), "machine"]
+    header += [f"y{j}" for j in range(N_OUTPUTS)]
+    for name, part in (("train", slice(N_TRAIN)), ("test", slice(N_TRAIN, rows))):
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(header)
+            for x, k, y in zip(X[part], machine[part], Y[part], strict=True):
+                numbers = [f"{value:.5g}" for value in (*x, *y)]
+                writer.writerow([*numbers[: len(x)], "ABC"[k], *numbers[len(x) :]])

@@ -1,0 +1,85 @@
+"""``manyboost evaluate``: how good a model is on the rows of a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from manyboost.commands import count, positive_int, show, tell
+from manyboost.commands.data import (
+    add_file,
+    add_ignore,
+    add_targets,
+    described_rows,
+    kind_of,
+    load_model,
+    outputs_like,
+    read_rows,
+    target_names,
+)
+from manyboost.commands.layout import table
+
+SUMMARY = "Score a model on a file whose outputs are known."
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("model", metavar="MODEL", help="file of the model")
+    add_file(parser, "rows to predict, and what is true of them", "test")
+    add_targets(parser, "those of the model")
+    add_ignore(parser)
+    add = parser.add_argument
+    add("--worst", type=positive_int, default=5, metavar="N", help="outputs to show (default: 5)")
+    add("--json", action="store_true", help="all scores, of all outputs, as JSON")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Score the model."""
+    import numpy as np
+
+    from manyboost.commands.scores import Answers, score_model
+    from manyboost.datasets.readers.columns import features_of, stack
+
+    model = load_model(arguments.model)
+    rows = read_rows(arguments, model, with_outputs=True)
+    file = rows.file
+    answers, outputs = [], []
+    for X, Y in rows.blocks:
+        answers.append(Answers.of(model, features_of(X)))
+        outputs.append(Y)
+    if not answers:
+        raise ValueError(f"{file} has no rows to score.")
+    truth = outputs_like(model, stack(outputs)).values
+    kind = kind_of(model)
+    if kind == "classes" and (unknown := int((~np.isin(truth, model.classes_)).sum())):
+        tell(
+            f"{count(unknown, 'row')} of {file} have classes that the model does not know: they "
+            "count as wrong, and the log loss leaves them out."
+        )
+    scores = score_model(model, Answers.joined(answers), truth, target_names(model) or rows.outputs)
+    if arguments.json:
+        report = {
+            "rows": len(truth),
+            "task": kind,
+            "scores": scores.overall,
+            "by_output": scores.by_output,
+        }
+        show(json.dumps(report, indent=2))
+        return
+    show(
+        f"{file}: {described_rows(len(truth), rows.part)}, {_outputs(kind, len(scores.by_output))}."
+    )
+    show()
+    show(table(["score", "value"], list(scores.overall.items())))
+    if len(scores.by_output) > 1:
+        worst = scores.worst(arguments.worst)
+        what = {"labels": "label", "classes": "class"}.get(kind, "output")
+        header = [f"worst {what}", *scores.by_output[worst[0]]]
+        show()
+        show(table(header, [[name, *scores.by_output[name].values()] for name in worst]))
+
+
+def _outputs(kind: str, number: int) -> str:
+    if kind == "classes":
+        return f"{number:,} classes"
+    return count(number, "label" if kind == "labels" else "output")

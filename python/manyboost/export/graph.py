@@ -1,0 +1,306 @@
+"""A model as an ONNX graph: operators and constants, before they become a file or part of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from manyboost.export.trees import Tree, check_link, feature_label, trees_of
+from manyboost.losses import FittedLoss, MixedLoss
+
+ML = "ai.onnx.ml"
+#: Versions of the operators. Older than most runtimes: these operators have not changed since.
+OPSETS = {"": 15, ML: 3}
+
+#: Bytes that a file can have, a limit of protocol buffers; and those that a leaf value takes at the
+#: least: its weight, and the numbers of its tree, node and output.
+MAX_BYTES = 2**31
+WEIGHT_BYTES = 4 + 3
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A call of an ONNX operator."""
+
+    kind: str
+    domain: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any]
+
+
+class Graph:
+    """Operators in the order of their calls, and constants by name."""
+
+    def __init__(self) -> None:
+        self.operators: list[Operator] = []
+        self.constants: dict[str, NDArray[Any]] = {}
+        self._names: set[str] = set()
+
+    def unique(self, name: str) -> str:
+        """Return a name like this one that nothing in the graph has yet."""
+        while name in self._names:
+            name += "_"
+        self._names.add(name)
+        return name
+
+    def constant(self, name: str, values: Any) -> str:
+        """Add a constant and return its name."""
+        name = self.unique(name)
+        array = np.asarray(values)
+        self.constants[name] = array.astype(np.int64) if array.dtype.kind == "i" else array
+        return name
+
+    def call(
+        self, kind: str, inputs: list[str], *outputs: str, domain: str = "", **attributes: Any
+    ) -> str:
+        """Add an operator and return the name of its first result."""
+        names = [self.unique(output) for output in outputs]
+        self.operators.append(Operator(kind, domain, inputs, names, attributes))
+        return names[0]
+
+    def single(self, name: str, value: float) -> str:
+        """Add a number in single precision."""
+        return self.constant(name, np.float32(value))
+
+    # ------------------------------------------------------------------ raw predictions
+
+    def raw_predictions(
+        self, model: Any, X: str, offset: str | None, places: NDArray[np.intp]
+    ) -> str:
+        """Add what computes raw predictions (n_rows, n_outputs) from features.
+
+        ``places`` (n_features,) are the columns of ``X`` that hold the features of the model.
+        """
+        sums, steps = self._tree_sums(model, X, places)
+        if steps is not None:
+            sums = self.call("MatMul", [sums, self.constant("steps", steps)], "tree_sums")
+        baseline = self.constant("baseline", model.baseline_.astype(np.float32))
+        raw = self.call("Add", [sums, baseline], "raw_predictions")
+        if offset is None:
+            return raw
+        if model._n_levels > 1:
+            # One offset for all levels of an output.
+            columns = np.repeat(np.arange(model.n_outputs_ // model._n_levels), model._n_levels)
+            operands = [offset, self.constant("offset_columns", columns)]
+            offset = self.call("Gather", operands, "offsets", axis=1)
+        return self.call("Add", [raw, offset], "raw_predictions_with_offset")
+
+    def _tree_sums(
+        self, model: Any, X: str, places: NDArray[np.intp]
+    ) -> tuple[str, NDArray[np.float32] | None]:
+        """Add one operator for all trees: sums by output, or the values of all trees and steps."""
+        _check_tables(model)
+        nodes: dict[str, list[Any]] = {name: [] for name in _NODE_FIELDS}
+        targets: dict[str, list[Any]] = {name: [] for name in _TARGET_FIELDS}
+        steps = []
+        n_weights = 0
+        for t, tree in enumerate(trees_of(model)):
+            n_weights += tree.values.size
+            if n_weights * WEIGHT_BYTES > MAX_BYTES:
+                raise ValueError(
+                    "The trees have more leaf values than an ONNX file can hold (2 GB); fit with "
+                    "strategy='project', fewer rounds or fewer leaves."
+                )
+            if tree.steps is not None:
+                steps.append(tree.steps)
+            columns = _node_columns(tree, places)
+            nodes["treeids"] += [t] * len(columns["nodeids"])
+            for name, values in columns.items():
+                nodes[name] += values
+            leaves = np.flatnonzero(tree.left == 0)
+            width = len(tree.outputs)
+            targets["treeids"] += [t] * (len(leaves) * width)
+            targets["nodeids"] += np.repeat(leaves, width).tolist()
+            targets["ids"] += np.tile(tree.outputs, len(leaves)).tolist()
+            targets["weights"] += tree.values[tree.feature[leaves]].ravel().tolist()
+        sums = self.call(
+            "TreeEnsembleRegressor",
+            [X],
+            "tree_values" if steps else "tree_sums",
+            domain=ML,
+            n_targets=len(steps) or model.n_outputs_,
+            aggregate_function="SUM",
+            post_transform="NONE",
+            **{f"nodes_{name}": values for name, values in nodes.items()},
+            **{f"target_{name}": values for name, values in targets.items()},
+        )
+        return sums, np.array(steps) if steps else None
+
+    # ------------------------------------------------------------------ from raw predictions on
+
+    def results(self, model: Any, raw: str, names: list[str]) -> None:
+        """Add what turns raw predictions into the results of an estimator, under these names."""
+        if is_classifier(model):
+            results = self._classified(model, raw)
+        else:
+            results = [self._predicted(model, raw)]
+        for result, name in zip(results, names, strict=True):
+            self.operators.append(Operator("Identity", "", [result], [name], {}))
+
+    def _predicted(self, model: Any, raw: str) -> str:
+        """Add what a regressor predicts, in the shape of its ``predict``."""
+        values = self._linked(model._fitted_loss, raw)
+        if model._quantiles is not None:
+            n_levels = model._n_levels
+            shape = self.constant("shape", [0, model.n_outputs_ // n_levels, n_levels])
+            values = self.call("Reshape", [values, shape], "by_level")
+            operands = [values, self.constant("n_levels", [n_levels])]
+            values = self.call("TopK", operands, "sorted", "order", axis=2, largest=0, sorted=1)
+        return self._without_outputs(values) if model._one_dimensional else values
+
+    def _classified(self, model: Any, raw: str) -> list[str]:
+        """Add labels and probabilities, in the shapes of a classifier's methods."""
+        linked = self._linked(model._fitted_loss, raw)
+        match model._classes.kind:
+            case "multiclass":
+                number = self.call("ArgMax", [raw], "class_number", axis=1, keepdims=0)
+                joint = model._fitted_loss.facts.kernel == "softmax"
+                shares = linked if joint else self._normalised(linked, model.n_outputs_)
+                return [self._named(model, number), shares]
+            case "binary":
+                number = self._without_outputs(self._indicator(model, raw, linked))
+                other = self.call("Sub", [self.single("one", 1), linked], "other_class")
+                both = self.call("Concat", [other, linked], "both_classes", axis=1)
+                return [self._named(model, number), both]
+            case _:
+                return [self._indicator(model, raw, linked), linked]
+
+    def _indicator(self, model: Any, raw: str, linked: str) -> str:
+        """Add 1 where a label is likelier than its threshold; without one, likelier than not."""
+        thresholds = getattr(model, "thresholds_", None)
+        if thresholds is None:
+            present = self.call("Greater", [raw, self.single("zero", 0)], "present")
+        else:
+            limits = self.constant("thresholds", thresholds.astype(np.float32))
+            present = self.call("Greater", [linked, limits], "present")
+        return self.call("Cast", [present], "indicator", to=_INT64)
+
+    def _named(self, model: Any, number: str) -> str:
+        """Add the look-up of classes by number."""
+        values = self.constant("classes", class_values(model))
+        return self.call("Gather", [values, number], "class", axis=0)
+
+    def _without_outputs(self, values: str) -> str:
+        """Drop the axis of outputs, of which there is one."""
+        return self.call("Squeeze", [values, self.constant("output_axis", [1])], "single_output")
+
+    def _normalised(self, shares: str, n_classes: int) -> str:
+        """Bring one class against the rest to a sum of one; all the same if all are zero."""
+        axis = self.constant("class_axis", [1])
+        total = self.call("ReduceSum", [shares, axis], "total", keepdims=1)
+        some = self.call("Greater", [total, self.single("zero", 0)], "some")
+        ratio = self.call("Div", [shares, total], "ratio")
+        even = self.single("even", 1 / n_classes)
+        return self.call("Where", [some, ratio, even], "normalised")
+
+    def _linked(self, loss: FittedLoss, raw: str) -> str:
+        """Add the link of a loss."""
+        check_link(loss)
+        if isinstance(loss, MixedLoss):
+            linked = []
+            for part, (_, (start, stop)) in zip(loss.fitted, loss.blocks, strict=True):
+                columns = self.constant("columns", np.arange(start, stop))
+                some = self.call("Gather", [raw, columns], "raw_of_loss", axis=1)
+                linked.append(self._linked(part, some))
+            return self.call("Concat", linked, "linked", axis=1)
+        match "identity" if loss.custom is not None else loss.facts.kernel:
+            case "poisson":
+                return self.call("Exp", [raw], "linked")
+            case "log_loss" | "exponential":
+                return self.call("Sigmoid", [raw], "linked")
+            case "softmax":
+                return self.call("Softmax", [raw], "linked", axis=1)
+            case "squared_labels":
+                half = self.single("half", 0.5)
+                scaled = self.call("Mul", [raw, half], "scaled")
+                share = self.call("Add", [scaled, half], "share")
+                zero, one = self.single("zero", 0), self.single("one", 1)
+                return self.call("Clip", [share, zero, one], "linked")
+            case _:
+                return self.call("Identity", [raw], "linked")
+
+
+_NODE_FIELDS = (
+    *("treeids", "nodeids", "featureids", "modes", "values"),
+    *("truenodeids", "falsenodeids", "missing_value_tracks_true"),
+)
+_TARGET_FIELDS = ("treeids", "nodeids", "ids", "weights")
+_INT64 = 7  # onnx.TensorProto.INT64
+
+
+def _node_columns(tree: Tree, places: NDArray[np.intp]) -> dict[str, list[Any]]:
+    """Return the nodes of a tree, field by field; splits by categories take several nodes."""
+    leaf = tree.left == 0
+    fields = {
+        "nodeids": np.arange(tree.n_nodes),
+        "featureids": np.where(leaf, 0, places[np.where(leaf, 0, tree.feature)]),
+        "modes": np.where(leaf, "LEAF", "BRANCH_LEQ"),
+        "values": np.where(leaf, 0, tree.threshold),
+        "truenodeids": np.where(leaf, 0, tree.left),
+        "falsenodeids": np.where(leaf, 0, tree.left + 1),
+        "missing_value_tracks_true": np.where(leaf, 0, tree.missing_left),
+    }
+    columns = {name: values.tolist() for name, values in fields.items()}
+    for node, categories in enumerate(tree.categories):
+        if categories is not None:
+            _chain(columns, node, categories)
+    return columns
+
+
+def _chain(columns: dict[str, list[Any]], node: int, categories: NDArray[Any]) -> None:
+    """Turn a split by categories into comparisons, one after the other, with each of them.
+
+    What equals none of them, NaN among it, goes where missing values go::
+
+        x = 3 ─true──────────────┬─ child of the categories 3, 5
+          └false─ x = 5 ─true────┘
+                    └false───────── child of all else
+    """
+    missing_left = columns["missing_value_tracks_true"][node]
+    left, right = columns["truenodeids"][node], columns["falsenodeids"][node]
+    equal, other = (right, left) if missing_left else (left, right)
+    # NaN equals nothing.
+    values = categories.astype(np.float32).tolist() or [np.nan]
+    first = len(columns["nodeids"])
+    numbers = [node, *range(first, first + len(values) - 1)]
+    extra = len(values) - 1
+    columns["nodeids"] += numbers[1:]
+    columns["featureids"] += [columns["featureids"][node]] * extra
+    for name in ("modes", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true"):
+        columns[name] += [0] * extra
+    for number, value, below in zip(numbers, values, [*numbers[1:], other], strict=True):
+        columns["modes"][number] = "BRANCH_EQ"
+        columns["values"][number] = value
+        columns["truenodeids"][number] = equal
+        columns["falsenodeids"][number] = below
+        columns["missing_value_tracks_true"][number] = 0
+
+
+def _check_tables(model: Any) -> None:
+    """Refuse categories that single precision cannot tell apart."""
+    for j, table in model._progress.categories.tables.items():
+        if len(np.unique(table.astype(np.float32))) < len(table):
+            raise ValueError(
+                f"Column {feature_label(model, j)} has categories that are equal in single "
+                "precision, in which ONNX takes features; number them from 0."
+            )
+
+
+def class_values(model: Any) -> NDArray[Any]:
+    """Return the classes as an array of a type that ONNX has."""
+    values = np.asarray(model.classes_)
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64)
+    if values.dtype.kind in "bf":
+        return values
+    if all(isinstance(value, str) for value in values):
+        return values.astype(object)
+    raise ValueError(
+        f"The classes are of the type {type(values[0]).__name__}, which ONNX does not have; fit on "
+        "classes of text or numbers."
+    )

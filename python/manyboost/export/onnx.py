@@ -1,0 +1,147 @@
+"""A fitted estimator as an ONNX model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from manyboost import _core
+from manyboost.export.graph import ML, OPSETS, Graph, class_values
+from manyboost.export.trees import built_in_trees, feature_label, import_extra
+
+#: The version of the file format, as old as those of the operators.
+IR_VERSION = 8
+
+#: Name, type and shape of what goes in or out; None is any number of rows.
+Variable = tuple[str, Any, list[int | None]]
+
+
+def to_onnx(model: Any, path: str | Path | None = None) -> Any:
+    """Return the model (onnx.ModelProto), and write it to a file if a path is given."""
+    onnx = import_extra("onnx", "to_onnx", "onnx")
+    built_in_trees(model)
+    graph = Graph()
+    X, offset = graph.unique("X"), graph.unique("offset")
+    outputs = output_variables(model)
+    for name, _, _ in outputs:
+        graph.unique(name)
+    inputs, features, places = _read_features(graph, model, X)
+    if model._with_offset:
+        inputs.append((offset, np.float32, [None, model.n_outputs_ // model._n_levels]))
+    raw = graph.raw_predictions(model, features, offset if model._with_offset else None, places)
+    graph.results(model, raw, [name for name, _, _ in outputs])
+    proto = _assembled(onnx, graph, inputs, outputs)
+    onnx.helper.set_model_props(proto, _names(model))
+    if path is not None:
+        Path(path).write_bytes(proto.SerializeToString())
+    return proto
+
+
+def output_variables(model: Any) -> list[Variable]:
+    """Return what the exported model gives: as the estimator's methods, in single precision."""
+    d = model.n_outputs_
+    if is_classifier(model):
+        labels: Variable = ("labels", np.int64, [None, d])
+        if model._classes.kind != "multilabel":
+            labels = ("labels", class_values(model).dtype, [None])
+        n_columns = 2 if model._classes.kind == "binary" else d
+        return [labels, ("probabilities", np.float32, [None, n_columns])]
+    shape: list[int | None] = [None] if model._one_dimensional else [None, d // model._n_levels]
+    if model._quantiles is not None:
+        shape.append(model._n_levels)
+    return [("predictions", np.float32, shape)]
+
+
+def _read_features(
+    graph: Graph, model: Any, X: str
+) -> tuple[list[Variable], str, NDArray[np.intp]]:
+    """Return the inputs, one array of all features, and the column of each feature in it.
+
+    Columns that held labels in fit are inputs of their own. The others come together.
+    """
+    p = model.n_features_in_
+    labels_of = model._category_labels.of_column
+    numbers = [j for j in range(p) if j not in labels_of]
+    inputs: list[Variable] = [(X, np.float32, [None, len(numbers)])] if numbers else []
+    parts = [X] if numbers else []
+    for j, labels in labels_of.items():
+        name = graph.unique(str(model.feature_names_in_[j]))
+        encoding, dtype = _encoding(model, j, labels)
+        inputs.append((name, dtype, [None, 1]))
+        codes = np.arange(len(labels), dtype=np.float32).tolist()
+        encoding |= {"values_floats": codes, "default_float": np.nan}
+        parts.append(graph.call("LabelEncoder", [name], "codes", domain=ML, **encoding))
+    features = parts[0] if len(parts) == 1 else graph.call("Concat", parts, "features", axis=1)
+    places = np.empty(p, np.intp)
+    places[[*numbers, *labels_of]] = np.arange(p)
+    return inputs, features, places
+
+
+def _encoding(model: Any, j: int, labels: tuple[Any, ...]) -> tuple[dict[str, Any], Any]:
+    """Return the keys of the encoder of a column of labels, and the type of the column."""
+    if all(isinstance(label, str) for label in labels):
+        return {"keys_strings": list(labels)}, np.dtype(object)
+    if all(isinstance(label, int | np.integer) for label in labels):
+        return {"keys_int64s": [int(label) for label in labels]}, np.int64
+    raise ValueError(
+        f"Column {feature_label(model, j)} has categories that are neither text nor whole numbers, "
+        "which ONNX cannot look up; fit on text."
+    )
+
+
+def tensor(onnx: Any, name: str, values: NDArray[Any]) -> Any:
+    """Return a constant (onnx.TensorProto)."""
+    if values.dtype == object:
+        kind = onnx.TensorProto.STRING
+        return onnx.helper.make_tensor(name, kind, values.shape, values.tolist())
+    return onnx.numpy_helper.from_array(np.ascontiguousarray(values), name)
+
+
+def _assembled(onnx: Any, graph: Graph, inputs: list[Variable], outputs: list[Variable]) -> Any:
+    helper = onnx.helper
+
+    def declared(variable: Variable) -> Any:
+        name, dtype, shape = variable
+        is_text = np.dtype(dtype) == object
+        kind = (
+            onnx.TensorProto.STRING if is_text else helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        )
+        return helper.make_tensor_value_info(
+            name, kind, ["rows" if n is None else n for n in shape]
+        )
+
+    nodes = [
+        helper.make_node(
+            each.kind, each.inputs, each.outputs, domain=each.domain, **each.attributes
+        )
+        for each in graph.operators
+    ]
+    constants = [tensor(onnx, name, values) for name, values in graph.constants.items()]
+    body = helper.make_graph(
+        nodes,
+        "manyboost",
+        [declared(each) for each in inputs],
+        [declared(each) for each in outputs],
+        constants,
+    )
+    return helper.make_model(
+        body,
+        opset_imports=[helper.make_opsetid(domain, n) for domain, n in OPSETS.items()],
+        ir_version=IR_VERSION,
+        producer_name="manyboost",
+        producer_version=_core.__version__,
+    )
+
+
+def _names(model: Any) -> dict[str, str]:
+    """Return the names of features and outputs, for those who look into the file."""
+    known = {
+        "feature_names": getattr(model, "feature_names_in_", None),
+        "output_names": getattr(model, "output_names_", None),
+    }
+    return {key: json.dumps(names.tolist()) for key, names in known.items() if names is not None}

@@ -1,0 +1,131 @@
+"""Pipelines that end in an estimator of manyboost, through skl2onnx."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.export.graph import ML, Graph
+from manyboost.export.onnx import output_variables, tensor
+from manyboost.export.trees import built_in_trees, feature_label, import_extra
+
+#: Since this version Squeeze and ReduceSum take axes as an input.
+MIN_OPSET = 13
+
+#: Names that skl2onnx gives to the outputs of its own estimators.
+_NAMES = {"labels": "label", "probabilities": "probabilities", "predictions": "variable"}
+
+
+def register_skl2onnx() -> None:
+    """Teach skl2onnx to convert the estimators of manyboost.
+
+    After that ``skl2onnx.to_onnx`` and ``convert_sklearn`` export whole pipelines, with scalers,
+    encoders and imputers. Outputs have skl2onnx's names, ``variable`` or ``label`` and
+    ``probabilities``, and are always arrays (there is no ``zipmap``). Steps before the model run
+    in single precision too: a value that they bring next to a cut point may end beyond it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from manyboost import ManyBoostRegressor
+    >>> from manyboost.export import register_skl2onnx
+    >>> X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
+    >>> model = make_pipeline(StandardScaler(), ManyBoostRegressor(max_iter=5)).fit(X, X)
+    >>> register_skl2onnx()
+    >>> import skl2onnx
+    >>> [output.name for output in skl2onnx.to_onnx(model, X[:1]).graph.output]
+    ['variable']
+    """
+    skl2onnx = import_extra("skl2onnx", "register_skl2onnx", "onnx")
+    for estimator in (ManyBoostRegressor, ManyBoostClassifier):
+        skl2onnx.update_registered_converter(
+            estimator,
+            estimator.__name__,
+            _set_shapes,
+            _convert,
+            parser=_declare_outputs,
+            options={"zipmap": [False]} if estimator is ManyBoostClassifier else None,
+        )
+
+
+def _declare_outputs(
+    scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
+) -> list[Any]:
+    operator = scope.declare_local_operator(type(model).__name__, model)
+    operator.inputs = inputs
+    for name, dtype, shape in output_variables(model):
+        variable = scope.declare_local_variable(_NAMES[name], _type(dtype, shape))
+        operator.outputs.append(variable)
+    return list(operator.outputs)
+
+
+def _set_shapes(operator: Any) -> None:
+    rows = operator.inputs[0].get_first_dimension()
+    variables = output_variables(operator.raw_operator)
+    for output, (_, dtype, shape) in zip(operator.outputs, variables, strict=True):
+        output.set_type(_type(dtype, [rows, *shape[1:]]))
+
+
+def _type(dtype: Any, shape: list[Any]) -> Any:
+    types = import_extra("skl2onnx.common.data_types", "register_skl2onnx", "onnx")
+    names = {"float32": "Float", "float64": "Double", "int64": "Int64", "bool": "Boolean"}
+    return getattr(types, f"{names.get(np.dtype(dtype).name, 'String')}TensorType")(shape)
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Add the graph of a model to that of the pipeline."""
+    onnx = import_extra("onnx", "register_skl2onnx", "onnx")
+    model = operator.raw_operator
+    _check(model, container)
+    graph = Graph()
+    inputs = [each.onnx_name for each in operator.inputs]
+    outputs = [each.onnx_name for each in operator.outputs]
+    for name in (*inputs, *outputs):
+        graph.unique(name)
+    single = [graph.call("Cast", [name], "single", to=onnx.TensorProto.FLOAT) for name in inputs]
+    X = single[0] if len(single) == 1 else graph.call("Concat", single, "features", axis=1)
+    raw = graph.raw_predictions(model, X, None, np.arange(model.n_features_in_))
+    graph.results(model, raw, outputs)
+    # Names of the graph are unique in it; here they must be so in the pipeline.
+    inner = [*graph.constants, *(name for each in graph.operators for name in each.outputs)]
+    known = {name: name for name in (*inputs, *outputs)}
+    renamed = {name: scope.get_unique_variable_name(name) for name in inner if name not in known}
+    renamed |= known
+    for name, values in graph.constants.items():
+        kind = tensor(onnx, name, values).data_type
+        container.add_initializer(renamed[name], kind, list(values.shape), values.ravel())
+    for each in graph.operators:
+        container.add_node(
+            each.kind,
+            [renamed[name] for name in each.inputs],
+            [renamed[name] for name in each.outputs],
+            op_domain=each.domain,
+            # The attributes of trees are those of the first version.
+            op_version=1 if each.domain == ML else None,
+            name=scope.get_unique_operator_name(f"manyboost_{each.kind}"),
+            **each.attributes,
+        )
+
+
+def _check(model: Any, container: Any) -> None:
+    """Refuse what pipelines cannot hold."""
+    built_in_trees(model)
+    if model._with_offset:
+        raise ValueError(
+            "The model was fitted with an offset, for which a pipeline has no input; export it by "
+            "its method to_onnx."
+        )
+    for j in model._category_labels.of_column:
+        raise ValueError(
+            f"Column {feature_label(model, j)} held labels in fit, but a pipeline passes numbers; "
+            "put an OrdinalEncoder before the model, or export it by its method to_onnx."
+        )
+    if container.target_opset_onnx < MIN_OPSET:
+        raise ValueError(
+            f"target_opset={container.target_opset_onnx} is too old for the operators of this "
+            f"model; it must be at least {MIN_OPSET}."
+        )

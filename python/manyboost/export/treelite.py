@@ -1,0 +1,138 @@
+"""A fitted estimator as a treelite model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from manyboost.export.trees import Tree, check_link, feature_label, import_extra, trees_of
+from manyboost.losses import MixedLoss
+
+#: The largest whole number up to which single precision holds all.
+MAX_CATEGORY = 2**24
+
+
+def to_treelite(model: Any, *, raw: bool) -> Any:
+    """Return the model (treelite.Model); ``raw``: of raw predictions, without link and offset."""
+    builder = import_extra("treelite.model_builder", "to_treelite", "treelite")
+    task, postprocessor = "kRegressor", "identity"
+    if not raw:
+        if model._with_offset:
+            raise ValueError(
+                "The model was fitted with an offset, for which treelite has no input; use "
+                "to_treelite(raw=True) and add the offset to its raw predictions."
+            )
+        task, postprocessor = _task(model)
+    _check_tables(model)
+    trees = list(trees_of(model))
+    # Classes are the second axis of a treelite prediction, other outputs the first.
+    d = model.n_outputs_
+    classes = task == "kMultiClf"
+    shared = len(trees[0].outputs) > 1 or trees[0].steps is not None
+    width = d if shared else 1
+    each = [(-1 if d > 1 else 0) if shared else int(tree.outputs[0]) for tree in trees]
+    only = [0] * len(trees)
+    construction = builder.ModelBuilder(
+        threshold_type="float32",
+        leaf_output_type="float32",
+        metadata=builder.Metadata(
+            num_feature=model.n_features_in_,
+            task_type=task,
+            average_tree_output=False,
+            num_target=1 if classes else d,
+            num_class=[d] if classes else [1] * d,
+            leaf_vector_shape=(1, width) if classes else (width, 1),
+        ),
+        tree_annotation=builder.TreeAnnotation(
+            num_tree=len(trees),
+            target_id=only if classes else each,
+            class_id=each if classes else only,
+        ),
+        postprocessor=builder.PostProcessorFunc(name=postprocessor),
+        base_scores=model.baseline_.tolist(),
+    )
+    for tree in trees:
+        _add(construction, tree)
+    return construction.commit()
+
+
+def _task(model: Any) -> tuple[str, str]:
+    """Return treelite's names for the task and for the link."""
+    loss = model._fitted_loss
+    check_link(loss)
+    kernel = "identity" if loss.custom is not None else loss.facts.kernel
+    if isinstance(loss, MixedLoss):
+        _refuse(f"a link for each output, as loss={model.loss!r} has it")
+    if kernel == "squared_labels":
+        _refuse("the link of loss='squared_error' from scores to probabilities")
+    if not is_classifier(model):
+        if model._quantiles is not None:
+            _refuse("a way to keep quantiles from crossing")
+        return "kRegressor", "exponential" if kernel == "poisson" else "identity"
+    if model._classes.kind != "multiclass":
+        return "kBinaryClf", "identity" if kernel == "identity" else "sigmoid"
+    if kernel != "softmax":
+        _refuse(f"the link of loss={model.loss!r} for more than two classes")
+    return "kMultiClf", "softmax"
+
+
+def _refuse(what: str) -> None:
+    raise ValueError(
+        f"treelite does not have {what}; use to_treelite(raw=True), which gives raw predictions, "
+        "or to_onnx."
+    )
+
+
+def _check_tables(model: Any) -> None:
+    """Refuse categories other than those that treelite has."""
+    for j, table in model._progress.categories.tables.items():
+        unlike = (table != np.floor(table)) | (table < 0) | (table > MAX_CATEGORY)
+        if unlike.any():
+            raise ValueError(
+                f"Column {feature_label(model, j)} has the category {table[np.argmax(unlike)]:g}, "
+                "but treelite knows whole numbers from 0 alone; number the categories from 0."
+            )
+
+
+def _add(construction: Any, tree: Tree) -> None:
+    """Add a tree, node by node."""
+    values = _leaf_vectors(tree)
+    construction.start_tree()
+    for node in range(tree.n_nodes):
+        construction.start_node(node)
+        feature, left = int(tree.feature[node]), int(tree.left[node])
+        missing_left, categories = bool(tree.missing_left[node]), tree.categories[node]
+        if left == 0:
+            vector = values[feature].tolist()
+            construction.leaf(vector if len(vector) > 1 else vector[0])
+        elif categories is None:
+            construction.numerical_test(
+                feature_id=feature,
+                threshold=float(tree.threshold[node]),
+                default_left=missing_left,
+                opname="<=",
+                left_child_key=left,
+                right_child_key=left + 1,
+            )
+        else:
+            construction.categorical_test(
+                feature_id=feature,
+                default_left=missing_left,
+                category_list=categories.astype(int).tolist(),
+                category_list_right_child=missing_left,
+                left_child_key=left,
+                right_child_key=left + 1,
+            )
+        if left:
+            construction.gain(float(tree.gain[node]))
+        construction.sum_hess(float(tree.cover[node]))
+        construction.end_node()
+    construction.end_tree()
+
+
+def _leaf_vectors(tree: Tree) -> NDArray[np.float32]:
+    """Return what leaves add to outputs: the products of "project", rounded as predict does."""
+    return tree.values if tree.steps is None else tree.values * tree.steps

@@ -1,0 +1,263 @@
+"""Named arrays and a JSON header in one file, with a checksum over all of it.
+
+Layout, little-endian (docs/model-format.md): magic, version, length of the header, header, arrays,
+checksum. There is one way to write given contents, and a reader accepts that one alone: a file says
+nothing that is not read, and what was read is what the file says. Sizes are compared with those of
+the file before anything is made of them, and nothing in a file is ever executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import secrets
+import stat
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAGIC = b"\x89MBOOST\n"
+VERSION = 1
+
+_PREFIX = struct.Struct("<8sII")
+_ALIGNMENT = 64
+_CHECKSUM_BYTES = 32
+_DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
+_LARGEST_HEADER = 1 << 26
+_DEEPEST_HEADER = 24
+_MOST_DIMENSIONS = 8
+_MOST_COLUMNS = 1 << 32
+_LONGEST_INTEGER = 20
+
+
+class BrokenFileError(ValueError):
+    """Bytes that are not a model file, or not a whole one; its words say why."""
+
+
+def broken(why: str) -> NoReturn:
+    """Refuse the bytes at hand."""
+    raise BrokenFileError(why)
+
+
+# ---------------------------------------------------------------------- packing
+
+
+def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
+    """Return the parts of a file, to be written one after the other."""
+    text = _described_header(header, arrays)
+    parts = [_PREFIX.pack(MAGIC, VERSION, len(text)), text]
+    parts.append(_padding(_PREFIX.size + len(text)))
+    for name in sorted(arrays):
+        parts += [_little_endian(arrays[name]).tobytes(), _padding(arrays[name].nbytes)]
+    checksum = hashlib.blake2b(digest_size=_CHECKSUM_BYTES)
+    for part in parts:
+        checksum.update(part)
+    return [*parts, checksum.digest()]
+
+
+def size(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> int:
+    """Return the number of bytes that a file has."""
+    start = _aligned(_PREFIX.size + len(_described_header(header, arrays)))
+    return start + sum(_aligned(array.nbytes) for array in arrays.values()) + _CHECKSUM_BYTES
+
+
+def _described_header(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    text = _dump({**header, "arrays": _layout(arrays)})
+    if len(text) > _LARGEST_HEADER or _is_deeper(header, _DEEPEST_HEADER):
+        raise ValueError(
+            f"The names and parameters of the model take {len(text)} bytes, or are nested too "
+            f"deeply; a model file has room for {_LARGEST_HEADER}."
+        )
+    return text
+
+
+def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+
+
+def _layout(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Any]]:
+    """Describe arrays: offsets count from the end of the header and its padding."""
+    layout, offset = {}, 0
+    for name, array in sorted(arrays.items()):
+        layout[name] = {
+            "dtype": array.dtype.newbyteorder("<").str,
+            "length": array.nbytes,
+            "offset": offset,
+            "shape": list(array.shape),
+        }
+        offset += _aligned(array.nbytes)
+    return layout
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def _padding(size: int) -> bytes:
+    return bytes(_aligned(size) - size)
+
+
+def _dump(header: Any) -> bytes:
+    """Canonical JSON: sorted keys, no spaces, ASCII."""
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return text.encode("ascii")
+
+
+def write(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
+    """Write a file all at once: whoever looks finds the old one, or the new one, whole."""
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            for part in parts:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _settle_folder(target.parent)
+
+
+def _settle_folder(folder: Path) -> None:
+    """Make the new name survive a power failure, where folders can be opened."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# ---------------------------------------------------------------------- unpacking
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a regular file."""
+    with Path(path).open("rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            broken("it is not a regular file")
+        return file.read(status.st_size)
+
+
+def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return header and arrays (views of ``data``), or say what is wrong with the bytes."""
+    if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
+        broken("it does not begin as a manyboost model file does")
+    if len(data) < _PREFIX.size + _CHECKSUM_BYTES:
+        broken("it is cut short")
+    _, version, length = _PREFIX.unpack_from(data)
+    if version != VERSION:
+        broken(
+            f"it has format version {version}, but this release reads version {VERSION}; use a "
+            "newer release of manyboost"
+        )
+    start = _aligned(_PREFIX.size + length)
+    if length > _LARGEST_HEADER or start + _CHECKSUM_BYTES > len(data):
+        broken(f"it is cut short, or its header of {length} bytes is not what it was")
+    view = memoryview(data)
+    body, checksum = view[:-_CHECKSUM_BYTES], view[-_CHECKSUM_BYTES:]
+    if hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest() != checksum:
+        broken("its checksum does not fit: bytes were changed, lost or added")
+    end = _PREFIX.size + length
+    header = _parse(data[_PREFIX.size : end])
+    _check_padding(body[end:start])
+    return header, _arrays(header, body[start:])
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(text, parse_int=_integer, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        broken("its header is not JSON")
+    if not isinstance(header, dict) or _is_deeper(header, _DEEPEST_HEADER):
+        broken("its header is not an object, or nested too deeply")
+    if _dump_or_none(header) != text:
+        broken("its header is not in canonical form")
+    return header
+
+
+def _integer(digits: str) -> int:
+    # (A number of a million digits takes minutes to read.)
+    if len(digits) > _LONGEST_INTEGER:
+        raise ValueError("a number of too many digits")
+    return int(digits)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _dump_or_none(header: Any) -> bytes | None:
+    try:
+        return _dump(header)
+    except ValueError:  # infinity, written as 1e999
+        return None
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether containers are nested in more than so many levels."""
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
+
+
+def _check_padding(padding: memoryview) -> None:
+    if any(padding):
+        broken("it has something between its arrays")
+
+
+def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:
+    """Views of the arrays that the header describes, which must be all of ``body``."""
+    layout = header.get("arrays")
+    if not isinstance(layout, dict):
+        broken("its header describes no arrays")
+    arrays, offset = {}, 0
+    for name in sorted(layout):
+        dtype, shape, length = _described(name, layout[name], offset, len(body))
+        end = offset + length
+        arrays[name] = np.frombuffer(body[offset:end], dtype).reshape(shape)
+        if not arrays[name].dtype.isnative:
+            arrays[name] = arrays[name].astype(arrays[name].dtype.newbyteorder("="))
+        offset += _aligned(length)
+        _check_padding(body[end:offset])
+    if offset != len(body):
+        broken("it has bytes that belong to no array, or arrays that are cut short")
+    return arrays
+
+
+def _described(
+    name: str, array: Any, offset: int, size: int
+) -> tuple[np.dtype[Any], list[int], int]:
+    """Check the description of an array: type, shape, length in bytes."""
+    if not isinstance(array, dict) or set(array) != {"dtype", "length", "offset", "shape"}:
+        broken(f"its array {name!r} is not described by type, length, offset and shape")
+    if array["dtype"] not in _DTYPES:
+        broken(f"its array {name!r} has the type {array['dtype']!r}, which is not allowed")
+    shape = array["shape"]
+    if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
+        broken(f"its array {name!r} has no shape")
+    # (Of a type, strictly: True is an integer to Python. Whoever walks through a million empty rows
+    # takes time as well, so that of an array without elements only the first dimension may be 0.)
+    most = _MOST_COLUMNS if shape[:1] == [0] else size
+    if not all(type(n) is int and 0 <= n <= most for n in shape):
+        broken(f"its array {name!r} has an impossible shape")
+    dtype = np.dtype(array["dtype"])
+    length = math.prod(shape) * dtype.itemsize
+    if type(array["length"]) is not int or array["length"] != length or length > size - offset:
+        broken(f"its array {name!r} has a length that does not fit its shape or the file")
+    if type(array["offset"]) is not int or array["offset"] != offset:
+        broken(f"its array {name!r} is not where it should be")
+    return dtype, shape, length

@@ -1,0 +1,215 @@
+"""Python values as JSON: parameters, classes and labels, with their types.
+
+None, truth values, integers of up to 64 bits, finite floats, text and lists are themselves; other
+types are objects with one key, which names the type. What is code (functions, losses, scorers,
+callbacks) is left out, and a :class:`LeftOut` takes its place: it says what was there, and fit
+refuses it until something else is put in its place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost.losses import Loss
+from manyboost.persistence.container import BrokenFileError, broken
+
+#: Most characters that an entry of a text array may have beyond the longest.
+_ROOM = 64
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LeftOut:
+    """What stood here is code, and not in the file.
+
+    It equals functions and scorers of the same name, so that a model may be gone on with after they
+    are given again.
+    """
+
+    what: str
+
+    def __repr__(self) -> str:
+        return f"<not in the model file: {self.what}>"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, LeftOut):
+            return self.what == other.what
+        return callable(other) and self.what == _name_of(other)
+
+    def __hash__(self) -> int:
+        return hash(self.what)
+
+
+def _name_of(code: Any) -> str:
+    named = code if hasattr(code, "__qualname__") else type(code)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+class Unstorable(ValueError):
+    """A value that has no place in a file; its words say what it is."""
+
+
+@dataclass
+class Encoder:
+    """Turns values into JSON; numeric arrays are put aside, and known by their number."""
+
+    arrays: list[NDArray[Any]] = field(default_factory=list)
+
+    def encode(self, value: Any) -> Any:
+        """Return the JSON of a value."""
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return str(value)
+        if isinstance(value, int):
+            return self._integer(value)
+        if isinstance(value, float):
+            number = float(value)
+            return number if math.isfinite(number) else {"float": repr(number)}
+        if isinstance(value, list | range):
+            return [self.encode(each) for each in value]
+        if isinstance(value, tuple):
+            return {"tuple": [self.encode(each) for each in value]}
+        if isinstance(value, set | frozenset):
+            members = [self.encode(each) for each in value]
+            return {"set": sorted(members, key=lambda each: (type(each).__name__, str(each)))}
+        if isinstance(value, Mapping):
+            pairs = value.items()
+            return {"dict": [[self.encode(key), self.encode(each)] for key, each in pairs]}
+        if isinstance(value, LeftOut):
+            return {"left_out": value.what}
+        if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+            return {"scalar": [value.dtype.newbyteorder("<").str, self.encode(value.item())]}
+        if isinstance(value, Loss | np.random.RandomState) or callable(value):
+            return {"left_out": _name_of(value)}
+        if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+            return {"array": self._array(np.asarray(value))}
+        raise Unstorable(f"a value of type {type(value).__name__}")
+
+    def _integer(self, value: int) -> int:
+        if not -(2**63) <= value < 2**64:
+            raise Unstorable(f"the number {value}, which takes more than 64 bits")
+        return int(value)
+
+    def _array(self, array: NDArray[Any]) -> Any:
+        if array.dtype.kind in "biuf" and array.dtype.itemsize <= 8:
+            self.arrays.append(array)
+            return len(self.arrays) - 1
+        if array.dtype.kind == "U":
+            texts = [str(each) for each in array.ravel()]
+            longest = max(map(len, texts), default=0)
+            room = array.dtype.itemsize // 4
+            width = room if room <= longest + _ROOM else longest
+            return {"shape": list(array.shape), "text": texts, "width": max(width, 1)}
+        if array.dtype == object:
+            values = [self.encode(each) for each in array.ravel().tolist()]
+            return {"shape": list(array.shape), "values": values}
+        raise Unstorable(f"an array of type {array.dtype}")
+
+
+class Decoder:
+    """Turns JSON back into values; ``arrays`` are those that were put aside."""
+
+    def __init__(self, arrays: list[NDArray[Any]]) -> None:
+        self._arrays = arrays
+        self._next = 0
+
+    def done(self) -> None:
+        """Refuse arrays that no value took."""
+        if self._next != len(self._arrays):
+            broken("it has arrays that no parameter uses")
+
+    def decode(self, stored: Any) -> Any:
+        """Return the value of some JSON."""
+        if isinstance(stored, list):
+            return [self.decode(each) for each in stored]
+        if not isinstance(stored, dict):
+            return stored
+        if len(stored) != 1:
+            broken("it has a value of no type")
+        ((type_, content),) = stored.items()
+        match type_, content:
+            case "float", ("nan" | "inf" | "-inf"):
+                return float(content)
+            case "tuple", list():
+                return tuple(self.decode(each) for each in content)
+            case "set", list():
+                return self._set(content)
+            case "dict", list():
+                return self._dict(content)
+            case "left_out", str():
+                return LeftOut(content)
+            case "array", _:
+                return self._array(content)
+            case "scalar", [str(), _]:
+                return self._scalar(content)
+        raise BrokenFileError(f"it has a value of the unknown type {type_!r}")
+
+    def _scalar(self, content: list[Any]) -> np.generic:
+        try:
+            dtype = np.dtype(content[0])
+            number = self.decode(content[1])
+            if dtype.kind in "biuf" and isinstance(number, int | float):
+                scalar: np.generic = dtype.type(number)
+                if Encoder().encode(scalar) == {"scalar": content}:
+                    return scalar
+        except (TypeError, ValueError, OverflowError):
+            pass
+        raise BrokenFileError("it has a number that does not fit its type")
+
+    def _set(self, content: list[Any]) -> set[Any]:
+        try:
+            members = {self.decode(each) for each in content}
+        except TypeError:
+            broken("it has a set of what cannot be in a set")
+        if len(members) != len(content) or Encoder().encode(members) != {"set": content}:
+            broken("it has a set whose members are out of order, or come twice")
+        return members
+
+    def _dict(self, content: list[Any]) -> dict[Any, Any]:
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in content):
+            broken("it has a dict without pairs")
+        try:
+            result = {self.decode(key): self.decode(value) for key, value in content}
+        except TypeError:
+            broken("it has a dict whose keys cannot be keys")
+        if len(result) != len(content):
+            broken("it has a dict with a key that comes twice")
+        return result
+
+    def _array(self, content: Any) -> NDArray[Any]:
+        if type(content) is int:
+            # In the order of the values, each once: as they were put aside.
+            if content != self._next or content >= len(self._arrays):
+                broken("it has a value whose array is not there")
+            self._next += 1
+            return np.array(self._arrays[content])
+        if not isinstance(content, dict):
+            broken("it has an array of no type")
+        shape = content.get("shape")
+        kind = set(content) - {"shape"}
+        texts = content.get("text", content.get("values"))
+        if not isinstance(shape, list) or not isinstance(texts, list):
+            broken("it has an array without shape or values")
+        sizes = all(type(n) is int and 0 <= n <= len(texts) for n in shape)
+        if not sizes or len(shape) > 8 or math.prod(shape) != len(texts):
+            broken("it has an array whose shape does not fit its values")
+        if kind == {"values"}:
+            array = np.empty(len(texts), object)
+            for k, each in enumerate(texts):
+                array[k] = self.decode(each)
+            return array.reshape(shape)
+        if kind != {"text", "width"} or not all(isinstance(each, str) for each in texts):
+            broken("it has an array of no type")
+        longest, width = max(map(len, texts), default=0), content["width"]
+        if type(width) is not int or not max(longest, 1) <= width <= longest + _ROOM:
+            broken("it has text that does not fit its width")
+        array = np.array(texts, f"<U{width}")
+        if array.tolist() != texts:
+            broken("it has text that an array cannot hold")
+        return array.reshape(shape)

@@ -1,0 +1,105 @@
+"""Choosing a strategy: contenders race on validation rows, and the slower half drops out.
+
+All contenders get the same rounds, or the same seconds if time is limited; then those whose best
+validation score is in the better half go on for twice as long, until one is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost.projections import Projection
+
+#: Rounds of the first heat.
+FIRST_HEAT = 20
+
+#: Share of ``max_time`` for the race; the rest is for the winner.
+SHARE_OF_TIME = 1 / 3
+
+#: With more outputs a round costs too much: one tree each, and histograms of all.
+MOST_OUTPUTS = {"independent": 50, "multioutput": 200}
+
+_DENSITIES = ("gaussian", "sparse", "subsample")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """What is raced: a strategy, and a projection if it has one."""
+
+    strategy: str
+    projection: str | Projection | None = None
+
+
+def contenders(
+    n_outputs: int, projection: str | Projection, n_components: int | float, *, weighted: bool
+) -> list[Contender]:
+    """What comes into question, the default first: of equals the earlier one wins.
+
+    A projection other than the default is kept. ``weighted`` outputs need shared trees.
+    """
+    if n_outputs == 1:
+        return [Contender("independent")]
+    projections = _DENSITIES if projection == "gaussian" else (projection,)
+    several = not isinstance(n_components, int | np.integer) or n_components > 1
+    entrants = [Contender("relabel", each) for each in projections]
+    if not several and projection != "identity":
+        entrants += [Contender("project", each) for each in projections]
+    if n_outputs <= MOST_OUTPUTS["multioutput"] and not several:
+        entrants.append(Contender("multioutput"))
+    if n_outputs <= MOST_OUTPUTS["independent"] and not several and not weighted:
+        entrants.append(Contender("independent"))
+    return entrants
+
+
+@dataclass
+class Race:
+    """Heats of contenders; ``results`` tells how each fared."""
+
+    entrants: list[Contender]
+    scores: dict[Contender, float] = field(default_factory=dict)
+    rounds: dict[Contender, int] = field(default_factory=dict)
+    heats: dict[Contender, int] = field(default_factory=dict)
+
+    def run(
+        self,
+        heat: Callable[[Contender, int, float | None], tuple[float, int]],
+        max_rounds: int,
+        max_time: float | None,
+    ) -> Contender:
+        """Return the winner. ``heat`` trains up to a number of rounds, for some seconds at most.
+
+        It returns the best score and the number of rounds so far.
+        """
+        left, length = list(self.entrants), FIRST_HEAT
+        n_heats = math.ceil(math.log2(len(left)))
+        while len(left) > 1:
+            rounds = max_rounds if max_time is not None else min(length, max_rounds)
+            seconds = None if max_time is None else max_time / n_heats / len(left)
+            for each in left:
+                self.scores[each], self.rounds[each] = heat(each, rounds, seconds)
+                self.heats[each] = self.heats.get(each, 0) + 1
+            # Python's sort is stable.
+            left.sort(key=lambda each: -self.scores[each])
+            left = left[: (len(left) + 1) // 2]
+            if max_time is None and rounds == max_rounds:
+                break
+            length *= 2
+        return left[0]
+
+    @property
+    def results(self) -> dict[str, NDArray[Any]]:
+        """One entry for each contender, the best first."""
+        order = sorted(self.scores, key=lambda each: (-self.heats[each], -self.scores[each]))
+        return {
+            "strategy": np.array([each.strategy for each in order], dtype=object),
+            "projection": np.array([each.projection for each in order], dtype=object),
+            "heats": np.array([self.heats[each] for each in order]),
+            "n_rounds": np.array([self.rounds[each] for each in order]),
+            "validation_score": np.array([self.scores[each] for each in order]),
+        }

@@ -1,0 +1,327 @@
+"""Scores are scikit-learn's, and what is shown about a model is true."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+import manyboost
+from commands.csv_files import read_csv, write_csv
+from manyboost.commands.scores import Answers, score_model
+
+
+def scores(run, *words):
+    return json.loads(run("evaluate", *words, "--json"))
+
+
+def test_regression(run, folder):
+    found = scores(run, "sizes.mb", "iris_test.csv")
+    _, rows = read_csv(folder / "iris_test.csv")
+    Y = np.array([row[2:4] for row in rows], float)
+    P = np.array(
+        [line.split(",") for line in run("predict", "sizes.mb", "iris_test.csv").split()[1:]]
+    )
+    P = P.astype(float)
+    assert (found["rows"], found["task"]) == (50, "regression")
+    np.testing.assert_allclose(found["scores"]["r2"], metrics.r2_score(Y, P))
+    np.testing.assert_allclose(found["scores"]["mae"], metrics.mean_absolute_error(Y, P))
+    rmse = metrics.root_mean_squared_error(Y[:, 1], P[:, 1])
+    np.testing.assert_allclose(found["by_output"]["petal_width"]["rmse"], rmse)
+    np.testing.assert_allclose(
+        found["by_output"]["petal_length"]["r2"], metrics.r2_score(Y[:, 0], P[:, 0])
+    )
+
+
+def test_missing_targets_are_left_out(run, folder):
+    header, rows = read_csv(folder / "iris_test.csv")
+    for row in rows[::3]:
+        row[2] = ""
+    path = write_csv(folder / "holes.csv", header, rows)
+    found = scores(run, "sizes.mb", "holes.csv")
+    kept = [row for i, row in enumerate(rows) if i % 3]
+    write_csv(path, header, kept)
+    expected = scores(run, "sizes.mb", "holes.csv")
+    path.unlink()
+    assert found["by_output"]["petal_length"] == pytest.approx(
+        expected["by_output"]["petal_length"]
+    )
+    assert found["rows"] == 50
+
+
+def test_classes(run, folder):
+    found = scores(run, "classes.mb", "iris_test.csv")
+    _, rows = read_csv(folder / "iris_test.csv")
+    y = np.array([row[4] for row in rows])
+    said = np.array(run("predict", "classes.mb", "iris_test.csv").split()[1:])
+    lines = run("predict", "classes.mb", "iris_test.csv", "--proba").split()
+    proba = np.array([line.split(",") for line in lines[1:]], float)
+    expected = {
+        "accuracy": metrics.accuracy_score(y, said),
+        "balanced_accuracy": metrics.balanced_accuracy_score(y, said),
+        "f1_macro": metrics.f1_score(y, said, average="macro"),
+        "log_loss": metrics.log_loss(y, proba, labels=lines[0].split(",")),
+    }
+    assert found["scores"] == pytest.approx(expected)
+
+
+def test_unknown_classes_count_as_wrong(run, folder):
+    header, rows = read_csv(folder / "iris_test.csv")
+    rows[0][4] = "rosa"
+    path = write_csv(folder / "rosa.csv", header, rows)
+    before = scores(run, "classes.mb", "iris_test.csv")["scores"]
+    after = scores(run, "classes.mb", "rosa.csv")["scores"]
+    path.unlink()
+    assert "1 row of rosa.csv" in run.err
+    assert after["accuracy"] in (pytest.approx(before["accuracy"] - 0.02), before["accuracy"])
+
+
+def test_classes_that_python_gave(run, refused, folder):
+    header, rows = read_csv(folder / "iris_train.csv")
+    X = np.array([row[:4] for row in rows], float)
+    words = np.array([row[4] for row in rows])
+    estimator = manyboost.ManyBoostClassifier(max_iter=15, random_state=0)
+    # As text of fixed length, and as truth values.
+    estimator.fit(X, words).save(folder / "words.mb")
+    estimator.fit(X, words == "setosa").save(folder / "truth.mb")
+    found = scores(run, "words.mb", "iris_test.csv", "--target", "species")["scores"]
+    assert found == scores(run, "classes.mb", "iris_test.csv")["scores"]
+    _, rows = read_csv(folder / "iris_test.csv")
+    said = [[*row[:4], row[4] == "setosa"] for row in rows]
+    path = write_csv(folder / "truth.csv", header, said)
+    assert scores(run, "truth.mb", "truth.csv", "--target", "species")["scores"]["accuracy"] == 1
+    write_csv(path, header, [*said, [*rows[0][:4], "perhaps"]])
+    code, sentence = refused("evaluate", "truth.mb", "truth.csv", "--target", "species")
+    assert code == 1
+    assert "truth.csv has the class 'perhaps', but the model knows False and True alone" in sentence
+    for name in ("words.mb", "truth.mb", "truth.csv"):
+        (folder / name).unlink()
+
+
+def test_labels(run, folder):
+    found = scores(run, "tags.mb", "tags_test.csv", "--delimiter", ";")["scores"]
+    lines = (folder / "tags_test.csv").read_text().split()
+    Y = np.array([[cell == "yes" for cell in line.split(";")[2:]] for line in lines[1:]], int)
+    proba, said = (
+        np.array(
+            [
+                line.split(",")
+                for line in run(
+                    "predict", "tags.mb", "tags_test.csv", "--delimiter", ";", *more
+                ).split()[1:]
+            ],
+            float,
+        )
+        for more in (["--proba"], [])
+    )
+    expected = {
+        "lrap": metrics.label_ranking_average_precision_score(Y, proba),
+        "coverage": metrics.coverage_error(Y, proba),
+        "ranking_loss": metrics.label_ranking_loss(Y, proba),
+        "f1_micro": metrics.f1_score(Y, said, average="micro"),
+        "f1_macro": metrics.f1_score(Y, said, average="macro"),
+        "hamming_loss": metrics.hamming_loss(Y, said),
+        "subset_accuracy": metrics.accuracy_score(Y, said),
+        "log_loss": np.mean([metrics.log_loss(Y[:, j], proba[:, j]) for j in range(2)]),
+    }
+    assert found == pytest.approx(expected)
+
+
+def test_two_classes_and_quantiles():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = manyboost.ManyBoostClassifier(max_iter=3, random_state=0).fit(X, y)
+    found = score_model(model, Answers.of(model, X), y, ["y"])
+    expected = metrics.roc_auc_score(y, model.predict_proba(X)[:, 1])
+    assert found.overall["roc_auc"] == pytest.approx(expected)
+    levels = [0.2, 0.8]
+    model = manyboost.ManyBoostRegressor("quantile", quantile=levels, max_iter=5).fit(X, X)
+    found = score_model(model, Answers.of(model, X), X, ["a", "b"])
+    P = model.predict(X)
+    losses = [metrics.mean_pinball_loss(X, P[:, :, k], alpha=q) for k, q in enumerate(levels)]
+    assert found.overall["pinball_loss"] == pytest.approx(np.mean(losses))
+    assert found.overall["below_q0.8"] == pytest.approx((P[:, :, 1] >= X).mean())
+
+
+def test_missing_labels_take_no_part():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    Y = (X > 0).astype(float)
+    model = manyboost.ManyBoostClassifier(max_iter=3, random_state=0).fit(X, Y)
+    holes = Y.copy()
+    holes[:20, 1] = np.nan
+    found = score_model(model, Answers.of(model, X), holes, ["a", "b", "c"])
+    rest = score_model(model, Answers.of(model, X[20:]), Y[20:], ["a", "b", "c"])
+    assert found.by_output["b"] == pytest.approx(rest.by_output["b"])
+    assert found.overall["lrap"] == pytest.approx(rest.overall["lrap"])
+
+
+def test_the_table_shows_the_worst_outputs(run):
+    text = run("evaluate", "people.mb", "people.csv", "--worst", "2")
+    by_output = scores(run, "people.mb", "people.csv")["by_output"]
+    worst = sorted(by_output, key=lambda name: by_output[name]["r2"])
+    lines = text.splitlines()
+    assert lines[0] == "people.csv: 20 rows, 3 outputs."
+    assert [line.split()[0] for line in lines[-2:]] == worst[:2]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ("sizes.mb people.csv", 1, "lacks the output 'petal_length' of the model"),
+        (
+            "sizes.mb iris_test.csv --target petal_width",
+            2,
+            "for 1 column of iris_test.csv, but the model has 2",
+        ),
+    ],
+)
+def test_wrong_commands_are_refused_with_one_sentence(refused, words, code, sentence):
+    found, said = refused("evaluate", *words.split())
+    assert sentence in said
+    assert found == code
+
+
+# ------------------------------------------------------------------ info, explain, export, bench
+
+
+def test_info_is_that_of_the_model(run, folder):
+    info = manyboost.load(folder / "sizes.mb").info()
+    assert run("info", "sizes.mb") == f"{info}\n"
+    found = json.loads(run("info", "sizes.mb", "--json"))
+    assert found["n_outputs"] == 2
+    assert found["parameters"]["max_iter"] == 15
+
+
+def test_importances_are_those_of_the_model(run, folder):
+    model = manyboost.load(folder / "sizes.mb")
+    names = model.feature_names_in_.tolist()
+    found = json.loads(run("explain", "sizes.mb", "--json", "--outputs", "*width"))
+    assert list(found["features"].values()) == model.feature_importances_.tolist()
+    assert list(found["outputs"]) == ["petal_width"]
+    assert list(found["outputs"]["petal_width"].values()) == model.output_importances_[1].tolist()
+    header, *rows = [line.split(",") for line in run("explain", "sizes.mb", "--csv").split()]
+    assert header == ["feature", "importance", "petal_length", "petal_width"]
+    assert [row[0] for row in rows] == names
+    np.testing.assert_array_equal(
+        np.array([row[2:] for row in rows], float), model.output_importances_.T
+    )
+    best = names[int(np.argmax(model.feature_importances_))]
+    shown = run("explain", "sizes.mb", "--top", "1").splitlines()
+    assert shown[1].split()[0] == best
+    assert len(shown) == 2 + 1 + 1 + 2
+
+
+def test_shapley_values_if_there_are_any(run, refused, folder):
+    if hasattr(manyboost.ManyBoostRegressor, "shap_values"):
+        header, *rows = run("explain", "sizes.mb", "iris_test.csv", "--shap").splitlines()
+        assert header == "row,output,sepal_length,sepal_width,species"
+        assert len(rows) == 50 * 2
+    else:
+        code, said = refused("explain", "sizes.mb", "iris_test.csv", "--shap")
+        assert code == 2
+        assert "This version of manyboost has no Shapley values" in said
+
+
+def test_shapley_values_are_written_row_by_row(run, monkeypatch):
+    def shap_values(model, X, outputs=None):
+        first = np.arange(len(X)) if len(X) > 1 else np.zeros(1)
+        values = np.zeros((len(X), 3, 2))
+        values[:, 0, 1] = first
+        values[:, 2, 0] = X.values[:, 0]
+        return values if outputs is None else values[:, :, outputs]
+
+    estimator = manyboost.ManyBoostRegressor
+    monkeypatch.setattr(estimator, "shap_values", shap_values, raising=False)
+    _, *rows = run("explain", "sizes.mb", "iris_test.csv", "--shap").splitlines()
+    assert [row.split(",")[:2] for row in rows[:3]] == [
+        ["0", "petal_length"], ["0", "petal_width"], ["1", "petal_length"],
+    ]  # fmt: skip
+    assert float(rows[3].split(",")[2]) == 1
+    _, *rows = run("explain", "sizes.mb", "iris_test.csv", "--shap", "--outputs", "*h").splitlines()
+    assert len(rows) == 100
+
+
+def test_outputs_are_found_under_other_names(run, folder):
+    header, rows = read_csv(folder / "iris_test.csv")
+    path = write_csv(folder / "renamed.csv", [*header[:2], "true_l", "true_w", header[4]], rows)
+    found = scores(run, "sizes.mb", "renamed.csv", "--target", "true*")
+    again = scores(run, "sizes.mb", "renamed.csv", "--targets-prefix", "true_")
+    path.unlink()
+    assert found == again == scores(run, "sizes.mb", "iris_test.csv")
+
+
+def test_a_file_with_a_split_is_read_in_parts(run, folder):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)).astype(np.float32)
+    arrays = {
+        "X": X, "Y": (X[:, :2] > 0).astype(np.uint8), "split": np.repeat([0, 1], [40, 20]),
+        "feature_names": np.array(["a", "b", "c"]), "target_names": np.array(["u", "v"]),
+    }  # fmt: skip
+    np.savez(folder / "split.npz", **arrays)
+    run("fit", "split.npz", "-o", "split.mb", "--max-iter", "3")
+    assert "split.npz: 40 training rows, 3 features, 2 labels" in run.err
+    assert run("evaluate", "split.mb", "split.npz").startswith("split.npz: 20 test rows, 2 labels")
+    assert scores(run, "split.mb", "split.npz", "--rows", "all")["rows"] == 60
+    assert len(run("predict", "split.mb", "split.npz").split()) == 61
+    run("fit", "split.npz", "--target", "v", "-o", "split.mb", "--max-iter", "3", "--rows", "all")
+    assert "60 rows, 3 features, classes in 'v'" in run.err
+    for name in ("split.npz", "split.mb"):
+        (folder / name).unlink()
+
+
+def test_importances_take_no_file(refused):
+    code, said = refused("explain", "sizes.mb", "iris_test.csv")
+    assert code == 2
+    assert "leave FILE out, or add --shap" in said
+
+
+def test_export_if_there_is_any(run, refused, folder, monkeypatch):
+    estimator = manyboost.ManyBoostRegressor
+    monkeypatch.setattr(
+        estimator, "to_onnx", lambda model, path: path.write_bytes(b"onnx"), raising=False
+    )
+    run("export", "sizes.mb", "-o", "sizes.onnx")
+    assert run.err == "sizes.onnx: 4 bytes.\n"
+    (folder / "sizes.onnx").unlink()
+    monkeypatch.setattr(estimator, "to_onnx", None)
+    monkeypatch.delattr(estimator, "to_onnx")
+    for base in estimator.__mro__:
+        if "to_onnx" in vars(base):
+            monkeypatch.delattr(base, "to_onnx")
+    code, said = refused("export", "sizes.mb", "-o", "sizes.onnx")
+    assert (code, said) == (
+        2, "manyboost export: This version of manyboost does not export to onnx.\n"
+    )  # fmt: skip
+    assert "does not tell the format" in refused("export", "sizes.mb", "-o", "sizes.bin")[1]
+    assert "Name the file to write" in refused("export", "sizes.mb")[1]
+
+
+def test_bench_fits_every_strategy(run):
+    words = "bench iris_train.csv --target petal* --max-iter 5 --json --quiet"
+    found = json.loads(run(*words.split()))
+    strategies = [result["strategy"] for result in found]
+    assert strategies == ["independent", "multioutput", "project", "relabel", "auto"]
+    assert found[-1]["chosen"]
+    assert all(result["rounds"] == 5 and result["metric"] == "r2" for result in found)
+    assert len({result["score"] for result in found}) > 2
+    words = "bench iris_train.csv --target species --max-iter 5 --strategies project,relabel"
+    lines = run(*words.split()).splitlines()
+    assert lines[0] == "80 rows learnt from, 20 rows scored."
+    assert [line.split()[0] for line in lines[-2:]] == ["project", "relabel"]
+    assert "project …" in run.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--strategies relable", "There is no strategy 'relable'; did you mean 'relabel'?"),
+        ("--test-fraction 1", "leaves no rows to learn from"),
+        ("--strategy project", "There is no option '--strategy'; did you mean '--strategies'?"),
+    ],
+)
+def test_wrong_comparisons_are_refused(refused, words, sentence):
+    code, said = refused("bench", "iris_train.csv", "--target", "species", *words.split())
+    assert code == 2
+    assert sentence in said

@@ -1,0 +1,136 @@
+"""The command line as a process: signals, pipes, completion."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import manyboost
+from commands.csv_files import write_csv
+from manyboost.cli import VERBS, main, parser_of
+from manyboost.commands.parameters import WITHOUT_FLAG, flag
+from manyboost.params import PARAMS
+
+BASH = shutil.which("bash")
+COMMAND = [sys.executable, "-m", "manyboost"]
+
+
+def test_ctrl_c_writes_the_model_so_far(tmp_path):
+    rows = [[i % 7, (i * i) % 11, i % 3, (i * i) % 5] for i in range(500)]
+    write_csv(tmp_path / "data.csv", ["a", "b", "y1", "y2"], rows)
+    words = [
+        "fit",
+        "data.csv",
+        "--target",
+        "y*",
+        "-o",
+        "model.mb",
+        "--max-iter",
+        "1000000",
+        "--verbose",
+        "2",
+    ]
+    process = subprocess.Popen([*COMMAND, *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    lines = iter(process.stderr.readline, "")
+    assert any(line.startswith("round") for line in lines)
+    process.send_signal(signal.SIGINT)
+    *_, last = lines
+    assert process.wait() == 130
+    process.stderr.close()
+    model = manyboost.load(tmp_path / "model.mb")
+    rounds = f"{model.n_iter_:,} round{'s' * (model.n_iter_ > 1)}"
+    assert last.startswith(f"manyboost fit: Interrupted; the model of the {rounds} so far is in")
+
+
+@pytest.mark.skipif(BASH is None, reason="needs bash")
+def test_commands_go_together_in_pipes(folder):
+    script = """
+    set -o pipefail
+    "$PYTHON" -m manyboost predict sizes.mb - < iris_test.csv > from_stdin.csv || exit 3
+    # (More than a pipe holds, so that whoever reads it is gone before the end.)
+    for i in $(seq 300); do tail -n +2 iris_test.csv; done > body.csv
+    head -n 1 iris_test.csv | cat - body.csv | "$PYTHON" -m manyboost predict sizes.mb - | head -n 2
+    echo "codes: ${PIPESTATUS[*]}"
+    """
+    environment = {**os.environ, "PYTHON": sys.executable}
+    done = subprocess.run(
+        [BASH, "-c", script], cwd=folder, capture_output=True, text=True, check=True,
+        env=environment,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert done.stderr == ""
+    assert lines[:2] == (folder / "from_stdin.csv").read_text().splitlines()[:2]
+    assert lines[2].split()[-2:] == ["1", "0"]
+    for name in ("from_stdin.csv", "body.csv"):
+        (folder / name).unlink()
+
+
+# ------------------------------------------------------------------ flags and completion
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(verb, capsys):
+    assert main([verb, "--help"]) == 0
+    out, err = capsys.readouterr()
+    assert VERBS[verb].SUMMARY in " ".join(out.split())
+    assert err == ""
+
+
+def test_every_parameter_has_a_flag():
+    flags = {name for action in parser_of("fit")._actions for name in action.option_strings}
+    assert {flag(name) for name in PARAMS if name not in WITHOUT_FLAG} <= flags
+    assert not {flag(name) for name in WITHOUT_FLAG} & flags
+
+
+@pytest.fixture
+def script(capsys):
+    def script(shell):
+        assert main(["completion", shell]) == 0
+        return capsys.readouterr().out
+
+    return script
+
+
+@pytest.mark.skipif(BASH is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("manyboost ev", ["evaluate"]),
+        ("manyboost fit --max-i", ["--max-iter"]),
+        ("manyboost fit data.csv --strategy ", ["independent", "multioutput", "project", "relabel",
+                                                "auto"]),
+        ("manyboost fit --task c", ["classification"]),
+        ("manyboost predict --pro", ["--proba"]),
+        ("manyboost completion z", ["zsh"]),
+        ("manyboost fit data", []),
+    ],
+)  # fmt: skip
+def test_bash_completes(script, tmp_path, line, expected):
+    words = line.split(" ")
+    (tmp_path / "complete.sh").write_text(script("bash"))
+    quoted = " ".join(f"'{word}'" for word in words)
+    probe = (
+        f"source complete.sh; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _manyboost;"
+        ' printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run([BASH, "-c", probe], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.split() == expected
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_scripts_know_all_verbs_and_flags(script, shell):
+    text = script(shell)
+    for verb in VERBS:
+        assert verb in text
+        for action in parser_of(verb)._actions:
+            for name in action.option_strings:
+                long = f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
+                assert (long if shell == "fish" else name) in text
+    program = shutil.which(shell)
+    if program is not None:
+        done = subprocess.run([program, "-n"], input=text, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")

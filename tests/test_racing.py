@@ -1,0 +1,199 @@
+"""strategy="auto": contenders race on validation rows, and the winner is trained."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+
+from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.datasets import make_friedman1_group, make_friedman1_ind
+from manyboost.racing import FIRST_HEAT, Contender, Race, contenders
+
+SMALL = {"max_iter": 60, "max_leaf_nodes": 6, "random_state": 0, "n_jobs": 1}
+
+
+def raced(make, **parameters):
+    X, Y = make(200, random_state=0)
+    return ManyBoostRegressor(strategy="auto", **SMALL, **parameters).fit(X, Y), X, Y
+
+
+# The race -----------------------------------------------------------------------------------------
+
+
+def test_the_better_half_goes_on_for_twice_as_long():
+    entrants = [Contender("relabel", name) for name in "abcde"]
+    skill = dict(zip(entrants, [1.0, 3.0, 2.0, 5.0, 4.0], strict=True))
+    heats = []
+
+    def heat(contender, rounds, seconds):
+        assert seconds is None
+        heats.append((contender.projection, rounds))
+        return skill[contender] + rounds / 1000, rounds
+
+    race = Race(entrants)
+    assert race.run(heat, 1000, None) == Contender("relabel", "d")
+    first, second, third = FIRST_HEAT, 2 * FIRST_HEAT, 4 * FIRST_HEAT
+    assert heats == [
+        *[(name, first) for name in "abcde"],
+        *[(name, second) for name in "deb"],
+        *[(name, third) for name in "de"],
+    ]
+    assert race.results["projection"].tolist() == ["d", "e", "b", "c", "a"]
+    assert race.results["heats"].tolist() == [3, 3, 2, 1, 1]
+    assert race.results["n_rounds"].tolist() == [third, third, second, first, first]
+
+
+def test_a_race_is_never_longer_than_training():
+    rounds_of_heats = []
+
+    def heat(contender, rounds, seconds):
+        rounds_of_heats.append(rounds)
+        return -len(contender.strategy), rounds
+
+    race = Race(contenders(5, "gaussian", 1, weighted=False))
+    race.run(heat, 30, None)
+    assert set(rounds_of_heats) == {FIRST_HEAT, 30}
+
+
+def test_equal_time_for_all_of_a_heat():
+    entrants = [Contender("relabel", name) for name in "abcd"]
+    given = []
+
+    def heat(contender, rounds, seconds):
+        assert rounds == 500
+        given.append(seconds)
+        return 0.0, 7
+
+    assert Race(entrants).run(heat, 500, 12.0) == entrants[0]
+    assert given == [1.5] * 4 + [3.0] * 2
+    assert sum(given) == 12.0
+
+
+@pytest.mark.parametrize(
+    ("n_outputs", "projection", "n_components", "weighted", "expected"),
+    [
+        (1, "gaussian", 1, False, {"independent"}),
+        (16, "gaussian", 1, False, {"relabel", "project", "multioutput", "independent"}),
+        (16, "gaussian", 1, True, {"relabel", "project", "multioutput"}),
+        (100, "gaussian", 1, False, {"relabel", "project", "multioutput"}),
+        (1000, "gaussian", 1, False, {"relabel", "project"}),
+        (16, "identity", 1, False, {"relabel", "multioutput", "independent"}),
+        (16, "gaussian", 4, False, {"relabel"}),
+        (16, "gaussian", 0.5, False, {"relabel"}),
+    ],
+)
+def test_who_comes_into_question(n_outputs, projection, n_components, weighted, expected):
+    entrants = contenders(n_outputs, projection, n_components, weighted=weighted)
+    assert {each.strategy for each in entrants} == expected
+    assert len(set(entrants)) == len(entrants)
+    given = {each.projection for each in entrants} - {None}
+    if projection != "gaussian":
+        assert given == {projection}
+    elif n_outputs > 1:
+        assert given == {"gaussian", "sparse", "subsample"}
+
+
+# Estimators ---------------------------------------------------------------------------
+
+
+def test_outputs_that_share_nothing_are_told_from_those_that_share_all():
+    alone, _, _ = raced(make_friedman1_ind)
+    assert alone.strategy_ == "independent"
+    together, _, _ = raced(make_friedman1_group)
+    assert together.strategy_ != "independent"
+    tried = together.search_results_
+    assert tried["strategy"][0] == together.strategy_
+    assert tried["projection"][0] in (together.projection_, None)
+    assert set(tried["strategy"]) == {"independent", "multioutput", "project", "relabel"}
+
+
+def test_the_winner_is_trained_as_if_it_had_been_chosen():
+    model, X, Y = raced(make_friedman1_group)
+    chosen = clone(model).set_params(strategy=model.strategy_, projection=model.projection_)
+    chosen.fit(X, Y)
+    assert np.array_equal(model.predict(X), chosen.predict(X))
+    assert np.array_equal(model.train_score_, chosen.train_score_)
+    assert model.strategy == "auto"
+    assert not hasattr(chosen, "search_results_")
+    assert (chosen.strategy_, chosen.projection_) == (model.strategy_, model.projection_)
+
+
+def test_the_race_is_the_same_for_any_number_of_threads():
+    X, Y = make_friedman1_group(200, random_state=0)
+    models = [
+        ManyBoostRegressor(strategy="auto", **(SMALL | {"n_jobs": n})).fit(X, Y) for n in (1, 3)
+    ]
+    for name, column in models[0].search_results_.items():
+        assert column.tolist() == models[1].search_results_[name].tolist()
+    assert np.array_equal(models[0].predict(X), models[1].predict(X))
+
+
+def test_scores_are_those_of_the_validation_rows():
+    X, Y = make_friedman1_group(300, random_state=0)
+    given = {"X_val": X[200:], "Y_val": Y[200:]}
+    model = ManyBoostRegressor(strategy="auto", **SMALL).fit(X[:200], Y[:200], **given)
+    row = 3
+    tried = {name: column[row] for name, column in model.search_results_.items()}
+    settings = {
+        **SMALL,
+        "strategy": tried["strategy"],
+        "projection": tried["projection"] or "gaussian",
+        "n_iter_no_change": 60,
+    }
+    rounds = FIRST_HEAT * 2 ** (tried["heats"] - 1)
+    settings |= {"max_iter": int(min(60, rounds)), "learning_rate": 0.1}
+    again = ManyBoostRegressor(**settings).fit(X[:200], Y[:200], **given)
+    assert again.validation_score_.max() == pytest.approx(tried["validation_score"], rel=1e-6)
+
+
+def test_a_warm_start_goes_on_with_the_winner():
+    X, Y = make_friedman1_group(200, random_state=0)
+    model = ManyBoostRegressor(strategy="auto", **(SMALL | {"learning_rate": 0.1})).fit(X, Y)
+    tried = model.search_results_
+    model.set_params(warm_start=True, max_iter=80).fit(X, Y)
+    assert model.n_iter_ == 80
+    assert model.search_results_ is tried
+    straight = clone(model).set_params(
+        strategy=model.strategy_, projection=model.projection_, warm_start=False
+    )
+    assert np.array_equal(straight.fit(X, Y).predict(X), model.predict(X))
+
+
+def test_labels_classes_and_one_output_are_raced_too():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 5))
+    labels = (X[:, :3] + rng.normal(size=(150, 3)) > 0).astype(int)
+    model = ManyBoostClassifier(strategy="auto", thresholds="tuned", **SMALL).fit(X, labels)
+    assert model.strategy_ in set(model.search_results_["strategy"])
+    assert model.thresholds_.shape == (3,)
+    classes = np.array(["a", "b", "c"])[labels.sum(axis=1) % 3]
+    model = ManyBoostClassifier(strategy="auto", **SMALL).fit(X, classes)
+    assert model.predict(X).shape == (150,)
+    model = ManyBoostRegressor(strategy="auto", **SMALL).fit(X, X[:, 0])
+    assert model.strategy_ == "independent"
+    assert len(model.search_results_["strategy"]) == 0
+
+
+def test_time_is_shared_with_the_winner():
+    X, Y = make_friedman1_group(100, random_state=0)
+    model = ManyBoostRegressor(strategy="auto", **(SMALL | {"max_iter": 10**6}), max_time=0.5)
+    model.fit(X, Y)
+    assert 0 < model.n_iter_ < 10**6
+    assert (model.search_results_["n_rounds"] < 10**6).all()
+
+
+def test_callbacks_see_only_the_winner():
+    X, Y = make_friedman1_group(100, random_state=0)
+    seen = []
+    settings = SMALL | {"max_iter": 30, "callbacks": [lambda state: seen.append(state.round)]}
+    ManyBoostRegressor(strategy="auto", **settings).fit(X, Y)
+    assert seen == list(range(1, 31))
+
+
+def test_foreign_learners_are_not_raced():
+    X, Y = make_friedman1_group(50, random_state=0)
+    with pytest.raises(ValueError, match="works with built-in trees only") as caught:
+        ManyBoostRegressor(strategy="auto", estimator=Ridge(), **SMALL).fit(X, Y)
+    assert str(caught.value) == (
+        "strategy='auto' works with built-in trees only; leave it out, or use estimator=None."
+    )
