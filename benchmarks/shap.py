@@ -24,7 +24,7 @@ FEATURES = 20
 ROUNDS = 100
 TRAINING_ROWS = 2000
 EXPLAINED_ROWS = {"project": 200, "relabel": 200, "multioutput": 200, "independent": 20}
-REPEATS = 3
+REPEATS = 9
 RESULTS = Path(__file__).parent / "results" / "shap.json"
 PAGE = Path(__file__).parent.parent / "docs" / "shap.md"
 

@@ -29,14 +29,16 @@ use crate::tree::Node;
 /// Rows whose paths are weighed together, one in each lane.
 const LANES: usize = 16;
 /// Rows whose path weights exist at a time.
-const ROWS: usize = 32;
+const ROWS: usize = 16;
 /// Path weights of a row that exist at a time, unless one tree has more.
-const SLOTS: usize = 512;
+const SLOTS: usize = 1024;
 /// Factors and numbers of trees that are ready at a time, in bytes, unless one group has more.
 const READY: usize = 1 << 25;
 /// Rows and outputs summed together: their sums take half the registers.
 const TILE_ROWS: usize = 4;
 const TILE_OUTPUTS: usize = 16;
+/// Outputs summed together where few are left.
+const HALF_TILE: usize = 8;
 /// Products summed in single precision before they are added to sums in double.
 const TILE_SLOTS: usize = 32;
 
@@ -61,11 +63,15 @@ impl Ensemble {
             }
             let work = groups.iter().map(Group::work_per_row).sum();
             self.for_each_block(pool, x, work, width, out, |x, out| {
-                for group in &groups {
-                    widest(
-                        #[inline(always)]
-                        || group.add_block(x, out),
-                    );
+                // All trees for a few rows, whose values stay in cache.
+                let rows = x.chunks(ROWS * self.n_features).zip(out.chunks_mut(ROWS * width));
+                for (x, out) in rows {
+                    for group in &groups {
+                        widest(
+                            #[inline(always)]
+                            || group.add_rows(x, out),
+                        );
+                    }
                 }
             })?;
         }
@@ -180,7 +186,7 @@ struct Group<'a> {
     /// Of the elements of a path, for one node of its rule after the other.
     factors: Vec<Factor>,
     slots: Vec<Slot>,
-    /// Leaf vectors or steps, `stride` apart, in whole tiles.
+    /// Leaf vectors or steps, `stride` apart, padded to whole tiles.
     sources: Vec<f32>,
     stride: usize,
 }
@@ -245,7 +251,7 @@ impl<'a> Group<'a> {
             factors: vec![],
             slots: vec![],
             sources: vec![],
-            stride: model.n_outputs.next_multiple_of(TILE_OUTPUTS),
+            stride: model.n_outputs.next_multiple_of(HALF_TILE),
         }
     }
 
@@ -345,29 +351,25 @@ impl<'a> Group<'a> {
         4 * self.splits.len() + self.factors.len() + self.slots.len() * width / 4
     }
 
-    /// Adds the Shapley values of the group to those of a block of rows.
+    /// Adds the Shapley values of the group to those of up to [`ROWS`] rows.
     #[inline(always)]
-    fn add_block(&self, x: &[f32], out: &mut [f64]) {
+    fn add_rows(&self, x: &[f32], out: &mut [f64]) {
         let p = self.model.n_features;
-        let width = p * self.model.n_outputs;
         let mut columns = vec![0.0f32; self.features.len() * ROWS];
         let mut weights = vec![0.0f64; self.slots.len() * ROWS];
         let mut scratch = Scratch::new(self);
-        for (x, out) in x.chunks(ROWS * p).zip(out.chunks_mut(ROWS * width)) {
-            for (i, row) in x.chunks_exact(p).enumerate() {
-                for (place, &feature) in self.features.iter().enumerate() {
-                    columns[place * ROWS + i] = row[feature];
-                }
+        for (i, row) in x.chunks_exact(p).enumerate() {
+            for (place, &feature) in self.features.iter().enumerate() {
+                columns[place * ROWS + i] = row[feature];
             }
-            weights.fill(0.0);
-            for first in (0..x.len() / p).step_by(LANES) {
-                self.weigh(&columns, first, &mut scratch, &mut weights);
-            }
-            if self.sources.is_empty() {
-                self.add_numbers(&weights, out);
-            } else {
-                self.add_vectors(&weights, out);
-            }
+        }
+        for first in (0..x.len() / p).step_by(LANES) {
+            self.weigh(&columns, first, &mut scratch, &mut weights);
+        }
+        if self.sources.is_empty() {
+            self.add_numbers(&weights, out);
+        } else {
+            self.add_vectors(&weights, out);
         }
     }
 
@@ -448,69 +450,92 @@ impl<'a> Group<'a> {
     }
 
     /// Adds weights times vectors of all outputs: a matrix product for each feature, tile by tile.
-    /// Few products at a time are summed in single precision, that of leaf values; their sums in
-    /// double.
     #[inline(always)]
     fn add_vectors(&self, weights: &[f64], out: &mut [f64]) {
-        let d = self.model.n_outputs;
-        let width = self.model.n_features * d;
-        let n_rows = out.len() / width;
-        let weights: Vec<f32> = weights.iter().map(|&weight| weight as f32).collect();
+        let (d, n_slots) = (self.model.n_outputs, self.slots.len());
+        // The weights of the rows of a tile side by side.
+        let mut by_tile = vec![[0.0f32; TILE_ROWS]; n_slots * ROWS / TILE_ROWS];
+        for (slot, weights) in weights.as_chunks::<ROWS>().0.iter().enumerate() {
+            for (tile, weights) in weights.as_chunks::<TILE_ROWS>().0.iter().enumerate() {
+                by_tile[tile * n_slots + slot] = weights.map(|weight| weight as f32);
+            }
+        }
         let mut start = 0;
         for slots in self.slots.chunk_by(|a, b| a.feature == b.feature) {
-            let weights = &weights[start * ROWS..(start + slots.len()) * ROWS];
+            let weights = &by_tile[start..];
             start += slots.len();
-            for output in (0..d).step_by(TILE_OUTPUTS) {
-                for top in (0..n_rows).step_by(TILE_ROWS) {
-                    let mut sums = [[0.0f64; TILE_OUTPUTS]; TILE_ROWS];
-                    let weights = weights[top..].chunks(TILE_SLOTS * ROWS);
-                    for (slots, weights) in slots.chunks(TILE_SLOTS).zip(weights) {
-                        let tile = self.tile(slots, weights, output);
-                        for (sums, tile) in sums.iter_mut().zip(tile) {
-                            for k in 0..TILE_OUTPUTS {
-                                sums[k] += f64::from(tile[k]);
-                            }
-                        }
-                    }
-                    for (sums, row) in sums.iter().zip(top..n_rows) {
-                        let place = row * width + slots[0].feature * d + output;
-                        let out = &mut out[place..place + TILE_OUTPUTS.min(d - output)];
-                        out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
-                    }
+            let mut output = 0;
+            while output < d {
+                if output + HALF_TILE < d {
+                    self.add_tiles::<TILE_OUTPUTS>(slots, weights, output, out);
+                    output += TILE_OUTPUTS;
+                } else {
+                    self.add_tiles::<HALF_TILE>(slots, weights, output, out);
+                    output += HALF_TILE;
                 }
             }
         }
     }
 
-    /// One tile of the product; `weights` begins with the tile's first row.
+    /// Adds a few outputs of one feature for all rows; `weights` begins with those of the first tile.
+    /// Few products at a time are summed in single precision, that of leaf values; their sums in
+    /// double.
     #[inline(always)]
-    fn tile(
+    fn add_tiles<const WIDTH: usize>(
         &self,
         slots: &[Slot],
-        weights: &[f32],
+        weights: &[[f32; TILE_ROWS]],
         output: usize,
-    ) -> [[f32; TILE_OUTPUTS]; TILE_ROWS] {
-        // Each row's sums by themselves: arrays that the compiler keeps in registers.
-        let mut a = [0.0; TILE_OUTPUTS];
-        let (mut b, mut c, mut e) = (a, a, a);
-        for (slot, weights) in slots.iter().zip(weights.chunks(ROWS)) {
-            let source = &self.sources[slot.source * self.stride + output..][..TILE_OUTPUTS];
-            let weights = &weights[..TILE_ROWS];
-            for k in 0..TILE_OUTPUTS {
-                a[k] += weights[0] * source[k];
+        out: &mut [f64],
+    ) {
+        let d = self.model.n_outputs;
+        let width = self.model.n_features * d;
+        let n_rows = out.len() / width;
+        let mut sources = [[0.0f32; WIDTH]; TILE_SLOTS];
+        for (first, slots) in slots.chunks(TILE_SLOTS).enumerate() {
+            // Side by side, which all row tiles profit from.
+            let sources = &mut sources[..slots.len()];
+            for (source, slot) in sources.iter_mut().zip(slots) {
+                let place = slot.source * self.stride + output;
+                source.copy_from_slice(&self.sources[place..place + WIDTH]);
             }
-            for k in 0..TILE_OUTPUTS {
-                b[k] += weights[1] * source[k];
-            }
-            for k in 0..TILE_OUTPUTS {
-                c[k] += weights[2] * source[k];
-            }
-            for k in 0..TILE_OUTPUTS {
-                e[k] += weights[3] * source[k];
+            for top in (0..n_rows).step_by(TILE_ROWS) {
+                let place = top / TILE_ROWS * self.slots.len() + first * TILE_SLOTS;
+                let sums = tile(sources, &weights[place..place + slots.len()]);
+                for (sums, row) in sums.iter().zip(top..n_rows) {
+                    let place = row * width + slots[0].feature * d + output;
+                    let out = &mut out[place..place + WIDTH.min(d - output)];
+                    out.iter_mut().zip(sums).for_each(|(out, &sum)| *out += f64::from(sum));
+                }
             }
         }
-        [a, b, c, e]
     }
+}
+
+/// One tile of the product of weights and vectors.
+#[inline(always)]
+fn tile<const WIDTH: usize>(
+    sources: &[[f32; WIDTH]],
+    weights: &[[f32; TILE_ROWS]],
+) -> [[f32; WIDTH]; TILE_ROWS] {
+    // Each row's sums by themselves: arrays that the compiler keeps in registers.
+    let mut a = [0.0; WIDTH];
+    let (mut b, mut c, mut e) = (a, a, a);
+    for (source, weights) in sources.iter().zip(weights) {
+        for k in 0..WIDTH {
+            a[k] += weights[0] * source[k];
+        }
+        for k in 0..WIDTH {
+            b[k] += weights[1] * source[k];
+        }
+        for k in 0..WIDTH {
+            c[k] += weights[2] * source[k];
+        }
+        for k in 0..WIDTH {
+            e[k] += weights[3] * source[k];
+        }
+    }
+    [a, b, c, e]
 }
 
 /// What is computed for a few rows, one in each lane.
