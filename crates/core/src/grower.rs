@@ -148,7 +148,7 @@ impl Plan {
     fn new(binned: &Binned, min_samples_leaf: usize) -> Plan {
         // One side of a cut lies outside the most frequent bin: too few rows there, and no cut of
         // any node is allowed.
-        let splits = |&f: &u32| binned.columns[f as usize].n_uncommon() >= min_samples_leaf.max(1);
+        let splits = |&f: &u32| binned.uncommon[f as usize] >= min_samples_leaf.max(1);
         let is_dense = |&f: &u32| matches!(binned.columns[f as usize], Column::Dense(_));
         let (mut usable, compressed): (Vec<u32>, Vec<u32>) =
             (0..binned.n_features as u32).filter(splits).partition(is_dense);
