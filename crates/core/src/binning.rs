@@ -760,7 +760,6 @@ mod tests {
                 assert_eq!(binned.uncommon, expected.uncommon);
                 for (column, expected) in binned.columns.iter().zip(&expected.columns) {
                     assert_eq!(column.to_vec(n), expected.to_vec(n));
-                    
                 }
                 assert!(matches!(binned.columns[0], Column::Compressed(_)));
                 assert!(matches!(binned.columns[3], Column::Dense(_)));

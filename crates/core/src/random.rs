@@ -104,12 +104,7 @@ fn finalise(mut z: u64) -> u64 {
 /// ascending.
 ///
 /// Rows are named by their global numbers, so the choice does not depend on where they are kept.
-pub fn choose_rows(
-    pool: &Pool,
-    key: Key,
-    global_rows: &[u64],
-    count: usize,
-) -> Result<Vec<u32>> {
+pub fn choose_rows(pool: &Pool, key: Key, global_rows: &[u64], count: usize) -> Result<Vec<u32>> {
     if pool.others().is_some() {
         let draws: Vec<u64> = global_rows.iter().map(|&g| key.number(g)).collect();
         let bound = bound_of_smallest(pool, &draws, count)?;

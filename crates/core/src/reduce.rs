@@ -34,10 +34,7 @@ pub fn largest<T: Into<f64>>(
 }
 
 /// The largest of what the pieces of a job on this machine have found; nothing is negative.
-pub fn largest_here<T: Into<f64>>(
-    parts: impl IntoIterator<Item = Vec<T>>,
-    len: usize,
-) -> Vec<f64> {
+pub fn largest_here<T: Into<f64>>(parts: impl IntoIterator<Item = Vec<T>>, len: usize) -> Vec<f64> {
     let mut max = vec![0.0f64; len];
     for part in parts {
         for (m, v) in max.iter_mut().zip(part) {

@@ -146,8 +146,10 @@ impl RowLosses<'_> {
             );
             max
         })?;
-        let max: Vec<f64> =
-            largest(pool, maxima, d)?.into_iter().map(|m| f32::from_bits(m as u32).into()).collect();
+        let max: Vec<f64> = largest(pool, maxima, d)?
+            .into_iter()
+            .map(|m| f32::from_bits(m as u32).into())
+            .collect();
         // The maxima were rounded; the sums have room for that.
         let fixed: Vec<FixedPoint> =
             max.iter().map(|m| FixedPoint::for_sum(m * 1.000_001, pool.all_rows(n))).collect();

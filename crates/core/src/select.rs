@@ -74,10 +74,7 @@ pub fn for_outputs(
             })
             .collect();
         let found = descend(pool, &sorted, &targets, false)?;
-        let values: Vec<f64> = found
-            .iter()
-            .map(|key| key.map_or(0.0, from_ordered_key))
-            .collect();
+        let values: Vec<f64> = found.iter().map(|key| key.map_or(0.0, from_ordered_key)).collect();
         answers.extend(values.chunks_exact(n_queries).map(<[f64]>::to_vec));
     }
     Ok(answers)
@@ -202,7 +199,8 @@ impl SortedColumn {
     fn children(&self, branch: Branch, sums: &mut [i64]) {
         let shift = 8 * (3 - branch.level);
         let start = self.keys.partition_point(|&key| branch.place(key) < branch.prefix);
-        let end = start + self.keys[start..].partition_point(|&key| branch.place(key) == branch.prefix);
+        let end =
+            start + self.keys[start..].partition_point(|&key| branch.place(key) == branch.prefix);
         let mut from = start;
         while from < end {
             let child = (self.keys[from] >> shift) & 0xff;
