@@ -35,7 +35,8 @@ nitpick_ignore = [
     ("py:func", "sklearn.set_config"),
     ("py:func", "sklearn.datasets.fetch_openml"),
 ]
-# What is written once is told once: the line that names the source tells no reader anything.
+smartquotes = False  # defaults are code
+toc_object_entries_show_parents = "hide"
 html_show_sourcelink = False
 html_copy_source = False
 
@@ -69,6 +70,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
     "reset_modules": ("matplotlib",),
     "image_srcset": ["2x"],
+    "thumbnail_size": (600, 260),
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_signature": False,
