@@ -41,6 +41,7 @@ def test_the_examples_of_the_readme_run_in_order(tmp_path, monkeypatch):
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     # As its comments say.
+    assert names["own_predictions"].shape == (100, 2)
     assert names["predictions"].shape == (500, 20)
     assert names["probabilities"].shape == (500, 12)
     assert names["heavy"].shape == (500, 1)
