@@ -76,7 +76,7 @@ def items(source: str) -> list[tuple[str, str]]:
     found = []
     for lines, name in ITEM.findall(source):
         text = " ".join(comment(lines, "///").split("\n\n")[0].split())
-        sentence = re.match(r".*?[.:](?= |$)|.*", text)[0]
+        sentence = re.match(r".*?\.(?= |$)|.*", text)[0]
         found.append((name, markdown(sentence).replace("|", r"\|")))
     return found
 
