@@ -66,9 +66,12 @@ for k, (name, colour) in enumerate(zip(chosen, ("C0", "C1"), strict=True)):
     j = Y.columns.get_loc(name)
     reached = expected[j] + values[:, j].sum()
     axis.barh(
-        place + (0.2 if k else -0.2), values[:, j], height=0.36, color=colour,
+        place + (0.2 if k else -0.2),
+        values[:, j],
+        height=0.36,
+        color=colour,
         label=f"{name} ({town[j]}): {expected[j]:.2f} → {reached:.2f}",
-    )  # fmt: skip
+    )
 day = rows.iloc[worst]
 shown = [f"{name} = {day[name] if name == 'holiday' else round(day[name], 2)}" for name in features]
 axis.set_yticks(place, shown)

@@ -73,9 +73,14 @@ row = np.abs(inside.mean(axis=1) - 0.8).argmin()
 horizons = np.arange(1, n_horizons + 1)
 left.plot(np.arange(-23, 1), X_test[row, :24], color="0.4", label="what was seen")
 left.fill_between(
-    horizons, bands[row, :, 0], bands[row, :, 2], color="C0", alpha=0.25, lw=0,
+    horizons,
+    bands[row, :, 0],
+    bands[row, :, 2],
+    color="C0",
+    alpha=0.25,
+    lw=0,
     label="10 % to 90 %",
-)  # fmt: skip
+)
 left.plot(horizons, bands[row, :, 1], color="C0", label="median")
 left.plot(horizons, Y_test[row], ".", ms=4, color="C1", label="what came")
 left.axvline(0.5, color="0.7", lw=0.8)

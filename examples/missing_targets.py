@@ -58,12 +58,20 @@ for (name, scores), colour in zip(results.items(), ("C0", "C2", "C1"), strict=Tr
 for share, value, rows in zip(shares, results["complete rows only"], n_complete, strict=True):
     if np.isfinite(value):
         axis.annotate(
-            f"{rows}", (100 * share, value), xytext=(-4, -12), textcoords="offset points",
-            color="C1", fontsize=8, ha="right",
-        )  # fmt: skip
+            f"{rows}",
+            (100 * share, value),
+            xytext=(-4, -12),
+            textcoords="offset points",
+            color="C1",
+            fontsize=8,
+            ha="right",
+        )
 axis.set(
-    xlabel="targets missing, %", ylabel="macro r² on complete test rows", ylim=(0, 1),
-    xlim=(-5, 73), title="1,500 training rows of 16 outputs",
-)  # fmt: skip
+    xlabel="targets missing, %",
+    ylabel="macro r² on complete test rows",
+    ylim=(0, 1),
+    xlim=(-5, 73),
+    title="1,500 training rows of 16 outputs",
+)
 axis.legend(frameon=False, loc="lower right")
 plt.show()

@@ -63,8 +63,11 @@ for axis, (name, (label, loss)) in zip(axes, words.items(), strict=True):
     axis.plot([0, top], [0, top], color="0.8", lw=1)
     axis.plot(means["predicted"], means["true"], "o", ms=5)
     axis.set(
-        xlabel=f"predicted: {label}", ylabel="true", title=f"{name}: {loss}",
-        xlim=(0, top), ylim=(0, top),
-    )  # fmt: skip
+        xlabel=f"predicted: {label}",
+        ylabel="true",
+        title=f"{name}: {loss}",
+        xlim=(0, top),
+        ylim=(0, top),
+    )
     axis.set_box_aspect(1)
 plt.show()

@@ -67,9 +67,13 @@ figure, (left, right) = plt.subplots(
 frequency = truth.mean(axis=0)
 for (name, values), colour, marker in zip(f1.items(), ("0.55", "C0"), ("o", "D"), strict=True):
     left.scatter(
-        frequency, values, s=18, color=colour, marker=marker,
+        frequency,
+        values,
+        s=18,
+        color=colour,
+        marker=marker,
         label=f"{name}, mean {values.mean():.2f}",
-    )  # fmt: skip
+    )
 left.vlines(frequency, *f1.values(), color="0.85", lw=1, zorder=0)
 left.set_xscale("log")
 left.set_xticks([0.02, 0.05, 0.1, 0.2], ["2 %", "5 %", "10 %", "20 %"])

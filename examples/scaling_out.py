@@ -48,9 +48,13 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained
 colours = dict(zip(seconds, ("C0", "C2", "C1", "C3"), strict=True))
 for strategy, times in seconds.items():
     left.plot(
-        list(times), [1000 * s for s in times.values()], "o-", ms=4, label=strategy,
+        list(times),
+        [1000 * s for s in times.values()],
+        "o-",
+        ms=4,
+        label=strategy,
         color=colours[strategy],
-    )  # fmt: skip
+    )
 start = 1000 * seconds["independent"][4]
 left.plot([4, 1000], [start, start * 250], ":", color="0.6", label="in proportion")
 left.set(xscale="log", yscale="log", xlabel="outputs", ylabel="milliseconds a round")
@@ -60,11 +64,11 @@ left.minorticks_off()
 left.legend(frameon=False)
 
 for strategy in ("relabel", "project"):
-    model = ManyBoostRegressor(strategy=strategy, max_iter=50, random_state=0)
+    model = ManyBoostRegressor(strategy=strategy, max_iter=30, random_state=0)
     n_bytes = [model.fit(X[:500], Y[:500, :d]).info()["n_bytes"] for d in sizes]
     right.plot(sizes, np.divide(n_bytes, 1000), "o-", ms=4, label=strategy, color=colours[strategy])
 right.set(xscale="log", yscale="log", xlabel="outputs", ylabel="kilobytes")
-right.set_title("Size of a model of 50 rounds")
+right.set_title("Size of a model of 30 rounds")
 right.set_xticks(sizes, [str(size) for size in sizes])
 right.minorticks_off()
 right.legend(frameon=False)

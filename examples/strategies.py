@@ -22,7 +22,7 @@ problems = {
     "ind": make_friedman1_ind,
 }
 strategies = ["independent", "multioutput", "project", "relabel"]
-n_train, n_test = 300, 1000
+n_train, n_test = 300, 500
 
 # %%
 # After every round the score on test rows. A round of "independent" grows sixteen trees, of the
@@ -35,17 +35,25 @@ for problem, make in problems.items():
     spread = ((Y_test - Y_test.mean(axis=0)) ** 2).sum(axis=0)
     for strategy in strategies:
         model = ManyBoostRegressor(
-            strategy=strategy, projection="subsample", learning_rate=0.2, max_leaf_nodes=4,
-            max_iter=20 if strategy == "independent" else 320, random_state=0,
-        ).fit(X_train, Y_train)  # fmt: skip
+            strategy=strategy,
+            projection="subsample",
+            learning_rate=0.2,
+            max_leaf_nodes=4,
+            max_iter=15 if strategy == "independent" else 240,
+            random_state=0,
+        ).fit(X_train, Y_train)
         curves[problem, strategy] = [
             np.mean(1 - ((Y_test - predicted) ** 2).sum(axis=0) / spread)
             for predicted in model.staged_predict(X_test)
         ]
     auto = ManyBoostRegressor(
-        strategy="auto", learning_rate=0.2, max_leaf_nodes=4, validation_fraction=0.3,
-        max_iter=100, random_state=0,
-    ).fit(X_train, Y_train)  # fmt: skip
+        strategy="auto",
+        learning_rate=0.2,
+        max_leaf_nodes=4,
+        validation_fraction=0.3,
+        max_iter=100,
+        random_state=0,
+    ).fit(X_train, Y_train)
     chosen[problem] = auto.strategy_
 
 # %%
