@@ -210,7 +210,9 @@ class Boosting:
         self.progress = progress
         self.raw, self.residuals = objective.settled(state)
         self.row_numbers = row_numbers
-        self.split_scale = None if split_scale is None else split_scale.astype(np.float32)
+        # (The reciprocal of the smallest scales is beyond single precision.)
+        limited = None if split_scale is None else np.minimum(split_scale, 1e36)
+        self.split_scale = None if limited is None else limited.astype(np.float32)
         self.validation = validation
         self.watchers = watchers
         self.pool = pool

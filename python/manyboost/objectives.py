@@ -253,7 +253,7 @@ class BuiltinObjective(Objective):
             z=z,
             omega=omega,
         )
-        self.max_residual = largest.astype(np.float64)
+        self.max_residual = largest
         if self.facts.kernel == "poisson":
             self.max_curvature = self.largest * self.heaviest + self.max_residual
         elif self.facts.kernel == "exponential":
@@ -404,7 +404,7 @@ class SquaredResiduals(BuiltinObjective):
             phi=phi,
             z=z,
         )
-        self.max_residual = largest.astype(np.float64)
+        self.max_residual = largest
         return loss / self.cells
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manyboost.plain_arrays import Holds, plain_numbers, stacked
+
 if TYPE_CHECKING:
     from manyboost.inputs import Classes
 
@@ -127,10 +129,8 @@ def check_weight(sample_weight: Any, shape: tuple[int, ...], name: str) -> F64 |
             f"{name} is a sparse matrix, whose empty places could be zeros or ones; pass a dense "
             f"array, with {name}.toarray() if they are zeros."
         )
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold one number for each row: {error}") from None
+    plain = plain_numbers(stacked(sample_weight, name), name, cell_holds(name), "pass numbers")
+    weight = np.asarray(plain, dtype=np.float64)
     if weight.ndim == 0:
         weight = np.full(n_rows, weight)
     if weight.shape not in ((n_rows,), shape):
@@ -147,6 +147,15 @@ def check_weight(sample_weight: Any, shape: tuple[int, ...], name: str) -> F64 |
     if not (weight > 0).any():
         raise ValueError(f"All of {name} is zero; at least one row needs a positive weight.")
     return weight
+
+
+def cell_holds(name: str) -> Holds:
+    """Return how a refusal begins that is about a cell of targets, weights or offsets."""
+
+    def holds(place: tuple[int, ...], what: str) -> str:
+        return f"{name} holds {what}" + (f" in {cell_name(place)}" if place else "")
+
+    return holds
 
 
 def cell_name(place: Sequence[int] | NDArray[Any], names: Sequence[str] | None = None) -> str:

@@ -4,6 +4,8 @@
 //! neither weight nor residual, curvature or loss, so a weight of zero and a missing target are one
 //! and the same: callers turn the former into the latter.
 
+use crate::reduce::FixedPoint;
+
 /// What stands for a missing 0/1 label.
 pub const MISSING_LABEL: u8 = u8::MAX;
 
@@ -76,8 +78,17 @@ impl<'a> Weights<'a> {
 
     /// The largest weight that a cell can have.
     pub fn max(&self) -> f64 {
-        let largest = |w: &[f32]| w.iter().fold(0.0f64, |m, &v| m.max(f64::from(v)));
+        // On the bits of non-negative floats, which order as they do.
+        let bits = |w: &[f32]| w.iter().fold(0u32, |m, &v| m.max(v.to_bits()));
+        let largest = |w: &[f32]| f64::from(f32::from_bits(bits(w)));
         self.rows.map_or(1.0, largest) * self.cells.map_or(1.0, largest)
+    }
+
+    /// The power of two that brings all weights below one, so that products with them stay within
+    /// single precision; such a factor changes no digit. 1 without weights.
+    pub fn scale(&self) -> FixedPoint {
+        let weighted = self.rows.is_some() || self.cells.is_some();
+        if weighted { FixedPoint::with_bits(self.max(), 0) } else { FixedPoint::ONE }
     }
 }
 

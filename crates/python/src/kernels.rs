@@ -98,7 +98,7 @@ impl Objective {
         phi: Option<PyReadonlyArray2<'py, f32>>,
         mut z: Option<PyReadwriteArray2<'py, f32>>,
         mut omega: Option<PyReadwriteArray2<'py, f32>>,
-    ) -> PyResult<(f64, Bound<'py, PyArray1<f32>>)> {
+    ) -> PyResult<(f64, Bound<'py, PyArray1<f64>>)> {
         let (n, d) = (raw.shape()[0], raw.shape()[1]);
         let weights = self.weights(&y, &weights, (n, d))?;
         check_len("out", out.len(), raw.len())?;
@@ -541,7 +541,7 @@ fn advance_residuals<'py>(
     steps: Option<PyReadonlyArray1<'py, f32>>,
     phi: Option<PyReadonlyArray2<'py, f32>>,
     mut z: Option<PyReadwriteArray2<'py, f32>>,
-) -> PyResult<(f64, Bound<'py, PyArray1<f32>>)> {
+) -> PyResult<(f64, Bound<'py, PyArray1<f64>>)> {
     let (n, d) = (residuals.shape()[0], residuals.shape()[1]);
     let update = optional_update(&leaf_of_row, &values, &steps, n, d)?;
     let phi = optional_phi(&phi, d)?;
