@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.persistence.writing import to_parts
+
+#: Where processes are started, so that they find the battery.
+ROOT = Path(__file__).resolve().parent.parent
 
 STRATEGIES = ("independent", "multioutput", "project", "relabel")
 
