@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, RoundState
+from manyboost import Checkpoint, Loss, ManyBoostClassifier, ManyBoostRegressor, RoundState
 from manyboost.boosting import Boosting
 from manyboost.params import PARAMS
 
@@ -92,6 +92,7 @@ BAD_VALUES = {
     "max_time": [0, -1.0, float("nan"), float("inf"), "10"],
     "warm_start": ["yes", 1, None, 0.0],
     "callbacks": [print, [3], "print", [RoundState]],
+    "checkpoint": [3, "", b"run", ["run"], True, Checkpoint],
     "verbose": [-1, 3, 1.0, "1", None],
     "random_state": [-1, 2**32, 0.5, "seed", np.random.default_rng(0)],
     "n_jobs": [0, 1.0, "all", True],

@@ -31,9 +31,9 @@ __all__ = [
     "Pool",
     "Tree",
     "__version__",
-    "add_gains",
     "add_leaves",
     "advance_residuals",
+    "book_gains",
     "centred",
     "column_quantiles",
     "column_sums",
@@ -261,12 +261,8 @@ def add_leaves(
     raw: _F32,
     output: _Outputs | None = None,
 ) -> None: ...
-def add_gains(
-    tree: Tree,
-    leaf_residuals: _F64,
-    leaf_weights: _F64,
-    importances: _F64,
-    output: _Outputs | None = None,
+def book_gains(
+    pending: list[tuple[int, Tree, _F64, _F64, _Outputs | None]], n_rounds: int, importances: _F64
 ) -> None: ...
 def quantile_steps(
     pool: Pool,
