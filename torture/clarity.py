@@ -56,5 +56,3 @@ def _raise_lines(path: str) -> frozenset[int]:
         if isinstance(node, ast.Raise):
             lines.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return frozenset(lines)
-
-

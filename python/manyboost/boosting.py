@@ -268,6 +268,8 @@ class Boosting:
             one_round(m)
             is_last = self._is_last(m, started)
             loss = self._advance(None if is_last else m + 1)
+            if not math.isfinite(loss):
+                raise self._divergence(f"the training loss is {loss:g}")
             self._book_train_score(loss)
             self._complete()
             self.settle()
@@ -806,10 +808,10 @@ class Boosting:
         rate = self.settings.learning_rate
         if isinstance(weak, Predictions):
             assert rho is not None
-            self._add_foreign(weak, (rate * rho).astype(np.float32), output)
+            self._add_foreign(weak, self._single(rate * rho), output)
             return
         step = rate if rho is None else rate * rho
-        leaf_values = np.ascontiguousarray(step * values, dtype=np.float32)
+        leaf_values = self._single(step * values)
         model = self.progress.model
         if isinstance(model, ForeignEnsemble):
             model.rounds[-1].append((weak.tree, slice(None), leaf_values, None))
@@ -821,15 +823,29 @@ class Boosting:
         """Move f by μ ρ g, one g for all outputs; ρ is kept once per tree, not per leaf."""
         rate = self.settings.learning_rate
         if isinstance(weak, Predictions):
-            self._add_foreign(weak, (rate * rho).astype(np.float32), None)
+            self._add_foreign(weak, self._single(rate * rho), None)
             self._book_steps(rho)
             return
         self.step_sizes = rho
         assert not isinstance(self.progress.model, ForeignEnsemble)
-        leaf_values = np.ascontiguousarray(rate * values, dtype=np.float32)
-        steps = rho.astype(np.float32)
+        leaf_values = self._single(rate * values)
+        steps = self._single(rho)
         self.progress.model.push(weak.tree, leaf_values, steps)
         self._move(weak, leaf_values, steps)
+
+    def _single(self, values: F64) -> F32:
+        """Values that raw predictions are moved by, in single precision."""
+        with np.errstate(over="ignore"):
+            single = np.ascontiguousarray(values, dtype=np.float32)
+        if not np.isfinite(single).all():
+            raise self._divergence("raw predictions leave the range of single precision")
+        return single
+
+    def _divergence(self, how: str) -> ValueError:
+        return ValueError(
+            f"Training diverged in round {self.progress.n_rounds + 1}, in which {how}; use a "
+            f"smaller learning_rate than {self.settings.learning_rate:g}, or stop earlier."
+        )
 
     def _add_foreign(self, weak: Predictions, steps: F32, output: int | None) -> None:
         model = self.progress.model

@@ -438,9 +438,7 @@ def check_offset(
 ) -> F64:
     """Return an offset of the raw predictions, (n,) or (n, d), as an array (n, d)."""
     if sparse.issparse(offset):
-        raise ValueError(
-            f"{name} is a sparse matrix; pass a dense array, with {name}.toarray()."
-        )
+        raise ValueError(f"{name} is a sparse matrix; pass a dense array, with {name}.toarray().")
     array = np.asarray(
         plain_numbers(stacked(offset, name), name, cell_holds(name), "pass numbers"),
         dtype=np.float64,

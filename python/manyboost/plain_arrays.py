@@ -41,9 +41,7 @@ def stacked(rows: Any, name: str) -> NDArray[Any]:
         ) from None
 
 
-def plain_numbers(
-    values: NDArray[Any], name: str, holds: Holds, remedy: str
-) -> NDArray[Any]:
+def plain_numbers(values: NDArray[Any], name: str, holds: Holds, remedy: str) -> NDArray[Any]:
     """Return an array of floats, integers or truth values for one of any kind.
 
     ``holds(place, what)`` is the beginning of a refusal, which ``remedy`` ends.
@@ -92,7 +90,9 @@ def as_float(value: Any) -> float | None:
     """
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return float("nan")
-    if isinstance(value, np.generic | np.ndarray) and (value.ndim or value.dtype.kind not in "biuf"):
+    if isinstance(value, np.generic | np.ndarray) and (
+        value.ndim or value.dtype.kind not in "biuf"
+    ):
         return None
     if isinstance(value, str | bytes) or not hasattr(type(value), "__float__"):
         return None
@@ -102,9 +102,7 @@ def as_float(value: Any) -> float | None:
         return None
 
 
-def _floats(
-    values: NDArray[Any], holds: Holds, remedy: str
-) -> NDArray[np.float64]:
+def _floats(values: NDArray[Any], holds: Holds, remedy: str) -> NDArray[np.float64]:
     floats = np.empty(values.size, np.float64)
     for k, value in enumerate(values.ravel()):
         try:

@@ -55,6 +55,13 @@ class Weights:
         factors = [w.max(initial=0) for w in (self.rows, self.cells) if w is not None]
         return float(np.prod(factors, dtype=np.float64))
 
+    def heaviest_of(self, n_outputs: int) -> F64:
+        """The largest weight that a cell of each output can have, (n_outputs,)."""
+        rows = 1.0 if self.rows is None else float(self.rows.max(initial=0))
+        if self.cells is None:
+            return np.full(n_outputs, rows)
+        return self.cells.max(axis=0, initial=0).astype(np.float64) * rows
+
     def take(self, chosen: NDArray[Any]) -> Weights:
         """Return the weights of some rows."""
         rows = None if self.rows is None else self.rows[chosen]

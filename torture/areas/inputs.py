@@ -74,7 +74,9 @@ def grid_batch(argument: tuple[str, str, int], run: Run) -> None:
     for oddity in oddities(kind, place):
         for container in CONTAINERS:
             number += 1
-            if number % one_in == 0 and not (oddity.name == "None" and place in ("predict", "X_val")):
+            if number % one_in == 0 and not (
+                oddity.name == "None" and place in ("predict", "X_val")
+            ):
                 case = f"{kind}, {place}, {oddity.name}, {container.name}"
                 run(case, grid_case(kind, place, oddity, container, known))
 
@@ -132,7 +134,9 @@ def expected_refusal(kind: str, place: str, oddity: Oddity, container: Container
     words = container_refusal(container, place, kind)
     if words is not None:
         return words
-    if oddity.name == "None" or (container.name in ("list", "tuples") and oddity.name.startswith("no ")):
+    if oddity.name == "None" or (
+        container.name in ("list", "tuples") and oddity.name.startswith("no ")
+    ):
         return ""
     if container.name == "pandas objects" and oddity.name == "no rows":
         return ""  # columns of objects that hold none

@@ -99,8 +99,9 @@ pub fn column_quantiles(
     centre: Option<&[f64]>,
 ) -> Result<Vec<f64>> {
     let n = values.len() / n_outputs;
-    let weight_of = integer_weights(weights, n);
+    let heaviest = weights.max_of_outputs(pool, n_outputs, 0..n_outputs)?;
     pool.map(0..n_outputs, n * n_outputs * 20, |j| {
+        let weight_of = integer_weights(weights, heaviest[j], n);
         let mut items: Vec<(f64, i64)> = (0..n)
             .map(|i| (i, i * n_outputs + j))
             .filter(|&(_, place)| !values[place].is_missing())

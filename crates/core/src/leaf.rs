@@ -162,21 +162,26 @@ pub fn leaf_weights(
     outputs: Range<usize>,
     weights: Weights<'_>,
 ) -> Result<Vec<f64>> {
-    let fixed = FixedPoint::for_sum(weights.max(), leaf_of_row.len());
+    // Each output has its own scale: the weights of one may be as nothing to those of another.
+    let bounds = weights.max_of_outputs(pool, n_outputs, outputs.clone())?;
+    let fixed: Vec<FixedPoint> =
+        bounds.iter().map(|&max| FixedPoint::for_sum(max, leaf_of_row.len())).collect();
+    let scale: Vec<f64> = fixed.iter().map(|fixed| fixed.scale).collect();
+    let width = outputs.len();
     let table = Table { leaf_of_row, n_leaves, n_outputs, outputs };
     let (sums, _) = with_cells!(targets, y => table.fill(
         pool,
         false,
         #[inline(always)]
-        |i, cells, _, sums, _| {
-            let y = &y[cells.clone()];
+        |i, cells, block, sums, _| {
+            let (y, scale) = (&y[cells.clone()], &scale[block]);
             with_weights!(weights, i, cells, weight => for (k, sum) in sums.iter_mut().enumerate() {
                 let w = if y[k].is_missing() { 0.0 } else { weight(k) };
-                *sum = sum.wrapping_add(round_with_offset(w * fixed.scale));
+                *sum = sum.wrapping_add(round_with_offset(w * scale[k]));
             });
         },
     )?);
-    Ok(sums.into_iter().map(|sum| fixed.decode(sum)).collect())
+    Ok(sums.into_iter().enumerate().map(|(k, sum)| fixed[k % width].decode(sum)).collect())
 }
 
 /// The rows of a tree's leaves, to be summed into tables of n_leaves × outputs integers.
@@ -337,8 +342,9 @@ pub fn leaf_quantiles(
 ) -> Result<Vec<f64>> {
     let n = leaf_of_row.len();
     let width = outputs.len();
-    let weight_of = integer_weights(weights, n);
+    let heaviest = weights.max_of_outputs(pool, n_outputs, outputs.clone())?;
     let columns = pool.map(outputs.clone(), n * width * 20, |j| {
+        let weight_of = integer_weights(weights, heaviest[j - outputs.start], n);
         let mut items: Vec<Vec<(f64, i64)>> = vec![Vec::new(); n_leaves];
         for i in 0..n {
             let cell = i * n_outputs + j;
@@ -362,13 +368,15 @@ pub fn leaf_quantiles(
     Ok(result)
 }
 
-/// Weights of cells, by row and place, as integers whose sum over `rows` rows cannot overflow.
+/// Weights of cells, by row and place, of at most `heaviest`, as integers whose sum over `rows` rows
+/// cannot overflow.
 pub fn integer_weights<'a>(
     weights: Weights<'a>,
+    heaviest: f64,
     rows: usize,
 ) -> impl Fn(usize, usize) -> i64 + Sync + 'a {
     let unweighted = weights.rows.is_none() && weights.cells.is_none();
-    let fixed = FixedPoint::for_sum(weights.max(), rows);
+    let fixed = FixedPoint::for_sum(heaviest, rows);
     move |i, place| {
         if unweighted {
             return 1;

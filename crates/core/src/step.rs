@@ -151,7 +151,8 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
         let width = self.outputs.len();
         let param = &self.param[self.outputs.clone()];
         let weights = self.weights;
-        let heaviest = weights.max();
+        let d = self.offset.len();
+        let heaviest = weights.max_of_outputs(pool, d, self.outputs.clone())?;
         let all: Vec<usize> = (0..width).collect();
         let places = chosen.unwrap_or(&all);
         let m = places.len();
@@ -173,9 +174,9 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
                 (0..m).map(|place| (max[place], max[m + place])).collect()
             }
         };
-        let scale = |bound: f64| FixedPoint::for_sum(bound * heaviest * 1.000_001, n);
+        let scale = |bound: f64, k: usize| FixedPoint::for_sum(bound * heaviest[k] * 1.000_001, n);
         let fixed: Vec<(FixedPoint, FixedPoint)> =
-            bounds.iter().map(|&(r, h)| (scale(r), scale(h))).collect();
+            bounds.iter().zip(places).map(|(&(r, h), &k)| (scale(r, k), scale(h, k))).collect();
         let pick_f32 = |values: &[f32]| places.iter().map(|&k| values[k]).collect::<Vec<f32>>();
         let along = Along {
             offset: pick_f32(&self.offset[self.outputs.clone()]),
@@ -340,11 +341,11 @@ pub fn quantile_steps(
     let n = y.len() / d;
     let width = outputs.len();
     let direction_max = direction.max(width);
-    let heaviest = weights.max();
+    let heaviest = weights.max_of_outputs(pool, d, outputs.clone())?;
     pool.map(0..width, n * width * 20, |k| {
         let j = outputs.start + k;
         let level = levels[j];
-        let fixed = FixedPoint::for_sum(direction_max[k] * heaviest, n);
+        let fixed = FixedPoint::for_sum(direction_max[k] * heaviest[k], n);
         let mut items = Vec::with_capacity(n);
         let (mut forward, mut backward) = (0i128, 0i128);
         for i in 0..n {

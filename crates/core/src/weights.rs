@@ -4,7 +4,11 @@
 //! neither weight nor residual, curvature or loss, so a weight of zero and a missing target are one
 //! and the same: callers turn the former into the latter.
 
-use crate::reduce::FixedPoint;
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::parallel::Pool;
+use crate::reduce::{FixedPoint, largest};
 
 /// What stands for a missing 0/1 label.
 pub const MISSING_LABEL: u8 = u8::MAX;
@@ -76,6 +80,30 @@ impl<'a> Weights<'a> {
         if y.is_missing() { (Y::default(), 0.0) } else { (y, self.cell(i, place)) }
     }
 
+    /// The largest weight that a cell of each of `outputs` can have.
+    pub fn max_of_outputs(
+        &self,
+        pool: &Pool,
+        n_outputs: usize,
+        outputs: Range<usize>,
+    ) -> Result<Vec<f64>> {
+        let width = outputs.len();
+        let Some(cells) = self.cells else { return Ok(vec![self.max(); width]) };
+        let n = cells.len() / n_outputs;
+        let maxima = pool.map(pool.row_ranges(n, width), n * width, |rows| {
+            let mut max = vec![0u32; width];
+            for i in rows {
+                let first = i * n_outputs + outputs.start;
+                let row = &cells[first..first + width];
+                max.iter_mut().zip(row).for_each(|(m, w)| *m = (*m).max(w.to_bits()));
+            }
+            max
+        })?;
+        let of_rows = Weights::of_rows(self.rows).max();
+        let real = |bits: u32| f64::from(f32::from_bits(bits)) * of_rows;
+        Ok(largest(maxima, width).into_iter().map(real).collect())
+    }
+
     /// The largest weight that a cell can have.
     pub fn max(&self) -> f64 {
         // On the bits of non-negative floats, which order as they do.
@@ -124,6 +152,10 @@ mod tests {
         assert_eq!(weights.target(1, 2, f32::NAN), (0.0, 0.0));
         assert_eq!(weights.target(1, 2, MISSING_LABEL), (0, 0.0));
         assert_eq!(weights.max(), 12.0);
+        assert_eq!(weights.max_of_outputs(&Pool::serial(), 2, 0..2).unwrap(), [3.0, 12.0]);
+        assert_eq!(weights.max_of_outputs(&Pool::serial(), 2, 1..2).unwrap(), [12.0]);
+        assert_eq!(weights.scale(), FixedPoint { scale: 1.0 / 16.0, unit: 16.0 });
+        assert_eq!(Weights::default().scale(), FixedPoint::ONE);
         assert_eq!(Weights::default().max(), 1.0);
         assert!(!Weights::of_rows(Some(&rows)).by_cell());
     }
