@@ -433,8 +433,8 @@ def test_missing_classes_are_found(missing):
 def test_outputs_beyond_single_precision():
     bad = replaced(Y, (5, 1), 1e39)
     assert refusal(lambda: regressor().fit(X, bad)) == (
-        "y has the value 1e+39 in row 5, output 1, beyond 1e+37, for which single precision has room; "
-        "divide it by a constant."
+        "y has the value 1e+39 in row 5, output 1, beyond 1e+37, for which single precision has "
+        "room; divide it by a constant."
     )
 
 

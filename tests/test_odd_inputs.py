@@ -1,4 +1,4 @@
-"""Inputs that are not plain arrays of numbers: each means what it says, or is refused by a sentence.
+"""Inputs that are not plain arrays of numbers: each means what it says, or is refused.
 
 The grid of `python -m torture inputs` found what is tested here; it tries thousands of others.
 """

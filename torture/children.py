@@ -1,4 +1,4 @@
-"""Cases in a child process: one that ends or blocks the process is counted, and the next goes on."""
+"""Cases in a child process: what ends or blocks it is counted, and the next goes on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 #: Runs a case, described by a text; the case says by a word how it ended, or raises.
@@ -123,6 +124,6 @@ def _work(
 def described(error: BaseException) -> str:
     """The error and the line that it comes from, in one line."""
     frames = traceback.extract_tb(error.__traceback__)
-    where = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else "?"
+    where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
     text = " ".join(str(error).split())
     return f"{type(error).__name__} at {where}: {text[:300]}"

@@ -2,10 +2,10 @@
 
     python -m torture.model_fuzzing SECONDS SEED CANDIDATE
 
-Files are changed at random, with a checksum that fits; one that makes the reader take a step that no
-other file made it take is kept and changed further. Every file must be refused by a sentence or be
-a model that says what its file says, and predicts. CANDIDATE is where each file is written before
-it is read: it holds the culprit if this process dies. Prints what was found as JSON.
+Files are changed at random, with a checksum that fits; one that makes the reader take a step that
+no other file made it take is kept and changed further. Every file must be refused by a sentence or
+be a model that says what its file says, and predicts. CANDIDATE is where each file is written
+before it is read: it holds the culprit if this process dies. Prints what was found as JSON.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ TARGET = "x86_64-unknown-linux-gnu"
 BUILDS = ROOT / "target" / "torture"
 
 
-class NoTool(Exception):  # noqa: N818 (it is no error: a figure is not taken)
+class NoTool(Exception):
     """Something that is not installed here."""
 
 

@@ -33,7 +33,7 @@ TARGETS = ("Y", "Y_val")
 Array = np.ndarray[Any, Any]
 
 
-class CannotHold(Exception):  # noqa: N818 (it is no error)
+class CannotHold(Exception):
     """A container that has no place for such values."""
 
 
@@ -513,10 +513,8 @@ def container_refusal(container: Container, place: str, kind: str) -> str | None
     """Words with which a container is refused, whatever it holds; None if it is not."""
     if container.family == "twice":
         return None if place == "sample_weight" else "two columns named"
-    if container.family == "sparse":
-        if place == "sample_weight" or (place in TARGETS and kind == "regressor"):
-            return "sparse matrix"
-    return None
+    is_dense = place == "sample_weight" or (place in TARGETS and kind == "regressor")
+    return "sparse matrix" if container.family == "sparse" and is_dense else None
 
 
 # ---------------------------------------------------------------------- what becomes of them
@@ -601,9 +599,9 @@ def outcome(data: Data, **parameters: Any) -> tuple[str, Any]:
     return result
 
 
-class InputChanged(Exception):  # noqa: N818
+class InputChanged(Exception):
     """Data that a call was given are other data after it."""
 
 
-class UnfairWarning(Exception):  # noqa: N818
+class UnfairWarning(Exception):
     """A warning that is no business of the user, or hides that something was lost."""

@@ -504,13 +504,13 @@ class CustomObjective(Objective):
         if self.cell_weights is not None:
             return cells * (self.cell_weights * scale)
         rows = self.weights.rows
-        return cells * scale if rows is None else cells * (rows * scale)[:, None]
+        return cells if rows is None else cells * (rows * scale)[:, None]
 
     def _heaviest(self, cells: F32) -> F64:
         # Weights below one, by a power of two: products stay within single precision.
-        exponent = int(np.frexp(self.weights.heaviest)[1])
-        largest = np.abs(self._weighted(cells, np.float32(2.0**-exponent)))
-        return np.ldexp(largest.max(axis=0, initial=0).astype(np.float64), exponent)
+        exponent = 0 if self.weights.is_trivial else int(np.frexp(self.weights.heaviest)[1])
+        largest = np.abs(self._weighted(cells, np.float32(2.0**-exponent))).max(axis=0, initial=0)
+        return np.asarray(np.ldexp(largest.astype(np.float64), exponent))
 
     def advance(
         self,

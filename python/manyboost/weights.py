@@ -60,7 +60,7 @@ class Weights:
         rows = 1.0 if self.rows is None else float(self.rows.max(initial=0))
         if self.cells is None:
             return np.full(n_outputs, rows)
-        return self.cells.max(axis=0, initial=0).astype(np.float64) * rows
+        return np.asarray(self.cells.max(axis=0, initial=0).astype(np.float64) * rows)
 
     def take(self, chosen: NDArray[Any]) -> Weights:
         """Return the weights of some rows."""

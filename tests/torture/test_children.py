@@ -1,4 +1,4 @@
-"""Cases in child processes: whatever ends or blocks the child is counted once, and the rest go on."""
+"""Cases in child processes: what ends or blocks the child is counted, the rest go on."""
 
 import os
 import signal

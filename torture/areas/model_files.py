@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from torture.figures import Figure, none_of, skipped
-from torture.native_builds import NoTool, fuzzer
 from torture.models import ROOT
+from torture.native_builds import NoTool, fuzzer
 
 TITLE = "model files"
 PROMISE = (

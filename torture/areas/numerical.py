@@ -15,7 +15,7 @@ from torture.models import STRATEGIES
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from reference import boost, make_loss  # noqa: E402 (found on the path that was just added)
+from reference import boost, make_loss
 
 TITLE = "numerical"
 PROMISE = (

@@ -195,8 +195,11 @@ DRAWN: dict[str, st.SearchStrategy[Any] | tuple[st.SearchStrategy[Any], st.Searc
 }
 
 _JUNK = st.sampled_from(
-    (None, True, -1, 0, 1, 2.5, float("nan"), float("inf"), 10**30, "", "word", b"", [], [None])
-    + ((), {}, {1: 2}, set(), np.array([]), np.array(1.0), np.eye(2), print, 1j, range(3))
+    (
+        *(None, True, -1, 0, 1, 2.5, float("nan"), float("inf"), 10**30, "", "word", b"", []),
+        *([None], (), {}, {1: 2}, set(), np.array([]), np.array(1.0), np.eye(2), print, 1j),
+        range(3),
+    )
 )
 
 
