@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::leaf::integer_weights;
 use crate::lowlevel::widest;
+use crate::memory::{collected, zeros};
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, add_up, largest, round_scaled, share, weighted_select};
 use crate::weights::{Cell, Weights};
@@ -58,7 +59,7 @@ pub fn column_sums<T: Cell>(
         );
         sums
     })?;
-    let sums = add_up(parts, d);
+    let sums = add_up(parts, d)?;
     Ok(sums.iter().zip(fixed).map(|(&s, f)| f.decode(s)).collect())
 }
 
@@ -70,7 +71,7 @@ pub fn centred(
     n_outputs: usize,
     centre: &[f64],
 ) -> Result<Option<Vec<f32>>> {
-    let mut out = vec![0.0f32; values.len()];
+    let mut out = zeros::<f32>(values.len())?;
     let size = (values.len() / n_outputs).div_ceil(pool.threads() * 4).max(1) * n_outputs;
     let fits = std::sync::atomic::AtomicBool::new(true);
     let pieces = out.chunks_mut(size).zip(values.chunks(size));
@@ -100,18 +101,18 @@ pub fn column_quantiles(
 ) -> Result<Vec<f64>> {
     let n = values.len() / n_outputs;
     let heaviest = weights.max_of_outputs(pool, n_outputs, 0..n_outputs)?;
-    pool.map(0..n_outputs, n * n_outputs * 20, |j| {
+    pool.try_map(0..n_outputs, n * n_outputs * 20, |j| {
         let weight_of = integer_weights(weights, heaviest[j], n);
-        let mut items: Vec<(f64, i64)> = (0..n)
+        let observed = (0..n)
             .map(|i| (i, i * n_outputs + j))
             .filter(|&(_, place)| !values[place].is_missing())
             .map(|(i, place)| {
                 let value = values[place];
                 (centre.map_or(value, |c| (value - c[j]).abs()), weight_of(i, place))
-            })
-            .collect();
+            });
+        let mut items: Vec<(f64, i64)> = collected(n, observed)?;
         let total: i128 = items.iter().map(|item| i128::from(item.1)).sum();
-        weighted_select(&mut items, share(total, levels[j])).unwrap_or(0.0)
+        Ok(weighted_select(&mut items, share(total, levels[j])).unwrap_or(0.0))
     })
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::losses::{Loss, Pointwise, Targets};
 use crate::lowlevel::widest;
+use crate::memory::{collected, grow, resize, zeros};
 use crate::parallel::Pool;
 use crate::reduce::{
     FixedPoint, ROUNDED_OFFSET, add_up, round_with_offset, share, weighted_select,
@@ -143,12 +144,13 @@ pub fn leaf_sums(
             }))
         }
     };
-    let decode = |table: Vec<i64>, fixed: &[FixedPoint]| -> Vec<f64> {
-        table.iter().enumerate().map(|(k, &v)| fixed[k % width].decode(v)).collect()
+    let decode = |table: Vec<i64>, fixed: &[FixedPoint]| -> Result<Vec<f64>> {
+        let reals = table.iter().enumerate().map(|(k, &v)| fixed[k % width].decode(v));
+        collected(table.len(), reals)
     };
     Ok(LeafSums {
-        residuals: decode(sums, &residual_fixed),
-        curvatures: curves.map(|curves| decode(curves, &curvature_fixed)),
+        residuals: decode(sums, &residual_fixed)?,
+        curvatures: curves.map(|curves| decode(curves, &curvature_fixed)).transpose()?,
     })
 }
 
@@ -208,9 +210,9 @@ impl Table<'_> {
         let n = self.leaf_of_row.len();
         let width = self.outputs.len();
         let size = self.n_leaves * width;
-        let parts = pool.map(pool.row_ranges(n, width * 2), n * width * 2, |rows| {
-            let mut sums = vec![0i64; size];
-            let mut curves = vec![0i64; if with_curves { size } else { 0 }];
+        let parts = pool.try_map(pool.row_ranges(n, width * 2), n * width * 2, |rows| {
+            let mut sums = zeros::<i64>(size)?;
+            let mut curves = zeros::<i64>(if with_curves { size } else { 0 })?;
             for first in (0..width).step_by(OUTPUT_BLOCK) {
                 let block = first..(first + OUTPUT_BLOCK).min(width);
                 widest(
@@ -229,7 +231,7 @@ impl Table<'_> {
                 );
             }
             // Every cell of a leaf brought one offset per row.
-            let mut counts = vec![0i64; self.n_leaves];
+            let mut counts = zeros::<i64>(self.n_leaves)?;
             self.leaf_of_row[rows].iter().for_each(|&leaf| counts[leaf as usize] += 1);
             for table in [&mut sums, &mut curves] {
                 for (sums, &count) in table.chunks_mut(width).zip(&counts) {
@@ -237,11 +239,11 @@ impl Table<'_> {
                     sums.iter_mut().for_each(|sum| *sum = sum.wrapping_sub(offset));
                 }
             }
-            (sums, curves)
+            Ok((sums, curves))
         })?;
         let (sums, curves): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let sums = add_up(sums, size);
-        let curves = with_curves.then(|| add_up(curves, size));
+        let sums = add_up(sums, size)?;
+        let curves = if with_curves { Some(add_up(curves, size)?) } else { None };
         Ok((sums, curves))
     }
 }
@@ -343,23 +345,26 @@ pub fn leaf_quantiles(
     let n = leaf_of_row.len();
     let width = outputs.len();
     let heaviest = weights.max_of_outputs(pool, n_outputs, outputs.clone())?;
-    let columns = pool.map(outputs.clone(), n * width * 20, |j| {
+    let columns = pool.try_map(outputs.clone(), n * width * 20, |j| {
         let weight_of = integer_weights(weights, heaviest[j - outputs.start], n);
-        let mut items: Vec<Vec<(f64, i64)>> = vec![Vec::new(); n_leaves];
+        let mut items: Vec<Vec<(f64, i64)>> = Vec::new();
+        resize(&mut items, n_leaves, Vec::new())?;
         for i in 0..n {
             let cell = i * n_outputs + j;
             if !y[cell].is_missing() {
                 let error = f64::from(y[cell]) - f64::from(raw[cell]);
-                items[leaf_of_row[i] as usize].push((error, weight_of(i, cell)));
+                let items = &mut items[leaf_of_row[i] as usize];
+                grow(items, 1)?;
+                items.push((error, weight_of(i, cell)));
             }
         }
         let quantile = |items: &mut Vec<(f64, i64)>| {
             let total: i128 = items.iter().map(|item| i128::from(item.1)).sum();
             weighted_select(items, share(total, levels[j])).unwrap_or(0.0)
         };
-        items.iter_mut().map(quantile).collect::<Vec<f64>>()
+        collected(n_leaves, items.iter_mut().map(quantile))
     })?;
-    let mut result = vec![0.0; n_leaves * width];
+    let mut result = zeros::<f64>(n_leaves * width)?;
     for (k, column) in columns.iter().enumerate() {
         for (leaf, &value) in column.iter().enumerate() {
             result[leaf * width + k] = value;

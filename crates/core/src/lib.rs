@@ -31,6 +31,7 @@ pub mod shap;
 pub mod error;
 pub mod lowlevel;
 pub mod math;
+pub mod memory;
 pub mod parallel;
 pub mod random;
 pub mod reduce;

@@ -3,6 +3,9 @@
 //! A stream is found by its key alone: (seed, round, output, purpose, node path or row number).
 //! No key knows of a strategy, a thread or a worker, so none of these can change a draw.
 
+use crate::error::Result;
+use crate::memory::collected;
+
 /// What a stream is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
@@ -99,16 +102,16 @@ fn finalise(mut z: u64) -> u64 {
 /// The `count` rows with the smallest random numbers below `key`, ascending.
 ///
 /// Rows are named by their global numbers, so the choice does not depend on where they are kept.
-pub fn choose_rows(key: Key, global_rows: &[u64], count: usize) -> Vec<u32> {
-    let mut draws: Vec<(u64, u32)> =
-        global_rows.iter().enumerate().map(|(i, &g)| (key.number(g), i as u32)).collect();
+pub fn choose_rows(key: Key, global_rows: &[u64], count: usize) -> Result<Vec<u32>> {
+    let numbers = global_rows.iter().enumerate().map(|(i, &g)| (key.number(g), i as u32));
+    let mut draws: Vec<(u64, u32)> = collected(global_rows.len(), numbers)?;
     if count < draws.len() {
         draws.select_nth_unstable(count);
         draws.truncate(count);
     }
-    let mut rows: Vec<u32> = draws.into_iter().map(|(_, i)| i).collect();
+    let mut rows = collected(draws.len(), draws.iter().map(|&(_, i)| i))?;
     rows.sort_unstable();
-    rows
+    Ok(rows)
 }
 
 /// The first `count` of 0..n in a random order, then the rest on demand (Fisher-Yates).
@@ -149,10 +152,10 @@ mod tests {
     fn chosen_rows_follow_their_global_numbers() {
         let key = Key::new(3);
         let all: Vec<u64> = (0..100).collect();
-        let chosen = choose_rows(key, &all, 30);
+        let chosen = choose_rows(key, &all, 30).unwrap();
         let reversed: Vec<u64> = (0..100).rev().collect();
         let again: Vec<u32> =
-            choose_rows(key, &reversed, 30).into_iter().rev().map(|i| 99 - i).collect();
+            choose_rows(key, &reversed, 30).unwrap().into_iter().rev().map(|i| 99 - i).collect();
         assert_eq!(chosen, again);
         assert_eq!(chosen.len(), 30);
     }

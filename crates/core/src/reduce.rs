@@ -4,14 +4,17 @@
 //! number of threads and, one day, workers, with the same result to the last bit. Real numbers
 //! become integers in fixed point with a power-of-two scale taken from the exact maximum.
 
+use crate::error::Result;
+use crate::memory::zeros;
+
 /// Sums what the pieces of a job have summed, element by element. All integer sums over rows end
 /// here, so this is where the sums of several machines would meet.
-pub fn add_up(parts: impl IntoIterator<Item = Vec<i64>>, len: usize) -> Vec<i64> {
-    let mut total = vec![0i64; len];
+pub fn add_up(parts: impl IntoIterator<Item = Vec<i64>>, len: usize) -> Result<Vec<i64>> {
+    let mut total = zeros::<i64>(len)?;
     for part in parts {
         total.iter_mut().zip(part).for_each(|(t, v)| *t = t.wrapping_add(v));
     }
-    total
+    Ok(total)
 }
 
 /// The largest of what the pieces of a job have found, element by element; nothing is negative.

@@ -180,7 +180,7 @@ impl RowLosses<'_> {
         let total = |((max, fixed), sum): ((f64, FixedPoint), i64)| {
             if max.is_finite() { fixed.decode(sum) } else { f64::INFINITY }
         };
-        Ok(max.into_iter().zip(fixed).zip(add_up(parts, d)).map(total).collect())
+        Ok(max.into_iter().zip(fixed).zip(add_up(parts, d)?).map(total).collect())
     }
 
     /// What is still to be multiplied to the losses of row `i`.

@@ -8,6 +8,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::losses::{Loss, Pointwise, Targets, softmax_row};
 use crate::lowlevel::widest;
+use crate::memory::room;
 use crate::parallel::Pool;
 use crate::reduce::{
     ExactSum, FixedPoint, ROUNDED_OFFSET, add_up, largest, round_with_offset, weighted_select,
@@ -233,7 +234,7 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
             sums.iter_mut().for_each(|sum| *sum = sum.wrapping_sub(offset));
             sums
         })?;
-        let sums = add_up(parts, 2 * m);
+        let sums = add_up(parts, 2 * m)?;
         let (mut slopes, mut curves) = (vec![0.0; width], vec![0.0; width]);
         for (place, &k) in places.iter().enumerate() {
             slopes[k] = -fixed[place].0.decode(sums[place]);
@@ -321,7 +322,7 @@ pub fn dots(
         }
         sums
     })?;
-    let sums = add_up(parts, width);
+    let sums = add_up(parts, width)?;
     Ok(sums.iter().zip(fixed).map(|(&sum, fixed)| fixed.decode(sum)).collect())
 }
 
@@ -342,11 +343,11 @@ pub fn quantile_steps(
     let width = outputs.len();
     let direction_max = direction.max(width);
     let heaviest = weights.max_of_outputs(pool, d, outputs.clone())?;
-    pool.map(0..width, n * width * 20, |k| {
+    pool.try_map(0..width, n * width * 20, |k| {
         let j = outputs.start + k;
         let level = levels[j];
         let fixed = FixedPoint::for_sum(direction_max[k] * heaviest[k], n);
-        let mut items = Vec::with_capacity(n);
+        let mut items = room(n)?;
         let (mut forward, mut backward) = (0i128, 0i128);
         for i in 0..n {
             let g = f64::from(pick(direction.row(i), k));
@@ -362,7 +363,7 @@ pub fn quantile_steps(
         // Rows with g < 0 see the mirrored loss.
         let target = level * forward as f64 + (1.0 - level) * backward as f64;
         let target = (target - 1e-9 * target.abs()).ceil() as i128;
-        weighted_select(&mut items, target).unwrap_or(0.0)
+        Ok(weighted_select(&mut items, target).unwrap_or(0.0))
     })
 }
 
@@ -416,7 +417,7 @@ pub fn softmax_along(
         (loss, sums)
     })?;
     let (losses, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-    let sums = add_up(sums, 2 * d);
+    let sums = add_up(sums, 2 * d)?;
     Ok((
         ExactSum::merged(&losses),
         (0..d).map(|k| fixed[k].0.decode(sums[k])).collect(),

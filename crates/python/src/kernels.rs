@@ -863,7 +863,8 @@ fn sample_rows<'py>(
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let key = Key::of(seed, round, output, Purpose::Rows);
     let rows = slice(&global_rows)?;
-    Ok(py.detach(|| core::random::choose_rows(key, rows, count)).into_pyarray(py))
+    let chosen = py.detach(|| core::random::choose_rows(key, rows, count)).map_err(to_py_err)?;
+    Ok(chosen.into_pyarray(py))
 }
 
 /// The rows set apart for validation, ascending, chosen by their global numbers.
@@ -876,7 +877,8 @@ fn validation_rows<'py>(
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let key = Key::of(seed, 0, 0, Purpose::Validation);
     let rows = slice(&global_rows)?;
-    Ok(py.detach(|| core::random::choose_rows(key, rows, count)).into_pyarray(py))
+    let chosen = py.detach(|| core::random::choose_rows(key, rows, count)).map_err(to_py_err)?;
+    Ok(chosen.into_pyarray(py))
 }
 
 /// Adds all functions to the module.
