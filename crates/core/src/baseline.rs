@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::leaf::integer_weights;
 use crate::lowlevel::widest;
+use crate::memory::{collected, zeros};
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, add_up, largest, round_scaled, share};
 use crate::select::{self, Query};
@@ -72,7 +73,7 @@ pub fn centred(
     n_outputs: usize,
     centre: &[f64],
 ) -> Result<Option<Vec<f32>>> {
-    let mut out = vec![0.0f32; values.len()];
+    let mut out = zeros::<f32>(values.len())?;
     let size = (values.len() / n_outputs).div_ceil(pool.threads() * 4).max(1) * n_outputs;
     let fits = std::sync::atomic::AtomicBool::new(true);
     let pieces = out.chunks_mut(size).zip(values.chunks(size));
@@ -105,15 +106,14 @@ pub fn column_quantiles(
     let n_all = pool.all_rows(n);
     let query_of = |j: usize| {
         let weight_of = integer_weights(weights, heaviest[j], n_all);
-        let items: Vec<(f64, i64)> = (0..n)
+        let observed = (0..n)
             .map(|i| (i, i * n_outputs + j))
             .filter(|&(_, place)| !values[place].is_missing())
             .map(|(i, place)| {
                 let value = values[place];
                 (centre.map_or(value, |c| (value - c[j]).abs()), weight_of(i, place))
-            })
-            .collect();
-        vec![Query::of(items)]
+            });
+        Ok(vec![Query::of(collected(n, observed)?)])
     };
     let target = |j: usize, [total, _]: [i64; 2]| share(i128::from(total), levels[j]);
     let quantiles = select::for_outputs(pool, 0..n_outputs, n, 1, query_of, target)?;

@@ -1,7 +1,8 @@
-//! The only `unsafe` code of the project: loops compiled for wider registers, and a borrowed job
-//! lent to threads.
+//! The only `unsafe` code of the project: loops compiled for wider registers, a borrowed job lent to
+//! threads, and zeroed memory that may be refused.
 #![allow(unsafe_code)]
 
+use std::alloc::{Layout, alloc_zeroed};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{OnceLock, TryLockError};
 
@@ -92,6 +93,35 @@ fn with_avx2<R>(kernel: impl FnOnce() -> R) -> R {
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
 fn with_avx512<R>(kernel: impl FnOnce() -> R) -> R {
     kernel()
+}
+
+// ---------------------------------------------------------------------------------- memory
+
+/// Numbers, of which all bits zero is one.
+///
+/// # Safety
+///
+/// Any pattern of bits, all zeros at least, must be a value.
+pub unsafe trait Plain: Copy {}
+
+macro_rules! plain {
+    // SAFETY: integers and floats have no invalid bits.
+    ($($number:ty),*) => { $(unsafe impl Plain for $number {})* };
+}
+plain!(u8, u32, u64, i32, i64, f32, f64, usize);
+
+/// A vector of zeros, which the system hands out without touching them; `None` if it has no room.
+pub fn zeroed<T: Plain>(len: usize) -> Option<Vec<T>> {
+    let layout = Layout::array::<T>(len).ok()?;
+    if layout.size() == 0 {
+        return Some(Vec::new());
+    }
+    // SAFETY: the layout is not of size zero. The memory comes from the allocator of vectors, with
+    // the layout of `len` elements, all of them values since `T` is plain.
+    unsafe {
+        let start = alloc_zeroed(layout).cast::<T>();
+        (!start.is_null()).then(|| Vec::from_raw_parts(start, len, len))
+    }
 }
 
 // ---------------------------------------------------------------------------------- threads

@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::{SparseArrays, check_len, matrix, optional, slice};
-use crate::pool::Pool;
+use crate::pool::{Pool, to_py_err};
 
 /// Features as bins.
 #[pyclass(frozen, module = "manyboost._core")]
@@ -99,8 +99,9 @@ impl Features {
     }
 
     /// Bins of one feature.
-    fn column<'py>(&self, py: Python<'py>, feature: usize) -> Bound<'py, PyArray1<u8>> {
-        self.binned.columns[feature].to_vec(self.binned.n_rows).into_pyarray(py)
+    fn column<'py>(&self, py: Python<'py>, feature: usize) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        let bins = self.binned.columns[feature].to_vec(self.binned.n_rows);
+        Ok(bins.map_err(to_py_err)?.into_pyarray(py))
     }
 }
 
@@ -169,7 +170,8 @@ impl Grower {
             min_split_gain,
             max_features,
         };
-        let grower = core::grower::Grower::new(&features.binned, min_samples_leaf, interactions);
+        let grower = core::grower::Grower::new(&features.binned, min_samples_leaf, interactions)
+            .map_err(to_py_err)?;
         Ok(Grower { binned: Arc::clone(&features.binned), params, seed, inner: Mutex::new(grower) })
     }
 
@@ -304,7 +306,8 @@ impl Tree {
         pool: &Pool,
         features: &Features,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let mut leaves = vec![0u32; features.binned.n_rows];
+        let n_rows = features.binned.n_rows;
+        let mut leaves = core::memory::zeros::<u32>(n_rows).map_err(to_py_err)?;
         pool.run(py, |pool| self.tree.leaves_of_binned(pool, &features.binned, &mut leaves))?;
         Ok(leaves.into_pyarray(py))
     }
