@@ -1,0 +1,1 @@
+"""Training on several machines: the same model, to the last byte."""
