@@ -1,1 +1,0 @@
-"""Training on several machines: the same model, to the last byte."""
