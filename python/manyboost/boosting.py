@@ -233,7 +233,7 @@ class Boosting:
         """
         settings, progress = self.settings, self.progress
         one_round = getattr(self, settings.strategy)
-        is_watched = bool(self.watchers)
+        is_watched = self._any_rank(bool(self.watchers))
         started = time.monotonic()
         more = progress.n_rounds < settings.max_iter
         if progress.train_score:
@@ -254,11 +254,15 @@ class Boosting:
             # The number of training scores says how many rounds are complete.
             self._book_train_score(loss)
             self._book_gains(m + 1)
-            if is_watched and self.watchers.end_round(self._state(m, started)):
+            if is_watched and self._any_rank(self.watchers.end_round(self._state(m, started))):
                 break
             if is_last:
                 break
         return self.stopping.best
+
+    def _any_rank(self, flag: bool) -> bool:
+        """Whether a flag is true on any rank: what ends training ends it everywhere."""
+        return bool(self.pool.totals(np.array([flag], np.int64))[0])
 
     @property
     def best(self) -> int:
@@ -287,8 +291,8 @@ class Boosting:
             self.validation.score(self.progress)
         if self.stopping.look(m + 1):
             return True
-        out_of_time = (
-            settings.max_time is not None and time.monotonic() - started >= settings.max_time
+        out_of_time = settings.max_time is not None and self._any_rank(
+            time.monotonic() - started >= settings.max_time
         )
         return out_of_time or m + 1 == settings.max_iter
 
@@ -432,8 +436,9 @@ class Boosting:
         if self.settings.subsample == 1.0:
             return observed, weights
         numbers = self.row_numbers if observed is None else self.row_numbers[observed]
-        count = max(1, int(self.settings.subsample * len(numbers)))
-        rows = _core.sample_rows(numbers, count, self.settings.seed, m, output or 0)
+        total = self.pool.totals(np.array([len(numbers)]))[0]
+        count = max(1, int(self.settings.subsample * int(total)))
+        rows = _core.sample_rows(self.pool, numbers, count, self.settings.seed, m, output or 0)
         rows = rows if observed is None else observed[rows]
         return rows, weights.within(rows, self.n_rows)
 
@@ -687,7 +692,7 @@ class Boosting:
         if facts.quadratic:
             assert curvature is not None
             return _divide(-slope, curvature)
-        reach = np.broadcast_to(direction.reach(), n_steps)
+        reach = np.broadcast_to(direction.reach(self.pool), n_steps)
         return minimise_along(evaluate, slope, curvature, reach, bounded=facts.bounded)
 
     def _dense_steps(self, weak: Predictions, weights: Weights, output: int | None) -> F64:

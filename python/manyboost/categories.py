@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manyboost.distributed.comm import ALONE, Comm
 from manyboost.inputs import Table, column_name
 
 F32 = NDArray[np.float32]
@@ -36,15 +37,16 @@ class Categories:
         is_categorical: NDArray[np.bool_],
         max_categories: int,
         names: NDArray[Any] | None,
+        comm: Comm = ALONE,
     ) -> Categories:
-        """Find the distinct values of the categorical features of X."""
+        """Find the distinct values of the categorical features of X, on all ranks."""
         features = np.flatnonzero(is_categorical).tolist()
         if features:
             refuse_sparse(X, features[0], "X", names)
         tables = {}
         for j in features:
             column = X[:, j]
-            tables[j] = np.unique(column[~np.isnan(column)]).astype(np.float64)
+            tables[j] = comm.unique(column[~np.isnan(column)]).astype(np.float64)
             check_size(tables[j], max_categories, column_name(j, names))
         return cls(int(X.shape[1]), tables)
 

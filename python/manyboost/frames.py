@@ -11,11 +11,13 @@ import difflib
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manyboost.distributed.comm import Comm
 from manyboost.named import NamedTable
 
 #: Types whose numbers single precision holds exactly.
@@ -138,6 +140,13 @@ class CategoryLabels:
             return cls({j: _sorted_labels(frame.labels(j)) for j in columns})
         all_columns = list(frame.iter_columns())
         return cls({j: _sorted_labels(all_columns[j].unique().to_list()) for j in columns})
+
+    def united(self, comm: Comm) -> CategoryLabels:
+        """Return the labels of all ranks."""
+        if comm.size == 1:
+            return self
+        parts = [dict(labels.of_column) for labels in comm.gather(self)]
+        return CategoryLabels({j: _sorted_labels(chain(*(p[j] for p in parts))) for j in parts[0]})
 
     def encode(self, frame: Any, name: str = "X", remedy: str | None = None) -> Any:
         """Numbers (n_rows, n_columns) of a frame: values, or codes of labels.

@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from manyboost import _core
+from manyboost.distributed.comm import ALONE, Comm
 from manyboost.frames import (
     CategoryLabels,
     category_columns,
@@ -110,7 +111,7 @@ def check_X(
         if name == "X":
             raise
         raise ValueError(f"{name}: {error}") from None
-    if X.shape[0] == 0:
+    if X.shape[0] == 0 and estimator._comm.size == 1:
         raise ValueError(f"{name} has no rows (shape {X.shape}); it needs at least one.")
     if X.shape[1] == 0:
         # scikit-learn's words, which its checks look for.
@@ -256,7 +257,7 @@ def _read_frame(estimator: Any, X: Any, *, reset: bool, name: str, categorical: 
         return X
     if reset:
         places = _labelled_columns(frame, categorical)
-        estimator._category_labels = CategoryLabels.of(frame, places)
+        estimator._category_labels = CategoryLabels.of(frame, places).united(estimator._comm)
     return estimator._category_labels.encode(frame, name)
 
 
@@ -393,15 +394,25 @@ class Rows:
     weights: Weights
     numbers: NDArray[np.uint64]
     offset: F64 | None = None
+    comm: Comm = ALONE
+    """The ranks that hold other rows."""
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def count(self) -> int:
+        """Return the number of rows on all ranks."""
+        return self.comm.total(len(self))
+
+    def pool(self, pool: _core.Pool) -> _core.Pool:
+        """Return the same threads for these rows: sums over them are those of all ranks."""
+        return pool if self.comm.size == 1 else pool.among(self.comm, self.count())
 
     def take(self, chosen: NDArray[Any]) -> Rows:
         """Return a subset of the rows."""
         offset = None if self.offset is None else self.offset[chosen]
         weights, numbers = self.weights.take(chosen), self.numbers[chosen]
-        return Rows(self.X[chosen], self.Y[chosen], weights, numbers, offset)
+        return Rows(self.X[chosen], self.Y[chosen], weights, numbers, offset, self.comm)
 
     def become(self, others: Rows) -> None:
         """Hold other rows instead, for all who hold these."""
@@ -412,15 +423,16 @@ class Rows:
         if times == 1:
             return self
         Y = np.repeat(self.Y, times, axis=1)
-        return Rows(self.X, Y, self.weights.repeated(times), self.numbers, self.offset)
+        weights = self.weights.repeated(times)
+        return Rows(self.X, Y, weights, self.numbers, self.offset, self.comm)
 
     def settled(self, weight: NDArray[np.floating] | None, name: str) -> Rows:
         """Return the rows with these weights instead; those without an observed cell are left out.
 
         ``name`` is what the user calls the weights.
         """
-        Y, weights, there = settle(self.Y, weight, name)
-        rows = Rows(self.X, Y, weights, self.numbers, self.offset)
+        Y, weights, there = settle(self.Y, weight, name, self.comm)
+        rows = Rows(self.X, Y, weights, self.numbers, self.offset, self.comm)
         return rows if there.all() else rows.take(np.flatnonzero(there))
 
     def weighed(self, table: F64 | None, classes: Classes) -> Rows:
@@ -429,7 +441,7 @@ class Rows:
             return self
         weight = weigh_classes(self.weights, self.Y, table, classes)
         rows = self.settled(weight, "class_weight")
-        if not len(rows):
+        if not rows.count():
             raise ValueError(
                 "class_weight is zero for all classes of these rows; give one of them a positive "
                 "weight."
@@ -445,18 +457,22 @@ def make_rows(
     offset: F64 | None = None,
     *,
     by_cell: bool = True,
+    comm: Comm = ALONE,
+    numbers: NDArray[np.uint64] | None = None,
 ) -> Rows:
     """Put rows together; those without an observed cell of positive weight are left out.
 
-    ``by_cell`` says that weights may be those of cells, (n, d).
+    ``by_cell`` says that weights may be those of cells, (n, d); ``numbers`` are those of the rows
+    among the rows of all ranks.
     """
     shape = Y.shape if by_cell else Y.shape[:1]
-    weight = check_weight(sample_weight, shape, name)
+    weight = check_weight(sample_weight, shape, name, comm)
     n_rows = X.shape[0]
     offset = None if offset is None else np.ascontiguousarray(offset)
-    numbers = np.arange(n_rows, dtype=np.uint64)
-    rows = Rows(X, Y, Weights(), numbers, offset).settled(weight, name)
-    if not len(rows):
+    if numbers is None:
+        numbers = np.arange(n_rows, dtype=np.uint64)
+    rows = Rows(X, Y, Weights(), numbers, offset, comm).settled(weight, name)
+    if not rows.count():
         target = "Y_val" if name == "sample_weight_val" else "y"
         raise ValueError(
             f"{target} has no observed value of positive weight in any of its {n_rows} rows; at "
@@ -635,13 +651,13 @@ class Classes:
         return 1 if self.kind == "binary" else len(self.values)
 
     @classmethod
-    def of(cls, y: NDArray[Any], names: Sequence[str] | None = None) -> Classes:
+    def of(cls, y: NDArray[Any], names: Sequence[str] | None = None, comm: Comm = ALONE) -> Classes:
         """Find the classes of checked labels; ``names`` are those of the columns."""
         if y.ndim == 2:
             if names is None:
                 return cls("multilabel", np.arange(y.shape[1]))
             return cls("multilabel", np.array(names, dtype=object), tuple(names))
-        values = np.unique(y)
+        values = comm.unique(y)
         if len(values) < 2:
             raise ValueError(
                 f"y has only one class ({_plain(values[0])}); a classifier needs at least two "
@@ -770,9 +786,11 @@ def _sparse_labels(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
 
 
 def read_labels(
-    y: Any, X: Table, name: str = "y", classes: Classes | None = None
+    y: Any, X: Table, name: str = "y", classes: Classes | None = None, comm: Comm = ALONE
 ) -> tuple[Classes, NDArray[Any]]:
     """Return the given classes, or those of ``y``, and labels as :meth:`Classes.encode` takes them.
+
+    Those of ``y`` are the classes that it has on any rank.
 
     ``y`` is what :func:`check_labels` takes, or a list of sets of labels.
     """
@@ -780,9 +798,9 @@ def read_labels(
     if sets is None:
         labels = check_labels(y, X, name)
         names = column_names(y, name) if labels.ndim == 2 else None
-        return classes or Classes.of(labels, names), labels
+        return classes or Classes.of(labels, names, comm), labels
     if classes is None:
-        labels = labels_of(sets)
+        labels = labels_of(frozenset().union(*each) for each in comm.gather(sets))
         classes = Classes("multilabel", labels, tuple(str(label) for label in labels))
     elif classes.kind != "multilabel":
         raise ValueError(
@@ -854,7 +872,7 @@ def split_validation(
     rows: Rows, fraction: int | float, seed: int, *, by_class: NDArray[Any] | None
 ) -> tuple[Rows, Rows]:
     """Set rows apart for validation, chosen by their numbers, class by class if given."""
-    n = len(rows)
+    comm, n = rows.comm, rows.count()
     whole = isinstance(fraction, int | np.integer)
     count = int(fraction) if whole else max(1, round(fraction * n))
     if count >= n:
@@ -862,26 +880,37 @@ def split_validation(
             f"validation_fraction={fraction!r} leaves none of the {n} rows for training; set "
             "fewer rows apart, pass X_val and Y_val, or use early_stopping=False."
         )
-    groups = [np.arange(n)]
+    pool = rows.pool(_core.Pool(1))
+    groups = [np.arange(len(rows))]
     if by_class is not None:
-        groups = [np.flatnonzero(by_class == c) for c in np.unique(by_class)]
-    chosen = np.zeros(n, dtype=bool)
-    for group in groups:
+        groups = [np.flatnonzero(by_class == c) for c in comm.unique(by_class)]
+    chosen = np.zeros(len(rows), dtype=bool)
+    for group, size in zip(groups, comm.totals(np.array(list(map(len, groups)))), strict=True):
         # Every class keeps a row to train on.
-        share = min(round(count * len(group) / n), len(group) - 1)
+        share = min(round(count * int(size) / n), int(size) - 1)
         if share > 0:
-            picked = _core.validation_rows(rows.numbers[group], share, seed)
+            picked = _core.validation_rows(pool, rows.numbers[group], share, seed)
             chosen[group[picked]] = True
-    if not chosen.any():
-        chosen[_core.validation_rows(rows.numbers, 1, seed)] = True
+    if not comm.any(chosen.any()):
+        chosen[_core.validation_rows(pool, rows.numbers, 1, seed)] = True
     if rows.weights.partial:
-        # Every output keeps a cell to train on.
+        # Every output keeps a cell to train on, in the first row that has one.
         observed = ~missing_cells(rows.Y)
-        for j in np.flatnonzero(~observed[~chosen].any(axis=0)):
-            chosen[np.flatnonzero(observed[:, j])[0]] = False
-        if not chosen.any():
+        left = comm.largest(observed[~chosen].any(axis=0)) > 0
+        first = _first_numbers(observed[:, ~left], rows.numbers, comm)
+        chosen &= ~np.isin(rows.numbers, first)
+        if not comm.any(chosen.any()):
             raise ValueError(
                 "Each row that could be set apart for validation holds the only observed value of "
                 "some output; pass X_val and Y_val, or use early_stopping=False."
             )
     return rows.take(np.flatnonzero(~chosen)), rows.take(np.flatnonzero(chosen))
+
+
+def _first_numbers(
+    marked: NDArray[np.bool_], numbers: NDArray[np.uint64], comm: Comm
+) -> NDArray[np.uint64]:
+    """Return the lowest number of a marked row on any rank, for each column."""
+    none = float(2**53)
+    lowest = np.where(marked, numbers.astype(np.float64)[:, None], none).min(axis=0, initial=none)
+    return np.asarray(-comm.largest(-lowest)).astype(np.uint64)

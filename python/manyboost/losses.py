@@ -312,7 +312,7 @@ def fit_loss(
             )
         return MixedLoss(fitted)
     if Y.dtype == np.uint32:
-        fitted_loss = FittedLoss(SOFTMAX, _softmax_baseline(Y, weights.rows, n_outputs))
+        fitted_loss = FittedLoss(SOFTMAX, _softmax_baseline(Y, weights, n_outputs, pool))
         return (
             fitted_loss
             if offset is None
@@ -359,7 +359,7 @@ def fit_loss(
 
 def _log_mean(offset: F64, weights: Weights, pool: _core.Pool) -> F64:
     """Logarithm of the mean of e^offset, of each column."""
-    top = np.fmax.reduce(offset, axis=0)
+    top = pool.largest(np.fmax.reduce(offset, axis=0, initial=-np.inf))
     return np.asarray(top + np.log(_column_means(np.exp(offset - top), weights, pool)))
 
 
@@ -396,12 +396,18 @@ def _column_means(Y: NDArray[Any], weights: Weights, pool: _core.Pool) -> F64:
         targets = Y if Y.dtype == np.uint8 else Y.astype(np.float32)
         one_leaf = np.zeros(len(Y), np.uint32)
         return np.asarray(sums / _core.leaf_weights(pool, one_leaf, 1, targets, weights)[0])
-    total = len(Y) if weights.rows is None else weights.rows.sum(dtype=np.float64)
-    return np.asarray(sums / total)
+    return np.asarray(sums / weights.total_of_rows(pool, len(Y)))
 
 
-def _softmax_baseline(classes: NDArray[np.uint32], weight: F32 | None, n_classes: int) -> F64:
-    counts = np.bincount(classes, weights=weight, minlength=n_classes)
+def _softmax_baseline(
+    classes: NDArray[np.uint32], weights: Weights, n_classes: int, pool: _core.Pool
+) -> F64:
+    ones = np.ones((len(classes), 1), np.float32)
+    heaviest = np.array([weights.heaviest(pool)])
+    sums, _ = _core.leaf_sums(
+        pool, classes, n_classes, ones, None, weights, heaviest, heaviest, None
+    )
+    counts = sums[:, 0]
     with np.errstate(divide="ignore"):
         logs = np.log(counts / counts.sum())
     logs -= logs[counts > 0].mean()
@@ -416,7 +422,7 @@ def _fit_huber(
     if delta is None:
         deltas = _core.column_quantiles(pool, Y, weights, np.full(n_outputs, 0.9), medians)
         # An output that hardly varies: any positive δ serves.
-        widest = np.fmax.reduce(np.abs(Y - medians), axis=0)
+        widest = pool.largest(np.fmax.reduce(np.abs(Y - medians), axis=0, initial=0))
         deltas = np.where(deltas > 0, deltas, np.where(widest > 0, widest, 1.0))
     else:
         deltas = np.full(n_outputs, float(delta))

@@ -163,8 +163,7 @@ class Objective(ABC):
         if weights.by_cell:
             one_leaf = np.zeros(self.n_rows, np.uint32)
             return np.asarray(self.leaf_weights(one_leaf, 1, weights)[0])
-        rows = weights.rows
-        return float(self.n_rows if rows is None else rows.sum(dtype=np.float64))
+        return weights.total_of_rows(self.pool, self.n_rows)
 
     def _means(self, sums: F64) -> tuple[float, F64]:
         """Mean loss per cell and those of the outputs, NaN where nothing is observed.
@@ -222,9 +221,11 @@ class BuiltinObjective(Objective):
         # Softmax has one loss a row; the others one a cell.
         n_losses = 1 if self.is_softmax else self.n_outputs
         self.cells = float(np.mean(self.total_weight)) * n_losses
-        heaviest = weights.heaviest
-        counts = self.facts.kernel == "poisson"
-        self.largest = float(np.fmax.reduce(y, axis=None, initial=0)) if counts else 0.0
+        heaviest = weights.heaviest(pool)
+        self.largest = 0.0
+        if self.facts.kernel == "poisson":
+            largest = np.fmax.reduce(y, axis=None, initial=0)
+            self.largest = float(pool.largest(np.array([largest], np.float64))[0])
         self.heaviest = heaviest
         self.max_residual = np.zeros(self.n_outputs)
         # Curvature is at most 1, but for Poisson (y - r) and exponential (half the residual).
@@ -422,7 +423,8 @@ class MixedObjective(BuiltinObjective):
         kernels = [facts.kernel for facts, (start, stop) in self.blocks for _ in range(start, stop)]
         self.is_poisson = np.array([kernel == "poisson" for kernel in kernels])
         self.is_exponential = np.array([kernel == "exponential" for kernel in kernels])
-        self.largest_of_output = np.fmax.reduce(y, axis=0, initial=0).astype(np.float64)
+        largest = np.fmax.reduce(y, axis=0, initial=0)
+        self.largest_of_output = pool.largest(largest.astype(np.float64))
 
     def facts_of(self, output: Outputs) -> Facts:
         first = output[0] if isinstance(output, tuple) else output
@@ -577,7 +579,7 @@ class CustomObjective(Objective):
         observed = np.ones((self.n_rows, self.n_outputs), np.float32)
         if self.missing is not None:
             observed[self.missing] = 0
-        largest = np.full(self.n_outputs, weights.heaviest)
+        largest = np.full(self.n_outputs, weights.heaviest(self.pool))
         sums, _ = _core.leaf_sums(
             self.pool, leaf_of_row, n_leaves, observed, None, weights, largest, largest, output
         )

@@ -41,9 +41,11 @@ class Direction:
         """Return the direction of each row (n_rows, n_outputs or 1)."""
         return self.values if self.leaf_of_row is None else self.values[self.leaf_of_row]
 
-    def reach(self) -> F64:
-        """Largest |g| of each column."""
-        return np.asarray(np.abs(self.values).max(axis=0), dtype=np.float64)
+    def reach(self, pool: _core.Pool) -> F64:
+        """Largest |g| of each column, on all ranks."""
+        largest = np.abs(self.values).max(axis=0, initial=0).astype(np.float64)
+        # (Leaf values are the same everywhere.)
+        return largest if self.leaf_of_row is not None else pool.largest(largest)
 
 
 def minimise_along(
@@ -148,7 +150,7 @@ def softmax_step(
     :data:`STEP_LIMIT` in every row.
     """
     k = objective.n_outputs
-    reach = np.broadcast_to(direction.reach(), k)
+    reach = np.broadcast_to(direction.reach(objective.pool), k)
     limit = np.where(reach > 0, STEP_LIMIT / np.where(reach > 0, reach, 1.0), 0.0)
     zero = np.zeros(k)
 

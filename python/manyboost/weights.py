@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manyboost import _core
+from manyboost.distributed.comm import ALONE, Comm
+
 if TYPE_CHECKING:
     from manyboost.inputs import Classes
 
@@ -47,11 +50,18 @@ class Weights:
         """Whether nothing was weighted."""
         return self.rows is None and self.cells is None
 
-    @property
-    def heaviest(self) -> float:
-        """The largest weight that a cell can have."""
-        factors = [w.max(initial=0) for w in (self.rows, self.cells) if w is not None]
-        return float(np.prod(factors, dtype=np.float64))
+    def heaviest(self, pool: _core.Pool) -> float:
+        """Return the largest weight that a cell can have, on all ranks."""
+        if self.is_trivial:
+            return 1.0
+        factors = [1.0 if w is None else w.max(initial=0) for w in (self.rows, self.cells)]
+        return float(np.prod(pool.largest(np.array(factors, np.float64))))
+
+    def total_of_rows(self, pool: _core.Pool, n_rows: int) -> float:
+        """Return the sum of the weights of rows, ``n_rows`` here, over all ranks."""
+        if self.rows is None:
+            return float(pool.all_rows(n_rows))
+        return float(_core.column_sums(pool, self.rows[:, None], Weights())[0])
 
     def take(self, chosen: NDArray[Any]) -> Weights:
         """Return the weights of some rows."""
@@ -117,7 +127,9 @@ def missing_cells(Y: NDArray[Any]) -> NDArray[np.bool_]:
     return np.zeros(Y.shape, bool)
 
 
-def check_weight(sample_weight: Any, shape: tuple[int, ...], name: str) -> F64 | None:
+def check_weight(
+    sample_weight: Any, shape: tuple[int, ...], name: str, comm: Comm = ALONE
+) -> F64 | None:
     """Return weights as an array (n,) or, if ``shape`` is that of cells, (n, d)."""
     if sample_weight is None:
         return None
@@ -144,7 +156,7 @@ def check_weight(sample_weight: Any, shape: tuple[int, ...], name: str) -> F64 |
         value = weight[tuple(place)]
         what = "missing (NaN)" if np.isnan(value) else f"negative ({value:g})"
         raise ValueError(f"{name} is {what} in {cell_name(place)}; weights must be at least zero.")
-    if not (weight > 0).any():
+    if not comm.any((weight > 0).any()):
         raise ValueError(f"All of {name} is zero; at least one row needs a positive weight.")
     return weight
 
@@ -160,12 +172,13 @@ def _output_name(j: int, names: Sequence[str] | None) -> str:
 
 
 def settle(
-    Y: NDArray[Any], weight: NDArray[np.floating] | None, name: str
+    Y: NDArray[Any], weight: NDArray[np.floating] | None, name: str, comm: Comm = ALONE
 ) -> tuple[NDArray[Any], Weights, NDArray[np.bool_]]:
     """Bring encoded targets and checked weights to the one form in which training takes them.
 
     Cells of weight zero become missing targets, weights that do not differ within rows weights of
     rows, and weights that are all one no weights. Also returns which rows have an observed cell.
+    The form is that of the rows of all ranks.
     """
     if weight is not None and weight.ndim == 2 and not weight.all():
         Y = Y.copy()
@@ -176,21 +189,21 @@ def settle(
         there &= ~missing.all(axis=1)
     if weight is not None and weight.ndim == 1:
         there &= weight > 0
-    partial = bool(missing[there].any())
+    partial = comm.any(missing[there].any())
     if weight is None:
         return Y, Weights(partial=partial), there
     if weight.ndim == 2:
         observed = ~missing
         heaviest = weight.max(axis=1, where=observed, initial=0)
         lightest = weight.min(axis=1, where=observed, initial=np.inf)
-        if np.array_equal(heaviest[there], lightest[there]):
+        if comm.all(np.array_equal(heaviest[there], lightest[there])):
             weight = heaviest
         elif partial:
             weight = np.where(observed, weight, 0)
     single = _to_single(weight, name)
     if single.ndim == 2:
         return Y, Weights(cells=single, partial=partial), there
-    if (single[there] == 1).all():
+    if comm.all((single[there] == 1).all()):
         return Y, Weights(partial=partial), there
     return Y, Weights(rows=single, partial=partial), there
 
@@ -209,11 +222,11 @@ def _to_single(weight: NDArray[np.floating], name: str) -> F32:
 
 
 def refuse_unobserved_outputs(
-    Y: NDArray[Any], name: str, names: Sequence[str] | None = None
+    Y: NDArray[Any], name: str, names: Sequence[str] | None = None, comm: Comm = ALONE
 ) -> None:
     """Refuse targets of which an output is missing in all rows."""
     if Y.ndim == 2:
-        unobserved = missing_cells(Y).all(axis=0)
+        unobserved = comm.largest(~missing_cells(Y).all(axis=0)) == 0
         if unobserved.any():
             raise ValueError(
                 f"Output {_output_name(int(np.argmax(unobserved)), names)} of {name} has no "
@@ -225,13 +238,16 @@ def refuse_unobserved_outputs(
 # ---------------------------------------------------------------------- weights of classes
 
 
-def class_weights(class_weight: Any, Y: NDArray[Any], classes: Classes) -> F64 | None:
+def class_weights(
+    class_weight: Any, Y: NDArray[Any], classes: Classes, comm: Comm = ALONE
+) -> F64 | None:
     """Resolve ``class_weight``: weights (n_classes,), or (n_labels, 2) of absence and presence."""
     if class_weight is None:
         return None
     if classes.kind != "multilabel":
         if isinstance(class_weight, str):
-            return _balanced(np.bincount(classes.numbers(Y), minlength=len(classes.values)))
+            counts = np.bincount(classes.numbers(Y), minlength=len(classes.values))
+            return _balanced(comm.totals(counts))
         if not isinstance(class_weight, dict):
             raise ValueError(
                 f"class_weight is a list of {len(class_weight)} dicts, which belongs to several "
@@ -240,7 +256,7 @@ def class_weights(class_weight: Any, Y: NDArray[Any], classes: Classes) -> F64 |
         return _from_dict(class_weight, classes.values.tolist(), "class_weight")
     if isinstance(class_weight, str):
         counts = np.stack([np.equal(Y, label).sum(axis=0) for label in (0, 1)], axis=1)
-        return np.stack([_balanced(of_label) for of_label in counts])
+        return np.stack([_balanced(of_label) for of_label in comm.totals(counts)])
     if isinstance(class_weight, dict):
         return np.tile(_from_dict(class_weight, [0, 1], "class_weight"), (classes.n_outputs, 1))
     if len(class_weight) != classes.n_outputs:

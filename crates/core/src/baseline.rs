@@ -4,7 +4,8 @@ use crate::error::Result;
 use crate::leaf::integer_weights;
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
-use crate::reduce::{FixedPoint, add_up, largest, round_scaled, share, weighted_select};
+use crate::reduce::{FixedPoint, add_up, largest, round_scaled, share};
+use crate::select::{self, Query};
 use crate::weights::{Cell, Weights};
 
 /// Σ w v or Σ w v² of every column of a row-major matrix with `n_outputs` columns.
@@ -40,8 +41,9 @@ pub fn column_sums<T: Cell>(
         );
         max
     })?;
-    let max = largest(maxima, d);
-    let fixed: Vec<FixedPoint> = max.iter().map(|&m| FixedPoint::for_sum(m, n)).collect();
+    let max = largest(pool, maxima, d)?;
+    let n_all = pool.all_rows(n);
+    let fixed: Vec<FixedPoint> = max.iter().map(|&m| FixedPoint::for_sum(m, n_all)).collect();
     let scale: Vec<f64> = fixed.iter().map(|f| f.scale).collect();
     let parts = pool.map(ranges, n * d, |rows| {
         let mut sums = vec![0i64; d];
@@ -58,7 +60,7 @@ pub fn column_sums<T: Cell>(
         );
         sums
     })?;
-    let sums = add_up(parts, d);
+    let sums = add_up(pool, parts, d)?;
     Ok(sums.iter().zip(fixed).map(|(&s, f)| f.decode(s)).collect())
 }
 
@@ -99,9 +101,9 @@ pub fn column_quantiles(
     centre: Option<&[f64]>,
 ) -> Result<Vec<f64>> {
     let n = values.len() / n_outputs;
-    let weight_of = integer_weights(weights, n);
-    pool.map(0..n_outputs, n * n_outputs * 20, |j| {
-        let mut items: Vec<(f64, i64)> = (0..n)
+    let weight_of = integer_weights(pool, weights, n)?;
+    let query_of = |j: usize| {
+        let items: Vec<(f64, i64)> = (0..n)
             .map(|i| (i, i * n_outputs + j))
             .filter(|&(_, place)| !values[place].is_missing())
             .map(|(i, place)| {
@@ -109,9 +111,11 @@ pub fn column_quantiles(
                 (centre.map_or(value, |c| (value - c[j]).abs()), weight_of(i, place))
             })
             .collect();
-        let total: i128 = items.iter().map(|item| i128::from(item.1)).sum();
-        weighted_select(&mut items, share(total, levels[j])).unwrap_or(0.0)
-    })
+        vec![Query::of(items)]
+    };
+    let target = |j: usize, [total, _]: [i64; 2]| share(i128::from(total), levels[j]);
+    let quantiles = select::for_outputs(pool, 0..n_outputs, n, 1, query_of, target)?;
+    Ok(quantiles.into_iter().flatten().collect())
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 //! The leaf with the largest gain is split first, until `max_leaf_nodes`. Of two new nodes only the
 //! smaller is summed; the other is its parent minus its sibling. One job per split goes over all
 //! features: sum, subtract and search while a feature's histogram is in cache.
+//!
+//! Where rows are spread over machines, the children of several leaves are summed before their time,
+//! so that one exchange serves them all; which leaves are split, and in which order, stays the same.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -19,6 +22,7 @@ use crate::monotone::{Bounds, Order};
 use crate::parallel::Pool;
 use crate::partition::{Rule, partition};
 use crate::random::{Key, shuffle_prefix};
+use crate::reduce::{add_up, exchange};
 use crate::split::{Scratch, Split, SplitLimits, improve_split};
 use crate::tree::{CATEGORICAL, MISSING_LEFT, Node, Tree};
 
@@ -61,6 +65,15 @@ struct Open {
     constraints: Constraints,
     histogram: Option<Histogram>,
     split: Split,
+    expansion: Option<Box<Expansion>>,
+}
+
+/// What splitting a leaf leads to: itself as a node with a split, and its children.
+struct Expansion {
+    node: Node,
+    children: [Fresh; 2],
+    /// Splits of the children, unless they will not be split.
+    found: [Found; 2],
 }
 
 /// What the splits above a node leave to it.
@@ -106,7 +119,7 @@ struct Histogram {
     alive: Vec<bool>,
 }
 
-/// A new node before its split is known.
+/// A new node before its split is known; it gets its number when its parent is split.
 struct Fresh {
     node: usize,
     start: usize,
@@ -148,7 +161,7 @@ impl Plan {
     fn new(binned: &Binned, min_samples_leaf: usize) -> Plan {
         // One side of a cut lies outside the most frequent bin: too few rows there, and no cut of
         // any node is allowed.
-        let splits = |&f: &u32| binned.columns[f as usize].n_uncommon() >= min_samples_leaf.max(1);
+        let splits = |&f: &u32| binned.uncommon[f as usize] >= min_samples_leaf.max(1);
         let is_dense = |&f: &u32| matches!(binned.columns[f as usize], Column::Dense(_));
         let (mut usable, compressed): (Vec<u32>, Vec<u32>) =
             (0..binned.n_features as u32).filter(splits).partition(is_dense);
@@ -301,113 +314,75 @@ impl Grower {
 
         let mut n_leaves = 1;
         // Where each leaf's rows are.
-        let mut ranges = std::iter::once(0..rows.len()).collect::<Vec<_>>();
+        let mut places = vec![(0, 0..rows.len())];
         while n_leaves < params.max_leaf_nodes {
-            let Some(parent) = open.pop() else { break };
-            let split = &parent.split;
-            let feature = split.feature as usize;
-            let column = binned.columns[feature].spread(binned.n_rows, spread);
-            let node_rows = &mut rows[parent.start..parent.end];
-            let n_left = if let Some(left) = split.categories {
-                partition(pool, node_rows, scratch, |row| left.contains(column[row as usize]))?
-            } else {
-                let rule = Rule {
-                    column,
-                    bin: split.bin,
-                    missing_bin: binned.cuts.n_bins(feature) as u8,
-                    missing_left: split.missing_left,
-                };
-                partition(pool, node_rows, scratch, |row| rule.goes_left(row))?
-            };
-            let (mut left, mut right) =
-                split_node(&parent, n_left, binned, &layout, &mut nodes, &mut sets);
-            job.constrain(&parent, &nodes[parent.node], [&mut left, &mut right]);
-            weights.push(node_weight(&layout, &left.total));
-            weights.push(node_weight(&layout, &right.total));
-            ranges.resize(nodes.len(), 0..0);
-            ranges[left.node] = left.start..left.end;
-            ranges[right.node] = right.start..right.end;
+            let Some(mut parent) = open.pop() else { break };
             n_leaves += 1;
-            if n_leaves == params.max_leaf_nodes {
-                break;
+            if parent.expansion.is_none() {
+                let n_more = params.max_leaf_nodes - n_leaves;
+                let mut batch = job.pop_batch(parent, &mut open, n_more);
+                for leaf in &mut batch {
+                    leaf.expansion = Some(Box::new(job.expand(leaf, rows, scratch, spread)?));
+                }
+                if n_more > 0 {
+                    job.search_children(rows, &mut batch, can_split, free)?;
+                }
+                parent = batch.swap_remove(0);
+                open.extend(batch);
             }
-            let wanted = (can_split(&left), can_split(&right));
-            let found =
-                job.search_children(rows, parent.histogram, [&left, &right], wanted, free)?;
+            free.extend(parent.histogram);
+            let Some(expansion) = parent.expansion else { unreachable!("made above") };
+            let Expansion { mut node, children: [mut left, mut right], found } = *expansion;
+            left.node = nodes.len();
+            right.node = nodes.len() + 1;
+            node.left = left.node as u32;
+            if let Some(categories) = parent.split.categories {
+                node.cut = sets.len() as u32;
+                sets.push(categories);
+            }
+            nodes[parent.node] = node;
+            for child in [&left, &right] {
+                nodes.push(leaf_node(&layout, &child.total));
+                weights.push(node_weight(&layout, &child.total));
+                places.push((child.node, child.start..child.end));
+            }
             let [found_left, found_right] = found;
             push_open(&mut open, free, left, found_left);
             push_open(&mut open, free, right, found_right);
         }
-        free.extend(open.into_iter().filter_map(|o| o.histogram));
+        for leaf in open {
+            free.extend(leaf.histogram);
+            let Some(expansion) = leaf.expansion else { continue };
+            free.extend(expansion.found.into_iter().filter_map(|found| found.histogram));
+            // Its rows were parted in vain: they ascend within both parts only.
+            let [left, right] = &expansion.children;
+            places[leaf.node].1 = left.start..left.end;
+            places.push((leaf.node, right.start..right.end));
+        }
 
         let n_leaves = number_leaves(&mut nodes);
         let leaves = nodes.iter().zip(&weights).filter(|(node, _)| node.is_leaf());
         let leaf_weights = leaves.map(|(_, &weight)| weight).collect();
         number_sets(&mut nodes, &mut sets);
         let tree = Tree { nodes, sets, n_leaves };
-        let leaf_of_row = place_rows(pool, binned, rows, &tree, &ranges)?;
+        let leaf_of_row = place_rows(pool, binned, rows, &tree, &places)?;
         Ok(Grown { tree, leaf_of_row, leaf_weights })
     }
 }
 
-/// Turns an open leaf into a node with two children, the first with `n_left` rows.
-fn split_node(
-    parent: &Open,
-    n_left: usize,
-    binned: &Binned,
-    layout: &Layout,
-    nodes: &mut Vec<Node>,
-    sets: &mut Vec<CategorySet>,
-) -> (Fresh, Fresh) {
-    let split = &parent.split;
-    let feature = split.feature as usize;
-    let middle = parent.start + n_left;
-    let left_total = split.left.clone();
-    let right_total: Vec<i64> = parent.total.iter().zip(&left_total).map(|(t, l)| t - l).collect();
-    let left = nodes.len();
-    let node = &mut nodes[parent.node];
-    node.feature = split.feature | if split.missing_left { MISSING_LEFT } else { 0 };
-    if let Some(categories) = split.categories {
-        node.feature |= CATEGORICAL;
-        node.cut = sets.len() as u32;
-        sets.push(categories);
-    } else {
-        let thresholds = &binned.cuts.thresholds[feature];
-        node.threshold = thresholds.get(split.bin as usize).copied().unwrap_or(f32::INFINITY);
-        node.cut = split.bin.into();
-    }
-    node.left = left as u32;
-    node.gain = split.gain as f32;
-    nodes.push(leaf_node(layout, &left_total));
-    nodes.push(leaf_node(layout, &right_total));
-    let child = |node, start, end, side, total| Fresh {
-        node,
-        start,
-        end,
-        depth: parent.depth + 1,
-        path: parent.path.with(side),
-        total,
-        constraints: parent.constraints.clone(),
-    };
-    (
-        child(left, parent.start, middle, 0, left_total),
-        child(left + 1, middle, parent.end, 1, right_total),
-    )
-}
-
-/// The leaf of every row: by the partition where it was sampled, else down the tree.
+/// The leaf of every row: by the partition where it was sampled, else down the tree. `places` says
+/// where the rows of nodes are.
 fn place_rows(
     pool: &Pool,
     binned: &Binned,
     rows: &[u32],
     tree: &Tree,
-    ranges: &[std::ops::Range<usize>],
+    places: &[(usize, std::ops::Range<usize>)],
 ) -> Result<Vec<u32>> {
     let mut leaf_of_row = vec![0u32; binned.n_rows];
-    let leaves: Vec<(u32, &[u32])> = tree
-        .nodes
+    let leaves: Vec<(u32, &[u32])> = places
         .iter()
-        .zip(ranges)
+        .map(|(node, range)| (&tree.nodes[*node], range))
         .filter(|(node, _)| node.is_leaf())
         .map(|(node, range)| (node.feature, &rows[range.clone()]))
         .collect();
@@ -479,11 +454,7 @@ fn sum_rows<T: Lane>(pool: &Pool, rows: &[u32], lanes: &[T], width: usize) -> Re
         }
         total
     })?;
-    let mut total = vec![0i64; width];
-    for sum in sums {
-        total.iter_mut().zip(sum).for_each(|(t, s)| *t += s);
-    }
-    Ok(total)
+    add_up(pool, sums, width)
 }
 
 /// The outcome of a search: a split, and the histogram if it is kept.
@@ -497,11 +468,30 @@ fn push_open(open: &mut BinaryHeap<Open>, free: &mut Vec<Histogram>, fresh: Fres
     match found.split {
         Some(split) => {
             let Fresh { node, start, end, depth, path, total, constraints } = fresh;
-            let histogram = found.histogram;
-            open.push(Open { node, start, end, depth, path, total, constraints, histogram, split });
+            let (histogram, expansion) = (found.histogram, None);
+            open.push(Open {
+                node,
+                start,
+                end,
+                depth,
+                path,
+                total,
+                constraints,
+                histogram,
+                split,
+                expansion,
+            });
         }
         None => free.extend(found.histogram),
     }
+}
+
+/// Two new nodes, the histogram of their parent if it was kept, and what is to be found of them.
+struct Pair<'a> {
+    parent: Option<Histogram>,
+    children: &'a [Fresh; 2],
+    wanted: [bool; 2],
+    found: &'a mut [Found; 2],
 }
 
 /// Everything that stays the same while one tree grows.
@@ -524,8 +514,76 @@ impl<T: Lane> Job<'_, T> {
         self.keep && self.n_drawn == self.plan.usable.len() && self.interactions.is_none()
     }
 
+    /// The leaf to be split, first, and those that are expanded with it: none on one machine. On
+    /// several, the next best half of those that may yet be split.
+    fn pop_batch(&self, best: Open, open: &mut BinaryHeap<Open>, n_more: usize) -> Vec<Open> {
+        let mut batch = vec![best];
+        if self.pool.others().is_none() {
+            return batch;
+        }
+        let mut passed = Vec::new();
+        while batch.len() + passed.len() < n_more.div_ceil(2) {
+            let Some(next) = open.pop() else { break };
+            if next.expansion.is_none() { batch.push(next) } else { passed.push(next) }
+        }
+        open.extend(passed);
+        batch
+    }
+
+    /// Parts the rows of a leaf by its split.
+    fn expand(
+        &self,
+        leaf: &Open,
+        rows: &mut [u32],
+        scratch: &mut [u32],
+        spread: &mut Vec<u8>,
+    ) -> Result<Expansion> {
+        let (binned, split) = (self.binned, &leaf.split);
+        let feature = split.feature as usize;
+        let column = binned.columns[feature].spread(binned.n_rows, spread);
+        let leaf_rows = &mut rows[leaf.start..leaf.end];
+        let mut node = Node {
+            feature: split.feature | if split.missing_left { MISSING_LEFT } else { 0 },
+            gain: split.gain as f32,
+            ..leaf_node(&self.layout, &leaf.total)
+        };
+        let n_left = if let Some(left) = split.categories {
+            node.feature |= CATEGORICAL;
+            partition(self.pool, leaf_rows, scratch, |row| left.contains(column[row as usize]))?
+        } else {
+            let thresholds = &binned.cuts.thresholds[feature];
+            node.threshold = thresholds.get(split.bin as usize).copied().unwrap_or(f32::INFINITY);
+            node.cut = split.bin.into();
+            let rule = Rule {
+                column,
+                bin: split.bin,
+                missing_bin: binned.cuts.n_bins(feature) as u8,
+                missing_left: split.missing_left,
+            };
+            partition(self.pool, leaf_rows, scratch, |row| rule.goes_left(row))?
+        };
+        // (A node whose left child has the number 0 would count as a leaf.)
+        node.left = 1;
+        let middle = leaf.start + n_left;
+        let right_total = leaf.total.iter().zip(&split.left).map(|(t, l)| t - l).collect();
+        let child = |start, end, side, total| Fresh {
+            node: 0,
+            start,
+            end,
+            depth: leaf.depth + 1,
+            path: leaf.path.with(side),
+            total,
+            constraints: leaf.constraints.clone(),
+        };
+        let left = child(leaf.start, middle, 0, split.left.clone());
+        let right = child(middle, leaf.end, 1, right_total);
+        let mut children = [left, right];
+        self.constrain(leaf, &node, &mut children);
+        Ok(Expansion { node, children, found: Default::default() })
+    }
+
     /// Hands the constraints of a node that has just been split on to its children.
-    fn constrain(&self, parent: &Open, node: &Node, mut children: [&mut Fresh; 2]) {
+    fn constrain(&self, parent: &Open, node: &Node, children: &mut [Fresh; 2]) {
         let Open { constraints, split, total, .. } = parent;
         if let Some(bounds) = constraints.bounds {
             let sign = if node.orders_values() { self.sign(split.feature) } else { 0 };
@@ -547,10 +605,18 @@ impl<T: Lane> Job<'_, T> {
 
     fn search_root(&self, rows: &[u32], root: &Fresh, free: &mut Vec<Histogram>) -> Result<Found> {
         if !self.subtracts() {
-            return self.search_drawn(rows, root);
+            let found = self.search_drawn(rows, &[root])?;
+            return Ok(found.into_iter().next().unwrap_or_default());
         }
         let mut histogram = self.buffer(free);
         let root_rows = &rows[root.start..root.end];
+        if self.pool.others().is_some() {
+            histogram.alive.fill(true);
+            self.sum_histogram(&mut histogram, root_rows)?;
+            self.exchange(&mut [&mut histogram])?;
+            let split = self.search_histogram(&mut histogram, root)?;
+            return Ok(Found { split, histogram: Some(histogram) });
+        }
         let lanes = self.gather(root_rows)?;
         let work = root_rows.len() * self.plan.usable.len() * self.layout.width;
         let pieces = self.pieces(&mut histogram, work);
@@ -562,22 +628,159 @@ impl<T: Lane> Job<'_, T> {
         Ok(Found { split: best_in_order(best), histogram: Some(histogram) })
     }
 
-    /// Splits of two siblings; the parent's histogram becomes that of the larger one.
+    /// Splits of the children of expanded leaves.
     fn search_children(
         &self,
         rows: &[u32],
-        parent: Option<Histogram>,
+        batch: &mut [Open],
+        can_split: impl Fn(&Fresh) -> bool,
+        free: &mut Vec<Histogram>,
+    ) -> Result<()> {
+        let mut pairs = Vec::new();
+        for leaf in batch {
+            let Some(expansion) = &mut leaf.expansion else { continue };
+            let Expansion { children, found, .. } = &mut **expansion;
+            let wanted = [can_split(&children[0]), can_split(&children[1])];
+            pairs.push(Pair { parent: leaf.histogram.take(), children, wanted, found });
+        }
+        if !self.subtracts() {
+            let all = pairs.iter_mut().flat_map(|pair| {
+                let wanted = pair.wanted.into_iter();
+                wanted.zip(pair.children.iter()).zip(pair.found.iter_mut())
+            });
+            let (wanted, found): (Vec<&Fresh>, Vec<&mut Found>) = all
+                .filter(|((wanted, _), _)| *wanted)
+                .map(|((_, child), found)| (child, found))
+                .unzip();
+            for (found, new) in found.into_iter().zip(self.search_drawn(rows, &wanted)?) {
+                *found = new;
+            }
+            return Ok(());
+        }
+        if self.pool.others().is_some() {
+            return self.search_pairs(rows, pairs, free);
+        }
+        for pair in pairs {
+            let Pair { parent: Some(parent), children, wanted, found } = pair else { continue };
+            *found = self.search_pair(rows, parent, children.each_ref(), wanted, free)?;
+        }
+        Ok(())
+    }
+
+    /// [`Job::search_pair`] for several pairs, with one exchange between machines.
+    fn search_pairs(
+        &self,
+        rows: &[u32],
+        pairs: Vec<Pair<'_>>,
+        free: &mut Vec<Histogram>,
+    ) -> Result<()> {
+        let mut work = Vec::new();
+        for Pair { parent, children, wanted, found } in pairs {
+            let Some(parent) = parent else { continue };
+            if wanted == [false, false] {
+                free.push(parent);
+                continue;
+            }
+            // By the rows of all machines, which are the same everywhere.
+            let count = |child: &Fresh| self.layout.count(&child.total);
+            let small = usize::from(count(&children[0]) > count(&children[1]));
+            let mut histogram = self.buffer(free);
+            histogram.alive.copy_from_slice(&parent.alive);
+            let child = &children[small];
+            self.sum_histogram(&mut histogram, &rows[child.start..child.end])?;
+            work.push((parent, histogram, children, wanted, found, small));
+        }
+        let mut sums: Vec<&mut Histogram> = work.iter_mut().map(|item| &mut item.1).collect();
+        self.exchange(&mut sums)?;
+        for (mut parent, histogram, children, wanted, found, small) in work {
+            for range in self.sent(&histogram.alive) {
+                let (from, sums) = (&mut parent.sums[range.clone()], &histogram.sums[range]);
+                from.iter_mut().zip(sums).for_each(|(p, s)| *p -= s);
+            }
+            for (side, mut histogram) in [(1 - small, parent), (small, histogram)] {
+                if wanted[side] {
+                    let split = self.search_histogram(&mut histogram, &children[side])?;
+                    found[side] = Found { split, histogram: Some(histogram) };
+                } else {
+                    free.push(histogram);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sums the histograms of a node's rows on this machine: of all dense features, and of the
+    /// compressed ones that are alive, without their most frequent bins.
+    fn sum_histogram(&self, histogram: &mut Histogram, rows: &[u32]) -> Result<()> {
+        let lanes = self.gather(rows)?;
+        let work = rows.len() * self.plan.usable.len() * self.layout.width;
+        let pieces = self.pieces(histogram, work);
+        self.pool.for_each(pieces, work, |mut piece| {
+            let Some(lists) = piece.lists else {
+                return self.sum_dense(&mut piece, rows, &lanes, &[]);
+            };
+            piece.sums.fill(0);
+            let (node_rows, node_lanes, gathered) = self.node(rows, &lanes);
+            let source = (node_lanes, gathered, self.layout.width);
+            lists.accumulate(node_rows, source, piece.alive, piece.sums, None);
+        })
+    }
+
+    /// The best split of a node by its histograms.
+    fn search_histogram(&self, histogram: &mut Histogram, node: &Fresh) -> Result<Option<Split>> {
+        let work = self.plan.n_slots() * self.layout.width * 4;
+        let pieces = self.pieces(histogram, work);
+        let best = self.pool.map(pieces, work, |mut piece| {
+            let mut best = Best::default();
+            if piece.lists.is_some() {
+                self.search_compressed(&mut piece, node, &mut best);
+            } else {
+                for (i, part) in self.each_feature(piece.features.clone(), piece.sums) {
+                    self.improve(i, part, node, &mut best);
+                }
+            }
+            best.split
+        })?;
+        Ok(best_in_order(best))
+    }
+
+    /// Where the sums are that machines have to exchange: those of dense features, and of compressed
+    /// ones that are alive.
+    fn sent(&self, alive: &[bool]) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let (slots, width) = (&self.plan.slots, self.layout.width);
+        let n_dense = self.plan.n_dense;
+        let compressed = (n_dense..self.plan.usable.len()).filter(|&i| alive[i]);
+        let range = move |first: usize, last: usize| slots[first] * width..slots[last] * width;
+        std::iter::once(range(0, n_dense)).chain(compressed.map(move |i| range(i, i + 1)))
+    }
+
+    /// Adds up histograms over all machines, in one exchange.
+    fn exchange(&self, histograms: &mut [&mut Histogram]) -> Result<()> {
+        let mut all = Vec::new();
+        for Histogram { sums, alive } in histograms.iter().map(|histogram| &**histogram) {
+            self.sent(alive).for_each(|range| all.extend_from_slice(&sums[range]));
+        }
+        exchange(self.pool, &mut all, &mut [])?;
+        let mut all = &mut all[..];
+        for Histogram { sums, alive } in histograms.iter_mut().map(|histogram| &mut **histogram) {
+            for range in self.sent(alive) {
+                let part = &mut sums[range];
+                part.copy_from_slice(take_front(&mut all, part.len()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Splits of two siblings; the parent's histogram becomes that of the larger one.
+    fn search_pair(
+        &self,
+        rows: &[u32],
+        mut large_histogram: Histogram,
         children: [&Fresh; 2],
-        wanted: (bool, bool),
+        [left_wanted, right_wanted]: [bool; 2],
         free: &mut Vec<Histogram>,
     ) -> Result<[Found; 2]> {
-        let Some(mut large_histogram) = parent else {
-            let search = |wanted: bool, child| {
-                if wanted { self.search_drawn(rows, child) } else { Ok(Found::default()) }
-            };
-            return Ok([search(wanted.0, children[0])?, search(wanted.1, children[1])?]);
-        };
-        if !wanted.0 && !wanted.1 {
+        if !left_wanted && !right_wanted {
             free.push(large_histogram);
             return Ok(Default::default());
         }
@@ -585,7 +788,7 @@ impl<T: Lane> Job<'_, T> {
         let left_is_small = size(children[0]) <= size(children[1]);
         let [small, large] = if left_is_small { children } else { [children[1], children[0]] };
         let (small_wanted, large_wanted) =
-            if left_is_small { wanted } else { (wanted.1, wanted.0) };
+            if left_is_small { (left_wanted, right_wanted) } else { (right_wanted, left_wanted) };
 
         let mut small_histogram = self.buffer(free);
         let small_rows = &rows[small.start..small.end];
@@ -608,40 +811,116 @@ impl<T: Lane> Job<'_, T> {
         Ok(if left_is_small { [small, large] } else { [large, small] })
     }
 
-    /// Search by features drawn for this node, or all, without keeping histograms. When none of the
+    /// Search by features drawn for each node, or all, without keeping histograms. When none of the
     /// drawn ones can be split, more are drawn, as in random forests.
-    fn search_drawn(&self, rows: &[u32], fresh: &Fresh) -> Result<Found> {
-        let allowed = |&i: &u32| fresh.constraints.allow(self.plan.usable[i as usize]);
+    fn search_drawn(&self, rows: &[u32], nodes: &[&Fresh]) -> Result<Vec<Found>> {
+        let size = self.n_drawn.max(1);
+        let orders: Vec<Vec<u32>> = nodes.iter().map(|node| self.order(node)).collect();
+        let mut found: Vec<Found> = nodes.iter().map(|_| Found::default()).collect();
+        let mut pending: Vec<usize> = (0..nodes.len()).collect();
+        for draw in 0.. {
+            pending.retain(|&k| found[k].split.is_none() && draw * size < orders[k].len());
+            if pending.is_empty() {
+                break;
+            }
+            let drawn: Vec<(usize, Vec<u32>)> = pending
+                .iter()
+                .map(|&k| {
+                    let order = &orders[k][draw * size..];
+                    let mut features = order[..size.min(order.len())].to_vec();
+                    features.sort_unstable();
+                    (k, features)
+                })
+                .collect();
+            if self.pool.others().is_none() {
+                for (k, features) in drawn {
+                    found[k].split = self.search_features(rows, nodes[k], &features)?;
+                }
+                continue;
+            }
+            let mut sums = Vec::new();
+            for (k, features) in &drawn {
+                sums.extend(self.sum_features(rows, nodes[*k], features)?);
+            }
+            exchange(self.pool, &mut sums, &mut [])?;
+            let mut sums = &mut sums[..];
+            for (k, features) in drawn {
+                let mut best = Best::default();
+                for i in features {
+                    let i = i as usize;
+                    let n_slots = self.plan.slots[i + 1] - self.plan.slots[i];
+                    let histogram = take_front(&mut sums, n_slots * self.layout.width);
+                    if let Column::Compressed(column) = self.column(i) {
+                        fill_default(histogram, column.default, &nodes[k].total);
+                    }
+                    self.improve(i, histogram, nodes[k], &mut best);
+                }
+                found[k].split = best.split;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The features that a node may be split by, in the order in which they are drawn.
+    fn order(&self, node: &Fresh) -> Vec<u32> {
+        let allowed = |&i: &u32| node.constraints.allow(self.plan.usable[i as usize]);
         let mut order: Vec<u32> = (0..self.plan.usable.len() as u32).filter(allowed).collect();
         if self.n_drawn < order.len() {
             let n = order.len();
-            shuffle_prefix(fresh.path, &mut order, n);
+            shuffle_prefix(node.path, &mut order, n);
         }
-        let node_rows = &rows[fresh.start..fresh.end];
+        order
+    }
+
+    /// The best split of a node by some features.
+    fn search_features(
+        &self,
+        rows: &[u32],
+        node: &Fresh,
+        features: &[u32],
+    ) -> Result<Option<Split>> {
+        let node_rows = &rows[node.start..node.end];
         let lanes = self.gather(node_rows)?;
-        for drawn in order.chunks(self.n_drawn.max(1)) {
-            let mut drawn = drawn.to_vec();
-            drawn.sort_unstable();
-            let work = node_rows.len() * drawn.len() * self.layout.width;
-            let size = drawn.len().div_ceil(self.pool.pieces(work)).max(1);
-            let best = self.pool.map(drawn.chunks(size), work, |features| {
-                let mut best = Best::default();
-                let mut histogram = Vec::new();
-                for &i in features {
-                    let i = i as usize;
-                    let n_slots = self.plan.slots[i + 1] - self.plan.slots[i];
-                    histogram.resize(n_slots * self.layout.width, 0);
-                    self.sum_feature(i, node_rows, &lanes, &fresh.total, &mut histogram);
-                    self.improve(i, &histogram, fresh, &mut best);
-                }
-                best.split
-            })?;
-            let split = best_in_order(best);
-            if split.is_some() {
-                return Ok(Found { split, histogram: None });
+        let work = node_rows.len() * features.len() * self.layout.width;
+        let size = features.len().div_ceil(self.pool.pieces(work)).max(1);
+        let best = self.pool.map(features.chunks(size), work, |features| {
+            let mut best = Best::default();
+            let mut histogram = Vec::new();
+            for &i in features {
+                let i = i as usize;
+                let n_slots = self.plan.slots[i + 1] - self.plan.slots[i];
+                histogram.resize(n_slots * self.layout.width, 0);
+                self.sum_feature(i, node_rows, &lanes, &node.total, &mut histogram);
+                self.improve(i, &histogram, node, &mut best);
             }
-        }
-        Ok(Found::default())
+            best.split
+        })?;
+        Ok(best_in_order(best))
+    }
+
+    /// The histograms of a node's rows on this machine, by some features, side by side; those of
+    /// compressed ones without their most frequent bins.
+    fn sum_features(&self, rows: &[u32], node: &Fresh, features: &[u32]) -> Result<Vec<i64>> {
+        let node_rows = &rows[node.start..node.end];
+        let lanes = self.gather(node_rows)?;
+        let work = node_rows.len() * features.len() * self.layout.width;
+        let parts = self.pool.map(features, work, |&i| {
+            let i = i as usize;
+            let n_slots = self.plan.slots[i + 1] - self.plan.slots[i];
+            let mut histogram = vec![0i64; n_slots * self.layout.width];
+            let (rows, lanes, gathered) = self.node(node_rows, &lanes);
+            let width = self.layout.width;
+            match self.column(i) {
+                Column::Dense(column) => {
+                    accumulate(column, rows, lanes, gathered, width, &mut histogram);
+                }
+                Column::Compressed(column) => {
+                    accumulate_compressed(column, rows, lanes, gathered, width, &mut histogram);
+                }
+            }
+            histogram
+        })?;
+        Ok(parts.concat())
     }
 
     /// Sums a node's histograms of one piece, turns its parent's into those of its sibling, and

@@ -7,7 +7,7 @@
 use crate::binning::Compressed;
 use crate::error::Result;
 use crate::parallel::Pool;
-use crate::reduce::{FixedPoint, bits_for, round_scaled};
+use crate::reduce::{FixedPoint, bits_for, exchange, round_scaled};
 
 /// Bits of a gradient in narrow lanes.
 const NARROW_BITS: i32 = 30;
@@ -119,20 +119,26 @@ pub fn quantise(
     let q = n_components;
     let n = z.len() / q;
     let source = Source { z, q, weights, n };
+    let n_all = pool.all_rows(n);
     let max =
         source.fold(pool, 0.0, |max: f64, size| if size > max { size } else { max }, f64::max)?;
-    let fine_enough = |fixed: FixedPoint| -> Result<bool> {
-        let limit = COARSE * fixed.unit;
-        let count = |count, size| count + usize::from((size < limit) & (size > 0.0));
-        Ok(source.fold(pool, 0usize, count, |a, b| a + b)? * COARSE_SHARE <= n * q)
-    };
     let (weight_lanes, weight_max) = match weights {
         SplitWeights::Equal => (0, 1.0),
         SplitWeights::Rows(w) => (1, largest(w)),
         SplitWeights::Components(w) => (q, largest(w)),
     };
+    let mut maxima = [max, weight_max];
+    exchange(pool, &mut [], &mut maxima)?;
+    let [max, weight_max] = maxima;
+    let fine_enough = |fixed: FixedPoint| -> Result<bool> {
+        let limit = COARSE * fixed.unit;
+        let count = |count, size| count + usize::from((size < limit) & (size > 0.0));
+        let mut coarse = [source.fold(pool, 0usize, count, |a, b| a + b)? as i64];
+        exchange(pool, &mut coarse, &mut [])?;
+        Ok(coarse[0] as usize * COARSE_SHARE <= n_all * q)
+    };
 
-    let count_bits = bits_for(n);
+    let count_bits = bits_for(n_all);
     // The sum sits above the count, and must itself stay below 2⁵⁰ for the split search.
     let packed_bits = (62 - 2 * count_bits).min(50 - count_bits);
     if q == 1 && weight_lanes == 0 && packed_bits >= PACKED_BITS {
@@ -157,7 +163,7 @@ pub fn quantise(
     let width = q + weight_lanes + 1;
     let narrow = FixedPoint::with_bits(max, NARROW_BITS);
     let is_narrow = fine_enough(narrow)?;
-    let fixed = if is_narrow { narrow } else { FixedPoint::for_sum(max, n) };
+    let fixed = if is_narrow { narrow } else { FixedPoint::for_sum(max, n_all) };
     let weight_fixed = FixedPoint::with_bits(weight_max, NARROW_BITS);
     let layout = Layout {
         components: q,

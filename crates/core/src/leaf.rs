@@ -6,9 +6,8 @@ use crate::error::Result;
 use crate::losses::{Loss, Pointwise, Targets};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
-use crate::reduce::{
-    FixedPoint, ROUNDED_OFFSET, add_up, round_with_offset, share, weighted_select,
-};
+use crate::reduce::{FixedPoint, ROUNDED_OFFSET, add_up, round_with_offset, share};
+use crate::select::{self, Query};
 use crate::tree::Node;
 use crate::weights::{Cell, Weights};
 use crate::{with_cells, with_pointwise, with_weights};
@@ -57,10 +56,10 @@ pub fn leaf_sums(
     weights: Weights<'_>,
     bounds: (&[f64], &[f64]),
 ) -> Result<LeafSums> {
-    let n = leaf_of_row.len();
+    let n_all = pool.all_rows(leaf_of_row.len());
     let width = outputs.len();
     let fixed = |bound: &[f64]| -> Vec<FixedPoint> {
-        outputs.clone().map(|j| FixedPoint::for_sum(bound[j], n)).collect()
+        outputs.clone().map(|j| FixedPoint::for_sum(bound[j], n_all)).collect()
     };
     let (residual_fixed, curvature_fixed) = (fixed(bounds.0), fixed(bounds.1));
     let scales = |fixed: &[FixedPoint]| fixed.iter().map(|f| f.scale).collect::<Vec<f64>>();
@@ -162,7 +161,7 @@ pub fn leaf_weights(
     outputs: Range<usize>,
     weights: Weights<'_>,
 ) -> Result<Vec<f64>> {
-    let fixed = FixedPoint::for_sum(weights.max(), leaf_of_row.len());
+    let fixed = FixedPoint::for_sum(weights.max(pool)?, pool.all_rows(leaf_of_row.len()));
     let table = Table { leaf_of_row, n_leaves, n_outputs, outputs };
     let (sums, _) = with_cells!(targets, y => table.fill(
         pool,
@@ -235,8 +234,13 @@ impl Table<'_> {
             (sums, curves)
         })?;
         let (sums, curves): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let sums = add_up(sums, size);
-        let curves = with_curves.then(|| add_up(curves, size));
+        // Both in one exchange with other machines.
+        let parts = sums.into_iter().zip(curves).map(|(mut sums, curves)| {
+            sums.extend(curves);
+            sums
+        });
+        let mut sums = add_up(pool, parts, if with_curves { 2 * size } else { size })?;
+        let curves = with_curves.then(|| sums.split_off(size));
         Ok((sums, curves))
     }
 }
@@ -337,8 +341,8 @@ pub fn leaf_quantiles(
 ) -> Result<Vec<f64>> {
     let n = leaf_of_row.len();
     let width = outputs.len();
-    let weight_of = integer_weights(weights, n);
-    let columns = pool.map(outputs.clone(), n * width * 20, |j| {
+    let weight_of = integer_weights(pool, weights, n)?;
+    let queries_of = |j: usize| {
         let mut items: Vec<Vec<(f64, i64)>> = vec![Vec::new(); n_leaves];
         for i in 0..n {
             let cell = i * n_outputs + j;
@@ -347,12 +351,10 @@ pub fn leaf_quantiles(
                 items[leaf_of_row[i] as usize].push((error, weight_of(i, cell)));
             }
         }
-        let quantile = |items: &mut Vec<(f64, i64)>| {
-            let total: i128 = items.iter().map(|item| i128::from(item.1)).sum();
-            weighted_select(items, share(total, levels[j])).unwrap_or(0.0)
-        };
-        items.iter_mut().map(quantile).collect::<Vec<f64>>()
-    })?;
+        items.into_iter().map(Query::of).collect()
+    };
+    let target = |j: usize, [total, _]: [i64; 2]| share(i128::from(total), levels[j]);
+    let columns = select::for_outputs(pool, outputs, n, n_leaves, queries_of, target)?;
     let mut result = vec![0.0; n_leaves * width];
     for (k, column) in columns.iter().enumerate() {
         for (leaf, &value) in column.iter().enumerate() {
@@ -364,18 +366,19 @@ pub fn leaf_quantiles(
 
 /// Weights of cells, by row and place, as integers whose sum over `rows` rows cannot overflow.
 pub fn integer_weights<'a>(
+    pool: &Pool,
     weights: Weights<'a>,
     rows: usize,
-) -> impl Fn(usize, usize) -> i64 + Sync + 'a {
+) -> Result<impl Fn(usize, usize) -> i64 + Sync + use<'a>> {
     let unweighted = weights.rows.is_none() && weights.cells.is_none();
-    let fixed = FixedPoint::for_sum(weights.max(), rows);
-    move |i, place| {
+    let fixed = FixedPoint::for_sum(weights.max(pool)?, pool.all_rows(rows));
+    Ok(move |i, place| {
         if unweighted {
             return 1;
         }
         let weight = weights.cell(i, place);
         if weight > 0.0 { fixed.encode(weight).max(1) } else { 0 }
-    }
+    })
 }
 
 /// Leaf values of one tree, as they are added to raw predictions.

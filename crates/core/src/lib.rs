@@ -28,9 +28,11 @@ pub mod format;
 pub mod ranking;
 pub mod shap;
 
+pub mod comm;
 pub mod error;
 pub mod lowlevel;
 pub mod math;
 pub mod parallel;
 pub mod random;
 pub mod reduce;
+pub mod select;

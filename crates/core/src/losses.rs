@@ -11,7 +11,7 @@ use crate::lowlevel::widest;
 use crate::math;
 use crate::parallel::Pool;
 use crate::projection::Phi;
-use crate::reduce::{self, ExactSum};
+use crate::reduce::{ExactSum, largest_here};
 use crate::runs::Run;
 use crate::weights::{Cell, Weights};
 use crate::with_weights;
@@ -299,7 +299,7 @@ pub fn advance(
             })),
         }
     })?;
-    Ok(merge_passes(parts, d))
+    merge_passes(pool, parts, d)
 }
 
 /// Where a projection goes when cells have weights: z = φ (w r), already weighted, and ω = the
@@ -376,7 +376,7 @@ pub fn advance_cells(
             (sum, max)
         }))
     })?;
-    Ok(merge_passes(parts, d))
+    merge_passes(pool, parts, d)
 }
 
 /// The cells of one row: targets (0 where missing), weights (0 there), and what they give.
@@ -608,7 +608,7 @@ pub fn advance_residuals(
             },
         )
     })?;
-    Ok(merge_passes(parts, d))
+    merge_passes(pool, parts, d)
 }
 
 /// The loss alone, weighted and summed over all rows and outputs.
@@ -650,13 +650,19 @@ pub fn loss_sum(
         }
         sum
     })?;
-    Ok(ExactSum::merged(&parts))
+    ExactSum::merged(pool, &parts, &mut [])
 }
 
-pub(crate) fn merge_passes(parts: Vec<(ExactSum, Vec<u32>)>, d: usize) -> Pass {
-    let (sums, maxima): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-    let max = reduce::largest(maxima, d).into_iter().map(f32::from_bits).collect();
-    Pass { loss: ExactSum::merged(&sums), max_residual: max }
+pub(crate) fn merge_passes(
+    pool: &Pool,
+    parts: Vec<(ExactSum, Vec<u32>)>,
+    d: usize,
+) -> Result<Pass> {
+    let (sums, maxima): (Vec<_>, Vec<Vec<u32>>) = parts.into_iter().unzip();
+    // (The bits of non-negative floats order as they do.)
+    let mut max = largest_here(maxima, d);
+    let loss = ExactSum::merged(pool, &sums, &mut max)?;
+    Ok(Pass { loss, max_residual: max.into_iter().map(|m| f32::from_bits(m as u32)).collect() })
 }
 
 /// Softmax probabilities of one row into `p`; returns ln Σ e^f.

@@ -6,9 +6,10 @@
 //! thread runs which piece: pieces either own their output or are merged by exact sums.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use crate::comm::{Comm, Others};
 use crate::error::{Error, Result};
 use crate::lowlevel::Workers;
 
@@ -22,9 +23,14 @@ const POLL_EVERY: Duration = Duration::from_millis(40);
 /// Answers whether the user has asked to stop.
 pub type Interrupt = Box<dyn Fn() -> bool + Send + Sync>;
 
-/// A set of worker threads plus the caller.
+/// A set of worker threads plus the caller, and the other machines that hold rows, if there are any.
 pub struct Pool {
-    threads: usize,
+    threads: Arc<Threads>,
+    others: Option<Others>,
+}
+
+struct Threads {
+    number: usize,
     /// Started by the first job that is worth it; `None` if the system would not start them.
     workers: OnceLock<Option<Workers>>,
     interrupt: Interrupt,
@@ -35,7 +41,24 @@ impl Pool {
     /// A pool of `threads` threads, the caller included.
     pub fn new(threads: usize, interrupt: Interrupt) -> Pool {
         let last_poll = Mutex::new(Instant::now());
-        Pool { threads: threads.max(1), workers: OnceLock::new(), interrupt, last_poll }
+        let number = threads.max(1);
+        let threads = Threads { number, workers: OnceLock::new(), interrupt, last_poll };
+        Pool { threads: Arc::new(threads), others: None }
+    }
+
+    /// The same threads, working on a part of `n_rows` rows; sums over rows go through `comm`.
+    pub fn among(&self, comm: Arc<dyn Comm>, n_rows: usize) -> Pool {
+        Pool { threads: Arc::clone(&self.threads), others: Some(Others { comm, n_rows }) }
+    }
+
+    /// The other machines, if rows are spread over several.
+    pub fn others(&self) -> Option<&Others> {
+        self.others.as_ref()
+    }
+
+    /// The number of rows on all machines, `n` of which are here.
+    pub fn all_rows(&self, n: usize) -> usize {
+        self.others.as_ref().map_or(n, |others| others.n_rows)
     }
 
     /// A pool without threads of its own and without interrupts, for tests and tiny jobs.
@@ -45,7 +68,7 @@ impl Pool {
 
     /// Number of threads, the caller included.
     pub fn threads(&self) -> usize {
-        self.threads
+        self.threads.number
     }
 
     /// Runs `f` on every item; `work` is the total of elementary operations, a rough guess.
@@ -67,7 +90,7 @@ impl Pool {
                 }
             }
         };
-        let workers = if self.threads > 1 && work >= SMALL_JOB { self.workers() } else { None };
+        let workers = if self.threads() > 1 && work >= SMALL_JOB { self.workers() } else { None };
         match workers {
             Some(workers) => {
                 let caller = std::thread::current().id();
@@ -106,16 +129,17 @@ impl Pool {
     /// How many pieces a job should have: a few per thread, and none so large that an interrupt
     /// would have to wait for it; one if the job is small.
     pub fn pieces(&self, work: usize) -> usize {
-        let shared = if self.threads == 1 || work < SMALL_JOB { 1 } else { self.threads * 4 };
+        let shared = if self.threads() == 1 || work < SMALL_JOB { 1 } else { self.threads() * 4 };
         shared.max(work / LARGE_PIECE)
     }
 
     fn workers(&self) -> Option<&Workers> {
-        self.workers.get_or_init(|| Workers::start(self.threads - 1).ok()).as_ref()
+        let start = || Workers::start(self.threads() - 1).ok();
+        self.threads.workers.get_or_init(start).as_ref()
     }
 
     fn interrupted(&self) -> bool {
-        let Ok(mut last) = self.last_poll.try_lock() else {
+        let Ok(mut last) = self.threads.last_poll.try_lock() else {
             return false;
         };
         if last.elapsed() < POLL_EVERY {
@@ -123,7 +147,7 @@ impl Pool {
         }
         *last = Instant::now();
         drop(last);
-        (self.interrupt)()
+        (self.threads.interrupt)()
     }
 }
 

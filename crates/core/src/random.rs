@@ -3,6 +3,10 @@
 //! A stream is found by its key alone: (seed, round, output, purpose, node path or row number).
 //! No key knows of a strategy, a thread or a worker, so none of these can change a draw.
 
+use crate::error::Result;
+use crate::parallel::Pool;
+use crate::select::bound_of_smallest;
+
 /// What a stream is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
@@ -96,10 +100,17 @@ fn finalise(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The `count` rows with the smallest random numbers below `key`, ascending.
+/// Of the `count` rows with the smallest random numbers below `key`, those of this machine,
+/// ascending.
 ///
 /// Rows are named by their global numbers, so the choice does not depend on where they are kept.
-pub fn choose_rows(key: Key, global_rows: &[u64], count: usize) -> Vec<u32> {
+pub fn choose_rows(pool: &Pool, key: Key, global_rows: &[u64], count: usize) -> Result<Vec<u32>> {
+    if pool.others().is_some() {
+        let draws: Vec<u64> = global_rows.iter().map(|&g| key.number(g)).collect();
+        let bound = bound_of_smallest(pool, &draws, count)?;
+        let is_chosen = |&i: &u32| bound.is_some_and(|bound| draws[i as usize] <= bound);
+        return Ok((0..draws.len() as u32).filter(is_chosen).collect());
+    }
     let mut draws: Vec<(u64, u32)> =
         global_rows.iter().enumerate().map(|(i, &g)| (key.number(g), i as u32)).collect();
     if count < draws.len() {
@@ -108,7 +119,7 @@ pub fn choose_rows(key: Key, global_rows: &[u64], count: usize) -> Vec<u32> {
     }
     let mut rows: Vec<u32> = draws.into_iter().map(|(_, i)| i).collect();
     rows.sort_unstable();
-    rows
+    Ok(rows)
 }
 
 /// The first `count` of 0..n in a random order, then the rest on demand (Fisher-Yates).
@@ -148,12 +159,17 @@ mod tests {
     #[test]
     fn chosen_rows_follow_their_global_numbers() {
         let key = Key::new(3);
+        let choose = |rows: &[u64]| choose_rows(&Pool::serial(), key, rows, 30).unwrap();
         let all: Vec<u64> = (0..100).collect();
-        let chosen = choose_rows(key, &all, 30);
+        let chosen = choose(&all);
         let reversed: Vec<u64> = (0..100).rev().collect();
-        let again: Vec<u32> =
-            choose_rows(key, &reversed, 30).into_iter().rev().map(|i| 99 - i).collect();
+        let again: Vec<u32> = choose(&reversed).into_iter().rev().map(|i| 99 - i).collect();
         assert_eq!(chosen, again);
         assert_eq!(chosen.len(), 30);
+        let spread = crate::select::tests::on_machines(2, 100, |rank, pool| {
+            choose_rows(pool, key, &all[rank * 50..][..50], 30).unwrap()
+        });
+        let there = spread[1].iter().map(|i| i + 50);
+        assert_eq!(spread[0].iter().copied().chain(there).collect::<Vec<_>>(), chosen);
     }
 }

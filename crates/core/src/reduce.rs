@@ -1,29 +1,63 @@
 //! Sums, maxima and quantiles over rows: the one place where rows meet.
 //!
 //! Every sum over rows is a sum of integers, because integers can be added in any order, by any
-//! number of threads and, one day, workers, with the same result to the last bit. Real numbers
-//! become integers in fixed point with a power-of-two scale taken from the exact maximum.
+//! number of threads and machines, with the same result to the last bit. Real numbers become
+//! integers in fixed point with a power-of-two scale taken from the exact maximum.
 
-/// Sums what the pieces of a job have summed, element by element. All integer sums over rows end
-/// here, so this is where the sums of several machines would meet.
-pub fn add_up(parts: impl IntoIterator<Item = Vec<i64>>, len: usize) -> Vec<i64> {
+use crate::error::Result;
+use crate::parallel::Pool;
+
+/// Sums what the pieces of a job have summed, element by element, here and on all other machines.
+pub fn add_up(
+    pool: &Pool,
+    parts: impl IntoIterator<Item = Vec<i64>>,
+    len: usize,
+) -> Result<Vec<i64>> {
     let mut total = vec![0i64; len];
     for part in parts {
         total.iter_mut().zip(part).for_each(|(t, v)| *t = t.wrapping_add(v));
     }
-    total
+    exchange(pool, &mut total, &mut [])?;
+    Ok(total)
 }
 
-/// The largest of what the pieces of a job have found, element by element; nothing is negative.
-pub fn largest<T: Copy + Default + PartialOrd>(
+/// The largest of what the pieces of a job have found, element by element, here and on all other
+/// machines; nothing is negative.
+pub fn largest<T: Into<f64>>(
+    pool: &Pool,
     parts: impl IntoIterator<Item = Vec<T>>,
     len: usize,
-) -> Vec<T> {
-    let mut max = vec![T::default(); len];
+) -> Result<Vec<f64>> {
+    let mut max = largest_here(parts, len);
+    exchange(pool, &mut [], &mut max)?;
+    Ok(max)
+}
+
+/// The largest of what the pieces of a job on this machine have found; nothing is negative.
+pub fn largest_here<T: Into<f64>>(parts: impl IntoIterator<Item = Vec<T>>, len: usize) -> Vec<f64> {
+    let mut max = vec![0.0f64; len];
     for part in parts {
-        max.iter_mut().zip(part).for_each(|(m, v)| *m = if v > *m { v } else { *m });
+        for (m, v) in max.iter_mut().zip(part) {
+            let v = v.into();
+            *m = if v > *m { v } else { *m };
+        }
     }
     max
+}
+
+/// Turns sums and maxima over the rows of this machine into those over all rows.
+pub fn exchange(pool: &Pool, sums: &mut [i64], maxima: &mut [f64]) -> Result<()> {
+    match pool.others() {
+        Some(others) if sums.len() + maxima.len() > 0 => others.comm.reduce(sums, maxima),
+        _ => Ok(()),
+    }
+}
+
+/// The largest of some numbers, none negative, on all machines.
+pub fn largest_number(pool: &Pool, number: f64) -> Result<f64> {
+    let mut max = [number];
+    exchange(pool, &mut [], &mut max)?;
+    Ok(max[0])
 }
 
 /// Adding 1.5·2⁵² to a double of magnitude below 2⁵¹ leaves its nearest integer in the low bits.
@@ -145,11 +179,49 @@ impl ExactSum {
         self.special += other.special;
     }
 
-    /// The sum of several sums.
-    pub fn merged(parts: &[ExactSum]) -> f64 {
+    /// The sum of several sums, here and on all other machines, where also the largest of `maxima`
+    /// are taken.
+    pub fn merged(pool: &Pool, parts: &[ExactSum], maxima: &mut [f64]) -> Result<f64> {
         let mut total = ExactSum::default();
         parts.iter().for_each(|part| total.merge(part));
-        total.value()
+        if pool.others().is_some() {
+            let mut words = total.words();
+            exchange(pool, &mut words, maxima)?;
+            total = ExactSum::of_words(&words);
+        }
+        Ok(total.value())
+    }
+
+    /// The sum as integers that add up: four for each wide integer, 32 bits at a time, then how
+    /// often an infinity of either sign and a NaN came in.
+    fn words(&self) -> Vec<i64> {
+        let limb = |bin: i128, k: u32| (bin >> (32 * k)) as u32;
+        let mut words: Vec<i64> = self
+            .bins
+            .iter()
+            .flat_map(|&bin| {
+                let [a, b, c] = std::array::from_fn(|k| i64::from(limb(bin, k as u32)));
+                [a, b, c, (bin >> 96) as i64]
+            })
+            .collect();
+        let special = self.special;
+        let is = [special == f64::INFINITY, special == f64::NEG_INFINITY, special.is_nan()];
+        words.extend(is.map(i64::from));
+        words
+    }
+
+    fn of_words(words: &[i64]) -> ExactSum {
+        let mut sum = ExactSum::default();
+        for (bin, four) in sum.bins.iter_mut().zip(words.chunks_exact(4)) {
+            *bin = (0..4).map(|k| i128::from(four[k]) << (32 * k)).sum();
+        }
+        let special = &words[4 * sum.bins.len()..];
+        for (&count, value) in special.iter().zip([f64::INFINITY, f64::NEG_INFINITY, f64::NAN]) {
+            if count > 0 {
+                sum.special += value;
+            }
+        }
+        sum
     }
 
     /// The sum as a double.
@@ -250,6 +322,23 @@ mod tests {
         values.iter().rev().for_each(|&v| backward.add(v));
         assert_eq!(forward.value().to_bits(), backward.value().to_bits());
         assert_eq!(forward.value(), 4.5);
+    }
+
+    #[test]
+    fn exact_sums_survive_the_way_to_other_machines() {
+        let values = [1e300, -3.5, -1e-300, 0.1, -1e22, 7e-320];
+        let mut sum = ExactSum::default();
+        values.iter().for_each(|&v| sum.add(v));
+        let words = sum.words();
+        let twice: Vec<i64> = words.iter().map(|&word| word + word).collect();
+        assert_eq!(ExactSum::of_words(&words).value().to_bits(), sum.value().to_bits());
+        let mut both = sum.clone();
+        both.merge(&sum);
+        assert_eq!(ExactSum::of_words(&twice).value().to_bits(), both.value().to_bits());
+        sum.add(f64::NEG_INFINITY);
+        assert_eq!(ExactSum::of_words(&sum.words()).value(), f64::NEG_INFINITY);
+        sum.add(f64::INFINITY);
+        assert!(ExactSum::of_words(&sum.words()).value().is_nan());
     }
 
     #[test]

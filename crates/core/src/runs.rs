@@ -89,7 +89,7 @@ pub fn advance(
                 }))
         })
     })?;
-    Ok(merge_passes(parts, d))
+    merge_passes(pool, parts, d)
 }
 
 /// Losses that are kept rather than computed again: 16 MB.
@@ -146,11 +146,13 @@ impl RowLosses<'_> {
             );
             max
         })?;
-        let max: Vec<f64> =
-            largest(maxima, d).into_iter().map(|m| f32::from_bits(m).into()).collect();
+        let max: Vec<f64> = largest(pool, maxima, d)?
+            .into_iter()
+            .map(|m| f32::from_bits(m as u32).into())
+            .collect();
         // The maxima were rounded; the sums have room for that.
         let fixed: Vec<FixedPoint> =
-            max.iter().map(|m| FixedPoint::for_sum(m * 1.000_001, n)).collect();
+            max.iter().map(|m| FixedPoint::for_sum(m * 1.000_001, pool.all_rows(n))).collect();
         let scale: Vec<f64> = fixed.iter().map(|fixed| fixed.scale).collect();
         let parts = pool.map(pool.row_ranges(n, d * 2), n * d * 2, |rows| {
             let mut sums = vec![0i64; d];
@@ -176,7 +178,8 @@ impl RowLosses<'_> {
         let total = |((max, fixed), sum): ((f64, FixedPoint), i64)| {
             if max.is_finite() { fixed.decode(sum) } else { f64::INFINITY }
         };
-        Ok(max.into_iter().zip(fixed).zip(add_up(parts, d)).map(total).collect())
+        let sums = add_up(pool, parts, d)?;
+        Ok(max.into_iter().zip(fixed).zip(sums).map(total).collect())
     }
 
     /// What is still to be multiplied to the losses of row `i`.

@@ -10,8 +10,9 @@ use crate::losses::{Loss, Pointwise, Targets, softmax_row};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::reduce::{
-    ExactSum, FixedPoint, ROUNDED_OFFSET, add_up, largest, round_with_offset, weighted_select,
+    ExactSum, FixedPoint, ROUNDED_OFFSET, add_up, exchange, largest, round_with_offset,
 };
+use crate::select::{self, Query};
 use crate::weights::{Cell, Weights};
 use crate::{with_cells, with_pointwise};
 
@@ -33,13 +34,16 @@ impl Direction<'_> {
         &self.values[at * self.width..(at + 1) * self.width]
     }
 
-    /// Largest |value| for each of `n_outputs` outputs.
-    fn max(&self, n_outputs: usize) -> Vec<f64> {
+    /// Largest |value| for each of `n_outputs` outputs. Leaf values are the same on all machines.
+    fn max(&self, pool: &Pool, n_outputs: usize) -> Result<Vec<f64>> {
         let mut max = vec![0.0f64; self.width];
         for row in self.values.chunks_exact(self.width) {
             max.iter_mut().zip(row).for_each(|(m, &v)| *m = m.max(f64::from(v.abs())));
         }
-        if self.width == 1 { vec![max[0]; n_outputs] } else { max }
+        if self.leaf_of_row.is_none() {
+            exchange(pool, &mut [], &mut max)?;
+        }
+        Ok(if self.width == 1 { vec![max[0]; n_outputs] } else { max })
     }
 }
 
@@ -136,7 +140,7 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
             slopes.extend(curves);
             slopes
         })?;
-        Ok(largest(maxima, 2 * m))
+        largest(pool, maxima, 2 * m)
     }
 
     fn derivatives<L: Pointwise>(
@@ -151,7 +155,7 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
         let width = self.outputs.len();
         let param = &self.param[self.outputs.clone()];
         let weights = self.weights;
-        let heaviest = weights.max();
+        let heaviest = weights.max(pool)?;
         let all: Vec<usize> = (0..width).collect();
         let places = chosen.unwrap_or(&all);
         let m = places.len();
@@ -161,7 +165,7 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
             places.iter().map(|&k| formula.bounds(f64::from(param[k]))).collect();
         let bounds = match known {
             Some(mut bounds) => {
-                let direction_max = direction.max(width);
+                let direction_max = direction.max(pool, width)?;
                 for ((r, h), &k) in bounds.iter_mut().zip(places) {
                     let g = direction_max[k];
                     (*r, *h) = (*r * g, *h * g * g);
@@ -173,7 +177,8 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
                 (0..m).map(|place| (max[place], max[m + place])).collect()
             }
         };
-        let scale = |bound: f64| FixedPoint::for_sum(bound * heaviest * 1.000_001, n);
+        let n_all = pool.all_rows(n);
+        let scale = |bound: f64| FixedPoint::for_sum(bound * heaviest * 1.000_001, n_all);
         let fixed: Vec<(FixedPoint, FixedPoint)> =
             bounds.iter().map(|&(r, h)| (scale(r), scale(h))).collect();
         let pick_f32 = |values: &[f32]| places.iter().map(|&k| values[k]).collect::<Vec<f32>>();
@@ -232,7 +237,7 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
             sums.iter_mut().for_each(|sum| *sum = sum.wrapping_sub(offset));
             sums
         })?;
-        let sums = add_up(parts, 2 * m);
+        let sums = add_up(pool, parts, 2 * m)?;
         let (mut slopes, mut curves) = (vec![0.0; width], vec![0.0; width]);
         for (place, &k) in places.iter().enumerate() {
             slopes[k] = -fixed[place].0.decode(sums[place]);
@@ -310,8 +315,9 @@ pub fn dots(
         }
         max
     })?;
-    let max = largest(maxima, width);
-    let fixed: Vec<FixedPoint> = max.iter().map(|&m| FixedPoint::for_sum(m, n)).collect();
+    let max = largest(pool, maxima, width)?;
+    let n_all = pool.all_rows(n);
+    let fixed: Vec<FixedPoint> = max.iter().map(|&m| FixedPoint::for_sum(m, n_all)).collect();
     let parts = pool.map(ranges, n * width * 2, |rows| {
         let mut sums = vec![0i64; width];
         for i in rows {
@@ -320,7 +326,7 @@ pub fn dots(
         }
         sums
     })?;
-    let sums = add_up(parts, width);
+    let sums = add_up(pool, parts, width)?;
     Ok(sums.iter().zip(fixed).map(|(&sum, fixed)| fixed.decode(sum)).collect())
 }
 
@@ -339,14 +345,14 @@ pub fn quantile_steps(
     let d = n_outputs;
     let n = y.len() / d;
     let width = outputs.len();
-    let direction_max = direction.max(width);
-    let heaviest = weights.max();
-    pool.map(0..width, n * width * 20, |k| {
-        let j = outputs.start + k;
-        let level = levels[j];
-        let fixed = FixedPoint::for_sum(direction_max[k] * heaviest, n);
-        let mut items = Vec::with_capacity(n);
-        let (mut forward, mut backward) = (0i128, 0i128);
+    let direction_max = direction.max(pool, width)?;
+    let heaviest = weights.max(pool)?;
+    let n_all = pool.all_rows(n);
+    // Rows that move with ρ, and those that move against it.
+    let query_of = |j: usize| {
+        let k = j - outputs.start;
+        let fixed = FixedPoint::for_sum(direction_max[k] * heaviest, n_all);
+        let mut query = Query { items: Vec::with_capacity(n), masses: [0, 0] };
         for i in 0..n {
             let g = f64::from(pick(direction.row(i), k));
             let place = i * d + j;
@@ -355,14 +361,18 @@ pub fn quantile_steps(
                 continue;
             }
             let mass = fixed.encode(g.abs() * w).max(1);
-            *(if g > 0.0 { &mut forward } else { &mut backward }) += i128::from(mass);
-            items.push(((f64::from(y) - f64::from(raw[place])) / g, mass));
+            query.masses[usize::from(g < 0.0)] += mass;
+            query.items.push(((f64::from(y) - f64::from(raw[place])) / g, mass));
         }
+        vec![query]
+    };
+    let target = |j: usize, [forward, backward]: [i64; 2]| {
         // Rows with g < 0 see the mirrored loss.
-        let target = level * forward as f64 + (1.0 - level) * backward as f64;
-        let target = (target - 1e-9 * target.abs()).ceil() as i128;
-        weighted_select(&mut items, target).unwrap_or(0.0)
-    })
+        let target = levels[j] * forward as f64 + (1.0 - levels[j]) * backward as f64;
+        (target - 1e-9 * target.abs()).ceil() as i128
+    };
+    let steps = select::for_outputs(pool, outputs.clone(), n, 1, query_of, target)?;
+    Ok(steps.into_iter().flatten().collect())
 }
 
 /// Softmax along a direction: the loss, its gradient with respect to ρ, and the product of its
@@ -380,13 +390,14 @@ pub fn softmax_along(
     let d = offset.len();
     let n = raw.len() / d;
     let weights = Weights::of_rows(weight);
-    let heaviest = weights.max();
-    let g_max = direction.max(d);
+    let heaviest = weights.max(pool)?;
+    let n_all = pool.all_rows(n);
+    let g_max = direction.max(pool, d)?;
     let gv_max = g_max.iter().zip(v).fold(0.0f64, |m, (g, v)| m.max(g * v.abs()));
     let fixed: Vec<(FixedPoint, FixedPoint)> = g_max
         .iter()
         .map(|g| {
-            let scale = |bound: f64| FixedPoint::for_sum(bound * 1.000_01, n);
+            let scale = |bound: f64| FixedPoint::for_sum(bound * 1.000_01, n_all);
             (scale(g * heaviest), scale(2.0 * g * gv_max * heaviest))
         })
         .collect();
@@ -415,9 +426,9 @@ pub fn softmax_along(
         (loss, sums)
     })?;
     let (losses, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-    let sums = add_up(sums, 2 * d);
+    let sums = add_up(pool, sums, 2 * d)?;
     Ok((
-        ExactSum::merged(&losses),
+        ExactSum::merged(pool, &losses, &mut [])?,
         (0..d).map(|k| fixed[k].0.decode(sums[k])).collect(),
         (0..d).map(|k| fixed[k].1.decode(sums[d + k])).collect(),
     ))

@@ -4,6 +4,10 @@
 //! neither weight nor residual, curvature or loss, so a weight of zero and a missing target are one
 //! and the same: callers turn the former into the latter.
 
+use crate::error::Result;
+use crate::parallel::Pool;
+use crate::reduce::exchange;
+
 /// What stands for a missing 0/1 label.
 pub const MISSING_LABEL: u8 = u8::MAX;
 
@@ -74,10 +78,15 @@ impl<'a> Weights<'a> {
         if y.is_missing() { (Y::default(), 0.0) } else { (y, self.cell(i, place)) }
     }
 
-    /// The largest weight that a cell can have.
-    pub fn max(&self) -> f64 {
+    /// The largest weight that a cell can have, on any machine.
+    pub fn max(&self, pool: &Pool) -> Result<f64> {
+        if self.rows.is_none() && self.cells.is_none() {
+            return Ok(1.0);
+        }
         let largest = |w: &[f32]| w.iter().fold(0.0f64, |m, &v| m.max(f64::from(v)));
-        self.rows.map_or(1.0, largest) * self.cells.map_or(1.0, largest)
+        let mut max = [self.rows.map_or(1.0, largest), self.cells.map_or(1.0, largest)];
+        exchange(pool, &mut [], &mut max)?;
+        Ok(max[0] * max[1])
     }
 }
 
@@ -112,8 +121,8 @@ mod tests {
         assert_eq!(weights.target(0, 1, 7.0f32), (7.0, 8.0));
         assert_eq!(weights.target(1, 2, f32::NAN), (0.0, 0.0));
         assert_eq!(weights.target(1, 2, MISSING_LABEL), (0, 0.0));
-        assert_eq!(weights.max(), 12.0);
-        assert_eq!(Weights::default().max(), 1.0);
+        assert_eq!(weights.max(&Pool::serial()), Ok(12.0));
+        assert_eq!(Weights::default().max(&Pool::serial()), Ok(1.0));
         assert!(!Weights::of_rows(Some(&rows)).by_cell());
     }
 }

@@ -79,7 +79,8 @@ impl Features {
         let columns = x.columns(n_rows)?;
         check_len("x", columns.n_features(), self.binned.n_features)?;
         let cuts = &self.binned.cuts;
-        let binned = pool.run(py, |pool| core::binning::apply_cuts_sparse(pool, columns, cuts))?;
+        let binned =
+            pool.run_alone(py, |pool| core::binning::apply_cuts_sparse(pool, columns, cuts))?;
         Ok(Features { binned: Arc::new(binned) })
     }
 
@@ -87,7 +88,8 @@ impl Features {
     fn bin(&self, py: Python<'_>, pool: &Pool, x: PyReadonlyArray2<'_, f32>) -> PyResult<Features> {
         check_len("a row of x", x.shape()[1], self.binned.n_features)?;
         let x = slice(&x)?;
-        let binned = pool.run(py, |pool| core::binning::apply_cuts(pool, x, &self.binned.cuts))?;
+        let cuts = &self.binned.cuts;
+        let binned = pool.run_alone(py, |pool| core::binning::apply_cuts(pool, x, cuts))?;
         Ok(Features { binned: Arc::new(binned) })
     }
 

@@ -842,6 +842,7 @@ fn draw_projection<'py>(
 #[pyfunction]
 fn sample_rows<'py>(
     py: Python<'py>,
+    pool: &Pool,
     global_rows: PyReadonlyArray1<'py, u64>,
     count: usize,
     seed: u64,
@@ -850,20 +851,23 @@ fn sample_rows<'py>(
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let key = Key::of(seed, round, output, Purpose::Rows);
     let rows = slice(&global_rows)?;
-    Ok(py.detach(|| core::random::choose_rows(key, rows, count)).into_pyarray(py))
+    let chosen = pool.run(py, |pool| core::random::choose_rows(pool, key, rows, count))?;
+    Ok(chosen.into_pyarray(py))
 }
 
 /// The rows set apart for validation, ascending, chosen by their global numbers.
 #[pyfunction]
 fn validation_rows<'py>(
     py: Python<'py>,
+    pool: &Pool,
     global_rows: PyReadonlyArray1<'py, u64>,
     count: usize,
     seed: u64,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let key = Key::of(seed, 0, 0, Purpose::Validation);
     let rows = slice(&global_rows)?;
-    Ok(py.detach(|| core::random::choose_rows(key, rows, count)).into_pyarray(py))
+    let chosen = pool.run(py, |pool| core::random::choose_rows(pool, key, rows, count))?;
+    Ok(chosen.into_pyarray(py))
 }
 
 /// Adds all functions to the module.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use manyboost_core as core;
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 
@@ -33,10 +34,31 @@ pub fn to_py_err(error: core::error::Error) -> PyErr {
     }
 }
 
-/// Worker threads shared by all calls with the same number of threads.
+/// Worker threads shared by all calls with the same number of threads; and how to reach the other
+/// machines, if rows are spread over several.
 #[pyclass(frozen, module = "manyboost._core")]
 pub struct Pool {
     threads: usize,
+    others: Option<(Arc<PyComm>, usize)>,
+}
+
+/// A `manyboost.distributed.Comm`.
+struct PyComm(Py<PyAny>);
+
+impl core::comm::Comm for PyComm {
+    fn reduce(&self, sums: &mut [i64], maxima: &mut [f64]) -> core::error::Result<()> {
+        let exchanged = Python::attach(|py| -> PyResult<()> {
+            let (s, m) = (PyArray1::from_slice(py, sums), PyArray1::from_slice(py, maxima));
+            self.0.call_method1(py, "reduce", (&s, &m))?;
+            sums.copy_from_slice(s.readonly().as_slice()?);
+            maxima.copy_from_slice(m.readonly().as_slice()?);
+            Ok(())
+        });
+        exchanged.map_err(|error| {
+            RAISED.with(|raised| *raised.borrow_mut() = Some(error));
+            core::error::Error::Interrupted
+        })
+    }
 }
 
 /// Pools by process and number of threads. Threads do not survive a fork: a child finds no pool
@@ -49,13 +71,45 @@ impl Pool {
     /// A pool of `threads` threads, the caller included.
     #[new]
     fn new(threads: usize) -> Pool {
-        Pool { threads: threads.max(1) }
+        Pool { threads: threads.max(1), others: None }
+    }
+
+    /// The same threads for a part of `n_rows` rows: sums over rows go through `comm`.
+    fn among(&self, comm: Py<PyAny>, n_rows: usize) -> Pool {
+        Pool { threads: self.threads, others: Some((Arc::new(PyComm(comm)), n_rows)) }
+    }
+
+    /// The number of rows on all machines, `n_rows` of which are here.
+    fn all_rows(&self, n_rows: usize) -> usize {
+        self.others.as_ref().map_or(n_rows, |(_, all)| *all)
     }
 
     /// Number of threads.
     #[getter]
     fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// Numbers as the largest of all machines.
+    fn largest<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: PyReadonlyArray1<'py, f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let mut numbers = numbers.as_slice()?.to_vec();
+        self.run(py, |pool| core::reduce::exchange(pool, &mut [], &mut numbers))?;
+        Ok(numbers.into_pyarray(py))
+    }
+
+    /// Integers as their sums over all machines.
+    fn totals<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: PyReadonlyArray1<'py, i64>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let mut numbers = numbers.as_slice()?.to_vec();
+        self.run(py, |pool| core::reduce::exchange(pool, &mut numbers, &mut []))?;
+        Ok(numbers.into_pyarray(py))
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> (Py<PyAny>, (usize,)) {
@@ -74,6 +128,20 @@ impl Pool {
 
     /// Runs a kernel without the GIL.
     pub fn run<R: Send>(
+        &self,
+        py: Python<'_>,
+        kernel: impl FnOnce(&core::parallel::Pool) -> core::error::Result<R> + Send,
+    ) -> PyResult<R> {
+        let pool = self.shared();
+        py.detach(|| match &self.others {
+            Some((comm, n_rows)) => kernel(&pool.among(Arc::clone(comm) as _, *n_rows)),
+            None => kernel(&pool),
+        })
+        .map_err(to_py_err)
+    }
+
+    /// Runs a kernel whose sums are those of the rows here, whatever other machines hold.
+    pub fn run_alone<R: Send>(
         &self,
         py: Python<'_>,
         kernel: impl FnOnce(&core::parallel::Pool) -> core::error::Result<R> + Send,

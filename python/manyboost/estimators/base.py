@@ -16,6 +16,7 @@ from manyboost.callbacks import (
     Callback,
     CallbackSupportMixin,
 )
+from manyboost.distributed.comm import ALONE, Comm
 from manyboost.inputs import (
     Classes,
     Table,
@@ -93,6 +94,10 @@ class Model(CallbackSupportMixin, BaseEstimator):
     _trained_with: dict[str, Any]
     _release: str
     _left_out: list[str]
+
+    # Set while rows are spread over several machines.
+    _comm: Comm = ALONE
+    _row_numbers: NDArray[np.uint64] | None = None
 
     # What scorers are given for an estimator.
     _running: type[RunningRegressor] = RunningRegressor

@@ -235,7 +235,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         continued = self.warm_start and hasattr(self, "_progress")
         given = X, y, sample_weight
         X, categories = self._read_X(X, continued=continued)
-        classes, labels = read_labels(y, X, classes=self._classes if continued else None)
+        known = self._classes if continued else None
+        classes, labels = read_labels(y, X, classes=known, comm=self._comm)
         self._check_thresholds(classes)
         check_output_names(y, classes.names, "y")
         if classes.kind == "multiclass" and self.monotonic_cst is not None:
@@ -252,12 +253,21 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         by_cell = classes.kind == "multilabel"
         self._refuse_unused_weights(sample_weight)
         encoded = classes.encode(labels, softmax=softmax)
-        rows = make_rows(X, encoded, sample_weight, "sample_weight", offset, by_cell=by_cell)
+        rows = make_rows(
+            X,
+            encoded,
+            sample_weight,
+            "sample_weight",
+            offset,
+            by_cell=by_cell,
+            comm=self._comm,
+            numbers=self._row_numbers,
+        )
         # The rows hold them, as long as they are needed.
         del labels, encoded
-        table = self._class_weights = class_weights(self.class_weight, rows.Y, classes)
+        table = self._class_weights = class_weights(self.class_weight, rows.Y, classes, self._comm)
         rows = rows.weighed(table, classes)
-        refuse_unobserved_outputs(rows.Y, "y", classes.names)
+        refuse_unobserved_outputs(rows.Y, "y", classes.names, self._comm)
         validation = None
         if X_val is not None:
             X_val = self._read_X_val(X_val, categories)
@@ -268,7 +278,13 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
                 offset_val = self._offset_of(offset_val, X_val, classes.n_outputs, "offset_val")
             name = "sample_weight_val"
             validation = make_rows(
-                X_val, encoded, sample_weight_val, name, offset_val, by_cell=by_cell
+                X_val,
+                encoded,
+                sample_weight_val,
+                name,
+                offset_val,
+                by_cell=by_cell,
+                comm=self._comm,
             ).weighed(table, classes)
 
         def by_class(rows: Rows) -> NDArray[Any] | None:

@@ -120,7 +120,7 @@ class Fitting(Model):
         if not continued:
             if mask.any():
                 self._refuse_foreign("categorical_features")
-            return Categories.of(X, mask, int(self.max_bins), names)
+            return Categories.of(X, mask, int(self.max_bins), names, self._comm)
         known = self._progress.categories
         if not np.array_equal(mask, known.mask):
             raise ValueError(
@@ -170,6 +170,7 @@ class Fitting(Model):
         if not continued:
             if seed is None:
                 seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+                seed = self._comm.broadcast(seed)
             self._seed = seed
             self._left_out = []
             self.__dict__.pop("search_results_", None)
@@ -191,10 +192,10 @@ class Fitting(Model):
         constraints = self._resolve_constraints(categories, n_outputs)
         if continued:
             self._check_warm_start(n_outputs, constraints, rows.offset is not None)
-        pool = _core.Pool(resolve_threads(self.n_jobs))
+        threads = _core.Pool(resolve_threads(self.n_jobs))
         early_stopping: Any = self.early_stopping
         if early_stopping == "auto":
-            early_stopping = validation_rows is not None or len(rows) > EARLY_STOPPING_ROWS
+            early_stopping = validation_rows is not None or rows.count() > EARLY_STOPPING_ROWS
         self._check_scoring(bool(early_stopping), rows)
         tuned = isinstance(self.thresholds, str)
         if validation_rows is not None and not (early_stopping or tuned):
@@ -214,6 +215,7 @@ class Fitting(Model):
             )
             # The caller holds them too: all rows together would take memory for nothing.
             rows.become(train)
+        pool = rows.pool(threads)
         names = getattr(self, "feature_names_in_", None)
         foreign = self.estimator is not None
         X_train = rows.X if foreign else to_single(rows.X, names)
@@ -241,14 +243,18 @@ class Fitting(Model):
         if validation_rows is not None and early_stopping:
             X_val = validation_rows.X if foreign else to_single(validation_rows.X, names, "X_val")
             bound = loss.bind(
-                validation_rows.Y, validation_rows.weights, pool, offset=validation_rows.offset
+                validation_rows.Y,
+                validation_rows.weights,
+                validation_rows.pool(threads),
+                offset=validation_rows.offset,
             )
             raw = bound.blank_state()
             scorers = self._scorers(loss, validation_rows, raw)
             validation = Validation(bound, learner.prepare(X_val), raw, scorers)
             if self.early_stopping == "per_output":
                 Y_given = validation_rows.Y[:, :: self._n_levels]
-                refuse_unobserved_outputs(Y_given, "the validation rows", self._known_names())
+                known = self._known_names()
+                refuse_unobserved_outputs(Y_given, "the validation rows", known, self._comm)
             if self.early_stopping == "per_output" and bound.losses(raw)[1] is None:
                 raise ValueError(
                     "early_stopping='per_output' needs a loss for each output, but "
@@ -265,7 +271,7 @@ class Fitting(Model):
                 self._add_rounds(progress, X_val, 0, progress.n_rounds, validation.raw, pool)
         with_offset = rows.offset is not None
         tasks = None
-        if FitTasks.wanted(self):
+        if FitTasks.wanted(self) and self._comm.size == 1:
             X_given, y_given, weight_given = given
 
             def fitted() -> dict[str, Any]:
@@ -275,8 +281,9 @@ class Fitting(Model):
             metadata = {} if weight_given is None else {"sample_weight": weight_given}
             n_rounds = settings.max_iter - progress.n_rounds
             tasks = FitTasks(self, X_given, y_given, metadata, n_rounds, fitted)
-        display = Display(int(self.verbose), self.max_time) if self.verbose else None
-        watchers = Watchers(list(self.callbacks or ()), display, tasks)
+        first = self._comm.rank == 0
+        display = Display(int(self.verbose), self.max_time) if self.verbose and first else None
+        watchers = Watchers(list(self.callbacks or ()) if first else [], display, tasks)
         boosting = Boosting(
             settings,
             objective,
@@ -572,14 +579,14 @@ class Fitting(Model):
         if self.estimator is not None:
             relabels = self.strategy_ == "relabel"
             return ForeignLearner(self.estimator, X, relabels=relabels, seed=self._seed)
-        weight = rows.weights.of_rows(rows.Y)
+        weight, n_rows = rows.weights.of_rows(rows.Y), pool.all_rows(len(rows))
         features = TreeLearner.bin(pool, X, weight, int(self.max_bins), categories.counts)
         unlimited = 2**31 - 1
         grower = _core.Grower(
             features,
-            max_leaf_nodes=min(int(self.max_leaf_nodes or len(rows)), len(rows) + 1),
+            max_leaf_nodes=min(int(self.max_leaf_nodes or n_rows), n_rows + 1),
             max_depth=int(self.max_depth or unlimited),
-            min_samples_leaf=self._resolve_min_samples_leaf(len(rows)),
+            min_samples_leaf=self._resolve_min_samples_leaf(n_rows),
             min_split_gain=float(self.min_split_gain),
             max_features=self._resolve_max_features(),
             seed=self._seed,

@@ -226,8 +226,16 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
         n_outputs = columns.shape[1] * self._n_levels
         if offset is not None:
             offset = self._offset_of(offset, X, n_outputs)
-        rows = make_rows(X, columns, sample_weight, "sample_weight", offset)
-        refuse_unobserved_outputs(rows.Y, "y", names)
+        rows = make_rows(
+            X,
+            columns,
+            sample_weight,
+            "sample_weight",
+            offset,
+            comm=self._comm,
+            numbers=self._row_numbers,
+        )
+        refuse_unobserved_outputs(rows.Y, "y", names, self._comm)
         rows = rows.repeated(self._n_levels)
         validation = None
         if X_val is not None:
@@ -241,8 +249,9 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
                 )
             if offset_val is not None:
                 offset_val = self._offset_of(offset_val, X_val, n_outputs, "offset_val")
+            name = "sample_weight_val"
             validation = make_rows(
-                X_val, Y_val, sample_weight_val, "sample_weight_val", offset_val
+                X_val, Y_val, sample_weight_val, name, offset_val, comm=self._comm
             ).repeated(self._n_levels)
         # Before training, which an interrupt may end with a model that predicts.
         self._one_dimensional = Y.ndim == 1

@@ -162,8 +162,10 @@ class Tracing(Explaining):
         numbers = rows.numbers[candidates]
         count = max(1, int(self.subsample * len(numbers)))
 
+        pool = _core.Pool(1)
+
         def bag(m: int) -> F64:
-            drawn = _core.sample_rows(numbers, count, self._seed, m, output if alone else 0)
+            drawn = _core.sample_rows(pool, numbers, count, self._seed, m, output if alone else 0)
             inside = np.zeros_like(weight)
             inside[candidates[drawn]] = weight[candidates[drawn]]
             return inside

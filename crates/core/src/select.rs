@@ -1,0 +1,414 @@
+//! Quantiles of rows on one machine or on many.
+//!
+//! One machine selects. Several bring what they hold in order, and descend together through the
+//! digits of an integer that orders as the values do: at every step each tells how much lies below
+//! each digit, and the sums say where to go on. What is exchanged does not depend on the number of
+//! rows, and the result is the value that one machine with all rows would have selected.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::parallel::Pool;
+use crate::reduce::{exchange, weighted_select};
+
+/// Values with their masses, of which one is to be found.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    /// (value, mass), masses not negative, no NaN.
+    pub items: Vec<(f64, i64)>,
+    /// Masses of two kinds of items.
+    pub masses: [i64; 2],
+}
+
+impl Query {
+    /// A query in which all items are of one kind.
+    pub fn of(items: Vec<(f64, i64)>) -> Query {
+        let mass = items.iter().map(|item| item.1).sum();
+        Query { items, masses: [mass, 0] }
+    }
+}
+
+/// Items that are kept in order at a time while machines look for quantiles together.
+const ITEMS_AT_A_TIME: usize = 1 << 22;
+
+/// Answers the `n_queries` queries of each of some outputs: the smallest value up to which the mass
+/// reaches the output's `target`, given the masses of the query on all machines; 0 if there is none.
+pub fn for_outputs(
+    pool: &Pool,
+    outputs: Range<usize>,
+    n_rows: usize,
+    n_queries: usize,
+    queries_of: impl Fn(usize) -> Vec<Query> + Sync,
+    target: impl Fn(usize, [i64; 2]) -> i128 + Sync,
+) -> Result<Vec<Vec<f64>>> {
+    let work = n_rows * 20;
+    if pool.others().is_none() {
+        return pool.map(outputs.clone(), work * outputs.len(), |j| {
+            let answer = |mut query: Query| {
+                let target = target(j, query.masses);
+                weighted_select(&mut query.items, target).unwrap_or(0.0)
+            };
+            queries_of(j).into_iter().map(answer).collect()
+        });
+    }
+    let mut answers = Vec::with_capacity(outputs.len());
+    // The same on all machines, whatever rows they have.
+    let size = (ITEMS_AT_A_TIME / pool.all_rows(n_rows).max(1)).max(1);
+    for start in outputs.clone().step_by(size) {
+        let block = start..(start + size).min(outputs.end);
+        let parts = pool.map(block.clone(), work * block.len(), |j| {
+            let sort = |query: Query| (query.masses, Sorted::of(query.items));
+            queries_of(j).into_iter().map(sort).collect::<Vec<_>>()
+        })?;
+        let (masses, sorted): (Vec<_>, Vec<_>) = parts.into_iter().flatten().unzip();
+        let mut masses: Vec<i64> = masses.into_iter().flatten().collect();
+        exchange(pool, &mut masses, &mut [])?;
+        let masses = masses.chunks_exact(2).map(|pair| [pair[0], pair[1]]);
+        let targets: Vec<Option<i64>> = masses
+            .enumerate()
+            .map(|(k, masses)| {
+                let total = masses[0] + masses[1];
+                let wanted = target(block.start + k / n_queries, masses);
+                (total > 0).then(|| wanted.clamp(1, i128::from(total)) as i64)
+            })
+            .collect();
+        let found = descend(pool, &sorted, &targets, false)?;
+        let values: Vec<f64> = found.iter().map(|key| key.map_or(0.0, from_ordered_key)).collect();
+        answers.extend(values.chunks_exact(n_queries).map(<[f64]>::to_vec));
+    }
+    Ok(answers)
+}
+
+/// The largest of the `count` smallest numbers that all machines hold; `None` if `count` is zero.
+/// What is returned may be larger, but not as large as the next number.
+pub fn bound_of_smallest(pool: &Pool, numbers: &[u64], count: usize) -> Result<Option<u64>> {
+    let mut keys = numbers.to_vec();
+    keys.sort_unstable();
+    let masses = (0..=keys.len() as i64).collect();
+    let target = (count > 0).then_some(count as i64);
+    Ok(descend(pool, &[Sorted { keys, masses }], &[target], true)?[0])
+}
+
+/// Keys in order, and the masses before each and before the end.
+struct Sorted {
+    keys: Vec<u64>,
+    masses: Vec<i64>,
+}
+
+impl Sorted {
+    fn of(items: Vec<(f64, i64)>) -> Sorted {
+        let mut items: Vec<(u64, i64)> =
+            items.into_iter().map(|(value, mass)| (ordered_key(value), mass)).collect();
+        items.sort_unstable_by_key(|item| item.0);
+        let mut masses = vec![0];
+        masses.extend(items.iter().scan(0i64, |sum, item| {
+            *sum += item.1;
+            Some(*sum)
+        }));
+        Sorted { keys: items.into_iter().map(|item| item.0).collect(), masses }
+    }
+}
+
+/// Bits of a digit.
+const DIGIT_BITS: u32 = 4;
+const DIGITS: usize = 1 << DIGIT_BITS;
+
+/// For every set, the smallest key up to which the mass on all machines reaches the target. If any
+/// bound will do that parts this key from the next, the descent ends as soon as there is one.
+fn descend(
+    pool: &Pool,
+    sets: &[Sorted],
+    targets: &[Option<i64>],
+    any_bound: bool,
+) -> Result<Vec<Option<u64>>> {
+    let mut prefixes = vec![0u64; sets.len()];
+    let mut rest: Vec<i64> = targets.iter().map(|target| target.unwrap_or(0)).collect();
+    let mut within: Vec<Range<usize>> = sets.iter().map(|set| 0..set.keys.len()).collect();
+    let mut sums = vec![0i64; sets.len() * DIGITS];
+    for shift in (0..u64::BITS).step_by(DIGIT_BITS as usize).rev() {
+        let digit = |key: u64| (key >> shift) as usize % DIGITS;
+        // Where the keys of each digit end.
+        let mut ends = vec![[0usize; DIGITS]; sets.len()];
+        for (k, set) in sets.iter().enumerate() {
+            let Range { start, end } = within[k].clone();
+            let mut from = start;
+            for c in 0..DIGITS {
+                let to = from + set.keys[from..end].partition_point(|&key| digit(key) <= c);
+                sums[k * DIGITS + c] = set.masses[to] - set.masses[from];
+                ends[k][c] = to;
+                from = to;
+            }
+        }
+        exchange(pool, &mut sums, &mut [])?;
+        let mut all_parted = true;
+        for (k, sums) in sums.chunks_exact(DIGITS).enumerate() {
+            if targets[k].is_none() {
+                continue;
+            }
+            let mut c = 0;
+            while c + 1 < DIGITS && sums[c] < rest[k] {
+                rest[k] -= sums[c];
+                c += 1;
+            }
+            all_parted &= rest[k] == sums[c];
+            prefixes[k] |= (c as u64) << shift;
+            let start = if c == 0 { within[k].start } else { ends[k][c - 1] };
+            within[k] = start..ends[k][c];
+        }
+        if any_bound && all_parted {
+            let below = (1u64 << shift) - 1;
+            prefixes.iter_mut().for_each(|prefix| *prefix |= below);
+            break;
+        }
+    }
+    Ok(prefixes.into_iter().zip(targets).map(|(key, target)| target.map(|_| key)).collect())
+}
+
+/// An integer that orders as [`f64::total_cmp`] does.
+fn ordered_key(value: f64) -> u64 {
+    let bits = value.to_bits();
+    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+}
+
+fn from_ordered_key(key: u64) -> f64 {
+    f64::from_bits(if key >> 63 == 1 { key & !(1 << 63) } else { !key })
+}
+
+/// The values of one column on this machine, in order, as integers that order as they do.
+pub struct SortedColumn {
+    /// The values.
+    pub keys: Vec<u32>,
+    /// Masses before each value and before the end; `None`: one each.
+    pub masses: Option<Vec<i64>>,
+}
+
+impl SortedColumn {
+    fn mass(&self, places: Range<usize>) -> i64 {
+        match &self.masses {
+            Some(masses) => masses[places.end] - masses[places.start],
+            None => places.len() as i64,
+        }
+    }
+
+    fn n_distinct(&self) -> usize {
+        self.keys.chunk_by(|a, b| a == b).count()
+    }
+
+    /// The mass below each child of a branch.
+    fn children(&self, branch: Branch, sums: &mut [i64]) {
+        let shift = 8 * (3 - branch.level);
+        let start = self.keys.partition_point(|&key| branch.place(key) < branch.prefix);
+        let end =
+            start + self.keys[start..].partition_point(|&key| branch.place(key) == branch.prefix);
+        let mut from = start;
+        while from < end {
+            let child = (self.keys[from] >> shift) & 0xff;
+            let same = |&key: &u32| (key >> shift) & 0xff == child;
+            let to = from + self.keys[from..end].partition_point(same);
+            sums[child as usize] = self.mass(from..to);
+            from = to;
+        }
+    }
+}
+
+/// A branch of the tree of all keys, one byte a level: keys that begin with the bytes of `prefix`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Branch {
+    level: u32,
+    prefix: u32,
+}
+
+impl Branch {
+    const ROOT: Branch = Branch { level: 0, prefix: 0 };
+
+    /// The first bytes of a key, as many as the prefix has.
+    fn place(self, key: u32) -> u32 {
+        if self.level == 0 { 0 } else { key >> (8 * (4 - self.level)) }
+    }
+}
+
+/// A value that was found: its key, and the mass before it and up to it.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The value.
+    pub key: u32,
+    /// Mass of all values below it.
+    pub before: i128,
+    /// Its own mass.
+    pub mass: i64,
+}
+
+/// What is known of a column that is spread over machines.
+#[derive(Default)]
+pub struct Spread {
+    known: HashMap<Branch, Box<[i64; 256]>>,
+}
+
+/// A question that the machines must answer together.
+pub struct Unknown(Branch);
+
+impl Spread {
+    /// The mass of all values.
+    pub fn total(&self) -> std::result::Result<i128, Unknown> {
+        Ok(self.children(Branch::ROOT)?.iter().map(|&mass| i128::from(mass)).sum())
+    }
+
+    /// The smallest value up to which the mass reaches `target`, at least one, at most the total.
+    pub fn select(&self, target: i128) -> std::result::Result<Place, Unknown> {
+        let (mut branch, mut before) = (Branch::ROOT, 0i128);
+        loop {
+            let masses = self.children(branch)?;
+            let mut child = 0;
+            while child < 255 && before + i128::from(masses[child]) < target {
+                before += i128::from(masses[child]);
+                child += 1;
+            }
+            let prefix = branch.prefix << 8 | child as u32;
+            if branch.level == 3 {
+                return Ok(Place { key: prefix, before, mass: masses[child] });
+            }
+            branch = Branch { level: branch.level + 1, prefix };
+        }
+    }
+
+    fn children(&self, branch: Branch) -> std::result::Result<&[i64; 256], Unknown> {
+        self.known.get(&branch).map(|masses| &**masses).ok_or(Unknown(branch))
+    }
+}
+
+/// Runs one search per column, all in step, until none has a question left. `few[k]` says whether no
+/// machine holds more than `max_few` distinct values of column k.
+pub fn search_columns<S>(
+    pool: &Pool,
+    columns: &[SortedColumn],
+    max_few: usize,
+    start: impl Fn(bool) -> S,
+    mut advance: impl FnMut(&mut S, &Spread) -> std::result::Result<(), Unknown>,
+) -> Result<Vec<S>> {
+    let mut distinct: Vec<f64> = columns.iter().map(|c| c.n_distinct() as f64).collect();
+    exchange(pool, &mut [], &mut distinct)?;
+    let mut searches: Vec<(S, Spread)> =
+        distinct.iter().map(|&n| (start(n <= max_few as f64), Spread::default())).collect();
+    let mut open: Vec<usize> = (0..columns.len()).collect();
+    loop {
+        let mut questions = Vec::new();
+        for &k in &open {
+            let (search, spread) = &mut searches[k];
+            if let Err(Unknown(branch)) = advance(search, spread) {
+                questions.push((k, branch));
+            }
+        }
+        if questions.is_empty() {
+            return Ok(searches.into_iter().map(|(search, _)| search).collect());
+        }
+        let mut sums = vec![0i64; questions.len() * 256];
+        for (&(k, branch), sums) in questions.iter().zip(sums.chunks_exact_mut(256)) {
+            columns[k].children(branch, sums);
+        }
+        exchange(pool, &mut sums, &mut [])?;
+        for (&(k, branch), sums) in questions.iter().zip(sums.chunks_exact(256)) {
+            let masses: [i64; 256] = std::array::from_fn(|child| sums[child]);
+            searches[k].1.known.insert(branch, Box::new(masses));
+        }
+        open = questions.into_iter().map(|(k, _)| k).collect();
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::comm::Comm;
+    use std::sync::{Arc, Barrier, Mutex};
+
+    /// Machines that are threads of one process.
+    pub struct Together {
+        barrier: Barrier,
+        sums: Mutex<(Vec<i64>, Vec<f64>)>,
+    }
+
+    impl Comm for Together {
+        fn reduce(&self, sums: &mut [i64], maxima: &mut [f64]) -> Result<()> {
+            let lock = || self.sums.lock().unwrap();
+            {
+                let mut all = lock();
+                all.0.resize(sums.len(), 0);
+                all.1.resize(maxima.len(), f64::NEG_INFINITY);
+                all.0.iter_mut().zip(&*sums).for_each(|(a, s)| *a = a.wrapping_add(*s));
+                all.1.iter_mut().zip(&*maxima).for_each(|(a, m)| *a = a.max(*m));
+            }
+            self.barrier.wait();
+            sums.copy_from_slice(&lock().0);
+            maxima.copy_from_slice(&lock().1);
+            if self.barrier.wait().is_leader() {
+                *lock() = Default::default();
+            }
+            self.barrier.wait();
+            Ok(())
+        }
+    }
+
+    /// Runs `work(rank, pool)` on so many machines, which hold `n_rows` rows together.
+    pub fn on_machines<R: Send>(
+        size: usize,
+        n_rows: usize,
+        work: impl Fn(usize, &Pool) -> R + Sync,
+    ) -> Vec<R> {
+        let comm: Arc<dyn Comm> =
+            Arc::new(Together { barrier: Barrier::new(size), sums: Mutex::default() });
+        std::thread::scope(|scope| {
+            let start = |rank| {
+                let (comm, work) = (Arc::clone(&comm), &work);
+                scope.spawn(move || work(rank, &Pool::serial().among(comm, n_rows)))
+            };
+            let threads: Vec<_> = (0..size).map(start).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn quantiles_are_those_of_one_machine_with_all_rows() {
+        let mut stream = crate::random::Key::new(8).stream();
+        let items: Vec<(f64, i64)> = (0..500)
+            .map(|_| match stream.below(8) {
+                0 => (0.0, 3),
+                1 => (-0.0, 1),
+                2 => (1e-310, 2),
+                _ => (stream.normals().0 * 10f64.powi(stream.below(40) as i32 - 20), 1),
+            })
+            .collect();
+        for level in [0.0, 0.1, 0.5, 0.77, 1.0] {
+            let target = |_: usize, [total, _]: [i64; 2]| (total as f64 * level) as i128;
+            let queries = |part: &[(f64, i64)]| vec![Query::of(part.to_vec()), Query::default()];
+            let pool = Pool::serial();
+            let alone = for_outputs(&pool, 3..5, 500, 2, |_| queries(&items), target).unwrap();
+            for cuts in [vec![0, 500], vec![0, 123, 500], vec![0, 0, 400, 500]] {
+                let spread = on_machines(cuts.len() - 1, 500, |rank, pool| {
+                    let part = &items[cuts[rank]..cuts[rank + 1]];
+                    for_outputs(pool, 3..5, part.len(), 2, |_| queries(part), target).unwrap()
+                });
+                let bits = |v: &Vec<Vec<f64>>| -> Vec<u64> {
+                    v.iter().flatten().map(|v| v.to_bits()).collect()
+                };
+                spread.iter().for_each(|found| assert_eq!(bits(found), bits(&alone)));
+            }
+        }
+    }
+
+    #[test]
+    fn the_bound_parts_the_smallest_numbers_from_the_others() {
+        let key = crate::random::Key::new(1);
+        let numbers: Vec<u64> = (0..300).map(|i| key.number(i)).collect();
+        let mut sorted = numbers.clone();
+        sorted.sort_unstable();
+        for count in [0usize, 1, 17, 300] {
+            let bounds = on_machines(3, 300, |rank, pool| {
+                bound_of_smallest(pool, &numbers[rank * 100..(rank + 1) * 100], count).unwrap()
+            });
+            for bound in bounds {
+                let chosen = bound.map_or(0, |b| sorted.iter().filter(|&&n| n <= b).count());
+                assert_eq!(chosen, count);
+            }
+        }
+    }
+}
