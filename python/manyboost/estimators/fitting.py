@@ -26,6 +26,7 @@ from manyboost.callbacks import (
 )
 from manyboost.categories import Categories
 from manyboost.constraints import Constraints, resolve_interactions, resolve_monotonic
+from manyboost.distributed.comm import CommError
 from manyboost.estimators.base import Model
 from manyboost.inputs import (
     Rows,
@@ -166,6 +167,7 @@ class Fitting(Model):
         ``seed`` is drawn from ``random_state`` if None.
         """
         continued = self.warm_start and hasattr(self, "_progress")
+        is_heat = seed is not None
         began = time.monotonic()
         if not continued:
             if seed is None:
@@ -303,6 +305,14 @@ class Fitting(Model):
             if progress.n_rounds > 0:
                 self._finish(progress, loss, with_offset, boosting)
                 self._tune_thresholds(validation_rows)
+            raise
+        except CommError as error:
+            error.round = progress.n_rounds + 1
+            # Gains of later rounds than the best are not booked yet, and outputs that stop one by
+            # one leave none as it was: these rounds are made again.
+            if boosting.best > 0 and boosting.best_per_output is None and not is_heat:
+                attributes = self._fitted(progress, loss, with_offset, boosting.best, None)
+                error.unfinished = vars(self) | attributes
             raise
         finally:
             watchers.close()

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 from distributed.protocol.serialize import Serialized
 from numpy.typing import NDArray
 
-from manyboost.distributed.comm import Comm
+from manyboost.distributed.comm import F64, I64, Comm
 from manyboost.distributed.dask.links import Links
 
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
+_T = TypeVar("_T")
 
 # Bytes that cost about as much as one more message, whatever it holds.
 _WORTH_A_MESSAGE = 1 << 16
@@ -30,64 +29,62 @@ class DaskComm(Comm):
     wait. Or, if it is large and there are more than two ranks, it is cut in as many slices as there
     are ranks: every rank gets its slice from all and sends their sum to all, which is two waits for
     far fewer bytes.
+
+    Attributes
+    ----------
+    n_bytes_sent : int
+        Bytes that this rank sent to all others together, reductions and all else.
     """
 
     def __init__(self, links: Links) -> None:
         self._links = links
         self.rank = links.rank
         self.size = len(links.addresses)
+        self.n_bytes_sent = 0
 
-    def sum(self, array: I64) -> None:
-        """Sum an array over all ranks, in place."""
-        self.reduce(array, np.empty(0))
-
-    def max(self, array: F64) -> None:
-        """Take the maximum of an array over all ranks, in place."""
-        self.reduce(np.empty(0, np.int64), array)
-
-    def reduce(self, sums: I64, maxima: F64) -> None:
-        """Sum one array and take the maximum of another, in one exchange."""
+    def _reduce(self, sums: I64, maxima: F64) -> None:
         parts = _Parts(sums.reshape(-1), maxima.reshape(-1))
         n_bytes = sums.nbytes + maxima.nbytes
-        peers = self._peers()
+        peers = self._links.peers
         if n_bytes * (self.size - 2) <= self.size * _WORTH_A_MESSAGE:
-            message = _envelope(parts.to_bytes())
-            self._links.send((rank, message) for rank in peers)
+            self._send_all(parts.to_bytes())
             for rank in peers:
-                parts.add(_contents(self._links.receive(rank)))
+                parts.add(self._receive(rank))
             return
-        mine = parts.slice(self.rank, self.size)
-        slices = {rank: parts.slice(rank, self.size) for rank in peers}
-        self._links.send((rank, _envelope(part.to_bytes())) for rank, part in slices.items())
+        slices = {rank: parts.slice(rank, self.size) for rank in range(self.size)}
+        mine = slices[self.rank]
+        self._send((rank, slices[rank].to_bytes()) for rank in peers)
         for rank in peers:
-            mine.add(_contents(self._links.receive(rank)))
-        message = _envelope(mine.to_bytes())
-        self._links.send((rank, message) for rank in peers)
+            mine.add(self._receive(rank))
+        self._send_all(mine.to_bytes())
         for rank in peers:
-            slices[rank].set(_contents(self._links.receive(rank)))
+            slices[rank].set(self._receive(rank))
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
-        """Return the value of one rank on all ranks."""
-        peers = self._peers()
+        """Return what the rank ``root`` calls this with."""
         if self.rank != root:
-            return pickle.loads(_contents(self._links.receive(root)))
-        message = _envelope(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
-        self._links.send((rank, message) for rank in peers)
+            return pickle.loads(self._receive(root))
+        self._send_all(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
         return value
 
-    def gather(self, value: Any) -> list[Any]:
-        """Return the values of all ranks, in order of ranks."""
-        peers = self._peers()
-        message = _envelope(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
-        self._links.send((rank, message) for rank in peers)
-        values = {rank: pickle.loads(_contents(self._links.receive(rank))) for rank in peers}
-        values[self.rank] = value
-        return [values[rank] for rank in range(self.size)]
+    def gather(self, value: _T) -> list[_T]:
+        """Return the values of all ranks, in their order."""
+        self._send_all(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+        return [
+            value if rank == self.rank else pickle.loads(self._receive(rank))
+            for rank in range(self.size)
+        ]
 
-    def _peers(self) -> list[int]:
-        if self._links.failure is not None:
-            raise self._links.failure
-        return self._links.peers
+    def _send_all(self, contents: bytes) -> None:
+        self._send((rank, contents) for rank in self._links.peers)
+
+    def _send(self, contents: Iterable[tuple[int, bytes]]) -> None:
+        messages = [(rank, _envelope(each)) for rank, each in contents]
+        self.n_bytes_sent += sum(len(_contents(message)) for _, message in messages)
+        self._links.send(messages)
+
+    def _receive(self, rank: int) -> Any:
+        return _contents(self._links.receive(rank))
 
 
 class _Parts:

@@ -8,13 +8,13 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-import distributed
 import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import _clone_parametrized
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+import distributed
 from manyboost import params
 from manyboost.callbacks import Display, FitTasks, Watchers
 from manyboost.distributed.dask import partitions, running
@@ -44,6 +44,9 @@ class OnDask(Fitting, Predicting):
 
     client: Any
     on_worker_loss: str
+
+    # Exchanges of rank 0, the bytes of numbers in them, and all bytes that it sent.
+    _exchanged: tuple[int, int, int]
 
     _local: type[Any]
 
@@ -99,7 +102,7 @@ class OnDask(Fitting, Predicting):
             if X_val is not None:
                 validation = partitions.find(client, given_val, running.NAMES[1])
             try:
-                fitted = running.fit(
+                result = running.fit(
                     client,
                     self._for_workers(fitted=False),
                     self._for_workers(fitted=True) if continued else None,
@@ -112,7 +115,8 @@ class OnDask(Fitting, Predicting):
         if not continued:
             # As a fit on one machine leaves it.
             check_random_state(self.random_state).randint(2**31 - 1)
-        self._take(fitted)
+        self._take(result.estimator)
+        self._exchanged = result.n_exchanges, result.n_bytes, result.n_bytes_sent
         return self
 
     def _for_workers(self, *, fitted: bool) -> Any:

@@ -27,13 +27,7 @@ _LOOK = 0.5
 _HELLO = "hello"
 
 
-class Broken(CommError):
-    """A rank cannot go on; it was in ``round``."""
-
-    round = 0
-
-
-class WorkerLost(Broken):
+class WorkerLost(CommError):
     """The worker at ``address`` does not answer any more."""
 
     def __init__(self, address: str) -> None:
@@ -44,7 +38,7 @@ class WorkerLost(Broken):
         return f"The connection to worker {self.address} was lost."
 
 
-class Aborted(Broken):
+class Aborted(CommError):
     """Training ended on this rank because it ended elsewhere."""
 
 
@@ -68,8 +62,7 @@ class Links:
         self.fit = fit
         self.addresses = addresses
         self.rank = addresses.index(worker.address)
-        self.failure: Broken | None = None
-        self.round = 0
+        self.failure: CommError | None = None
         self._loop = asyncio.get_running_loop()
         self._inbox: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in addresses]
         self._comms: dict[int, Any] = {}
@@ -99,7 +92,7 @@ class Links:
     def receive(self, rank: int) -> Any:
         """Return the next message of a rank; those to itself come from the client."""
         message = self._inbox[rank].get()
-        if isinstance(message, Broken):
+        if isinstance(message, CommError):
             raise message
         return message
 
@@ -109,7 +102,7 @@ class Links:
 
     # ------------------------------------------------------------------ on the event loop
 
-    def fail(self, failure: Broken) -> None:
+    def fail(self, failure: CommError) -> None:
         """Let the training thread end with a failure, at its next exchange."""
         if self.failure is None and not self._closing:
             self.failure = failure

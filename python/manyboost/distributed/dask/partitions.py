@@ -7,7 +7,7 @@ where they are; those of targets and weights follow the features they belong to.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Columns = dict[str, list[Any]]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Partitions:
     """All partitions of a table: features, targets and weights of the same rows.
 
@@ -46,6 +46,10 @@ class Partitions:
     def at(self, places: Sequence[int]) -> Columns:
         """Futures of some partitions."""
         return {name: [column[place] for place in places] for name, column in self.columns.items()}
+
+
+#: Training rows, and validation rows if there are any.
+Tables = tuple[Partitions, Partitions | None]
 
 
 @dataclass(frozen=True)
@@ -107,23 +111,32 @@ def without_rows(part: Any) -> Any:
 
 
 def stacked(parts: list[Any]) -> Any:
-    """One table of partitions of the same kind."""
-    if len(parts) == 1:
-        return parts[0]
+    """One table of partitions of the same kind.
+
+    Its memory is aligned, which that of partitions from other workers need not be.
+    """
     if all(scipy.sparse.issparse(part) for part in parts):
-        return scipy.sparse.vstack(parts, format="csr")
+        return _aligned(scipy.sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0])
     if all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate(parts)
+        return np.concatenate(parts) if len(parts) > 1 else np.require(parts[0], None, "A")
     if all(hasattr(part, "iloc") for part in parts):
         from dask.dataframe.dispatch import concat
 
         # (This one knows of categories that only some partitions have.)
-        return concat(parts)
+        return concat(parts) if len(parts) > 1 else parts[0].copy()
     kinds = sorted({type(part).__name__ for part in parts})
     raise TypeError(
         f"A Dask collection has chunks of type {', '.join(kinds)}; use NumPy arrays, SciPy CSR "
         "matrices or pandas data frames, one of them for all chunks."
     )
+
+
+def _aligned(matrix: Any) -> Any:
+    matrix = matrix.tocsr()
+    arrays = [
+        np.require(array, None, "A") for array in (matrix.data, matrix.indices, matrix.indptr)
+    ]
+    return type(matrix)(tuple(arrays), shape=matrix.shape, copy=False)
 
 
 # ---------------------------------------------------------------------- on the client
@@ -242,15 +255,16 @@ def _delayed(collection: Any) -> list[Any]:
     return list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
 
 
-def assign(
-    client: Any, tables: Iterable[Partitions | None]
-) -> tuple[list[str], list[dict[str, list[int]]]]:
+def assign(client: Any, tables: Tables) -> tuple[list[str], list[dict[str, list[int]]]]:
     """Choose a worker for each partition: one that holds its features.
+
+    Ranks are the workers with training rows. What others hold, validation rows and partitions
+    without rows, goes to the rank with the fewest rows.
 
     Returns
     -------
     addresses : list of str
-        Workers that got something, in the order of their first rows.
+        Workers of the ranks, in the order of their first rows.
     places : list of dict
         For each table the places of the partitions of each worker.
 
@@ -259,18 +273,32 @@ def assign(
     LookupError
         A partition is nowhere, because its worker was lost.
     """
-    places: list[dict[str, list[int]]] = []
+    holders = [{} if table is None else client.who_has(table.columns["X"]) for table in tables]
     load: dict[str, int] = {}
-    for table in tables:
-        of_worker: dict[str, list[int]] = {}
-        if table is not None:
-            holders = client.who_has(table.columns["X"])
-            for place, (future, n) in enumerate(zip(table.columns["X"], table.n_rows, strict=True)):
-                if not holders.get(future.key):
-                    raise LookupError(place)
-                # Several may hold a copy: that with the fewest rows so far.
-                address = min(holders[future.key], key=lambda each: (load.get(each, 0), each))
-                load[address] = load.get(address, 0) + n
-                of_worker.setdefault(address, []).append(place)
-        places.append(of_worker)
+    places: list[dict[str, list[int]]] = [{}, {}]
+
+    def give(which: int, place: int, *, join: bool) -> None:
+        table = tables[which]
+        assert table is not None
+        candidates = holders[which].get(table.columns["X"][place].key)
+        if not candidates:
+            raise LookupError(place)
+        # Several may hold a copy.
+        known = candidates if join else (set(candidates) & set(load) or load)
+        address = min(known, key=lambda each: (load.get(each, 0), each))
+        load[address] = load.get(address, 0) + table.n_rows[place]
+        places[which].setdefault(address, []).append(place)
+
+    train, validation = tables
+    if not any(train.n_rows):
+        raise ValueError("X has no rows; at least one is needed.")
+    for place, n_rows in enumerate(train.n_rows):
+        if n_rows:
+            give(0, place, join=True)
+    for place, n_rows in enumerate(train.n_rows):
+        if not n_rows:
+            give(0, place, join=False)
+    if validation is not None:
+        for place in range(len(validation.n_rows)):
+            give(1, place, join=False)
     return list(load), places

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import copy
 from dataclasses import dataclass
 from typing import Any
 
-from distributed import get_worker, secede
 from distributed.core import Status
 
+from distributed import get_worker, secede
 from manyboost import _core
 from manyboost.callbacks import RoundState
 from manyboost.distributed.comm import CommError
 from manyboost.distributed.dask.comm import DaskComm
-from manyboost.distributed.dask.links import OPERATION, Aborted, Broken, Links
+from manyboost.distributed.dask.links import OPERATION, Aborted, Links
 from manyboost.distributed.dask.partitions import Columns, Share
 from manyboost.distributed.training import fit_rank
 
@@ -79,7 +80,13 @@ class Seat:
         """Tell the client of a round and ask whether to stop: a callback."""
         self._states.append(state)
         self._loop.call_soon_threadsafe(self._news.set)
+        self.look(state)
         return bool(self.links.receive(self.links.rank)) if self._asked else False
+
+    def look(self, state: RoundState) -> None:
+        """End training that is not wanted any more: a callback."""
+        if self.links.failure is not None:
+            raise self.links.failure
 
     async def next_states(self, answer: bool | None) -> list[RoundState] | None:
         """Answer the last round, and wait for others to end; None: there are no more."""
@@ -111,13 +118,31 @@ _SEATS: dict[tuple[str, str], Seat] = {}
 _UNFINISHED: dict[tuple[str, str], Any] = {}
 
 
+@dataclass(frozen=True)
+class Result:
+    """What a rank ends with.
+
+    Attributes
+    ----------
+    estimator : ManyBoostRegressor or ManyBoostClassifier or None
+        The fitted estimator of rank 0; the others are the same.
+    untold : list of RoundState
+        Rounds that the client has not asked for.
+    n_exchanges, n_bytes, n_bytes_sent : int
+        See :class:`DaskComm`.
+    """
+
+    estimator: Any
+    untold: list[RoundState]
+    n_exchanges: int
+    n_bytes: int
+    n_bytes_sent: int
+
+
 def train(
     job: Job, part: Part, columns: Columns, columns_val: Columns | None, model: Any
-) -> tuple[Any, list[RoundState]]:
-    """Be one rank of a fit: the task of a worker.
-
-    Returns the fitted estimator on rank 0, None on the others; and what is left to tell.
-    """
+) -> Result:
+    """Be one rank of a fit: the task of a worker."""
     worker = get_worker()
     # Other tasks may have its place: all ranks run at once, however few places are free.
     secede()
@@ -127,27 +152,33 @@ def train(
     links = seat.links
     try:
         links.open(part.task)
-        estimator = _fit(seat, job, part, columns, columns_val, model)
+        comm = DaskComm(links)
+        estimator = _fit(seat, comm, job, part, columns, columns_val, model)
     except CommError as error:
         links.close("Training ended on another worker.")
-        if isinstance(error, Broken):
-            error.round = links.round
+        # (The client is told of the error, not of the model.)
+        error.unfinished = None
         raise
     except BaseException as error:
         links.close(f"Training ended with an error on worker {worker.address}: {error!r}")
         raise
     else:
         links.close()
-        return estimator, seat.end()
+        return Result(estimator, seat.end(), comm.n_exchanges, comm.n_bytes, comm.n_bytes_sent)
     finally:
         seat.end()
         del _SEATS[worker.address, job.fit]
 
 
 def _fit(
-    seat: Seat, job: Job, part: Part, columns: Columns, columns_val: Columns | None, model: Any
+    seat: Seat,
+    comm: DaskComm,
+    job: Job,
+    part: Part,
+    columns: Columns,
+    columns_val: Columns | None,
+    model: Any,
 ) -> Any:
-    comm = DaskComm(seat.links)
     share = Share(columns, part.numbers[0], part.like[0], job.names[0])
     X, y, weight = share.tables()
     X_val, y_val, weight_val = None, None, None
@@ -158,9 +189,12 @@ def _fit(
     place = seat.worker.address, job.name
     if job.model_at is not None:
         estimator = comm.broadcast(_UNFINISHED.get(place, model), job.model_at)
-    n_jobs, estimator.n_jobs = estimator.n_jobs, estimator.n_jobs or seat.worker.state.nthreads
+    estimator.n_jobs = estimator.n_jobs or seat.worker.state.nthreads
     if comm.rank == 0 and job.told:
         estimator.callbacks = [seat.tell]
+    elif comm.size == 1:
+        # There are no exchanges, which would fail.
+        estimator.callbacks = [seat.look]
     try:
         fit_rank(
             estimator,
@@ -173,12 +207,22 @@ def _fit(
             sample_weight_val=weight_val,
             row_numbers=share.row_numbers(),
         )
-    except CommError:
-        if job.restarts and hasattr(estimator, "_progress"):
-            _UNFINISHED[place] = estimator
+    except CommError as error:
+        if job.restarts and error.unfinished is not None:
+            _UNFINISHED[place] = _continuable(estimator, error.unfinished)
         raise
-    estimator.n_jobs, estimator.callbacks = n_jobs, None
+    estimator.callbacks = None
     return estimator if comm.rank == 0 else None
+
+
+def _continuable(estimator: Any, attributes: dict[str, Any]) -> Any:
+    """Return an estimator that goes on from complete rounds when it is fitted again."""
+    model = copy.copy(estimator)
+    model.__dict__.update(attributes)
+    for name in ("_comm", "_row_numbers"):
+        model.__dict__.pop(name, None)
+    model.callbacks, model.warm_start = None, True
+    return model
 
 
 # ---------------------------------------------------------------------- called by the client

@@ -13,16 +13,12 @@ from concurrent import futures as concurrent_futures
 from typing import Any
 
 import distributed
-
 from manyboost import _core
 from manyboost.callbacks import RoundState, Watchers
 from manyboost.distributed.comm import CommError
 from manyboost.distributed.dask import ranks
-from manyboost.distributed.dask.links import Broken, WorkerLost
-from manyboost.distributed.dask.partitions import Partitions, assign, without_rows
-
-#: Training rows, and validation rows if there are any.
-Tables = tuple[Partitions, Partitions | None]
+from manyboost.distributed.dask.links import WorkerLost
+from manyboost.distributed.dask.partitions import Partitions, Tables, assign, without_rows
 
 #: What columns of training and validation rows are called.
 NAMES = (
@@ -63,7 +59,7 @@ def fit(
     tables: Tables,
     watchers: Watchers,
     on_worker_loss: str,
-) -> Any:
+) -> ranks.Result:
     """Train an estimator where the data are.
 
     Parameters
@@ -80,7 +76,8 @@ def fit(
 
     Returns
     -------
-    The estimator, fitted.
+    Result
+        That of rank 0, with the fitted estimator.
     """
     restarts = on_worker_loss == "restart"
     name = uuid.uuid4().hex
@@ -184,8 +181,8 @@ class Attempt:
         unfinished: dict[str, int],
         tables: Tables,
         places: list[dict[str, list[int]]],
-    ) -> Any:
-        """Train; returns the fitted estimator.
+    ) -> ranks.Result:
+        """Train; returns what rank 0 ends with.
 
         ``unfinished`` are workers with so many rounds of an earlier attempt, which is then
         continued.
@@ -196,9 +193,9 @@ class Attempt:
             tasks += self._submit(estimator, model, unfinished, tables, places)
             with self._relayed():
                 self._watch(tasks)
-            fitted, untold = tasks[0].result()
-            self._show(untold)
-            return fitted
+            result: ranks.Result = tasks[0].result()
+            self._show(result.untold)
+            return result
         except BaseException:
             self.client.cancel(tasks, force=True)
             _tell(self.client, ranks.leave, self.fit, self.addresses)
@@ -349,8 +346,7 @@ class Attempt:
         lost = {error.address for error in errors if isinstance(error, WorkerLost)}
         lost |= self._missing()
         if lost:
-            rounds = [error.round for error in errors if isinstance(error, Broken)]
-            raise WorkersLost(lost, max(rounds, default=0))
+            raise WorkersLost(lost, max((error.round for error in errors), default=0))
         if errors:
             raise errors[0]
         raise CommError("Training was cancelled, because its tasks were.")
