@@ -29,7 +29,7 @@ endif
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test build lint lint-python lint-rust test-rust test-python wheel test-wheel bench bench-quick \
-	bench-defaults bench-data reproduce profile format clean cargo browser
+	bench-defaults bench-data reproduce profile docs test-docs format clean cargo browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ help: ## list the targets
 demo: $(BUILT) ## build, then run examples/demo.py
 	@$(BIN)/python examples/demo.py
 
-test: lint test-rust test-python test-wheel ## everything a change must pass
+test: lint test-rust test-python test-wheel test-docs ## everything a change must pass
 
 build: $(BUILT) ## make .venv and build the extension into it, optimised
 
@@ -81,6 +81,16 @@ test-wheel: wheel ## install the wheel in a clean environment, without Rust, and
 	$(say) 'pytest of the wheel'
 	@MANYBOOST_WHEEL="$$(ls dist/*.whl)" $(BIN)/python -m pytest --quiet tests/test_wheel.py
 
+# Warnings are errors. Examples are run each time: the library may have changed where they did not.
+docs: $(BUILT) ## build the documentation site into docs/_build/html
+	$(say) 'sphinx'
+	@$(BIN)/python -m sphinx -W --keep-going --quiet -d docs/_build/doctrees docs docs/_build/html
+	@echo docs/_build/html/index.html
+
+test-docs: docs ## build the site and follow its links
+	$(say) 'pytest of the site'
+	@MANYBOOST_SITE=docs/_build/html $(BIN)/python -m pytest --quiet tests/test_site.py
+
 # The report is opened in a browser by its tests, which are skipped where there is none.
 browser:
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
@@ -123,7 +133,8 @@ format: cargo | $(BIN)/ruff ## format all code, and repair what the linter can
 	@cargo fmt --all
 
 clean: ## remove all that the other targets made
-	rm -rf $(VENV) target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so
+	rm -rf $(VENV) target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so \
+		docs/_build docs/gallery docs/internals
 	find python tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/maturin:
@@ -137,7 +148,7 @@ $(BIN)/maturin:
 # maturin installs the dependencies and the extras too; Python files are used in place.
 $(BUILT): $(SOURCES) | cargo $(BIN)/maturin
 	$(say) 'building the extension (the first build takes a few minutes)'
-	@$(BIN)/maturin develop --quiet --release --extras test,dev
+	@$(BIN)/maturin develop --quiet --release --extras test,dev,docs
 	@touch $@
 
 # Code that does not build can still be formatted, once the tools are there.

@@ -41,6 +41,7 @@ def test_the_examples_of_the_readme_run_in_order(tmp_path, monkeypatch):
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     # As its comments say.
+    assert names["own_predictions"].shape == (100, 2)
     assert names["predictions"].shape == (500, 20)
     assert names["probabilities"].shape == (500, 12)
     assert names["heavy"].shape == (500, 1)
@@ -58,12 +59,20 @@ def test_the_examples_of_the_readme_run_in_order(tmp_path, monkeypatch):
     assert names["treelite_model"].num_tree == 50
 
 
-GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
+def pages_of_the_site():
+    """Pages of the site, those apart that it is made of besides."""
+    made = {ROOT / "docs" / name for name in ("_build", "gallery", "internals")}
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    return [page for page in pages if not made & set(page.parents)]
 
 
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_the_examples_of_a_guide_print_what_it_shows(page):
+EXAMPLES = [page for page in pages_of_the_site() if "```pycon\n" in page.read_text()]
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.stem)
+def test_the_examples_of_a_page_print_what_it_shows(page, tmp_path, monkeypatch):
     pytest.importorskip("narwhals")
+    monkeypatch.chdir(tmp_path)
     parser, names, shown = doctest.DocTestParser(), {}, []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.REPORT_NDIFF)
     text = page.read_text()
@@ -72,14 +81,36 @@ def test_the_examples_of_a_guide_print_what_it_shows(page):
         example = parser.get_doctest(block[1], names, page.stem, str(page), line)
         example.globs = names  # (It was given a copy.)
         runner.run(example, out=shown.append, clear_globs=False)
-    assert runner.tries > 20
+    assert runner.tries > 5
     assert not runner.failures, "".join(shown)
+    # Commands of such a page work with the files that its examples left.
+    blocks = shell_blocks(page)
+    if blocks and shutil.which("bash"):
+        run_in_bash("\n".join(blocks), tmp_path)
+
+
+def test_all_commands_of_the_site_are_run_by_a_test():
+    with_commands = {page for page in pages_of_the_site() if shell_blocks(page)}
+    assert {page for page in EXAMPLES if shell_blocks(page)}
+    assert with_commands <= {ROOT / "docs" / "cli.md", *EXAMPLES}
+
+
+def test_targets_that_pages_name_are_in_the_makefile():
+    text = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", text, re.M))
+    named = {
+        (page.name, target)
+        for page in [*ROOT.glob("*.md"), *pages_of_the_site()]
+        for target in re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text(), re.M)
+    }
+    assert ("README.md", "demo") in named
+    assert {target for _, target in named} <= targets
 
 
 def shell_blocks(page):
     """Blocks of commands of a page that call manyboost."""
     blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
-    return [block for block in blocks if "manyboost " in block]
+    return [block for block in blocks if re.search(r"\bmanyboost ", block)]
 
 
 def run_in_bash(script, folder):
@@ -159,13 +190,15 @@ def test_every_verb_and_its_options_are_on_the_page(verb):
             assert any(re.search(rf"(?<![\w-]){name}\b", page) for name in names), names
 
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = [*sorted(ROOT.glob("*.md")), *pages_of_the_site()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page):
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
-    local = [link for link in links if "://" not in link]
+    # (Pages of the gallery are made when the site is built, from programs of the same name.)
+    local = [re.sub(r"gallery/(\w+)\.rst", r"../examples/\1.py", link) for link in links]
+    local = [link.replace("examples/index.py", "examples") for link in local if "://" not in link]
     missing = [link for link in local if not (page.parent / link).exists()]
     assert missing == []
 

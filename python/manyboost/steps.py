@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from manyboost import _core
     from manyboost.objectives import BuiltinObjective
     from manyboost.weights import Weights
 
@@ -43,7 +44,7 @@ class Direction:
 
     def reach(self, pool: _core.Pool) -> F64:
         """Largest |g| of each column, on all ranks."""
-        largest = np.abs(self.values).max(axis=0, initial=0).astype(np.float64)
+        largest: F64 = np.abs(self.values).max(axis=0, initial=0).astype(np.float64)
         # (Leaf values are the same everywhere.)
         return largest if self.leaf_of_row is not None else pool.largest(largest)
 

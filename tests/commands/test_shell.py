@@ -130,7 +130,52 @@ def test_scripts_know_all_verbs_and_flags(script, shell):
             for name in action.option_strings:
                 long = f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
                 assert (long if shell == "fish" else name) in text
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_understand_their_scripts(script, shell):
     program = shutil.which(shell)
-    if program is not None:
-        done = subprocess.run([program, "-n"], input=text, capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    done = subprocess.run([program, "-n"], input=script(shell), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("manyboost ev", ["evaluate"]),
+        ("manyboost fit --max-i", ["--max-iter"]),
+        ("manyboost fit --task c", ["classification"]),
+        ("manyboost completion z", ["zsh"]),
+    ],
+)
+def test_fish_completes(script, tmp_path, line, expected):
+    program = shutil.which("fish")
+    if program is None:
+        pytest.skip("fish is not installed")
+    (tmp_path / "manyboost.fish").write_text(script("fish"))
+    probe = f"source manyboost.fish; complete -C '{line}'"
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [program, "--no-config", "-c", probe], cwd=tmp_path, env=environment,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert [found.split("\t")[0] for found in done.stdout.splitlines()] == expected
+
+
+def test_zsh_takes_the_script_after_compinit(script, tmp_path):
+    program = shutil.which("zsh")
+    if program is None:
+        pytest.skip("zsh is not installed")
+    (tmp_path / "complete.zsh").write_text(script("zsh"))
+    probe = (
+        "autoload -Uz compinit; compinit -u -d ./dump; source ./complete.zsh;"
+        " print -- $_comps[manyboost]; whence -w _manyboost"
+    )
+    done = subprocess.run(
+        [program, "-f", "-c", probe], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    assert done.stdout.split("\n")[:2] == ["_manyboost", "_manyboost: function"]

@@ -1,11 +1,14 @@
 """Methods, their grids, and how a problem is divided into rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from manyboost.experiments.budgets import Budget, Limit
 from manyboost.experiments.methods import METHODS, parse_search, sample
 from manyboost.experiments.problems import Problem, load_problem, make_fold
+from manyboost.experiments.protocol import Tuned
 
 
 def problem(task="regression", n_rows=60, n_outputs=3, structure=None):
@@ -120,3 +123,16 @@ def test_friedman_sets_are_those_of_the_paper():
     assert (len(fold.X), len(fold.X_eval)) == (300, 4000)
     scores = noisy.scores(fold.Y_eval, fold.Y_eval)
     assert scores == {"macro-r2": 1.0, "half-macro-r2": 1.0}
+
+
+def test_refitting_adds_the_validation_rows_and_leaves_other_keys_alone():
+    plain = Tuned("friedman1-group", 0, 0, "gbmort", "random:1", "rounds:5", None, "regression")
+    again = replace(plain, refit=True)
+    assert "refit" not in plain.as_json()
+    assert '"refit":true' in again.as_json()
+    trial = plain.needs()[0].execute([], None)
+    rows = {each.refit: len(each.fold(0, each.purpose, None).Y) for each in (plain, again)}
+    assert rows == {False: 240, True: 300}
+    results = [each.execute([trial], None) for each in (plain, again)]
+    assert results[0].scores != results[1].scores
+    assert results[0].rounds == results[1].rounds == trial.rounds

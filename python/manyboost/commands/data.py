@@ -57,7 +57,9 @@ def add_ignore(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_data(arguments: argparse.Namespace, model: Any = None) -> TableFile:
+def open_data(
+    arguments: argparse.Namespace, model: Any = None, *, task: str | None = None
+) -> TableFile:
     """Open the file that was named; one that names features by number counts as the model does."""
     from manyboost.datasets.readers.files import format_of, open_file
 
@@ -81,7 +83,12 @@ def open_data(arguments: argparse.Namespace, model: Any = None) -> TableFile:
     if model is not None and hasattr(model, "feature_names_in_"):
         like = model.feature_names_in_.tolist(), target_names(model)
     file = open_file(
-        arguments.file, format=format_, delimiter=delimiter, part=arguments.rows, like=like
+        arguments.file,
+        format=format_,
+        delimiter=delimiter,
+        part=arguments.rows,
+        like=like,
+        targets="numbers" if task == "regression" else "auto",
     )
     if len(file.names) == 1 and format_ == "csv":
         other = next((c for c in ";\t|" if c in file.names[0]), None)
@@ -147,7 +154,8 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     """Read a file to learn from; ``task`` is what the parameters ask for, if they do."""
     from manyboost.datasets.readers.columns import features_of, outputs_of, stack
 
-    file = open_data(arguments)
+    task = arguments.task or task
+    file = open_data(arguments, task=task)
     outputs = _chosen_outputs(arguments, file)
     if outputs is None:
         raise UsageError(
@@ -172,7 +180,7 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
         raise ValueError(f"{file.file} has no rows; a model needs some.")
     X = features_of(stack(tables[0]))
     _check_categories(file.file, X)
-    Y, kind = outputs_of(stack(tables[1]), arguments.task or task)  # type: ignore[arg-type]
+    Y, kind = outputs_of(stack(tables[1]), task)  # type: ignore[arg-type]
     return Problem(file.file, X, Y, kind, file.part)
 
 

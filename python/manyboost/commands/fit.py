@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyboost.commands import Interrupted, UsageError, count, tell
 from manyboost.commands.data import (
@@ -19,6 +19,9 @@ from manyboost.commands.data import (
     read_rows,
 )
 from manyboost.commands.parameters import add_parameters, estimator_for, flag, given, implied_task
+
+if TYPE_CHECKING:
+    from manyboost.distributed import Comm
 
 SUMMARY = "Train a model on a file and write it to another."
 
@@ -48,8 +51,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train, then write the model."""
     output = _output(arguments)
+    comm = _ranks()
+    quiet = arguments.quiet or comm.rank > 0
     parameters = given(arguments)
-    parameters.setdefault("verbose", 0 if arguments.quiet else 1)
+    parameters.setdefault("verbose", 0 if quiet else 1)
     if arguments.resume is None:
         problem = read_problem(arguments, implied_task(parameters))
         model = estimator_for(problem.kind, parameters)
@@ -60,10 +65,10 @@ def run(arguments: argparse.Namespace) -> None:
             model.set_params(warm_start=True, **parameters)
         except ValueError as error:
             raise UsageError(" ".join(str(error).split())) from None
-    if not arguments.quiet:
+    if not quiet:
         tell(problem.description)
     try:
-        model.fit(problem.X, problem.Y)
+        _fit(model, problem, comm)
     except KeyboardInterrupt:
         if not hasattr(model, "n_iter_"):
             raise Interrupted("Interrupted before the first round; no model was written.") from None
@@ -72,10 +77,33 @@ def run(arguments: argparse.Namespace) -> None:
             f"Interrupted; the model of the {count(model.n_iter_, 'round')} so far is in {output}: "
             f"--resume {output} goes on from there."
         ) from None
-    _save(model, output)
-    if not arguments.quiet:
+    if comm.rank == 0:
+        _save(model, output)
+    if not quiet:
         size = output.stat().st_size
         tell(f"{output}: {count(model.n_iter_, 'round')}, {count(size, 'byte')}.")
+
+
+def _ranks() -> Comm:
+    """The processes that share the fit: those that mpiexec started, or this one alone."""
+    from manyboost.distributed import Alone
+    from manyboost.distributed.mpi import MPIComm, launched_ranks
+
+    return MPIComm() if launched_ranks() > 1 else Alone()
+
+
+def _fit(model: Any, problem: Problem, comm: Comm) -> None:
+    """Fit a model; every rank has read the file and keeps its part of the rows."""
+    if comm.size == 1:
+        model.fit(problem.X, problem.Y)
+        return
+    import numpy as np
+
+    from manyboost.distributed import fit_rank
+
+    n = len(problem.X)
+    rows = np.arange(n * comm.rank // comm.size, n * (comm.rank + 1) // comm.size)
+    fit_rank(model, comm, problem.X.take(rows), problem.Y.take(rows))
 
 
 def _output(arguments: argparse.Namespace) -> Path:

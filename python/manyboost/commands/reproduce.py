@@ -55,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = what.add_argument
     add("--methods", type=names, action="extend", metavar="A,B", help="only these methods")
     add("--datasets", type=names, action="extend", metavar="A,B", help="only these data sets")
+    add("--refit", action="store_true", help="fit tuned models again, to validation rows too")
     add("--repeats", type=positive_int, metavar="N", help="random splits of every data set")
     add("--search", metavar="random:N|grid", help="settings tried for every method")
     add(
@@ -124,6 +125,7 @@ def _command(arguments: argparse.Namespace) -> str:
     """The command that gives the same report, without what belongs to one machine."""
     words = ["manyboost", "reproduce", *arguments.items]
     words += ["--quick"] if arguments.quick else []
+    words += ["--refit"] if arguments.refit else []
     for name in ("methods", "datasets", "repeats", "search", "budget", "cap", "seed"):
         value = getattr(arguments, name)
         if value is not None:
@@ -164,6 +166,7 @@ def _options(arguments: argparse.Namespace, items: Sequence[str]) -> Options:
         "search": arguments.search,
         "n_splits": arguments.repeats,
         "max_seconds": arguments.cap,
+        "refit": arguments.refit,
         "n_jobs": arguments.n_jobs,
         "seed": arguments.seed,
     }

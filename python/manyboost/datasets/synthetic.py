@@ -41,12 +41,11 @@ def make_friedman1_chain(
     noisy_outputs: bool = False,
     random_state: RandomStateLike = None,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Draw friedman1-chain: every output adds noise to the one before it.
+    """Draw friedman1-chain: every output adds noise to the one before it.
 
-    .. math:: y_1 = f(x) + \epsilon_1, \qquad y_j = y_{j-1} + \epsilon_j
-
-    with :math:`f(x) = 10 \sin(\pi x_1 x_2) + 20 (x_3 - 0.5)^2 + 10 x_4 + 5 x_5`. The first
-    output is the cleanest; the best model learns it alone and repeats it for all outputs.
+    y₁ = f(x) + ε₁ and yⱼ = yⱼ₋₁ + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ +
+    5 x₅. The first output is the cleanest; the best model learns it alone and repeats it for all
+    outputs.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ def make_friedman1_chain(
     n_outputs : int, default=16
         Number of outputs.
     noise : float, default=1.0
-        Standard deviation of each :math:`\epsilon_j`; 0 gives f(x) in every output.
+        Standard deviation of each εⱼ; 0 gives f(x) in every output.
     distribution : {"uniform", "normal"}, default="uniform"
         Distribution of the features: uniform on [0, 1], which reproduces the scores the
         paper reports, or standard normal, which is what its text says.
@@ -93,11 +92,9 @@ def make_friedman1_group(
     noisy_outputs: bool = False,
     random_state: RandomStateLike = None,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Draw friedman1-group: one signal in all outputs, independent noise in each.
+    """Draw friedman1-group: one signal in all outputs, independent noise in each.
 
-    .. math:: y_j = f(x) + \epsilon_j
-
-    with :math:`f(x) = 10 \sin(\pi x_1 x_2) + 20 (x_3 - 0.5)^2 + 10 x_4 + 5 x_5`. Averaging
+    yⱼ = f(x) + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ + 5 x₅. Averaging
     the outputs filters the noise; the best model learns that average.
 
     Parameters
@@ -107,7 +104,7 @@ def make_friedman1_group(
     n_outputs : int, default=16
         Number of outputs.
     noise : float, default=1.0
-        Standard deviation of each :math:`\epsilon_j`; 0 gives f(x) in every output.
+        Standard deviation of each εⱼ; 0 gives f(x) in every output.
     distribution : {"uniform", "normal"}, default="uniform"
         Distribution of the features: uniform on [0, 1], which reproduces the scores the
         paper reports, or standard normal, which is what its text says.
@@ -145,12 +142,10 @@ def make_friedman1_ind(
     noisy_outputs: bool = False,
     random_state: RandomStateLike = None,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Draw friedman1-ind: every output depends on five features of its own.
+    """Draw friedman1-ind: every output depends on five features of its own.
 
-    .. math:: y_j = f(x_{5(j-1)+1}, \dots, x_{5j}) + \epsilon_j
-
-    with :math:`f(x) = 10 \sin(\pi x_1 x_2) + 20 (x_3 - 0.5)^2 + 10 x_4 + 5 x_5`. The outputs
-    share nothing; the best model is one for each output.
+    yⱼ = f(the five features of its own) + εⱼ, with f(x) = 10 sin(π x₁ x₂) +
+    20 (x₃ − 0.5)² + 10 x₄ + 5 x₅. The outputs share nothing; the best model is one for each output.
 
     Parameters
     ----------
@@ -159,7 +154,7 @@ def make_friedman1_ind(
     n_outputs : int, default=16
         Number of outputs.
     noise : float, default=1.0
-        Standard deviation of each :math:`\epsilon_j`; 0 gives f of the output's features.
+        Standard deviation of each εⱼ; 0 gives f of the output's features.
     distribution : {"uniform", "normal"}, default="uniform"
         Distribution of the features: uniform on [0, 1], which reproduces the scores the
         paper reports, or standard normal, which is what its text says.

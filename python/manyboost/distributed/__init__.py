@@ -9,6 +9,7 @@ _HOMES = {
     "Alone": "comm",
     "Comm": "comm",
     "CommError": "comm",
+    "MPIComm": "mpi",
     "Threads": "comm",
     "fit_rank": "training",
 }

@@ -38,8 +38,8 @@ class CommError(RuntimeError):
 class Comm(ABC):
     """A set of ranks, seen from one of them.
 
-    All ranks call the same methods in the same order, with arrays of the same shapes; a call returns
-    when all have come. What goes wrong raises :class:`CommError`.
+    All ranks call the same methods in the same order, with arrays of the same shapes; a call
+    returns when all have come. What goes wrong raises :class:`CommError`.
 
     Attributes
     ----------
@@ -87,6 +87,9 @@ class Comm(ABC):
         """Return these ranks as a set of their own, None for the others; all ranks call this."""
         raise NotImplementedError(f"{type(self).__name__} cannot leave out ranks")
 
+    def fail(self, error: BaseException) -> None:  # noqa: B027 (most need not do anything)
+        """Take note that this rank cannot go on; called before the error is raised."""
+
     # What is made of these.
 
     def total(self, number: int) -> int:
@@ -103,13 +106,13 @@ class Comm(ABC):
         """Return whether a flag is true on all ranks."""
         return not self.any(not flag)
 
-    def totals(self, numbers: NDArray[Any]) -> I64:
+    def totals(self, numbers: Any) -> I64:
         """Return the sums of integers over all ranks."""
         array = np.ascontiguousarray(numbers, dtype=np.int64).copy()
         self.sum(array.reshape(-1))
         return array
 
-    def largest(self, numbers: NDArray[Any]) -> F64:
+    def largest(self, numbers: Any) -> F64:
         """Return the largest of numbers over all ranks."""
         array = np.ascontiguousarray(numbers, dtype=np.float64).copy()
         self.max(array.reshape(-1))

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.distributed.comm import Comm, CommError
+from manyboost.distributed.comm import Comm
 from manyboost.estimators.fitting import Fitting
 from manyboost.losses import Loss
 from manyboost.scoring import LOSS
@@ -48,7 +48,28 @@ def fit_rank(
     estimator
         The model of one machine with all rows, byte for byte, on every rank.
     """
+    try:
+        return _fit_rank(
+            estimator,
+            comm,
+            (X, Y, sample_weight),
+            {"X_val": X_val, "Y_val": Y_val, "sample_weight_val": sample_weight_val},
+            row_numbers,
+        )
+    except Exception as error:
+        comm.fail(error)
+        raise
+
+
+def _fit_rank(
+    estimator: _Model,
+    comm: Comm,
+    rows: tuple[Any, Any, Any],
+    validation: dict[str, Any],
+    row_numbers: NDArray[np.uint64] | None,
+) -> _Model:
     _refuse_what_needs_all_rows(estimator, comm)
+    X, Y, sample_weight = rows
     n_rows = int(X.shape[0])
     described = comm.gather((n_rows, int(X.shape[1]), _width(Y), sample_weight is None))
     counts = [each[0] for each in described]
@@ -64,21 +85,14 @@ def fit_rank(
     if working is not None:
         estimator._comm, estimator._row_numbers = working, row_numbers
         try:
-            estimator.fit(
-                X,
-                Y,
-                sample_weight,
-                X_val=X_val,
-                Y_val=Y_val,
-                sample_weight_val=sample_weight_val,
-            )
+            estimator.fit(X, Y, sample_weight, **validation)
         finally:
             del estimator._comm, estimator._row_numbers
     if len(holders) < comm.size:
         # Ranks without rows get the model of those that have some.
         state = comm.broadcast(_state(estimator) if comm.rank == root else None, root)
         if working is None:
-            vars(estimator).update(state)
+            estimator.__dict__.update(state)
     return estimator
 
 
@@ -89,7 +103,7 @@ def _state(estimator: Fitting) -> dict[str, Any]:
 
 def _width(Y: Any) -> int:
     """Number of columns of targets; 0 for one dimension."""
-    shape = getattr(Y, "shape", (len(Y),))
+    shape: tuple[int, ...] = getattr(Y, "shape", (0,))
     return int(shape[1]) if len(shape) == 2 else 0
 
 
@@ -97,8 +111,8 @@ def _compare(one: tuple[Any, ...], other: tuple[Any, ...], rank: int, other_rank
     for what, a, b in zip(("features", "outputs"), one[1:3], other[1:3], strict=True):
         if a != b:
             raise ValueError(
-                f"Rank {rank} holds rows of {a} {what}, but rank {other_rank} of {b}; all must hold "
-                "the same columns."
+                f"Rank {rank} holds rows of {a} {what}, but rank {other_rank} of {b}; all must "
+                "hold the same columns."
             )
     if one[3] != other[3]:
         raise ValueError(
@@ -130,6 +144,3 @@ def _refuse_what_needs_all_rows(estimator: Fitting, comm: Comm) -> None:
                 f"{name}={getattr(estimator, name)!r} needs all rows on one machine, but they are "
                 f"spread over {comm.size}; {remedies[name]}."
             )
-
-
-__all__ = ["CommError", "fit_rank"]

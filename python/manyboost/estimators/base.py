@@ -149,7 +149,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
 
     @property
     def step_sizes_(self) -> F64:
-        """Step ρ of every round and output (n_iter_, n_outputs_), without the learning rate."""
+        """Step ρ of every round and output, without the learning rate."""
         check_is_fitted(self, "n_iter_")
         model, steps = self._progress.model, np.array(self._progress.steps)
         if isinstance(model, _core.Ensemble) and not steps.size:
@@ -164,7 +164,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
 
     @property
     def output_importances_(self) -> F64:
-        """Share of each feature in the gain of each output (n_outputs_, n_features_in_)."""
+        """Share of each feature in the gain of each output: a row for each output."""
         check_is_fitted(self, "n_iter_")
         gains = self._progress.importances
         if self._progress.mean_importances is not None:
@@ -180,7 +180,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
 
     @property
     def feature_importances_(self) -> F64:
-        """Share of each feature in the gain, averaged over the outputs (n_features_in_,)."""
+        """Share of each feature in the gain, averaged over the outputs."""
         check_is_fitted(self, "n_iter_")
         kept = self._progress.mean_importances
         if kept is not None and not np.isnan(kept).any():

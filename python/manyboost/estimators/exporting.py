@@ -17,8 +17,8 @@ class Exporting(Model):
         """Return the model in the ONNX format, which onnxruntime and others run.
 
         It takes the dense features ``X`` as one float32 array (n_rows, n_features) and gives, for
-        a regressor, ``predictions`` as :meth:`predict` does; for a classifier ``labels`` as
-        :meth:`predict` and ``probabilities`` as :meth:`predict_proba` do. Rows end in the same
+        a regressor, ``predictions`` as ``predict`` does; for a classifier ``labels`` as
+        ``predict`` and ``probabilities`` as ``predict_proba`` do. Rows end in the same
         leaves; sums and links are computed in single precision. NaN is a missing value.
 
         If the model was fitted with an offset, there is a second input, ``offset``, of shape

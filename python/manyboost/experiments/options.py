@@ -35,6 +35,8 @@ class Options:
         Processes; every fit has one thread.
     seed : int
         Of synthetic data, splits, searches and fits.
+    refit : bool
+        Whether tuned models are fitted again, to training and validation rows.
     """
 
     quick: bool = False
@@ -47,6 +49,7 @@ class Options:
     max_seconds: float | None = None
     n_jobs: int = 1
     seed: int = 0
+    refit: bool = False
 
     def __post_init__(self) -> None:
         if self.budget is not None:
@@ -74,6 +77,7 @@ class Scope:
     n_splits: int
     search: str = "random:40"
     max_seconds: float | None = None
+    refit: bool = False
 
     def chosen(self, options: Options, datasets: Sequence[str], methods: Sequence[str]) -> Scope:
         """Return the scope with the choices of the user, out of all sets and methods there are."""
@@ -90,4 +94,5 @@ class Scope:
             options.n_splits or self.n_splits,
             options.search or self.search,
             options.max_seconds or self.max_seconds,
+            options.refit or self.refit,
         )

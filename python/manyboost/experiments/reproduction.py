@@ -82,11 +82,15 @@ def summarise(
 def _report(items: Sequence[Item], options: Options, store: Store) -> Report:
     sections = [item.summarise(store, options) for item in items]
     made_with = store.made_with()
+    how = (
+        "that is fitted to all of them, with the settings and rounds that did best on a fifth of "
+        "them when fitted to the others"
+        if options.refit
+        else "that did best on a fifth of them, which it was not fitted to; it is not fitted again "
+        "to all of them (--refit)"
+    )
     notes = [
-        (
-            "Scores are those of the model that did best on a fifth of the training rows, which it "
-            "was not fitted to; it is not fitted again to all of them (the paper does not say)."
-        ),
+        f"Scores are those of the model of the training rows {how}. The paper does not say.",
         "Boosting is that of the paper: exact line searches, leaves of one row allowed.",
     ]
     if options.quick:

@@ -96,6 +96,49 @@ def test_a_bad_svmlight_file_is_refused(write, text, params, message):
         read_svmlight(write(text), **params)
 
 
+NUMBERS = "0.5,-3 1:1 4:2\n2:1\n1e-3,7 1:5\n"
+
+
+@pytest.mark.parametrize("targets", ["auto", "numbers"])
+def test_numbers_to_predict(write, targets):
+    data = read_svmlight(write(NUMBERS), targets=targets)
+    assert (data.task, data.target_names) == ("regression", ("y0", "y1"))
+    np.testing.assert_array_equal(data.Y, [[0.5, -3], [np.nan, np.nan], [1e-3, 7]])
+    np.testing.assert_array_equal(data.X.toarray(), [[1, 0, 0, 2], [0, 1, 0, 0], [5, 0, 0, 0]])
+
+
+def test_whole_numbers_are_labels_unless_said_otherwise(write):
+    path = write("3 1:1\n10 1:2\n")
+    assert read_svmlight(path, targets="auto").target_names == ("3", "10")
+    data = read_svmlight(path, targets="numbers")
+    assert data.target_names == ("y",)
+    np.testing.assert_array_equal(data.Y, [[3], [10]])
+    np.testing.assert_array_equal(read_svmlight(write("1,1 1:1\n"), targets="numbers").Y, [[1, 1]])
+
+
+def test_scikit_learn_reads_the_same_numbers(write):
+    path = write("-1 1:2 3:4\n+1 2:5\n2.5 1:1\n")
+    X, y = load_svmlight_file(str(path))
+    data = read_svmlight(path, targets="auto")
+    np.testing.assert_array_equal(data.X.toarray(), X.toarray())
+    np.testing.assert_array_equal(data.Y[:, 0], y)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1.5 1:1\n\n1,2 1:1\n", r"line 3: the row has 2 numbers to predict where there should"),
+        ("1.5 1:1\nx 1:1\n", r"line 2: the row is not 'number,number feature:value"),
+        ("nan 1:1\n", r"line 1: the row is not 'number,number"),
+        ("1:1\n2:1\n", r"toy.txt has no numbers to predict"),
+        ("1.5\n", r"toy.txt has no features"),
+    ],
+)
+def test_bad_numbers_are_refused(write, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_svmlight(write(text), targets="numbers")
+
+
 # --- extreme classification -----------------------------------------------------------
 
 

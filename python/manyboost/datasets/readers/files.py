@@ -12,7 +12,12 @@ from manyboost.datasets.dataset import Dataset
 from manyboost.datasets.readers.arff import arff_table
 from manyboost.datasets.readers.columns import BINARY, Column, Table
 from manyboost.datasets.readers.npz import read_npz
-from manyboost.datasets.readers.sparse_text import read_svmlight, read_svmlight_like, read_xc
+from manyboost.datasets.readers.sparse_text import (
+    Targets,
+    read_svmlight,
+    read_svmlight_like,
+    read_xc,
+)
 from manyboost.datasets.readers.tables import CsvFile, ParquetFile
 from manyboost.datasets.readers.text import STDIN, PathLike, file_name
 
@@ -69,6 +74,7 @@ def open_file(
     delimiter: str | None = None,
     part: Part = "all",
     like: tuple[Sequence[str], Sequence[str]] | None = None,
+    targets: Targets = "auto",
 ) -> TableFile:
     """Open a file.
 
@@ -84,6 +90,8 @@ def open_file(
         Rows to read of a file that says which are for training and which for testing.
     like : pair of sequences of str, optional
         Names of the features and outputs of another svmlight file, which this one is to share.
+    targets : {"labels", "numbers", "auto"}, default="auto"
+        What the rows of an svmlight file begin with; see ``read_svmlight``.
 
     Returns
     -------
@@ -108,7 +116,9 @@ def open_file(
     if format == "xc":
         return _DatasetFile(file_name(path), read_xc(path))
     data = None if like is None else read_svmlight_like(path, *like)
-    return _DatasetFile(file_name(path), read_svmlight(path) if data is None else data)
+    if data is None:
+        data = read_svmlight(path, targets=targets)
+    return _DatasetFile(file_name(path), data)
 
 
 class _TableFile:

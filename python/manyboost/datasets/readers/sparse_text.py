@@ -1,7 +1,7 @@
 """Files with one sparse row a line, ``label,label feature:value feature:value``.
 
-Two formats share it: svmlight with several labels, and that of the extreme classification
-repository, which has a first line ``rows features labels``.
+Two formats share it: svmlight with several labels, or with numbers to predict in their place, and
+that of the extreme classification repository, which has a first line ``rows features labels``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +27,9 @@ from manyboost.datasets.readers.text import (
 
 _LARGEST = float(np.finfo(np.float32).max)
 
+#: What stands before the features of a row; "auto": labels if all could be such.
+Targets: TypeAlias = Literal["labels", "numbers", "auto"]
+
 
 def read_svmlight(
     path: PathLike,
@@ -34,9 +37,10 @@ def read_svmlight(
     n_features: int | None = None,
     n_outputs: int | None = None,
     zero_based: bool | Literal["auto"] = "auto",
+    targets: Targets = "labels",
     name: str | None = None,
 ) -> Dataset:
-    r"""Read an svmlight (libsvm) file with several labels a row.
+    r"""Read an svmlight (libsvm) file with several labels, or numbers to predict, a row.
 
     Outputs and features are called by the numbers the file gives them. Empty lines and what
     follows a ``#`` are left out.
@@ -53,13 +57,18 @@ def read_svmlight(
         label in the file. Pass it when several files must agree.
     zero_based : bool or "auto", default="auto"
         Whether features are counted from 0 or from 1; "auto" looks for a feature 0.
+    targets : {"labels", "numbers", "auto"}, default="labels"
+        What a row begins with: any number of labels, which are whole numbers; or the numbers to
+        predict, as many in each row, or none where they are missing. The outputs are then called
+        "y", or "y0", "y1", … if there are several. "auto" reads labels unless there is a sign, a
+        decimal point or an exponent.
     name : str or None, default=None
         Name of the data set; ``None`` takes that of the file.
 
     Returns
     -------
     Dataset
-        X and Y are CSR matrices.
+        X is a CSR matrix, and so is Y, unless it holds numbers.
 
     Examples
     --------
@@ -76,7 +85,7 @@ def read_svmlight(
     ('1', '2', '3', '4')
     """
     path = Path(path)
-    rows = _svmlight_rows(path)
+    rows = _svmlight_rows(path, targets)
     if zero_based == "auto":
         zero_based = 0 in rows.features
     first = 0 if zero_based else 1
@@ -84,6 +93,11 @@ def read_svmlight(
     if n_features is None:
         n_features = found
     rows.check_features(first, first + n_features)
+    if rows.hold_numbers:
+        Y = rows.numbers(n_outputs)
+        if not n_features:
+            raise ValueError(f"{file_name(path)} has no features; a data set needs some.")
+        return rows.dataset(Y, number_names(Y.shape[1]), n_features, first, name)
     if n_outputs is None:
         labels = sorted(set(rows.labels))
     else:
@@ -93,14 +107,12 @@ def read_svmlight(
         raise ValueError(
             f"{file_name(path)} has no {'features' if labels else 'labels'}; a data set needs some."
         )
-    return Dataset(
-        name=stem(path) if name is None else name,
-        X=rows.X(n_features, first),
-        Y=rows.Y(labels),
-        feature_names=tuple(map(str, range(first, first + n_features))),
-        target_names=tuple(map(str, labels)),
-        task="multilabel",
-    )
+    return rows.dataset(rows.Y(labels), tuple(map(str, labels)), n_features, first, name)
+
+
+def number_names(n_outputs: int) -> tuple[str, ...]:
+    """Names of outputs that are numbers, for which the format has none."""
+    return ("y",) if n_outputs == 1 else tuple(f"y{j}" for j in range(n_outputs))
 
 
 def read_svmlight_like(
@@ -108,34 +120,32 @@ def read_svmlight_like(
 ) -> Dataset | None:
     """Read a file whose features and labels are those of another, which ``read_svmlight`` read.
 
-    Labels that the other file did not have are left out, and rows need none at all. None if no
-    svmlight file has such feature names.
+    Labels that the other file did not have are left out, and rows need neither labels nor numbers
+    to predict. None if no svmlight file has such feature names.
     """
     first = next((k for k in (0, 1) if list(feature_names[:1]) == [str(k)]), 0)
     stop = first + len(feature_names)
     if list(feature_names) != [*map(str, range(first, stop))]:
         return None
     path = Path(path)
-    rows = _svmlight_rows(path)
+    has_labels = all(name.isdecimal() for name in target_names)
+    rows = _svmlight_rows(path, "labels" if has_labels else "numbers")
     rows.check_features(first, stop)
-    columns = {int(name): j for j, name in enumerate(target_names) if name.isdecimal()}
-    ends = np.asarray(rows.label_ends)
-    known = [k for k, label in enumerate(rows.labels) if label in columns]
+    names, n_features = tuple(target_names), len(feature_names)
+    if not has_labels:
+        return rows.dataset(rows.numbers(len(names)), names, n_features, first)
+    columns = {int(name): j for j, name in enumerate(target_names)}
+    labels, ends = rows.labels, np.asarray(rows.target_ends)
+    known = [k for k, label in enumerate(labels) if label in columns]
     row = np.searchsorted(ends, known, side="right") - 1
-    indices = [columns[rows.labels[k]] for k in known]
+    indices = [columns[labels[k]] for k in known]
     ones = np.ones(len(known), dtype=np.uint8)
-    return Dataset(
-        name=stem(path),
-        X=rows.X(len(feature_names), first),
-        Y=sparse.csr_matrix((ones, (row, indices)), shape=(len(rows), len(target_names))),
-        feature_names=tuple(feature_names),
-        target_names=tuple(target_names),
-        task="multilabel",
-    )
+    Y = sparse.csr_matrix((ones, (row, indices)), shape=(len(rows), len(names)))
+    return rows.dataset(Y, names, n_features, first)
 
 
-def _svmlight_rows(path: Path) -> _Rows:
-    rows = _Rows(path)
+def _svmlight_rows(path: Path, targets: Targets) -> _Rows:
+    rows = _Rows(path, targets)
     for place, line in numbered_lines(path):
         if text := line.partition("#")[0].strip():
             rows.add(place, text)
@@ -196,71 +206,130 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
         )
     rows.check_features(0, n_features)
     rows.check_labels(n_outputs)
-    return Dataset(
-        name=stem(path) if name is None else name,
-        X=rows.X(n_features, 0),
-        Y=rows.Y(range(n_outputs)),
-        feature_names=tuple(map(str, range(n_features))),
-        target_names=tuple(map(str, range(n_outputs))),
-        task="multilabel",
+    return rows.dataset(
+        rows.Y(range(n_outputs)), tuple(map(str, range(n_outputs))), n_features, 0, name
     )
 
 
 class _Rows:
-    """Labels and features of the rows read so far, one row after another."""
+    """Targets and features of the rows read so far, one row after another."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, targets: Targets = "labels") -> None:
         self.path = path
         self.places = array("q")  # line of each row
-        self.labels, self.label_ends = array("q"), array("q", [0])
+        self.targets, self.target_ends = array("d"), array("q", [0])
         self.features, self.values, self.feature_ends = array("q"), array("d"), array("q", [0])
+        #: Whether targets are numbers to predict, not labels, as far as the rows tell.
+        self.hold_numbers = targets == "numbers"
+        self._is_open = targets == "auto"
+        self._twice: LineError | None = None
 
     def __len__(self) -> int:
         return len(self.places)
 
+    @property
+    def labels(self) -> list[int]:
+        """Targets as labels."""
+        if self._twice is not None:
+            raise self._twice
+        return [int(label) for label in self.targets]
+
     def add(self, place: int, text: str) -> None:
         """Read one row."""
         words = text.split()
-        labels = [] if not words or ":" in words[0] else words.pop(0).split(",")
+        written = [] if not words or ":" in words[0] else words.pop(0).split(",")
         features, values = [], []
         try:
-            numbers = [_index(label) for label in labels]
+            targets = [self._target(target) for target in written]
             for word in words:
                 feature, _, value = word.partition(":")
                 features.append(_index(feature))
                 values.append(number(value))
         except ValueError:
-            raise LineError(
-                self.path,
-                place,
-                "the row is not 'label,label feature:value ...' with whole numbers, 0 or more, for "
-                "labels and features, and finite values.",
-            ) from None
-        for what, found in (("label", numbers), ("feature", features)):
-            if len(set(found)) < len(found):
-                twice = next(k for k in found if found.count(k) > 1)
-                raise LineError(self.path, place, f"{what} {twice} occurs twice; remove one.")
+            form = (
+                "'number,number feature:value ...' with whole numbers, 0 or more, for features, "
+                "and finite values"
+                if self.hold_numbers
+                else "'label,label feature:value ...' with whole numbers, 0 or more, for labels "
+                "and features, and finite values"
+            )
+            raise LineError(self.path, place, f"the row is not {form}.") from None
+        if self._twice is None and len(set(targets)) < len(targets):
+            twice = next(k for k in targets if targets.count(k) > 1)
+            self._twice = LineError(
+                self.path, place, f"label {twice:.0f} occurs twice; remove one."
+            )
+        if len(set(features)) < len(features):
+            twice = next(k for k in features if features.count(k) > 1)
+            raise LineError(self.path, place, f"feature {twice} occurs twice; remove one.")
         if values and max(map(abs, values)) > _LARGEST:
             raise LineError(
                 self.path, place, "a value is beyond single precision (3e38); divide the feature."
             )
         self.places.append(place)
-        self.labels.extend(numbers)
-        self.label_ends.append(len(self.labels))
+        self.targets.extend(targets)
+        self.target_ends.append(len(self.targets))
         self.features.extend(features)
         self.values.extend(values)
         self.feature_ends.append(len(self.features))
 
+    def _target(self, text: str) -> float:
+        if text.isdecimal() and len(text) < 16:  # (a double holds fifteen digits)
+            return float(text)
+        if self._is_open:
+            self.hold_numbers = True
+        if not self.hold_numbers:
+            raise ValueError(text)
+        return number(text)
+
+    def dataset(
+        self,
+        Y: Matrix,
+        target_names: tuple[str, ...],
+        n_features: int,
+        first: int,
+        name: str | None = None,
+    ) -> Dataset:
+        """Features, counted from ``first``, with the given outputs."""
+        return Dataset(
+            name=stem(self.path) if name is None else name,
+            X=self.X(n_features, first),
+            Y=Y,
+            feature_names=tuple(map(str, range(first, first + n_features))),
+            target_names=target_names,
+            task="regression" if self.hold_numbers else "multilabel",
+        )
+
+    def numbers(self, n_outputs: int | None) -> Matrix:
+        """Targets as numbers (n_rows, n_outputs), NaN in rows without any."""
+        counts = np.diff(np.asarray(self.target_ends))
+        if n_outputs is None:
+            n_outputs = int(counts[np.argmax(counts > 0)])
+        if not n_outputs:
+            raise ValueError(f"{file_name(self.path)} has no numbers to predict; write some.")
+        wrong = np.flatnonzero((counts != n_outputs) & (counts > 0))
+        if wrong.size:
+            row = int(wrong[0])
+            raise LineError(
+                self.path,
+                self.places[row],
+                f"the row has {counts[row]} numbers to predict where there should be {n_outputs}; "
+                "write as many in every row, or none where they are missing.",
+            )
+        Y = np.full((len(self), n_outputs), np.nan)
+        Y[counts > 0] = np.asarray(self.targets).reshape(-1, n_outputs)
+        return Y
+
     def check_features(self, first: int, stop: int) -> None:
         """Refuse a feature outside the range."""
-        self._check("feature", self.features, self.feature_ends, first, stop)
+        self._check("feature", self.features.tolist(), self.feature_ends, first, stop)
 
     def check_labels(self, stop: int) -> None:
         """Refuse a label outside the range."""
-        self._check("label", self.labels, self.label_ends, 0, stop)
+        self._check("label", self.labels, self.target_ends, 0, stop)
 
     def _check(
-        self, what: str, numbers: array[int], ends: array[int], first: int, stop: int
+        self, what: str, numbers: list[int], ends: array[int], first: int, stop: int
     ) -> None:
         outside = np.flatnonzero((np.asarray(numbers) < first) | (np.asarray(numbers) >= stop))
         if outside.size:
@@ -281,9 +350,9 @@ class _Rows:
 
     def Y(self, labels: range | list[int]) -> Matrix:
         """Labels as a CSR matrix with a column for each of ``labels``, which are sorted."""
-        indices = np.searchsorted(np.asarray(labels), np.asarray(self.labels))
+        indices = np.searchsorted(np.asarray(labels), self.labels)
         ones = np.ones(len(indices), dtype=np.uint8)
-        return self._csr(ones, indices, self.label_ends, len(labels))
+        return self._csr(ones, indices, self.target_ends, len(labels))
 
     def _csr(self, data: Matrix, indices: Matrix, ends: array[int], n_columns: int) -> Matrix:
         matrix = sparse.csr_matrix((data, indices, np.asarray(ends)), shape=(len(self), n_columns))

@@ -103,6 +103,7 @@ class Comparison(Item):
             scope.budget,
             scope.max_seconds,
             self.task,
+            scope.refit,
         )
 
     def outcomes(self, store: Store, options: Options) -> Outcomes:

@@ -1,0 +1,158 @@
+"""The documentation site: ``make docs`` builds it into ``docs/_build/html``."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import internals  # noqa: E402  (beside this file)
+
+import manyboost  # noqa: E402
+
+project = "manyboost"
+author = "manyboost developers"
+version = release = manyboost.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+# (Files of other engines' output are no sources.)
+exclude_patterns = ["_build", "reproduction/*/tables", "reproduction/*/figures"]
+nitpicky = True
+nitpick_ignore = [
+    ("py:mod", "sklearn.callback"),
+    ("py:func", "sklearn.set_config"),
+    ("py:func", "sklearn.datasets.fetch_openml"),
+]
+smartquotes = False  # defaults are code
+toc_object_entries_show_parents = "hide"
+html_show_sourcelink = False
+html_copy_source = False
+
+# ------------------------------------------------------------------ pages
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_exclude = ".linenos, .gp, .go"
+
+# ------------------------------------------------------------------ the reference
+
+autodoc_typehints = "none"  # the docstrings say more, in words
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_validation_checks: set[str] = set()
+
+# ------------------------------------------------------------------ the gallery
+
+# Pages without examples, for a quick look at the others.
+without_gallery = os.environ.get("MANYBOOST_DOCS") == "pages"
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"a^" if without_gallery else r"\.py$",
+    "ignore_pattern": r"^demo\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "run_stale_examples": True,  # the library may have changed where the example did not
+    "image_scrapers": ("matplotlib",),
+    "reset_modules": ("matplotlib",),
+    "image_srcset": ["2x"],
+    "thumbnail_size": (600, 260),
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "write_computation_times": False,
+    "doc_module": ("manyboost",),
+    "reference_url": {"manyboost": None},
+    "backreferences_dir": None,
+    "min_reported_time": 1e9,
+}
+# A version of its own for every run would make every build another one.
+suppress_warnings = ["config.cache"]
+
+# ------------------------------------------------------------------ the look
+
+html_theme = "pydata_sphinx_theme"
+html_title = "manyboost"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
+html_theme_options = {
+    "logo": {"text": "manyboost", "alt_text": "manyboost"},
+    "show_prev_next": False,
+    "navbar_align": "left",
+    "header_links_before_dropdown": 8,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "github-dark",
+}
+html_sidebars = {name: [] for name in ("index", "start", "method", "changelog")}
+html_show_sphinx = False
+copyright = "manyboost developers, BSD-3-Clause"
+
+
+def keep_what_exists(app, docname: str, source: list[str]) -> None:
+    """Lines of contents that end with a question mark are for pages that may not be there."""
+
+    def kept(match: re.Match[str]) -> str:
+        page = (HERE / docname).parent / f"{match[1]}.md"
+        return f"{match[1]}\n" if page.exists() else ""
+
+    source[0] = re.sub(r"^([\w./-]+)\?\n", kept, source[0], flags=re.M)
+
+
+def escape_shapes(app, what, name, thing, options, lines: list[str]) -> None:
+    """Let names that end with an underscore be no links of reStructuredText, in shapes."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[i] = re.sub(
+                r"\([^()`]*\)", lambda shape: re.sub(r"_(?=\W)", r"\\_", shape[0]), line
+            )
+
+
+def name_reports(app, docname: str, source: list[str]) -> None:
+    """Call every page of `manyboost reproduce` by its folder: they all have the same title.
+
+    Their HTML pages are linked as they are, not as downloads, which would lose their tables.
+    """
+    if match := re.fullmatch(r"reproduction/([\w-]+)/report", docname):
+        source[0] = re.sub(r"\A# .*", f"# Reproduction: {match[1]}", source[0])
+    elif docname == "reproduction/README":
+        link = r"\[([^\]]*)\]\(([\w-]+/index\.html)\)"
+        source[0] = re.sub(link, r'<a href="\2">\1</a>', source[0])
+
+
+def copy_reports(app, exception: Exception | None) -> None:
+    """Put the HTML pages of `manyboost reproduce` beside the others."""
+    if exception is None and app.builder.format == "html":
+        for page in (HERE / "reproduction").glob("*/index.html"):
+            place = Path(app.outdir, "reproduction", page.parent.name)
+            shutil.copytree(
+                page.parent, place, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md")
+            )
+
+
+def setup(app) -> None:
+    """Write the pages about modules before Sphinx looks for pages."""
+    internals.write_pages(HERE / "internals")
+    app.connect("source-read", keep_what_exists)
+    app.connect("source-read", name_reports)
+    app.connect("autodoc-process-docstring", escape_shapes, priority=100)  # before numpydoc
+    app.connect("build-finished", copy_reports)

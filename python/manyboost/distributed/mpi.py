@@ -1,0 +1,95 @@
+"""Ranks of MPI, for clusters with a scheduler: ``mpiexec -n 8 python script.py``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost.distributed.comm import Comm
+
+# How long a rank that failed waits for the others to fail too, before it ends them.
+_GRACE = 2.0
+# What launchers tell the processes that they start.
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
+
+
+def launched_ranks() -> int:
+    """Return how many processes a launcher of MPI has started; 1 without one."""
+    sizes = (os.environ.get(name, "") for name in _SIZES)
+    return max([1, *(int(size) for size in sizes if size.isdigit())])
+
+
+class MPIComm(Comm):
+    """Ranks of an MPI communicator.
+
+    Parameters
+    ----------
+    communicator : mpi4py.MPI.Comm, optional
+        The ranks; all that were launched if None. It is duplicated, so that messages of others
+        cannot come in between.
+
+    Examples
+    --------
+    Every process holds some of the rows; ``fit_rank`` gives all of them the same model::
+
+        from manyboost import ManyBoostRegressor
+        from manyboost.distributed import MPIComm, fit_rank
+
+        comm = MPIComm()
+        model = fit_rank(ManyBoostRegressor(), comm, X_of_this_rank, Y_of_this_rank)
+    """
+
+    def __init__(self, communicator: Any = None) -> None:
+        try:
+            from mpi4py import MPI
+        except ImportError:
+            raise ImportError(
+                "MPIComm needs mpi4py, which is not installed; install it: pip install "
+                "'manyboost[mpi]'."
+            ) from None
+        self._mpi = MPI
+        given = MPI.COMM_WORLD if communicator is None else communicator
+        self._ranks = given.Dup()
+        self._failed = given.Dup()
+        self.rank, self.size = self._ranks.Get_rank(), self._ranks.Get_size()
+
+    def _reduce(self, sums: NDArray[np.int64], maxima: NDArray[np.float64]) -> None:
+        mpi = self._mpi
+        if sums.size:
+            self._ranks.Allreduce(mpi.IN_PLACE, [sums, mpi.INT64_T], op=mpi.SUM)
+        if maxima.size:
+            self._ranks.Allreduce(mpi.IN_PLACE, [maxima, mpi.DOUBLE], op=mpi.MAX)
+
+    def broadcast(self, value: Any, root: int = 0) -> Any:
+        """Return what the rank ``root`` calls this with."""
+        return self._ranks.bcast(value, root=root)
+
+    def gather(self, value: Any) -> list[Any]:
+        """Return the values of all ranks, in their order."""
+        return list(self._ranks.allgather(value))
+
+    def subset(self, ranks: list[int]) -> Comm | None:
+        """Return these ranks as a set of their own."""
+        chosen = self.rank in ranks
+        part = self._ranks.Split(0 if chosen else self._mpi.UNDEFINED, self.rank)
+        return MPIComm(part) if chosen else None
+
+    def fail(self, error: BaseException) -> None:
+        """Return if all ranks failed; else end them all, since the others would wait for ever."""
+        if self.size == 1:
+            return
+        all_failed = self._failed.Ibarrier()
+        deadline = time.monotonic() + _GRACE
+        while time.monotonic() < deadline:
+            if all_failed.Test():
+                return
+            time.sleep(0.01)
+        sentence = f"manyboost: rank {self.rank} of {self.size} failed: {error}\n"
+        sys.stderr.write(sentence)
+        sys.stderr.flush()
+        self._ranks.Abort(1)

@@ -1,0 +1,105 @@
+"""Verbs as processes on real files: exported models, explanations, svmlight."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_diabetes
+
+import manyboost
+from commands.csv_files import read_csv
+
+COMMAND = [sys.executable, "-m", "manyboost"]
+
+
+def command(folder, *words):
+    """Run a command as a process in a folder; what it printed and what it said."""
+    done = subprocess.run([*COMMAND, *words], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def numbers(table):
+    """The numbers of a table that a verb printed, without its header."""
+    return np.array([line.split(",") for line in table.splitlines()[1:]], float)
+
+
+@pytest.fixture(scope="module")
+def diabetes(tmp_path_factory):
+    """Numbers to predict, in svmlight files; a model of them, made by the command line."""
+    folder = tmp_path_factory.mktemp("svmlight")
+    X, y = load_diabetes(return_X_y=True)
+    for name, rows in (("train", slice(0, 300)), ("test", slice(300, None))):
+        dump_svmlight_file(X[rows], y[rows], str(folder / f"{name}.svm"), zero_based=False)
+    parameters = ["--task", "regression", "--max-iter", "40", "--random-state", "0"]
+    _, said = command(folder, "fit", "train.svm", "-o", "model.mb", *parameters)
+    assert "train.svm: 300 rows, 10 features, 1 output of numbers: regression." in said
+    return folder, X, y
+
+
+def test_svmlight_files_with_numbers_to_predict(diabetes):
+    folder, X, y = diabetes
+    model = manyboost.load(folder / "model.mb")
+    assert model.output_names_.tolist() == ["y"]
+    table, _ = command(folder, "predict", "model.mb", "test.svm")
+    header, *rows = table.split()
+    assert header == "y"
+    names = model.feature_names_in_
+    assert names.tolist() == [str(j) for j in range(1, 11)]
+    again = manyboost.ManyBoostRegressor(max_iter=40, random_state=0).fit(
+        X[:300].astype(np.float32), y[:300]
+    )
+    expected = again.predict(X[300:].astype(np.float32))
+    np.testing.assert_allclose(np.array(rows, float), expected, rtol=1e-12)
+    shown, _ = command(folder, "evaluate", "model.mb", "test.svm")
+    assert f"{again.score(X[300:].astype(np.float32), y[300:]):.4f}" in shown
+
+
+def test_signs_and_points_tell_numbers_from_labels(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{'+1' if i % 3 else '-1'} 1:{i % 3} 2:{i % 5}\n" for i in range(60)]
+    (tmp_path / "signs.svm").write_text("".join(lines))
+    words = ["fit", "signs.svm", "-o", "signs.mb", "--max-iter", "5"]
+    run(*words)
+    assert "2 different whole numbers: if they are classes, pass --task classification" in run.err
+    run(*words, "--task", "classification")
+    model = manyboost.load(tmp_path / "signs.mb")
+    assert model.classes_.tolist() == [-1, 1]
+    assert run("predict", "signs.mb", "signs.svm").split()[1:4] == ["-1", "1", "1"]
+
+
+def test_shapley_values_of_a_file_add_up(run, folder):
+    model = manyboost.load(folder / "sizes.mb")
+    values, said = command(folder, "explain", "sizes.mb", "iris_test.csv", "--shap")
+    assert said == ""
+    header, *lines = values.splitlines()
+    assert header.split(",")[2:] == model.feature_names_in_.tolist()
+    found = np.array([line.split(",")[2:] for line in lines], float).reshape(50, 2, 3)
+    predicted = numbers(run("predict", "sizes.mb", "iris_test.csv"))
+    np.testing.assert_allclose(model.expected_value_ + found.sum(axis=2), predicted, atol=1e-5)
+
+
+def test_an_exported_onnx_model_predicts_the_same(run, folder, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    _, said = command(folder, "export", "people.mb", "-o", str(tmp_path / "people.onnx"))
+    assert said.endswith(" bytes.\n")
+    session = runtime.InferenceSession(str(tmp_path / "people.onnx"))
+    model = manyboost.load(folder / "people.mb")
+    header, rows = read_csv(folder / "people.csv")
+    places = [header.index(name) for name in model.feature_names_in_]
+    X = np.array(rows, float)[:, places].astype(np.float32)
+    (found,) = session.run(["predictions"], {"X": X})
+    expected = numbers(run("predict", "people.mb", "people.csv"))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_an_exported_treelite_model_predicts_the_same(run, diabetes, tmp_path):
+    treelite = pytest.importorskip("treelite")
+    folder, X, _ = diabetes
+    command(folder, "export", "model.mb", "-o", str(tmp_path / "model.tl"), "--quiet")
+    exported = treelite.Model.deserialize(str(tmp_path / "model.tl"))
+    found = treelite.gtil.predict(exported, X[300:].astype(np.float32)).ravel()
+    expected = numbers(run("predict", str(folder / "model.mb"), str(folder / "test.svm")))
+    np.testing.assert_allclose(found, expected.ravel(), rtol=1e-5)

@@ -1,0 +1,85 @@
+"""Ranks that are processes of mpiexec."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from ranks.rank_problems import LABELS, X, Y, fingerprint
+
+HERE = Path(__file__).parent
+MPIEXEC = shutil.which(
+    "mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+)
+pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="there is no mpiexec")
+
+
+def mpiexec(size, *command, **options):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parent), *sys.path])}
+    return subprocess.run(
+        [MPIEXEC, "-n", str(size), sys.executable, *map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+        check=False,
+        **options,
+    )
+
+
+def rank(size, partition="even", strategy="relabel", target="numbers", fate="fine"):
+    return mpiexec(size, HERE / "mpi_rank.py", partition, strategy, target, fate)
+
+
+@pytest.mark.parametrize(
+    ("size", "partition", "strategy", "target"),
+    [
+        (2, "even", "relabel", "numbers"),
+        (4, "uneven", "project", "labels"),
+        (3, "empty", "multioutput", "numbers"),
+        (2, "two", "independent", "labels"),
+    ],
+)
+def test_processes_end_with_the_model_of_one_machine(size, partition, strategy, target):
+    done = rank(size, partition, strategy, target)
+    assert done.returncode == 0, done.stderr
+    estimator = ManyBoostClassifier if target == "labels" else ManyBoostRegressor
+    model = estimator(strategy=strategy, max_iter=4, max_leaf_nodes=7, random_state=1)
+    expected = fingerprint(model.fit(X, LABELS if target == "labels" else Y))
+    assert done.stdout.split() == [expected] * size
+
+
+def test_an_error_of_one_rank_ends_all_and_says_why():
+    done = rank(2, fate="bad row")
+    assert done.returncode != 0
+    assert "rank 1 of 2 failed: Column 0 of X has an infinite value (inf) in row 0" in done.stderr
+
+
+def test_an_error_of_all_ranks_is_an_exception_on_all():
+    done = rank(2, fate="bad parameter")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("ValueError: max_iter=-1") == 2
+
+
+def test_a_rank_that_dies_ends_all():
+    done = rank(2, fate="die")
+    assert done.returncode != 0
+
+
+def test_the_command_line_shares_a_fit(tmp_path):
+    lines = ["a,b,y1,y2"]
+    lines += [f"{i % 17},{i % 5 / 4},{i % 17 * 2 + i % 5},{i % 17 - i % 5}" for i in range(200)]
+    (tmp_path / "train.csv").write_text("\n".join(lines))
+    command = ["-m", "manyboost", "fit", "train.csv", "--target", "y1", "y2"]
+    command += ["--max-iter", "3", "--random-state", "0", "-o"]
+    shared = mpiexec(2, *command, "shared.mb", cwd=tmp_path)
+    assert shared.returncode == 0, shared.stderr
+    assert shared.stderr.count("200 rows") == 1
+    alone = [sys.executable, *command, "alone.mb", "--quiet"]
+    subprocess.run(alone, cwd=tmp_path, check=True, timeout=120)
+    assert (tmp_path / "shared.mb").read_bytes() == (tmp_path / "alone.mb").read_bytes()

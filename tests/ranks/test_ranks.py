@@ -1,0 +1,284 @@
+"""Ranks that share a fit end with the model of one machine, byte for byte."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
+from manyboost.distributed import Comm, CommError, Threads, fit_rank
+from ranks.rank_problems import (
+    CLASSES,
+    COUNTS,
+    LABELS,
+    N_ROWS,
+    PARTIAL,
+    PARTITIONS,
+    SPARSE_X,
+    WEIGHT,
+    X,
+    Y,
+    fingerprint,
+)
+
+STRATEGIES = ["relabel", "project", "multioutput", "independent"]
+COMMON = {"max_iter": 4, "max_leaf_nodes": 7, "random_state": 1, "n_jobs": 1}
+
+
+def parts(ends, comm, *arrays):
+    rows = slice(ends[comm.rank], ends[comm.rank + 1])
+    return [None if each is None else each[rows] for each in arrays]
+
+
+def assert_same(make, X, Y, weight=None, partition="uneven", **fit):
+    """Fit on one machine and on ranks, and compare."""
+    expected = fingerprint(make().fit(X, Y, weight, **fit))
+    ends = PARTITIONS[partition]
+
+    def work(comm):
+        given = dict(fit)
+        if fit:
+            n = len(fit["X_val"])
+            # The validation rows are divided otherwise than the training rows.
+            some = slice(n * comm.rank // comm.size, n * (comm.rank + 1) // comm.size)
+            given = {name: value[some] for name, value in fit.items()}
+        return fingerprint(fit_rank(make(), comm, *parts(ends, comm, X, Y, weight), **given))
+
+    assert Threads.run(len(ends) - 1, work) == [expected] * (len(ends) - 1)
+
+
+def regressor(**parameters):
+    return lambda: ManyBoostRegressor(**COMMON | parameters)
+
+
+def classifier(**parameters):
+    return lambda: ManyBoostClassifier(**COMMON | parameters)
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_any_partition_gives_the_same_bytes(strategy, partition):
+    assert_same(regressor(strategy=strategy), X, Y, partition=partition)
+    assert_same(classifier(strategy=strategy), X, LABELS, partition=partition)
+
+
+@pytest.mark.parametrize("step", ["newton", "line_search"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    "loss", ["squared_error", "absolute_error", "huber", "quantile", "poisson"]
+)
+def test_all_regression_losses(loss, strategy, step):
+    target = COUNTS if loss == "poisson" else Y
+    assert_same(regressor(loss=loss, strategy=strategy, step=step), X, target, WEIGHT)
+
+
+@pytest.mark.parametrize("step", ["newton", "line_search"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_labels_and_classes(strategy, step):
+    parameters = {"strategy": strategy, "step": step}
+    assert_same(classifier(**parameters), X, CLASSES, WEIGHT)
+    assert_same(classifier(loss="exponential", **parameters), X, LABELS)
+    assert_same(classifier(loss="squared_error", **parameters), X, LABELS, WEIGHT)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"max_features": 0.5},
+        {"subsample": 0.5},
+        {"max_bins": 20},
+        {"n_components": 3},
+        {"early_stopping": True},
+        {"early_stopping": "per_output", "n_iter_no_change": 1},
+        {"monotonic_cst": [1, 0, 0, -1, 0, 0]},
+        {"interaction_cst": [[0, 1], [2, 3, 4, 5]], "strategy": "project"},
+        {"categorical_features": [3]},
+        {"strategy": "auto", "max_iter": 8},
+        {"loss": ["squared_error", "huber", "quantile", "absolute_error"]},
+        {"loss": "quantile", "quantile": [0.1, 0.5, 0.9]},
+        {"min_samples_leaf": 30, "max_depth": 2},
+        {"max_leaf_nodes": 2},
+    ],
+    ids=str,
+)
+def test_parameters(parameters):
+    assert_same(regressor(**parameters), X, Y, WEIGHT)
+    assert_same(regressor(**parameters), X, PARTIAL)
+
+
+def test_class_weights_and_early_stopping():
+    assert_same(classifier(class_weight="balanced"), X, LABELS, WEIGHT)
+    assert_same(classifier(class_weight="balanced", early_stopping=True), X, CLASSES)
+
+
+def test_validation_rows():
+    assert_same(regressor(), X, Y, X_val=X[:50], Y_val=Y[:50], sample_weight_val=WEIGHT[:50])
+    assert_same(classifier(), X, CLASSES, X_val=X[:3], Y_val=CLASSES[:3])
+
+
+@pytest.mark.parametrize("max_features", [1.0, "sqrt"])
+def test_sparse_features(max_features):
+    assert_same(regressor(max_features=max_features), SPARSE_X, Y)
+    assert_same(classifier(min_samples_leaf=1), SPARSE_X, LABELS, WEIGHT)
+
+
+def test_weights_of_cells_and_rows_of_weight_zero():
+    cells = np.random.default_rng(1).exponential(size=Y.shape)
+    cells[:5] = 0
+    assert_same(regressor(), X, Y, cells)
+    rows = WEIGHT.copy()
+    rows[:12] = 0  # all of two ranks
+    assert_same(regressor(), X, Y, rows)
+    assert_same(regressor(), X, Y, np.ones(N_ROWS))
+
+
+def test_frames_whose_categories_differ_between_ranks():
+    frame = pd.DataFrame(X, columns=list("uvwxyz"))
+    frame["v"] = pd.Categorical(
+        np.where(np.arange(N_ROWS) < 5, "rare", np.where(X[:, 1] > 0, "p", "q"))
+    )
+    ends = PARTITIONS["uneven"]
+    expected = fingerprint(regressor()().fit(frame, Y))
+
+    def work(comm):
+        rows = slice(ends[comm.rank], ends[comm.rank + 1])
+        part = frame.iloc[rows].copy()
+        part["v"] = part["v"].cat.remove_unused_categories()
+        return fingerprint(fit_rank(regressor()(), comm, part, Y[rows]))
+
+    assert Threads.run(4, work) == [expected] * 4
+
+
+def test_rows_in_any_order_under_their_numbers():
+    order = np.random.default_rng(3).permutation(N_ROWS).astype(np.uint64)
+    make = regressor(subsample=0.6, early_stopping=True)
+    expected = fingerprint(make().fit(X, Y))
+
+    def work(comm):
+        rows = order[comm.rank :: comm.size]
+        return fingerprint(fit_rank(make(), comm, X[rows], Y[rows], row_numbers=rows))
+
+    assert Threads.run(3, work) == [expected] * 3
+
+
+def test_a_warm_start_goes_on():
+    whole = fingerprint(regressor(max_iter=6, warm_start=True)().fit(X, Y))
+
+    def work(comm):
+        rows = parts(PARTITIONS["two"], comm, X, Y)
+        model = fit_rank(regressor(max_iter=2, warm_start=True)(), comm, *rows)
+        return fingerprint(fit_rank(model.set_params(max_iter=6), comm, *rows))
+
+    assert Threads.run(2, work) == [whole] * 2
+
+
+def test_callbacks_are_called_on_the_first_rank_and_end_all():
+    seen = []
+
+    def watch(state):
+        seen.append(state.round)
+        return state.round == 2
+
+    def work(comm):
+        model = ManyBoostRegressor(**COMMON, callbacks=[watch])
+        return fit_rank(model, comm, *parts(PARTITIONS["two"], comm, X, Y)).n_iter_
+
+    assert Threads.run(2, work) == [2, 2]
+    assert seen == [1, 2]
+
+
+def test_a_seed_that_is_left_to_chance_is_the_same_on_all_ranks():
+    def work(comm):
+        model = ManyBoostRegressor(**COMMON | {"random_state": None})
+        return fingerprint(fit_rank(model, comm, *parts(PARTITIONS["two"], comm, X, Y)))
+
+    first, second = Threads.run(2, work)
+    assert first == second
+
+
+def test_what_is_exchanged_does_not_grow_with_the_outputs():
+    def exchanged(n_outputs, rounds):
+        Y = np.random.default_rng(0).normal(size=(N_ROWS, n_outputs))
+
+        def work(comm):
+            model = ManyBoostRegressor(**COMMON | {"max_iter": rounds})
+            fit_rank(model, comm, *parts(PARTITIONS["two"], comm, X, Y))
+            return comm.n_bytes, comm.n_exchanges
+
+        return np.array(Threads.run(2, work)[0])
+
+    leaves = COMMON["max_leaf_nodes"]
+    (few, n_few), (many, n_many) = (exchanged(d, 5) - exchanged(d, 1) for d in (10, 400))
+    # Besides the sums of the leaves, only the largest residual of each output.
+    assert many - 4 * 8 * 400 * (leaves + 1) <= 1.2 * few
+    assert n_many <= 1.2 * n_few
+
+
+class Unwilling(Loss):
+    def value(self, y, raw):
+        return (y - raw) ** 2
+
+    def gradient(self, y, raw):
+        return raw - y
+
+
+@pytest.mark.parametrize(
+    ("parameters", "part"),
+    [
+        ({"loss": Unwilling()}, "loss="),
+        ({"scoring": "r2", "early_stopping": True}, "scoring='r2'"),
+        ({"strategy": "auto", "max_time": 3.0}, "max_time=3.0"),
+    ],
+)
+def test_what_needs_all_rows_is_refused(parameters, part):
+    def work(comm):
+        model = ManyBoostRegressor(**COMMON | parameters)
+        fit_rank(model, comm, *parts(PARTITIONS["two"], comm, X, Y))
+
+    with pytest.raises(ValueError, match=f"{part}.* needs all rows on one machine"):
+        Threads.run(2, work)
+
+
+def test_an_error_of_one_rank_ends_the_others():
+    bad = X.copy()
+    bad[300] = np.inf
+
+    def work(comm):
+        try:
+            fit_rank(regressor()(), comm, *parts(PARTITIONS["two"], comm, bad, Y))
+        except CommError:
+            ended.append(comm.rank)
+            raise
+
+    ended = []
+    with pytest.raises(ValueError, match="infinite value"):
+        Threads.run(2, work)
+    assert ended == [0]
+
+
+def test_ranks_must_hold_the_same_columns():
+    def other_features(comm):
+        fit_rank(regressor()(), comm, X[:, : 5 + comm.rank], Y)
+
+    with pytest.raises(ValueError, match="Rank 0 holds rows of 5 features, but rank 1 of 6"):
+        Threads.run(2, other_features)
+
+    def weights_on_one(comm):
+        fit_rank(regressor()(), comm, X, Y, WEIGHT if comm.rank else None)
+
+    with pytest.raises(ValueError, match="sample_weight was given on some ranks only"):
+        Threads.run(2, weights_on_one)
+
+    def no_rows(comm):
+        fit_rank(regressor()(), comm, X[:0], Y[:0])
+
+    with pytest.raises(ValueError, match="no rows on any rank"):
+        Threads.run(2, no_rows)
+
+
+def test_a_fitted_model_knows_nothing_of_ranks():
+    def work(comm):
+        return fit_rank(regressor()(), comm, *parts(PARTITIONS["empty"], comm, X, Y))
+
+    for model in Threads.run(3, work):
+        assert not [name for name, value in vars(model).items() if isinstance(value, Comm)]
+        assert model.predict(X[:3]).shape == (3, 4)
