@@ -208,13 +208,13 @@ def resolve_categorical(
 
 
 def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
-    """Return features in single precision, C-contiguous; refuse those that would overflow."""
+    """Return features in single precision, C-contiguous and aligned; refuse overflow."""
     with np.errstate(over="ignore"):
         if sparse.issparse(X):
             single = X if X.dtype == np.float32 else X.astype(np.float32)
             values = single.data
         else:
-            single = values = np.ascontiguousarray(X, dtype=np.float32)
+            single = values = np.require(X, np.float32, "CA")
     if X.dtype != np.float32 and np.isinf(values).any():
         _, j = _places(X, np.isinf(values))
         raise ValueError(
@@ -226,7 +226,8 @@ def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
 
 def compressed(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], F32]:
     """Return the starts, indices and values of a CSR or CSC matrix as the kernels take them."""
-    return X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), X.data
+    starts, indices = X.indptr.astype(np.int64), np.require(X.indices, np.int32, "A")
+    return starts, indices, np.require(X.data, None, "A")
 
 
 def for_kernels(X: Table) -> Any:
@@ -486,7 +487,7 @@ def check_offset(
 ) -> F64:
     """Return an offset of the raw predictions, (n,) or (n, d), as an array (n, d)."""
     try:
-        array = np.asarray(offset, dtype=np.float64)
+        array = np.require(np.asarray(offset, dtype=np.float64), None, "A")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold numbers: {error}") from None
     n_rows = X.shape[0]
@@ -554,6 +555,7 @@ def _check_outputs(y: Any, X: Table, name: str, dtype: type | None) -> NDArray[A
         )
     except ValueError as error:
         raise ValueError(f"{name} must hold numbers: {error}") from None
+    y = np.require(y, None, "A")
     if y.ndim not in (1, 2):
         raise ValueError(f"{name} has {y.ndim} dimension(s); it must have one or two.")
     _check_length(len(y), X, name)

@@ -140,7 +140,7 @@ def check_weight(
             f"array, with {name}.toarray() if they are zeros."
         )
     try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
+        weight = np.require(np.asarray(sample_weight, dtype=np.float64), None, "A")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold one number for each row: {error}") from None
     if weight.ndim == 0:

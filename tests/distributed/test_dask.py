@@ -196,7 +196,9 @@ def test_columns_may_be_in_several_chunks(client, table):
 def frames(table):
     X, Y, weight = table
     frame = pd.DataFrame(X, columns=list("abcde"))
-    frame["kind"] = pd.Categorical(np.where(Y[:, 0] > 1, "high", np.where(Y[:, 1] > 0, "low", "no")))
+    frame["kind"] = pd.Categorical(
+        np.where(Y[:, 0] > 1, "high", np.where(Y[:, 1] > 0, "low", "no"))
+    )
     return frame, pd.DataFrame(Y, columns=["w", "x", "y", "z"]), pd.Series(weight, name="weight")
 
 

@@ -111,32 +111,23 @@ def without_rows(part: Any) -> Any:
 
 
 def stacked(parts: list[Any]) -> Any:
-    """One table of partitions of the same kind.
-
-    Its memory is aligned, which that of partitions from other workers need not be.
-    """
+    """One table of partitions of the same kind."""
+    if len(parts) == 1:
+        return parts[0]
     if all(scipy.sparse.issparse(part) for part in parts):
-        return _aligned(scipy.sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0])
+        return scipy.sparse.vstack(parts, format="csr")
     if all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate(parts) if len(parts) > 1 else np.require(parts[0], None, "A")
+        return np.concatenate(parts)
     if all(hasattr(part, "iloc") for part in parts):
         from dask.dataframe.dispatch import concat
 
         # (This one knows of categories that only some partitions have.)
-        return concat(parts) if len(parts) > 1 else parts[0].copy()
+        return concat(parts)
     kinds = sorted({type(part).__name__ for part in parts})
     raise TypeError(
         f"A Dask collection has chunks of type {', '.join(kinds)}; use NumPy arrays, SciPy CSR "
         "matrices or pandas data frames, one of them for all chunks."
     )
-
-
-def _aligned(matrix: Any) -> Any:
-    matrix = matrix.tocsr()
-    arrays = [
-        np.require(array, None, "A") for array in (matrix.data, matrix.indices, matrix.indptr)
-    ]
-    return type(matrix)(tuple(arrays), shape=matrix.shape, copy=False)
 
 
 # ---------------------------------------------------------------------- on the client
