@@ -29,7 +29,7 @@ endif
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test build lint lint-python lint-rust test-rust test-python wheel test-wheel bench bench-quick \
-	bench-defaults bench-data reproduce profile docs test-docs format clean cargo browser
+	bench-defaults bench-data reproduce profile docs test-docs torture format clean cargo browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -127,6 +127,9 @@ reproduce: $(BUILT) ## the paper's experiments, into docs/reproduction/full (a d
 profile: $(BUILT) ## where the time of a round goes, into docs/profile.md
 	@$(BIN)/python -m benchmarks.roofline
 
+torture: $(BUILT) ## the long battery of tests, into docs/torture.md (hours)
+	@$(BIN)/python -m torture
+
 format: cargo | $(BIN)/ruff ## format all code, and repair what the linter can
 	@$(BIN)/ruff check --quiet --fix --exit-zero .
 	@$(BIN)/ruff format --quiet .
@@ -135,7 +138,7 @@ format: cargo | $(BIN)/ruff ## format all code, and repair what the linter can
 clean: ## remove all that the other targets made
 	rm -rf $(VENV) target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so \
 		docs/_build docs/gallery docs/internals
-	find python tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find python tests examples benchmarks torture -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/maturin:
 	$(say) 'creating $(VENV)'

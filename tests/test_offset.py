@@ -330,7 +330,7 @@ def test_an_offset_is_demanded_and_refused():
         (0.0, r"offset has shape \(\)"),
         (np.r_[np.zeros(299), np.nan], r"offset has the value nan in row 299"),
         (np.r_[np.zeros(299), 1e39], r"offset has the value 1e\+39 in row 299"),
-        (["a"] * 300, "offset must hold numbers"),
+        (["a"] * 300, r"offset holds text \('a'\) in row 0, not numbers; pass numbers."),
     ],
     ids=["rows", "outputs", "dimensions", "scalar", "nan", "large", "text"],
 )

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from manyboost._core import __version__
     from manyboost.callbacks import RoundState
+    from manyboost.checkpoints import Checkpoint
     from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
     from manyboost.losses import Loss
     from manyboost.persistence import load
 
 __all__ = [
+    "Checkpoint",
     "Loss",
     "ManyBoostClassifier",
     "ManyBoostRegressor",
@@ -21,6 +23,7 @@ __all__ = [
 
 # Loaded when first asked for: the command line answers --help without scikit-learn.
 _HOMES = {
+    "Checkpoint": "manyboost.checkpoints",
     "Loss": "manyboost.losses",
     "ManyBoostClassifier": "manyboost.estimators",
     "ManyBoostRegressor": "manyboost.estimators",

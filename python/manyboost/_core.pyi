@@ -31,9 +31,9 @@ __all__ = [
     "Pool",
     "Tree",
     "__version__",
-    "add_gains",
     "add_leaves",
     "advance_residuals",
+    "book_gains",
     "centred",
     "column_quantiles",
     "column_sums",
@@ -177,7 +177,7 @@ class Objective:
         phi: _F32 | None = None,
         z: _F32 | None = None,
         omega: _F32 | None = None,
-    ) -> tuple[float, _F32]: ...
+    ) -> tuple[float, _F64]: ...
     def loss_sum(self, pool: Pool, y: NDArray[Any], raw: _F32, weights: _Weights) -> float: ...
     def output_losses(self, pool: Pool, y: NDArray[Any], raw: _F32, weights: _Weights) -> _F64: ...
     def curvatures(self, pool: Pool, y: NDArray[Any], residuals: _F32, out: _F32) -> None: ...
@@ -256,7 +256,7 @@ def advance_residuals(
     steps: _F32 | None = None,
     phi: _F32 | None = None,
     z: _F32 | None = None,
-) -> tuple[float, _F32]: ...
+) -> tuple[float, _F64]: ...
 def add_leaves(
     pool: Pool,
     leaf_of_row: _U32,
@@ -265,12 +265,8 @@ def add_leaves(
     raw: _F32,
     output: _Outputs | None = None,
 ) -> None: ...
-def add_gains(
-    tree: Tree,
-    leaf_residuals: _F64,
-    leaf_weights: _F64,
-    importances: _F64,
-    output: _Outputs | None = None,
+def book_gains(
+    pending: list[tuple[int, Tree, _F64, _F64, _Outputs | None]], n_rounds: int, importances: _F64
 ) -> None: ...
 def quantile_steps(
     pool: Pool,

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from manyboost import _core
 from manyboost.callbacks import RoundState, Watchers
 from manyboost.categories import Categories
+from manyboost.checkpoints import Recorder, State
 from manyboost.constraints import Constraints, Monotonic
 from manyboost.learners import (
     ForeignEnsemble,
@@ -189,6 +190,8 @@ class Boosting:
     validation : Validation or None
     watchers : Watchers
         Whom to tell of each round.
+    recorder : Recorder or None
+        Keeps checkpoints, and has the state to go on from if it found one.
     """
 
     def __init__(
@@ -203,6 +206,7 @@ class Boosting:
         validation: Validation | None,
         watchers: Watchers,
         pool: _core.Pool,
+        recorder: Recorder | None = None,
     ) -> None:
         self.settings = settings
         self.objective = objective
@@ -210,26 +214,36 @@ class Boosting:
         self.progress = progress
         self.raw, self.residuals = objective.settled(state)
         self.row_numbers = row_numbers
-        self.split_scale = None if split_scale is None else split_scale.astype(np.float32)
+        # (The reciprocal of the smallest scales is beyond single precision.)
+        limited = None if split_scale is None else np.minimum(split_scale, 1e36)
+        self.split_scale = None if limited is None else limited.astype(np.float32)
         self.validation = validation
         self.watchers = watchers
         self.pool = pool
+        self.recorder = recorder
         self.n_rows, self.n_outputs = state.shape
         self.phi: F32 | None = None
         self.z = self.residuals
         self.omega: F32 | None = None
         self.update: Update | None = None
-        self.pending: list[tuple[_core.Tree, F64, F64, Outputs]] = []
-        self.unbooked: F64 | None = None
+        self.pending: list[tuple[int, _core.Tree, F64, F64, Outputs]] = []
+        # Gains of all rounds, where importances are those up to the best.
+        self.gains: F64 | None = None
+        if validation is not None and progress.importances is not None:
+            self.gains = progress.importances.copy()
         self.step_sizes: F64 | None = None
         self.stopping = Unwatched(0)
+        # Complete rounds, and how many of them to keep, in all and by output: set at once.
+        self.complete: tuple[int, int, NDArray[np.intp] | None] = (0, 0, None)
+        # Whether early stopping or a callback has ended training.
+        self.ended = False
 
     # ------------------------------------------------------------------ the loop
 
     def run(self) -> int:
         """Train; returns the number of rounds to keep.
 
-        An interrupt leaves the completed rounds in ``progress``.
+        After an interrupt :meth:`settle` leaves the complete rounds in ``progress``.
         """
         settings, progress = self.settings, self.progress
         one_round = getattr(self, settings.strategy)
@@ -238,24 +252,30 @@ class Boosting:
         more = progress.n_rounds < settings.max_iter
         if progress.train_score:
             self.stopping = self._make_stopping()
+            more = self._restored() and more
         loss = self._advance(progress.n_rounds if more else None)
         if not progress.train_score:
             self._book_train_score(loss)
             if self.validation:
                 self.validation.score(progress)
             self.stopping = self._make_stopping()
-        for m in range(progress.n_rounds, settings.max_iter):
+        self._complete()
+        self._record(at_once=True)
+        for m in range(progress.n_rounds, settings.max_iter if more else 0):
             if is_watched:
                 self.step_sizes = None
                 self.watchers.begin_round()
             one_round(m)
             is_last = self._is_last(m, started)
             loss = self._advance(None if is_last else m + 1)
-            # The number of training scores says how many rounds are complete.
+            if not math.isfinite(loss):
+                raise self._divergence(f"the training loss is {loss:g}")
             self._book_train_score(loss)
-            self._book_gains(m + 1)
+            self._complete()
+            self.settle()
             if is_watched and self._any_rank(self.watchers.end_round(self._state(m, started))):
-                break
+                is_last = self.ended = True
+            self._record(at_once=is_last)
             if is_last:
                 break
         return self.stopping.best
@@ -264,16 +284,33 @@ class Boosting:
         """Whether a flag is true on any rank: what ends training ends it everywhere."""
         return bool(self.pool.totals(np.array([flag], np.int64))[0])
 
+    def _restored(self) -> bool:
+        """Go on from a checkpoint, if there is one; tell whether there are more rounds to come."""
+        found = None if self.recorder is None else self.recorder.found
+        if found is not None:
+            self.stopping.restore(found.stopping)
+            self.gains, self.ended = found.gains, found.ended
+        return not self.ended
+
+    def _record(self, *, at_once: bool) -> None:
+        """Keep a checkpoint of the complete rounds, if it is time to."""
+        recorder, progress = self.recorder, self.progress
+        if recorder is not None and (at_once or recorder.is_due(progress.n_rounds)):
+            recorder.write(State(progress, self.gains, self.stopping.state(), self.ended))
+
     @property
     def best(self) -> int:
         """Rounds to keep if training ended now."""
-        return min(self.stopping.best, self.progress.n_rounds)
+        return self.complete[1]
 
     @property
     def best_per_output(self) -> NDArray[np.intp] | None:
         """Rounds to keep of each output, if they are stopped one by one."""
-        rounds = self.stopping.per_output
-        return None if rounds is None else np.minimum(rounds, self.progress.n_rounds)
+        return self.complete[2]
+
+    def _complete(self) -> None:
+        """Count the present rounds as complete."""
+        self.complete = self.progress.n_rounds, self.stopping.best, self.stopping.per_output
 
     def _make_stopping(self) -> Unwatched:
         settings, progress = self.settings, self.progress
@@ -289,7 +326,8 @@ class Boosting:
         settings = self.settings
         if self.validation:
             self.validation.score(self.progress)
-        if self.stopping.look(m + 1):
+        self.ended = self.stopping.look(m + 1)
+        if self.ended:
             return True
         out_of_time = settings.max_time is not None and self._any_rank(
             time.monotonic() - started >= settings.max_time
@@ -348,23 +386,20 @@ class Boosting:
             self.raw, self.residuals, update, self._scaled(phi), self.z, self.omega
         )
 
-    def _book_gains(self, n_rounds: int) -> None:
-        """Count the gains of the rounds up to the best."""
-        importances, per_output = self.progress.importances, self.stopping.per_output
-        if importances is None or (per_output is None and self.stopping.best != n_rounds):
+    def settle(self) -> None:
+        """Count the gains of the complete rounds, and those up to the best as importances.
+
+        An interrupt may come at any time: each call of the core does all of its work or none, and
+        can be repeated.
+        """
+        importances, (n_rounds, best, per_output) = self.progress.importances, self.complete
+        if importances is None:
             return
-        into = importances
-        if per_output is not None:
-            if self.unbooked is None:
-                self.unbooked = np.zeros_like(importances)
-            into = self.unbooked
-        for tree, leaf_residuals, leaf_weights, output in self.pending:
-            _core.add_gains(tree, leaf_residuals, leaf_weights, into, output)
-        self.pending.clear()
-        if per_output is not None:
-            best = per_output == n_rounds
-            importances[:, best] += into[:, best]
-            into[:, best] = 0
+        gains = importances if self.gains is None else self.gains
+        _core.book_gains(self.pending, n_rounds, gains)
+        if self.gains is not None:
+            kept = best if per_output is None else per_output
+            np.copyto(importances, gains, where=np.equal(kept, n_rounds))
 
     # ------------------------------------------------------------------ the four strategies
     #
@@ -735,7 +770,7 @@ class Boosting:
         self, weak: Leaves, sums: F64, leaf_weights: F64, output: Outputs = None
     ) -> None:
         if self.progress.importances is not None:
-            self.pending.append((weak.tree, sums, leaf_weights, output))
+            self.pending.append((self.complete[0], weak.tree, sums, leaf_weights, output))
 
     # ------------------------------------------------------------------ updates
 
@@ -778,10 +813,10 @@ class Boosting:
         rate = self.settings.learning_rate
         if isinstance(weak, Predictions):
             assert rho is not None
-            self._add_foreign(weak, (rate * rho).astype(np.float32), output)
+            self._add_foreign(weak, self._single(rate * rho), output)
             return
         step = rate if rho is None else rate * rho
-        leaf_values = np.ascontiguousarray(step * values, dtype=np.float32)
+        leaf_values = self._single(step * values)
         model = self.progress.model
         if isinstance(model, ForeignEnsemble):
             model.rounds[-1].append((weak.tree, slice(None), leaf_values, None))
@@ -793,15 +828,29 @@ class Boosting:
         """Move f by μ ρ g, one g for all outputs; ρ is kept once per tree, not per leaf."""
         rate = self.settings.learning_rate
         if isinstance(weak, Predictions):
-            self._add_foreign(weak, (rate * rho).astype(np.float32), None)
+            self._add_foreign(weak, self._single(rate * rho), None)
             self._book_steps(rho)
             return
         self.step_sizes = rho
         assert not isinstance(self.progress.model, ForeignEnsemble)
-        leaf_values = np.ascontiguousarray(rate * values, dtype=np.float32)
-        steps = rho.astype(np.float32)
+        leaf_values = self._single(rate * values)
+        steps = self._single(rho)
         self.progress.model.push(weak.tree, leaf_values, steps)
         self._move(weak, leaf_values, steps)
+
+    def _single(self, values: F64) -> F32:
+        """Values that raw predictions are moved by, in single precision."""
+        with np.errstate(over="ignore"):
+            single = np.ascontiguousarray(values, dtype=np.float32)
+        if not np.isfinite(single).all():
+            raise self._divergence("raw predictions leave the range of single precision")
+        return single
+
+    def _divergence(self, how: str) -> ValueError:
+        return ValueError(
+            f"Training diverged in round {self.progress.n_rounds + 1}, in which {how}; use a "
+            f"smaller learning_rate than {self.settings.learning_rate:g}, or stop earlier."
+        )
 
     def _add_foreign(self, weak: Predictions, steps: F32, output: int | None) -> None:
         model = self.progress.model

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from manyboost.distributed.comm import Comm
 from manyboost.named import NamedTable
+from manyboost.plain_arrays import as_float
 
 #: Types whose numbers single precision holds exactly.
 _SMALL = ("Boolean", "Float32", "Int8", "Int16", "UInt8", "UInt16")
@@ -71,16 +72,21 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
     return names if names and all(isinstance(each, str) for each in names) else None
 
 
-def open_frame(data: Any, name: str = "X") -> Any | None:
+def open_frame(data: Any, name: str = "X", *, keep_sparse: bool = True) -> Any | None:
     """Return the frame as narwhals shows it; a named table as it is.
 
-    None for frames that scikit-learn is left to convert: those of pandas with sparse columns, and
-    of pandas and polars if narwhals is not installed.
+    None for frames that scikit-learn is left to convert: those of pandas whose empty places are
+    all zeros, if ``keep_sparse``, and of pandas and polars if narwhals is not installed.
     """
     if isinstance(data, NamedTable):
         return data
-    if all(type(dtype).__name__ == "SparseDtype" for dtype in getattr(data, "dtypes", [None])):
-        return None
+    dtypes = list(getattr(data, "dtypes", []))
+    is_sparse = [type(dtype).__name__ == "SparseDtype" for dtype in dtypes]
+    if any(is_sparse):
+        if keep_sparse and all(is_sparse) and all(dtype.fill_value == 0 for dtype in dtypes):
+            return None
+        pairs = zip(data.columns, dtypes, is_sparse, strict=True)
+        data = data.astype({column: dtype.subtype for column, dtype, sparse in pairs if sparse})
     try:
         narwhals = importlib.import_module("narwhals.stable.v2")
     except ImportError:
@@ -211,14 +217,26 @@ def _numbers(column: Any, name: str, remedy: str | None) -> NDArray[np.float64]:
     kind = _kind(column)
     if kind == "Boolean" or column.dtype.is_numeric():
         return np.asarray(column.cast(_double()).to_numpy(), dtype=np.float64)
-    if kind == "Object":
+    dtype = getattr(column.to_native(), "dtype", kind)
+    if kind == "Unknown" and str(dtype).startswith("float"):  # long doubles
+        with np.errstate(over="ignore"):
+            return np.asarray(column.to_numpy()).astype(np.float64)
+    # (Objects that are all missing are taken for text.)
+    if kind == "Object" or (str(dtype) == "object" and column.is_null().all()):
         values = column.to_list()
-        other = next((v for v in values if not (_is_number(v) or is_missing(v))), None)
-        if other is None:
-            return np.array([np.nan if is_missing(v) else float(v) for v in values])
-        what = f"{type(other).__name__} values (such as {str(other)!r})"
+        try:
+            numbers = [as_float(value) for value in values]
+        except OverflowError:
+            raise ValueError(
+                f"Column {column.name!r} of {name} holds a number beyond double precision "
+                "(1.8e308); divide it by a constant."
+            ) from None
+        if None not in numbers:
+            return np.array(numbers, dtype=np.float64)
+        other = values[numbers.index(None)]
+        what = f"{type(other).__name__} values (such as {str(other)[:50]!r})"
     else:
-        what = f"{getattr(column.to_native(), 'dtype', kind)} values"
+        what = f"{dtype} values"
     remedy = remedy or _REMEDIES.get(kind, _ENCODE)
     raise ValueError(f"Column {column.name!r} of {name} holds {what}, not numbers; {remedy}.")
 
@@ -233,7 +251,10 @@ def _is_number(value: Any) -> bool:
 
 def is_missing(value: Any) -> bool:
     """Whether a value stands for none: None, NaN, NaT, pandas.NA."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    is_unlike_itself = value != value
+    return isinstance(is_unlike_itself, bool | np.bool_) and bool(is_unlike_itself)
 
 
 def nearest(name: Any, known: Iterable[str]) -> str | None:

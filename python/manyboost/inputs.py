@@ -36,9 +36,11 @@ from manyboost.frames import (
 )
 from manyboost.label_sets import indicator, labels_of, read_label_sets
 from manyboost.named import NamedTable
+from manyboost.plain_arrays import plain_numbers, refuse_type, stacked, unmasked
 from manyboost.weights import (
     MISSING_LABEL,
     Weights,
+    cell_holds,
     cell_name,
     check_weight,
     missing_cells,
@@ -51,6 +53,10 @@ F64 = NDArray[np.float64]
 
 #: Features: a dense array, or a sparse matrix by rows.
 Table = Any
+
+#: The largest target and offset: differences of such numbers, and what a line search makes of them,
+#: stay within single precision.
+LARGEST_TARGET = 1e37
 
 #: No machine has more use for threads than this, whatever a model file asks for.
 MOST_THREADS = 1024
@@ -76,7 +82,9 @@ def check_X(
     columns of a frame hold categories (:func:`resolve_categorical`): their labels become codes, and
     are remembered too.
     """
-    X = np.asarray(X) if isinstance(X, list | tuple) else X
+    if X is None:
+        raise ValueError(f"{name} is None; pass an array or a frame of features.")
+    X = stacked(X, name) if isinstance(X, list | tuple) else X
     if is_frame(X):
         X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical)
         names_checked = True
@@ -113,11 +121,7 @@ def check_X(
         raise ValueError(f"{name}: {error}") from None
     if X.shape[0] == 0 and estimator._comm.size == 1:
         raise ValueError(f"{name} has no rows (shape {X.shape}); it needs at least one.")
-    if X.shape[1] == 0:
-        # scikit-learn's words, which its checks look for.
-        raise ValueError(
-            f"{name} has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
-        )
+    _refuse_no_features(X, name)
     if sparse.issparse(X):
         X = _in_order(X)
     infinite = np.isinf(X.data if sparse.issparse(X) else X)
@@ -129,6 +133,14 @@ def check_X(
             "replace it by a finite number, or by NaN if it is missing."
         )
     return X
+
+
+def _refuse_no_features(X: Any, name: str) -> None:
+    if X.shape[1] == 0:
+        # scikit-learn's words, which its checks look for.
+        raise ValueError(
+            f"{name} has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
+        )
 
 
 def _in_order(X: Any) -> Any:
@@ -241,6 +253,7 @@ def _read_frame(estimator: Any, X: Any, *, reset: bool, name: str, categorical: 
     A frame that narwhals cannot open comes back as it is, for scikit-learn to convert.
     """
     names = column_names(X, name)
+    _refuse_no_features(X, name)
     frame = open_frame(X, name)
     try:
         if isinstance(X, NamedTable):
@@ -315,48 +328,14 @@ _NOT_NUMBERS = (
 
 
 def _read_array(X: Any, name: str) -> Any:
-    """Return an array with NaN for None and pandas.NA; refuse one that does not hold numbers."""
-    if not isinstance(X, np.ndarray):
+    """Return an array of numbers, NaN where they are missing; refuse one that holds others."""
+    if not isinstance(X, np.ndarray) or X.ndim != 2:
         return X
-    _refuse_type(X, name)
-    if X.ndim == 2 and X.dtype.kind in "OSU":
-        place = _first_text(X)
-        if place is not None:
-            text = X[tuple(place)]
-            remedy = _remedy_of_text(text, "encode it (OrdinalEncoder, OneHotEncoder)")
-            raise ValueError(
-                f"Column {place[1]} of {name} holds text ({str(text)!r}), not numbers; {remedy} or "
-                "drop it."
-            )
-    return _without_nulls(X)
 
+    def holds(place: tuple[int, ...], what: str) -> str:
+        return f"Column {place[1]} of {name} holds {what}"
 
-def _first_text(values: NDArray[Any]) -> NDArray[Any] | None:
-    """Place of the first text, rather one that does not spell a number."""
-    for is_wanted in (_is_text, lambda value: isinstance(value, str | bytes)):
-        places = np.argwhere(np.vectorize(is_wanted, otypes=[bool])(values).T)
-        if len(places):
-            return np.asarray(places[0][::-1])
-    return None
-
-
-def _remedy_of_text(text: Any, otherwise: str) -> str:
-    return otherwise if _is_text(text) else "turn it into numbers with astype(float)"
-
-
-def _refuse_type(values: NDArray[Any], name: str) -> None:
-    """Refuse arrays of a type that could be taken for numbers."""
-    if values.dtype.kind in "mM":
-        raise ValueError(
-            f"{name} holds {values.dtype} values, not numbers; turn them into numbers, such as the "
-            "days since a date."
-        )
-    if values.dtype.kind == "c":
-        # scikit-learn's words, which its checks look for, and ours.
-        raise ValueError(
-            f"Complex data not supported: {name} holds {values.dtype} values; pass their real and "
-            "imaginary parts, or what else matters of them, as columns of their own."
-        )
+    return plain_numbers(X, name, holds, "encode it (OrdinalEncoder, OneHotEncoder) or drop it")
 
 
 def _refuse_columns(X: Any, name: str) -> None:
@@ -373,17 +352,6 @@ def _refuse_columns(X: Any, name: str) -> None:
                 "it (OrdinalEncoder, OneHotEncoder), drop it, or install narwhals for more types "
                 "(pip install 'manyboost[frames]')."
             )
-
-
-def _is_text(value: Any) -> bool:
-    """Whether a value is a string that does not spell a number."""
-    if not isinstance(value, str | bytes):
-        return False
-    try:
-        float(value)
-    except ValueError:
-        return True
-    return False
 
 
 @dataclass
@@ -486,10 +454,13 @@ def check_offset(
     offset: Any, X: Table, n_outputs: int, *, softmax: bool = False, name: str = "offset"
 ) -> F64:
     """Return an offset of the raw predictions, (n,) or (n, d), as an array (n, d)."""
-    try:
-        array = np.require(np.asarray(offset, dtype=np.float64), None, "A")
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers: {error}") from None
+    if sparse.issparse(offset):
+        raise ValueError(f"{name} is a sparse matrix; pass a dense array, with {name}.toarray().")
+    array = np.asarray(
+        plain_numbers(stacked(offset, name), name, cell_holds(name), "pass numbers"),
+        dtype=np.float64,
+    )
+    array = np.require(array, None, "A")
     n_rows = X.shape[0]
     if softmax and array.ndim == 1:
         raise ValueError(
@@ -503,13 +474,12 @@ def check_offset(
             f"{name} has shape {np.shape(offset)}; it must have one number for each of the "
             f"{n_rows} rows, or one for each row and output, {(n_rows, n_outputs)}."
         )
-    with np.errstate(over="ignore"):
-        bad = ~np.isfinite(array.astype(np.float32))
+    bad = ~(np.abs(array) <= LARGEST_TARGET)
     if bad.any():
         place = np.argwhere(bad)[0]
         raise ValueError(
             f"{name} has the value {array[tuple(place)]:g} in row {place[0]}; it must hold finite "
-            "numbers within single precision (3e38)."
+            f"numbers of at most {LARGEST_TARGET:g}, which single precision has room for."
         )
     return np.broadcast_to(array, (n_rows, n_outputs))
 
@@ -522,13 +492,13 @@ def check_targets(y: Any, X: Table, name: str = "y") -> F64:
             f"a dense array, with {name}.toarray() if they are zeros."
         )
     Y = _check_outputs(_numeric_outputs(y, name), X, name, np.float64)
-    large = np.abs(Y) > np.finfo(np.float32).max
+    large = np.abs(Y) > LARGEST_TARGET
     if large.any():
         place = np.argwhere(large)[0]
         where = cell_name(place, column_names(y, name))
         raise ValueError(
-            f"{name} has the value {Y[tuple(place)]:g} in {where}, beyond the range of "
-            "single precision (3e38); divide it by a constant."
+            f"{name} has the value {Y[tuple(place)]:g} in {where}, beyond {LARGEST_TARGET:g}, for "
+            "which single precision has room; divide it by a constant."
         )
     return Y
 
@@ -554,7 +524,8 @@ def _check_outputs(y: Any, X: Table, name: str, dtype: type | None) -> NDArray[A
             input_name=name,
         )
     except ValueError as error:
-        raise ValueError(f"{name} must hold numbers: {error}") from None
+        reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
+        raise ValueError(f"{name} must hold numbers: {reason}.") from None
     y = np.require(y, None, "A")
     if y.ndim not in (1, 2):
         raise ValueError(f"{name} has {y.ndim} dimension(s); it must have one or two.")
@@ -590,31 +561,33 @@ def _missing(y: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _numeric_outputs(y: Any, name: str) -> Any:
-    """Return regression targets with NaN for None and pandas.NA; refuse dates and text."""
+    """Return regression targets as numbers, NaN where they are missing; frames as they are."""
     if isinstance(y, list | tuple) or is_series(y):
-        try:
-            y = np.asarray(y)
-        except ValueError:  # rows of different lengths, for check_array to refuse
-            return y
+        y = stacked(y, name)
     if not isinstance(y, np.ndarray):
         return y
-    _refuse_type(y, name)
-    if y.dtype.kind in "OSU":
-        place = _first_text(y)
-        if place is not None:
-            text = y[tuple(place)]
-            remedy = _remedy_of_text(text, "encode it, or use ManyBoostClassifier for classes")
-            raise ValueError(
-                f"{name} holds text ({str(text)!r}) in {cell_name(place)}, not numbers; {remedy}."
-            )
-    return _without_nulls(y)
+    remedy = "encode it, or use ManyBoostClassifier for classes"
+    return plain_numbers(y, name, cell_holds(name), remedy)
 
 
-def _without_nulls(y: Any) -> Any:
-    """Return an array of objects with NaN in the place of None and pandas.NA."""
-    if not (isinstance(y, np.ndarray) and y.dtype == object and y.size):
+def _plain_classes(y: Any, name: str) -> Any:
+    """Return classes or labels as an array of the type that they have; frames as they are."""
+    if isinstance(y, list | tuple):
+        is_text = [isinstance(each, str) for each in y]
+        if any(is_text) and not all(is_text):
+            # (NumPy would turn the others into text, NaN too.)
+            objects = np.empty(len(y), object)
+            objects[:] = y
+            return objects
+        y = stacked(y, name)
+    if is_series(y) and str(y.dtype).startswith("complex"):
+        y = np.asarray(y)
+    if not isinstance(y, np.ndarray):
         return y
-    return np.where(_missing(y), np.nan, y)
+    y = unmasked(y)
+    if y.dtype.kind in "cV":
+        refuse_type(y, name)
+    return y
 
 
 def _read_outputs(y: Any, name: str, *, numeric: bool) -> Any:
@@ -622,9 +595,13 @@ def _read_outputs(y: Any, name: str, *, numeric: bool) -> Any:
 
     Unless outputs must be ``numeric``, a single column may hold classes of any kind.
     """
-    if not is_frame(y) or (y.shape[1] == 1 and not numeric):
+    if not is_frame(y):
+        return y if numeric else _plain_classes(y, name)
+    if y.shape[1] == 0:
+        raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
+    if y.shape[1] == 1 and not numeric:
         return y
-    frame = open_frame(y, name)
+    frame = open_frame(y, name, keep_sparse=False)
     remedy = "turn it into numbers, 0 and 1 for labels, or drop it"
     return y if frame is None else CategoryLabels().encode(frame, name, remedy)
 
@@ -683,10 +660,14 @@ class Classes:
             return y
         if y.ndim != 1:
             raise ValueError(f"{name} has shape {y.shape}; it must have one class per row.")
-        numbers = np.searchsorted(self.values, y)
+        try:
+            numbers = np.searchsorted(self.values, y)
+        except TypeError:  # they cannot be compared, so none is known
+            numbers = np.zeros(len(y), np.intp)
         known = np.minimum(numbers, len(self.values) - 1)
-        if not np.array_equal(self.values[known], y):
-            row = int(np.argmax(self.values[known] != y))
+        unlike = np.asarray(self.values[known] != y)
+        if unlike.any():
+            row = int(np.argmax(unlike))
             raise ValueError(
                 f"{name} has the class {_plain(y[row])} in row {row}, which the model does not "
                 "know; fit on rows of all classes."
@@ -709,6 +690,8 @@ class Classes:
 
 def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
     """Return labels: one class per row (n,), or an indicator (n, d) of 0, 1 and missing labels."""
+    if sparse.issparse(y) and len(y.shape) == 2 and y.shape[1] == 1:
+        y = y.toarray()  # one class per row
     is_sparse = sparse.issparse(y)
     labels = _sparse_labels(y, X, name) if is_sparse else _check_outputs(y, X, name, None)
     if labels.ndim == 2 and labels.shape[1] > 1:
@@ -724,10 +707,16 @@ def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
         )
     if missing.any():
         _refuse_cell(name, "a missing value (NaN)", missing)
+    if labels.dtype == object:
+        labels = _without_objects(labels, name)
     try:
         kind = type_of_target(labels, input_name=name)
     except TypeError:
         types = sorted({type(value).__name__ for value in labels})
+        if all(isinstance(value, bytes) for value in labels):
+            raise ValueError(
+                f"{name} holds bytes (such as {_plain(labels[0])}); decode them into text."
+            ) from None
         raise ValueError(
             f"{name} mixes classes of the types {' and '.join(types)}; bring them to one type."
         ) from None
@@ -738,6 +727,16 @@ def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
             "ManyBoostRegressor."
         )
     return labels
+
+
+def _without_objects(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return classes that are kept as objects in an array of numbers, if that is what they are."""
+    if not all(isinstance(v, bool | int | float | np.number | np.bool_) for v in labels):
+        return labels
+    values = np.array(labels.tolist())
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        _refuse_cell(name, "an infinite value (inf)", np.isinf(values))
+    return values if values.dtype.kind in "biuf" else labels
 
 
 _SEVERAL = (

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
+_ONE = np.float32(1)
+
 # What a tree adds to raw predictions: the leaf of each row, leaf values (n_leaves, n_outputs or 1),
 # and steps (n_outputs,) that multiply a single column of values.
 Update: TypeAlias = tuple[NDArray[np.uint32], F32, F32 | None]
@@ -221,7 +223,7 @@ class BuiltinObjective(Objective):
         # Softmax has one loss a row; the others one a cell.
         n_losses = 1 if self.is_softmax else self.n_outputs
         self.cells = float(np.mean(self.total_weight)) * n_losses
-        heaviest = weights.heaviest(pool)
+        heaviest = weights.heaviest_of(self.n_outputs, pool)
         self.largest = 0.0
         if self.facts.kernel == "poisson":
             largest = np.fmax.reduce(y, axis=None, initial=0)
@@ -229,7 +231,7 @@ class BuiltinObjective(Objective):
         self.heaviest = heaviest
         self.max_residual = np.zeros(self.n_outputs)
         # Curvature is at most 1, but for Poisson (y - r) and exponential (half the residual).
-        self.max_curvature = np.full(self.n_outputs, heaviest)
+        self.max_curvature = heaviest
 
     def advance(
         self,
@@ -254,7 +256,7 @@ class BuiltinObjective(Objective):
             z=z,
             omega=omega,
         )
-        self.max_residual = largest.astype(np.float64)
+        self.max_residual = largest
         if self.facts.kernel == "poisson":
             self.max_curvature = self.largest * self.heaviest + self.max_residual
         elif self.facts.kernel == "exponential":
@@ -405,7 +407,7 @@ class SquaredResiduals(BuiltinObjective):
             phi=phi,
             z=z,
         )
-        self.max_residual = largest.astype(np.float64)
+        self.max_residual = largest
         return loss / self.cells
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
@@ -500,14 +502,19 @@ class CustomObjective(Objective):
             )
         return array
 
-    def _weighted(self, cells: F32) -> F32:
+    def _weighted(self, cells: F32, scale: np.float32 = _ONE) -> F32:
         if self.cell_weights is not None:
-            return cells * self.cell_weights
-        return cells if self.weights.rows is None else cells * self.weights.rows[:, None]
+            return cells * (self.cell_weights * scale)
+        rows = self.weights.rows
+        return cells if rows is None else cells * (rows * scale)[:, None]
 
     def _heaviest(self, cells: F32) -> F64:
-        largest = np.abs(self._weighted(cells))
-        return np.asarray(largest.max(axis=0, initial=0), dtype=np.float64)
+        # Weights below one, by a power of two: products stay within single precision.
+        exponent = (
+            0 if self.weights.is_trivial else int(np.frexp(self.weights.heaviest(self.pool))[1])
+        )
+        largest = np.abs(self._weighted(cells, np.float32(2.0**-exponent))).max(axis=0, initial=0)
+        return np.asarray(np.ldexp(largest.astype(np.float64), exponent))
 
     def advance(
         self,
@@ -579,7 +586,7 @@ class CustomObjective(Objective):
         observed = np.ones((self.n_rows, self.n_outputs), np.float32)
         if self.missing is not None:
             observed[self.missing] = 0
-        largest = np.full(self.n_outputs, weights.heaviest(self.pool))
+        largest = weights.heaviest_of(self.n_outputs, self.pool)
         sums, _ = _core.leaf_sums(
             self.pool, leaf_of_row, n_leaves, observed, None, weights, largest, largest, output
         )

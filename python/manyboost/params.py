@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from manyboost.callbacks import check_callbacks
+from manyboost.checkpoints import Checkpoint, is_path
 from manyboost.losses import LABEL_LOSSES, LISTED_LOSSES, REGRESSION_LOSSES, Loss
 from manyboost.projections import PROJECTIONS
 from manyboost.scoring import is_scoring
@@ -379,6 +380,18 @@ PARAMS: dict[str, Param] = {
     ),
     "warm_start": Param(
         False, (_boolean,), "Whether another call to fit adds rounds to the fitted model."
+    ),
+    "checkpoint": Param(
+        None,
+        (_none, Check("the path of a file", is_path), kind("a Checkpoint", Checkpoint)),
+        "A file that keeps the state of training, or a :class:`~manyboost.Checkpoint`, which also "
+        "says after how many rounds it is written; a path alone takes a twentieth of the time. If "
+        "the file is there, fit goes on from it and ends with the model that it would have had "
+        "without interruption, byte for byte; a file of other data or parameters is refused "
+        "(``max_iter`` may grow, ``n_jobs``, ``max_time``, ``verbose`` and ``callbacks`` may "
+        "change). It stays when training is complete: the same fit then trains nothing and has the "
+        "same model. ``strategy='auto'`` is kept once it has chosen. Built-in trees only; no part "
+        "of a saved model.",
     ),
     "callbacks": Param(
         None,

@@ -148,6 +148,8 @@ def resolve(
                     "as a whole."
                 )
             arguments = {}
+        if isinstance(each, str):
+            score = _explained(score, name)
         scorers.append(Scorer(name, _measure(score, name, running, X, y, arguments)))
     return scorers
 
@@ -239,6 +241,22 @@ def _takes_outputs(scorer: Any) -> bool:
     """Whether a scorer of scikit-learn wraps a metric that averages over regression outputs."""
     metric = getattr(scorer, "_score_func", None)
     return metric is not None and "multioutput" in inspect.signature(metric).parameters
+
+
+def _explained(score: Any, name: str) -> Any:
+    """A scorer of scikit-learn whose errors say that it does not go with the targets."""
+
+    def explained(*given: Any, **arguments: Any) -> Any:
+        try:
+            return score(*given, **arguments)
+        except (ValueError, TypeError, AttributeError) as error:
+            reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
+            raise ValueError(
+                f"scoring={name!r} does not go with these targets ({reason}); use another scorer, "
+                "or 'loss'."
+            ) from None
+
+    return explained
 
 
 def _measure(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,14 @@ class Unwatched:
         """Take in one more round; tell whether training ends with it."""
         self.best = n_rounds
         return False
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What later rounds depend on, besides the scores."""
+        return {"best": np.array([self.best], np.int64)}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from a state."""
+        self.best = int(state["best"][0])
 
 
 class BestRound(Unwatched):
@@ -78,6 +87,18 @@ class BestRoundPerOutput(Unwatched):
         self.top = np.where(better, self.scores[-1], self.top)
         self._freeze(n_rounds)
         return self.frozen is not None and bool(self.frozen.all())
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What later rounds depend on, besides the scores."""
+        assert self.per_output is not None
+        frozen = np.zeros(len(self.top), bool) if self.frozen is None else self.frozen
+        return {"best": self.per_output.astype(np.int64), "top": self.top, "frozen": frozen}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from a state."""
+        self.per_output, self.top = state["best"].astype(np.intp), state["top"]
+        self.frozen = state["frozen"] if state["frozen"].any() else None
+        self.best = int(self.per_output.max())
 
     def _freeze(self, n_rounds: int) -> None:
         assert self.per_output is not None

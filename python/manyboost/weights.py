@@ -18,6 +18,7 @@ from scipy import sparse
 
 from manyboost import _core
 from manyboost.distributed.comm import ALONE, Comm
+from manyboost.plain_arrays import Holds, plain_numbers, stacked
 
 if TYPE_CHECKING:
     from manyboost.inputs import Classes
@@ -62,6 +63,17 @@ class Weights:
         if self.rows is None:
             return float(pool.all_rows(n_rows))
         return float(_core.column_sums(pool, self.rows[:, None], Weights())[0])
+
+    def heaviest_of(self, n_outputs: int, pool: _core.Pool) -> F64:
+        """Return the largest weight that a cell of each output can have, on all ranks."""
+        if self.is_trivial:
+            return np.ones(n_outputs)
+        rows = 1.0 if self.rows is None else float(self.rows.max(initial=0))
+        largest = np.ones(n_outputs)
+        if self.cells is not None:
+            largest = self.cells.max(axis=0, initial=0).astype(np.float64)
+        both = pool.largest(np.append(largest, rows))
+        return np.asarray(both[:-1] * both[-1])
 
     def take(self, chosen: NDArray[Any]) -> Weights:
         """Return the weights of some rows."""
@@ -139,10 +151,8 @@ def check_weight(
             f"{name} is a sparse matrix, whose empty places could be zeros or ones; pass a dense "
             f"array, with {name}.toarray() if they are zeros."
         )
-    try:
-        weight = np.require(np.asarray(sample_weight, dtype=np.float64), None, "A")
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold one number for each row: {error}") from None
+    plain = plain_numbers(stacked(sample_weight, name), name, cell_holds(name), "pass numbers")
+    weight = np.require(np.asarray(plain, dtype=np.float64), None, "A")
     if weight.ndim == 0:
         weight = np.full(n_rows, weight)
     if weight.shape not in ((n_rows,), shape):
@@ -159,6 +169,15 @@ def check_weight(
     if not comm.any((weight > 0).any()):
         raise ValueError(f"All of {name} is zero; at least one row needs a positive weight.")
     return weight
+
+
+def cell_holds(name: str) -> Holds:
+    """Return how a refusal begins that is about a cell of targets, weights or offsets."""
+
+    def holds(place: tuple[int, ...], what: str) -> str:
+        return f"{name} holds {what}" + (f" in {cell_name(place)}" if place else "")
+
+    return holds
 
 
 def cell_name(place: Sequence[int] | NDArray[Any], names: Sequence[str] | None = None) -> str:

@@ -227,6 +227,7 @@ class Unwilling(Loss):
         ({"loss": Unwilling()}, "loss="),
         ({"scoring": "r2", "early_stopping": True}, "scoring='r2'"),
         ({"strategy": "auto", "max_time": 3.0}, "max_time=3.0"),
+        ({"checkpoint": "model.part"}, "checkpoint='model.part'"),
     ],
 )
 def test_what_needs_all_rows_is_refused(parameters, part):

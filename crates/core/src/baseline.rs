@@ -101,8 +101,10 @@ pub fn column_quantiles(
     centre: Option<&[f64]>,
 ) -> Result<Vec<f64>> {
     let n = values.len() / n_outputs;
-    let weight_of = integer_weights(pool, weights, n)?;
+    let heaviest = weights.max_of_outputs(pool, n_outputs, 0..n_outputs)?;
+    let n_all = pool.all_rows(n);
     let query_of = |j: usize| {
+        let weight_of = integer_weights(weights, heaviest[j], n_all);
         let items: Vec<(f64, i64)> = (0..n)
             .map(|i| (i, i * n_outputs + j))
             .filter(|&(_, place)| !values[place].is_missing())

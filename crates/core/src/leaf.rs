@@ -161,21 +161,27 @@ pub fn leaf_weights(
     outputs: Range<usize>,
     weights: Weights<'_>,
 ) -> Result<Vec<f64>> {
-    let fixed = FixedPoint::for_sum(weights.max(pool)?, pool.all_rows(leaf_of_row.len()));
+    // Each output has its own scale: the weights of one may be as nothing to those of another.
+    let bounds = weights.max_of_outputs(pool, n_outputs, outputs.clone())?;
+    let n_all = pool.all_rows(leaf_of_row.len());
+    let fixed: Vec<FixedPoint> =
+        bounds.iter().map(|&max| FixedPoint::for_sum(max, n_all)).collect();
+    let scale: Vec<f64> = fixed.iter().map(|fixed| fixed.scale).collect();
+    let width = outputs.len();
     let table = Table { leaf_of_row, n_leaves, n_outputs, outputs };
     let (sums, _) = with_cells!(targets, y => table.fill(
         pool,
         false,
         #[inline(always)]
-        |i, cells, _, sums, _| {
-            let y = &y[cells.clone()];
+        |i, cells, block, sums, _| {
+            let (y, scale) = (&y[cells.clone()], &scale[block]);
             with_weights!(weights, i, cells, weight => for (k, sum) in sums.iter_mut().enumerate() {
                 let w = if y[k].is_missing() { 0.0 } else { weight(k) };
-                *sum = sum.wrapping_add(round_with_offset(w * fixed.scale));
+                *sum = sum.wrapping_add(round_with_offset(w * scale[k]));
             });
         },
     )?);
-    Ok(sums.into_iter().map(|sum| fixed.decode(sum)).collect())
+    Ok(sums.into_iter().enumerate().map(|(k, sum)| fixed[k % width].decode(sum)).collect())
 }
 
 /// The rows of a tree's leaves, to be summed into tables of n_leaves × outputs integers.
@@ -341,8 +347,11 @@ pub fn leaf_quantiles(
 ) -> Result<Vec<f64>> {
     let n = leaf_of_row.len();
     let width = outputs.len();
-    let weight_of = integer_weights(pool, weights, n)?;
+    let heaviest = weights.max_of_outputs(pool, n_outputs, outputs.clone())?;
+    let n_all = pool.all_rows(n);
+    let first = outputs.start;
     let queries_of = |j: usize| {
+        let weight_of = integer_weights(weights, heaviest[j - first], n_all);
         let mut items: Vec<Vec<(f64, i64)>> = vec![Vec::new(); n_leaves];
         for i in 0..n {
             let cell = i * n_outputs + j;
@@ -364,21 +373,22 @@ pub fn leaf_quantiles(
     Ok(result)
 }
 
-/// Weights of cells, by row and place, as integers whose sum over `rows` rows cannot overflow.
+/// Weights of cells, by row and place, of at most `heaviest`, as integers whose sum over `rows` rows
+/// cannot overflow.
 pub fn integer_weights<'a>(
-    pool: &Pool,
     weights: Weights<'a>,
+    heaviest: f64,
     rows: usize,
-) -> Result<impl Fn(usize, usize) -> i64 + Sync + use<'a>> {
+) -> impl Fn(usize, usize) -> i64 + Sync + 'a {
     let unweighted = weights.rows.is_none() && weights.cells.is_none();
-    let fixed = FixedPoint::for_sum(weights.max(pool)?, pool.all_rows(rows));
-    Ok(move |i, place| {
+    let fixed = FixedPoint::for_sum(heaviest, rows);
+    move |i, place| {
         if unweighted {
             return 1;
         }
         let weight = weights.cell(i, place);
         if weight > 0.0 { fixed.encode(weight).max(1) } else { 0 }
-    })
+    }
 }
 
 /// Leaf values of one tree, as they are added to raw predictions.

@@ -11,7 +11,7 @@ use crate::lowlevel::widest;
 use crate::math;
 use crate::parallel::Pool;
 use crate::projection::Phi;
-use crate::reduce::{ExactSum, largest_here};
+use crate::reduce::{ExactSum, FixedPoint, largest_here};
 use crate::runs::Run;
 use crate::weights::{Cell, Weights};
 use crate::with_weights;
@@ -56,14 +56,27 @@ pub trait Pointwise: Copy + Sync {
     fn residual(self, y: f32, f: f32, param: f32) -> f32;
     /// ∂²ℓ/∂f², given the residual.
     fn curvature(self, y: f32, residual: f32, param: f32) -> f32;
-    /// ℓ.
-    fn value(self, y: f32, f: f32, param: f32) -> f32;
     /// Whether the value has a part ln(1 + e); a row then needs one logarithm, of a product.
     const HAS_LOG: bool = false;
-    /// The residual, and the value as (v, e) with ℓ = v + ln(1 + e) and 0 ≤ e ≤ 1.
+    /// Whether the value grows like a square, beyond single precision: ℓ = r v then, in doubles.
+    const IS_PRODUCT: bool = false;
+    /// The residual r, and the value as (v, e) with ℓ = v + ln(1 + e) and 0 ≤ e ≤ 1, or ℓ = r v.
+    fn parts(self, y: f32, f: f32, param: f32) -> (f32, f32, f32);
+    /// ℓ, of what [`Pointwise::parts`] returns.
     #[inline(always)]
-    fn parts(self, y: f32, f: f32, param: f32) -> (f32, f32, f32) {
-        (self.residual(y, f, param), self.value(y, f, param), 0.0)
+    fn joined(self, (r, v, e): (f32, f32, f32)) -> f64 {
+        if Self::IS_PRODUCT {
+            f64::from(r) * f64::from(v)
+        } else if Self::HAS_LOG {
+            f64::from(v + math::ln_1p_unit(e))
+        } else {
+            f64::from(v)
+        }
+    }
+    /// ℓ.
+    #[inline(always)]
+    fn value(self, y: f32, f: f32, param: f32) -> f64 {
+        self.joined(self.parts(y, f, param))
     }
     /// Bounds on |residual| and curvature, if there are any.
     fn bounds(self, param: f64) -> Option<(f64, f64)>;
@@ -73,7 +86,7 @@ macro_rules! pointwise {
     ($(#[$doc:meta])* $name:ident, |$y:ident, $f:ident, $p:ident| $residual:expr,
      |$cy:ident, $r:ident, $cp:ident| $curvature:expr,
      |$vy:ident, $vf:ident, $vp:ident| $value:expr,
-     |$bp:ident| $bounds:expr) => {
+     |$bp:ident| $bounds:expr $(, is_product = $is_product:literal)?) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy)]
         pub struct $name;
@@ -82,8 +95,11 @@ macro_rules! pointwise {
             fn residual(self, $y: f32, $f: f32, $p: f32) -> f32 { $residual }
             #[inline(always)]
             fn curvature(self, $cy: f32, $r: f32, $cp: f32) -> f32 { $curvature }
+            $(const IS_PRODUCT: bool = $is_product;)?
             #[inline(always)]
-            fn value(self, $vy: f32, $vf: f32, $vp: f32) -> f32 { $value }
+            fn parts(self, $vy: f32, $vf: f32, $vp: f32) -> (f32, f32, f32) {
+                (self.residual($vy, $vf, $vp), $value, 0.0)
+            }
             fn bounds(self, $bp: f64) -> Option<(f64, f64)> { $bounds }
         }
     };
@@ -102,14 +118,14 @@ fn sign(u: f32) -> f32 {
 
 pointwise!(
     /// ½ (y − f)².
-    Squared, |y, f, _p| y - f, |_y, _r, _p| 1.0, |y, f, _p| 0.5 * (y - f) * (y - f),
-    |_p| None
+    Squared, |y, f, _p| y - f, |_y, _r, _p| 1.0, |y, f, _p| 0.5 * (y - f),
+    |_p| None, is_product = true
 );
 pointwise!(
     /// ½ (±1 − f)².
     SquaredLabels, |y, f, _p| sign_of_label(y) - f, |_y, _r, _p| 1.0,
-    |y, f, _p| 0.5 * (sign_of_label(y) - f) * (sign_of_label(y) - f),
-    |_p| None
+    |y, f, _p| 0.5 * (sign_of_label(y) - f),
+    |_p| None, is_product = true
 );
 pointwise!(
     /// |y − f|.
@@ -120,12 +136,8 @@ pointwise!(
     /// Quadratic up to δ, linear beyond.
     Huber, |y, f, delta| (y - f).clamp(-delta, delta),
     |_y, r, delta| if r.abs() < delta { 1.0 } else { 0.0 },
-    |y, f, delta| {
-        let u = (y - f).abs();
-        let inside = u.min(delta);
-        inside * (u - 0.5 * inside)
-    },
-    |delta| Some((delta, 1.0))
+    |y, f, delta| (y - f) - 0.5 * (y - f).clamp(-delta, delta),
+    |delta| Some((delta, 1.0)), is_product = true
 );
 pointwise!(
     /// level · u above, (level − 1) · u below.
@@ -152,11 +164,6 @@ impl Pointwise for Logistic {
     #[inline(always)]
     fn curvature(self, _y: f32, residual: f32, _param: f32) -> f32 {
         residual.abs() * (1.0 - residual.abs())
-    }
-    #[inline(always)]
-    fn value(self, y: f32, f: f32, param: f32) -> f32 {
-        let (_, hinge, e) = self.parts(y, f, param);
-        hinge + math::ln_1p_unit(e)
     }
     /// One exponential for all: with e = e^−|m| of the margin m, the residual is s/(1 + e) or
     /// s e/(1 + e), and neither loses digits at its small end.
@@ -244,7 +251,7 @@ pub struct Pass {
     /// Weighted sum of the loss over all rows and outputs.
     pub loss: f64,
     /// Largest weighted |residual| of each output.
-    pub max_residual: Vec<f32>,
+    pub max_residual: Vec<f64>,
 }
 
 /// A projection to take along with the residuals: φ (q × d) and where z = φ r (n × q) goes.
@@ -271,6 +278,7 @@ pub fn advance(
     let q = phi.map_or(0, Phi::n_components);
     let work_per_row = d * 4 + phi.map_or(0, Phi::work);
     let ranges = pool.row_ranges(n, work_per_row);
+    let scale = Weights::of_rows(weight).scale(pool)?;
     let (mut raw, mut residuals, mut z) = (raw, residuals, z);
     let mut pieces = Vec::with_capacity(ranges.len());
     for rows in ranges {
@@ -287,19 +295,19 @@ pub fn advance(
         match targets {
             Targets::Classes(y) => {
                 let y = &y[piece.rows.clone()];
-                widest(#[inline(always)] || advance_rows(piece, update, weight, phi, d,
+                widest(#[inline(always)] || advance_rows(piece, update, (weight, scale), phi, d,
                     #[inline(always)] |i, raw: &[f32], out: &mut [f32]| softmax_residuals(y[i] as usize, raw, offset, out)))
             }
             cells => with_cells!(cells, y => with_pointwise!(loss, formula => {
                 let y = &y[piece.rows.start * d..piece.rows.end * d];
-                widest(#[inline(always)] || advance_rows(piece, update, weight, phi, d,
+                widest(#[inline(always)] || advance_rows(piece, update, (weight, scale), phi, d,
                     #[inline(always)] |i, raw: &[f32], out: &mut [f32]| {
                         pointwise_residuals(formula, &y[i * d..(i + 1) * d], raw, offset, param, out)
                     }))
             })),
         }
     })?;
-    merge_passes(pool, parts, d)
+    merge_passes(pool, parts, d, scale)
 }
 
 /// Where a projection goes when cells have weights: z = φ (w r), already weighted, and ω = the
@@ -337,6 +345,7 @@ pub fn advance_cells(
     };
     let q = phi.map_or(0, |(phi, _)| phi.n_components());
     let work_per_row = d * 6 + phi.map_or(0, |(phi, shares)| phi.work() + shares.work());
+    let scale = weights.scale(pool)?;
     let (mut raw, mut residuals) = (raw, residuals);
     let mut pieces = Vec::new();
     for rows in pool.row_ranges(n, work_per_row) {
@@ -353,7 +362,7 @@ pub fn advance_cells(
         with_cells!(targets, y => widest(#[inline(always)] || {
             let mut max = vec![0u32; d];
             let mut sum = ExactSum::default();
-            let mut row = CellRow::new(d);
+            let mut row = CellRow::new(d, scale);
             let rows = piece.raw.chunks_exact_mut(d).zip(piece.residuals.chunks_exact_mut(d));
             for (k, (i, (raw, out))) in piece.rows.zip(rows).enumerate() {
                 if let Some((leaves, values)) = update {
@@ -366,32 +375,38 @@ pub fn advance_cells(
                         row.residuals(formula, outputs.clone(), raw, offset, param, out)
                     });
                 }
-                sum.add(total);
+                sum.add(total * scale.unit);
                 raise_max(&mut max, &row.weighted, 1.0);
                 if let Some((phi, shares)) = phi {
-                    phi.apply(&row.weighted, &mut piece.z[k * q..(k + 1) * q]);
-                    shares.apply(&row.weights, &mut omega[k * q..(k + 1) * q]);
+                    let (z, omega) = (&mut piece.z[k * q..(k + 1) * q], &mut omega[k * q..(k + 1) * q]);
+                    phi.apply(&row.weighted, z);
+                    shares.apply(&row.weights, omega);
+                    for v in z.iter_mut().chain(omega) {
+                        *v = (f64::from(*v) * scale.unit) as f32;
+                    }
                 }
             }
             (sum, max)
         }))
     })?;
-    merge_passes(pool, parts, d)
+    merge_passes(pool, parts, d, scale)
 }
 
-/// The cells of one row: targets (0 where missing), weights (0 there), and what they give.
+/// The cells of one row: targets (0 where missing), weights (0 there), and what they give; all that
+/// is weighted is multiplied by the scale of the weights.
 pub(crate) struct CellRow {
+    scale: FixedPoint,
     y: Vec<f32>,
     weights: Vec<f32>,
     weighted: Vec<f32>,
     /// Weighted losses.
-    pub values: Vec<f32>,
+    pub values: Vec<f64>,
 }
 
 impl CellRow {
-    pub fn new(d: usize) -> CellRow {
+    pub fn new(d: usize, scale: FixedPoint) -> CellRow {
         let zeros = || vec![0.0; d];
-        CellRow { y: zeros(), weights: zeros(), weighted: zeros(), values: zeros() }
+        CellRow { scale, y: zeros(), weights: zeros(), weighted: zeros(), values: vec![0.0; d] }
     }
 
     #[inline(always)]
@@ -401,7 +416,9 @@ impl CellRow {
         with_weights!(weights, i, i * d..(i + 1) * d, weight => for j in 0..d {
             let target: f32 = y[j].into();
             targets[j] = if y[j].is_missing() { 0.0 } else { target };
-            masses[j] = if y[j].is_missing() { 0.0 } else { weight(j) as f32 };
+            // The lightest stay positive: their cells are there.
+            let mass = ((weight(j) * self.scale.scale) as f32).max(f32::MIN_POSITIVE);
+            masses[j] = if y[j].is_missing() { 0.0 } else { mass };
         });
     }
 
@@ -424,19 +441,19 @@ impl CellRow {
         let out = &mut out[outputs];
         for j in 0..out.len() {
             let f = offset[j] + raw[j];
-            let (r, value, e) = formula.parts(y[j], f, param[j]);
-            let value = if L::HAS_LOG { value + math::ln_1p_unit(e) } else { value };
+            let parts = formula.parts(y[j], f, param[j]);
+            let (r, value) = (parts.0, formula.joined(parts));
             let observed = weights[j] > 0.0;
             out[j] = if observed { r } else { 0.0 };
             weighted[j] = if observed { weights[j] * r } else { 0.0 };
-            values[j] = if observed { weights[j] * value } else { 0.0 };
+            values[j] = if observed { f64::from(weights[j]) * value } else { 0.0 };
         }
         fold_lanes(values, [0.0; 4], |lane, value| lane + value, |a, b| a + b)
     }
 }
 
 #[inline(always)]
-pub(crate) fn part<'a>(values: &'a [f32], outputs: &std::ops::Range<usize>) -> &'a [f32] {
+pub(crate) fn part<'a, T>(values: &'a [T], outputs: &std::ops::Range<usize>) -> &'a [T] {
     &values[outputs.clone()]
 }
 
@@ -459,7 +476,7 @@ pub(crate) struct Piece<'a> {
 pub(crate) fn advance_rows(
     piece: Piece<'_>,
     update: Option<(&[u32], LeafValues<'_>)>,
-    weight: Option<&[f32]>,
+    (weight, scale): (Option<&[f32]>, FixedPoint),
     phi: Option<&Phi>,
     d: usize,
     residuals_of: impl Fn(usize, &[f32], &mut [f32]) -> f64,
@@ -479,8 +496,9 @@ pub(crate) fn advance_rows(
                 raise_max(&mut max, out, 1.0);
             }
             Some(weight) => {
-                sum.add(loss * f64::from(weight[i]));
-                raise_max(&mut max, out, weight[i]);
+                let weight = f64::from(weight[i]);
+                sum.add(loss * weight);
+                raise_max(&mut max, out, (weight * scale.scale) as f32);
             }
         }
         if let Some(phi) = phi {
@@ -524,6 +542,10 @@ pub(crate) fn pointwise_residuals<L: Pointwise, Y: Copy + Into<f32>>(
                 factors[k] = e;
             }
         }
+        if L::IS_PRODUCT {
+            total += dot_lanes(out, values);
+            continue;
+        }
         total += fold_lanes(values, [0.0; 4], |lane, value| lane + value, |a, b| a + b);
         if L::HAS_LOG {
             let product = |lane, e| lane * (1.0 + e);
@@ -536,10 +558,28 @@ pub(crate) fn pointwise_residuals<L: Pointwise, Y: Copy + Into<f32>>(
 /// Cells of a row handled together: factors of at most 2, whose product fits a double.
 const BLOCK: usize = 256;
 
+/// Σ a b in eight lanes of doubles, which are added in a fixed pattern.
+#[inline(always)]
+fn dot_lanes(a: &[f32], b: &[f32]) -> f64 {
+    let mut lanes = [0.0f64; 8];
+    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest = a.remainder().iter().zip(b.remainder());
+    for (a, b) in a.zip(b) {
+        for k in 0..8 {
+            lanes[k] += f64::from(a[k]) * f64::from(b[k]);
+        }
+    }
+    for (lane, (&a, &b)) in lanes.iter_mut().zip(rest) {
+        *lane += f64::from(a) * f64::from(b);
+    }
+    let four: [f64; 4] = std::array::from_fn(|k| lanes[k] + lanes[k + 4]);
+    (four[0] + four[2]) + (four[1] + four[3])
+}
+
 /// Folds floats in eight lanes of doubles, and the lanes in a fixed pattern.
 #[inline(always)]
-fn fold_lanes(
-    values: &[f32],
+fn fold_lanes<T: Copy + Into<f64>>(
+    values: &[T],
     start: [f64; 4],
     step: impl Fn(f64, f64) -> f64,
     merge: impl Fn(f64, f64) -> f64,
@@ -549,14 +589,14 @@ fn fold_lanes(
     let rest = eights.remainder();
     for eight in eights {
         for (half, lanes) in lanes.iter_mut().enumerate() {
-            let four: [f64; 4] = std::array::from_fn(|k| f64::from(eight[4 * half + k]));
+            let four: [f64; 4] = std::array::from_fn(|k| eight[4 * half + k].into());
             for k in 0..4 {
                 lanes[k] = step(lanes[k], four[k]);
             }
         }
     }
     for (k, &value) in rest.iter().enumerate() {
-        lanes[k / 4][k % 4] = step(lanes[k / 4][k % 4], f64::from(value));
+        lanes[k / 4][k % 4] = step(lanes[k / 4][k % 4], value.into());
     }
     let four: [f64; 4] = std::array::from_fn(|k| merge(lanes[0][k], lanes[1][k]));
     merge(merge(four[0], four[2]), merge(four[1], four[3]))
@@ -576,6 +616,7 @@ pub fn advance_residuals(
     let n = residuals.len() / d;
     let (phi, z) = projected.map_or((None, &mut [][..]), |(phi, z)| (Some(phi), z));
     let q = phi.map_or(0, Phi::n_components);
+    let scale = Weights::of_rows(weight).scale(pool)?;
     let (mut residuals, mut z) = (residuals, z);
     let mut pieces = Vec::new();
     let work_per_row = d * 2 + phi.map_or(0, Phi::work);
@@ -593,12 +634,12 @@ pub fn advance_residuals(
                     if let Some((leaves, values)) = update {
                         subtract_leaf(values, leaves[i] as usize, row);
                     }
-                    let w = weight.map_or(1.0, |w| w[i]);
+                    let w = weight.map_or(1.0, |w| f64::from(w[i]));
                     let squares = fold_lanes(row, [0.0; 4], |lane, r| lane + r * r, |a, b| a + b);
-                    sum.add(0.5 * squares * f64::from(w));
+                    sum.add(0.5 * squares * w);
                     match weight {
                         None => raise_max(&mut max, row, 1.0),
-                        Some(_) => raise_max(&mut max, row, w),
+                        Some(_) => raise_max(&mut max, row, (w * scale.scale) as f32),
                     }
                     if let Some(phi) = phi {
                         phi.apply(row, &mut z[k * q..(k + 1) * q]);
@@ -608,7 +649,7 @@ pub fn advance_residuals(
             },
         )
     })?;
-    merge_passes(pool, parts, d)
+    merge_passes(pool, parts, d, scale)
 }
 
 /// The loss alone, weighted and summed over all rows and outputs.
@@ -623,16 +664,18 @@ pub fn loss_sum(
 ) -> Result<f64> {
     let d = offset.len();
     let n = raw.len() / d;
+    let scale = weights.scale(pool)?;
     let parts = pool.map(pool.row_ranges(n, d * 4), n * d * 4, |rows| {
         let mut scratch = vec![0.0; d];
         let mut sum = ExactSum::default();
         if weights.by_cell() {
-            let mut cells = CellRow::new(d);
+            let mut cells = CellRow::new(d, scale);
             with_cells!(targets, y => with_pointwise!(loss, formula => {
                 widest(#[inline(always)] || for i in rows {
                     let row = &raw[i * d..(i + 1) * d];
                     cells.take(weights, i, &y[i * d..(i + 1) * d]);
-                    sum.add(cells.residuals(formula, 0..d, row, offset, param, &mut scratch));
+                    let loss = cells.residuals(formula, 0..d, row, offset, param, &mut scratch);
+                    sum.add(loss * scale.unit);
                 });
             }));
             return sum;
@@ -653,16 +696,19 @@ pub fn loss_sum(
     ExactSum::merged(pool, &parts, &mut [])
 }
 
+/// Puts the pieces of a pass together, whose maxima have weights of the given scale.
 pub(crate) fn merge_passes(
     pool: &Pool,
     parts: Vec<(ExactSum, Vec<u32>)>,
     d: usize,
+    scale: FixedPoint,
 ) -> Result<Pass> {
     let (sums, maxima): (Vec<_>, Vec<Vec<u32>>) = parts.into_iter().unzip();
     // (The bits of non-negative floats order as they do.)
     let mut max = largest_here(maxima, d);
     let loss = ExactSum::merged(pool, &sums, &mut max)?;
-    Ok(Pass { loss, max_residual: max.into_iter().map(|m| f32::from_bits(m as u32)).collect() })
+    let real = |bits: f64| f64::from(f32::from_bits(bits as u32)) * scale.unit;
+    Ok(Pass { loss, max_residual: max.into_iter().map(real).collect() })
 }
 
 /// Softmax probabilities of one row into `p`; returns ln Σ e^f.
@@ -771,8 +817,8 @@ mod tests {
                 for i in -20..20 {
                     let f = i as f32 / 7.0 + 0.013;
                     let step = 1e-2;
-                    let up = f64::from(formula.value(y, f + step, param));
-                    let down = f64::from(formula.value(y, f - step, param));
+                    let up = formula.value(y, f + step, param);
+                    let down = formula.value(y, f - step, param);
                     let slope = (up - down) / f64::from(2.0 * step);
                     let r = formula.residual(y, f, param);
                     assert!((slope + f64::from(r)).abs() < 5e-3 * (1.0 + slope.abs()), "{loss:?} {y} {f}");

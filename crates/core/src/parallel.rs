@@ -5,6 +5,7 @@
 //! be worth a wake-up run in the caller alone. Nothing a kernel computes may depend on which
 //! thread runs which piece: pieces either own their output or are merged by exact sums.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -34,15 +35,19 @@ struct Threads {
     /// Started by the first job that is worth it; `None` if the system would not start them.
     workers: OnceLock<Option<Workers>>,
     interrupt: Interrupt,
-    last_poll: Mutex<Instant>,
+}
+
+thread_local! {
+    /// When this thread last looked for an interrupt. A clock of the pool would do for one caller;
+    /// but only one thread hears of signals, and others must not look in its place.
+    static LAST_POLL: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 impl Pool {
     /// A pool of `threads` threads, the caller included.
     pub fn new(threads: usize, interrupt: Interrupt) -> Pool {
-        let last_poll = Mutex::new(Instant::now());
         let number = threads.max(1);
-        let threads = Threads { number, workers: OnceLock::new(), interrupt, last_poll };
+        let threads = Threads { number, workers: OnceLock::new(), interrupt };
         Pool { threads: Arc::new(threads), others: None }
     }
 
@@ -139,14 +144,11 @@ impl Pool {
     }
 
     fn interrupted(&self) -> bool {
-        let Ok(mut last) = self.threads.last_poll.try_lock() else {
-            return false;
-        };
-        if last.elapsed() < POLL_EVERY {
+        let last = LAST_POLL.get();
+        if last.is_some_and(|last| last.elapsed() < POLL_EVERY) {
             return false;
         }
-        *last = Instant::now();
-        drop(last);
+        LAST_POLL.set(Some(Instant::now()));
         (self.threads.interrupt)()
     }
 }

@@ -81,6 +81,9 @@ pub struct FixedPoint {
 }
 
 impl FixedPoint {
+    /// Integers as they are.
+    pub const ONE: FixedPoint = FixedPoint { scale: 1.0, unit: 1.0 };
+
     /// The finest scale at which `rows` values of magnitude at most `max` cannot overflow a sum.
     pub fn for_sum(max: f64, rows: usize) -> FixedPoint {
         Self::with_bits(max, MAX_BITS.min(62 - bits_for(rows)))
@@ -89,7 +92,7 @@ impl FixedPoint {
     /// The scale at which magnitudes up to `max` need `bits` bits.
     pub fn with_bits(max: f64, bits: i32) -> FixedPoint {
         if max == 0.0 || !max.is_finite() {
-            return FixedPoint { scale: 1.0, unit: 1.0 };
+            return FixedPoint::ONE;
         }
         // Beyond ±1000 the power itself would leave the range of doubles.
         let power = (bits - exponent(max)).clamp(-1000, 1000);

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::leaf::LeafValues;
 use crate::losses::{
     CellRow, Loss, Pass, Piece, Pointwise, Projected, Targets, advance_rows, cut, merge_passes,
-    part, pointwise_residuals, raise_max,
+    part, pointwise_residuals,
 };
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
@@ -59,6 +59,7 @@ pub fn advance(
     let (phi, z) = projected.map_or((None, &mut [][..]), |(phi, z)| (Some(phi), z));
     let q = phi.map_or(0, Phi::n_components);
     let work_per_row = d * 4 + phi.map_or(0, Phi::work);
+    let scale = Weights::of_rows(weight).scale(pool)?;
     let (mut raw, mut residuals, mut z) = (raw, residuals, z);
     let mut pieces = Vec::new();
     for rows in pool.row_ranges(n, work_per_row) {
@@ -74,7 +75,7 @@ pub fn advance(
         let update = update.map(|(leaves, values)| (&leaves[piece.rows.clone()], values));
         with_cells!(targets, y => {
             let y = &y[piece.rows.start * d..piece.rows.end * d];
-            widest(#[inline(always)] || advance_rows(piece, update, weight, phi, d,
+            widest(#[inline(always)] || advance_rows(piece, update, (weight, scale), phi, d,
                 #[inline(always)] |i, raw: &[f32], out: &mut [f32]| {
                     let mut total = 0.0;
                     for Run { loss, outputs } in runs {
@@ -89,14 +90,14 @@ pub fn advance(
                 }))
         })
     })?;
-    merge_passes(pool, parts, d)
+    merge_passes(pool, parts, d, scale)
 }
 
 /// Losses that are kept rather than computed again: 16 MB.
-const KEPT_CELLS: usize = 1 << 22;
+const KEPT_CELLS: usize = 1 << 21;
 
-/// The loss of every output by itself, weighted and summed over the rows; infinite where a cell's
-/// loss is beyond single precision.
+/// The loss of every output by itself, weighted and summed over the rows; infinite where that of a
+/// cell is.
 pub fn output_losses(
     pool: &Pool,
     runs: &[Run],
@@ -106,7 +107,8 @@ pub fn output_losses(
     param: &[f32],
     weights: Weights<'_>,
 ) -> Result<Vec<f64>> {
-    let losses = RowLosses { runs, targets, raw, offset, param, weights };
+    let scale = weights.scale(pool)?;
+    let losses = RowLosses { runs, targets, raw, offset, param, weights, scale };
     losses.sums(pool, raw.len() <= KEPT_CELLS)
 }
 
@@ -118,6 +120,7 @@ struct RowLosses<'a> {
     offset: &'a [f32],
     param: &'a [f32],
     weights: Weights<'a>,
+    scale: FixedPoint,
 }
 
 impl RowLosses<'_> {
@@ -126,19 +129,23 @@ impl RowLosses<'_> {
     fn sums(&self, pool: &Pool, keep: bool) -> Result<Vec<f64>> {
         let d = self.offset.len();
         let n = self.raw.len() / d;
-        let mut kept = vec![0.0f32; if keep { n * d } else { 0 }];
+        let mut kept = vec![0.0f64; if keep { n * d } else { 0 }];
         let mut rest = &mut kept[..];
         let mut pieces = Vec::new();
         for rows in pool.row_ranges(n, d * 4) {
             pieces.push((cut(&mut rest, if keep { rows.len() * d } else { 0 }), rows));
         }
         let maxima = pool.map(pieces, n * d * 4, |(kept, rows)| {
-            let (mut max, mut kept) = (vec![0u32; d], kept.chunks_exact_mut(d));
+            let (mut max, mut kept) = (vec![0.0f64; d], kept.chunks_exact_mut(d));
             self.each(
                 rows,
                 #[inline(always)]
                 |i, values| {
-                    raise_max(&mut max, values, self.weight(i) as f32);
+                    let weight = self.weight(i);
+                    for (m, v) in max.iter_mut().zip(values) {
+                        let size = (v * weight).abs();
+                        *m = if size > *m { size } else { *m };
+                    }
                     if let Some(kept) = kept.next() {
                         kept.copy_from_slice(values);
                     }
@@ -146,13 +153,9 @@ impl RowLosses<'_> {
             );
             max
         })?;
-        let max: Vec<f64> = largest(pool, maxima, d)?
-            .into_iter()
-            .map(|m| f32::from_bits(m as u32).into())
-            .collect();
-        // The maxima were rounded; the sums have room for that.
-        let fixed: Vec<FixedPoint> =
-            max.iter().map(|m| FixedPoint::for_sum(m * 1.000_001, pool.all_rows(n))).collect();
+        let max = largest(pool, maxima, d)?;
+        let n_all = pool.all_rows(n);
+        let fixed: Vec<FixedPoint> = max.iter().map(|&m| FixedPoint::for_sum(m, n_all)).collect();
         let scale: Vec<f64> = fixed.iter().map(|fixed| fixed.scale).collect();
         let parts = pool.map(pool.row_ranges(n, d * 2), n * d * 2, |rows| {
             let mut sums = vec![0i64; d];
@@ -185,16 +188,16 @@ impl RowLosses<'_> {
     /// What is still to be multiplied to the losses of row `i`.
     #[inline(always)]
     fn weight(&self, i: usize) -> f64 {
-        if self.weights.by_cell() { 1.0 } else { self.weights.row(i) }
+        if self.weights.by_cell() { self.scale.unit } else { self.weights.row(i) }
     }
 
     /// Shows the number and the losses of every row; where cells have weights of their own, these
-    /// multiply the losses.
-    fn each(&self, rows: Range<usize>, mut look: impl FnMut(usize, &[f32])) {
-        let RowLosses { runs, targets, raw, offset, param, weights } = *self;
+    /// multiply the losses, in their scale.
+    fn each(&self, rows: Range<usize>, mut look: impl FnMut(usize, &[f64])) {
+        let RowLosses { runs, targets, raw, offset, param, weights, scale } = *self;
         let d = offset.len();
         if weights.by_cell() {
-            let (mut row, mut residuals) = (CellRow::new(d), vec![0.0f32; d]);
+            let (mut row, mut residuals) = (CellRow::new(d, scale), vec![0.0f32; d]);
             with_cells!(targets, y => {
                 widest(#[inline(always)] || {
                     for i in rows {
@@ -212,7 +215,7 @@ impl RowLosses<'_> {
             });
             return;
         }
-        let mut values = vec![0.0f32; d];
+        let mut values = vec![0.0f64; d];
         with_cells!(targets, y => {
             widest(#[inline(always)] || {
                 for i in rows {
@@ -233,9 +236,9 @@ impl RowLosses<'_> {
 }
 
 #[inline(always)]
-fn add_scaled(sums: &mut [i64], values: &[f32], weight: f64, scale: &[f64]) {
+fn add_scaled(sums: &mut [i64], values: &[f64], weight: f64, scale: &[f64]) {
     for (sum, (&value, &scale)) in sums.iter_mut().zip(values.iter().zip(scale)) {
-        *sum = sum.wrapping_add(round_scaled(f64::from(value) * weight * scale));
+        *sum = sum.wrapping_add(round_scaled(value * weight * scale));
     }
 }
 
@@ -246,7 +249,7 @@ fn cell_losses<L: Pointwise, Y: Copy + Into<f32>>(
     raw: &[f32],
     offset: &[f32],
     param: &[f32],
-    out: &mut [f32],
+    out: &mut [f64],
 ) {
     let m = out.len();
     let (y, raw, offset, param) = (&y[..m], &raw[..m], &offset[..m], &param[..m]);
@@ -350,20 +353,28 @@ mod tests {
                 offset: &offset,
                 param: &param,
                 weights: Weights { partial, ..Weights::of_rows(Some(&weight)) },
+                scale: Weights::of_rows(Some(&weight)).scale(&Pool::serial()).unwrap(),
             };
             assert_eq!(losses.sums(&pool, true).unwrap(), losses.sums(&pool, false).unwrap());
         }
     }
 
     #[test]
-    fn a_loss_beyond_single_precision_is_infinite() {
-        let runs = Run::all(&[Loss::Squared, Loss::Squared]);
-        let raw = [1e30f32, 1.0];
-        let y = Targets::Real(&[0.0, 0.0]);
-        let zeros = [0.0; 2];
-        let none = Weights::default();
-        let sums = output_losses(&Pool::serial(), &runs, y, &raw, &zeros, &zeros, none).unwrap();
-        assert_eq!(sums, [f64::INFINITY, 0.5]);
+    fn losses_beyond_single_precision_are_what_they_are() {
+        let runs = Run::all(&[Loss::Squared, Loss::Huber, Loss::Squared]);
+        let raw = [1e30f32, 1e30, 1e-30];
+        let y = Targets::Real(&[0.0; 3]);
+        let (zeros, param) = ([0.0; 3], [0.0, 1e25, 0.0]);
+        for (rows, by_cell) in [(1.0, false), (1e12, false), (1e-12, false), (1e12, true)] {
+            let rows = [rows as f32];
+            let weights = Weights { partial: by_cell, ..Weights::of_rows(Some(&rows)) };
+            let pool = Pool::serial();
+            let sums = output_losses(&pool, &runs, y, &raw, &zeros, &param, weights).unwrap();
+            let expected = [5e59, 1e55, 5e-61].map(|value| value * f64::from(rows[0]));
+            for (sum, expected) in sums.iter().zip(expected) {
+                assert!((sum / expected - 1.0).abs() < 1e-4, "{sum} {expected}");
+            }
+        }
     }
 
     #[test]
@@ -395,7 +406,7 @@ mod tests {
                     (formula.residual(y[k], f, param[j]), formula.value(y[k], f, param[j]))
                 });
                 assert_eq!(all[k], residual);
-                sum += f64::from(rows[i]) * f64::from(cells[k]) * f64::from(value);
+                sum += f64::from(rows[i]) * f64::from(cells[k]) * value;
             }
             assert!((sum - sums[j]).abs() < 1e-5 * (1.0 + sum.abs()), "{loss:?}");
         }

@@ -155,7 +155,8 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
         let width = self.outputs.len();
         let param = &self.param[self.outputs.clone()];
         let weights = self.weights;
-        let heaviest = weights.max(pool)?;
+        let d = self.offset.len();
+        let heaviest = weights.max_of_outputs(pool, d, self.outputs.clone())?;
         let all: Vec<usize> = (0..width).collect();
         let places = chosen.unwrap_or(&all);
         let m = places.len();
@@ -178,9 +179,10 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
             }
         };
         let n_all = pool.all_rows(n);
-        let scale = |bound: f64| FixedPoint::for_sum(bound * heaviest * 1.000_001, n_all);
+        let scale =
+            |bound: f64, k: usize| FixedPoint::for_sum(bound * heaviest[k] * 1.000_001, n_all);
         let fixed: Vec<(FixedPoint, FixedPoint)> =
-            bounds.iter().map(|&(r, h)| (scale(r), scale(h))).collect();
+            bounds.iter().zip(places).map(|(&(r, h), &k)| (scale(r, k), scale(h, k))).collect();
         let pick_f32 = |values: &[f32]| places.iter().map(|&k| values[k]).collect::<Vec<f32>>();
         let along = Along {
             offset: pick_f32(&self.offset[self.outputs.clone()]),
@@ -346,12 +348,12 @@ pub fn quantile_steps(
     let n = y.len() / d;
     let width = outputs.len();
     let direction_max = direction.max(pool, width)?;
-    let heaviest = weights.max(pool)?;
+    let heaviest = weights.max_of_outputs(pool, d, outputs.clone())?;
     let n_all = pool.all_rows(n);
     // Rows that move with ρ, and those that move against it.
     let query_of = |j: usize| {
         let k = j - outputs.start;
-        let fixed = FixedPoint::for_sum(direction_max[k] * heaviest, n_all);
+        let fixed = FixedPoint::for_sum(direction_max[k] * heaviest[k], n_all);
         let mut query = Query { items: Vec::with_capacity(n), masses: [0, 0] };
         for i in 0..n {
             let g = f64::from(pick(direction.row(i), k));

@@ -4,9 +4,11 @@
 //! neither weight nor residual, curvature or loss, so a weight of zero and a missing target are one
 //! and the same: callers turn the former into the latter.
 
+use std::ops::Range;
+
 use crate::error::Result;
 use crate::parallel::Pool;
-use crate::reduce::exchange;
+use crate::reduce::{FixedPoint, exchange, largest_here};
 
 /// What stands for a missing 0/1 label.
 pub const MISSING_LABEL: u8 = u8::MAX;
@@ -78,16 +80,56 @@ impl<'a> Weights<'a> {
         if y.is_missing() { (Y::default(), 0.0) } else { (y, self.cell(i, place)) }
     }
 
+    /// The largest weight that a cell of each of `outputs` can have, on any machine.
+    pub fn max_of_outputs(
+        &self,
+        pool: &Pool,
+        n_outputs: usize,
+        outputs: Range<usize>,
+    ) -> Result<Vec<f64>> {
+        let width = outputs.len();
+        let Some(cells) = self.cells else { return Ok(vec![self.max(pool)?; width]) };
+        let n = cells.len() / n_outputs;
+        let maxima = pool.map(pool.row_ranges(n, width), n * width, |rows| {
+            let mut max = vec![0u32; width];
+            for i in rows {
+                let first = i * n_outputs + outputs.start;
+                let row = &cells[first..first + width];
+                max.iter_mut().zip(row).for_each(|(m, w)| *m = (*m).max(w.to_bits()));
+            }
+            max
+        })?;
+        // In one exchange: the largest weights of cells, then that of rows.
+        let mut max = largest_here(maxima, width);
+        max.push(self.rows.map_or(1.0, largest_weight));
+        exchange(pool, &mut [], &mut max)?;
+        let of_rows = max.pop().unwrap_or(1.0);
+        let real = |bits: f64| f64::from(f32::from_bits(bits as u32)) * of_rows;
+        Ok(max.into_iter().map(real).collect())
+    }
+
     /// The largest weight that a cell can have, on any machine.
     pub fn max(&self, pool: &Pool) -> Result<f64> {
         if self.rows.is_none() && self.cells.is_none() {
             return Ok(1.0);
         }
-        let largest = |w: &[f32]| w.iter().fold(0.0f64, |m, &v| m.max(f64::from(v)));
-        let mut max = [self.rows.map_or(1.0, largest), self.cells.map_or(1.0, largest)];
+        let of = |weights: Option<&[f32]>| weights.map_or(1.0, largest_weight);
+        let mut max = [of(self.rows), of(self.cells)];
         exchange(pool, &mut [], &mut max)?;
         Ok(max[0] * max[1])
     }
+
+    /// The power of two that brings all weights below one, so that products with them stay within
+    /// single precision; such a factor changes no digit. 1 without weights.
+    pub fn scale(&self, pool: &Pool) -> Result<FixedPoint> {
+        let weighted = self.rows.is_some() || self.cells.is_some();
+        Ok(if weighted { FixedPoint::with_bits(self.max(pool)?, 0) } else { FixedPoint::ONE })
+    }
+}
+
+fn largest_weight(weights: &[f32]) -> f64 {
+    // On the bits of non-negative floats, which order as they do.
+    f64::from(f32::from_bits(weights.iter().fold(0u32, |m, &w| m.max(w.to_bits()))))
 }
 
 /// Runs `$body` with `$weight(k)` bound to the weight of the k-th cell of row `$i` in `$places`, if it
@@ -121,8 +163,13 @@ mod tests {
         assert_eq!(weights.target(0, 1, 7.0f32), (7.0, 8.0));
         assert_eq!(weights.target(1, 2, f32::NAN), (0.0, 0.0));
         assert_eq!(weights.target(1, 2, MISSING_LABEL), (0, 0.0));
-        assert_eq!(weights.max(&Pool::serial()), Ok(12.0));
-        assert_eq!(Weights::default().max(&Pool::serial()), Ok(1.0));
+        let pool = Pool::serial();
+        assert_eq!(weights.max(&pool), Ok(12.0));
+        assert_eq!(weights.max_of_outputs(&pool, 2, 0..2).unwrap(), [3.0, 12.0]);
+        assert_eq!(weights.max_of_outputs(&pool, 2, 1..2).unwrap(), [12.0]);
+        assert_eq!(weights.scale(&pool), Ok(FixedPoint { scale: 1.0 / 16.0, unit: 16.0 }));
+        assert_eq!(Weights::default().scale(&pool), Ok(FixedPoint::ONE));
+        assert_eq!(Weights::default().max(&pool), Ok(1.0));
         assert!(!Weights::of_rows(Some(&rows)).by_cell());
     }
 }

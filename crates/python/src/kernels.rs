@@ -16,6 +16,7 @@ use numpy::{
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 use crate::arrays::{TargetArray, WeightArrays, check_len, matrix, optional, slice, slice_mut};
 use crate::features::Tree;
@@ -98,7 +99,7 @@ impl Objective {
         phi: Option<PyReadonlyArray2<'py, f32>>,
         mut z: Option<PyReadwriteArray2<'py, f32>>,
         mut omega: Option<PyReadwriteArray2<'py, f32>>,
-    ) -> PyResult<(f64, Bound<'py, PyArray1<f32>>)> {
+    ) -> PyResult<(f64, Bound<'py, PyArray1<f64>>)> {
         let (n, d) = (raw.shape()[0], raw.shape()[1]);
         let weights = self.weights(&y, &weights, (n, d))?;
         check_len("out", out.len(), raw.len())?;
@@ -541,7 +542,7 @@ fn advance_residuals<'py>(
     steps: Option<PyReadonlyArray1<'py, f32>>,
     phi: Option<PyReadonlyArray2<'py, f32>>,
     mut z: Option<PyReadwriteArray2<'py, f32>>,
-) -> PyResult<(f64, Bound<'py, PyArray1<f32>>)> {
+) -> PyResult<(f64, Bound<'py, PyArray1<f64>>)> {
     let (n, d) = (residuals.shape()[0], residuals.shape()[1]);
     let update = optional_update(&leaf_of_row, &values, &steps, n, d)?;
     let phi = optional_phi(&phi, d)?;
@@ -644,36 +645,48 @@ fn add_leaves(
     pool.run(py, |pool| core::leaf::add_leaves(pool, leaves, values, raw, d, outputs))
 }
 
-/// Adds the gain of every split of a tree, for every output, to `importances` (p × d). Leaves have
-/// one weight (n_leaves × 1) or one for each output.
+/// A round, a tree, the sums of residuals (n_leaves × d) and of weights (n_leaves × 1 or × d) in its
+/// leaves, and its outputs.
+type Gains<'py> = (
+    usize,
+    PyRef<'py, Tree>,
+    PyReadonlyArray2<'py, f64>,
+    PyReadonlyArray2<'py, f64>,
+    Option<Outputs>,
+);
+
+/// Adds the gain of every split, for every output, of the trees of rounds before `n_rounds` to
+/// `importances` (p × d), and empties the list. One call, so that no signal comes in between.
 #[pyfunction]
-#[pyo3(signature = (tree, leaf_residuals, leaf_weights, importances, output=None))]
-fn add_gains(
-    tree: &Tree,
-    leaf_residuals: PyReadonlyArray2<'_, f64>,
-    leaf_weights: PyReadonlyArray2<'_, f64>,
+fn book_gains(
+    pending: &Bound<'_, PyList>,
+    n_rounds: usize,
     mut importances: PyReadwriteArray2<'_, f64>,
-    output: Option<Outputs>,
 ) -> PyResult<()> {
-    let d = importances.shape()[1];
-    let p = importances.shape()[0];
-    let outputs = outputs_of(output, d)?;
-    check_len("leaf_residuals", leaf_residuals.len(), tree.tree.n_leaves * outputs.len())?;
-    let n_weights = if leaf_weights.shape()[1] == 1 { 1 } else { outputs.len() };
-    check_len("leaf_weights", leaf_weights.len(), tree.tree.n_leaves * n_weights)?;
-    let (features, gains) = core::leaf::split_gains(
-        &tree.tree.nodes,
-        slice(&leaf_residuals)?,
-        slice(&leaf_weights)?,
-        outputs.len(),
-    );
+    let [p, d] = [importances.shape()[0], importances.shape()[1]];
     let importances = slice_mut(&mut importances)?;
-    for (&feature, gains) in features.iter().zip(gains.chunks(outputs.len())) {
-        check_len("importances", p.max(feature as usize + 1), p)?;
-        let row = &mut importances[feature as usize * d..][outputs.clone()];
-        row.iter_mut().zip(gains).for_each(|(sum, gain)| *sum += gain);
+    for entry in pending.iter() {
+        let (round, tree, leaf_residuals, leaf_weights, output): Gains<'_> = entry.extract()?;
+        if round >= n_rounds {
+            continue;
+        }
+        let outputs = outputs_of(output, d)?;
+        check_len("leaf_residuals", leaf_residuals.len(), tree.tree.n_leaves * outputs.len())?;
+        let n_weights = if leaf_weights.shape()[1] == 1 { 1 } else { outputs.len() };
+        check_len("leaf_weights", leaf_weights.len(), tree.tree.n_leaves * n_weights)?;
+        let (features, gains) = core::leaf::split_gains(
+            &tree.tree.nodes,
+            slice(&leaf_residuals)?,
+            slice(&leaf_weights)?,
+            outputs.len(),
+        );
+        for (&feature, gains) in features.iter().zip(gains.chunks(outputs.len())) {
+            check_len("importances", p.max(feature as usize + 1), p)?;
+            let row = &mut importances[feature as usize * d..][outputs.clone()];
+            row.iter_mut().zip(gains).for_each(|(sum, gain)| *sum += gain);
+        }
     }
-    Ok(())
+    pending.del_slice(0, pending.len())
 }
 
 /// Exact steps along a direction for the pinball loss.
@@ -877,7 +890,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(leaf_quantiles, module)?)?;
     module.add_function(wrap_pyfunction!(advance_residuals, module)?)?;
     module.add_function(wrap_pyfunction!(add_leaves, module)?)?;
-    module.add_function(wrap_pyfunction!(add_gains, module)?)?;
+    module.add_function(wrap_pyfunction!(book_gains, module)?)?;
     module.add_function(wrap_pyfunction!(quantile_steps, module)?)?;
     module.add_function(wrap_pyfunction!(dots, module)?)?;
     module.add_function(wrap_pyfunction!(centred, module)?)?;

@@ -130,12 +130,14 @@ def _refuse_what_needs_all_rows(estimator: Fitting, comm: Comm) -> None:
         "scoring": estimator.scoring != LOSS,
         "thresholds": isinstance(estimator.thresholds, str),
         "max_time": estimator.strategy == "auto" and estimator.max_time is not None,
+        "checkpoint": estimator.checkpoint is not None,
     }
     remedies = {
         "estimator": "use built-in trees (estimator=None)",
         "loss": "use a built-in loss",
         "scoring": "use 'loss'",
         "thresholds": "tune them on the fitted model",
+        "checkpoint": "leave it out",
         "max_time": "leave it out with strategy='auto', which would choose by the clock",
     }
     for name, is_needed in needs.items():

@@ -16,6 +16,7 @@ from manyboost.callbacks import (
     Callback,
     CallbackSupportMixin,
 )
+from manyboost.checkpoints import Checkpoint
 from manyboost.distributed.comm import ALONE, Comm
 from manyboost.inputs import (
     Classes,
@@ -74,6 +75,7 @@ class Model(CallbackSupportMixin, BaseEstimator):
     scoring: Any
     max_time: float | None
     warm_start: bool
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None
     callbacks: list[Callback] | None
     verbose: int | bool
     random_state: Any

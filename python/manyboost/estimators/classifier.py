@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from manyboost import _core, params
 from manyboost.callbacks import (
     Callback,
 )
+from manyboost.checkpoints import Checkpoint
 from manyboost.estimators.explaining import Explaining
 from manyboost.estimators.exporting import Exporting
 from manyboost.estimators.fitting import Fitting, all_or_nothing
@@ -154,6 +156,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         scoring: Any = "loss",
         max_time: float | None = None,
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
         callbacks: list[Callback] | None = None,
         verbose: int | bool = 0,
         random_state: Any = None,
@@ -188,6 +191,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         self.scoring = scoring
         self.max_time = max_time
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.callbacks = callbacks
         self.verbose = verbose
         self.random_state = random_state

@@ -25,6 +25,7 @@ from manyboost.callbacks import (
     with_callbacks,
 )
 from manyboost.categories import Categories
+from manyboost.checkpoints import Recorder
 from manyboost.constraints import Constraints, resolve_interactions, resolve_monotonic
 from manyboost.distributed.comm import CommError
 from manyboost.estimators.base import Model
@@ -83,7 +84,7 @@ _Fit = TypeVar("_Fit", bound=Callable[..., Any])
 
 
 def all_or_nothing(fit: _Fit) -> _Fit:
-    """Make a fit that fails leave the estimator as it was."""
+    """Make a fit that fails leave the estimator as it was; an interrupt, unless it keeps rounds."""
     managed = with_callbacks(fit)
 
     @functools.wraps(fit)
@@ -91,9 +92,11 @@ def all_or_nothing(fit: _Fit) -> _Fit:
         before = dict(vars(self))
         try:
             return managed(self, *args, **kwargs)
-        except Exception:
-            vars(self).clear()
-            vars(self).update(before)
+        except BaseException as error:
+            keeps = vars(self).get("_progress") is not before.get("_progress")
+            if not (isinstance(error, KeyboardInterrupt) and keeps):
+                vars(self).clear()
+                vars(self).update(before)
             raise
 
     return guarded  # type: ignore[return-value]
@@ -169,15 +172,24 @@ class Fitting(Model):
         continued = self.warm_start and hasattr(self, "_progress")
         is_heat = seed is not None
         began = time.monotonic()
+        recorder = found = None
+        if self.checkpoint is not None:
+            recorder = Recorder.open(self, rows, validation_rows, categories)
+            found = recorder.found
         if not continued:
             if seed is None:
                 seed = int(check_random_state(self.random_state).randint(2**31 - 1))
                 seed = self._comm.broadcast(seed)
-            self._seed = seed
+            self._seed = seed if found is None else found.seed
             self._left_out = []
             self.__dict__.pop("search_results_", None)
         if self.strategy != "auto":
             self.strategy_, self.projection_ = self.strategy, self.projection
+        elif found is not None:
+            self.strategy_ = found.strategy
+            self.projection_ = self.projection if callable(self.projection) else found.projection
+            if found.search_results is not None:
+                self.search_results_ = found.search_results
         elif not continued:
             self._race(X, rows, validation_rows, n_outputs, by_class, categories, given)
         elif callable(self.projection):
@@ -234,7 +246,10 @@ class Fitting(Model):
             settings = replace(settings, max_time=max(0.0, left))
         learner = self._learner(X_train, rows, pool, categories, constraints)
         # A copy: an error leaves the fitted model as it was.
-        progress = deepcopy(self._progress) if continued else self._new_progress(n_outputs)
+        if found is not None:
+            progress = found.progress
+        else:
+            progress = deepcopy(self._progress) if continued else self._new_progress(n_outputs)
         progress.categories, progress.constraints = categories, constraints
         if progress.mean_importances is not None:
             # Those by output, which were left out of a file, could have gone on.
@@ -267,7 +282,7 @@ class Fitting(Model):
                 totals = objective.total_weight, bound.total_weight
                 ones = np.ones(n_outputs)
                 progress.shares = ones * totals[0], ones * totals[1]
-        if continued:
+        if progress.n_rounds > 0:
             self._add_rounds(progress, X_train, 0, progress.n_rounds, state, pool)
             if validation is not None:
                 self._add_rounds(progress, X_val, 0, progress.n_rounds, validation.raw, pool)
@@ -297,12 +312,14 @@ class Fitting(Model):
             validation,
             watchers,
             pool,
+            recorder,
         )
         try:
             boosting.run()
         except KeyboardInterrupt:
             # What is complete is kept; the interrupt still reaches the caller.
-            if progress.n_rounds > 0:
+            if boosting.complete[0] > 0:
+                boosting.settle()
                 self._finish(progress, loss, with_offset, boosting)
                 self._tune_thresholds(validation_rows)
             raise
@@ -369,7 +386,7 @@ class Fitting(Model):
         model.learning_rate = self._resolve_learning_rate()
         model.early_stopping, model.n_iter_no_change = True, int(self.max_iter)
         model.warm_start, model.thresholds = True, None
-        model.callbacks, model.verbose = None, 0
+        model.callbacks, model.verbose, model.checkpoint = None, 0, None
         return model
 
     def _tune_thresholds(self, validation_rows: Rows | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from manyboost import params
 from manyboost.callbacks import (
     Callback,
 )
+from manyboost.checkpoints import Checkpoint
 from manyboost.estimators.exporting import Exporting
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.estimators.tracing import Tracing
@@ -135,6 +137,7 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
         scoring: Any = "loss",
         max_time: float | None = None,
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
         callbacks: list[Callback] | None = None,
         verbose: int | bool = 0,
         random_state: Any = None,
@@ -170,6 +173,7 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
         self.scoring = scoring
         self.max_time = max_time
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.callbacks = callbacks
         self.verbose = verbose
         self.random_state = random_state

@@ -8,9 +8,9 @@
 ================== =========================================================================
 
 The final model is that of the best trial, or, on demand, one with its settings and rounds that is
-fitted again to training and validation rows together. The paper does not say which it does; most of
-its scores on synthetic sets, above all those with a small spread, are nearer to those of models that
-never saw the validation rows.
+fitted again to training and validation rows together. The paper does not say which it does; most
+of its scores on synthetic sets, above all those with a small spread, are nearer to those of models
+that never saw the validation rows.
 """
 
 from __future__ import annotations

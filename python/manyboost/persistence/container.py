@@ -109,12 +109,15 @@ def _dump(header: Any) -> bytes:
     return text.encode("ascii")
 
 
-def write(path: str | os.PathLike[str], parts: Iterable[bytes]) -> None:
-    """Write a file all at once: whoever looks finds the old one, or the new one, whole."""
+def write(path: str | os.PathLike[str], parts: Iterable[bytes], *, mark: str | None = None) -> None:
+    """Write a file all at once: whoever looks finds the old one, or the new one, whole.
+
+    ``mark`` tells its temporary name from others in the folder; None: something random.
+    """
     target = Path(path).resolve()
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".{target.name}.{mark or secrets.token_hex(8)}.tmp")
     try:
-        with temporary.open("xb") as file:
+        with temporary.open("wb" if mark else "xb") as file:
             for part in parts:
                 file.write(part)
             file.flush()

@@ -33,6 +33,7 @@ from manyboost.persistence.writing import (
     CURVES,
     ESTIMATORS,
     IMPORTANCES,
+    OF_A_RUN,
     check_parameter,
     holds_code,
     stored_classes,
@@ -66,7 +67,9 @@ _MAY_BE_LEFT_OUT = ("loss", "projection", "scoring", "callbacks", "random_state"
 def from_bytes(data: bytes) -> Any:
     """Return the model that the bytes of a file hold."""
     header, arrays = container.unpack(data)
-    file = _Contents(header, arrays)
+    file = Contents(header, arrays)
+    if header.get("content") == "checkpoint":
+        broken("it is a checkpoint of training, which fit goes on from with checkpoint=path")
     file.choice("content", ["model"])
     estimator = ESTIMATORS[file.choice("estimator", ESTIMATORS)]
     release = file.text("manyboost")
@@ -89,15 +92,15 @@ def from_bytes(data: bytes) -> Any:
         model.target_name_ = file.text("target_name")
     targets = _read_targets(file, decoder, model, d)
     loss = _read_loss(file, d, targets, fixed["loss"])
-    projection = _read_projection(file, decoder)
-    search_results = _read_search_results(file, decoder)
+    projection = read_projection(file, decoder)
+    search_results = read_search_results(file, decoder)
     decoder.done()
     model.strategy_, model.projection_ = fixed["strategy"], projection
     if search_results is not None:
         model.search_results_ = search_results
 
-    trees = _read_trees(file, kind, d, p, categories.counts)
-    progress = _read_progress(file, trees, left_out)
+    trees = read_trees(file, kind, d, p, categories.counts)
+    progress = read_progress(file, trees, left_out)
     progress.categories = categories
     progress.constraints = _read_constraints(file, d, p)
     with_offset, seed = file.boolean("with_offset"), file.integer("seed", 0, 2**31)
@@ -134,7 +137,7 @@ def from_bytes(data: bytes) -> Any:
     return model
 
 
-class _Contents:
+class Contents:
     """Header and arrays of a file: all must be asked for, once, by their types."""
 
     def __init__(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -147,6 +150,7 @@ class _Contents:
             broken(f"it has {name!r}, which this release does not know")
 
     def take(self, name: str, type_: type[_T] | tuple[type[_T], ...]) -> _T:
+        """Something of the header, of a type."""
         if name not in self._header:
             broken(f"it has no {name!r}")
         value = self._header.pop(name)
@@ -155,24 +159,29 @@ class _Contents:
         return value
 
     def integer(self, name: str, low: int, high: int) -> int:
+        """A number within bounds."""
         value = self.take(name, int)
         if not low <= value <= high:
             broken(f"its {name!r} is {value}, beyond {low} to {high}")
         return value
 
     def boolean(self, name: str) -> bool:
+        """A truth value."""
         return self.take(name, bool)
 
     def text(self, name: str) -> str:
+        """A text."""
         return self.take(name, str)
 
     def choice(self, name: str, options: Iterable[str]) -> str:
+        """One of some texts."""
         value = self.text(name)
         if value not in options:
             broken(f"its {name!r} is {value!r}, which this release does not know")
         return value
 
     def texts(self, name: str) -> list[str]:
+        """A list of texts."""
         values: list[Any] = self.take(name, list)
         if not all(isinstance(each, str) for each in values):
             broken(f"its {name!r} are not all text")
@@ -212,7 +221,7 @@ class _Contents:
         return [self.arrays.pop(name) for name in names]
 
 
-def _check_features(file: _Contents, p: int) -> None:
+def _check_features(file: Contents, p: int) -> None:
     """Compare the number of features with what the file has of them, before using it."""
     importances = file.arrays.get("importances", file.arrays.get("mean_importances"))
     if importances is None or importances.shape[:1] != (p,):
@@ -239,7 +248,7 @@ def _pieces(flat: NDArray[Any], counts: NDArray[Any]) -> list[NDArray[Any]]:
     return np.split(flat, ends[:-1].astype(np.intp)) if len(ends) else []
 
 
-def _read_categories(file: _Contents, p: int) -> Categories:
+def _read_categories(file: Contents, p: int) -> Categories:
     if "category_features" not in file.arrays:
         return Categories(p, {})
     features = file.array("category_features", "u4", (None,)).tolist()
@@ -252,7 +261,7 @@ def _read_categories(file: _Contents, p: int) -> Categories:
     return Categories(p, dict(zip(features, tables, strict=True)))
 
 
-def _read_labels(file: _Contents, decoder: Decoder, categories: Categories) -> CategoryLabels:
+def _read_labels(file: Contents, decoder: Decoder, categories: Categories) -> CategoryLabels:
     of_column = {}
     stored: list[Any] = file.take("category_labels", list)
     for entry in stored:
@@ -271,8 +280,8 @@ def _read_labels(file: _Contents, decoder: Decoder, categories: Categories) -> C
     return CategoryLabels(of_column)
 
 
-def _read_parameters(file: _Contents, decoder: Decoder, estimator: type[Model]) -> dict[str, Any]:
-    known = estimator._get_param_names()
+def _read_parameters(file: Contents, decoder: Decoder, estimator: type[Model]) -> dict[str, Any]:
+    known = [name for name in estimator._get_param_names() if name not in OF_A_RUN]
     stored: dict[str, Any] = file.take("parameters", dict)
     missing = _FIRST_PARAMETERS.intersection(known).difference(stored)
     if missing:
@@ -298,7 +307,7 @@ def _allowed(check: Callable[..., None], *arguments: Any) -> None:
         broken(str(error).rstrip("."))
 
 
-def _read_fixed(file: _Contents, decoder: Decoder, kind: str) -> dict[str, Any]:
+def _read_fixed(file: Contents, decoder: Decoder, kind: str) -> dict[str, Any]:
     """What a warm start cannot change."""
     stored: dict[str, Any] = file.take("trained_with", dict)
     fixed = {name: decoder.decode(content) for name, content in stored.items()}
@@ -325,7 +334,8 @@ def _read_fixed(file: _Contents, decoder: Decoder, kind: str) -> dict[str, Any]:
     return fixed
 
 
-def _read_projection(file: _Contents, decoder: Decoder) -> Any:
+def read_projection(file: Contents, decoder: Decoder) -> Any:
+    """Return the projection that the trees were grown on."""
     projection = decoder.decode(file.take("projection", (str, dict)))
     known = isinstance(projection, str) and projection in PROJECTIONS
     if not known and not isinstance(projection, LeftOut):
@@ -333,7 +343,8 @@ def _read_projection(file: _Contents, decoder: Decoder) -> Any:
     return projection
 
 
-def _read_search_results(file: _Contents, decoder: Decoder) -> dict[str, NDArray[Any]] | None:
+def read_search_results(file: Contents, decoder: Decoder) -> dict[str, NDArray[Any]] | None:
+    """Return what was tried by ``strategy="auto"``."""
     results = decoder.decode(file.take("search_results", (type(None), dict)))
     if results is None:
         return None
@@ -364,7 +375,7 @@ class _Targets:
     attributes: dict[str, Any]
 
 
-def _read_targets(file: _Contents, decoder: Decoder, model: Model, d: int) -> _Targets:
+def _read_targets(file: Contents, decoder: Decoder, model: Model, d: int) -> _Targets:
     stored: dict[str, Any] = file.take("targets", dict)
     if isinstance(model, ManyBoostClassifier):
         names = file.optional_texts("output_names", d)
@@ -421,7 +432,7 @@ def _read_classes(
     return result
 
 
-def _read_loss(file: _Contents, d: int, targets: _Targets, trained: Any) -> FittedLoss:
+def _read_loss(file: Contents, d: int, targets: _Targets, trained: Any) -> FittedLoss:
     """The loss with its constants; ``trained`` is the parameter that it comes from."""
     mixed = file.boolean("mixed")
     stored: list[Any] = file.take("losses", list)
@@ -507,9 +518,10 @@ def _check_trained_loss(
         broken("its loss is not the one that the model was trained with")
 
 
-def _read_trees(
-    file: _Contents, kind: str, d: int, p: int, n_categories: NDArray[np.uint32] | None
+def read_trees(
+    file: Contents, kind: str, d: int, p: int, n_categories: NDArray[np.uint32] | None
 ) -> _core.Ensemble:
+    """Return the trees, which the core checks."""
     width = d if kind == "vector" else 1
     arrays = {
         "tree_sizes": file.view("tree_sizes", "u4", (None,)),
@@ -530,7 +542,8 @@ def _read_trees(
         broken(str(error))
 
 
-def _read_progress(file: _Contents, trees: _core.Ensemble, left_out: list[str]) -> Progress:
+def read_progress(file: Contents, trees: _core.Ensemble, left_out: list[str]) -> Progress:
+    """Return the trees with the records of their training."""
     d, p, n = trees.n_outputs, trees.n_features, trees.n_rounds + 1
     if (IMPORTANCES in left_out) == ("importances" in file.arrays):
         broken("it does not say whether importances by output are left out")
@@ -570,7 +583,7 @@ def _read_progress(file: _Contents, trees: _core.Ensemble, left_out: list[str]) 
     return progress
 
 
-def _read_constraints(file: _Contents, d: int, p: int) -> Constraints:
+def _read_constraints(file: Contents, d: int, p: int) -> Constraints:
     monotonic, interactions = None, None
     if "monotonic_signs" in file.arrays:
         signs = _within(file.array("monotonic_signs", "i1", (d, p)), -1, 1)
@@ -589,11 +602,11 @@ def _read_constraints(file: _Contents, d: int, p: int) -> Constraints:
 def trees_from_bytes(data: bytes) -> _core.Ensemble:
     """Return the trees of such a file."""
     header, arrays = container.unpack(data)
-    file = _Contents(header, arrays)
+    file = Contents(header, arrays)
     file.choice("content", ["trees"])
     kind = file.choice("kind", dict.fromkeys(KINDS.values()))
     d = file.integer("n_outputs", 1, 2**32)
     p = file.integer("n_features", 1, 2**30)
-    trees = _read_trees(file, kind, d, p, None)
+    trees = read_trees(file, kind, d, p, None)
     file.done()
     return trees

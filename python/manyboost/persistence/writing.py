@@ -30,6 +30,9 @@ ESTIMATORS: dict[str, type[Model]] = {
 # Records of training that need not be stored.
 IMPORTANCES, CURVES = "importances by output", "curves by output"
 
+# Parameters of a run that are no part of what it leaves behind.
+OF_A_RUN = ("checkpoint",)
+
 # Attributes that are stored, or made of those that are.
 _ATTRIBUTES = frozenset(
     (
@@ -161,7 +164,7 @@ def _everything(model: Model) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "loss_constants": loss.param,
         "train_score": np.array(progress.train_score),
         "validation_score": np.array(progress.validation_score),
-        **_stored_records(progress, trees.n_outputs),
+        **stored_records(progress, trees.n_outputs),
         **_stored_categories(progress.categories),
         **_stored_constraints(progress.constraints),
         **{f"value_{k:06d}": array for k, array in enumerate(encoder.arrays)},
@@ -208,6 +211,8 @@ def _stored_labels(model: Model, encoder: Encoder) -> list[Any]:
 def _stored_parameters(model: Model, encoder: Encoder) -> dict[str, Any]:
     stored = {}
     for name, value in sorted(model.get_params(deep=False).items()):
+        if name in OF_A_RUN:
+            continue
         try:
             stored[name] = encoder.encode(value)
         except Unstorable as unstorable:
@@ -262,7 +267,8 @@ def stored_classes(classes: Classes, encoder: Encoder) -> Any:
         ) from None
 
 
-def _stored_records(progress: Progress, d: int) -> dict[str, NDArray[Any]]:
+def stored_records(progress: Progress, d: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays of scores, steps and importances."""
     n = len(progress.train_score)
     records = {"validation_scores": _table(progress.validation_scores.values(), n)}
     if progress.validation_per_output:

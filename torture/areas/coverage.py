@@ -1,0 +1,180 @@
+"""Lines of Python and of Rust that the test suite runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from torture.figures import Figure, skipped
+from torture.models import ROOT
+from torture.native_builds import BUILDS, NoTool, call, environment, find, sysroot
+
+TITLE = "coverage"
+PROMISE = "The test suite runs nearly every line of the library, in both languages."
+SECONDS = 4 * 3600.0
+
+PYTHON_BAR, RUST_BAR = 95.0, 90.0
+FOLDER = BUILDS / "coverage"
+SETTINGS = """\
+[run]
+source_pkgs = manyboost
+parallel = true
+data_file = {folder}/data/lines
+concurrency = thread, multiprocessing
+sigterm = true
+patch = subprocess
+
+[report]
+exclude_also =
+    if TYPE_CHECKING:
+    raise NotImplementedError
+    raise AssertionError
+    @abstractmethod
+    @overload
+"""
+
+
+def run(long: bool, seed: int) -> list[Figure]:
+    bars = f"≥ {PYTHON_BAR:g} %", f"≥ {RUST_BAR:g} %"
+    if not long:
+        reason = "takes the whole test suite"
+        return [
+            skipped("lines of Python", bars[0], reason),
+            skipped("lines of Rust", bars[1], reason),
+        ]
+    try:
+        build()
+    except NoTool as reason:
+        return [skipped("lines of Python and Rust", " and ".join(bars), str(reason))]
+    failed = run_tests()
+    python, rust = python_lines(), rust_lines()
+    show(python)
+    show(rust)
+    return [
+        figure("lines of Python", PYTHON_BAR, python),
+        figure("lines of Rust", RUST_BAR, rust),
+        Figure("runs of the test suite that failed meanwhile", "0", failed or "0", not failed, 2),
+    ]
+
+
+Lines = dict[str, tuple[int, int]]  # by file: lines run, lines
+
+
+def figure(what: str, bar: float, lines: Lines) -> Figure:
+    ran, total = (sum(each[k] for each in lines.values()) for k in (0, 1))
+    share = 100 * ran / max(total, 1)
+    return Figure(what, f"≥ {bar:g} %", f"{share:.1f} %", share >= bar, total)
+
+
+def show(lines: Lines) -> None:
+    """Print the files with the most lines that did not run."""
+    missing = sorted(lines, key=lambda name: lines[name][0] - lines[name][1])
+    for name in missing[:15]:
+        ran, total = lines[name]
+        print(f"  {total - ran:5} of {total:5} lines did not run: {name}", flush=True)
+
+
+# ---------------------------------------------------------------------- a copy that counts
+
+
+def build() -> None:
+    """A copy of the package with an extension that counts, and the tests of the core that do."""
+    shutil.rmtree(FOLDER / "python", ignore_errors=True)
+    shutil.rmtree(FOLDER / "data", ignore_errors=True)
+    (FOLDER / "data").mkdir(parents=True)
+    package = FOLDER / "python" / "manyboost"
+    ignored = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(ROOT / "python" / "manyboost", package, ignore=ignored)
+    (FOLDER / "settings").write_text(SETTINGS.format(folder=FOLDER))
+    env = counting()
+    for arguments in (
+        ["build", "--release", "-p", "manyboost-python"],
+        ["test", "--release", "-p", "manyboost-core", "--lib", "--no-run"],
+    ):
+        made = call([find("cargo"), *arguments], env)
+        if made.returncode:
+            raise NoTool(made.stderr.strip().splitlines()[-1])
+    shutil.copy(FOLDER / "release" / "lib_core.so", package / "_core.abi3.so")
+
+
+def counting() -> dict[str, str]:
+    return environment(
+        "coverage",
+        RUSTFLAGS="-Cinstrument-coverage",
+        CARGO_PROFILE_RELEASE_LTO="off",
+        CARGO_PROFILE_RELEASE_CODEGEN_UNITS="8",
+        CARGO_PROFILE_RELEASE_OPT_LEVEL="1",
+        PYO3_PYTHON=sys.executable,
+        LLVM_PROFILE_FILE=f"{FOLDER}/data/%p-%m.profraw",
+    )
+
+
+def run_tests() -> str:
+    """Run both suites; return the last words of those that failed."""
+    env = counting() | {"PYTHONPATH": f"{FOLDER / 'python'}{os.pathsep}{ROOT}"}
+    rust = call([find("cargo"), "test", "--release", "-p", "manyboost-core", "--lib"], env)
+    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={FOLDER}/settings", "-m"]
+    command += ["pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    command.append(str(FOLDER / "python" / "manyboost"))
+    # The process of the tests itself counts by `coverage run`; those that it starts find this.
+    env["COVERAGE_RCFILE"] = f"{FOLDER}/settings"
+    python = call(command, env, seconds=SECONDS)
+    (FOLDER / "pytest.txt").write_text(python.stdout + python.stderr)
+    return "; ".join(
+        process.stdout.strip().splitlines()[-1] for process in (rust, python) if process.returncode
+    )
+
+
+# ---------------------------------------------------------------------- what was counted
+
+
+def python_lines() -> Lines:
+    report = FOLDER / "python.json"
+    rcfile = f"--rcfile={FOLDER}/settings"
+    for arguments in (["combine", rcfile, "-q"], ["json", rcfile, "-q", "-o", str(report)]):
+        subprocess.run([sys.executable, "-m", "coverage", *arguments], cwd=ROOT, check=True)
+    files: dict[str, Any] = json.loads(report.read_text())["files"]
+    return {
+        Path(name).name if "manyboost" not in name else name.partition("manyboost/")[2]: (
+            found["summary"]["covered_lines"],
+            found["summary"]["num_statements"],
+        )
+        for name, found in files.items()
+    }
+
+
+def rust_lines() -> Lines:
+    tools = next(sysroot().glob("lib/rustlib/*/bin/llvm-cov"), None)
+    if tools is None:
+        raise NoTool("llvm-tools are not installed (rustup component add llvm-tools)")
+    merged = FOLDER / "merged.profdata"
+    parts = FOLDER / "parts.txt"
+    parts.write_text("\n".join(map(str, sorted((FOLDER / "data").glob("*.profraw")))))
+    profdata = tools.with_name("llvm-profdata")
+    merge = [str(profdata), "merge", "-sparse", "-f", str(parts), "-o", str(merged)]
+    subprocess.run([*merge, "--failure-mode=warn"], check=True, capture_output=True)
+    binaries = [FOLDER / "python" / "manyboost" / "_core.abi3.so"]
+    binaries += [
+        path
+        for path in (FOLDER / "release" / "deps").glob("manyboost_core-*")
+        if path.suffix == "" and os.access(path, os.X_OK)
+    ]
+    objects = [part for binary in binaries[1:] for part in ("-object", str(binary))]
+    command = [str(tools), "export", "-summary-only", f"-instr-profile={merged}"]
+    found = subprocess.run(
+        [*command, str(binaries[0]), *objects], check=True, capture_output=True, text=True
+    )
+    files = json.loads(found.stdout)["data"][0]["files"]
+    return {
+        each["filename"].partition("/crates/")[2]: (
+            each["summary"]["lines"]["covered"],
+            each["summary"]["lines"]["count"],
+        )
+        for each in files
+        if "/crates/" in each["filename"] and ".cargo" not in each["filename"]
+    }
