@@ -226,7 +226,7 @@ def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
             single = X if X.dtype == np.float32 else X.astype(np.float32)
             values = single.data
         else:
-            single = values = np.require(X, np.float32, "CA")
+            single = values = np.require(X, np.float32, ["C", "A"])
     if X.dtype != np.float32 and np.isinf(values).any():
         _, j = _places(X, np.isinf(values))
         raise ValueError(

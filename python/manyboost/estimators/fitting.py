@@ -324,10 +324,10 @@ class Fitting(Model):
                 self._tune_thresholds(validation_rows)
             raise
         except CommError as error:
-            error.round = progress.n_rounds + 1
-            # Gains of later rounds than the best are not booked yet, and outputs that stop one by
-            # one leave none as it was: these rounds are made again.
+            error.round = boosting.complete[0] + 1
+            # Rounds after the best are made again, as are all of outputs that stop one by one.
             if boosting.best > 0 and boosting.best_per_output is None and not is_heat:
+                boosting.settle()
                 attributes = self._fitted(progress, loss, with_offset, boosting.best, None)
                 error.unfinished = vars(self) | attributes
             raise

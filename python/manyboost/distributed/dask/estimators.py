@@ -91,6 +91,11 @@ class OnDask(Fitting, Predicting):
                 "Callbacks that were set by set_callbacks are not called by a cluster; use the "
                 "parameter callbacks."
             )
+        if self.checkpoint is not None:
+            raise ValueError(
+                f"checkpoint={self.checkpoint!r} would be written by workers, each for its rows "
+                "alone; leave it out, and use on_worker_loss='restart' against lost workers."
+            )
         continued = self.warm_start and hasattr(self, "_progress")
         given = {"X": X, "y": y, "weight": sample_weight}
         given_val = {"X": X_val, "y": Y_val, "weight": sample_weight_val}
