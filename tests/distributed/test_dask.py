@@ -385,7 +385,8 @@ def test_parameters_are_those_of_one_machine_and_two_more(kind, local):
     assert repr(changed) == f"{kind.__name__}(max_iter=7, on_worker_loss='restart')"
     with pytest.raises(TypeError, match="no_such"):
         kind(no_such=1)
-    assert "on_worker_loss" in kind.__doc__ and "max_leaf_nodes" in kind.__doc__
+    assert "on_worker_loss" in kind.__doc__
+    assert "max_leaf_nodes" in kind.__doc__
 
 
 def test_clones_share_the_client_and_pickles_have_none(client, fitted):
@@ -533,7 +534,8 @@ def test_every_round_is_shown_once(client, table, capsys):
     DaskManyBoostRegressor(**COMMON, verbose=2).fit(dX, dY)
     shown = capsys.readouterr().err.splitlines()
     assert [line.split(",")[0] for line in shown[:4]] == [f"round {m}/4" for m in (1, 2, 3, 4)]
-    assert shown[4].startswith("4 rounds in ") and len(shown) == 5
+    assert shown[4].startswith("4 rounds in ")
+    assert len(shown) == 5
 
 
 def seats():
