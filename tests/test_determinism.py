@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
 from model_digest import digest
@@ -63,3 +64,35 @@ def test_order_of_rows_matters_to_no_sum():
         shuffled = estimator(random_state=0, max_iter=10).fit(X[order], target[order])
         assert plain._progress.model.to_bytes() == shuffled._progress.model.to_bytes()
         np.testing.assert_array_equal(plain.train_score_, shuffled.train_score_)
+
+
+def unaligned(array):
+    """The same array one byte off, as it comes out of a buffer that holds other things."""
+    buffer = np.empty(array.nbytes + 1, np.uint8)[1:]
+    view = buffer.view(array.dtype).reshape(array.shape)
+    view[:] = array
+    assert not view.flags.aligned
+    return view
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_memory_need_not_be_aligned(dtype):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 4)).astype(dtype)
+    Y = X.astype(np.float64) @ rng.normal(size=(4, 6))
+    weight, offset = rng.exponential(size=300), rng.normal(size=(300, 6))
+    parameters = {"random_state": 0, "max_iter": 5}
+    plain = ManyBoostRegressor(**parameters).fit(X, Y, weight, offset=offset)
+    other = ManyBoostRegressor(**parameters).fit(
+        unaligned(X), unaligned(Y), unaligned(weight), offset=unaligned(offset)
+    )
+    assert plain._progress.model.to_bytes() == other._progress.model.to_bytes()
+    predicted = other.predict(unaligned(X), offset=unaligned(offset))
+    np.testing.assert_array_equal(predicted, plain.predict(X, offset=offset))
+    matrix = sparse.csr_matrix(np.where(X > 1, X, 0))
+    shifted = sparse.csr_matrix(matrix)
+    shifted.data, shifted.indices = unaligned(matrix.data), unaligned(matrix.indices)
+    plain = ManyBoostRegressor(**parameters).fit(matrix, Y)
+    other = ManyBoostRegressor(**parameters).fit(shifted, unaligned(Y))
+    assert plain._progress.model.to_bytes() == other._progress.model.to_bytes()
+    np.testing.assert_array_equal(other.predict(shifted), plain.predict(matrix))

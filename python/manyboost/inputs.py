@@ -220,13 +220,13 @@ def resolve_categorical(
 
 
 def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
-    """Return features in single precision, C-contiguous; refuse those that would overflow."""
+    """Return features in single precision, C-contiguous and aligned; refuse overflow."""
     with np.errstate(over="ignore"):
         if sparse.issparse(X):
             single = X if X.dtype == np.float32 else X.astype(np.float32)
             values = single.data
         else:
-            single = values = np.ascontiguousarray(X, dtype=np.float32)
+            single = values = np.require(X, np.float32, ["C", "A"])
     if X.dtype != np.float32 and np.isinf(values).any():
         _, j = _places(X, np.isinf(values))
         raise ValueError(
@@ -238,7 +238,8 @@ def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
 
 def compressed(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], F32]:
     """Return the starts, indices and values of a CSR or CSC matrix as the kernels take them."""
-    return X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), X.data
+    starts, indices = X.indptr.astype(np.int64), np.require(X.indices, np.int32, "A")
+    return starts, indices, np.require(X.data, None, "A")
 
 
 def for_kernels(X: Table) -> Any:
@@ -459,6 +460,7 @@ def check_offset(
         plain_numbers(stacked(offset, name), name, cell_holds(name), "pass numbers"),
         dtype=np.float64,
     )
+    array = np.require(array, None, "A")
     n_rows = X.shape[0]
     if softmax and array.ndim == 1:
         raise ValueError(
@@ -524,6 +526,7 @@ def _check_outputs(y: Any, X: Table, name: str, dtype: type | None) -> NDArray[A
     except ValueError as error:
         reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
         raise ValueError(f"{name} must hold numbers: {reason}.") from None
+    y = np.require(y, None, "A")
     if y.ndim not in (1, 2):
         raise ValueError(f"{name} has {y.ndim} dimension(s); it must have one or two.")
     _check_length(len(y), X, name)

@@ -117,6 +117,12 @@ def _are_scorers(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) > 0 and all(map(is_scoring, value))
 
 
+def _is_client(value: Any) -> bool:
+    # By name: Dask is not imported for those who do not use it.
+    names = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(value).__mro__}
+    return ("distributed", "Client") in names
+
+
 def _is_output_weight(value: Any) -> bool:
     try:
         weights = np.asarray(value, dtype=np.float64)
@@ -416,6 +422,23 @@ PARAMS: dict[str, Param] = {
     ),
 }
 
+#: Parameters of the estimators for Dask alone.
+CLUSTER_PARAMS: dict[str, Param] = {
+    "client": Param(
+        None,
+        (_none, Check("a distributed.Client", _is_client)),
+        "The client of the cluster; None: the current one. It is left out of pickles and shared by "
+        "clones.",
+    ),
+    "on_worker_loss": Param(
+        "raise",
+        (one_of("raise", "restart"),),
+        "``'raise'``: an error if a worker is lost; ``'restart'``: training goes on from the last "
+        "complete round with the other workers, to the same model, where Dask can compute the lost "
+        "partitions again.",
+    ),
+}
+
 
 def validate(estimator: Any) -> None:
     """Check every parameter of an estimator, or say which one is wrong and what it may be."""
@@ -425,11 +448,15 @@ def validate(estimator: Any) -> None:
 
 def check_value(name: str, value: Any) -> None:
     """Check one parameter."""
-    checks = PARAMS[name].checks
+    checks = _parameter(name).checks
     if not any(check.holds(value) for check in checks):
         allowed = ", or ".join(check.words for check in checks)
         shown = textwrap.shorten(repr(value), 60, placeholder="...")
         raise ValueError(f"{name}={shown} is not allowed; it must be {allowed}.")
+
+
+def _parameter(name: str) -> Param:
+    return PARAMS[name] if name in PARAMS else CLUSTER_PARAMS[name]
 
 
 def documented(cls: type) -> type:
@@ -438,7 +465,9 @@ def documented(cls: type) -> type:
     for name, parameter in inspect.signature(cls).parameters.items():
         lines.append(f"{name} : default={parameter.default!r}")
         lines.append(
-            textwrap.fill(PARAMS[name].meaning, 88, initial_indent="    ", subsequent_indent="    ")
+            textwrap.fill(
+                _parameter(name).meaning, 88, initial_indent="    ", subsequent_indent="    "
+            )
         )
     indented = textwrap.indent("\n".join(lines), "    ").strip()
     cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", indented)

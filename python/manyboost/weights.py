@@ -152,7 +152,7 @@ def check_weight(
             f"array, with {name}.toarray() if they are zeros."
         )
     plain = plain_numbers(stacked(sample_weight, name), name, cell_holds(name), "pass numbers")
-    weight = np.asarray(plain, dtype=np.float64)
+    weight = np.require(np.asarray(plain, dtype=np.float64), None, "A")
     if weight.ndim == 0:
         weight = np.full(n_rows, weight)
     if weight.shape not in ((n_rows,), shape):

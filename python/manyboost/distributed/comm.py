@@ -21,7 +21,18 @@ _T = TypeVar("_T")
 
 
 class CommError(RuntimeError):
-    """A rank was lost, or training was ended from outside."""
+    """A rank was lost, or training was ended from outside.
+
+    Attributes
+    ----------
+    round : int
+        The round of training that did not end; 0 before the first.
+    unfinished : dict or None
+        Attributes of the estimator with its complete rounds, from which training can go on.
+    """
+
+    round: int = 0
+    unfinished: dict[str, Any] | None = None
 
 
 class Comm(ABC):

@@ -27,6 +27,7 @@ from manyboost.callbacks import (
 from manyboost.categories import Categories
 from manyboost.checkpoints import Recorder
 from manyboost.constraints import Constraints, resolve_interactions, resolve_monotonic
+from manyboost.distributed.comm import CommError
 from manyboost.estimators.base import Model
 from manyboost.inputs import (
     Rows,
@@ -170,6 +171,7 @@ class Fitting(Model):
         ``seed`` is drawn from ``random_state`` if None.
         """
         continued = self.warm_start and hasattr(self, "_progress")
+        is_heat = seed is not None
         began = time.monotonic()
         recorder = found = None
         if self.checkpoint is not None:
@@ -325,6 +327,14 @@ class Fitting(Model):
                 boosting.settle()
                 self._finish(progress, loss, with_offset, boosting)
                 self._tune_thresholds(validation_rows)
+            raise
+        except CommError as error:
+            error.round = boosting.complete[0] + 1
+            # Rounds after the best are made again, as are all of outputs that stop one by one.
+            if boosting.best > 0 and boosting.best_per_output is None and not is_heat:
+                boosting.settle()
+                attributes = self._fitted(progress, loss, with_offset, boosting.best, None)
+                error.unfinished = vars(self) | attributes
             raise
         finally:
             watchers.close()

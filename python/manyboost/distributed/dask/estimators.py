@@ -1,0 +1,344 @@
+"""Estimators for Dask collections."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+from sklearn.base import _clone_parametrized
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+import distributed
+from manyboost import params
+from manyboost.callbacks import Display, FitTasks, Watchers
+from manyboost.distributed.dask import partitions, running
+from manyboost.distributed.dask.predicting import is_collection, lazily
+from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.estimators.fitting import Fitting, all_or_nothing
+from manyboost.estimators.predicting import Predicting
+from manyboost.model_info import ModelInfo
+
+# What an estimator was told by other methods than fit.
+_SETTINGS = ("_sklearn_output_config", "_skl_callbacks", "_metadata_request")
+
+
+def _signature(local: type) -> inspect.Signature:
+    """Return the parameters of an estimator for one machine, and those of a cluster."""
+    signature = inspect.signature(local.__init__)  # type: ignore[misc]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    more = [
+        inspect.Parameter(name, kind, default=params.CLUSTER_PARAMS[name].default)
+        for name in params.CLUSTER_PARAMS
+    ]
+    return signature.replace(parameters=[*signature.parameters.values(), *more])
+
+
+class OnDask(Fitting, Predicting):
+    """What both estimators do in another way than on one machine."""
+
+    client: Any
+    on_worker_loss: str
+
+    # Exchanges of rank 0, the bytes of numbers in them, and all bytes that it sent.
+    _exchanged: tuple[int, int, int]
+
+    _local: type[Any]
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        Y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Any:
+        """Fit the model where the data are.
+
+        Every worker that holds rows trains on them, and all end with the model that one machine
+        would have made of the whole. Partitions stay where they are; collections that are not
+        computed yet are computed first.
+
+        Parameters
+        ----------
+        X : Dask array (n_rows, n_features) or data frame
+            Features, in chunks of rows: NumPy arrays, SciPy CSR matrices or pandas frames. Chunks
+            may be empty, and their sizes unknown.
+        y : Dask array (n_rows,) or (n_rows, n_outputs), series or data frame
+            Targets, classes or labels.
+        sample_weight : Dask array or series, optional
+            Weights of the rows (n_rows,), or of single cells (n_rows, n_outputs).
+        X_val, Y_val, sample_weight_val : Dask arrays or data frames, optional
+            Rows for early stopping, instead of some of X.
+
+        Returns
+        -------
+        self
+        """
+        params.validate(self)
+        self._check_loss()
+        self._refuse_validation_alone(X_val, Y_val, sample_weight_val, None, None)
+        if FitTasks.wanted(self):
+            raise ValueError(
+                "Callbacks that were set by set_callbacks are not called by a cluster; use the "
+                "parameter callbacks."
+            )
+        if self.checkpoint is not None:
+            raise ValueError(
+                f"checkpoint={self.checkpoint!r} would be written by workers, each for its rows "
+                "alone; leave it out, and use on_worker_loss='restart' against lost workers."
+            )
+        continued = self.warm_start and hasattr(self, "_progress")
+        given = {"X": X, "y": y, "weight": sample_weight}
+        given_val = {"X": X_val, "y": Y_val, "weight": sample_weight_val}
+        display = Display(int(self.verbose), self.max_time) if self.verbose else None
+        watchers = Watchers(list(self.callbacks or ()), display, None)
+        with _outside_of_tasks(self.client) as client:
+            train = partitions.find(client, given, running.NAMES[0])
+            validation = None
+            if X_val is not None:
+                validation = partitions.find(client, given_val, running.NAMES[1])
+            try:
+                result = running.fit(
+                    client,
+                    self._for_workers(fitted=False),
+                    self._for_workers(fitted=True) if continued else None,
+                    (train, validation),
+                    watchers,
+                    self.on_worker_loss,
+                )
+            finally:
+                watchers.close()
+        if not continued:
+            # As a fit on one machine leaves it.
+            check_random_state(self.random_state).randint(2**31 - 1)
+        self._take(result.estimator)
+        self._exchanged = result.n_exchanges, result.n_bytes, result.n_bytes_sent
+        return self
+
+    def _for_workers(self, *, fitted: bool) -> Any:
+        """Return an estimator that workers train; its random numbers are those of this one."""
+        local = self.to_local() if fitted else self._local(**self._local_parameters())
+        local.callbacks, local.verbose = None, 0
+        local.random_state = copy.deepcopy(check_random_state(self.random_state))
+        return local
+
+    def _local_parameters(self) -> dict[str, Any]:
+        given = self.get_params(deep=False)
+        return {name: value for name, value in given.items() if name not in params.CLUSTER_PARAMS}
+
+    def _fitted_state(self) -> dict[str, Any]:
+        keep = {*self.get_params(deep=False), *_SETTINGS}
+        return {name: value for name, value in vars(self).items() if name not in keep}
+
+    def _take(self, fitted: Any) -> None:
+        """Become fitted as another estimator is."""
+        for name in self._fitted_state():
+            delattr(self, name)
+        keep = self.get_params(deep=False)
+        self.__dict__.update({name: v for name, v in vars(fitted).items() if name not in keep})
+
+    def to_local(self) -> Any:
+        """Return an ordinary estimator with the same parameters and, if fitted, the same model."""
+        local = self._local(**self._local_parameters())
+        settings = {name: v for name, v in vars(self).items() if name in _SETTINGS}
+        local.__dict__.update(copy.deepcopy(settings) | self._fitted_state())
+        return local
+
+    @property
+    def client_(self) -> Any:
+        """The client that fit used: the one given, or the current one."""
+        check_is_fitted(self, "n_iter_")
+        return self.client if self.client is not None else distributed.get_client()
+
+    def _lazily(self, method: str, X: Any, offset: Any, **request: Any) -> Any:
+        check_is_fitted(self, "n_iter_")
+        if offset is not None:
+            raise ValueError(
+                "An offset was passed, but models that are fitted on Dask collections have none; "
+                "leave it out."
+            )
+        if self._wants_frames():
+            raise ValueError(
+                "set_output asks for frames, but predictions for Dask collections are Dask arrays; "
+                "use set_output(predict='default')."
+            )
+        model = self.to_local()
+        if model.n_jobs is None:
+            # A worker computes as many chunks at a time as it has threads.
+            model.n_jobs = 1
+        model.callbacks = None
+        return lazily(model, method, X, request)
+
+    # ------------------------------------------------------------------ keeping
+
+    def save(self, path: Any, *, records: str = "auto") -> None:
+        """Write the fitted model to a file, as that of :meth:`to_local`."""
+        self.to_local().save(path, records=records)
+
+    def info(self) -> ModelInfo:
+        """Return what is to be said of the model, as that of :meth:`to_local`."""
+        found: ModelInfo = self.to_local().info()
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Connections cannot be stored.
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"client": None}
+
+    def __sklearn_clone__(self) -> Any:
+        # A client cannot be copied: the clone uses the same one.
+        without = copy.copy(self)
+        without.client = None
+        twin = _clone_parametrized(without)
+        twin.client = self.client
+        return twin
+
+
+@contextlib.contextmanager
+def _outside_of_tasks(client: Any) -> Iterator[Any]:
+    """Yield the client; a task that trains gives its place to the tasks it needs."""
+    with contextlib.ExitStack() as stack:
+        try:
+            distributed.get_worker()
+        except ValueError:
+            pass
+        else:
+            own = stack.enter_context(distributed.worker_client())
+            client = own if client is None else client
+        if client is None:
+            client = distributed.get_client()
+        if client.asynchronous:
+            raise ValueError(
+                "The client is asynchronous, but fit waits for its result; use a Client without "
+                "asynchronous=True."
+            )
+        yield client
+
+
+@params.documented
+class DaskManyBoostRegressor(OnDask, ManyBoostRegressor):  # type: ignore[misc]
+    """:class:`~manyboost.ManyBoostRegressor` for Dask arrays and data frames.
+
+    The model is that of one machine, byte for byte, however many workers there are and however the
+    rows are partitioned. Fitted, the estimator has all attributes and methods of the other;
+    :meth:`predict` returns a Dask array, which is not computed yet, for a Dask collection.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    client_ : distributed.Client
+        The client that was used.
+    """
+
+    _local = ManyBoostRegressor
+
+    def __init__(
+        self,
+        loss: Any = "squared_error",
+        *,
+        client: Any = None,
+        on_worker_loss: str = "raise",
+        **parameters: Any,
+    ) -> None:
+        super().__init__(loss, **parameters)
+        self.client = client
+        self.on_worker_loss = on_worker_loss
+
+    __init__.__signature__ = _signature(ManyBoostRegressor)  # type: ignore[attr-defined]
+
+    def predict(
+        self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
+    ) -> Any:
+        """Predict the outputs of rows; as :meth:`manyboost.ManyBoostRegressor.predict`.
+
+        Returns
+        -------
+        Dask array for a Dask array or data frame, else an ndarray
+        """
+        if is_collection(X):
+            return self._lazily("predict", X, offset, outputs=outputs, dtype=dtype)
+        return super().predict(X, offset=offset, outputs=outputs, dtype=dtype)
+
+
+@params.documented
+class DaskManyBoostClassifier(OnDask, ManyBoostClassifier):  # type: ignore[misc]
+    """:class:`~manyboost.ManyBoostClassifier` for Dask arrays and data frames.
+
+    The model is that of one machine, byte for byte, however many workers there are and however the
+    rows are partitioned. Fitted, the estimator has all attributes and methods of the other;
+    predictions for a Dask collection are Dask arrays, which are not computed yet.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    client_ : distributed.Client
+        The client that was used.
+    """
+
+    _local = ManyBoostClassifier
+
+    def __init__(
+        self,
+        loss: Any = "log_loss",
+        *,
+        client: Any = None,
+        on_worker_loss: str = "raise",
+        **parameters: Any,
+    ) -> None:
+        super().__init__(loss, **parameters)
+        self.client = client
+        self.on_worker_loss = on_worker_loss
+
+    __init__.__signature__ = _signature(ManyBoostClassifier)  # type: ignore[attr-defined]
+
+    def predict(self, X: Any, *, offset: Any = None, outputs: Any = None) -> Any:
+        """Classes or labels; as :meth:`manyboost.ManyBoostClassifier.predict`.
+
+        Returns
+        -------
+        Dask array for a Dask array or data frame, else an ndarray
+        """
+        if is_collection(X):
+            return self._lazily("predict", X, offset, outputs=outputs)
+        return super().predict(X, offset=offset, outputs=outputs)
+
+    def predict_proba(
+        self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
+    ) -> Any:
+        """Probabilities; as :meth:`manyboost.ManyBoostClassifier.predict_proba`.
+
+        Returns
+        -------
+        Dask array for a Dask array or data frame, else an ndarray
+        """
+        if is_collection(X):
+            return self._lazily("predict_proba", X, offset, outputs=outputs, dtype=dtype)
+        return super().predict_proba(X, offset=offset, outputs=outputs, dtype=dtype)
+
+    def decision_function(
+        self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
+    ) -> Any:
+        """Raw predictions; as :meth:`manyboost.ManyBoostClassifier.decision_function`.
+
+        Returns
+        -------
+        Dask array for a Dask array or data frame, else an ndarray
+        """
+        if is_collection(X):
+            return self._lazily("decision_function", X, offset, outputs=outputs, dtype=dtype)
+        return super().decision_function(X, offset=offset, outputs=outputs, dtype=dtype)
