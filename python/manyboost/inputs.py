@@ -36,6 +36,7 @@ from manyboost.frames import (
 )
 from manyboost.label_sets import indicator, labels_of, read_label_sets
 from manyboost.named import NamedTable
+from manyboost.stored import CheckedTargets, StoredTable
 from manyboost.weights import (
     MISSING_LABEL,
     Weights,
@@ -76,6 +77,8 @@ def check_X(
     columns of a frame hold categories (:func:`resolve_categorical`): their labels become codes, and
     are remembered too.
     """
+    if isinstance(X, StoredTable):
+        return _check_stored(estimator, X, reset=reset, name=name)
     X = np.asarray(X) if isinstance(X, list | tuple) else X
     if is_frame(X):
         X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical)
@@ -127,6 +130,34 @@ def check_X(
         raise ValueError(
             f"Column {column_name(j, names)} of {name} has an infinite value (inf) in row {row}; "
             "replace it by a finite number, or by NaN if it is missing."
+        )
+    return X
+
+
+def _check_stored(estimator: Any, X: StoredTable, *, reset: bool, name: str) -> StoredTable:
+    """Return features in a file, whose values were checked as they were written there."""
+    if estimator.estimator is not None:
+        raise ValueError(
+            f"estimator={estimator.estimator!r} takes features in memory, but those of {name} lie "
+            "in a file; use built-in trees (estimator=None)."
+        )
+    if reset:
+        estimator._category_labels = CategoryLabels()
+        estimator.__dict__.pop("feature_names_in_", None)
+        estimator.n_features_in_ = X.n_features
+        if X.names is not None:
+            estimator.feature_names_in_ = np.array(X.names, dtype=object)
+        return X
+    _refuse_unlabelled(estimator, name)
+    known = getattr(estimator, "feature_names_in_", None)
+    if X.names is not None and known is not None and known.tolist() != X.names:
+        raise ValueError(
+            f"The features of {name} should be those of fit, in the same order. "
+            f"{_suggestions(X.names, known)}"
+        )
+    if X.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"{name} has {X.n_features} features, but {estimator.n_features_in_} are expected."
         )
     return X
 
@@ -209,6 +240,8 @@ def resolve_categorical(
 
 def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
     """Return features in single precision, C-contiguous; refuse those that would overflow."""
+    if isinstance(X, StoredTable):
+        return X
     with np.errstate(over="ignore"):
         if sparse.issparse(X):
             single = X if X.dtype == np.float32 else X.astype(np.float32)
@@ -231,6 +264,8 @@ def compressed(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], F32]:
 
 def for_kernels(X: Table) -> Any:
     """Return single-precision features as prediction takes them."""
+    if isinstance(X, StoredTable):
+        return X.load()
     return compressed(X) if sparse.issparse(X) else X
 
 
@@ -412,7 +447,9 @@ class Rows:
         """Return a subset of the rows."""
         offset = None if self.offset is None else self.offset[chosen]
         weights, numbers = self.weights.take(chosen), self.numbers[chosen]
-        return Rows(self.X[chosen], self.Y[chosen], weights, numbers, offset, self.comm)
+        stored = isinstance(self.X, StoredTable)
+        Y = self.X.take_targets(self.Y, chosen) if stored else self.Y[chosen]
+        return Rows(self.X[chosen], Y, weights, numbers, offset, self.comm)
 
     def become(self, others: Rows) -> None:
         """Hold other rows instead, for all who hold these."""
@@ -515,6 +552,9 @@ def check_offset(
 
 def check_targets(y: Any, X: Table, name: str = "y") -> F64:
     """Return regression targets as a float64 array of one or two dimensions; NaN is missing."""
+    if isinstance(y, CheckedTargets):
+        _check_length(len(y.array), X, name)
+        return y.array
     if sparse.issparse(y):
         raise ValueError(
             f"{name} is a sparse matrix, whose empty places could be zeros or missing values; pass "
@@ -707,6 +747,9 @@ class Classes:
 
 def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
     """Return labels: one class per row (n,), or an indicator (n, d) of 0, 1 and missing labels."""
+    if isinstance(y, CheckedTargets):
+        _check_length(len(y.array), X, name)
+        return y.array
     is_sparse = sparse.issparse(y)
     labels = _sparse_labels(y, X, name) if is_sparse else _check_outputs(y, X, name, None)
     if labels.ndim == 2 and labels.shape[1] > 1:
