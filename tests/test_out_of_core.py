@@ -111,7 +111,7 @@ def test_files_of_other_types(tmp_path: Path, order: str, dtype: type) -> None:
         {"strategy": "auto"},
         {"subsample": 0.5, "max_features": 0.5, "max_bins": 20},
         {"categorical_features": [5, 3]},
-        {"monotonic_cst": {0: 1}},
+        {"monotonic_cst": [1, -1, *[0] * 7]},
     ],
     ids=str,
 )
@@ -177,7 +177,7 @@ LABELS = (np.nan_to_num(X[:, :4]) > 0.5).astype(np.uint8)
     ("labels", "parameters"),
     [
         (LABELS, {}),
-        (LABELS.astype(float), {"early_stopping": True, "thresholds": "f1"}),
+        (LABELS.astype(float), {"early_stopping": True, "thresholds": "tuned"}),
         (np.where(np.arange(N_ROWS)[:, None] % 5 == 0, np.nan, LABELS), {"class_weight": "balanced"}),
         (LABELS[:, 0], {"early_stopping": True}),
         (np.array(["no", "yes", "perhaps"])[LABELS[:, 0] + LABELS[:, 1]], {}),

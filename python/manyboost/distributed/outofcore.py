@@ -431,7 +431,10 @@ class _Parquet(_Source):
 
     def _outputs(self, values: NDArray[Any], name: str) -> NDArray[Any]:
         """Numbers, or classes of any kind for a classifier."""
-        return values if self.labels and self.one_dimensional else self._numbers(values, name)
+        if not (self.labels and self.one_dimensional):
+            return self._numbers(values, name)
+        text = values.dtype == object and all(isinstance(value, str) for value in values)
+        return values.astype(str) if text else values
 
 
 # ---------------------------------------------------------------------------------- storing
