@@ -67,9 +67,9 @@ pub fn column_sums<T: Cell>(
 
 /// (values − centre) in single precision, or `None` if one of them does not fit. Missing values stay
 /// missing.
-pub fn centred(
+pub fn centred<T: Cell>(
     pool: &Pool,
-    values: &[f64],
+    values: &[T],
     n_outputs: usize,
     centre: &[f64],
 ) -> Result<Option<Vec<f32>>> {
@@ -80,7 +80,8 @@ pub fn centred(
     pool.for_each(pieces, values.len(), |(out, values)| {
         let mut finite = true;
         for (out, values) in out.chunks_mut(n_outputs).zip(values.chunks(n_outputs)) {
-            for ((out, value), centre) in out.iter_mut().zip(values).zip(centre) {
+            for ((out, &value), centre) in out.iter_mut().zip(values).zip(centre) {
+                let value: f64 = value.into();
                 *out = (value - centre) as f32;
                 finite &= out.is_finite() | value.is_nan();
             }
@@ -93,9 +94,9 @@ pub fn centred(
 }
 
 /// The lower weighted quantile of every column of |v − centre| (or of v, without `centre`).
-pub fn column_quantiles(
+pub fn column_quantiles<T: Cell>(
     pool: &Pool,
-    values: &[f64],
+    values: &[T],
     n_outputs: usize,
     weights: Weights<'_>,
     levels: &[f64],
@@ -110,7 +111,7 @@ pub fn column_quantiles(
             .map(|i| (i, i * n_outputs + j))
             .filter(|&(_, place)| !values[place].is_missing())
             .map(|(i, place)| {
-                let value = values[place];
+                let value: f64 = values[place].into();
                 (centre.map_or(value, |c| (value - c[j]).abs()), weight_of(i, place))
             });
         Ok(vec![Query::of(collected(n, observed)?)])

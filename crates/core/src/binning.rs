@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
-use crate::memory::{collected, grow, resize, zeros};
+use crate::error::{Result, invalid};
+use crate::lowlevel::PrivateMap;
+use crate::memory::{collected, resize, zeros};
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, exchange, largest_number};
 use crate::select::{SortedColumn, Spread, Unknown, search_columns};
@@ -45,7 +46,7 @@ impl Cuts {
     /// categories, 0, 1, …, become bins of their own, whether training has rows of them or not.
     pub fn with_categories(mut self, n_categories: &[u32]) -> Cuts {
         for (feature, &n) in n_categories.iter().enumerate().filter(|(_, n)| **n > 0) {
-            self.thresholds[feature] = (1..n).map(|code| code as f32 - 0.5).collect();
+            self.thresholds[feature] = category_thresholds(n);
             self.categorical[feature] = true;
         }
         self
@@ -56,9 +57,30 @@ impl Cuts {
 #[derive(Debug, Clone)]
 pub enum Column {
     /// The bin of every row.
-    Dense(Vec<u8>),
+    Dense(Bins),
     /// Only the rows outside the most frequent bin.
     Compressed(Compressed),
+}
+
+/// The bins of all rows of a feature.
+#[derive(Debug, Clone)]
+pub enum Bins {
+    /// In memory.
+    Owned(Vec<u8>),
+    /// Part of a file.
+    Mapped(Arc<PrivateMap>, std::ops::Range<usize>),
+}
+
+impl std::ops::Deref for Bins {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bins::Owned(bins) => bins,
+            Bins::Mapped(map, range) => &map[range.clone()],
+        }
+    }
 }
 
 /// A feature that has one and the same bin in most rows.
@@ -113,7 +135,7 @@ impl Column {
     /// Takes the shorter of the two forms, for all of `n_rows` rows.
     fn of(bins: Vec<u8>, census: Census, n_rows: usize) -> Result<Column> {
         if !census.compresses(n_rows) {
-            return Ok(Column::Dense(bins));
+            return Ok(Column::Dense(Bins::Owned(bins)));
         }
         let default = census.default;
         let listed = || bins.iter().enumerate().filter(|&(_, &bin)| bin != default);
@@ -255,7 +277,7 @@ fn cut_together(
         })?;
         for (search, missing) in found.into_iter().zip(missing) {
             let thresholds = match search {
-                Search::Few(distinct) => cut_between(&distinct, max_bins),
+                Search::Few(distinct) => cut_between(distinct.iter().copied(), max_bins),
                 Search::Many(thresholds, _) => thresholds,
             };
             cut.push((thresholds, missing > 0.0));
@@ -348,7 +370,7 @@ pub fn find_cuts_sparse(
     let cut = x.map(pool, |_, rows, values| {
         let mut keys = keys_of(rows, values)?;
         keys.sort_unstable_by_key(|&(key, _)| key);
-        Ok((cut_between(&merge_equal(keys.into_iter())?, max_bins), has_missing(values)))
+        Ok((cut_between(weighted_values(&keys), max_bins), has_missing(values)))
     })?;
     Ok(Cuts::new(cut))
 }
@@ -499,6 +521,189 @@ pub fn apply_cuts(pool: &Pool, x: &[f32], cuts: &Arc<Cuts>) -> Result<Binned> {
     Ok(Binned { n_rows, n_features, columns, uncommon, cuts: Arc::clone(cuts) })
 }
 
+/// Bins features that come some columns at a time, into a file.
+pub struct ColumnBinner {
+    n_rows: usize,
+    rule: BinRule,
+    file: std::fs::File,
+    path: std::path::PathBuf,
+    /// Bytes in the file.
+    written: usize,
+    cut: Vec<(Vec<f32>, bool)>,
+    columns: Vec<Column>,
+    /// Where the file has the bins of features that are dense.
+    places: Vec<(usize, std::ops::Range<usize>)>,
+    uncommon: Vec<usize>,
+}
+
+/// Where the cuts of a [`ColumnBinner`] come from.
+enum BinRule {
+    /// They are found in the columns.
+    Find { weights: Option<Vec<i64>>, max_bins: usize, n_categories: Vec<u32> },
+    /// They are those of other data.
+    Known(Arc<Cuts>),
+}
+
+impl ColumnBinner {
+    /// Finds cuts and bins, as [`find_cuts`] and [`apply_cuts`] do for all features at once.
+    /// `n_categories` is empty or has a number for each feature, as in [`Cuts::with_categories`].
+    /// The file at `path` must not exist.
+    pub fn find(
+        pool: &Pool,
+        path: &std::path::Path,
+        n_rows: usize,
+        weight: Option<&[f64]>,
+        max_bins: usize,
+        n_categories: &[u32],
+    ) -> Result<ColumnBinner> {
+        let weights = integer_weights(pool, weight)?;
+        let n_categories = n_categories.to_vec();
+        ColumnBinner::new(path, n_rows, BinRule::Find { weights, max_bins, n_categories })
+    }
+
+    /// Bins other data with known cuts.
+    pub fn known(path: &std::path::Path, n_rows: usize, cuts: &Arc<Cuts>) -> Result<ColumnBinner> {
+        ColumnBinner::new(path, n_rows, BinRule::Known(Arc::clone(cuts)))
+    }
+
+    fn new(path: &std::path::Path, n_rows: usize, rule: BinRule) -> Result<ColumnBinner> {
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).open(path);
+        Ok(ColumnBinner {
+            n_rows,
+            rule,
+            file: file.or_else(|error| file_failed("create", path, &error))?,
+            path: path.to_path_buf(),
+            written: 0,
+            cut: Vec::new(),
+            columns: Vec::new(),
+            places: Vec::new(),
+            uncommon: Vec::new(),
+        })
+    }
+
+    /// Number of features so far.
+    pub fn n_features(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Adds features: `values` holds one column after the other.
+    pub fn push(&mut self, pool: &Pool, values: &[f32]) -> Result<()> {
+        let (n_rows, first) = (self.n_rows, self.columns.len());
+        if n_rows == 0 || !values.len().is_multiple_of(n_rows) {
+            return invalid("columns of other lengths than the number of rows");
+        }
+        let columns = || values.chunks_exact(n_rows).enumerate().map(|(k, c)| (first + k, c));
+        let n_new = columns().len();
+        if let BinRule::Known(cuts) = &self.rule
+            && first + n_new > cuts.thresholds.len()
+        {
+            return invalid("more columns than features");
+        }
+        let rule = &self.rule;
+        let made = pool.map(columns(), values.len() * 16, |(feature, column)| {
+            let (thresholds, has_missing) = rule.cut(feature, column)?;
+            let bins = column.iter().map(|&value| bin_of(value, &thresholds)).collect();
+            Ok((thresholds, has_missing, bins))
+        })?;
+        let mut block = Vec::with_capacity(n_new);
+        for each in made {
+            let (thresholds, has_missing, bins): (_, _, Vec<u8>) = each?;
+            self.cut.push((thresholds, has_missing));
+            block.push(bins);
+        }
+        let census = Census::of(pool, &block)?;
+        for (bins, census) in block.into_iter().zip(census) {
+            self.uncommon.push(census.uncommon);
+            let column = match Column::of(bins, census, n_rows)? {
+                Column::Dense(bins) => {
+                    self.write(&bins)?;
+                    // Until the file is complete.
+                    Column::Dense(Bins::Owned(Vec::new()))
+                }
+                compressed => compressed,
+            };
+            self.columns.push(column);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bins: &[u8]) -> Result<()> {
+        use std::io::Write;
+        self.file.write_all(bins).or_else(|error| file_failed("write", &self.path, &error))?;
+        let place = self.written..self.written + bins.len();
+        self.written = place.end;
+        self.places.push((self.columns.len(), place));
+        Ok(())
+    }
+
+    /// The features; the file has no name any more where the system allows that.
+    pub fn finish(mut self) -> Result<Binned> {
+        if self.written > 0 {
+            let map = PrivateMap::of(self.file, &self.path);
+            let map = Arc::new(map.or_else(|error| file_failed("map", &self.path, &error))?);
+            if map.len() != self.written {
+                return invalid("the file of bins was changed");
+            }
+            for (feature, place) in self.places {
+                self.columns[feature] = Column::Dense(Bins::Mapped(Arc::clone(&map), place));
+            }
+        }
+        let cuts = match self.rule {
+            BinRule::Known(cuts) => cuts,
+            BinRule::Find { n_categories, .. } => {
+                Arc::new(Cuts::new(self.cut).with_categories(&n_categories))
+            }
+        };
+        if cuts.thresholds.len() != self.columns.len() {
+            return invalid("fewer columns than features");
+        }
+        Ok(Binned {
+            n_rows: self.n_rows,
+            n_features: self.columns.len(),
+            columns: self.columns,
+            uncommon: self.uncommon,
+            cuts,
+        })
+    }
+}
+
+impl BinRule {
+    /// Thresholds of a feature, and whether its column has missing values.
+    fn cut(&self, feature: usize, column: &[f32]) -> Result<(Vec<f32>, bool)> {
+        match self {
+            BinRule::Known(cuts) => {
+                Ok((cuts.thresholds[feature].clone(), cuts.has_missing[feature]))
+            }
+            BinRule::Find { weights, max_bins, n_categories } => {
+                let n = n_categories.get(feature).copied().unwrap_or(0);
+                if n == 0 {
+                    return cut_feature(column, weights.as_deref(), *max_bins);
+                }
+                if n as usize > MAX_BINS || !column.iter().all(|&value| is_code(value, n)) {
+                    return invalid(format!(
+                        "feature {feature} holds other values than the codes of {n} categories"
+                    ));
+                }
+                Ok((category_thresholds(n), column.iter().any(|value| value.is_nan())))
+            }
+        }
+    }
+}
+
+/// Whether a value is missing or the code of one of `n` categories.
+pub fn is_code(value: f32, n: u32) -> bool {
+    value.is_nan() || (value >= 0.0 && value < n as f32 && value.fract() == 0.0)
+}
+
+fn category_thresholds(n: u32) -> Vec<f32> {
+    (1..n).map(|code| code as f32 - 0.5).collect()
+}
+
+fn file_failed<T>(what: &str, path: &std::path::Path, error: &std::io::Error) -> Result<T> {
+    invalid(format!("could not {what} the scratch file {}: {error}", path.display()))
+}
+
 /// The number of thresholds below `value`; one more than the last bin for a missing value.
 #[inline]
 fn bin_of(value: f32, thresholds: &[f32]) -> u8 {
@@ -522,43 +727,44 @@ fn cut_feature(
     max_bins: usize,
 ) -> Result<(Vec<f32>, bool)> {
     let n = column.len();
-    let distinct = match weights {
+    let thresholds = match weights {
         None => {
-            let values = column.iter().filter(|v| !v.is_nan());
-            let mut keys = collected(n, values.map(|&v| ordered(v)))?;
+            let present = column.iter().filter(|v| !v.is_nan());
+            let mut keys = collected(n, present.map(|&v| ordered(v)))?;
             sort_keys(&mut keys)?;
-            merge_equal(keys.into_iter().map(|key| (key, 1)))?
+            let distinct = keys.chunk_by(|a, b| a == b);
+            cut_between(distinct.map(|run| (from_ordered(run[0]), run.len() as i64)), max_bins)
         }
         Some(weights) => {
             let weighted = column.iter().zip(weights).filter(|(v, _)| !v.is_nan());
             let mut keys = collected(n, weighted.map(|(&v, &w)| (ordered(v), w)))?;
             keys.sort_unstable_by_key(|&(key, _)| key);
-            merge_equal(keys.into_iter())?
+            cut_between(weighted_values(&keys), max_bins)
         }
     };
-    let has_missing = column.iter().any(|v| v.is_nan());
-    Ok((cut_between(&distinct, max_bins), has_missing))
+    Ok((thresholds, column.iter().any(|v| v.is_nan())))
 }
 
-/// Thresholds between distinct (value, weight) pairs, ascending.
-fn cut_between(distinct: &[(f32, i64)], max_bins: usize) -> Vec<f32> {
-    let between = |i: usize| midpoint(distinct[i].0, distinct[i + 1].0);
-    if distinct.len() <= max_bins {
-        return (1..distinct.len()).map(|i| between(i - 1)).collect();
+/// Thresholds between distinct (value, weight) pairs, ascending. They are walked through and never
+/// listed, since there may be as many as rows.
+fn cut_between(distinct: impl Iterator<Item = (f32, i64)> + Clone, max_bins: usize) -> Vec<f32> {
+    let pairs = || distinct.clone().zip(distinct.clone().skip(1));
+    if distinct.clone().take(max_bins + 1).count() <= max_bins {
+        return pairs().map(|(lower, upper)| midpoint(lower.0, upper.0)).collect();
     }
     // Walk up the values and close a bin when it holds its share of what is left, so that a value
     // heavier than its share takes one bin and the others keep the rest.
     let mut thresholds = Vec::with_capacity(max_bins - 1);
-    let mut rest: i128 = distinct.iter().map(|d| i128::from(d.1)).sum();
+    let mut rest: i128 = distinct.clone().map(|value| i128::from(value.1)).sum();
     let mut in_bin: i128 = 0;
-    for (i, &(_, weight)) in distinct.iter().enumerate().take(distinct.len() - 1) {
+    for ((value, weight), (next, _)) in pairs() {
         let bins_left = (max_bins - thresholds.len()) as i128;
         if bins_left == 1 {
             break;
         }
         in_bin += i128::from(weight);
         if in_bin * bins_left >= rest {
-            thresholds.push(between(i));
+            thresholds.push(midpoint(value, next));
             rest -= in_bin;
             in_bin = 0;
         }
@@ -566,20 +772,11 @@ fn cut_between(distinct: &[(f32, i64)], max_bins: usize) -> Vec<f32> {
     thresholds
 }
 
-/// (value, weight) of each distinct value, ascending.
-fn merge_equal(sorted: impl Iterator<Item = (u32, i64)>) -> Result<Vec<(f32, i64)>> {
-    let mut distinct: Vec<(f32, i64)> = Vec::new();
-    for (key, weight) in sorted {
-        let value = from_ordered(key);
-        match distinct.last_mut() {
-            Some(last) if last.0 == value => last.1 += weight,
-            _ => {
-                grow(&mut distinct, 1)?;
-                distinct.push((value, weight));
-            }
-        }
-    }
-    Ok(distinct)
+/// (value, weight) of each distinct value of sorted (key, weight) pairs.
+fn weighted_values(sorted: &[(u32, i64)]) -> impl Iterator<Item = (f32, i64)> + Clone {
+    sorted
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|run| (from_ordered(run[0].0), run.iter().map(|value| value.1).sum()))
 }
 
 /// A threshold t with lower ≤ t < upper, as near to the middle as floats allow.
@@ -705,6 +902,69 @@ mod tests {
                 assert_eq!(binned.columns[feature].bin(row) as usize, below);
             }
         }
+    }
+
+    #[test]
+    fn columns_binned_into_a_file_are_those_binned_in_memory() {
+        let (n, p) = (700, 6);
+        let mut stream = crate::random::Key::new(11).stream();
+        // Continuous with missing values, rounded, mostly zero, codes of categories, a constant.
+        let columns: Vec<Vec<f32>> = (0..p)
+            .map(|feature| {
+                let mut value = || {
+                    let v = stream.normals().0 as f32;
+                    match feature {
+                        0 if stream.below(9) == 0 => f32::NAN,
+                        1 => (v * 3.0).round(),
+                        2 if stream.below(20) > 0 => 0.0,
+                        3 => stream.below(4) as f32,
+                        4 => 1.0,
+                        _ => v,
+                    }
+                };
+                (0..n).map(|_| value()).collect()
+            })
+            .collect();
+        let x: Vec<f32> = (0..n).flat_map(|i| columns.iter().map(move |c| c[i])).collect();
+        let weights: Vec<f64> = (0..n).map(|_| 0.1 + stream.uniform()).collect();
+        let categories = [0, 0, 0, 5, 0, 0];
+        let pool = Pool::new(2, Box::new(|| false));
+        let path = |k: usize| {
+            let name = format!("manyboost-bins-{}-{k}", std::process::id());
+            std::env::temp_dir().join(name)
+        };
+        for (k, weight) in [None, Some(&weights[..])].into_iter().enumerate() {
+            let cuts = find_cuts(&pool, &x, p, weight, 40).unwrap().with_categories(&categories);
+            let expected = apply_cuts(&pool, &x, &Arc::new(cuts)).unwrap();
+            let mut binner =
+                ColumnBinner::find(&pool, &path(k), n, weight, 40, &categories).unwrap();
+            binner.push(&pool, &columns[..4].concat()).unwrap();
+            assert_eq!(binner.n_features(), 4);
+            binner.push(&pool, &columns[4..].concat()).unwrap();
+            let found = binner.finish().unwrap();
+            let mut again = ColumnBinner::known(&path(k + 2), n, &expected.cuts).unwrap();
+            again.push(&pool, &columns.concat()).unwrap();
+            for binned in [found, again.finish().unwrap()] {
+                assert_eq!(binned.cuts, expected.cuts);
+                assert_eq!(binned.uncommon, expected.uncommon);
+                for (column, expected) in binned.columns.iter().zip(&expected.columns) {
+                    assert_eq!(column.to_vec(n), expected.to_vec(n));
+                    let form = std::mem::discriminant(column);
+                    assert_eq!(form, std::mem::discriminant(expected));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_refused() {
+        let pool = Pool::serial();
+        let path = std::env::temp_dir().join(format!("manyboost-misfit-{}", std::process::id()));
+        let mut binner = ColumnBinner::find(&pool, &path, 3, None, 255, &[2]).unwrap();
+        assert!(binner.push(&pool, &[0.0, 1.0]).is_err());
+        assert!(binner.push(&pool, &[0.0, 1.0, 2.0]).is_err());
+        assert!(ColumnBinner::find(&pool, &path, 3, None, 255, &[]).is_err());
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

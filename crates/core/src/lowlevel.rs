@@ -1,5 +1,5 @@
 //! The only `unsafe` code of the project: loops compiled for wider registers, a borrowed job lent to
-//! threads, and zeroed memory that may be refused.
+//! threads, zeroed memory that may be refused, and a file in the place of memory.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed};
@@ -310,6 +310,37 @@ fn work(shared: &Shared) {
         if shared.stop.load(Ordering::SeqCst) {
             return;
         }
+    }
+}
+
+// ---------------------------------------------------------------------------------- files
+
+/// The bytes of a file that belongs to this process alone.
+#[derive(Debug)]
+pub struct PrivateMap(memmap2::Mmap);
+
+impl PrivateMap {
+    /// Maps a file that the caller has just created, at a path that was free, and written. Its name
+    /// is removed where the system allows that of an open file, so that nobody can open it.
+    pub fn of(file: std::fs::File, path: &std::path::Path) -> std::io::Result<PrivateMap> {
+        if cfg!(unix) {
+            std::fs::remove_file(path)?;
+        }
+        // SAFETY: the bytes must not change while they are mapped. The file was created by the
+        // caller, who gives up the only handle, which is closed here; on Unix it has no name any
+        // more, elsewhere an open mapping keeps it from being cut short, and its name is known to
+        // this process alone.
+        let map = unsafe { memmap2::Mmap::map(&file) }?;
+        Ok(PrivateMap(map))
+    }
+}
+
+impl std::ops::Deref for PrivateMap {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.0
     }
 }
 

@@ -53,6 +53,7 @@ from manyboost.objectives import Facts, Objective
 from manyboost.projections import resolve_n_components
 from manyboost.racing import SHARE_OF_TIME, Contender, Race, contenders
 from manyboost.scoring import LOSS, Scorer, as_list, resolve
+from manyboost.stored import StoredTable
 from manyboost.weights import (
     refuse_unobserved_outputs,
 )
@@ -510,11 +511,15 @@ class Fitting(Model):
         if thresholds is not None:
             estimator.thresholds_ = thresholds
         offset = 0.0 if rows.offset is None else np.where(loss.centred, rows.offset, 0.0)
-        running = self._running(estimator, rows.X, lambda: loss.baseline + offset + raw)
+        X = rows.X.load() if isinstance(rows.X, StoredTable) else rows.X
+        running = self._running(estimator, X, lambda: loss.baseline + offset + raw)
         partial = rows.weights.partial
         weight = self._given_weight(rows)
         Y = self._targets(rows.Y)
-        return resolve(self.scoring, running, rows.X, Y, weight, partial=partial)
+        if Y.dtype == np.float32:
+            # Targets in files may be of that type; scores in double precision differ from it.
+            Y = Y.astype(np.float64)
+        return resolve(self.scoring, running, X, Y, weight, partial=partial)
 
     def _given_weight(self, rows: Rows) -> NDArray[Any] | None:
         """Weights (n_rows,) or (n_rows, n_outputs) as they were given, without those of classes."""
