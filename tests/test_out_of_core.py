@@ -94,7 +94,11 @@ def test_files_of_other_types(tmp_path: Path, order: str, dtype: type) -> None:
     typed = np.array(np.nan_to_num(X * 3).astype(dtype), order=order)
     files = npy(tmp_path, X=typed, Y=typed[:, :2])
     assert_same(
-        lambda: ManyBoostRegressor(**FAST), tmp_path, {**files, "chunk_rows": 64}, typed, typed[:, :2]
+        lambda: ManyBoostRegressor(**FAST),
+        tmp_path,
+        {**files, "chunk_rows": 64},
+        typed,
+        typed[:, :2],
     )
 
 
@@ -178,7 +182,10 @@ LABELS = (np.nan_to_num(X[:, :4]) > 0.5).astype(np.uint8)
     [
         (LABELS, {}),
         (LABELS.astype(float), {"early_stopping": True, "thresholds": "tuned"}),
-        (np.where(np.arange(N_ROWS)[:, None] % 5 == 0, np.nan, LABELS), {"class_weight": "balanced"}),
+        (
+            np.where(np.arange(N_ROWS)[:, None] % 5 == 0, np.nan, LABELS),
+            {"class_weight": "balanced"},
+        ),
         (LABELS[:, 0], {"early_stopping": True}),
         (np.array(["no", "yes", "perhaps"])[LABELS[:, 0] + LABELS[:, 1]], {}),
         (LABELS[:, 0] + LABELS[:, 1], {"loss": "exponential", "early_stopping": True}),
@@ -196,9 +203,7 @@ def test_classifiers(tmp_path: Path, labels: np.ndarray, parameters: dict[str, A
 
 def frame() -> Any:
     names = [f"x{j}" for j in range(X.shape[1])]
-    columns = {name: X[:, j] for j, name in enumerate(names)} | {
-        f"y{j}": Y[:, j] for j in range(3)
-    }
+    columns = {name: X[:, j] for j, name in enumerate(names)} | {f"y{j}": Y[:, j] for j in range(3)}
     table = polars.DataFrame({**columns, "w": WEIGHT, "class": np.array(["a", "b"])[LABELS[:, 0]]})
     whole = polars.Series("x5", [None if k % 9 == 0 else int(v) for k, v in enumerate(X[:, 5])])
     return table.with_columns(
@@ -295,9 +300,7 @@ def test_refusals_name_the_file_the_column_and_the_row(
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     with pytest.raises(ValueError) as caught:
-        fit_files(
-            ManyBoostRegressor(), files["X"], files["Y"], chunk_rows=100, scratch=scratch
-        )
+        fit_files(ManyBoostRegressor(), files["X"], files["Y"], chunk_rows=100, scratch=scratch)
     for word in words:
         assert word in str(caught.value)
     assert list(scratch.iterdir()) == []
@@ -321,7 +324,12 @@ def test_columns_of_parquet_files_are_refused_by_name(tmp_path: Path) -> None:
         fit_files(ManyBoostRegressor(), path, targets="z")
     with pytest.raises(ValueError, match="Say which columns of data.parquet are outputs"):
         fit_files(ManyBoostRegressor(), path)
-    spoilt = table.with_columns(polars.when(polars.arange(N_ROWS) == 321).then(np.inf).otherwise(polars.col("x7")).alias("x7"))
+    spoilt = table.with_columns(
+        polars.when(polars.arange(N_ROWS) == 321)
+        .then(np.inf)
+        .otherwise(polars.col("x7"))
+        .alias("x7")
+    )
     spoilt.write_parquet(path)
     with pytest.raises(ValueError, match=r"Column 'x7' of data\.parquet has an inf.* in row 321"):
         fit_files(ManyBoostRegressor(), path, targets="y*", ignore="class", chunk_rows=99)

@@ -109,7 +109,9 @@ def fit_files(
     3
     """
     if chunk_rows is not None and not (isinstance(chunk_rows, int) and chunk_rows > 0):
-        raise ValueError(f"chunk_rows={chunk_rows!r} is not allowed; it must be a positive integer.")
+        raise ValueError(
+            f"chunk_rows={chunk_rows!r} is not allowed; it must be a positive integer."
+        )
     choice = _Choice(targets, ignore, chunk_rows, labels=is_classifier(estimator))
     if scratch is not None and not Path(scratch).is_dir():
         raise FileNotFoundError(f"There is no folder {str(scratch)!r} for scratch files; make it.")
