@@ -508,7 +508,11 @@ def main() -> None:
             stored["records"][name] = {"figures": figures, "others_cores": others.cores()}
             RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
             print(name, json.dumps(figures), flush=True)
-    write_pages(stored)
+    missing = [name for name in CASES if name not in stored["records"]]
+    if missing:
+        print("pages are not written, these are missing:", ", ".join(missing))
+    else:
+        write_pages(stored)
 
 
 if __name__ == "__main__":
