@@ -1,5 +1,6 @@
 """Compiled kernels: arrays in, arrays out. Matrices are C-contiguous and row-major."""
 
+import os
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -24,6 +25,7 @@ class _Weights(Protocol):
 
 __version__: str
 __all__ = [
+    "ColumnBinner",
     "Ensemble",
     "Features",
     "Grower",
@@ -77,6 +79,22 @@ class Features:
     def bin_sparse(self, pool: Pool, x: _Sparse, n_rows: int) -> Features: ...
     def thresholds(self, feature: int) -> _F32: ...
     def column(self, feature: int) -> NDArray[np.uint8]: ...
+
+@final
+class ColumnBinner:
+    def __new__(
+        cls,
+        pool: Pool,
+        path: str | os.PathLike[str],
+        n_rows: int,
+        weight: _F64 | None,
+        max_bins: int,
+        n_categories: _U32 | None = None,
+    ) -> ColumnBinner: ...
+    @staticmethod
+    def known(path: str | os.PathLike[str], n_rows: int, features: Features) -> ColumnBinner: ...
+    def push(self, pool: Pool, columns: _F32) -> None: ...
+    def finish(self) -> Features: ...
 
 @final
 class Grower:
@@ -287,12 +305,12 @@ def dots(
     squared: bool,
     output: _Outputs | None = None,
 ) -> _F64: ...
-def centred(pool: Pool, cells: _F64, centre: _F64) -> _F32 | None: ...
+def centred(pool: Pool, cells: _F32 | _F64, centre: _F64) -> _F32 | None: ...
 def column_sums(
     pool: Pool, cells: NDArray[Any], weights: _Weights, squared: bool = False
 ) -> _F64: ...
 def column_quantiles(
-    pool: Pool, cells: _F64, weights: _Weights, levels: _F64, centre: _F64 | None = None
+    pool: Pool, cells: _F32 | _F64, weights: _Weights, levels: _F64, centre: _F64 | None = None
 ) -> _F64: ...
 def project(pool: Pool, residuals: _F32, phi: _F32, z: _F32, shares: bool = False) -> None: ...
 def draw_projection(

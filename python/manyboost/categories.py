@@ -15,6 +15,7 @@ from scipy import sparse
 
 from manyboost.distributed.comm import ALONE, Comm
 from manyboost.inputs import Table, column_name
+from manyboost.stored import StoredTable
 
 F32 = NDArray[np.float32]
 
@@ -45,8 +46,15 @@ class Categories:
             refuse_sparse(X, features[0], "X", names)
         tables = {}
         for j in features:
+            if isinstance(X, StoredTable) and not X.exact[j]:
+                raise ValueError(
+                    f"Column {column_name(j, names)} is categorical, but single precision, in which "
+                    "features are stored, cannot tell all of its values apart; give categories "
+                    "small whole numbers."
+                )
             column = X[:, j]
-            tables[j] = comm.unique(column[~np.isnan(column)]).astype(np.float64)
+            # (+ 0.0: of two zeros which one is found depends on the order of the rows.)
+            tables[j] = comm.unique(column[~np.isnan(column)]).astype(np.float64) + 0.0
             check_size(tables[j], max_categories, column_name(j, names))
         return cls(int(X.shape[1]), tables)
 
@@ -79,20 +87,30 @@ class Categories:
         if not self.tables:
             return X
         refuse_sparse(X, min(self.tables), name, names)
-        encoded = np.array(X)
+        stored = isinstance(X, StoredTable)
+        encoded = None if stored else np.array(X)
         for j, table in self.tables.items():
-            codes = codes_of(X[:, j], table)
+            if stored and not refuse_unknown:
+                continue
+            column = X[:, j]
+            codes = codes_of(column, table)
             if refuse_unknown:
-                unknown = np.isnan(codes) & ~np.isnan(X[:, j])
+                unknown = np.isnan(codes) & ~np.isnan(column)
                 if unknown.any():
                     row = int(np.argmax(unknown))
                     raise ValueError(
                         f"Column {column_name(j, names)} of {name} has the category "
-                        f"{X[row, j]:g} in row {row}, which the fitted model does not know; a "
+                        f"{column[row]:g} in row {row}, which the fitted model does not know; a "
                         "warm start adds no categories, use warm_start=False."
                     )
-            encoded[:, j] = codes
-        return encoded
+            if encoded is not None:
+                encoded[:, j] = codes
+        return X.recoded(self._recode) if stored else encoded
+
+    def _recode(self, feature: int, values: F32) -> F32:
+        """Values of a feature, codes if it holds categories."""
+        table = self.tables.get(feature)
+        return values if table is None else codes_of(values, table)
 
 
 def codes_of(values: NDArray[Any], table: NDArray[Any]) -> F32:

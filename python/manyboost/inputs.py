@@ -37,6 +37,7 @@ from manyboost.frames import (
 from manyboost.label_sets import indicator, labels_of, read_label_sets
 from manyboost.named import NamedTable
 from manyboost.plain_arrays import plain_numbers, refuse_type, stacked, unmasked
+from manyboost.stored import CheckedTargets, StoredTable
 from manyboost.weights import (
     MISSING_LABEL,
     Weights,
@@ -84,6 +85,8 @@ def check_X(
     """
     if X is None:
         raise ValueError(f"{name} is None; pass an array or a frame of features.")
+    if isinstance(X, StoredTable):
+        return _check_stored(estimator, X, reset=reset, name=name)
     X = stacked(X, name) if isinstance(X, list | tuple) else X
     if is_frame(X):
         X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical)
@@ -141,6 +144,34 @@ def _refuse_no_features(X: Any, name: str) -> None:
         raise ValueError(
             f"{name} has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
         )
+
+
+def _check_stored(estimator: Any, X: StoredTable, *, reset: bool, name: str) -> StoredTable:
+    """Return features in a file, whose values were checked as they were written there."""
+    if estimator.estimator is not None:
+        raise ValueError(
+            f"estimator={estimator.estimator!r} takes features in memory, but those of {name} lie "
+            "in a file; use built-in trees (estimator=None)."
+        )
+    if reset:
+        estimator._category_labels = CategoryLabels()
+        estimator.__dict__.pop("feature_names_in_", None)
+        estimator.n_features_in_ = X.n_features
+        if X.names is not None:
+            estimator.feature_names_in_ = np.array(X.names, dtype=object)
+        return X
+    _refuse_unlabelled(estimator, name)
+    known = getattr(estimator, "feature_names_in_", None)
+    if X.names is not None and known is not None and known.tolist() != X.names:
+        raise ValueError(
+            f"The features of {name} should be those of fit, in the same order. "
+            f"{_suggestions(X.names, known)}"
+        )
+    if X.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"{name} has {X.n_features} features, but {estimator.n_features_in_} are expected."
+        )
+    return X
 
 
 def _in_order(X: Any) -> Any:
@@ -221,6 +252,8 @@ def resolve_categorical(
 
 def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
     """Return features in single precision, C-contiguous and aligned; refuse overflow."""
+    if isinstance(X, StoredTable):
+        return X
     with np.errstate(over="ignore"):
         if sparse.issparse(X):
             single = X if X.dtype == np.float32 else X.astype(np.float32)
@@ -244,6 +277,8 @@ def compressed(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], F32]:
 
 def for_kernels(X: Table) -> Any:
     """Return single-precision features as prediction takes them."""
+    if isinstance(X, StoredTable):
+        return X.load()
     return compressed(X) if sparse.issparse(X) else X
 
 
@@ -381,7 +416,9 @@ class Rows:
         """Return a subset of the rows."""
         offset = None if self.offset is None else self.offset[chosen]
         weights, numbers = self.weights.take(chosen), self.numbers[chosen]
-        return Rows(self.X[chosen], self.Y[chosen], weights, numbers, offset, self.comm)
+        stored = isinstance(self.X, StoredTable)
+        Y = self.X.take_targets(self.Y, chosen) if stored else self.Y[chosen]
+        return Rows(self.X[chosen], Y, weights, numbers, offset, self.comm)
 
     def become(self, others: Rows) -> None:
         """Hold other rows instead, for all who hold these."""
@@ -486,6 +523,9 @@ def check_offset(
 
 def check_targets(y: Any, X: Table, name: str = "y") -> F64:
     """Return regression targets as a float64 array of one or two dimensions; NaN is missing."""
+    if isinstance(y, CheckedTargets):
+        _check_length(len(y.array), X, name)
+        return y.array
     if sparse.issparse(y):
         raise ValueError(
             f"{name} is a sparse matrix, whose empty places could be zeros or missing values; pass "
@@ -690,6 +730,9 @@ class Classes:
 
 def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
     """Return labels: one class per row (n,), or an indicator (n, d) of 0, 1 and missing labels."""
+    if isinstance(y, CheckedTargets):
+        _check_length(len(y.array), X, name)
+        return y.array
     if sparse.issparse(y) and len(y.shape) == 2 and y.shape[1] == 1:
         y = y.toarray()  # one class per row
     is_sparse = sparse.issparse(y)

@@ -19,6 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core
 from manyboost.inputs import Table, compressed
+from manyboost.stored import StoredTable
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -71,6 +72,10 @@ class TreeLearner:
         n_categories: U32 | None = None,
     ) -> _core.Features:
         """Find cuts in single-precision features and bin them."""
+        if isinstance(X, StoredTable):
+            path, n_rows = X.new_file("bins"), len(X)
+            binner = _core.ColumnBinner(pool, path, n_rows, weight, max_bins, n_categories)
+            return X.binned(pool, binner)
         if sparse.issparse(X):
             columns = compressed(X.tocsc())
             return _core.Features.fit_sparse(pool, columns, X.shape[0], weight, max_bins)
@@ -78,6 +83,9 @@ class TreeLearner:
 
     def prepare(self, X: Table) -> _core.Features:
         """Other data in the form that :meth:`leaves_of` takes."""
+        if isinstance(X, StoredTable):
+            binner = _core.ColumnBinner.known(X.new_file("bins"), len(X), self.features)
+            return X.binned(self.pool, binner)
         if sparse.issparse(X):
             return self.features.bin_sparse(self.pool, compressed(X.tocsc()), X.shape[0])
         return self.features.bin(self.pool, X)

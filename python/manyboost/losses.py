@@ -31,6 +31,7 @@ from manyboost.objectives import (
     fill_missing,
 )
 from manyboost.steps import Direction, minimise_along, softmax_step
+from manyboost.stored import mapping, release, row_blocks
 from manyboost.weights import MISSING_LABEL, Weights, missing_cells
 
 F32 = NDArray[np.float32]
@@ -181,10 +182,9 @@ class FittedLoss:
     ) -> Objective:
         if self.custom is not None:
             return CustomObjective(self, _as_real(Y), weights, pool)
-        if Y.dtype == np.float64:
-            Y = np.ascontiguousarray(Y)
+        if Y.dtype.kind == "f":
             centre = np.where(self.centred, self.baseline, 0.0)
-            single = _core.centred(pool, Y, centre)
+            single = _less(Y, centre, pool)
             if single is None:
                 j = int(np.argmax(np.fmax.reduce(np.abs(Y - centre), axis=0)))
                 raise ValueError(
@@ -265,6 +265,20 @@ class MixedLoss(FittedLoss):
             columns = (start <= places) & (places < stop)
             predictions[:, columns] = loss.predict(raw[:, columns])
         return predictions
+
+
+def _less(Y: NDArray[Any], centre: F64, pool: _core.Pool) -> F32 | None:
+    """Return Y - centre in single precision, None if it does not fit; what is mapped by blocks."""
+    if mapping(Y) is None:
+        return _core.centred(pool, np.ascontiguousarray(Y), centre)
+    single = np.empty(Y.shape, np.float32)
+    for rows in row_blocks(*Y.shape):
+        part = _core.centred(pool, np.ascontiguousarray(Y[rows]), centre)
+        release(Y)
+        if part is None:
+            return None
+        single[rows] = part
+    return single
 
 
 def without(Y: NDArray[Any], offset: F64 | None, centred: NDArray[np.bool_]) -> NDArray[Any]:

@@ -200,7 +200,7 @@ def settle(
     The form is that of the rows of all ranks.
     """
     if weight is not None and weight.ndim == 2 and not weight.all():
-        Y = Y.copy()
+        Y = np.array(Y)
         Y[weight == 0] = MISSING_LABEL if Y.dtype == np.uint8 else np.nan
     missing = missing_cells(Y)
     there = np.ones(len(Y), bool)
@@ -208,7 +208,7 @@ def settle(
         there &= ~missing.all(axis=1)
     if weight is not None and weight.ndim == 1:
         there &= weight > 0
-    partial = comm.any(missing[there].any())
+    partial = comm.any(missing.any() and missing[there].any())
     if weight is None:
         return Y, Weights(partial=partial), there
     if weight.ndim == 2:

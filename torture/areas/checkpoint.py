@@ -39,7 +39,8 @@ SCENARIOS = {
 def run(long: bool, seed: int) -> list[Figure]:
     wanted = 50 if long else 2
     rng = random.Random(seed)
-    differing, lost, failed, kills = [], [], [], 0
+    differing, lost, failed = [], [], []
+    kills = trials = 0
     names = list(SCENARIOS)
     with tempfile.TemporaryDirectory() as folder:
         whole: dict[str, tuple[bytes, float]] = {}
@@ -52,7 +53,8 @@ def run(long: bool, seed: int) -> list[Figure]:
                     break
                 whole[name] = first.model.read_bytes(), first.seconds
             expected, seconds = whole[name]
-            trial = Run(name, Path(folder) / f"killed-{kills}")
+            trials += 1
+            trial = Run(name, Path(folder) / f"killed-{trials}")
             for _ in range(rng.choice((1, 1, 2, 3))):
                 if trial.go(rng.uniform(0, seconds)) == -signal.SIGKILL:
                     kills += 1

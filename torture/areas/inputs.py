@@ -36,13 +36,11 @@ PROMISE = (
     "of one sentence; nothing that was passed is changed."
 )
 
-BATCH = 200
-
 
 def run(long: bool, seed: int) -> list[Figure]:
     grid = count_cases(grid_batch, grid_arguments(long))
-    n_batches = 100 if long else 1
-    drawn = count_cases(drawn_batch, [(seed + k, BATCH) for k in range(n_batches)])
+    batches = [(seed + k, 200) for k in range(100)] if long else [(seed, 60)]
+    drawn = count_cases(drawn_batch, batches)
     return [*figures("grid", grid), *figures("drawn", drawn)]
 
 
@@ -64,7 +62,7 @@ def figures(name: str, tally: Tally) -> list[Figure]:
 
 def grid_arguments(long: bool) -> list[tuple[str, str, int]]:
     """Kind and place of each batch, and the share of cases to try: one in so many."""
-    return [(kind, place, 1 if long else 37) for kind in KINDS for place in PLACES]
+    return [(kind, place, 1 if long else 61) for kind in KINDS for place in PLACES]
 
 
 def grid_batch(argument: tuple[str, str, int], run: Run) -> None:

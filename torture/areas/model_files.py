@@ -31,9 +31,9 @@ MEGABYTES = 512  # for the fuzzer of the core, whose inputs have a few kilobytes
 
 def run(long: bool, seed: int) -> list[Figure]:
     return [
-        *mutants(10_000 if long else 200, seed),
-        *searched(600.0 if long else 4.0, seed),
-        *fuzzed(600 if long else 4, seed, may_build=long),
+        *mutants(10_000 if long else 80, seed),
+        *searched(600.0 if long else 2.0, seed),
+        *fuzzed(600 if long else 2, seed, may_build=long),
     ]
 
 

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::leaf::integer_weights;
 use crate::lowlevel::widest;
+use crate::memory::{collected, zeros};
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, add_up, largest, round_scaled, share};
 use crate::select::{self, Query};
@@ -66,20 +67,21 @@ pub fn column_sums<T: Cell>(
 
 /// (values − centre) in single precision, or `None` if one of them does not fit. Missing values stay
 /// missing.
-pub fn centred(
+pub fn centred<T: Cell>(
     pool: &Pool,
-    values: &[f64],
+    values: &[T],
     n_outputs: usize,
     centre: &[f64],
 ) -> Result<Option<Vec<f32>>> {
-    let mut out = vec![0.0f32; values.len()];
+    let mut out = zeros::<f32>(values.len())?;
     let size = (values.len() / n_outputs).div_ceil(pool.threads() * 4).max(1) * n_outputs;
     let fits = std::sync::atomic::AtomicBool::new(true);
     let pieces = out.chunks_mut(size).zip(values.chunks(size));
     pool.for_each(pieces, values.len(), |(out, values)| {
         let mut finite = true;
         for (out, values) in out.chunks_mut(n_outputs).zip(values.chunks(n_outputs)) {
-            for ((out, value), centre) in out.iter_mut().zip(values).zip(centre) {
+            for ((out, &value), centre) in out.iter_mut().zip(values).zip(centre) {
+                let value: f64 = value.into();
                 *out = (value - centre) as f32;
                 finite &= out.is_finite() | value.is_nan();
             }
@@ -92,9 +94,9 @@ pub fn centred(
 }
 
 /// The lower weighted quantile of every column of |v − centre| (or of v, without `centre`).
-pub fn column_quantiles(
+pub fn column_quantiles<T: Cell>(
     pool: &Pool,
-    values: &[f64],
+    values: &[T],
     n_outputs: usize,
     weights: Weights<'_>,
     levels: &[f64],
@@ -105,15 +107,14 @@ pub fn column_quantiles(
     let n_all = pool.all_rows(n);
     let query_of = |j: usize| {
         let weight_of = integer_weights(weights, heaviest[j], n_all);
-        let items: Vec<(f64, i64)> = (0..n)
+        let observed = (0..n)
             .map(|i| (i, i * n_outputs + j))
             .filter(|&(_, place)| !values[place].is_missing())
             .map(|(i, place)| {
-                let value = values[place];
+                let value: f64 = values[place].into();
                 (centre.map_or(value, |c| (value - c[j]).abs()), weight_of(i, place))
-            })
-            .collect();
-        vec![Query::of(items)]
+            });
+        Ok(vec![Query::of(collected(n, observed)?)])
     };
     let target = |j: usize, [total, _]: [i64; 2]| share(i128::from(total), levels[j]);
     let quantiles = select::for_outputs(pool, 0..n_outputs, n, 1, query_of, target)?;

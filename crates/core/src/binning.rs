@@ -7,7 +7,9 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Result, invalid};
+use crate::lowlevel::PrivateMap;
+use crate::memory::{collected, resize, zeros};
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, exchange, largest_number};
 use crate::select::{SortedColumn, Spread, Unknown, search_columns};
@@ -44,7 +46,7 @@ impl Cuts {
     /// categories, 0, 1, …, become bins of their own, whether training has rows of them or not.
     pub fn with_categories(mut self, n_categories: &[u32]) -> Cuts {
         for (feature, &n) in n_categories.iter().enumerate().filter(|(_, n)| **n > 0) {
-            self.thresholds[feature] = (1..n).map(|code| code as f32 - 0.5).collect();
+            self.thresholds[feature] = category_thresholds(n);
             self.categorical[feature] = true;
         }
         self
@@ -55,9 +57,30 @@ impl Cuts {
 #[derive(Debug, Clone)]
 pub enum Column {
     /// The bin of every row.
-    Dense(Vec<u8>),
+    Dense(Bins),
     /// Only the rows outside the most frequent bin.
     Compressed(Compressed),
+}
+
+/// The bins of all rows of a feature.
+#[derive(Debug, Clone)]
+pub enum Bins {
+    /// In memory.
+    Owned(Vec<u8>),
+    /// Part of a file.
+    Mapped(Arc<PrivateMap>, std::ops::Range<usize>),
+}
+
+impl std::ops::Deref for Bins {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bins::Owned(bins) => bins,
+            Bins::Mapped(map, range) => &map[range.clone()],
+        }
+    }
 }
 
 /// A feature that has one and the same bin in most rows.
@@ -110,15 +133,16 @@ impl Census {
 
 impl Column {
     /// Takes the shorter of the two forms, for all of `n_rows` rows.
-    fn of(bins: Vec<u8>, census: Census, n_rows: usize) -> Column {
+    fn of(bins: Vec<u8>, census: Census, n_rows: usize) -> Result<Column> {
         if !census.compresses(n_rows) {
-            return Column::Dense(bins);
+            return Ok(Column::Dense(Bins::Owned(bins)));
         }
         let default = census.default;
-        let listed = |&(_, &bin): &(usize, &u8)| bin != default;
-        let (rows, bins) =
-            bins.iter().enumerate().filter(listed).map(|(row, &bin)| (row as u32, bin)).unzip();
-        Column::Compressed(Compressed { default, rows, bins })
+        let listed = || bins.iter().enumerate().filter(|&(_, &bin)| bin != default);
+        let n_listed = listed().count();
+        let rows = collected(n_listed, listed().map(|(row, _)| row as u32))?;
+        let bins = collected(n_listed, listed().map(|(_, &bin)| bin))?;
+        Ok(Column::Compressed(Compressed { default, rows, bins }))
     }
 
     /// The bin of a row.
@@ -134,24 +158,25 @@ impl Column {
     }
 
     /// The bins of all rows, spread out in `buffer` if they are not at hand.
-    pub fn spread<'a>(&'a self, n_rows: usize, buffer: &'a mut Vec<u8>) -> &'a [u8] {
-        match self {
+    pub fn spread<'a>(&'a self, n_rows: usize, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        Ok(match self {
             Column::Dense(bins) => bins,
             Column::Compressed(column) => {
                 buffer.clear();
-                buffer.resize(n_rows, column.default);
+                resize(buffer, n_rows, column.default)?;
                 for (&row, &bin) in column.rows.iter().zip(&column.bins) {
                     buffer[row as usize] = bin;
                 }
                 buffer
             }
-        }
+        })
     }
 
     /// The bins of all rows.
-    pub fn to_vec(&self, n_rows: usize) -> Vec<u8> {
+    pub fn to_vec(&self, n_rows: usize) -> Result<Vec<u8>> {
         let mut buffer = Vec::new();
-        self.spread(n_rows, &mut buffer).to_vec()
+        let bins = self.spread(n_rows, &mut buffer)?;
+        collected(n_rows, bins.iter().copied())
     }
 }
 
@@ -198,18 +223,18 @@ impl<'a> SparseColumns<'a> {
     fn map<R: Send>(
         &self,
         pool: &Pool,
-        f: impl Fn(usize, &'a [i32], &'a [f32]) -> R + Sync,
+        f: impl Fn(usize, &'a [i32], &'a [f32]) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
         let work = (self.values.len() + self.n_features()) * 8;
         let n = self.n_features();
         let pieces = pool.pieces(work).min(n.max(1));
         let ranges = (0..pieces).map(|i| n * i / pieces..n * (i + 1) / pieces);
-        let parts = pool.map(ranges, work, |features| {
+        let parts = pool.try_map(ranges, work, |features| {
             let call = |feature| {
                 let (rows, values) = self.column(feature);
                 f(feature, rows, values)
             };
-            features.map(call).collect::<Vec<R>>()
+            features.map(call).collect::<Result<Vec<R>>>()
         })?;
         Ok(parts.into_iter().flatten().collect())
     }
@@ -221,7 +246,7 @@ fn integer_weights(pool: &Pool, weight: Option<&[f64]>) -> Result<Option<Vec<i64
     let Some(weight) = weight else { return Ok(None) };
     let max = largest_number(pool, weight.iter().fold(0.0f64, |m, &v| m.max(v)))?;
     let fixed = FixedPoint::for_sum(max, pool.all_rows(weight.len()));
-    Ok(Some(weight.iter().map(|&v| fixed.encode(v).max(1)).collect()))
+    Ok(Some(collected(weight.len(), weight.iter().map(|&v| fixed.encode(v).max(1)))?))
 }
 
 /// Values that machines keep in order while they look for cuts together.
@@ -235,14 +260,14 @@ fn cut_together(
     pool: &Pool,
     (n_rows, n_features): (usize, usize),
     max_bins: usize,
-    column: impl Fn(usize) -> (SortedColumn, bool) + Sync,
+    column: impl Fn(usize) -> Result<(SortedColumn, bool)> + Sync,
 ) -> Result<Cuts> {
     let mut cut = Vec::with_capacity(n_features);
     // The same on all machines.
     let size = (VALUES_AT_A_TIME / pool.all_rows(n_rows).max(1)).clamp(1, FEATURES_AT_A_TIME);
     for start in (0..n_features).step_by(size) {
         let features = start..(start + size).min(n_features);
-        let values = pool.map(features.clone(), n_rows * features.len() * 20, &column)?;
+        let values = pool.try_map(features.clone(), n_rows * features.len() * 20, &column)?;
         let (columns, missing): (Vec<_>, Vec<_>) = values.into_iter().unzip();
         let mut missing: Vec<f64> = missing.into_iter().map(f64::from).collect();
         exchange(pool, &mut [], &mut missing)?;
@@ -252,7 +277,7 @@ fn cut_together(
         })?;
         for (search, missing) in found.into_iter().zip(missing) {
             let thresholds = match search {
-                Search::Few(distinct) => cut_between(&distinct, max_bins),
+                Search::Few(distinct) => cut_between(distinct.iter().copied(), max_bins),
                 Search::Many(thresholds, _) => thresholds,
             };
             cut.push((thresholds, missing > 0.0));
@@ -325,27 +350,27 @@ pub fn find_cuts_sparse(
     let weights = integer_weights(pool, weight)?;
     let weight_of = |row: i32| weights.as_ref().map_or(1, |w| w[row as usize]);
     let total = weights.as_ref().map_or(x.n_rows as i64, |w| w.iter().sum());
-    let keys_of = |rows: &[i32], values: &[f32]| -> Vec<(u32, i64)> {
+    let keys_of = |rows: &[i32], values: &[f32]| -> Result<Vec<(u32, i64)>> {
         let zeros = total - rows.iter().map(|&row| weight_of(row)).sum::<i64>();
         let stored = rows.iter().zip(values).filter(|(_, v)| !v.is_nan());
-        let mut keys: Vec<(u32, i64)> =
-            stored.map(|(&row, &v)| (ordered(v), weight_of(row))).collect();
+        let mut keys =
+            collected(rows.len(), stored.map(|(&row, &v)| (ordered(v), weight_of(row))))?;
         if zeros > 0 {
             keys.push((ordered(0.0), zeros));
         }
-        keys
+        Ok(keys)
     };
     let has_missing = |values: &[f32]| values.iter().any(|v| v.is_nan());
     if pool.others().is_some() {
         return cut_together(pool, (x.n_rows, x.n_features()), max_bins, |feature| {
             let (rows, values) = x.column(feature);
-            (sorted_column(keys_of(rows, values)), has_missing(values))
+            Ok((sorted_column(keys_of(rows, values)?), has_missing(values)))
         });
     }
     let cut = x.map(pool, |_, rows, values| {
-        let mut keys = keys_of(rows, values);
+        let mut keys = keys_of(rows, values)?;
         keys.sort_unstable_by_key(|&(key, _)| key);
-        (cut_between(&merge_equal(keys.into_iter()), max_bins), has_missing(values))
+        Ok((cut_between(weighted_values(&keys), max_bins), has_missing(values)))
     })?;
     Ok(Cuts::new(cut))
 }
@@ -355,13 +380,16 @@ pub fn apply_cuts_sparse(pool: &Pool, x: SparseColumns<'_>, cuts: &Arc<Cuts>) ->
     let columns = x.map(pool, |feature, rows, values| {
         let thresholds = &cuts.thresholds[feature];
         let default = bin_of(0.0, thresholds);
-        let (rows, bins): (Vec<u32>, Vec<u8>) = rows
-            .iter()
-            .zip(values)
-            .map(|(&row, &value)| (row as u32, bin_of(value, thresholds)))
-            .filter(|&(_, bin)| bin != default)
-            .unzip();
-        Compressed { default, rows, bins }
+        let listed = || {
+            let stored = rows.iter().zip(values);
+            stored
+                .map(|(&row, &value)| (row as u32, bin_of(value, thresholds)))
+                .filter(|&(_, bin)| bin != default)
+        };
+        let n_listed = listed().count();
+        let bins = collected(n_listed, listed().map(|(_, bin)| bin))?;
+        let rows = collected(n_listed, listed().map(|(row, _)| row))?;
+        Ok(Compressed { default, rows, bins })
     })?;
     let mut listed: Vec<i64> = columns.iter().map(|column| column.rows.len() as i64).collect();
     exchange(pool, &mut listed, &mut [])?;
@@ -376,10 +404,12 @@ pub fn apply_cuts_sparse(pool: &Pool, x: SparseColumns<'_>, cuts: &Arc<Cuts>) ->
     // Features with many values are spread out; of others zero has the most frequent bin.
     for (column, uncommon) in binned.columns.iter_mut().zip(&mut binned.uncommon) {
         if *uncommon * COMPRESSED_SHARE > n_all {
-            let bins = vec![column.to_vec(x.n_rows)];
+            let bins = vec![column.to_vec(x.n_rows)?];
             let census = Census::of(pool, &bins)?[0];
             *uncommon = census.uncommon;
-            bins.into_iter().for_each(|bins| *column = Column::of(bins, census, n_all));
+            for bins in bins {
+                *column = Column::of(bins, census, n_all)?;
+            }
         }
     }
     Ok(binned)
@@ -400,20 +430,24 @@ pub fn find_cuts(
             let column = || x.iter().skip(feature).step_by(n_features);
             let values = column().enumerate().filter(|(_, v)| !v.is_nan());
             let sorted = match &weights {
-                Some(w) => sorted_column(values.map(|(row, &v)| (ordered(v), w[row])).collect()),
+                Some(w) => {
+                    let weighted = values.map(|(row, &v)| (ordered(v), w[row]));
+                    sorted_column(collected(n_rows, weighted)?)
+                }
                 None => {
-                    let mut keys = values.map(|(_, &v)| ordered(v)).collect();
-                    sort_keys(&mut keys);
+                    let mut keys = collected(n_rows, values.map(|(_, &v)| ordered(v)))?;
+                    sort_keys(&mut keys)?;
                     SortedColumn { keys, masses: None }
                 }
             };
-            (sorted, column().any(|v| v.is_nan()))
+            Ok((sorted, column().any(|v| v.is_nan())))
         });
     }
     let mut cut = Vec::with_capacity(n_features);
     for start in (0..n_features).step_by(FEATURE_BLOCK) {
         let features = start..(start + FEATURE_BLOCK).min(n_features);
-        let mut columns = vec![vec![0.0f32; n_rows]; features.len()];
+        let mut columns =
+            features.clone().map(|_| zeros::<f32>(n_rows)).collect::<Result<Vec<_>>>()?;
         let pieces = row_pieces(pool, &mut columns, n_rows);
         pool.for_each(pieces, n_rows * features.len(), |(rows, mut columns)| {
             for (i, row) in x[rows.start * n_features..rows.end * n_features]
@@ -427,7 +461,9 @@ pub fn find_cuts(
         })?;
         let work = n_rows * features.len() * 8;
         cut.extend(
-            pool.map(columns, work, |column| cut_feature(&column, weights.as_deref(), max_bins))?,
+            pool.try_map(columns, work, |column| {
+                cut_feature(&column, weights.as_deref(), max_bins)
+            })?,
         );
     }
     Ok(Cuts::new(cut))
@@ -465,7 +501,8 @@ pub fn apply_cuts(pool: &Pool, x: &[f32], cuts: &Arc<Cuts>) -> Result<Binned> {
     let (mut columns, mut uncommon) = (Vec::with_capacity(n_features), Vec::new());
     for first in (0..n_features).step_by(FEATURE_BLOCK) {
         let thresholds = &cuts.thresholds[first..(first + FEATURE_BLOCK).min(n_features)];
-        let mut block = vec![vec![0u8; n_rows]; thresholds.len()];
+        let mut block =
+            thresholds.iter().map(|_| zeros::<u8>(n_rows)).collect::<Result<Vec<_>>>()?;
         let pieces = row_pieces(pool, &mut block, n_rows);
         pool.for_each(pieces, n_rows * thresholds.len() * 8, |(rows, mut columns)| {
             for (k, i) in rows.enumerate() {
@@ -479,9 +516,192 @@ pub fn apply_cuts(pool: &Pool, x: &[f32], cuts: &Arc<Cuts>) -> Result<Binned> {
         uncommon.extend(census.iter().map(|census| census.uncommon));
         let block = block.into_iter().zip(census);
         let form = |(bins, census)| Column::of(bins, census, n_all);
-        columns.extend(pool.map(block, n_rows * thresholds.len(), form)?);
+        columns.extend(pool.try_map(block, n_rows * thresholds.len(), form)?);
     }
     Ok(Binned { n_rows, n_features, columns, uncommon, cuts: Arc::clone(cuts) })
+}
+
+/// Bins features that come some columns at a time, into a file.
+pub struct ColumnBinner {
+    n_rows: usize,
+    rule: BinRule,
+    file: std::fs::File,
+    path: std::path::PathBuf,
+    /// Bytes in the file.
+    written: usize,
+    cut: Vec<(Vec<f32>, bool)>,
+    columns: Vec<Column>,
+    /// Where the file has the bins of features that are dense.
+    places: Vec<(usize, std::ops::Range<usize>)>,
+    uncommon: Vec<usize>,
+}
+
+/// Where the cuts of a [`ColumnBinner`] come from.
+enum BinRule {
+    /// They are found in the columns.
+    Find { weights: Option<Vec<i64>>, max_bins: usize, n_categories: Vec<u32> },
+    /// They are those of other data.
+    Known(Arc<Cuts>),
+}
+
+impl ColumnBinner {
+    /// Finds cuts and bins, as [`find_cuts`] and [`apply_cuts`] do for all features at once.
+    /// `n_categories` is empty or has a number for each feature, as in [`Cuts::with_categories`].
+    /// The file at `path` must not exist.
+    pub fn find(
+        pool: &Pool,
+        path: &std::path::Path,
+        n_rows: usize,
+        weight: Option<&[f64]>,
+        max_bins: usize,
+        n_categories: &[u32],
+    ) -> Result<ColumnBinner> {
+        let weights = integer_weights(pool, weight)?;
+        let n_categories = n_categories.to_vec();
+        ColumnBinner::new(path, n_rows, BinRule::Find { weights, max_bins, n_categories })
+    }
+
+    /// Bins other data with known cuts.
+    pub fn known(path: &std::path::Path, n_rows: usize, cuts: &Arc<Cuts>) -> Result<ColumnBinner> {
+        ColumnBinner::new(path, n_rows, BinRule::Known(Arc::clone(cuts)))
+    }
+
+    fn new(path: &std::path::Path, n_rows: usize, rule: BinRule) -> Result<ColumnBinner> {
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).open(path);
+        Ok(ColumnBinner {
+            n_rows,
+            rule,
+            file: file.or_else(|error| file_failed("create", path, &error))?,
+            path: path.to_path_buf(),
+            written: 0,
+            cut: Vec::new(),
+            columns: Vec::new(),
+            places: Vec::new(),
+            uncommon: Vec::new(),
+        })
+    }
+
+    /// Number of features so far.
+    pub fn n_features(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Adds features: `values` holds one column after the other.
+    pub fn push(&mut self, pool: &Pool, values: &[f32]) -> Result<()> {
+        let (n_rows, first) = (self.n_rows, self.columns.len());
+        if n_rows == 0 || !values.len().is_multiple_of(n_rows) {
+            return invalid("columns of other lengths than the number of rows");
+        }
+        let columns = || values.chunks_exact(n_rows).enumerate().map(|(k, c)| (first + k, c));
+        let n_new = columns().len();
+        if let BinRule::Known(cuts) = &self.rule
+            && first + n_new > cuts.thresholds.len()
+        {
+            return invalid("more columns than features");
+        }
+        let rule = &self.rule;
+        let made = pool.map(columns(), values.len() * 16, |(feature, column)| {
+            let (thresholds, has_missing) = rule.cut(feature, column)?;
+            let bins = column.iter().map(|&value| bin_of(value, &thresholds)).collect();
+            Ok((thresholds, has_missing, bins))
+        })?;
+        let mut block = Vec::with_capacity(n_new);
+        for each in made {
+            let (thresholds, has_missing, bins): (_, _, Vec<u8>) = each?;
+            self.cut.push((thresholds, has_missing));
+            block.push(bins);
+        }
+        let census = Census::of(pool, &block)?;
+        for (bins, census) in block.into_iter().zip(census) {
+            self.uncommon.push(census.uncommon);
+            let column = match Column::of(bins, census, n_rows)? {
+                Column::Dense(bins) => {
+                    self.write(&bins)?;
+                    // Until the file is complete.
+                    Column::Dense(Bins::Owned(Vec::new()))
+                }
+                compressed => compressed,
+            };
+            self.columns.push(column);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bins: &[u8]) -> Result<()> {
+        use std::io::Write;
+        self.file.write_all(bins).or_else(|error| file_failed("write", &self.path, &error))?;
+        let place = self.written..self.written + bins.len();
+        self.written = place.end;
+        self.places.push((self.columns.len(), place));
+        Ok(())
+    }
+
+    /// The features; the file has no name any more where the system allows that.
+    pub fn finish(mut self) -> Result<Binned> {
+        if self.written > 0 {
+            let map = PrivateMap::of(self.file, &self.path);
+            let map = Arc::new(map.or_else(|error| file_failed("map", &self.path, &error))?);
+            if map.len() != self.written {
+                return invalid("the file of bins was changed");
+            }
+            for (feature, place) in self.places {
+                self.columns[feature] = Column::Dense(Bins::Mapped(Arc::clone(&map), place));
+            }
+        }
+        let cuts = match self.rule {
+            BinRule::Known(cuts) => cuts,
+            BinRule::Find { n_categories, .. } => {
+                Arc::new(Cuts::new(self.cut).with_categories(&n_categories))
+            }
+        };
+        if cuts.thresholds.len() != self.columns.len() {
+            return invalid("fewer columns than features");
+        }
+        Ok(Binned {
+            n_rows: self.n_rows,
+            n_features: self.columns.len(),
+            columns: self.columns,
+            uncommon: self.uncommon,
+            cuts,
+        })
+    }
+}
+
+impl BinRule {
+    /// Thresholds of a feature, and whether its column has missing values.
+    fn cut(&self, feature: usize, column: &[f32]) -> Result<(Vec<f32>, bool)> {
+        match self {
+            BinRule::Known(cuts) => {
+                Ok((cuts.thresholds[feature].clone(), cuts.has_missing[feature]))
+            }
+            BinRule::Find { weights, max_bins, n_categories } => {
+                let n = n_categories.get(feature).copied().unwrap_or(0);
+                if n == 0 {
+                    return cut_feature(column, weights.as_deref(), *max_bins);
+                }
+                if n as usize > MAX_BINS || !column.iter().all(|&value| is_code(value, n)) {
+                    return invalid(format!(
+                        "feature {feature} holds other values than the codes of {n} categories"
+                    ));
+                }
+                Ok((category_thresholds(n), column.iter().any(|value| value.is_nan())))
+            }
+        }
+    }
+}
+
+/// Whether a value is missing or the code of one of `n` categories.
+pub fn is_code(value: f32, n: u32) -> bool {
+    value.is_nan() || (value >= 0.0 && value < n as f32 && value.fract() == 0.0)
+}
+
+fn category_thresholds(n: u32) -> Vec<f32> {
+    (1..n).map(|code| code as f32 - 0.5).collect()
+}
+
+fn file_failed<T>(what: &str, path: &std::path::Path, error: &std::io::Error) -> Result<T> {
+    invalid(format!("could not {what} the scratch file {}: {error}", path.display()))
 }
 
 /// The number of thresholds below `value`; one more than the last bin for a missing value.
@@ -501,48 +721,50 @@ fn bin_of(value: f32, thresholds: &[f32]) -> u8 {
     low as u8
 }
 
-fn cut_feature(column: &[f32], weights: Option<&[i64]>, max_bins: usize) -> (Vec<f32>, bool) {
-    let distinct = match weights {
+fn cut_feature(
+    column: &[f32],
+    weights: Option<&[i64]>,
+    max_bins: usize,
+) -> Result<(Vec<f32>, bool)> {
+    let n = column.len();
+    let thresholds = match weights {
         None => {
-            let mut keys: Vec<u32> =
-                column.iter().filter(|v| !v.is_nan()).map(|&v| ordered(v)).collect();
-            sort_keys(&mut keys);
-            merge_equal(keys.into_iter().map(|key| (key, 1)))
+            let present = column.iter().filter(|v| !v.is_nan());
+            let mut keys = collected(n, present.map(|&v| ordered(v)))?;
+            sort_keys(&mut keys)?;
+            let distinct = keys.chunk_by(|a, b| a == b);
+            cut_between(distinct.map(|run| (from_ordered(run[0]), run.len() as i64)), max_bins)
         }
         Some(weights) => {
-            let mut keys: Vec<(u32, i64)> = column
-                .iter()
-                .zip(weights)
-                .filter(|(v, _)| !v.is_nan())
-                .map(|(&v, &w)| (ordered(v), w))
-                .collect();
+            let weighted = column.iter().zip(weights).filter(|(v, _)| !v.is_nan());
+            let mut keys = collected(n, weighted.map(|(&v, &w)| (ordered(v), w)))?;
             keys.sort_unstable_by_key(|&(key, _)| key);
-            merge_equal(keys.into_iter())
+            cut_between(weighted_values(&keys), max_bins)
         }
     };
-    let has_missing = column.iter().any(|v| v.is_nan());
-    (cut_between(&distinct, max_bins), has_missing)
+    Ok((thresholds, column.iter().any(|v| v.is_nan())))
 }
 
-/// Thresholds between distinct (value, weight) pairs, ascending.
-fn cut_between(distinct: &[(f32, i64)], max_bins: usize) -> Vec<f32> {
-    let between = |i: usize| midpoint(distinct[i].0, distinct[i + 1].0);
-    if distinct.len() <= max_bins {
-        return (1..distinct.len()).map(|i| between(i - 1)).collect();
+/// Thresholds between distinct (value, weight) pairs, ascending. They are walked through and never
+/// listed, since there may be as many as rows.
+fn cut_between(distinct: impl Iterator<Item = (f32, i64)> + Clone, max_bins: usize) -> Vec<f32> {
+    let pairs = || distinct.clone().zip(distinct.clone().skip(1));
+    if distinct.clone().take(max_bins + 1).count() <= max_bins {
+        return pairs().map(|(lower, upper)| midpoint(lower.0, upper.0)).collect();
     }
     // Walk up the values and close a bin when it holds its share of what is left, so that a value
     // heavier than its share takes one bin and the others keep the rest.
     let mut thresholds = Vec::with_capacity(max_bins - 1);
-    let mut rest: i128 = distinct.iter().map(|d| i128::from(d.1)).sum();
+    let mut rest: i128 = distinct.clone().map(|value| i128::from(value.1)).sum();
     let mut in_bin: i128 = 0;
-    for (i, &(_, weight)) in distinct.iter().enumerate().take(distinct.len() - 1) {
+    for ((value, weight), (next, _)) in pairs() {
         let bins_left = (max_bins - thresholds.len()) as i128;
         if bins_left == 1 {
             break;
         }
         in_bin += i128::from(weight);
         if in_bin * bins_left >= rest {
-            thresholds.push(between(i));
+            thresholds.push(midpoint(value, next));
             rest -= in_bin;
             in_bin = 0;
         }
@@ -550,17 +772,11 @@ fn cut_between(distinct: &[(f32, i64)], max_bins: usize) -> Vec<f32> {
     thresholds
 }
 
-/// (value, weight) of each distinct value, ascending.
-fn merge_equal(sorted: impl Iterator<Item = (u32, i64)>) -> Vec<(f32, i64)> {
-    let mut distinct: Vec<(f32, i64)> = Vec::new();
-    for (key, weight) in sorted {
-        let value = from_ordered(key);
-        match distinct.last_mut() {
-            Some(last) if last.0 == value => last.1 += weight,
-            _ => distinct.push((value, weight)),
-        }
-    }
-    distinct
+/// (value, weight) of each distinct value of sorted (key, weight) pairs.
+fn weighted_values(sorted: &[(u32, i64)]) -> impl Iterator<Item = (f32, i64)> + Clone {
+    sorted
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|run| (from_ordered(run[0].0), run.iter().map(|value| value.1).sum()))
 }
 
 /// A threshold t with lower ≤ t < upper, as near to the middle as floats allow.
@@ -580,13 +796,13 @@ fn from_ordered(key: u32) -> f32 {
 }
 
 /// Radix sort: three passes of 11 bits.
-fn sort_keys(keys: &mut Vec<u32>) {
+fn sort_keys(keys: &mut Vec<u32>) -> Result<()> {
     const BITS: u32 = 11;
     if keys.len() < 1 << 9 {
         keys.sort_unstable();
-        return;
+        return Ok(());
     }
-    let mut other = vec![0u32; keys.len()];
+    let mut other = zeros::<u32>(keys.len())?;
     for pass in 0..3 {
         let digit = |key: u32| (key >> (BITS * pass)) as usize & ((1 << BITS) - 1);
         let mut starts = [0usize; (1 << BITS) + 1];
@@ -606,6 +822,7 @@ fn sort_keys(keys: &mut Vec<u32>) {
         }
         std::mem::swap(keys, &mut other);
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -620,7 +837,8 @@ mod tests {
 
     #[test]
     fn few_values_are_cut_between_all_neighbours() {
-        let (thresholds, missing) = cut_feature(&[3.0, 1.0, f32::NAN, 1.0, -0.0, 0.0], None, 255);
+        let (thresholds, missing) =
+            cut_feature(&[3.0, 1.0, f32::NAN, 1.0, -0.0, 0.0], None, 255).unwrap();
         assert_eq!(thresholds, vec![0.5, 2.0]);
         assert!(missing);
     }
@@ -628,14 +846,14 @@ mod tests {
     #[test]
     fn neighbouring_floats_are_kept_apart() {
         let upper = f32::from_bits(1.0f32.to_bits() + 1);
-        let (thresholds, _) = cut_feature(&[1.0, upper], None, 255);
+        let (thresholds, _) = cut_feature(&[1.0, upper], None, 255).unwrap();
         assert_eq!((bin_of(1.0, &thresholds), bin_of(upper, &thresholds)), (0, 1));
     }
 
     #[test]
     fn many_values_fall_into_bins_of_equal_weight() {
         let column = random_floats(10_000);
-        let (thresholds, _) = cut_feature(&column, None, 100);
+        let (thresholds, _) = cut_feature(&column, None, 100).unwrap();
         assert_eq!(thresholds.len(), 99);
         let mut counts = vec![0; 100];
         column.iter().for_each(|&v| counts[bin_of(v, &thresholds) as usize] += 1);
@@ -648,14 +866,17 @@ mod tests {
         let weights: Vec<i64> = (0..2000).map(|i| i % 4 + 1).collect();
         let repeated: Vec<f32> =
             column.iter().zip(&weights).flat_map(|(&v, &w)| vec![v; w as usize]).collect();
-        assert_eq!(cut_feature(&column, Some(&weights), 64).0, cut_feature(&repeated, None, 64).0);
+        assert_eq!(
+            cut_feature(&column, Some(&weights), 64).unwrap().0,
+            cut_feature(&repeated, None, 64).unwrap().0
+        );
     }
 
     #[test]
     fn a_heavy_value_does_not_eat_the_bins_of_others() {
         let mut column = vec![0.0; 5000];
         column.extend(random_floats(1000));
-        let (thresholds, _) = cut_feature(&column, None, 50);
+        let (thresholds, _) = cut_feature(&column, None, 50).unwrap();
         assert_eq!(thresholds.len(), 49);
     }
 
@@ -664,7 +885,7 @@ mod tests {
         let mut keys: Vec<u32> = random_floats(3000).into_iter().map(ordered).collect();
         let mut expected = keys.clone();
         expected.sort_unstable();
-        sort_keys(&mut keys);
+        sort_keys(&mut keys).unwrap();
         assert_eq!(keys, expected);
     }
 
@@ -681,6 +902,69 @@ mod tests {
                 assert_eq!(binned.columns[feature].bin(row) as usize, below);
             }
         }
+    }
+
+    #[test]
+    fn columns_binned_into_a_file_are_those_binned_in_memory() {
+        let (n, p) = (700, 6);
+        let mut stream = crate::random::Key::new(11).stream();
+        // Continuous with missing values, rounded, mostly zero, codes of categories, a constant.
+        let columns: Vec<Vec<f32>> = (0..p)
+            .map(|feature| {
+                let mut value = || {
+                    let v = stream.normals().0 as f32;
+                    match feature {
+                        0 if stream.below(9) == 0 => f32::NAN,
+                        1 => (v * 3.0).round(),
+                        2 if stream.below(20) > 0 => 0.0,
+                        3 => stream.below(4) as f32,
+                        4 => 1.0,
+                        _ => v,
+                    }
+                };
+                (0..n).map(|_| value()).collect()
+            })
+            .collect();
+        let x: Vec<f32> = (0..n).flat_map(|i| columns.iter().map(move |c| c[i])).collect();
+        let weights: Vec<f64> = (0..n).map(|_| 0.1 + stream.uniform()).collect();
+        let categories = [0, 0, 0, 5, 0, 0];
+        let pool = Pool::new(2, Box::new(|| false));
+        let path = |k: usize| {
+            let name = format!("manyboost-bins-{}-{k}", std::process::id());
+            std::env::temp_dir().join(name)
+        };
+        for (k, weight) in [None, Some(&weights[..])].into_iter().enumerate() {
+            let cuts = find_cuts(&pool, &x, p, weight, 40).unwrap().with_categories(&categories);
+            let expected = apply_cuts(&pool, &x, &Arc::new(cuts)).unwrap();
+            let mut binner =
+                ColumnBinner::find(&pool, &path(k), n, weight, 40, &categories).unwrap();
+            binner.push(&pool, &columns[..4].concat()).unwrap();
+            assert_eq!(binner.n_features(), 4);
+            binner.push(&pool, &columns[4..].concat()).unwrap();
+            let found = binner.finish().unwrap();
+            let mut again = ColumnBinner::known(&path(k + 2), n, &expected.cuts).unwrap();
+            again.push(&pool, &columns.concat()).unwrap();
+            for binned in [found, again.finish().unwrap()] {
+                assert_eq!(binned.cuts, expected.cuts);
+                assert_eq!(binned.uncommon, expected.uncommon);
+                for (column, expected) in binned.columns.iter().zip(&expected.columns) {
+                    assert_eq!(column.to_vec(n), expected.to_vec(n));
+                    let form = std::mem::discriminant(column);
+                    assert_eq!(form, std::mem::discriminant(expected));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_refused() {
+        let pool = Pool::serial();
+        let path = std::env::temp_dir().join(format!("manyboost-misfit-{}", std::process::id()));
+        let mut binner = ColumnBinner::find(&pool, &path, 3, None, 255, &[2]).unwrap();
+        assert!(binner.push(&pool, &[0.0, 1.0]).is_err());
+        assert!(binner.push(&pool, &[0.0, 1.0, 2.0]).is_err());
+        assert!(ColumnBinner::find(&pool, &path, 3, None, 255, &[]).is_err());
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
@@ -714,8 +998,9 @@ mod tests {
                         assert_eq!(*part.cuts, cuts);
                         assert_eq!(part.uncommon, binned.uncommon);
                         for (column, whole) in part.columns.iter().zip(&binned.columns) {
-                            let bins = whole.to_vec(n)[ends[rank]..ends[rank + 1]].to_vec();
-                            assert_eq!(column.to_vec(part.n_rows), bins);
+                            let bins =
+                                whole.to_vec(n).unwrap()[ends[rank]..ends[rank + 1]].to_vec();
+                            assert_eq!(column.to_vec(part.n_rows).unwrap(), bins);
                             let form = std::mem::discriminant(column);
                             assert_eq!(form, std::mem::discriminant(whole));
                         }

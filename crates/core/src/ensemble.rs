@@ -3,6 +3,7 @@
 use crate::category::CategorySet;
 use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
+use crate::memory::{collected, grow, zeros};
 use crate::parallel::Pool;
 use crate::ranking::{Ranked, rank};
 use crate::tree::{GROUP, Node, find_leaf, find_leaves};
@@ -126,6 +127,11 @@ impl Ensemble {
         if self.values.len() + values.len() > u32::MAX as usize {
             return invalid("the model would hold more than 2³² leaf values".to_string());
         }
+        // All room first: a tree is pushed whole or not at all.
+        grow(&mut self.nodes, nodes.len())?;
+        grow(&mut self.sets, sets.len())?;
+        grow(&mut self.values, values.len())?;
+        grow(&mut self.steps, steps.len())?;
         self.nodes.extend_from_slice(nodes);
         self.node_starts.push(self.nodes.len());
         self.sets.extend_from_slice(sets);
@@ -199,6 +205,7 @@ impl Ensemble {
                     self.each_leaf::<true>(tree, x, put);
                 }
             }
+            Ok(())
         })
     }
 
@@ -212,7 +219,7 @@ impl Ensemble {
         raw: &mut [f32],
     ) -> Result<()> {
         self.for_each_block(pool, x, self.sum_work(&rounds), self.n_outputs, raw, |x, raw| {
-            self.sum_block(x, rounds.clone(), Target::Add(raw));
+            self.sum_block(x, rounds.clone(), Target::Add(raw))
         })
     }
 
@@ -226,7 +233,7 @@ impl Ensemble {
         out: &mut [f64],
     ) -> Result<()> {
         self.for_each_block(pool, x, self.sum_work(&rounds), self.n_outputs, out, |x, out| {
-            self.sum_block(x, rounds.clone(), Target::Fill(out, baseline));
+            self.sum_block(x, rounds.clone(), Target::Fill(out, baseline))
         })
     }
 
@@ -247,12 +254,13 @@ impl Ensemble {
         }
         let rows = (RANKED_VALUES / d).clamp(GROUP, ROW_BLOCK);
         self.for_each_block(pool, x, self.sum_work(&rounds), k, out, |x, out| {
-            let mut raw = vec![0.0f64; rows * d];
+            let mut raw = zeros::<f64>(rows * d)?;
             for (x, out) in x.chunks(rows * self.n_features).zip(out.chunks_mut(rows * k)) {
                 let raw = &mut raw[..out.len() / k * d];
-                self.sum_block(x, rounds.clone(), Target::Fill(raw, baseline));
+                self.sum_block(x, rounds.clone(), Target::Fill(raw, baseline))?;
                 raw.chunks(d).zip(out.chunks_mut(k)).for_each(|(raw, out)| rank(raw, out));
             }
+            Ok(())
         })
     }
 
@@ -304,7 +312,7 @@ impl Ensemble {
         work_per_row: usize,
         width: usize,
         out: &mut [T],
-        f: impl Fn(&[f32], &mut [T]) + Sync,
+        f: impl Fn(&[f32], &mut [T]) -> Result<()> + Sync,
     ) -> Result<()> {
         let (p, width) = (self.n_features.max(1), width.max(1));
         let n = out.len() / width;
@@ -312,7 +320,7 @@ impl Ensemble {
         match x {
             Table::Dense(x) => {
                 let blocks = out.chunks_mut(ROW_BLOCK * width).zip(x.chunks(ROW_BLOCK * p));
-                pool.for_each(blocks, work, |(out, x)| f(x, out))
+                pool.try_for_each(blocks, work, |(out, x)| f(x, out))
             }
             Table::Sparse { starts, features, values } => {
                 let block = (SPREAD_VALUES / p).clamp(1, ROW_BLOCK);
@@ -321,20 +329,21 @@ impl Ensemble {
                     let range = starts[row] as usize..starts[row + 1] as usize;
                     features[range.clone()].iter().map(|&f| f as usize).zip(&values[range])
                 };
-                pool.for_each(out.chunks_mut(piece * width).enumerate(), work, |(k, out)| {
-                    let mut spread = vec![0.0f32; block.min(out.len() / width) * p];
+                pool.try_for_each(out.chunks_mut(piece * width).enumerate(), work, |(k, out)| {
+                    let mut spread = zeros::<f32>(block.min(out.len() / width) * p)?;
                     for (b, out) in out.chunks_mut(block * width).enumerate() {
                         let first = k * piece + b * block;
                         let rows = out.len() / width;
                         for i in 0..rows {
                             stored(first + i).for_each(|(f, &v)| spread[i * p + f] = v);
                         }
-                        f(&spread[..rows * p], out);
+                        f(&spread[..rows * p], out)?;
                         // Back to zero, at the cost of the stored values alone.
                         for i in 0..rows {
                             stored(first + i).for_each(|(f, _)| spread[i * p + f] = 0.0);
                         }
                     }
+                    Ok(())
                 })
             }
         }
@@ -342,13 +351,18 @@ impl Ensemble {
 
     /// One block of rows through all trees: first the leaves, then the sums, a few outputs at a
     /// time, which stay in registers while the trees go by.
-    fn sum_block(&self, x: &[f32], rounds: std::ops::Range<usize>, mut target: Target<'_>) {
+    fn sum_block(
+        &self,
+        x: &[f32],
+        rounds: std::ops::Range<usize>,
+        mut target: Target<'_>,
+    ) -> Result<()> {
         let (p, d) = (self.n_features, self.n_outputs);
         let trees = rounds.start * self.trees_per_round()..rounds.end * self.trees_per_round();
         let n_trees = trees.len();
         let n_rows = x.len() / p;
         // Where each tree's values for a row begin, row by row.
-        let mut places = vec![0u32; n_rows * n_trees];
+        let mut places = zeros::<u32>(n_rows * n_trees)?;
         let width = if self.kind == Kind::Vector { d } else { 1 };
         for (t, tree) in trees.clone().enumerate() {
             let place = |leaf: usize| (self.value_starts[tree] + leaf * width) as u32;
@@ -369,14 +383,16 @@ impl Ensemble {
                     target.put(i * d + j, j, sum);
                 }
             }
-            return;
+            return Ok(());
         }
         if self.kind == Kind::Scaled {
+            let all = places.iter().map(|&place| self.values[place as usize]);
+            let values = collected(places.len(), all)?;
             widest(
                 #[inline(always)]
-                || self.sum_scaled(&places, trees, &mut target),
+                || self.sum_scaled(&values, trees, &mut target),
             );
-            return;
+            return Ok(());
         }
         for first in (0..d).step_by(OUTPUT_BLOCK) {
             let block = first..(first + OUTPUT_BLOCK).min(d);
@@ -395,6 +411,7 @@ impl Ensemble {
                 }
             }
         }
+        Ok(())
     }
 
     /// Calls `f(row, leaf)` for a block of rows. `CATEGORIES` says whether the tree has sets.
@@ -441,13 +458,12 @@ impl Ensemble {
 
     /// Sums value × steps for all rows of a block, tile by tile, in the order of `add_leaf`.
     #[inline(always)]
-    fn sum_scaled(&self, places: &[u32], trees: std::ops::Range<usize>, target: &mut Target<'_>) {
+    fn sum_scaled(&self, values: &[f32], trees: std::ops::Range<usize>, target: &mut Target<'_>) {
         let (d, n_trees) = (self.n_outputs, trees.len());
         if n_trees == 0 {
             return target.put_nothing();
         }
-        let n_rows = places.len() / n_trees;
-        let values: Vec<f32> = places.iter().map(|&place| self.values[place as usize]).collect();
+        let n_rows = values.len() / n_trees;
         let steps = &self.steps[trees.start * d..trees.end * d];
         for first in (0..d).step_by(TILE_OUTPUTS) {
             let width = TILE_OUTPUTS.min(d - first);

@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Error {
     /// The caller asked to stop (Ctrl-C); partial results must be thrown away.
     Interrupted,
+    /// Memory for so many more bytes was not to be had; partial results must be thrown away.
+    OutOfMemory(usize),
     /// An argument or a file does not hold together; the sentence says which and why.
     Invalid(String),
 }
@@ -15,7 +17,24 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Interrupted => write!(f, "interrupted"),
+            Error::OutOfMemory(bytes) => write!(f, "no memory for another {}", Bytes(*bytes)),
             Error::Invalid(sentence) => write!(f, "{sentence}"),
+        }
+    }
+}
+
+/// A number of bytes, in words.
+struct Bytes(usize);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0 as f64;
+        if bytes >= 1e9 {
+            write!(f, "{:.1} GB", bytes / 1e9)
+        } else if bytes >= 1e6 {
+            write!(f, "{:.0} MB", bytes / 1e6)
+        } else {
+            write!(f, "{:.0} kB", (bytes / 1e3).ceil())
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::histogram::{GROUP, accumulate, accumulate_compressed, accumulate_four
 use crate::histogram::{Lane, Lanes, Layout, NodeRows, RowLists, SplitGradients};
 use crate::interaction::{Allowed, Interactions};
 use crate::lowlevel::widest;
+use crate::memory::{grow, resize, room, zeros};
 use crate::monotone::{Bounds, Order};
 use crate::parallel::Pool;
 use crate::partition::{Rule, partition};
@@ -158,7 +159,7 @@ const BINS_PER_ROW: usize = 4;
 const MAX_BLOCKS: usize = 16;
 
 impl Plan {
-    fn new(binned: &Binned, min_samples_leaf: usize) -> Plan {
+    fn new(binned: &Binned, min_samples_leaf: usize) -> Result<Plan> {
         // One side of a cut lies outside the most frequent bin: too few rows there, and no cut of
         // any node is allowed.
         let splits = |&f: &u32| binned.uncommon[f as usize] >= min_samples_leaf.max(1);
@@ -174,12 +175,12 @@ impl Plan {
             slots.push(slots[slots.len() - 1] + n_slots);
         }
         let mut plan = Plan { usable, n_dense, slots, blocks: Vec::new() };
-        plan.list_rows(binned);
-        plan
+        plan.list_rows(binned)?;
+        Ok(plan)
     }
 
     /// Cuts the compressed features into blocks of about equally many listed bins.
-    fn list_rows(&mut self, binned: &Binned) {
+    fn list_rows(&mut self, binned: &Binned) -> Result<()> {
         let columns: Vec<_> = (self.n_dense..self.usable.len())
             .filter_map(|i| match &binned.columns[self.usable[i] as usize] {
                 Column::Compressed(column) => Some(column),
@@ -203,10 +204,11 @@ impl Plan {
             let start = self.slots[self.n_dense + first];
             let placed: Vec<_> =
                 (first..last).map(|k| (columns[k], self.slots[self.n_dense + k] - start)).collect();
-            let lists = RowLists::new(binned.n_rows, &placed);
+            let lists = RowLists::new(binned.n_rows, &placed)?;
             self.blocks.push((self.n_dense + first..self.n_dense + last, lists));
             first = last;
         }
+        Ok(())
     }
 
     fn n_slots(&self) -> usize {
@@ -220,15 +222,15 @@ impl Grower {
         binned: &Binned,
         min_samples_leaf: usize,
         interactions: Option<Interactions>,
-    ) -> Grower {
-        Grower {
+    ) -> Result<Grower> {
+        Ok(Grower {
             rows: Vec::new(),
             scratch: Vec::new(),
             spread: Vec::new(),
             free: Vec::new(),
-            plan: Plan::new(binned, min_samples_leaf),
+            plan: Plan::new(binned, min_samples_leaf)?,
             interactions,
-        }
+        })
     }
 
     /// Grows one tree on the given rows (all if `None`), with `key` for the draws of features.
@@ -244,11 +246,12 @@ impl Grower {
         key: Key,
     ) -> Result<Grown> {
         self.rows.clear();
+        grow(&mut self.rows, rows.map_or(binned.n_rows, <[u32]>::len))?;
         match rows {
             Some(rows) => self.rows.extend_from_slice(rows),
             None => self.rows.extend(0..binned.n_rows as u32),
         }
-        self.scratch.resize(self.rows.len(), 0);
+        resize(&mut self.scratch, self.rows.len(), 0)?;
         match &gradients.lanes {
             Lanes::Narrow(lanes) => {
                 self.grow_on(pool, binned, gradients.layout, lanes, signs, params, key)
@@ -290,7 +293,7 @@ impl Grower {
                 && fresh.depth < params.max_depth
         };
 
-        let mut nodes = Vec::with_capacity(2 * params.max_leaf_nodes.min(rows.len()));
+        let mut nodes = room(2 * params.max_leaf_nodes.min(rows.len()))?;
         let mut sets = Vec::new();
         let mut open = BinaryHeap::new();
         let root = Fresh {
@@ -379,7 +382,7 @@ fn place_rows(
     tree: &Tree,
     places: &[(usize, std::ops::Range<usize>)],
 ) -> Result<Vec<u32>> {
-    let mut leaf_of_row = vec![0u32; binned.n_rows];
+    let mut leaf_of_row = zeros::<u32>(binned.n_rows)?;
     let leaves: Vec<(u32, &[u32])> = places
         .iter()
         .map(|(node, range)| (&tree.nodes[*node], range))
@@ -540,7 +543,7 @@ impl<T: Lane> Job<'_, T> {
     ) -> Result<Expansion> {
         let (binned, split) = (self.binned, &leaf.split);
         let feature = split.feature as usize;
-        let column = binned.columns[feature].spread(binned.n_rows, spread);
+        let column = binned.columns[feature].spread(binned.n_rows, spread)?;
         let leaf_rows = &mut rows[leaf.start..leaf.end];
         let mut node = Node {
             feature: split.feature | if split.missing_left { MISSING_LEFT } else { 0 },
@@ -608,7 +611,7 @@ impl<T: Lane> Job<'_, T> {
             let found = self.search_drawn(rows, &[root])?;
             return Ok(found.into_iter().next().unwrap_or_default());
         }
-        let mut histogram = self.buffer(free);
+        let mut histogram = self.buffer(free)?;
         let root_rows = &rows[root.start..root.end];
         if self.pool.others().is_some() {
             histogram.alive.fill(true);
@@ -684,7 +687,7 @@ impl<T: Lane> Job<'_, T> {
             // By the rows of all machines, which are the same everywhere.
             let count = |child: &Fresh| self.layout.count(&child.total);
             let small = usize::from(count(&children[0]) > count(&children[1]));
-            let mut histogram = self.buffer(free);
+            let mut histogram = self.buffer(free)?;
             histogram.alive.copy_from_slice(&parent.alive);
             let child = &children[small];
             self.sum_histogram(&mut histogram, &rows[child.start..child.end])?;
@@ -790,7 +793,7 @@ impl<T: Lane> Job<'_, T> {
         let (small_wanted, large_wanted) =
             if left_is_small { (left_wanted, right_wanted) } else { (right_wanted, left_wanted) };
 
-        let mut small_histogram = self.buffer(free);
+        let mut small_histogram = self.buffer(free)?;
         let small_rows = &rows[small.start..small.end];
         let lanes = self.gather(small_rows)?;
         let work =
@@ -1117,20 +1120,22 @@ impl<T: Lane> Job<'_, T> {
         }
         let ranges = self.pool.row_ranges(rows.len(), width * 2);
         if ranges.len() == 1 {
-            return Ok(Gathered::Copied(gathered(self.lanes, rows, width)));
+            return Ok(Gathered::Copied(gathered(self.lanes, rows, width)?));
         }
-        let parts = self.pool.map(ranges, rows.len() * width * 2, |range| {
+        let parts = self.pool.try_map(ranges, rows.len() * width * 2, |range| {
             gathered(self.lanes, &rows[range], width)
         })?;
-        Ok(Gathered::Copied(parts.concat()))
+        let mut whole = room(rows.len() * width)?;
+        parts.iter().for_each(|part| whole.extend_from_slice(part));
+        Ok(Gathered::Copied(whole))
     }
 
     /// A histogram to be filled; it holds anything.
-    fn buffer(&self, free: &mut Vec<Histogram>) -> Histogram {
+    fn buffer(&self, free: &mut Vec<Histogram>) -> Result<Histogram> {
         let mut buffer = free.pop().unwrap_or_default();
-        buffer.sums.resize(self.plan.n_slots() * self.layout.width, 0);
+        resize(&mut buffer.sums, self.plan.n_slots() * self.layout.width, 0)?;
         buffer.alive.resize(self.plan.usable.len(), false);
-        buffer
+        Ok(buffer)
     }
 
     /// Cuts a histogram into pieces of work: a few of dense features, and the compressed blocks.
@@ -1196,13 +1201,16 @@ enum Gathered<'a, T> {
     InPlace(&'a [T]),
 }
 
-fn gathered<T: Lane>(lanes: &[T], rows: &[u32], width: usize) -> Vec<T> {
+fn gathered<T: Lane>(lanes: &[T], rows: &[u32], width: usize) -> Result<Vec<T>> {
+    let mut found = room(rows.len() * width)?;
     if width == 1 {
-        return rows.iter().map(|&row| lanes[row as usize]).collect();
+        found.extend(rows.iter().map(|&row| lanes[row as usize]));
+        return Ok(found);
     }
-    let lanes_of =
-        |&row: &u32| lanes[row as usize * width..(row as usize + 1) * width].iter().copied();
-    rows.iter().flat_map(lanes_of).collect()
+    for &row in rows {
+        found.extend_from_slice(&lanes[row as usize * width..(row as usize + 1) * width]);
+    }
+    Ok(found)
 }
 
 /// The best of several splits; the lower feature wins a tie.

@@ -6,6 +6,7 @@
 
 use crate::binning::Compressed;
 use crate::error::Result;
+use crate::memory::{collected, resize, zeros};
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, bits_for, exchange, round_scaled};
 
@@ -153,7 +154,7 @@ pub fn quantise(
                 unit: fixed.unit,
                 weight_unit: 1.0,
             };
-            let mut lanes = vec![0i64; n];
+            let mut lanes = zeros::<i64>(n)?;
             source.encode(pool, &mut lanes, 1, |_, _, z, lanes| {
                 lanes[0] = (round_scaled(f64::from(z[0]) * fixed.scale) << count_bits) + 1;
             })?;
@@ -175,7 +176,7 @@ pub fn quantise(
         weight_unit: weight_fixed.unit,
     };
     let lanes = if is_narrow {
-        let mut lanes = vec![0i32; n * width];
+        let mut lanes = zeros::<i32>(n * width)?;
         source.encode(pool, &mut lanes, width, |i, w, z, lanes| {
             let scale = fixed.scale * w;
             for (lane, &z) in lanes.iter_mut().zip(z) {
@@ -188,7 +189,7 @@ pub fn quantise(
         })?;
         Lanes::Narrow(lanes)
     } else {
-        let mut lanes = vec![0i64; n * width];
+        let mut lanes = zeros::<i64>(n * width)?;
         source.encode(pool, &mut lanes, width, |i, w, z, lanes| {
             for (lane, &z) in lanes.iter_mut().zip(z) {
                 *lane = fixed.encode(f64::from(z) * w);
@@ -396,16 +397,17 @@ struct Entry {
 
 impl RowLists {
     /// Lists the given columns, each with its first histogram slot, ascending.
-    pub fn new(n_rows: usize, columns: &[(&Compressed, usize)]) -> RowLists {
-        let mut starts = vec![0u32; n_rows + 1];
+    pub fn new(n_rows: usize, columns: &[(&Compressed, usize)]) -> Result<RowLists> {
+        let mut starts = zeros::<u32>(n_rows + 1)?;
         for (column, _) in columns {
             column.rows.iter().for_each(|&row| starts[row as usize + 1] += 1);
         }
         for row in 0..n_rows {
             starts[row + 1] += starts[row];
         }
-        let mut next = starts.clone();
-        let mut entries = vec![Entry::default(); starts[n_rows] as usize];
+        let mut next = collected(starts.len(), starts.iter().copied())?;
+        let mut entries = Vec::new();
+        resize(&mut entries, starts[n_rows] as usize, Entry::default())?;
         for (feature, (column, first)) in columns.iter().enumerate() {
             for (&row, &bin) in column.rows.iter().zip(&column.bins) {
                 let place = &mut next[row as usize];
@@ -414,7 +416,7 @@ impl RowLists {
                 *place += 1;
             }
         }
-        RowLists { starts, entries }
+        Ok(RowLists { starts, entries })
     }
 
     #[inline(always)]
@@ -630,7 +632,7 @@ mod tests {
             })
             .collect();
         let placed: Vec<_> = compressed.iter().enumerate().map(|(k, c)| (c, k * n_bins)).collect();
-        let lists = RowLists::new(n, &placed);
+        let lists = RowLists::new(n, &placed).unwrap();
         let some: Vec<u32> = (0..n as u32).filter(|r| r % 3 != 0).collect();
         let few: Vec<u32> = vec![1, 5, 40, 41, 79];
         for width in [1usize, 3, 9] {

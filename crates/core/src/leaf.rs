@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::losses::{Loss, Pointwise, Targets};
 use crate::lowlevel::widest;
+use crate::memory::{collected, grow, resize, zeros};
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, ROUNDED_OFFSET, add_up, round_with_offset, share};
 use crate::select::{self, Query};
@@ -142,12 +143,13 @@ pub fn leaf_sums(
             }))
         }
     };
-    let decode = |table: Vec<i64>, fixed: &[FixedPoint]| -> Vec<f64> {
-        table.iter().enumerate().map(|(k, &v)| fixed[k % width].decode(v)).collect()
+    let decode = |table: Vec<i64>, fixed: &[FixedPoint]| -> Result<Vec<f64>> {
+        let reals = table.iter().enumerate().map(|(k, &v)| fixed[k % width].decode(v));
+        collected(table.len(), reals)
     };
     Ok(LeafSums {
-        residuals: decode(sums, &residual_fixed),
-        curvatures: curves.map(|curves| decode(curves, &curvature_fixed)),
+        residuals: decode(sums, &residual_fixed)?,
+        curvatures: curves.map(|curves| decode(curves, &curvature_fixed)).transpose()?,
     })
 }
 
@@ -208,9 +210,9 @@ impl Table<'_> {
         let n = self.leaf_of_row.len();
         let width = self.outputs.len();
         let size = self.n_leaves * width;
-        let parts = pool.map(pool.row_ranges(n, width * 2), n * width * 2, |rows| {
-            let mut sums = vec![0i64; size];
-            let mut curves = vec![0i64; if with_curves { size } else { 0 }];
+        let parts = pool.try_map(pool.row_ranges(n, width * 2), n * width * 2, |rows| {
+            let mut sums = zeros::<i64>(size)?;
+            let mut curves = zeros::<i64>(if with_curves { size } else { 0 })?;
             for first in (0..width).step_by(OUTPUT_BLOCK) {
                 let block = first..(first + OUTPUT_BLOCK).min(width);
                 widest(
@@ -229,7 +231,7 @@ impl Table<'_> {
                 );
             }
             // Every cell of a leaf brought one offset per row.
-            let mut counts = vec![0i64; self.n_leaves];
+            let mut counts = zeros::<i64>(self.n_leaves)?;
             self.leaf_of_row[rows].iter().for_each(|&leaf| counts[leaf as usize] += 1);
             for table in [&mut sums, &mut curves] {
                 for (sums, &count) in table.chunks_mut(width).zip(&counts) {
@@ -237,7 +239,7 @@ impl Table<'_> {
                     sums.iter_mut().for_each(|sum| *sum = sum.wrapping_sub(offset));
                 }
             }
-            (sums, curves)
+            Ok((sums, curves))
         })?;
         let (sums, curves): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         // Both in one exchange with other machines.
@@ -352,19 +354,22 @@ pub fn leaf_quantiles(
     let first = outputs.start;
     let queries_of = |j: usize| {
         let weight_of = integer_weights(weights, heaviest[j - first], n_all);
-        let mut items: Vec<Vec<(f64, i64)>> = vec![Vec::new(); n_leaves];
+        let mut items: Vec<Vec<(f64, i64)>> = Vec::new();
+        resize(&mut items, n_leaves, Vec::new())?;
         for i in 0..n {
             let cell = i * n_outputs + j;
             if !y[cell].is_missing() {
                 let error = f64::from(y[cell]) - f64::from(raw[cell]);
-                items[leaf_of_row[i] as usize].push((error, weight_of(i, cell)));
+                let items = &mut items[leaf_of_row[i] as usize];
+                grow(items, 1)?;
+                items.push((error, weight_of(i, cell)));
             }
         }
-        items.into_iter().map(Query::of).collect()
+        collected(n_leaves, items.into_iter().map(Query::of))
     };
     let target = |j: usize, [total, _]: [i64; 2]| share(i128::from(total), levels[j]);
     let columns = select::for_outputs(pool, outputs, n, n_leaves, queries_of, target)?;
-    let mut result = vec![0.0; n_leaves * width];
+    let mut result = zeros::<f64>(n_leaves * width)?;
     for (k, column) in columns.iter().enumerate() {
         for (leaf, &value) in column.iter().enumerate() {
             result[leaf * width + k] = value;

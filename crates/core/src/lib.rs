@@ -32,6 +32,7 @@ pub mod comm;
 pub mod error;
 pub mod lowlevel;
 pub mod math;
+pub mod memory;
 pub mod parallel;
 pub mod random;
 pub mod reduce;

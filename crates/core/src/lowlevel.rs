@@ -1,7 +1,8 @@
-//! The only `unsafe` code of the project: loops compiled for wider registers, and a borrowed job
-//! lent to threads.
+//! The only `unsafe` code of the project: loops compiled for wider registers, a borrowed job lent to
+//! threads, zeroed memory that may be refused, and a file in the place of memory.
 #![allow(unsafe_code)]
 
+use std::alloc::{Layout, alloc_zeroed};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{OnceLock, TryLockError};
 
@@ -92,6 +93,35 @@ fn with_avx2<R>(kernel: impl FnOnce() -> R) -> R {
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
 fn with_avx512<R>(kernel: impl FnOnce() -> R) -> R {
     kernel()
+}
+
+// ---------------------------------------------------------------------------------- memory
+
+/// Numbers, of which all bits zero is one.
+///
+/// # Safety
+///
+/// Any pattern of bits, all zeros at least, must be a value.
+pub unsafe trait Plain: Copy {}
+
+macro_rules! plain {
+    // SAFETY: integers and floats have no invalid bits.
+    ($($number:ty),*) => { $(unsafe impl Plain for $number {})* };
+}
+plain!(u8, u32, u64, i32, i64, f32, f64, usize);
+
+/// A vector of zeros, which the system hands out without touching them; `None` if it has no room.
+pub fn zeroed<T: Plain>(len: usize) -> Option<Vec<T>> {
+    let layout = Layout::array::<T>(len).ok()?;
+    if layout.size() == 0 {
+        return Some(Vec::new());
+    }
+    // SAFETY: the layout is not of size zero. The memory comes from the allocator of vectors, with
+    // the layout of `len` elements, all of them values since `T` is plain.
+    unsafe {
+        let start = alloc_zeroed(layout).cast::<T>();
+        (!start.is_null()).then(|| Vec::from_raw_parts(start, len, len))
+    }
 }
 
 // ---------------------------------------------------------------------------------- threads
@@ -280,6 +310,37 @@ fn work(shared: &Shared) {
         if shared.stop.load(Ordering::SeqCst) {
             return;
         }
+    }
+}
+
+// ---------------------------------------------------------------------------------- files
+
+/// The bytes of a file that belongs to this process alone.
+#[derive(Debug)]
+pub struct PrivateMap(memmap2::Mmap);
+
+impl PrivateMap {
+    /// Maps a file that the caller has just created, at a path that was free, and written. Its name
+    /// is removed where the system allows that of an open file, so that nobody can open it.
+    pub fn of(file: std::fs::File, path: &std::path::Path) -> std::io::Result<PrivateMap> {
+        if cfg!(unix) {
+            std::fs::remove_file(path)?;
+        }
+        // SAFETY: the bytes must not change while they are mapped. The file was created by the
+        // caller, who gives up the only handle, which is closed here; on Unix it has no name any
+        // more, elsewhere an open mapping keeps it from being cut short, and its name is known to
+        // this process alone.
+        let map = unsafe { memmap2::Mmap::map(&file) }?;
+        Ok(PrivateMap(map))
+    }
+}
+
+impl std::ops::Deref for PrivateMap {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.0
     }
 }
 

@@ -106,6 +106,45 @@ impl Pool {
         if stop.into_inner() { Err(Error::Interrupted) } else { Ok(()) }
     }
 
+    /// Like [`Pool::for_each`] for work that may fail; after a failure nothing more is begun.
+    pub fn try_for_each<T, I>(
+        &self,
+        items: I,
+        work: usize,
+        f: impl Fn(T) -> Result<()> + Sync,
+    ) -> Result<()>
+    where
+        T: Send,
+        I: IntoIterator<Item = T>,
+        I::IntoIter: Send,
+    {
+        let failure = OnceLock::new();
+        self.for_each(items, work, |item| {
+            if failure.get().is_none()
+                && let Err(error) = f(item)
+            {
+                let _ = failure.set(error);
+            }
+        })?;
+        failure.into_inner().map_or(Ok(()), Err)
+    }
+
+    /// Like [`Pool::map`] for work that may fail.
+    pub fn try_map<T, R, I>(
+        &self,
+        items: I,
+        work: usize,
+        f: impl Fn(T) -> Result<R> + Sync,
+    ) -> Result<Vec<R>>
+    where
+        T: Send,
+        R: Send,
+        I: IntoIterator<Item = T>,
+        I::IntoIter: Send,
+    {
+        self.map(items, work, f)?.into_iter().collect()
+    }
+
     /// Like [`Pool::for_each`], collecting what `f` returns in the order of the items.
     pub fn map<T, R, I>(&self, items: I, work: usize, f: impl Fn(T) -> R + Sync) -> Result<Vec<R>>
     where
@@ -169,6 +208,16 @@ mod tests {
         let pool = Pool::new(2, Box::new(|| true));
         let slow = |_| std::thread::sleep(Duration::from_millis(5));
         assert_eq!(pool.for_each(0..100_000, usize::MAX, slow), Err(Error::Interrupted));
+    }
+
+    #[test]
+    fn a_failure_ends_the_job() {
+        let pool = Pool::new(2, Box::new(|| false));
+        let fail = |i: usize| if i == 7 { Err(Error::OutOfMemory(i)) } else { Ok(i) };
+        let nothing = |i| fail(i).map(|_| ());
+        assert_eq!(pool.try_for_each(0..100, usize::MAX, nothing), Err(Error::OutOfMemory(7)));
+        assert_eq!(pool.try_map(0..100, usize::MAX, fail), Err(Error::OutOfMemory(7)));
+        assert_eq!(pool.try_map(0..3, usize::MAX, fail), Ok(vec![0, 1, 2]));
     }
 
     #[test]

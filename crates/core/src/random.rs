@@ -4,6 +4,7 @@
 //! No key knows of a strategy, a thread or a worker, so none of these can change a draw.
 
 use crate::error::Result;
+use crate::memory::collected;
 use crate::parallel::Pool;
 use crate::select::bound_of_smallest;
 
@@ -106,18 +107,19 @@ fn finalise(mut z: u64) -> u64 {
 /// Rows are named by their global numbers, so the choice does not depend on where they are kept.
 pub fn choose_rows(pool: &Pool, key: Key, global_rows: &[u64], count: usize) -> Result<Vec<u32>> {
     if pool.others().is_some() {
-        let draws: Vec<u64> = global_rows.iter().map(|&g| key.number(g)).collect();
+        let draws: Vec<u64> =
+            collected(global_rows.len(), global_rows.iter().map(|&g| key.number(g)))?;
         let bound = bound_of_smallest(pool, &draws, count)?;
         let is_chosen = |&i: &u32| bound.is_some_and(|bound| draws[i as usize] <= bound);
         return Ok((0..draws.len() as u32).filter(is_chosen).collect());
     }
-    let mut draws: Vec<(u64, u32)> =
-        global_rows.iter().enumerate().map(|(i, &g)| (key.number(g), i as u32)).collect();
+    let numbers = global_rows.iter().enumerate().map(|(i, &g)| (key.number(g), i as u32));
+    let mut draws: Vec<(u64, u32)> = collected(global_rows.len(), numbers)?;
     if count < draws.len() {
         draws.select_nth_unstable(count);
         draws.truncate(count);
     }
-    let mut rows: Vec<u32> = draws.into_iter().map(|(_, i)| i).collect();
+    let mut rows = collected(draws.len(), draws.iter().map(|&(_, i)| i))?;
     rows.sort_unstable();
     Ok(rows)
 }

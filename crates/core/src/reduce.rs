@@ -5,6 +5,7 @@
 //! integers in fixed point with a power-of-two scale taken from the exact maximum.
 
 use crate::error::Result;
+use crate::memory::zeros;
 use crate::parallel::Pool;
 
 /// Sums what the pieces of a job have summed, element by element, here and on all other machines.
@@ -13,7 +14,7 @@ pub fn add_up(
     parts: impl IntoIterator<Item = Vec<i64>>,
     len: usize,
 ) -> Result<Vec<i64>> {
-    let mut total = vec![0i64; len];
+    let mut total = zeros::<i64>(len)?;
     for part in parts {
         total.iter_mut().zip(part).for_each(|(t, v)| *t = t.wrapping_add(v));
     }

@@ -39,17 +39,17 @@ pub fn for_outputs(
     outputs: Range<usize>,
     n_rows: usize,
     n_queries: usize,
-    queries_of: impl Fn(usize) -> Vec<Query> + Sync,
+    queries_of: impl Fn(usize) -> Result<Vec<Query>> + Sync,
     target: impl Fn(usize, [i64; 2]) -> i128 + Sync,
 ) -> Result<Vec<Vec<f64>>> {
     let work = n_rows * 20;
     if pool.others().is_none() {
-        return pool.map(outputs.clone(), work * outputs.len(), |j| {
+        return pool.try_map(outputs.clone(), work * outputs.len(), |j| {
             let answer = |mut query: Query| {
                 let target = target(j, query.masses);
                 weighted_select(&mut query.items, target).unwrap_or(0.0)
             };
-            queries_of(j).into_iter().map(answer).collect()
+            Ok(queries_of(j)?.into_iter().map(answer).collect())
         });
     }
     let mut answers = Vec::with_capacity(outputs.len());
@@ -57,9 +57,9 @@ pub fn for_outputs(
     let size = (ITEMS_AT_A_TIME / pool.all_rows(n_rows).max(1)).max(1);
     for start in outputs.clone().step_by(size) {
         let block = start..(start + size).min(outputs.end);
-        let parts = pool.map(block.clone(), work * block.len(), |j| {
+        let parts = pool.try_map(block.clone(), work * block.len(), |j| {
             let sort = |query: Query| (query.masses, Sorted::of(query.items));
-            queries_of(j).into_iter().map(sort).collect::<Vec<_>>()
+            Ok(queries_of(j)?.into_iter().map(sort).collect::<Vec<_>>())
         })?;
         let (masses, sorted): (Vec<_>, Vec<_>) = parts.into_iter().flatten().unzip();
         let mut masses: Vec<i64> = masses.into_iter().flatten().collect();
@@ -379,7 +379,8 @@ pub(crate) mod tests {
             .collect();
         for level in [0.0, 0.1, 0.5, 0.77, 1.0] {
             let target = |_: usize, [total, _]: [i64; 2]| (total as f64 * level) as i128;
-            let queries = |part: &[(f64, i64)]| vec![Query::of(part.to_vec()), Query::default()];
+            let queries =
+                |part: &[(f64, i64)]| Ok(vec![Query::of(part.to_vec()), Query::default()]);
             let pool = Pool::serial();
             let alone = for_outputs(&pool, 3..5, 500, 2, |_| queries(&items), target).unwrap();
             for cuts in [vec![0, 500], vec![0, 123, 500], vec![0, 0, 400, 500]] {

@@ -73,6 +73,7 @@ impl Ensemble {
                         );
                     }
                 }
+                Ok(())
             })?;
         }
         Ok(())

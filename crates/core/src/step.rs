@@ -8,6 +8,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::losses::{Loss, Pointwise, Targets, softmax_row};
 use crate::lowlevel::widest;
+use crate::memory::room;
 use crate::parallel::Pool;
 use crate::reduce::{
     ExactSum, FixedPoint, ROUNDED_OFFSET, add_up, exchange, largest, round_with_offset,
@@ -354,7 +355,7 @@ pub fn quantile_steps(
     let query_of = |j: usize| {
         let k = j - outputs.start;
         let fixed = FixedPoint::for_sum(direction_max[k] * heaviest[k], n_all);
-        let mut query = Query { items: Vec::with_capacity(n), masses: [0, 0] };
+        let mut query = Query { items: room(n)?, masses: [0, 0] };
         for i in 0..n {
             let g = f64::from(pick(direction.row(i), k));
             let place = i * d + j;
@@ -366,7 +367,7 @@ pub fn quantile_steps(
             query.masses[usize::from(g < 0.0)] += mass;
             query.items.push(((f64::from(y) - f64::from(raw[place])) / g, mass));
         }
-        vec![query]
+        Ok(vec![query])
     };
     let target = |j: usize, [forward, backward]: [i64; 2]| {
         // Rows with g < 0 see the mirrored loss.

@@ -92,7 +92,7 @@ impl Ensemble {
         if stop > self.n_rounds() {
             return Err(PyValueError::new_err(format!("there are no {stop} rounds")));
         }
-        let mut out = vec![0.0f64; n_rows * d];
+        let mut out = core::memory::zeros::<f64>(n_rows * d).map_err(to_py_err)?;
         let baseline = slice(&baseline)?;
         pool.run(py, |pool| self.inner.predict(pool, x, 0..stop, baseline, &mut out))?;
         Ok(matrix(py, out, d))
@@ -115,11 +115,13 @@ impl Ensemble {
         if stop > self.n_rounds() {
             return Err(PyValueError::new_err(format!("there are no {stop} rounds")));
         }
-        let mut best = vec![Ranked::default(); n_rows * k];
+        let mut best = Vec::new();
+        core::memory::resize(&mut best, n_rows * k, Ranked::default()).map_err(to_py_err)?;
         let baseline = slice(&baseline)?;
         pool.run(py, |pool| self.inner.top_k(pool, x, 0..stop, baseline, k, &mut best))?;
-        let outputs = best.iter().map(|each| each.output).collect();
-        let scores = best.iter().map(|each| each.score).collect();
+        let outputs = core::memory::collected(best.len(), best.iter().map(|each| each.output));
+        let scores = core::memory::collected(best.len(), best.iter().map(|each| each.score));
+        let (outputs, scores) = (outputs.map_err(to_py_err)?, scores.map_err(to_py_err)?);
         Ok((matrix(py, outputs, k), matrix(py, scores, k)))
     }
 
@@ -154,7 +156,7 @@ impl Ensemble {
     ) -> PyResult<Bound<'py, PyArray2<u32>>> {
         let (n_rows, x) = x.view(self.inner.n_features)?;
         let n_trees = self.inner.n_trees();
-        let mut out = vec![0u32; n_rows * n_trees];
+        let mut out = core::memory::zeros::<u32>(n_rows * n_trees).map_err(to_py_err)?;
         pool.run(py, |pool| self.inner.leaves(pool, x, &mut out))?;
         Ok(matrix(py, out, n_trees))
     }

@@ -1,6 +1,7 @@
 //! Binned features, the grower and its trees.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use manyboost_core as core;
@@ -12,7 +13,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::{SparseArrays, check_len, matrix, optional, slice};
-use crate::pool::Pool;
+use crate::pool::{Pool, to_py_err};
 
 /// Features as bins.
 #[pyclass(frozen, module = "manyboost._core")]
@@ -99,9 +100,72 @@ impl Features {
     }
 
     /// Bins of one feature.
-    fn column<'py>(&self, py: Python<'py>, feature: usize) -> Bound<'py, PyArray1<u8>> {
-        self.binned.columns[feature].to_vec(self.binned.n_rows).into_pyarray(py)
+    fn column<'py>(&self, py: Python<'py>, feature: usize) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        let bins = self.binned.columns[feature].to_vec(self.binned.n_rows);
+        Ok(bins.map_err(to_py_err)?.into_pyarray(py))
     }
+}
+
+/// Bins features that come some columns at a time, into a file.
+#[pyclass(module = "manyboost._core")]
+pub struct ColumnBinner {
+    inner: Option<core::binning::ColumnBinner>,
+}
+
+#[pymethods]
+impl ColumnBinner {
+    /// Finds cuts in what is to come, `n_rows` rows, and writes bins to a file at `path`, which must
+    /// not exist.
+    #[new]
+    #[pyo3(signature = (pool, path, n_rows, weight, max_bins, n_categories=None))]
+    fn new(
+        py: Python<'_>,
+        pool: &Pool,
+        path: PathBuf,
+        n_rows: usize,
+        weight: Option<PyReadonlyArray1<'_, f64>>,
+        max_bins: usize,
+        n_categories: Option<PyReadonlyArray1<'_, u32>>,
+    ) -> PyResult<ColumnBinner> {
+        check_bins(1, max_bins)?;
+        let weight = optional(&weight)?;
+        check_len("weight", weight.map_or(n_rows, <[f64]>::len), n_rows)?;
+        let counts = optional(&n_categories)?.unwrap_or_default();
+        let inner = pool.run_alone(py, |pool| {
+            core::binning::ColumnBinner::find(pool, &path, n_rows, weight, max_bins, counts)
+        })?;
+        Ok(ColumnBinner { inner: Some(inner) })
+    }
+
+    /// Bins what is to come with the cuts of other features.
+    #[staticmethod]
+    fn known(path: PathBuf, n_rows: usize, features: &Features) -> PyResult<ColumnBinner> {
+        let cuts = &features.binned.cuts;
+        let inner = core::binning::ColumnBinner::known(&path, n_rows, cuts).map_err(to_py_err)?;
+        Ok(ColumnBinner { inner: Some(inner) })
+    }
+
+    /// Adds features (k × n_rows, float32).
+    fn push(
+        &mut self,
+        py: Python<'_>,
+        pool: &Pool,
+        columns: PyReadonlyArray2<'_, f32>,
+    ) -> PyResult<()> {
+        let inner = self.inner.as_mut().ok_or_else(finished)?;
+        let columns = slice(&columns)?;
+        pool.run_alone(py, |pool| inner.push(pool, columns))
+    }
+
+    /// All features; nothing can be added any more.
+    fn finish(&mut self) -> PyResult<Features> {
+        let inner = self.inner.take().ok_or_else(finished)?;
+        Ok(Features { binned: Arc::new(inner.finish().map_err(to_py_err)?) })
+    }
+}
+
+fn finished() -> PyErr {
+    PyValueError::new_err("all features were binned before")
 }
 
 fn check_bins(n_features: usize, max_bins: usize) -> PyResult<()> {
@@ -119,9 +183,9 @@ fn check_categories(x: &[f32], n_features: usize, n_categories: &[u32]) -> PyRes
     }
     check_len("n_categories", n_categories.len(), n_features)?;
     for (feature, &n) in n_categories.iter().enumerate().filter(|(_, n)| **n > 0) {
-        let is_code = |&v: &f32| v.is_nan() || (v >= 0.0 && v < n as f32 && v.fract() == 0.0);
         let mut codes = x.iter().skip(feature).step_by(n_features);
-        if n as usize > core::binning::MAX_BINS || !codes.all(is_code) {
+        let all_are_codes = codes.all(|&v| core::binning::is_code(v, n));
+        if n as usize > core::binning::MAX_BINS || !all_are_codes {
             return Err(PyValueError::new_err(format!(
                 "feature {feature} holds other values than the codes of {n} categories"
             )));
@@ -169,7 +233,8 @@ impl Grower {
             min_split_gain,
             max_features,
         };
-        let grower = core::grower::Grower::new(&features.binned, min_samples_leaf, interactions);
+        let grower = core::grower::Grower::new(&features.binned, min_samples_leaf, interactions)
+            .map_err(to_py_err)?;
         Ok(Grower { binned: Arc::clone(&features.binned), params, seed, inner: Mutex::new(grower) })
     }
 
@@ -304,7 +369,8 @@ impl Tree {
         pool: &Pool,
         features: &Features,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let mut leaves = vec![0u32; features.binned.n_rows];
+        let n_rows = features.binned.n_rows;
+        let mut leaves = core::memory::zeros::<u32>(n_rows).map_err(to_py_err)?;
         pool.run(py, |pool| self.tree.leaves_of_binned(pool, &features.binned, &mut leaves))?;
         Ok(leaves.into_pyarray(py))
     }

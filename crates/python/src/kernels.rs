@@ -769,14 +769,30 @@ fn column_sums<'py>(
 fn centred<'py>(
     py: Python<'py>,
     pool: &Pool,
-    cells: PyReadonlyArray2<'py, f64>,
+    cells: RealArray<'py>,
     centre: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Option<Bound<'py, PyArray2<f32>>>> {
-    let d = cells.shape()[1];
-    check_len("centre", centre.len(), d)?;
-    let (cells, centre) = (slice(&cells)?, slice(&centre)?);
-    let values = pool.run(py, |pool| core::baseline::centred(pool, cells, d, centre))?;
+    let d = centre.len();
+    let centre = slice(&centre)?;
+    macro_rules! centred {
+        ($cells:expr) => {{
+            check_len("centre", d, $cells.shape()[1])?;
+            let cells = slice($cells)?;
+            pool.run(py, |pool| core::baseline::centred(pool, cells, d, centre))
+        }};
+    }
+    let values = match &cells {
+        RealArray::Double(cells) => centred!(cells),
+        RealArray::Single(cells) => centred!(cells),
+    }?;
     Ok(values.map(|values| matrix(py, values, d)))
+}
+
+/// Numbers in either precision.
+#[derive(FromPyObject)]
+enum RealArray<'py> {
+    Double(PyReadonlyArray2<'py, f64>),
+    Single(PyReadonlyArray2<'py, f32>),
 }
 
 #[derive(FromPyObject)]
@@ -792,18 +808,27 @@ enum CellArray<'py> {
 fn column_quantiles<'py>(
     py: Python<'py>,
     pool: &Pool,
-    cells: PyReadonlyArray2<'py, f64>,
+    cells: RealArray<'py>,
     weights: WeightArrays<'py>,
     levels: PyReadonlyArray1<'py, f64>,
     centre: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Vector<'py>> {
-    let d = cells.shape()[1];
-    check_len("levels", levels.len(), d)?;
-    let weights = weights.view(cells.shape()[0], d)?;
-    let (cells, levels, centre) = (slice(&cells)?, slice(&levels)?, optional(&centre)?);
-    let quantiles = pool.run(py, |pool| {
-        core::baseline::column_quantiles(pool, cells, d, weights, levels, centre)
-    })?;
+    let d = levels.len();
+    let (levels, centre) = (slice(&levels)?, optional(&centre)?);
+    macro_rules! quantiles {
+        ($cells:expr) => {{
+            check_len("levels", d, $cells.shape()[1])?;
+            let weights = weights.view($cells.shape()[0], d)?;
+            let cells = slice($cells)?;
+            pool.run(py, |pool| {
+                core::baseline::column_quantiles(pool, cells, d, weights, levels, centre)
+            })
+        }};
+    }
+    let quantiles = match &cells {
+        RealArray::Double(cells) => quantiles!(cells),
+        RealArray::Single(cells) => quantiles!(cells),
+    }?;
     Ok(quantiles.into_pyarray(py))
 }
 

@@ -14,6 +14,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<pool::Pool>()?;
     module.add_class::<features::Features>()?;
+    module.add_class::<features::ColumnBinner>()?;
     module.add_class::<features::Grower>()?;
     module.add_class::<features::Tree>()?;
     module.add_class::<ensemble::Ensemble>()?;

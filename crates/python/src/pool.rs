@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use manyboost_core as core;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
 thread_local! {
@@ -30,6 +30,7 @@ pub fn to_py_err(error: core::error::Error) -> PyErr {
         core::error::Error::Interrupted => RAISED
             .with(|raised| raised.borrow_mut().take())
             .unwrap_or_else(|| PyKeyboardInterrupt::new_err(())),
+        error @ core::error::Error::OutOfMemory(_) => PyMemoryError::new_err(error.to_string()),
         core::error::Error::Invalid(sentence) => PyValueError::new_err(sentence),
     }
 }
@@ -61,10 +62,32 @@ impl core::comm::Comm for PyComm {
     }
 }
 
-/// Pools by process and number of threads. Threads do not survive a fork: a child finds no pool
-/// under its own process number and makes one; the parent's, dead here, is never touched.
-static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
-type Pools = HashMap<(u32, usize), Arc<core::parallel::Pool>>;
+/// Pools of one process, by number of threads. Threads do not survive a fork, and a lock that another
+/// thread held in the parent stays locked for ever: a child neither uses nor locks what is its
+/// parent's, but appends pools of its own.
+struct Pools {
+    process: u32,
+    by_threads: Mutex<Option<HashMap<usize, Arc<core::parallel::Pool>>>>,
+    next: OnceLock<Box<Pools>>,
+}
+
+impl Pools {
+    const fn new(process: u32) -> Pools {
+        Pools { process, by_threads: Mutex::new(None), next: OnceLock::new() }
+    }
+
+    /// Those of this process.
+    fn own() -> &'static Pools {
+        // (No process has the number 0.)
+        static FIRST: Pools = Pools::new(0);
+        let process = std::process::id();
+        let mut pools = &FIRST;
+        while pools.process != process {
+            pools = pools.next.get_or_init(|| Box::new(Pools::new(process)));
+        }
+        pools
+    }
+}
 
 #[pymethods]
 impl Pool {
@@ -120,10 +143,9 @@ impl Pool {
 impl Pool {
     /// The threads themselves, shared by all calls of this process.
     fn shared(&self) -> Arc<core::parallel::Pool> {
-        let key = (std::process::id(), self.threads);
-        let mut pools = POOLS.lock().unwrap_or_else(|e| e.into_inner());
+        let mut pools = Pools::own().by_threads.lock().unwrap_or_else(|e| e.into_inner());
         let new = || Arc::new(core::parallel::Pool::new(self.threads, Box::new(interrupted)));
-        Arc::clone(pools.get_or_insert_with(HashMap::new).entry(key).or_insert_with(new))
+        Arc::clone(pools.get_or_insert_with(HashMap::new).entry(self.threads).or_insert_with(new))
     }
 
     /// Runs a kernel without the GIL.

@@ -1,4 +1,4 @@
-"""Training on rows that are spread over machines; the model is that of one machine."""
+"""Training on rows that are spread over machines, or that no memory holds: the same model."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ _HOMES = {
     "DaskManyBoostRegressor": "dask",
     "MPIComm": "mpi",
     "Threads": "comm",
+    "fit_files": "outofcore",
     "fit_rank": "training",
 }
 

@@ -32,6 +32,7 @@ from manyboost.losses import (
 )
 from manyboost.projections import Projection
 from manyboost.scoring import RunningRegressor
+from manyboost.stored import StoredTable
 
 if TYPE_CHECKING:
     from manyboost.model_info import ModelInfo
@@ -144,6 +145,9 @@ class Model(CallbackSupportMixin, BaseEstimator):
         if isinstance(model, ForeignEnsemble):
             for m in range(start, stop):
                 model.add_round(X, m, raw)
+        elif isinstance(X, StoredTable):
+            for rows, block in X.blocks():
+                model.add_to(pool, block, start, stop, raw[rows])
         else:
             model.add_to(pool, for_kernels(X), start, stop, raw)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from manyboost import _core
+from manyboost import _core, memory
 from manyboost.boosting import Block, Boosting, Progress, Settings, Validation, auto_step
 from manyboost.callbacks import (
     Display,
@@ -53,6 +53,7 @@ from manyboost.objectives import Facts, Objective
 from manyboost.projections import resolve_n_components
 from manyboost.racing import SHARE_OF_TIME, Contender, Race, contenders
 from manyboost.scoring import LOSS, Scorer, as_list, resolve
+from manyboost.stored import StoredTable
 from manyboost.weights import (
     refuse_unobserved_outputs,
 )
@@ -91,7 +92,8 @@ def all_or_nothing(fit: _Fit) -> _Fit:
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(self))
         try:
-            return managed(self, *args, **kwargs)
+            with memory.explaining_fit():
+                return managed(self, *args, **kwargs)
         except BaseException as error:
             keeps = vars(self).get("_progress") is not before.get("_progress")
             if not (isinstance(error, KeyboardInterrupt) and keeps):
@@ -223,7 +225,11 @@ class Fitting(Model):
                 f"{'on' if early_stopping else 'off'} for a model that was trained with it "
                 f"{'off' if early_stopping else 'on'}; keep it as it was, or use warm_start=False."
             )
-        if (early_stopping or tuned) and validation_rows is None:
+        splits = bool(early_stopping or tuned) and validation_rows is None
+        if self.estimator is None:
+            rounds = 0 if early_stopping or self.callbacks or self.max_time else self.max_iter
+            self._check_memory(rows, n_outputs, n_components, int(rounds), threads, splits=splits)
+        if splits:
             train, validation_rows = split_validation(
                 rows, self.validation_fraction, self._seed, by_class=by_class(rows)
             )
@@ -337,6 +343,38 @@ class Fitting(Model):
         self._tune_thresholds(validation_rows)
         if tasks is not None:
             tasks.end()
+
+    def _check_memory(
+        self,
+        rows: Rows,
+        n_outputs: int,
+        n_components: int,
+        rounds: int,
+        pool: _core.Pool,
+        *,
+        splits: bool,
+    ) -> None:
+        """Refuse to train where there is too little memory for it; ``rounds`` are certain."""
+        n, weights = len(rows), rows.weights
+        alone = self.strategy_ == "independent"
+        identity = isinstance(self.projection_, str) and self.projection_ == "identity"
+        shared = self.strategy_ == "multioutput" or (self.strategy_ == "relabel" and identity)
+        components = 1 if alone else n_outputs if shared else n_components
+        leaves = min(self.max_leaf_nodes or n, n // self._resolve_min_samples_leaf(n) + 1)
+        training = memory.Training(
+            n_outputs=n_outputs,
+            components=components,
+            weight_lanes=components if weights.by_cell else int(weights.rows is not None),
+            in_place=self.loss == "squared_error" and not (alone or shared or weights.by_cell),
+            splits=splits,
+            max_bins=int(self.max_bins),
+            leaves=int(min(leaves, 2 ** min(self.max_depth or 60, 60))),
+            summed=1 if alone else n_outputs,
+            scaled=self.strategy_ == "project",
+            rounds=rounds,
+            threads=pool.threads,
+        )
+        memory.check_training(training, rows.X, rows.Y)
 
     def _race(
         self,
@@ -473,11 +511,15 @@ class Fitting(Model):
         if thresholds is not None:
             estimator.thresholds_ = thresholds
         offset = 0.0 if rows.offset is None else np.where(loss.centred, rows.offset, 0.0)
-        running = self._running(estimator, rows.X, lambda: loss.baseline + offset + raw)
+        X = rows.X.load() if isinstance(rows.X, StoredTable) else rows.X
+        running = self._running(estimator, X, lambda: loss.baseline + offset + raw)
         partial = rows.weights.partial
         weight = self._given_weight(rows)
         Y = self._targets(rows.Y)
-        return resolve(self.scoring, running, rows.X, Y, weight, partial=partial)
+        if Y.dtype == np.float32:
+            # Targets in files may be of that type; scores in double precision differ from it.
+            Y = Y.astype(np.float64)
+        return resolve(self.scoring, running, X, Y, weight, partial=partial)
 
     def _given_weight(self, rows: Rows) -> NDArray[Any] | None:
         """Weights (n_rows,) or (n_rows, n_outputs) as they were given, without those of classes."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from manyboost import _core
+from manyboost import _core, memory
 from manyboost.estimators.base import Model
 from manyboost.frames import make_frame
 from manyboost.inputs import (
@@ -77,10 +77,24 @@ class Predicting(Model):
         Results of another type than float64 are put together from blocks of rows, so that double
         precision never exists for all of them.
         """
+        with memory.explaining_predictions():
+            return self._finished(X, finish, outputs, dtype, offset, in_blocks)
+
+    def _finished(
+        self,
+        X: Any,
+        finish: Callable[[F64], NDArray[Any]],
+        outputs: list[int] | None,
+        dtype: DTypeLike,
+        offset: Any,
+        in_blocks: bool,
+    ) -> NDArray[Any]:
         X = self._checked_X(X)
         offsets = self._checked_offset(offset, X)
         if offsets is not None and outputs is not None:
             offsets = offsets[:, outputs]
+        width = self.n_outputs_ if outputs is None else len(outputs)
+        memory.check_predictions(X.shape[0], width, np.dtype(dtype).itemsize)
         raw_of = self._raw_predictor(outputs)
         n_rows = X.shape[0]
         in_blocks = in_blocks or dtype != np.float64

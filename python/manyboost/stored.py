@@ -1,0 +1,241 @@
+"""Features and targets that were checked block by block and lie in scratch files.
+
+:mod:`manyboost.distributed.outofcore` writes them; estimators take them in the place of arrays, and
+never hold more of the features than some columns or some rows.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost import _core
+
+F32 = NDArray[np.float32]
+
+#: Values of features that are in memory at once while columns are binned.
+_CELLS_AT_A_TIME = 1 << 24
+#: Targets that are looked at at once.
+_TARGETS_AT_A_TIME = 1 << 22
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """Features in single precision, in a file of chunks of rows.
+
+    Attributes
+    ----------
+    path : Path
+        The file: one chunk after the other, (n_features, n_rows of the chunk) each.
+    ends : ndarray of int
+        Number of rows up to the end of each chunk.
+    n_features : int
+        Number of features.
+    names : list of str or None
+        Their names.
+    exact : ndarray of bool, (n_features,)
+        Features whose values single precision holds as they were given.
+    rows : ndarray of int or None
+        The rows that belong to the table, ascending; None: all.
+    recode : callable or None
+        What turns the values of a feature into codes: (feature, values) → values.
+    """
+
+    path: Path
+    ends: NDArray[np.intp]
+    n_features: int
+    names: list[str] | None
+    exact: NDArray[np.bool_]
+    rows: NDArray[np.intp] | None = None
+    recode: Callable[[int, F32], F32] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and features."""
+        return int(self.ends[-1]) if self.rows is None else len(self.rows), self.n_features
+
+    @property
+    def dtype(self) -> np.dtype[np.float32]:
+        """Type of the values."""
+        return np.dtype(np.float32)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return the table of some rows (ascending), or with ``[:, j]`` the values of a feature."""
+        if isinstance(key, tuple):
+            _, feature = key
+            return self.columns_between(feature, feature + 1)[0]
+        return replace(self, rows=key if self.rows is None else self.rows[key])
+
+    def recoded(self, recode: Callable[[int, F32], F32]) -> StoredTable:
+        """Return the table with the values that ``recode(feature, values)`` makes of these."""
+        return replace(self, recode=recode)
+
+    def columns_between(self, first: int, last: int) -> F32:
+        """Return the values of neighbouring features, (last - first, n_rows)."""
+        values = np.empty((last - first, len(self)), np.float32)
+        with self.path.open("rb", buffering=0) as file:
+            for chunk, chosen, out in self._chunks():
+                part = self._read(file, chunk, first, last)
+                values[:, out] = part if chosen is None else part[:, chosen]
+        return self._with_codes(values, first)
+
+    def blocks(self) -> Iterator[tuple[slice, F32]]:
+        """Yield the rows, (some, n_features) at a time, and where they belong."""
+        with self.path.open("rb", buffering=0) as file:
+            for chunk, chosen, out in self._chunks():
+                part = self._read(file, chunk, 0, self.n_features)
+                part = part if chosen is None else part[:, chosen]
+                yield out, np.ascontiguousarray(self._with_codes(part, 0).T)
+
+    def load(self) -> F32:
+        """Return all values, (n_rows, n_features): for few rows."""
+        values = np.empty(self.shape, np.float32)
+        for rows, block in self.blocks():
+            values[rows] = block
+        return values
+
+    def binned(self, pool: _core.Pool, binner: _core.ColumnBinner) -> _core.Features:
+        """Bin all features, some columns at a time."""
+        size = max(1, _CELLS_AT_A_TIME // max(1, len(self)))
+        for first in range(0, self.n_features, size):
+            last = min(first + size, self.n_features)
+            binner.push(pool, self.columns_between(first, last))
+        return binner.finish()
+
+    def new_file(self, what: str) -> Path:
+        """Return a name that no file has beside this one."""
+        return new_file(self.path.parent, what)
+
+    def take_targets(self, Y: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
+        """Return some rows of the targets of this table: in a file again, if they are in one."""
+        if mapping(Y) is None or not len(rows):
+            return np.asarray(Y[rows])
+        with TargetFile(self.path.parent, Y.dtype) as file:
+            for some in row_blocks(len(rows), Y.size // len(Y)):
+                file.write(Y[rows[some]])
+                release(Y)
+        return file.mapped(Y.shape[1:])
+
+    def _chunks(self) -> Iterator[tuple[int, NDArray[np.intp] | None, slice]]:
+        """Yield for each chunk which of its rows are wanted (None: all), and where they belong."""
+        start = 0
+        for chunk, end in enumerate(self.ends.tolist()):
+            if self.rows is None:
+                yield chunk, None, slice(start, end)
+            else:
+                first, last = np.searchsorted(self.rows, [start, end]).tolist()
+                if last > first:
+                    yield chunk, self.rows[first:last] - start, slice(first, last)
+            start = end
+
+    def _read(self, file: IO[bytes], chunk: int, first: int, last: int) -> F32:
+        start = int(self.ends[chunk - 1]) if chunk else 0
+        n_rows = int(self.ends[chunk]) - start
+        values = np.empty((last - first, n_rows), np.float32)
+        file.seek(4 * (start * self.n_features + first * n_rows))
+        left = memoryview(values).cast("B")
+        while left:
+            n_read = file.readinto(left)  # type: ignore[attr-defined]
+            if not n_read:
+                raise OSError(f"The scratch file {self.path} was cut short; do not touch it.")
+            left = left[n_read:]
+        return values
+
+    def _with_codes(self, values: F32, first: int) -> F32:
+        if self.recode is not None:
+            for k, column in enumerate(values):
+                values[k] = self.recode(first + k, column)
+        return values
+
+
+class CheckedTargets:
+    """Targets that were checked block by block.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+        Numbers, in a file (float32 or float64, NaN where missing); or encoded labels (uint8).
+    names : sequence of str, optional
+        Names of the outputs.
+    """
+
+    def __init__(self, array: NDArray[Any], names: Sequence[str] | None = None) -> None:
+        self.array, self._names = array, list(names or ())
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the outputs; empty if they have none."""
+        return self._names
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.array.shape
+
+
+class TargetFile:
+    """A file that targets are written to, some rows at a time."""
+
+    def __init__(self, folder: Path, dtype: Any) -> None:
+        self.path, self.dtype, self.n_rows = new_file(folder, "targets"), np.dtype(dtype), 0
+
+    def __enter__(self) -> TargetFile:
+        self._file = self.path.open("xb")
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._file.close()
+
+    def write(self, block: NDArray[Any]) -> None:
+        """Write the next rows."""
+        self._file.write(np.ascontiguousarray(block, dtype=self.dtype).data)
+        self.n_rows += len(block)
+
+    def mapped(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return all rows, of this shape each, without reading them."""
+        mapped = np.memmap(self.path, self.dtype, "r", shape=(self.n_rows, *shape))
+        if os.name == "posix":
+            # Its room on the disk is free as soon as the array is.
+            self.path.unlink()
+        return np.asarray(mapped)
+
+
+def new_file(folder: Path, what: str) -> Path:
+    """Return a name that no file of the folder has."""
+    return folder / f"{what}-{uuid.uuid4().hex}"
+
+
+def mapping(array: NDArray[Any]) -> mmap.mmap | None:
+    """Return the mapped file that an array is a view of, or None."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap):
+            found = getattr(base, "_mmap", None)
+            return found if isinstance(found, mmap.mmap) else None
+        base = base.base
+    return None
+
+
+def release(array: NDArray[Any]) -> None:
+    """Let go of the memory in which a mapped file is shown; it stays readable."""
+    found = mapping(array)
+    if found is not None and hasattr(mmap, "MADV_DONTNEED"):
+        found.madvise(mmap.MADV_DONTNEED)
+
+
+def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
+    """Yield slices of rows that hold a bounded number of cells."""
+    size = max(1, _TARGETS_AT_A_TIME // max(1, width))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))

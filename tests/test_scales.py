@@ -1,0 +1,103 @@
+"""Numbers of all sizes: a power of two on targets or weights changes no digit of the model."""
+
+import numpy as np
+import pytest
+
+from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
+
+STRATEGIES = ["independent", "multioutput", "project", "relabel"]
+LOSSES = ["squared_error", "absolute_error", "huber", "quantile"]
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 3))
+Y = np.column_stack([X[:, 0] + X[:, 1], np.sin(3 * X[:, 2])]) + 0.1 * RNG.normal(size=(200, 2))
+Y = Y.astype(np.float32).astype(float)
+WEIGHT = RNG.integers(1, 4, size=200).astype(float)
+CELLS = RNG.integers(1, 4, size=(200, 2)).astype(float)
+
+
+def fitted(Y, weight=None, **parameters):
+    model = ManyBoostRegressor(max_iter=5, random_state=0, n_jobs=1, **parameters)
+    return model.fit(X, Y, weight)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("step", ["line_search", "newton"])
+@pytest.mark.parametrize("weight", [None, WEIGHT, CELLS], ids=["equal", "rows", "cells"])
+def test_targets_and_weights_of_any_size_give_the_same_model(strategy, loss, step, weight):
+    parameters = {"strategy": strategy, "loss": loss, "step": step}
+    plain = fitted(Y, weight, **parameters)
+    for outputs, factor in [((100, -100), 1.0), ((-100, 0), 2.0**40), ((0, 100), 2.0**-40)]:
+        scale = 2.0 ** np.array(outputs)
+        model = fitted(Y * scale, None if weight is None else weight * factor, **parameters)
+        assert np.array_equal(model.predict(X), plain.predict(X) * scale)
+        assert np.isfinite(model.train_score_).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_output_of_light_cells_is_fitted_as_if_they_were_heavy(loss):
+    parameters = {"strategy": "independent", "loss": loss}
+    plain = fitted(Y, CELLS, **parameters).predict(X)
+    assert np.array_equal(
+        fitted(Y, CELLS * 2.0 ** np.array([40, -40]), **parameters).predict(X), plain
+    )
+
+
+def test_losses_of_outputs_beyond_single_precision_are_finite():
+    scale = 2.0**100
+    for strategy in STRATEGIES:
+        parameters = {"strategy": strategy, "early_stopping": True, "output_scaling": None}
+        plain, large = fitted(Y, **parameters), fitted(Y * scale, **parameters)
+        assert large.n_iter_ == plain.n_iter_ == 5
+        np.testing.assert_allclose(
+            large.validation_score_, plain.validation_score_ * scale**2, rtol=1e-12
+        )
+        np.testing.assert_allclose(large.train_score_, plain.train_score_ * scale**2, rtol=1e-12)
+
+
+def test_subnormal_outputs_are_fitted():
+    model = fitted(Y * [1e-40, 1.0])
+    assert np.corrcoef(model.predict(X)[:, 0], Y[:, 0])[0, 1] > 0.8
+
+
+def test_a_loss_in_python_takes_weights_of_any_size():
+    class Squared(Loss):
+        def value(self, y, raw):
+            return 0.5 * (y - raw) ** 2
+
+        def gradient(self, y, raw):
+            return raw - y
+
+        def hessian(self, y, raw):
+            return np.ones_like(raw)
+
+        def baseline(self, y, sample_weight):
+            return np.zeros(y.shape[1])
+
+    plain = fitted(Y, WEIGHT, loss=Squared()).predict(X)
+    large = fitted(Y * 2.0**100, WEIGHT * 2.0**40, loss=Squared()).predict(X)
+    assert np.array_equal(large, plain * 2.0**100)
+
+
+def test_targets_without_room_in_single_precision_are_refused():
+    assert np.isfinite(fitted(np.where(Y > 0, 1e37, -1e37)).predict(X)).all()
+    with pytest.raises(ValueError, match=r"y has the value -1.1e\+37 in row 0, output 0, beyond"):
+        fitted(np.full_like(Y, -1.1e37))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("rate", [1e10, 1e300])
+def test_training_that_diverges_says_so(strategy, rate):
+    model = ManyBoostRegressor(strategy=strategy, learning_rate=rate, max_iter=50)
+    with pytest.raises(ValueError, match=r"^Training diverged in round \d+, in which .*; use a "):
+        model.fit(X, Y)
+    assert not hasattr(model, "n_iter_")
+    labels = ManyBoostClassifier(strategy=strategy, learning_rate=1e300, max_iter=50)
+    with pytest.raises(ValueError, match="Training diverged in round 1, "):
+        labels.fit(X, Y > 0)
+
+
+def test_a_scorer_that_does_not_go_with_the_targets_is_named():
+    model = ManyBoostRegressor(scoring="f1_macro", early_stopping=True, max_iter=3)
+    with pytest.raises(ValueError, match="scoring='f1_macro' does not go with these targets"):
+        model.fit(X, Y)
