@@ -5,6 +5,8 @@ import os
 import pickle
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -351,7 +353,7 @@ def test_predictions_for_arrays_are_arrays(client, table):
 @pytest.fixture(scope="module")
 def fitted(cluster, table):
     X, Y, _ = table
-    with Client(cluster) as client:
+    with Client(cluster, set_as_default=False) as client:
         return DaskManyBoostRegressor(**COMMON, client=client).fit(
             da.from_array(X, chunks=(60, 5)), da.from_array(Y, chunks=(60, 4))
         )
@@ -457,13 +459,37 @@ def test_what_cannot_be_done_with_collections_is_said(client, fitted, table):
         framed.set_output(predict="pandas").predict(dX)
 
 
+def test_what_looks_at_rows_one_by_one_takes_no_collections(client, fitted, table):
+    X, Y, _ = table
+    dX, dY = da.from_array(X, chunks=(60, 5)), da.from_array(Y, chunks=(60, 4))
+    for call in (
+        lambda: fitted.score(dX, dY),
+        lambda: next(fitted.staged_predict(dX)),
+        lambda: fitted.shap_values(dX),
+    ):
+        with pytest.raises(TypeError, match=r"X is a Dask collection, .* such as X\.compute\(\)"):
+            call()
+    assert fitted.score(X, Y) == fitted.to_local().score(X, Y)
+
+
+def test_packages_that_are_missing_are_named():
+    code = "import sys; sys.modules['distributed'] = None; import manyboost.distributed.dask"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: ")
+    assert last.endswith("pip install 'manyboost[dask]'.")
+
+
 def test_errors_in_the_data_of_one_worker_reach_the_user(client, table):
     X, Y, _ = table
     Y = Y.copy()
     Y[150, 2] = np.inf
     dX, dY = on_workers(client, X, (60,) * 4), on_workers(client, Y, (60,) * 4)
     model = DaskManyBoostRegressor(**COMMON)
-    with pytest.raises(ValueError, match=r"inf"):
+    # Row 150 is in the third partition.
+    wrong = r"y has an infinite value .*row 30.* \(counted within partitions 2\)\."
+    with pytest.raises(ValueError, match=wrong):
         model.fit(dX, dY)
     assert not hasattr(model, "n_iter_")
 

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from distributed.protocol.serialize import Serialized
-from numpy.typing import NDArray
 
 from manyboost.distributed.comm import F64, I64, Comm
 from manyboost.distributed.dask.links import Links
@@ -30,7 +29,7 @@ class DaskComm(Comm):
     A few ranks send a small array to each other, and all do the same sum: one wait. Otherwise ranks
     meet in pairs, first the neighbours, then those two apart, four, and so on: log2(size) waits. A
     large array is halved at each meeting, a half for either, and put together on the way back:
-    twice as many waits, but hardly more than twice its bytes are sent, however many ranks there are.
+    twice as many waits, but at most twice its bytes are sent, however many ranks there are.
 
     Attributes
     ----------
