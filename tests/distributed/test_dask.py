@@ -4,6 +4,7 @@ import itertools
 import os
 import pickle
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster, Security, wait
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, load
 from manyboost.distributed.comm import CommError
 from manyboost.distributed.dask import DaskManyBoostClassifier, DaskManyBoostRegressor
@@ -283,6 +284,43 @@ def test_workers_with_several_threads_use_them_and_make_the_same_model(client, t
             da.from_array(X, chunks=(60, 5)), da.from_array(Y, chunks=(60, 4))
         )
     assert_same_model(model, local)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl for a certificate")
+def test_ranks_talk_over_tls_where_the_cluster_does(client, table, tmp_path):
+    X, Y, _ = table
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    request = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    command = [*request, "-keyout", key, "-out", certificate]
+    subprocess.run(command, check=True, capture_output=True)
+    security = Security(
+        require_encryption=True,
+        tls_ca_file=certificate,
+        **{
+            f"tls_{role}_{part}": path
+            for role in ("client", "scheduler", "worker")
+            for part, path in (("key", key), ("cert", certificate))
+        },
+    )
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tls://",
+            security=security,
+            dashboard_address=":0",
+            silence_logs=50,
+        ) as encrypted,
+        Client(encrypted, set_as_default=False, security=security) as other,
+    ):
+        assert all(address.startswith("tls://") for address in other.nthreads())
+        dX, dY = da.from_array(X, chunks=(120, 5)), da.from_array(Y, chunks=(120, 4))
+        with other.as_current():
+            dX, dY = dX.persist(), dY.persist()
+        model = DaskManyBoostRegressor(**COMMON, client=other).fit(dX, dY)
+        assert model._exchanged[0] > 0
+    assert_same_model(model, ManyBoostRegressor(**COMMON).fit(X, Y))
 
 
 # Predictions ------------------------------------------------------------------------------------
