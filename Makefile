@@ -29,7 +29,7 @@ endif
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test build lint lint-python lint-rust test-rust test-python wheel test-wheel bench bench-quick \
-	bench-defaults bench-data reproduce profile docs test-docs torture format clean cargo browser
+	bench-defaults bench-data bench-distributed reproduce profile docs test-docs torture format clean cargo browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,6 +120,11 @@ bench-data: cargo ## sparse, imbalanced and categorical data, into docs/data-fig
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.data
+
+bench-distributed: cargo ## Dask workers beside xgboost's, into docs/guide/scaling-out.md (half an hour; resumes)
+	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
+	@benchmarks/setup.sh self
+	@$(BENCH) -m benchmarks.distributed
 
 reproduce: $(BUILT) ## the paper's experiments, into docs/reproduction/full (a day; resumes)
 	@$(BIN)/manyboost reproduce --n-jobs 2 --output docs/reproduction/full --store reproduction/runs.sqlite

@@ -396,54 +396,72 @@ def exchange_table(records: dict[str, Any]) -> str:
 
 
 def cost_tables(records: dict[str, Any]) -> dict[str, str]:
-    """What a billion rows would take, from the formulas of the page."""
-    rows, features, outputs, machines, threads, bandwidth = 1e9, 100, 1000, 64, 32, 1.25e9
-    constant, latency = records["constants"], records["exchange-4"]["8"] * 1e-6
-    measured = records["bytes-squared_error-1000"]
-    share = rows / machines
-    histograms = (measured["bytes"] - LEAVES * 1000 * 8) * features / FEATURES
-    payload = histograms + LEAVES * outputs * 8
-    sent = 2 * (machines - 1) / machines * payload
-    grow = share * features * constant["feature_nanoseconds"] * 1e-9 / threads
-    label = share * outputs * constant["output_nanoseconds"] * 1e-9 / threads
-    # A message to each of the others, twice in each exchange.
-    messages = measured["exchanges"] * 2 * (machines - 1) * latency / 6
-    wire = sent / bandwidth
-    theirs = 2 * (machines - 1) / machines * (LEAVES - 1) * features * BINS * outputs * 16
-    total = grow + label + messages + wire
+    """What a billion rows would take, by the formulas of the page."""
+    n, p, d, m, threads, bandwidth = 1e9, 100, 1000, 64, 32, 1.25e9
+    constant, measured = records["constants"], records["bytes-squared_error-1000"]
+    a, b = (1e-9 * constant[f"{name}_nanoseconds"] for name in ("feature", "output"))
+    wait, exchanges = 1e-6 * records["exchange-2"]["8"], measured["exchanges"]
+    leaves = LEAVES * d * 8
+    reduced = (measured["bytes"] - LEAVES * 1000 * 8) * p / FEATURES + leaves
+    sent = 2 * (m - 1) / m * reduced
+    growing, labelling = n / m * p * a / threads, n / m * d * b / threads
+    waiting, sending = exchanges * 2 * np.log2(m) * wait, sent / bandwidth
+    total = growing + labelling + waiting + sending
+    of_all_outputs = 2 * (m - 1) / m * (LEAVES - 1) * p * BINS * d * 16
     constants_table = table(
-        ["constant", "measured"],
+        ["constant", "", "measured"],
         [
-            ["a, a row and feature in a tree", f"{constant['feature_nanoseconds']:.2f} ns"],
-            ["b, a row and output in a tree", f"{constant['output_nanoseconds']:.2f} ns"],
-            ["B, reduced in a tree at 50 features", f"{measured['bytes'] / 1e6:.2f} MB"],
-            ["E, exchanges in a tree", f"{measured['exchanges']:.0f}"],
-            ["t, a message", f"{1e6 * latency / 6:.0f} µs"],
-        ],
-        1,
-        2,
-    )
-    result = table(
-        ["of one tree", "formula", ""],
-        [
-            ["growing", "(n / m) p a / k", f"{grow:.2f} s"],
-            ["gradients and leaves", "(n / m) d b / k", f"{label:.2f} s"],
-            ["messages", "2 E (m − 1) t", f"{messages:.2f} s"],
-            [f"{sent / 1e6:.0f} MB sent by each machine", "2 B (m − 1) / (m w)", f"{wire:.3f} s"],
-            ["**together**", "", f"**{total:.1f} s**"],
-            ["a model of 1000 trees", "", f"**{1000 * total / 3600:.1f} hours**"],
-            ["state of residuals on a machine", "4 n d / m", f"{4e-9 * share * outputs:.0f} GB"],
-            ["binned features on a machine", "n p / m", f"{1e-9 * share * features:.1f} GB"],
+            ["a", "time of a thread for a row and feature, in a tree", f"{1e9 * a:.2f} ns"],
+            ["b", "time of a thread for a row and output, in a tree", f"{1e9 * b:.2f} ns"],
+            ["E", "exchanges in a tree", f"{exchanges:.0f}"],
+            ["t", "a message from thread to thread, sent and received", f"{1e6 * wait:.0f} µs"],
             [
-                f"the same with histograms of all outputs: {theirs / 1e9:,.0f} GB sent",
-                "",
-                f"{theirs / bandwidth:,.0f} s for the network alone",
+                "R",
+                f"bytes reduced in a tree, {FEATURES} features",
+                megabytes(measured["bytes"]) + " MB",
             ],
         ],
         2,
         3,
     )
-    return {"constants": constants_table, "cost": result}
+    result = table(
+        ["in a tree", "formula", ""],
+        [
+            ["growing it", "n p a / (m k)", f"{growing:.2f} s"],
+            ["gradients, leaves, update", "n d b / (m k)", f"{labelling:.2f} s"],
+            ["waiting for messages", "2 E t log2 m", f"{waiting:.2f} s"],
+            [f"sending {megabytes(sent)} MB", "2 R (m − 1) / (m w)", f"{sending:.3f} s"],
+            ["**together**", "", f"**{total:.1f} s**"],
+            ["**1000 trees**", "", f"**{1000 * total / 3600:.1f} hours**"],
+        ],
+        2,
+        3,
+    )
+    memory = table(
+        ["on each machine", "formula", ""],
+        [
+            [
+                "residuals of squared error, or raw predictions and residuals of others",
+                "4 n d / m, or twice that",
+                f"{4e-9 * n * d / m:.0f} GB",
+            ],
+            ["binned features", "n p / m", f"{1e-9 * n * p / m:.1f} GB"],
+            [
+                "targets in single precision, labels in a byte",
+                "4 n d / m, n d / m",
+                f"{4e-9 * n * d / m:.0f} GB, {1e-9 * n * d / m:.0f} GB",
+            ],
+        ],
+        2,
+        3,
+    )
+    peer = (
+        f"Histograms of all {d} outputs, {LEAVES - 1} nodes of p × {BINS} × d × 16 bytes, would be "
+        f"{of_all_outputs / 1e9:,.0f} GB to send from each machine in a tree: "
+        f"{of_all_outputs / bandwidth:,.0f} seconds at the same bandwidth, and "
+        f"{of_all_outputs / sent:,.0f} times as many bytes."
+    )
+    return {"constants": constants_table, "cost": result, "memory": memory, "peer": peer}
 
 
 def write_pages(stored: dict[str, Any]) -> None:
@@ -490,7 +508,11 @@ def main() -> None:
             stored["records"][name] = {"figures": figures, "others_cores": others.cores()}
             RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
             print(name, json.dumps(figures), flush=True)
-    write_pages(stored)
+    missing = [name for name in CASES if name not in stored["records"]]
+    if missing:
+        print("pages are not written, these are missing:", ", ".join(missing))
+    else:
+        write_pages(stored)
 
 
 if __name__ == "__main__":

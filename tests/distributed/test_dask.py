@@ -4,7 +4,10 @@ import itertools
 import os
 import pickle
 import random
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -17,7 +20,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster, Security, wait
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, load
 from manyboost.distributed.comm import CommError
 from manyboost.distributed.dask import DaskManyBoostClassifier, DaskManyBoostRegressor
@@ -283,6 +286,43 @@ def test_workers_with_several_threads_use_them_and_make_the_same_model(client, t
     assert_same_model(model, local)
 
 
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl for a certificate")
+def test_ranks_talk_over_tls_where_the_cluster_does(client, table, tmp_path):
+    X, Y, _ = table
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    request = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    command = [*request, "-keyout", key, "-out", certificate]
+    subprocess.run(command, check=True, capture_output=True)
+    security = Security(
+        require_encryption=True,
+        tls_ca_file=certificate,
+        **{
+            f"tls_{role}_{part}": path
+            for role in ("client", "scheduler", "worker")
+            for part, path in (("key", key), ("cert", certificate))
+        },
+    )
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tls://",
+            security=security,
+            dashboard_address=":0",
+            silence_logs=50,
+        ) as encrypted,
+        Client(encrypted, set_as_default=False, security=security) as other,
+    ):
+        assert all(address.startswith("tls://") for address in other.nthreads())
+        dX, dY = da.from_array(X, chunks=(120, 5)), da.from_array(Y, chunks=(120, 4))
+        with other.as_current():
+            dX, dY = dX.persist(), dY.persist()
+        model = DaskManyBoostRegressor(**COMMON, client=other).fit(dX, dY)
+        assert model._exchanged[0] > 0
+    assert_same_model(model, ManyBoostRegressor(**COMMON).fit(X, Y))
+
+
 # Predictions ------------------------------------------------------------------------------------
 
 
@@ -351,7 +391,7 @@ def test_predictions_for_arrays_are_arrays(client, table):
 @pytest.fixture(scope="module")
 def fitted(cluster, table):
     X, Y, _ = table
-    with Client(cluster) as client:
+    with Client(cluster, set_as_default=False) as client:
         return DaskManyBoostRegressor(**COMMON, client=client).fit(
             da.from_array(X, chunks=(60, 5)), da.from_array(Y, chunks=(60, 4))
         )
@@ -457,13 +497,37 @@ def test_what_cannot_be_done_with_collections_is_said(client, fitted, table):
         framed.set_output(predict="pandas").predict(dX)
 
 
+def test_what_looks_at_rows_one_by_one_takes_no_collections(client, fitted, table):
+    X, Y, _ = table
+    dX, dY = da.from_array(X, chunks=(60, 5)), da.from_array(Y, chunks=(60, 4))
+    for call in (
+        lambda: fitted.score(dX, dY),
+        lambda: next(fitted.staged_predict(dX)),
+        lambda: fitted.shap_values(dX),
+    ):
+        with pytest.raises(TypeError, match=r"X is a Dask collection, .* such as X\.compute\(\)"):
+            call()
+    assert fitted.score(X, Y) == fitted.to_local().score(X, Y)
+
+
+def test_packages_that_are_missing_are_named():
+    code = "import sys; sys.modules['distributed'] = None; import manyboost.distributed.dask"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: ")
+    assert last.endswith("pip install 'manyboost[dask]'.")
+
+
 def test_errors_in_the_data_of_one_worker_reach_the_user(client, table):
     X, Y, _ = table
     Y = Y.copy()
     Y[150, 2] = np.inf
     dX, dY = on_workers(client, X, (60,) * 4), on_workers(client, Y, (60,) * 4)
     model = DaskManyBoostRegressor(**COMMON)
-    with pytest.raises(ValueError, match=r"inf"):
+    # Row 150 is in the third partition.
+    wrong = r"y has an infinite value .*row 30.* \(counted within partitions 2\)\."
+    with pytest.raises(ValueError, match=wrong):
         model.fit(dX, dY)
     assert not hasattr(model, "n_iter_")
 

@@ -9,6 +9,8 @@ _HOMES = {
     "Alone": "comm",
     "Comm": "comm",
     "CommError": "comm",
+    "DaskManyBoostClassifier": "dask",
+    "DaskManyBoostRegressor": "dask",
     "MPIComm": "mpi",
     "Threads": "comm",
     "fit_files": "outofcore",

@@ -8,15 +8,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 from distributed.protocol.serialize import Serialized
-from numpy.typing import NDArray
 
 from manyboost.distributed.comm import F64, I64, Comm
 from manyboost.distributed.dask.links import Links
 
 _T = TypeVar("_T")
 
-# Bytes that cost about as much as one more message, whatever it holds.
+# Bytes that take about as long as a message itself, whatever it holds.
 _WORTH_A_MESSAGE = 1 << 16
+# Ranks that send a small array to all others.
+_FEW = 4
 
 # Bytes from which on a message is sent beside its envelope, which saves two copies.
 _LARGE = 1 << 16
@@ -25,10 +26,10 @@ _LARGE = 1 << 16
 class DaskComm(Comm):
     """Ranks on Dask workers, one on each.
 
-    An array is either sent to all, who then do the same sum: one message to each peer, and one
-    wait. Or, if it is large and there are more than two ranks, it is cut in as many slices as there
-    are ranks: every rank gets its slice from all and sends their sum to all, which is two waits for
-    far fewer bytes.
+    A few ranks send a small array to each other, and all do the same sum: one wait. Otherwise ranks
+    meet in pairs, first the neighbours, then those two apart, four, and so on: log2(size) waits. A
+    large array is halved at each meeting, a half for either, and put together on the way back:
+    twice as many waits, but at most twice its bytes are sent, however many ranks there are.
 
     Attributes
     ----------
@@ -44,21 +45,48 @@ class DaskComm(Comm):
 
     def _reduce(self, sums: I64, maxima: F64) -> None:
         parts = _Parts(sums.reshape(-1), maxima.reshape(-1))
-        n_bytes = sums.nbytes + maxima.nbytes
-        peers = self._links.peers
-        if n_bytes * (self.size - 2) <= self.size * _WORTH_A_MESSAGE:
+        if self.size == 2 or (self.size <= _FEW and parts.n_bytes <= _WORTH_A_MESSAGE):
             self._send_all(parts.to_bytes())
-            for rank in peers:
+            for rank in self._links.peers:
                 parts.add(self._receive(rank))
+        else:
+            self._reduce_in_pairs(parts)
+
+    def _reduce_in_pairs(self, parts: _Parts) -> None:
+        n_levels = self.size.bit_length() - 1
+        paired = 1 << n_levels
+        # Ranks beyond a power of two have another do it for them.
+        if self.rank >= paired:
+            self._send([(self.rank - paired, parts.to_bytes())])
+            parts.set(self._receive(self.rank - paired))
             return
-        slices = {rank: parts.slice(rank, self.size) for rank in range(self.size)}
-        mine = slices[self.rank]
-        self._send((rank, slices[rank].to_bytes()) for rank in peers)
-        for rank in peers:
-            mine.add(self._receive(rank))
-        self._send_all(mine.to_bytes())
-        for rank in peers:
-            slices[rank].set(self._receive(rank))
+        ward = self.rank + paired
+        if ward < self.size:
+            parts.add(self._receive(ward))
+        saved_copies = n_levels - 2 * (paired - 1) / paired
+        if parts.n_bytes * saved_copies > n_levels * _WORTH_A_MESSAGE:
+            self._reduce_by_halves(parts, n_levels)
+        else:
+            for level in range(n_levels):
+                peer = self.rank ^ (1 << level)
+                self._send([(peer, parts.to_bytes())])
+                parts.add(self._receive(peer))
+        if ward < self.size:
+            self._send([(ward, parts.to_bytes())])
+
+    def _reduce_by_halves(self, parts: _Parts, n_levels: int) -> None:
+        way_back = []
+        for level in range(n_levels):
+            bit = 1 << level
+            peer, halves = self.rank ^ bit, parts.halves()
+            mine, other = halves if self.rank & bit == 0 else halves[::-1]
+            self._send([(peer, other.to_bytes())])
+            mine.add(self._receive(peer))
+            way_back.append((peer, mine, other))
+            parts = mine
+        for peer, mine, other in reversed(way_back):
+            self._send([(peer, mine.to_bytes())])
+            other.set(self._receive(peer))
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return what the rank ``root`` calls this with."""
@@ -93,13 +121,15 @@ class _Parts:
     def __init__(self, sums: I64, maxima: F64) -> None:
         self.sums, self.maxima = sums, maxima
 
-    def slice(self, rank: int, size: int) -> _Parts:
-        """The part that is combined by a rank."""
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of both."""
+        return self.sums.nbytes + self.maxima.nbytes
 
-        def cut(array: NDArray[Any]) -> NDArray[Any]:
-            return array[len(array) * rank // size : len(array) * (rank + 1) // size]
-
-        return _Parts(cut(self.sums), cut(self.maxima))
+    def halves(self) -> tuple[_Parts, _Parts]:
+        """Both halves, of the same memory."""
+        s, m = len(self.sums) // 2, len(self.maxima) // 2
+        return _Parts(self.sums[:s], self.maxima[:m]), _Parts(self.sums[s:], self.maxima[m:])
 
     def to_bytes(self) -> bytes:
         """A copy."""

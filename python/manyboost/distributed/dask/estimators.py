@@ -159,6 +159,14 @@ class OnDask(Fitting, Predicting):
         check_is_fitted(self, "n_iter_")
         return self.client if self.client is not None else distributed.get_client()
 
+    def _checked_X(self, X: Any) -> Any:
+        if is_collection(X):
+            raise TypeError(
+                "X is a Dask collection, for which only predictions are computed, block by block; "
+                "pass an array or a frame, such as X.compute()."
+            )
+        return super()._checked_X(X)
+
     def _lazily(self, method: str, X: Any, offset: Any, **request: Any) -> Any:
         check_is_fitted(self, "n_iter_")
         if offset is not None:
@@ -221,6 +229,8 @@ def _outside_of_tasks(client: Any) -> Iterator[Any]:
                 "The client is asynchronous, but fit waits for its result; use a Client without "
                 "asynchronous=True."
             )
+        # What waits for futures asks for the current client.
+        stack.enter_context(client.as_current())
         yield client
 
 

@@ -160,6 +160,8 @@ def train(
         error.unfinished = None
         raise
     except BaseException as error:
+        if isinstance(error, ValueError) and len(links.addresses) > 1:
+            _name_partitions(error, part.numbers)
         links.close(f"Training ended with an error on worker {worker.address}: {error!r}")
         raise
     else:
@@ -213,6 +215,16 @@ def _fit(
         raise
     estimator.callbacks = None
     return estimator if comm.rank == 0 else None
+
+
+def _name_partitions(error: ValueError, numbers: tuple[Numbers, Numbers]) -> None:
+    """Say among which rows a row was counted that an error names."""
+    words = str(error)
+    if " row " not in words:
+        return
+    which = int("_val" in words)
+    places = ", ".join(str(place) for _, _, place in numbers[which])
+    error.args = (f"{words.rstrip('.')} (counted within partitions {places}).",)
 
 
 def _continuable(estimator: Any, attributes: dict[str, Any]) -> Any:
