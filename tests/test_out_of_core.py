@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -244,8 +247,6 @@ def test_parquet_files_give_the_model_of_frames(tmp_path: Path) -> None:
 
 def test_parquet_without_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow")
-    import sys
-
     table = frame()
     table.write_parquet(tmp_path / "data.parquet", row_group_size=200)
     features, outputs = table.select("^x.*$"), table.select("y0", "y1", "y2")
@@ -261,7 +262,7 @@ def test_parquet_without_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_blocks_of_odd_sizes(tmp_path: Path) -> None:
     ends = [0, 1, 1, 130, 131, 500, N_ROWS]
-    parts = [slice(start, stop) for start, stop in zip(ends, ends[1:], strict=False)]
+    parts = [slice(start, stop) for start, stop in pairwise(ends)]
     blocks = ((X[rows], Y[rows], WEIGHT[rows]) for rows in parts)
     model = fit_files(ManyBoostRegressor(**FAST), blocks, scratch=tmp_path)
     expected = ManyBoostRegressor(**FAST).fit(X, Y, WEIGHT)
@@ -299,7 +300,7 @@ def test_refusals_name_the_file_the_column_and_the_row(
     files = npy(tmp_path, X=X, Y=Y)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=re.escape(words[0])) as caught:
         fit_files(ManyBoostRegressor(), files["X"], files["Y"], chunk_rows=100, scratch=scratch)
     for word in words:
         assert word in str(caught.value)
@@ -320,9 +321,9 @@ def test_columns_of_parquet_files_are_refused_by_name(tmp_path: Path) -> None:
     table.write_parquet(path)
     with pytest.raises(ValueError, match=r"Column 'class' of data\.parquet holds .* not numbers"):
         fit_files(ManyBoostRegressor(), path, targets="y*")
-    with pytest.raises(ValueError, match="targets='z' matches no column of data.parquet"):
+    with pytest.raises(ValueError, match="targets='z' matches no column"):
         fit_files(ManyBoostRegressor(), path, targets="z")
-    with pytest.raises(ValueError, match="Say which columns of data.parquet are outputs"):
+    with pytest.raises(ValueError, match="Say which columns of"):
         fit_files(ManyBoostRegressor(), path)
     spoilt = table.with_columns(
         polars.when(polars.arange(N_ROWS) == 321)
