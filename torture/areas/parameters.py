@@ -282,7 +282,8 @@ def fitted(model: Any, X: Any, Y: Any, arguments: dict[str, Any]) -> str:
     try:
         model.fit(X, Y, **arguments)
     except MemoryError as error:
-        assert " GB of memory, but " in str(error), "it does not say how much is needed"
+        if " GB of memory, but " not in str(error):
+            raise AssertionError("it does not say how much is needed") from error
         return "refused"
     except (ValueError, TypeError) as error:
         check_refusal(error)
