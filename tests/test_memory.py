@@ -9,8 +9,8 @@ from scipy import sparse
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, memory
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(20_000, 40))
-Y = X[:, :30] + RNG.normal(size=(20_000, 30))
+X = RNG.normal(size=(100_000, 40))
+Y = X[:, :30] + RNG.normal(size=(100_000, 30))
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_a_fit_that_would_not_fit_is_refused_before_it_begins(small_machine):
     before = model.predict(X[:5])
     small_machine(20)
     words = (
-        r"Training on 20,000 rows, 40 features and 30 outputs needs about \d+ MB of memory, but "
+        r"Training on 100,000 rows, 40 features and 30 outputs needs about \d+ MB of memory, but "
         r"20 MB are free; most of it is for features: pass fewer rows or features, X as float32, "
         r"or sparse X\."
     )
@@ -44,7 +44,7 @@ def test_a_fit_that_would_not_fit_is_refused_before_it_begins(small_machine):
     [
         ({"strategy": "multioutput", "max_bins": 255}, "histograms", "a smaller max_bins"),
         ({"max_iter": 10**5, "early_stopping": False}, "the model", "strategy='project'"),
-        ({"max_leaf_nodes": None, "min_samples_leaf": 1, "n_jobs": 2}, "leaves", "max_leaf_nodes"),
+        ({"max_leaf_nodes": None, "max_bins": 2, "max_iter": 1}, "leaves", "a larger min_samples"),
     ],
 )
 def test_the_remedy_goes_with_what_takes_most(small_machine, parameters, what, remedy):
@@ -58,7 +58,20 @@ def test_outputs_may_take_most(small_machine):
     labels = np.zeros((20_000, 300), np.uint8)
     labels[::2] = 1
     with pytest.raises(MemoryError, match="most of it is for outputs: train on fewer rows or"):
-        ManyBoostClassifier(early_stopping=False).fit(X[:, :2], labels)
+        ManyBoostClassifier(early_stopping=False).fit(X[:20_000, :2], labels)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "sets"])
+def test_labels_that_are_stored_sparsely_are_counted_before_they_are_spread_out(
+    kind, small_machine, monkeypatch
+):
+    small_machine(20)
+    labels = sparse.csr_array(np.eye(2000, 2000, dtype=np.uint8))
+    if kind == "sets":
+        labels = [{k} for k in range(2000)]
+    words = "Training on 2,000 rows of 2,000 labels needs about 36 MB of memory, but 20 MB are free"
+    with pytest.raises(MemoryError, match=words):
+        ManyBoostClassifier(early_stopping=False).fit(X[:2000], labels)
 
 
 def test_predictions_that_would_not_fit_are_refused(small_machine):
@@ -69,9 +82,9 @@ def test_predictions_that_would_not_fit_are_refused(small_machine):
         r"predict fewer rows at a time, some outputs \(outputs=…\), or with dtype=numpy.float32\."
     )
     with pytest.raises(MemoryError, match=words):
-        model.predict(X)
+        model.predict(X[:20_000])
     assert model.predict(X[:1000]).shape == (1000, 300)
-    assert model.predict(X, outputs=[1, 2]).shape == (20_000, 2)
+    assert model.predict(X[:20_000], outputs=[1, 2]).shape == (20_000, 2)
 
 
 def test_small_fits_never_ask(monkeypatch):

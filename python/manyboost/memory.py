@@ -117,6 +117,16 @@ def check_training(training: Training, X: Any, Y: Any) -> None:
     )
 
 
+def check_labels(n_rows: int, n_labels: int, name: str) -> None:
+    """Refuse to spread out labels, and the state of their training, without the memory for it."""
+    is_trained_on = name == "y"
+    check(
+        n_rows * n_labels * (9 if is_trained_on else 1),
+        f"{'Training on' if is_trained_on else name + ','} {n_rows:,} rows of {n_labels:,} labels",
+        "pass fewer rows or labels at a time",
+    )
+
+
 def check_predictions(n_rows: int, n_outputs: int, itemsize: int) -> None:
     """Refuse predictions for which there is too little memory."""
     check(
