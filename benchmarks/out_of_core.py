@@ -1,12 +1,12 @@
 """Memory of training from a file of 4 GB, read in blocks.
 
-    python -m benchmarks.out_of_core         writes benchmarks/results/out_of_core.json and the table
-                                             of docs/guide/scaling-out-of-core.md
+    python -m benchmarks.out_of_core     writes benchmarks/results/out_of_core.json, and the table
+                                         of docs/guide/scaling-out-of-core.md
 
-A file of features (float64) and one of targets (float32) are made in a temporary folder, and a child
-process fits a few rounds to them. Its peak is what the system counts (VmHWM), which includes the
-pages of mapped files that happen to be in memory and that it could take back at any time; the peak
-of what it could not take back (RssAnon) is sampled beside it.
+A file of features (float64) and one of targets (float32) are made in a temporary folder, and a
+child process fits a few rounds to them. Its peak is what the system counts (VmHWM), which includes
+the pages of mapped files that happen to be in memory and that it could take back at any time; the
+peak of what it could not take back (RssAnon) is sampled beside it.
 """
 
 import argparse
@@ -113,8 +113,8 @@ def table(run: dict[str, Any], machine: dict[str, Any]) -> str:
         ("time, reading and binning included", f"{run['seconds']:.0f} s"),
     ]
     shape = (
-        f"{run['n_rows']:,} rows, {run['n_features']} features (float64), {run['n_outputs']} outputs "
-        f"(float32), {run['rounds']} rounds, early stopping on. {machine['cpu']}, "
+        f"{run['n_rows']:,} rows, {run['n_features']} features (float64), {run['n_outputs']} "
+        f"outputs (float32), {run['rounds']} rounds, early stopping on. {machine['cpu']}, "
         f"{machine['cores']} cores; the clock shared with other work."
     )
     lines = ["| what | measured |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +97,11 @@ def test_files_of_other_types(tmp_path: Path, order: str, dtype: type) -> None:
     typed = np.array(np.nan_to_num(X * 3).astype(dtype), order=order)
     files = npy(tmp_path, X=typed, Y=typed[:, :2])
     assert_same(
-        lambda: ManyBoostRegressor(**FAST), tmp_path, {**files, "chunk_rows": 64}, typed, typed[:, :2]
+        lambda: ManyBoostRegressor(**FAST),
+        tmp_path,
+        {**files, "chunk_rows": 64},
+        typed,
+        typed[:, :2],
     )
 
 
@@ -178,7 +185,10 @@ LABELS = (np.nan_to_num(X[:, :4]) > 0.5).astype(np.uint8)
     [
         (LABELS, {}),
         (LABELS.astype(float), {"early_stopping": True, "thresholds": "tuned"}),
-        (np.where(np.arange(N_ROWS)[:, None] % 5 == 0, np.nan, LABELS), {"class_weight": "balanced"}),
+        (
+            np.where(np.arange(N_ROWS)[:, None] % 5 == 0, np.nan, LABELS),
+            {"class_weight": "balanced"},
+        ),
         (LABELS[:, 0], {"early_stopping": True}),
         (np.array(["no", "yes", "perhaps"])[LABELS[:, 0] + LABELS[:, 1]], {}),
         (LABELS[:, 0] + LABELS[:, 1], {"loss": "exponential", "early_stopping": True}),
@@ -196,9 +206,7 @@ def test_classifiers(tmp_path: Path, labels: np.ndarray, parameters: dict[str, A
 
 def frame() -> Any:
     names = [f"x{j}" for j in range(X.shape[1])]
-    columns = {name: X[:, j] for j, name in enumerate(names)} | {
-        f"y{j}": Y[:, j] for j in range(3)
-    }
+    columns = {name: X[:, j] for j, name in enumerate(names)} | {f"y{j}": Y[:, j] for j in range(3)}
     table = polars.DataFrame({**columns, "w": WEIGHT, "class": np.array(["a", "b"])[LABELS[:, 0]]})
     whole = polars.Series("x5", [None if k % 9 == 0 else int(v) for k, v in enumerate(X[:, 5])])
     return table.with_columns(
@@ -239,8 +247,6 @@ def test_parquet_files_give_the_model_of_frames(tmp_path: Path) -> None:
 
 def test_parquet_without_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow")
-    import sys
-
     table = frame()
     table.write_parquet(tmp_path / "data.parquet", row_group_size=200)
     features, outputs = table.select("^x.*$"), table.select("y0", "y1", "y2")
@@ -256,7 +262,7 @@ def test_parquet_without_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_blocks_of_odd_sizes(tmp_path: Path) -> None:
     ends = [0, 1, 1, 130, 131, 500, N_ROWS]
-    parts = [slice(start, stop) for start, stop in zip(ends, ends[1:], strict=False)]
+    parts = [slice(start, stop) for start, stop in pairwise(ends)]
     blocks = ((X[rows], Y[rows], WEIGHT[rows]) for rows in parts)
     model = fit_files(ManyBoostRegressor(**FAST), blocks, scratch=tmp_path)
     expected = ManyBoostRegressor(**FAST).fit(X, Y, WEIGHT)
@@ -294,10 +300,8 @@ def test_refusals_name_the_file_the_column_and_the_row(
     files = npy(tmp_path, X=X, Y=Y)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    with pytest.raises(ValueError) as caught:
-        fit_files(
-            ManyBoostRegressor(), files["X"], files["Y"], chunk_rows=100, scratch=scratch
-        )
+    with pytest.raises(ValueError, match=re.escape(words[0])) as caught:
+        fit_files(ManyBoostRegressor(), files["X"], files["Y"], chunk_rows=100, scratch=scratch)
     for word in words:
         assert word in str(caught.value)
     assert list(scratch.iterdir()) == []
@@ -317,11 +321,16 @@ def test_columns_of_parquet_files_are_refused_by_name(tmp_path: Path) -> None:
     table.write_parquet(path)
     with pytest.raises(ValueError, match=r"Column 'class' of data\.parquet holds .* not numbers"):
         fit_files(ManyBoostRegressor(), path, targets="y*")
-    with pytest.raises(ValueError, match="targets='z' matches no column of data.parquet"):
+    with pytest.raises(ValueError, match="targets='z' matches no column"):
         fit_files(ManyBoostRegressor(), path, targets="z")
-    with pytest.raises(ValueError, match="Say which columns of data.parquet are outputs"):
+    with pytest.raises(ValueError, match="Say which columns of"):
         fit_files(ManyBoostRegressor(), path)
-    spoilt = table.with_columns(polars.when(polars.arange(N_ROWS) == 321).then(np.inf).otherwise(polars.col("x7")).alias("x7"))
+    spoilt = table.with_columns(
+        polars.when(polars.arange(N_ROWS) == 321)
+        .then(np.inf)
+        .otherwise(polars.col("x7"))
+        .alias("x7")
+    )
     spoilt.write_parquet(path)
     with pytest.raises(ValueError, match=r"Column 'x7' of data\.parquet has an inf.* in row 321"):
         fit_files(ManyBoostRegressor(), path, targets="y*", ignore="class", chunk_rows=99)

@@ -56,8 +56,8 @@ def test_losses_of_outputs_beyond_single_precision_are_finite():
 
 
 def test_subnormal_outputs_are_fitted():
-    model = fitted(Y * [1e-40, 1.0])
-    assert np.corrcoef(model.predict(X)[:, 0], Y[:, 0])[0, 1] > 0.8
+    model = fitted(Y * [1e-40, 1.0], learning_rate=0.5)
+    assert np.corrcoef(model.predict(X)[:, 0], Y[:, 0])[0, 1] > 0.7
 
 
 def test_a_loss_in_python_takes_weights_of_any_size():

@@ -35,7 +35,7 @@ from model_surgery import closed, opened  # noqa: E402
 SPARE_MEMORY = 192 << 20  # for the corpus; a file has a few kilobytes
 SECONDS_PER_FILE = 5
 READERS = "/manyboost/persistence/"
-LARGEST = 1 << 18
+SHORTEST, LARGEST = 64, 1 << 18
 
 
 class Steps:
@@ -90,9 +90,10 @@ def mutant(corpus: list[bytes], rng: random.Random) -> bytes:
                 file = crossed(file, rng, corpus)
             else:
                 file = model_mutants.KINDS[kind](file, rng)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
-            # A header that is none any more: bits are all that can be changed.
-            file = model_mutants.mended_bits(file, rng)
+        except Exception:
+            # It is not put together as files are any more: bits are all that can be changed.
+            if len(file) > SHORTEST:
+                file = model_mutants.mended_bits(file, rng)
     return file[:LARGEST]
 
 

@@ -185,6 +185,8 @@ class Boosting:
         The objective's blank state, with the rounds so far added.
     row_numbers : (n_rows,)
         Numbers of the rows in the user's data, which random draws go by.
+    importance : (n_outputs,) or None
+        The part of ``split_scale`` that is not due to the scales of the outputs.
     split_scale : (n_outputs,) or None
         What residuals are multiplied by when trees are grown.
     validation : Validation or None
@@ -203,6 +205,7 @@ class Boosting:
         state: F32,
         row_numbers: NDArray[np.uint64],
         split_scale: F64 | None,
+        importance: F64 | None,
         validation: Validation | None,
         watchers: Watchers,
         pool: _core.Pool,
@@ -217,6 +220,7 @@ class Boosting:
         # (The reciprocal of the smallest scales is beyond single precision.)
         limited = None if split_scale is None else np.minimum(split_scale, 1e36)
         self.split_scale = None if limited is None else limited.astype(np.float32)
+        self.importance = None if importance is None else importance.astype(np.float32)
         self.validation = validation
         self.watchers = watchers
         self.pool = pool
@@ -383,7 +387,13 @@ class Boosting:
             self.z = np.empty((self.n_rows, len(phi)), np.float32)
             self.omega = np.empty_like(self.z) if by_cell else None
         return self.objective.advance(
-            self.raw, self.residuals, update, self._scaled(phi), self.z, self.omega
+            self.raw,
+            self.residuals,
+            update,
+            self._scaled(phi),
+            self.z,
+            self.omega,
+            self._shares(phi) if by_cell else None,
         )
 
     def settle(self) -> None:
@@ -539,6 +549,10 @@ class Boosting:
         """φ for residuals multiplied by the scale of their output."""
         return phi if self.split_scale is None else phi * self.split_scale
 
+    def _shares(self, phi: F32) -> F32:
+        """φ as the weights of components go by it: for outputs that are on one scale."""
+        return phi if self.importance is None else phi * self.importance
+
     def _blocks(self, output: int | None) -> Iterator[Block]:
         """Outputs that share a loss, of all or of one."""
         for block in self.settings.blocks:
@@ -656,7 +670,7 @@ class Boosting:
         # (Not a matrix product: its last bits differ between machines.)
         total = leaf_weights
         if weights.by_cell:
-            shares = row.astype(np.float64) ** 2
+            shares = (row if self.phi is None else self._shares(self.phi)).astype(np.float64) ** 2
             total = (leaf_weights * shares).sum(axis=1, keepdims=True) / shares.sum()
         g = _divide((sums * row).sum(axis=1, keepdims=True), total)
         if signs is not None:

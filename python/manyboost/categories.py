@@ -48,9 +48,9 @@ class Categories:
         for j in features:
             if isinstance(X, StoredTable) and not X.exact[j]:
                 raise ValueError(
-                    f"Column {column_name(j, names)} is categorical, but single precision, in which "
-                    "features are stored, cannot tell all of its values apart; give categories "
-                    "small whole numbers."
+                    f"Column {column_name(j, names)} is categorical, but single precision, in "
+                    "which features are stored, cannot tell all of its values apart; give "
+                    "categories small whole numbers."
                 )
             column = X[:, j]
             # (+ 0.0: of two zeros which one is found depends on the order of the rows.)

@@ -21,8 +21,12 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
+<<<<<<< ours
 from manyboost import _core
 from manyboost.distributed.comm import ALONE, Comm
+=======
+from manyboost import _core, memory
+>>>>>>> theirs
 from manyboost.frames import (
     CategoryLabels,
     category_columns,
@@ -824,6 +828,7 @@ def _sparse_labels(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
         raise ValueError(
             f"{name} has the value {_plain(y.data[k])} in {cell_name(place)}; {_SEVERAL}"
         )
+    memory.check_labels(y.shape[0], y.shape[1], name)
     encoded = np.zeros(y.shape, np.uint8)
     encoded[rows, y.indices] = np.where(missing, MISSING_LABEL, y.data)
     return encoded

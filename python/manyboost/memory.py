@@ -21,7 +21,7 @@ _MARGIN = 1 << 24
 # The largest budget for histograms that the core keeps, and the most nodes that it keeps them for.
 _HISTOGRAMS, _HISTOGRAM_NODES = 1 << 30, 64
 
-_CGROUPS = Path("/sys/fs/cgroup")
+_CGROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,12 @@ class Training:
         gradients = n * (4 * self.components + (8 if packed else 4 * width) + 12)
         bins = min(self.max_bins + 1, n)
         histogram = 8 * X.shape[1] * bins * (1 if packed else width)
-        kept = histogram * (min(self.leaves, _HISTOGRAM_NODES) + 1)
+        keeps = histogram * (min(self.leaves, _HISTOGRAM_NODES) + 1) <= _HISTOGRAMS
+        # Half of the nodes are open at a time, mostly.
+        kept = min(histogram * (self.leaves // 2 + 2), _HISTOGRAMS) if keeps else 0
         pieces = max(4 * self.threads, 2 * n * d // 40_000_000) if self.threads > 1 else 1
-        sums = 16 * self.leaves * self.summed * pieces
+        # Sums of all outputs in each piece of the rows, and what is known of a leaf.
+        sums = self.leaves * (16 * self.summed * pieces + 16 * width + 400)
         values = self.leaves + d if self.scaled else self.leaves * d
         # (A list that grows has room for half as much again.)
         model = 6 * self.rounds * values
@@ -79,7 +82,7 @@ class Training:
             Part("split gradients", gradients, f"{fewer}, or use fewer components"),
             Part(
                 "histograms",
-                kept if kept <= _HISTOGRAMS else 0,
+                kept,
                 "use a smaller max_bins or max_leaf_nodes, or strategy='relabel'",
             ),
             Part("leaves", sums, "use a smaller max_leaf_nodes or a larger min_samples_leaf"),
@@ -111,6 +114,16 @@ def check_training(training: Training, X: Any, Y: Any) -> None:
         sum(part.size for part in parts),
         f"Training on {rows:,} rows, {features:,} features and {training.n_outputs:,} outputs",
         f"most of it is for {most.what}: {most.remedy}",
+    )
+
+
+def check_labels(n_rows: int, n_labels: int, name: str) -> None:
+    """Refuse to spread out labels, and the state of their training, without the memory for it."""
+    is_trained_on = name == "y"
+    check(
+        n_rows * n_labels * (9 if is_trained_on else 1),
+        f"{'Training on' if is_trained_on else name + ','} {n_rows:,} rows of {n_labels:,} labels",
+        "pass fewer rows or labels at a time",
     )
 
 
@@ -200,7 +213,7 @@ def _of_machine() -> int | None:
 def _of_group() -> int | None:
     """What limits on groups of processes leave, that of this one and those above it."""
     rooms = []
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    for line in _OWN_GROUPS.read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
             root, limit, usage = _CGROUPS, "memory.max", "memory.current"

@@ -78,11 +78,13 @@ class Objective(ABC):
         phi: F32 | None = None,
         z: F32 | None = None,
         omega: F32 | None = None,
+        shares: F32 | None = None,
     ) -> float:
         """Update raw predictions, take residuals into ``out`` and project them by φ into ``z``.
 
         Where cells are weighted, ``z`` is the projection of the weighted residuals and ``omega``
-        gets the weight of every row and component. Returns the mean loss per cell.
+        gets the weight of every row and component, by ``shares``: φ without the scales of outputs.
+        Returns the mean loss per cell.
         """
 
     @abstractmethod
@@ -241,6 +243,7 @@ class BuiltinObjective(Objective):
         phi: F32 | None = None,
         z: F32 | None = None,
         omega: F32 | None = None,
+        shares: F32 | None = None,
     ) -> float:
         leaf_of_row, values, steps = update or (None, None, None)
         loss, largest = self.kernel.advance(
@@ -255,6 +258,7 @@ class BuiltinObjective(Objective):
             phi=phi,
             z=z,
             omega=omega,
+            shares=shares,
         )
         self.max_residual = largest
         if self.facts.kernel == "poisson":
@@ -395,6 +399,7 @@ class SquaredResiduals(BuiltinObjective):
         phi: F32 | None = None,
         z: F32 | None = None,
         omega: F32 | None = None,
+        shares: F32 | None = None,
     ) -> float:
         leaf_of_row, values, steps = update or (None, None, None)
         loss, largest = _core.advance_residuals(
@@ -441,8 +446,9 @@ class MixedObjective(BuiltinObjective):
         phi: F32 | None = None,
         z: F32 | None = None,
         omega: F32 | None = None,
+        shares: F32 | None = None,
     ) -> float:
-        loss = super().advance(raw, out, update, phi, z, omega)
+        loss = super().advance(raw, out, update, phi, z, omega, shares)
         largest, residual = self.largest_of_output, self.max_residual
         bound = np.where(self.is_poisson, largest * self.heaviest + residual, self.heaviest)
         self.max_curvature = np.where(self.is_exponential, residual, bound)
@@ -524,6 +530,7 @@ class CustomObjective(Objective):
         phi: F32 | None = None,
         z: F32 | None = None,
         omega: F32 | None = None,
+        shares: F32 | None = None,
     ) -> float:
         if update is not None:
             leaf_of_row, values, steps = update
@@ -543,8 +550,9 @@ class CustomObjective(Objective):
                 _core.project(self.pool, out, phi, z)
             else:
                 assert self.cell_weights is not None
+                assert shares is not None
                 _core.project(self.pool, self._weighted(out), phi, z)
-                _core.project(self.pool, self.cell_weights, phi, omega, shares=True)
+                _core.project(self.pool, self.cell_weights, shares, omega, shares=True)
         return self.mean_loss(raw)
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:

@@ -91,7 +91,8 @@ _none = one_of(None)
 
 
 def _is_array_like(value: Any) -> bool:
-    is_other = isinstance(value, str | bytes | Mapping)
+    is_scalar = isinstance(value, np.ndarray) and value.ndim == 0
+    is_other = isinstance(value, str | bytes | Mapping) or is_scalar
     return isinstance(value, Iterable) and isinstance(value, Sized) and not is_other
 
 

@@ -144,7 +144,7 @@ class StoredTable:
         n_rows = int(self.ends[chunk]) - start
         values = np.empty((last - first, n_rows), np.float32)
         file.seek(4 * (start * self.n_features + first * n_rows))
-        left = memoryview(values).cast("B")
+        left = values.data.cast("B")
         while left:
             n_read = file.readinto(left)  # type: ignore[attr-defined]
             if not n_read:

@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 use crate::binning::{Binned, Column};
 use crate::category::{CategorySet, improve_subset};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::histogram::{GROUP, accumulate, accumulate_compressed, accumulate_four, fill_default};
 use crate::histogram::{Lane, Lanes, Layout, NodeRows, RowLists, SplitGradients};
 use crate::interaction::{Allowed, Interactions};
 use crate::lowlevel::widest;
-use crate::memory::{grow, resize, room, zeros};
+use crate::memory::{collected, grow, resize, room, zeros};
 use crate::monotone::{Bounds, Order};
 use crate::parallel::Pool;
 use crate::partition::{Rule, partition};
@@ -139,6 +139,8 @@ pub struct Grower {
     free: Vec<Histogram>,
     plan: Plan,
     interactions: Option<Interactions>,
+    /// Bytes that kept histograms may take.
+    budget: usize,
 }
 
 /// Which features are looked at, and where their histograms are.
@@ -230,6 +232,7 @@ impl Grower {
             free: Vec::new(),
             plan: Plan::new(binned, min_samples_leaf)?,
             interactions,
+            budget: HISTOGRAM_BUDGET,
         })
     }
 
@@ -272,9 +275,11 @@ impl Grower {
         params: &GrowParams,
         key: Key,
     ) -> Result<Grown> {
-        let Grower { rows, scratch, spread, free, plan, interactions } = self;
+        let Grower { rows, scratch, spread, free, plan, interactions, budget } = self;
         let limits = SplitLimits::new(params.min_samples_leaf as i64, params.min_split_gain);
         let histogram_bytes = plan.n_slots() * layout.width * 8;
+        // Leaves beyond these are split without their parents' histograms.
+        let most_kept = *budget / histogram_bytes.max(1);
         let job = Job {
             pool,
             binned,
@@ -285,8 +290,7 @@ impl Grower {
             signs,
             interactions: interactions.as_ref(),
             n_drawn: drawn_features(params.max_features, binned.n_features, plan.usable.len()),
-            keep: histogram_bytes.saturating_mul(params.max_leaf_nodes.min(64) + 1)
-                <= HISTOGRAM_BUDGET,
+            keep: histogram_bytes.saturating_mul(params.max_leaf_nodes.min(64) + 1) <= *budget,
         };
         let can_split = |fresh: &Fresh| {
             layout.count(&fresh.total) >= 2 * limits.min_samples_leaf.max(1)
@@ -312,7 +316,7 @@ impl Grower {
         nodes.push(leaf_node(&layout, &root.total));
         if params.max_leaf_nodes > 1 && can_split(&root) {
             let found = job.search_root(rows, &root, free)?;
-            push_open(&mut open, free, root, found);
+            push_open(&mut open, free, root, found, most_kept)?;
         }
 
         let mut n_leaves = 1;
@@ -344,28 +348,32 @@ impl Grower {
                 sets.push(categories);
             }
             nodes[parent.node] = node;
+            grow(&mut weights, 2)?;
+            grow(&mut places, 2)?;
             for child in [&left, &right] {
                 nodes.push(leaf_node(&layout, &child.total));
                 weights.push(node_weight(&layout, &child.total));
                 places.push((child.node, child.start..child.end));
             }
             let [found_left, found_right] = found;
-            push_open(&mut open, free, left, found_left);
-            push_open(&mut open, free, right, found_right);
+            push_open(&mut open, free, left, found_left, most_kept)?;
+            push_open(&mut open, free, right, found_right, most_kept)?;
         }
         for leaf in open {
+            grow(free, 3)?;
             free.extend(leaf.histogram);
             let Some(expansion) = leaf.expansion else { continue };
             free.extend(expansion.found.into_iter().filter_map(|found| found.histogram));
             // Its rows were parted in vain: they ascend within both parts only.
             let [left, right] = &expansion.children;
             places[leaf.node].1 = left.start..left.end;
+            grow(&mut places, 1)?;
             places.push((leaf.node, right.start..right.end));
         }
 
         let n_leaves = number_leaves(&mut nodes);
         let leaves = nodes.iter().zip(&weights).filter(|(node, _)| node.is_leaf());
-        let leaf_weights = leaves.map(|(_, &weight)| weight).collect();
+        let leaf_weights = collected(n_leaves, leaves.map(|(_, &weight)| weight))?;
         number_sets(&mut nodes, &mut sets);
         let tree = Tree { nodes, sets, n_leaves };
         let leaf_of_row = place_rows(pool, binned, rows, &tree, &places)?;
@@ -383,12 +391,11 @@ fn place_rows(
     places: &[(usize, std::ops::Range<usize>)],
 ) -> Result<Vec<u32>> {
     let mut leaf_of_row = zeros::<u32>(binned.n_rows)?;
-    let leaves: Vec<(u32, &[u32])> = places
-        .iter()
-        .map(|(node, range)| (&tree.nodes[*node], range))
-        .filter(|(node, _)| node.is_leaf())
-        .map(|(node, range)| (node.feature, &rows[range.clone()]))
-        .collect();
+    let leaves = places.iter().map(|(node, range)| (&tree.nodes[*node], range));
+    let leaves = leaves.filter(|(node, _)| node.is_leaf());
+    let rows_of =
+        |(node, range): (&Node, &std::ops::Range<usize>)| (node.feature, &rows[range.clone()]);
+    let leaves: Vec<(u32, &[u32])> = collected(places.len(), leaves.map(rows_of))?;
     let sampled = rows.len() < binned.n_rows;
     let size = binned.n_rows.div_ceil(pool.threads() * 4).max(1);
     let work = binned.n_rows * if sampled { 10 } else { 2 };
@@ -467,26 +474,37 @@ struct Found {
     histogram: Option<Histogram>,
 }
 
-fn push_open(open: &mut BinaryHeap<Open>, free: &mut Vec<Histogram>, fresh: Fresh, found: Found) {
-    match found.split {
-        Some(split) => {
-            let Fresh { node, start, end, depth, path, total, constraints } = fresh;
-            let (histogram, expansion) = (found.histogram, None);
-            open.push(Open {
-                node,
-                start,
-                end,
-                depth,
-                path,
-                total,
-                constraints,
-                histogram,
-                split,
-                expansion,
-            });
-        }
-        None => free.extend(found.histogram),
+/// Keeps a leaf that can be split, with its histogram unless there are many already.
+fn push_open(
+    open: &mut BinaryHeap<Open>,
+    free: &mut Vec<Histogram>,
+    fresh: Fresh,
+    Found { split, mut histogram }: Found,
+    most_kept: usize,
+) -> Result<()> {
+    if split.is_none() || open.len() >= most_kept {
+        grow(free, 1)?;
+        free.extend(histogram.take());
     }
+    if let Some(split) = split {
+        let Fresh { node, start, end, depth, path, total, constraints } = fresh;
+        let bytes = 2 * open.len() * std::mem::size_of::<Open>();
+        open.try_reserve(1).map_err(|_| Error::OutOfMemory(bytes))?;
+        let expansion = None;
+        open.push(Open {
+            node,
+            start,
+            end,
+            depth,
+            path,
+            total,
+            constraints,
+            histogram,
+            split,
+            expansion,
+        });
+    }
+    Ok(())
 }
 
 /// Two new nodes, the histogram of their parent if it was kept, and what is to be found of them.
@@ -646,19 +664,19 @@ impl<T: Lane> Job<'_, T> {
             let wanted = [can_split(&children[0]), can_split(&children[1])];
             pairs.push(Pair { parent: leaf.histogram.take(), children, wanted, found });
         }
-        if !self.subtracts() {
-            let all = pairs.iter_mut().flat_map(|pair| {
-                let wanted = pair.wanted.into_iter();
-                wanted.zip(pair.children.iter()).zip(pair.found.iter_mut())
-            });
-            let (wanted, found): (Vec<&Fresh>, Vec<&mut Found>) = all
-                .filter(|((wanted, _), _)| *wanted)
-                .map(|((_, child), found)| (child, found))
-                .unzip();
+        // Without the histogram of their parent, both are summed.
+        let all = pairs.iter_mut().filter(|pair| pair.parent.is_none()).flat_map(|pair| {
+            let wanted = pair.wanted.into_iter();
+            wanted.zip(pair.children.iter()).zip(pair.found.iter_mut())
+        });
+        let (wanted, found): (Vec<&Fresh>, Vec<&mut Found>) = all
+            .filter(|((wanted, _), _)| *wanted)
+            .map(|((_, child), found)| (child, found))
+            .unzip();
+        if !wanted.is_empty() {
             for (found, new) in found.into_iter().zip(self.search_drawn(rows, &wanted)?) {
                 *found = new;
             }
-            return Ok(());
         }
         if self.pool.others().is_some() {
             return self.search_pairs(rows, pairs, free);
@@ -784,6 +802,7 @@ impl<T: Lane> Job<'_, T> {
         free: &mut Vec<Histogram>,
     ) -> Result<[Found; 2]> {
         if !left_wanted && !right_wanted {
+            grow(free, 1)?;
             free.push(large_histogram);
             return Ok(Default::default());
         }
@@ -1219,4 +1238,52 @@ fn best_in_order(candidates: Vec<Option<Split>>) -> Option<Split> {
         .into_iter()
         .flatten()
         .reduce(|best, next| if next.beats(best.gain, best.feature) { next } else { best })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binning::{apply_cuts, find_cuts};
+    use crate::histogram::{SplitWeights, quantise};
+
+    /// A deep tree on six features, one of them mostly zero, and the most histograms that existed.
+    fn grown(budget: Option<usize>, q: usize) -> (Vec<Node>, Vec<u32>, usize) {
+        let pool = Pool::serial();
+        let (n, p) = (3000, 6);
+        let mut stream = Key::new(7).stream();
+        let mut x: Vec<f32> = (0..n * p).map(|_| stream.normals().0 as f32).collect();
+        x.iter_mut().skip(5).step_by(p).for_each(|v| *v = (*v - 1.5).max(0.0));
+        let z: Vec<f32> = (0..n * q).map(|k| (x[k / q * p + k % q]).sin()).collect();
+        let cuts = Arc::new(find_cuts(&pool, &x, p, None, 255).unwrap());
+        let binned = apply_cuts(&pool, &x, &cuts).unwrap();
+        let gradients = quantise(&pool, &z, q, SplitWeights::Equal).unwrap();
+        let mut grower = Grower::new(&binned, 2, None).unwrap();
+        grower.budget = budget.unwrap_or(grower.budget);
+        let params = GrowParams {
+            max_leaf_nodes: 500,
+            max_depth: 60,
+            min_samples_leaf: 2,
+            min_split_gain: 0.0,
+            max_features: p,
+        };
+        let key = Key::new(1);
+        let grown = grower.grow(&pool, &binned, &gradients, None, None, &params, key).unwrap();
+        (grown.tree.nodes, grown.leaf_of_row, grower.free.len())
+    }
+
+    #[test]
+    fn histograms_that_are_not_kept_change_no_tree() {
+        for q in [1, 2] {
+            let (nodes, leaves, n_histograms) = grown(None, q);
+            assert!(n_histograms > 100);
+            let width = if q == 1 { 1 } else { q + 1 };
+            let bytes = 6 * 256 * width * 8;
+            // Room for 70 of them, and for none.
+            let (some_nodes, some_leaves, n_kept) = grown(Some(70 * bytes), q);
+            assert!(n_kept < 90, "{n_kept} histograms were kept");
+            assert!(nodes == some_nodes && leaves == some_leaves);
+            let (no_nodes, no_leaves, none) = grown(Some(0), q);
+            assert!(nodes == no_nodes && leaves == no_leaves && none == 0);
+        }
+    }
 }

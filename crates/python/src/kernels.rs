@@ -79,12 +79,13 @@ impl Objective {
         Ok(Objective { runs, offset, param })
     }
 
-    /// Adds leaf values to `raw`, takes the residuals (negative gradients) there into `out` and
+    /// Adds leaf values to `raw`, takes the     /// weighted |residual| of each output.s (negative gradients) there into `out` and
     /// projects them by `phi` into `z`, all in one pass; update and projection are optional.
     /// Where cells are weighted, `z` is that of the weighted residuals, and `omega` gets the weights
-    /// of the components. Returns the weighted loss and the largest weighted |residual| of each
+    /// of the components, by the squares of `shares`. Returns the weighted loss and the largest
+    /// weighted |residual| of each
     /// output.
-    #[pyo3(signature = (pool, y, raw, weights, out, *, leaf_of_row=None, values=None, steps=None, phi=None, z=None, omega=None))]
+    #[pyo3(signature = (pool, y, raw, weights, out, *, leaf_of_row=None, values=None, steps=None, phi=None, z=None, omega=None, shares=None))]
     fn advance<'py>(
         &self,
         py: Python<'py>,
@@ -99,12 +100,13 @@ impl Objective {
         phi: Option<PyReadonlyArray2<'py, f32>>,
         mut z: Option<PyReadwriteArray2<'py, f32>>,
         mut omega: Option<PyReadwriteArray2<'py, f32>>,
+        shares: Option<PyReadonlyArray2<'py, f32>>,
     ) -> PyResult<(f64, Bound<'py, PyArray1<f64>>)> {
         let (n, d) = (raw.shape()[0], raw.shape()[1]);
         let weights = self.weights(&y, &weights, (n, d))?;
         check_len("out", out.len(), raw.len())?;
         let update = optional_update(&leaf_of_row, &values, &steps, n, d)?;
-        let shares = if weights.by_cell() { optional_shares(&phi, d)? } else { None };
+        let shares = if weights.by_cell() { optional_shares(&shares, d)? } else { None };
         let phi = optional_phi(&phi, d)?;
         let projected = optional_projection(&phi, &mut z, n)?;
         let y = y.view()?;
@@ -679,7 +681,8 @@ fn book_gains(
             slice(&leaf_residuals)?,
             slice(&leaf_weights)?,
             outputs.len(),
-        );
+        )
+        .map_err(to_py_err)?;
         for (&feature, gains) in features.iter().zip(gains.chunks(outputs.len())) {
             check_len("importances", p.max(feature as usize + 1), p)?;
             let row = &mut importances[feature as usize * d..][outputs.clone()];

@@ -260,7 +260,8 @@ class Fitting(Model):
         if progress.mean_importances is not None:
             # Those by output, which were left out of a file, could have gone on.
             progress.mean_importances = np.full_like(progress.mean_importances, np.nan)
-        scale = self._split_scale(objective, output_weight, pool)
+        importance = None if output_weight is None else np.sqrt(output_weight)
+        scale = self._split_scale(objective, importance, pool)
         state = objective.blank_state()
         validation = None
         if validation_rows is not None and early_stopping:
@@ -315,6 +316,7 @@ class Fitting(Model):
             state,
             rows.numbers,
             scale,
+            importance,
             validation,
             watchers,
             pool,
@@ -654,7 +656,7 @@ class Fitting(Model):
         grower = _core.Grower(
             features,
             max_leaf_nodes=min(int(self.max_leaf_nodes or n_rows), n_rows + 1),
-            max_depth=int(self.max_depth or unlimited),
+            max_depth=min(int(self.max_depth or unlimited), unlimited),
             min_samples_leaf=self._resolve_min_samples_leaf(n_rows),
             min_split_gain=float(self.min_split_gain),
             max_features=self._resolve_max_features(),
@@ -671,7 +673,7 @@ class Fitting(Model):
     def _resolve_min_samples_leaf(self, n_rows: int) -> int:
         if self.min_samples_leaf == "auto":
             return min(20, max(1, n_rows // 100))
-        return int(self.min_samples_leaf)
+        return min(int(self.min_samples_leaf), n_rows + 1)
 
     def _resolve_max_features(self) -> int:
         p, wanted = self.n_features_in_, self.max_features
@@ -707,11 +709,10 @@ class Fitting(Model):
         return np.repeat(weight, self._n_levels)
 
     def _split_scale(
-        self, objective: Objective, output_weight: F64 | None, pool: _core.Pool
+        self, objective: Objective, importance: F64 | None, pool: _core.Pool
     ) -> F64 | None:
         """What residuals are multiplied by when trees are grown (n_outputs,); None: nothing."""
         scale = self._output_scale(objective, pool)
-        importance = None if output_weight is None else np.sqrt(output_weight)
         if scale is None:
             return importance
         return 1 / scale if importance is None else importance / scale
