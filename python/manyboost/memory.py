@@ -66,9 +66,12 @@ class Training:
         gradients = n * (4 * self.components + (8 if packed else 4 * width) + 12)
         bins = min(self.max_bins + 1, n)
         histogram = 8 * X.shape[1] * bins * (1 if packed else width)
-        kept = histogram * (min(self.leaves, _HISTOGRAM_NODES) + 1)
+        keeps = histogram * (min(self.leaves, _HISTOGRAM_NODES) + 1) <= _HISTOGRAMS
+        # Half of the nodes are open at a time, mostly.
+        kept = min(histogram * (self.leaves // 2 + 2), _HISTOGRAMS) if keeps else 0
         pieces = max(4 * self.threads, 2 * n * d // 40_000_000) if self.threads > 1 else 1
-        sums = 16 * self.leaves * self.summed * pieces
+        # Sums of all outputs in each piece of the rows, and what is known of a leaf.
+        sums = self.leaves * (16 * self.summed * pieces + 16 * width + 400)
         values = self.leaves + d if self.scaled else self.leaves * d
         # (A list that grows has room for half as much again.)
         model = 6 * self.rounds * values
@@ -79,7 +82,7 @@ class Training:
             Part("split gradients", gradients, f"{fewer}, or use fewer components"),
             Part(
                 "histograms",
-                kept if kept <= _HISTOGRAMS else 0,
+                kept,
                 "use a smaller max_bins or max_leaf_nodes, or strategy='relabel'",
             ),
             Part("leaves", sums, "use a smaller max_leaf_nodes or a larger min_samples_leaf"),

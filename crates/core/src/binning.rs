@@ -230,7 +230,7 @@ pub fn find_cuts_sparse(
         let zeros = total - rows.iter().map(|&row| weight_of(row)).sum::<i64>();
         let stored = rows.iter().zip(values).filter(|(_, v)| !v.is_nan());
         let mut keys =
-            collected(rows.len(), stored.map(|(&row, &v)| (ordered(v), weight_of(row))))?;
+            collected(rows.len() + 1, stored.map(|(&row, &v)| (ordered(v), weight_of(row))))?;
         if zeros > 0 {
             keys.push((ordered(0.0), zeros));
         }

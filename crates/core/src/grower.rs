@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use crate::binning::{Binned, Column};
 use crate::category::{CategorySet, improve_subset};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::histogram::{GROUP, accumulate, accumulate_compressed, accumulate_four, fill_default};
 use crate::histogram::{Lane, Lanes, Layout, NodeRows, RowLists, SplitGradients};
 use crate::interaction::{Allowed, Interactions};
 use crate::lowlevel::widest;
-use crate::memory::{grow, resize, room, zeros};
+use crate::memory::{collected, grow, resize, room, zeros};
 use crate::monotone::{Bounds, Order};
 use crate::parallel::Pool;
 use crate::partition::{Rule, partition};
@@ -262,6 +262,8 @@ impl Grower {
         let Grower { rows, scratch, spread, free, plan, interactions } = self;
         let limits = SplitLimits::new(params.min_samples_leaf as i64, params.min_split_gain);
         let histogram_bytes = plan.n_slots() * layout.width * 8;
+        // Leaves beyond these are split without their parents' histograms.
+        let most_kept = HISTOGRAM_BUDGET / histogram_bytes.max(1);
         let job = Job {
             pool,
             binned,
@@ -299,7 +301,7 @@ impl Grower {
         nodes.push(leaf_node(&layout, &root.total));
         if params.max_leaf_nodes > 1 && can_split(&root) {
             let found = job.search_root(rows, &root, free)?;
-            push_open(&mut open, free, root, found);
+            push_open(&mut open, free, root, found, most_kept)?;
         }
 
         let mut n_leaves = 1;
@@ -325,8 +327,10 @@ impl Grower {
             let (mut left, mut right) =
                 split_node(&parent, n_left, binned, &layout, &mut nodes, &mut sets);
             job.constrain(&parent, &nodes[parent.node], [&mut left, &mut right]);
+            grow(&mut weights, 2)?;
             weights.push(node_weight(&layout, &left.total));
             weights.push(node_weight(&layout, &right.total));
+            grow(&mut ranges, 2)?;
             ranges.resize(nodes.len(), 0..0);
             ranges[left.node] = left.start..left.end;
             ranges[right.node] = right.start..right.end;
@@ -338,14 +342,14 @@ impl Grower {
             let found =
                 job.search_children(rows, parent.histogram, [&left, &right], wanted, free)?;
             let [found_left, found_right] = found;
-            push_open(&mut open, free, left, found_left);
-            push_open(&mut open, free, right, found_right);
+            push_open(&mut open, free, left, found_left, most_kept)?;
+            push_open(&mut open, free, right, found_right, most_kept)?;
         }
         free.extend(open.into_iter().filter_map(|o| o.histogram));
 
         let n_leaves = number_leaves(&mut nodes);
         let leaves = nodes.iter().zip(&weights).filter(|(node, _)| node.is_leaf());
-        let leaf_weights = leaves.map(|(_, &weight)| weight).collect();
+        let leaf_weights = collected(n_leaves, leaves.map(|(_, &weight)| weight))?;
         number_sets(&mut nodes, &mut sets);
         let tree = Tree { nodes, sets, n_leaves };
         let leaf_of_row = place_rows(pool, binned, rows, &tree, &ranges)?;
@@ -407,13 +411,10 @@ fn place_rows(
     ranges: &[std::ops::Range<usize>],
 ) -> Result<Vec<u32>> {
     let mut leaf_of_row = zeros::<u32>(binned.n_rows)?;
-    let leaves: Vec<(u32, &[u32])> = tree
-        .nodes
-        .iter()
-        .zip(ranges)
-        .filter(|(node, _)| node.is_leaf())
-        .map(|(node, range)| (node.feature, &rows[range.clone()]))
-        .collect();
+    let leaves = tree.nodes.iter().zip(ranges).filter(|(node, _)| node.is_leaf());
+    let rows_of =
+        |(node, range): (&Node, &std::ops::Range<usize>)| (node.feature, &rows[range.clone()]);
+    let leaves: Vec<(u32, &[u32])> = collected(tree.n_leaves, leaves.map(rows_of))?;
     let sampled = rows.len() < binned.n_rows;
     let size = binned.n_rows.div_ceil(pool.threads() * 4).max(1);
     let work = binned.n_rows * if sampled { 10 } else { 2 };
@@ -496,15 +497,24 @@ struct Found {
     histogram: Option<Histogram>,
 }
 
-fn push_open(open: &mut BinaryHeap<Open>, free: &mut Vec<Histogram>, fresh: Fresh, found: Found) {
-    match found.split {
-        Some(split) => {
-            let Fresh { node, start, end, depth, path, total, constraints } = fresh;
-            let histogram = found.histogram;
-            open.push(Open { node, start, end, depth, path, total, constraints, histogram, split });
-        }
-        None => free.extend(found.histogram),
+/// Keeps a leaf that can be split, with its histogram unless there are many already.
+fn push_open(
+    open: &mut BinaryHeap<Open>,
+    free: &mut Vec<Histogram>,
+    fresh: Fresh,
+    Found { split, mut histogram }: Found,
+    most_kept: usize,
+) -> Result<()> {
+    if split.is_none() || open.len() >= most_kept {
+        free.extend(histogram.take());
     }
+    if let Some(split) = split {
+        let Fresh { node, start, end, depth, path, total, constraints } = fresh;
+        let bytes = 2 * open.len() * std::mem::size_of::<Open>();
+        open.try_reserve(1).map_err(|_| Error::OutOfMemory(bytes))?;
+        open.push(Open { node, start, end, depth, path, total, constraints, histogram, split });
+    }
+    Ok(())
 }
 
 /// Everything that stays the same while one tree grows.

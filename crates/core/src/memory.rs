@@ -5,29 +5,46 @@
 use crate::error::{Error, Result};
 use crate::lowlevel::{Plain, zeroed};
 
+/// Buffers from this size on leave something behind for small objects, whose allocation cannot fail
+/// in peace.
+const LARGE: usize = 1 << 20;
+/// Bytes that must be left.
+const RESERVE: usize = 1 << 20;
+
 /// A vector of `len` zeros.
 pub fn zeros<T: Plain>(len: usize) -> Result<Vec<T>> {
-    zeroed(len).ok_or_else(|| too_many::<T>(len))
+    let vector = zeroed(len).ok_or_else(|| too_many::<T>(len))?;
+    leave_a_reserve::<T>(len)?;
+    Ok(vector)
 }
 
 /// An empty vector with room for `len` elements.
 pub fn room<T>(len: usize) -> Result<Vec<T>> {
     let mut vector = Vec::new();
     vector.try_reserve_exact(len).map_err(|_| too_many::<T>(len))?;
+    leave_a_reserve::<T>(len)?;
     Ok(vector)
 }
 
 /// Makes room for `more` elements at least, and for the ones after them in advance.
+#[inline]
 pub fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
+    if vector.capacity() - vector.len() >= more {
+        return Ok(());
+    }
     // The allocator is asked for twice as much as there was, or for what is needed.
-    let wanted = (vector.len() + more).max(2 * vector.capacity());
-    vector.try_reserve(more).map_err(|_| too_many::<T>(wanted))
+    let wanted = vector.len().saturating_add(more).max(2 * vector.capacity());
+    vector.try_reserve(more).map_err(|_| too_many::<T>(wanted))?;
+    leave_a_reserve::<T>(wanted)
 }
 
 /// Makes a vector one of `len` elements, the new ones `value`.
 pub fn resize<T: Clone>(vector: &mut Vec<T>, len: usize, value: T) -> Result<()> {
-    let more = len.saturating_sub(vector.len());
-    vector.try_reserve_exact(more).map_err(|_| too_many::<T>(len))?;
+    if len > vector.capacity() {
+        let more = len - vector.len();
+        vector.try_reserve_exact(more).map_err(|_| too_many::<T>(len))?;
+        leave_a_reserve::<T>(len)?;
+    }
     vector.resize(len, value);
     Ok(())
 }
@@ -39,12 +56,25 @@ pub fn collected<T>(len: usize, elements: impl Iterator<Item = T>) -> Result<Vec
     Ok(vector)
 }
 
+fn leave_a_reserve<T>(len: usize) -> Result<()> {
+    if len.saturating_mul(std::mem::size_of::<T>()) < LARGE {
+        return Ok(());
+    }
+    // (The compiler would leave out memory that nobody looks at.)
+    let mut reserve = std::hint::black_box(Vec::<u8>::new());
+    let room = reserve.try_reserve_exact(RESERVE);
+    std::hint::black_box(&reserve);
+    room.map_err(|_| too_many::<T>(len))
+}
+
 fn too_many<T>(len: usize) -> Error {
     Error::OutOfMemory(len.saturating_mul(std::mem::size_of::<T>()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::hint::black_box;
+
     use super::*;
 
     #[test]
@@ -64,10 +94,12 @@ mod tests {
     #[test]
     fn what_no_machine_has_is_an_error_that_says_how_much() {
         let huge = 1usize << 60;
-        assert_eq!(zeros::<f32>(huge), Err(Error::OutOfMemory(1 << 62)));
-        assert_eq!(room::<u32>(huge).map(|_| ()), Err(Error::OutOfMemory(1 << 62)));
-        assert_eq!(resize(&mut vec![0u8], huge, 0), Err(Error::OutOfMemory(huge)));
-        assert_eq!(grow(&mut vec![0u8], huge), Err(Error::OutOfMemory(huge + 1)));
+        assert_eq!(black_box(zeros::<f32>(huge)), Err(Error::OutOfMemory(1 << 62)));
+        assert_eq!(black_box(room::<u32>(huge)), Err(Error::OutOfMemory(1 << 62)));
+        let mut vector = black_box(vec![0u8]);
+        assert_eq!(resize(&mut vector, huge, 0), Err(Error::OutOfMemory(huge)));
+        assert_eq!(grow(&mut vector, huge), Err(Error::OutOfMemory(huge + 1)));
+        assert_eq!(black_box(vector), [0]);
         assert_eq!(zeros::<u64>(usize::MAX), Err(Error::OutOfMemory(usize::MAX)));
     }
 }

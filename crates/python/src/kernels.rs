@@ -679,7 +679,8 @@ fn book_gains(
             slice(&leaf_residuals)?,
             slice(&leaf_weights)?,
             outputs.len(),
-        );
+        )
+        .map_err(to_py_err)?;
         for (&feature, gains) in features.iter().zip(gains.chunks(outputs.len())) {
             check_len("importances", p.max(feature as usize + 1), p)?;
             let row = &mut importances[feature as usize * d..][outputs.clone()];

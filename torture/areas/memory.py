@@ -1,0 +1,308 @@
+"""Fits and predictions with too little memory; estimates; a thousand fits without a leak."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+import manyboost
+from manyboost import ManyBoostClassifier, ManyBoostRegressor, memory
+from torture.figures import Figure, none_of
+from torture.models import ROOT, STRATEGIES
+
+TITLE = "memory"
+PROMISE = (
+    "Where memory does not suffice there is a MemoryError that says how much was needed and what "
+    "to do, never a process that is ended; and no fit keeps any."
+)
+
+MEGABYTE = 1 << 20
+LEAK = 4 * MEGABYTE
+#: How far estimates may be from what is measured.
+ESTIMATES = (0.7, 1.3)
+
+
+def run(long: bool, seed: int) -> list[Figure]:
+    figures = []
+    for name in SCENARIOS if long else ("relabel", "predictions"):
+        for checked in (True, False):
+            count = 40 if long else 6
+            found = in_process("limits", name, str(int(checked)), str(count), str(seed))
+            how = "" if checked else ", without looking at what there is first"
+            figures.append(
+                none_of(
+                    f"{name} within {found['refused']} too small limits{how}: other than "
+                    "MemoryError with size and remedy",
+                    found["cases"],
+                    found["wrong"],
+                )
+            )
+    figures.append(
+        none_of(
+            "more than the machine has: other than MemoryError", 2, in_process("too_much")["wrong"]
+        )
+    )
+    ratios = in_process("estimates", str(int(long)))["ratios"]
+    low, high = ESTIMATES
+    figures.append(
+        Figure(
+            "estimated over measured memory of a fit",
+            f"{low} to {high}",
+            f"{min(ratios):.2f} to {max(ratios):.2f}",
+            low <= min(ratios) and max(ratios) <= high,
+            len(ratios),
+        )
+    )
+    fits = 1000 if long else 60
+    grown = in_process("leak", str(fits))["grown"]
+    figures.append(
+        Figure(
+            "growth of resident memory over fits",
+            f"< {LEAK // MEGABYTE} MB",
+            f"{grown / MEGABYTE:.1f} MB",
+            grown < LEAK,
+            fits,
+        )
+    )
+    return figures
+
+
+def in_process(*arguments: str) -> dict[str, Any]:
+    """What a part of the area finds, in a process of its own."""
+    command = [sys.executable, "-m", "torture.areas.memory", *arguments]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# ---------------------------------------------------------------- too small limits
+
+
+def numbers(n: int, p: int, d: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p))
+    return X, X[:, :4] @ rng.normal(size=(4, d)) + rng.normal(size=(n, d))
+
+
+def fit(n: int, p: int, d: int, **parameters: Any) -> Callable[[], Callable[[], Any]]:
+    """A fit of that shape; what is called first prepares the data."""
+
+    def prepare() -> Callable[[], Any]:
+        X, Y = numbers(n, p, d)
+        if parameters.pop("sparse", False):
+            X = sparse.csr_array(np.where(X > 1, X, 0))
+        classifier = parameters.pop("labels", False)
+        Y = (Y > 1).astype(np.uint8) if classifier else Y
+        estimator = ManyBoostClassifier if classifier else ManyBoostRegressor
+        model = estimator(random_state=0, max_iter=3, n_jobs=2, **parameters)
+        return lambda: model.fit(X, Y)
+
+    return prepare
+
+
+def predictions() -> Callable[[], Any]:
+    X, Y = numbers(2_000, 5, 200)
+    model = ManyBoostRegressor(max_iter=20, random_state=0, n_jobs=2).fit(X, Y)
+    many = np.tile(X, (60, 1)).astype(np.float32)
+    return lambda: model.predict(many)
+
+
+def model_files() -> Callable[[], Any]:
+    X, Y = numbers(2_000, 5, 400)
+    model = ManyBoostRegressor(max_iter=400, random_state=0).fit(X, Y)
+    with tempfile.NamedTemporaryFile(suffix=".mb", delete=False) as file:
+        path = Path(file.name)
+    model.save(path)
+    return lambda: manyboost.load(path)
+
+
+SCENARIOS: dict[str, Callable[[], Callable[[], Any]]] = {
+    "relabel": fit(100_000, 20, 30),
+    "multioutput": fit(50_000, 20, 20, strategy="multioutput"),
+    "independent": fit(100_000, 20, 6, strategy="independent"),
+    "labels, stopped early": fit(60_000, 20, 60, labels=True, early_stopping=True),
+    "sparse": fit(100_000, 40, 20, sparse=True),
+    "quantiles": fit(200_000, 5, 4, loss="quantile"),
+    "subsampled": fit(200_000, 10, 6, subsample=0.5, strategy="project"),
+    "deep trees": fit(100_000, 6, 30, max_leaf_nodes=None, min_samples_leaf=2),
+    "predictions": predictions,
+    "model files": model_files,
+}
+
+
+def limits(name: str, checked: str, count: str, seed: str) -> dict[str, Any]:
+    """Run a scenario in forked children that may take less and less address space."""
+    action = SCENARIOS[name]()
+    # Freed memory that the allocator keeps would serve the children beyond their limit.
+    ctypes.CDLL(None).malloc_trim(0)
+    rng = random.Random(f"{name} {seed}")
+    needed = peak_of(action)
+    wrong, refused = [], 0
+    for k in range(int(count)):
+        # Evenly over what is needed, and beyond.
+        room = int(needed * (k + rng.random()) / int(count) * 1.2)
+        outcome = limited(action, room, checked=bool(int(checked)))
+        refused += outcome.startswith("MemoryError")
+        if outcome != "done" and not sound(outcome):
+            wrong.append(f"{room / MEGABYTE:.0f} of {needed / MEGABYTE:.0f} MB: {outcome}")
+    return {"cases": int(count), "refused": refused, "wrong": wrong}
+
+
+def sound(outcome: str) -> bool:
+    """Whether an outcome is a MemoryError that names a size and a remedy."""
+    size = re.search(r"\d (GB|MB|kB|GiB|MiB|KiB|bytes)", outcome)
+    return outcome.startswith("MemoryError: ") and bool(size) and "; " in outcome
+
+
+def limited(action: Callable[[], Any], room: int, *, checked: bool) -> str:
+    """What becomes of an action in a child that may take so many bytes more."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        outcome = "nothing"
+        try:
+            if not checked:
+                memory.check = lambda needed, what, remedy: None
+            size = int(Path("/proc/self/statm").read_text().split()[0]) * 4096
+            resource.setrlimit(resource.RLIMIT_AS, (size + room, resource.RLIM_INFINITY))
+            outcome = outcome_of(action)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+            os.write(writer, outcome.encode()[:4000])
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        outcome = pipe.read().decode()
+    _, status = os.waitpid(child, 0)
+    return outcome if outcome else f"ended by {os.waitstatus_to_exitcode(status)}"
+
+
+def peak_of(action: Callable[[], Any]) -> int:
+    """Bytes of address space that an action takes at its peak, found by trying."""
+    low, high = 0, 1 << 33
+    while high - low > 4 * MEGABYTE:
+        middle = (low + high) // 2
+        if limited(action, middle, checked=False) == "done":
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def too_much() -> dict[str, Any]:
+    """Predictions and a fit for which no machine at hand has the memory."""
+    Path("/proc/self/oom_score_adj").write_text("1000")
+    machine = memory.available() or 1 << 34
+    X, Y = numbers(1_000, 3, 500)
+    model = ManyBoostRegressor(max_iter=1).fit(X, Y)
+    rows = 2 * machine // (500 * 8)
+    many = np.broadcast_to(np.zeros((1, 3), np.float32), (rows, 3))
+    labels = np.broadcast_to(np.eye(2, 2000, dtype=np.uint8)[:1], (machine // 4000, 2000))
+    outcomes = {
+        "predictions": outcome_of(lambda: model.predict(many)),
+        "fit": outcome_of(lambda: ManyBoostClassifier(max_iter=1).fit(many[: len(labels)], labels)),
+    }
+    return {"wrong": [f"{what}: {how}" for what, how in outcomes.items() if not sound(how)]}
+
+
+def outcome_of(action: Callable[[], Any]) -> str:
+    try:
+        action()
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+    return "done"
+
+
+# ---------------------------------------------------------------- estimates
+
+
+def estimates(long: str) -> dict[str, Any]:
+    """Estimated over measured memory, for fits of different shapes."""
+    shapes = [
+        (300_000, 20, 30, {}),
+        (200_000, 20, 30, {"strategy": "multioutput"}),
+        (150_000, 20, 80, {"labels": True}),
+        (300_000, 10, 20, {"early_stopping": True}),
+        (300_000, 60, 2, {"strategy": "independent"}),
+    ]
+    ratios = []
+    for n, p, d, parameters in shapes if bool(int(long)) else shapes[:1]:
+        action = fit(n, p, d, **{"early_stopping": False, **parameters})()
+        ratios.append(estimate(action))
+    return {"ratios": ratios}
+
+
+def estimate(action: Callable[[], Any]) -> float:
+    """The ratio for one fit, in a child, whose peak is its own."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        seen: list[float] = []
+
+        def look(needed: int, what: str, remedy: str) -> None:
+            Path("/proc/self/clear_refs").write_text("5")
+            seen[:] = [needed, resident("VmRSS")]
+
+        memory.check = look
+        action()
+        needed, before = seen
+        os.write(writer, str(needed / (resident("VmHWM") - before)).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        ratio = float(pipe.read())
+    os.waitpid(child, 0)
+    return ratio
+
+
+def resident(field: str) -> int:
+    """Resident bytes of this process: VmRSS now, VmHWM at most."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024
+
+
+# ---------------------------------------------------------------- leaks
+
+
+def leak(fits: str) -> dict[str, Any]:
+    """How much resident memory grows over small fits of all kinds."""
+    X, Y = numbers(300, 6, 8)
+    labels = (Y > 0).astype(int)
+    classes = Y[:, :4].argmax(axis=1)
+    readings = []
+    for k in range(int(fits)):
+        strategy = STRATEGIES[k % 4]
+        common = {"strategy": strategy, "max_iter": 5, "random_state": k, "n_jobs": 1 + k % 2}
+        if k % 3 == 0:
+            model = ManyBoostRegressor(**common).fit(X, Y)
+        elif k % 3 == 1:
+            model = ManyBoostClassifier(early_stopping=True, **common).fit(X, labels)
+        else:
+            model = ManyBoostClassifier(**common).fit(X, classes)
+        model.predict(X)
+        if k % 10 == 9:
+            gc.collect()
+            readings.append(resident("VmRSS"))
+    # Caches fill in the first fits; then nothing grows. Medians, since some pages come and go.
+    third = max(1, len(readings) // 3)
+    return {"grown": int(np.median(readings[-third:]) - np.median(readings[third : 2 * third]))}
+
+
+PARTS = {"limits": limits, "too_much": too_much, "estimates": estimates, "leak": leak}
+
+if __name__ == "__main__":
+    print(json.dumps(PARTS[sys.argv[1]](*sys.argv[2:])))
