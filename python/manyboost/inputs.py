@@ -21,7 +21,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
-from manyboost import _core
+from manyboost import _core, memory
 from manyboost.frames import (
     CategoryLabels,
     category_columns,
@@ -764,6 +764,7 @@ def _sparse_labels(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
         raise ValueError(
             f"{name} has the value {_plain(y.data[k])} in {cell_name(place)}; {_SEVERAL}"
         )
+    memory.check_labels(y.shape[0], y.shape[1], name)
     encoded = np.zeros(y.shape, np.uint8)
     encoded[rows, y.indices] = np.where(missing, MISSING_LABEL, y.data)
     return encoded

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.frames import is_missing, is_series
+from manyboost.memory import check_labels
 
 _ROWS = (list, tuple, set, frozenset)
 
@@ -70,6 +71,7 @@ def indicator(
 ) -> NDArray[np.uint8]:
     """Return 0/1 for every row and label (n_rows, n_labels); labels must be known."""
     column = {label: j for j, label in enumerate(labels.tolist())}
+    check_labels(len(sets), len(labels), name)
     marks = np.zeros((len(sets), len(labels)), np.uint8)
     for i, each in enumerate(sets):
         for label in each:

@@ -21,7 +21,7 @@ _MARGIN = 1 << 24
 # The largest budget for histograms that the core keeps, and the most nodes that it keeps them for.
 _HISTOGRAMS, _HISTOGRAM_NODES = 1 << 30, 64
 
-_CGROUPS = Path("/sys/fs/cgroup")
+_CGROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,16 @@ def check_training(training: Training, X: Any, Y: Any) -> None:
     )
 
 
+def check_labels(n_rows: int, n_labels: int, name: str) -> None:
+    """Refuse to spread out labels, and the state of their training, without the memory for it."""
+    is_trained_on = name == "y"
+    check(
+        n_rows * n_labels * (9 if is_trained_on else 1),
+        f"{'Training on' if is_trained_on else name + ','} {n_rows:,} rows of {n_labels:,} labels",
+        "pass fewer rows or labels at a time",
+    )
+
+
 def check_predictions(n_rows: int, n_outputs: int, itemsize: int) -> None:
     """Refuse predictions for which there is too little memory."""
     check(
@@ -203,7 +213,7 @@ def _of_machine() -> int | None:
 def _of_group() -> int | None:
     """What limits on groups of processes leave, that of this one and those above it."""
     rooms = []
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    for line in _OWN_GROUPS.read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
             root, limit, usage = _CGROUPS, "memory.max", "memory.current"

@@ -126,6 +126,8 @@ pub struct Grower {
     free: Vec<Histogram>,
     plan: Plan,
     interactions: Option<Interactions>,
+    /// Bytes that kept histograms may take.
+    budget: usize,
 }
 
 /// Which features are looked at, and where their histograms are.
@@ -217,6 +219,7 @@ impl Grower {
             free: Vec::new(),
             plan: Plan::new(binned, min_samples_leaf)?,
             interactions,
+            budget: HISTOGRAM_BUDGET,
         })
     }
 
@@ -259,11 +262,11 @@ impl Grower {
         params: &GrowParams,
         key: Key,
     ) -> Result<Grown> {
-        let Grower { rows, scratch, spread, free, plan, interactions } = self;
+        let Grower { rows, scratch, spread, free, plan, interactions, budget } = self;
         let limits = SplitLimits::new(params.min_samples_leaf as i64, params.min_split_gain);
         let histogram_bytes = plan.n_slots() * layout.width * 8;
         // Leaves beyond these are split without their parents' histograms.
-        let most_kept = HISTOGRAM_BUDGET / histogram_bytes.max(1);
+        let most_kept = *budget / histogram_bytes.max(1);
         let job = Job {
             pool,
             binned,
@@ -274,8 +277,7 @@ impl Grower {
             signs,
             interactions: interactions.as_ref(),
             n_drawn: drawn_features(params.max_features, binned.n_features, plan.usable.len()),
-            keep: histogram_bytes.saturating_mul(params.max_leaf_nodes.min(64) + 1)
-                <= HISTOGRAM_BUDGET,
+            keep: histogram_bytes.saturating_mul(params.max_leaf_nodes.min(64) + 1) <= *budget,
         };
         let can_split = |fresh: &Fresh| {
             layout.count(&fresh.total) >= 2 * limits.min_samples_leaf.max(1)
@@ -345,6 +347,7 @@ impl Grower {
             push_open(&mut open, free, left, found_left, most_kept)?;
             push_open(&mut open, free, right, found_right, most_kept)?;
         }
+        grow(free, open.len())?;
         free.extend(open.into_iter().filter_map(|o| o.histogram));
 
         let n_leaves = number_leaves(&mut nodes);
@@ -506,6 +509,7 @@ fn push_open(
     most_kept: usize,
 ) -> Result<()> {
     if split.is_none() || open.len() >= most_kept {
+        grow(free, 1)?;
         free.extend(histogram.take());
     }
     if let Some(split) = split {
@@ -591,6 +595,7 @@ impl<T: Lane> Job<'_, T> {
             return Ok([search(wanted.0, children[0])?, search(wanted.1, children[1])?]);
         };
         if !wanted.0 && !wanted.1 {
+            grow(free, 1)?;
             free.push(large_histogram);
             return Ok(Default::default());
         }
@@ -950,4 +955,52 @@ fn best_in_order(candidates: Vec<Option<Split>>) -> Option<Split> {
         .into_iter()
         .flatten()
         .reduce(|best, next| if next.beats(best.gain, best.feature) { next } else { best })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binning::{apply_cuts, find_cuts};
+    use crate::histogram::{SplitWeights, quantise};
+
+    /// A deep tree on six features, one of them mostly zero, and the most histograms that existed.
+    fn grown(budget: Option<usize>, q: usize) -> (Vec<Node>, Vec<u32>, usize) {
+        let pool = Pool::serial();
+        let (n, p) = (3000, 6);
+        let mut stream = Key::new(7).stream();
+        let mut x: Vec<f32> = (0..n * p).map(|_| stream.normals().0 as f32).collect();
+        x.iter_mut().skip(5).step_by(p).for_each(|v| *v = (*v - 1.5).max(0.0));
+        let z: Vec<f32> = (0..n * q).map(|k| (x[k / q * p + k % q]).sin()).collect();
+        let cuts = Arc::new(find_cuts(&pool, &x, p, None, 255).unwrap());
+        let binned = apply_cuts(&pool, &x, &cuts).unwrap();
+        let gradients = quantise(&pool, &z, q, SplitWeights::Equal).unwrap();
+        let mut grower = Grower::new(&binned, 2, None).unwrap();
+        grower.budget = budget.unwrap_or(grower.budget);
+        let params = GrowParams {
+            max_leaf_nodes: 500,
+            max_depth: 60,
+            min_samples_leaf: 2,
+            min_split_gain: 0.0,
+            max_features: p,
+        };
+        let key = Key::new(1);
+        let grown = grower.grow(&pool, &binned, &gradients, None, None, &params, key).unwrap();
+        (grown.tree.nodes, grown.leaf_of_row, grower.free.len())
+    }
+
+    #[test]
+    fn histograms_that_are_not_kept_change_no_tree() {
+        for q in [1, 2] {
+            let (nodes, leaves, n_histograms) = grown(None, q);
+            assert!(n_histograms > 100);
+            let width = if q == 1 { 1 } else { q + 1 };
+            let bytes = 6 * 256 * width * 8;
+            // Room for 70 of them, and for none.
+            let (some_nodes, some_leaves, n_kept) = grown(Some(70 * bytes), q);
+            assert!(n_kept < 90, "{n_kept} histograms were kept");
+            assert!(nodes == some_nodes && leaves == some_leaves);
+            let (no_nodes, no_leaves, none) = grown(Some(0), q);
+            assert!(nodes == no_nodes && leaves == no_leaves && none == 0);
+        }
+    }
 }

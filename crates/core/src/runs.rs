@@ -12,6 +12,7 @@ use crate::losses::{
     part, pointwise_residuals, raise_max,
 };
 use crate::lowlevel::widest;
+use crate::memory::zeros;
 use crate::parallel::Pool;
 use crate::projection::Phi;
 use crate::reduce::{FixedPoint, add_up, largest, round_scaled};
@@ -126,7 +127,7 @@ impl RowLosses<'_> {
     fn sums(&self, pool: &Pool, keep: bool) -> Result<Vec<f64>> {
         let d = self.offset.len();
         let n = self.raw.len() / d;
-        let mut kept = vec![0.0f32; if keep { n * d } else { 0 }];
+        let mut kept = zeros::<f32>(if keep { n * d } else { 0 })?;
         let mut rest = &mut kept[..];
         let mut pieces = Vec::new();
         for rows in pool.row_ranges(n, d * 4) {

@@ -1,0 +1,208 @@
+"""Too little memory is a MemoryError that says how much is needed, and what to do."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from manyboost import ManyBoostClassifier, ManyBoostRegressor, memory
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(100_000, 40))
+Y = X[:, :30] + RNG.normal(size=(100_000, 30))
+
+
+@pytest.fixture
+def small_machine(monkeypatch):
+    """A machine with little memory left."""
+
+    def make(megabytes):
+        monkeypatch.setattr(memory, "_of_machine", lambda: int(megabytes * 1e6))
+
+    return make
+
+
+def test_a_fit_that_would_not_fit_is_refused_before_it_begins(small_machine):
+    model = ManyBoostRegressor(max_iter=2, early_stopping=False).fit(X[:500], Y[:500])
+    before = model.predict(X[:5])
+    small_machine(20)
+    words = (
+        r"Training on 100,000 rows, 40 features and 30 outputs needs about \d+ MB of memory, but "
+        r"20 MB are free; most of it is for features: pass fewer rows or features, X as float32, "
+        r"or sparse X\."
+    )
+    with pytest.raises(MemoryError, match=words):
+        model.fit(X, Y)
+    assert np.array_equal(model.predict(X[:5]), before)
+    small_machine(1000)
+    assert model.fit(X, Y).n_iter_ == 2
+
+
+@pytest.mark.parametrize(
+    ("parameters", "what", "remedy"),
+    [
+        ({"strategy": "multioutput", "max_bins": 255}, "histograms", "a smaller max_bins"),
+        ({"max_iter": 10**5, "early_stopping": False}, "the model", "strategy='project'"),
+        ({"max_leaf_nodes": None, "max_bins": 2, "max_iter": 1}, "leaves", "a larger min_samples"),
+    ],
+)
+def test_the_remedy_goes_with_what_takes_most(small_machine, parameters, what, remedy):
+    small_machine(20)
+    with pytest.raises(MemoryError, match=f"most of it is for {what}: .*{remedy}"):
+        ManyBoostRegressor(**{"early_stopping": False, **parameters}).fit(X, Y)
+
+
+def test_outputs_may_take_most(small_machine):
+    small_machine(20)
+    labels = np.zeros((20_000, 300), np.uint8)
+    labels[::2] = 1
+    with pytest.raises(MemoryError, match="most of it is for outputs: train on fewer rows or"):
+        ManyBoostClassifier(early_stopping=False).fit(X[:20_000, :2], labels)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "sets"])
+def test_labels_that_are_stored_sparsely_are_counted_before_they_are_spread_out(
+    kind, small_machine, monkeypatch
+):
+    small_machine(20)
+    labels = sparse.csr_array(np.eye(2000, 2000, dtype=np.uint8))
+    if kind == "sets":
+        labels = [{k} for k in range(2000)]
+    words = "Training on 2,000 rows of 2,000 labels needs about 36 MB of memory, but 20 MB are free"
+    with pytest.raises(MemoryError, match=words):
+        ManyBoostClassifier(early_stopping=False).fit(X[:2000], labels)
+
+
+def test_predictions_that_would_not_fit_are_refused(small_machine):
+    model = ManyBoostRegressor(max_iter=1).fit(X[:500], np.tile(Y[:500], 10))
+    small_machine(30)
+    words = (
+        r"Predicting 300 outputs of 20,000 rows needs about 48 MB of memory, but 30 MB are free; "
+        r"predict fewer rows at a time, some outputs \(outputs=…\), or with dtype=numpy.float32\."
+    )
+    with pytest.raises(MemoryError, match=words):
+        model.predict(X[:20_000])
+    assert model.predict(X[:1000]).shape == (1000, 300)
+    assert model.predict(X[:20_000], outputs=[1, 2]).shape == (20_000, 2)
+
+
+def test_small_fits_never_ask(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: pytest.fail("asked"))
+    model = ManyBoostRegressor(max_iter=1).fit(X[:500], Y[:500])
+    model.predict(X[:500])
+
+
+def test_an_allocation_that_fails_on_the_way_is_explained(monkeypatch):
+    def fail(self):
+        raise MemoryError("no memory for another 3 MB")
+
+    model = ManyBoostRegressor(max_iter=1).fit(X[:50], Y[:50])
+    monkeypatch.setattr(ManyBoostRegressor, "_resolve_max_features", fail)
+    before = dict(vars(model))
+    with pytest.raises(
+        MemoryError,
+        match=r"Training ran out of memory \(no memory for another 3 MB\); train on fewer rows",
+    ):
+        model.fit(X[:50], Y[:50])
+    assert vars(model) == before
+
+
+def test_buffers_of_the_core_that_cannot_be_had_raise():
+    from manyboost import _core
+
+    ensemble = _core.Ensemble("vector", 2**24, 1)
+    rows = np.zeros((2**20, 1), np.float32)
+    with pytest.raises(MemoryError, match=r"no memory for another 140737\.5 GB"):
+        ensemble.predict(_core.Pool(1), rows, 0, np.zeros(2**24))
+
+
+def test_estimates_count_what_is_made_of_the_features():
+    training = memory.Training(
+        n_outputs=3,
+        components=1,
+        weight_lanes=0,
+        in_place=True,
+        splits=False,
+        max_bins=255,
+        leaves=31,
+        summed=3,
+        scaled=False,
+        rounds=0,
+        threads=1,
+    )
+
+    def features(X):
+        return training.parts(X, Y)[0].size
+
+    single = X.astype(np.float32)
+    assert features(single) == X.size  # bins alone
+    assert features(X) == features(np.asfortranarray(single)) == 5 * X.size  # and a copy
+    few = sparse.csr_array(np.where(X > 2, X, 0))
+    assert features(few) < features(X)
+
+
+# What there is ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def groups(tmp_path, monkeypatch):
+    """Limits on groups of processes, as files."""
+    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(memory, "_OWN_GROUPS", tmp_path / "own")
+
+    def write(own, files):
+        (tmp_path / "own").write_text(own)
+        for name, content in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(content)
+
+    return write
+
+
+def test_the_limit_of_a_group_counts(groups):
+    groups(
+        "0::/job/part\n",
+        {
+            "job/part/memory.max": "max\n",
+            "job/part/memory.current": "10\n",
+            "job/memory.max": "1000000\n",
+            "job/memory.current": "900000\n",
+            "job/memory.stat": "anon 1\ninactive_file 50000\n",
+        },
+    )
+    # What was read from files can be forgotten; the group above has the limit.
+    assert memory._of_group() == 150_000
+    assert memory.available() == 150_000
+
+
+def test_the_limit_of_a_group_of_the_older_kind_counts(groups):
+    groups(
+        "5:cpu:/x\n4:memory:/job\n0::/\n",
+        {
+            "memory/job/memory.limit_in_bytes": "1000000",
+            "memory/job/memory.usage_in_bytes": "400000",
+            "memory/job/memory.stat": "cache 3\n",
+        },
+    )
+    assert memory._of_group() == 600_000
+
+
+def test_groups_without_limits_limit_nothing(groups):
+    groups("0::/\n", {"memory.max": "max\n", "memory.current": "1\n"})
+    assert memory._of_group() is None
+
+
+def test_systems_that_tell_nothing_are_not_asked_again(monkeypatch):
+    def unknown():
+        raise OSError
+
+    for name in ("_of_machine", "_of_group", "_of_process"):
+        monkeypatch.setattr(memory, name, unknown)
+    assert memory.available() is None
+    memory.check(1 << 60, "This", "do that")
+
+
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="another system")
+def test_the_memory_of_this_machine_is_known():
+    assert 1 << 20 < memory._of_machine() < 1 << 50
