@@ -67,7 +67,7 @@ def fit(X: str, Y: str, scratch: str, rounds: int) -> dict[str, Any]:
         while not done.wait(0.02):
             peak = max(peak, status("RssAnon"))
 
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     began = time.perf_counter()
     model = ManyBoostRegressor(max_iter=rounds, random_state=0)

@@ -16,6 +16,8 @@ from typing import Any
 
 from scipy import sparse
 
+from manyboost.stored import StoredTable
+
 # What small objects, threads and the allocator take besides what is counted.
 _MARGIN = 1 << 24
 # The largest budget for histograms that the core keeps, and the most nodes that it keeps them for.
@@ -100,6 +102,9 @@ class Training:
             copies = (X.dtype.itemsize + 4 if self.splits else 0) + (X.dtype.itemsize != 4) * 4
             # By columns; bins and their rows; and by rows again.
             return int(stored * (copies + 8 + 5 + 8))
+        if isinstance(X, StoredTable):
+            # Some columns at a time; bins lie in a file.
+            return 32 * X.shape[0]
         cells, single = X.shape[0] * X.shape[1], X.dtype.itemsize == 4 and X.flags.c_contiguous
         copies = (X.dtype.itemsize if self.splits else 0) + (0 if single else 4)
         return int(cells * (copies + 1))

@@ -112,7 +112,11 @@ def _floats(values: NDArray[Any], holds: Holds, remedy: str) -> NDArray[np.float
             raise ValueError(f"{what}; divide it by a constant.") from None
         if number is None:
             what = f"{type(value).__name__} values (such as {str(value)[:50]!r})"
-            raise ValueError(f"{holds(_place(k, values), what)}, not numbers; {remedy}.")
+            # The type and the last words are those that scikit-learn's checks look for.
+            raise TypeError(
+                f"{holds(_place(k, values), what)}, not numbers; {remedy}, since an argument must "
+                "be a string or a real number."
+            )
         floats[k] = number
     return floats.reshape(values.shape)
 

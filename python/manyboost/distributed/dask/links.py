@@ -144,7 +144,7 @@ class Links:
         address = self.addresses[rank]
         try:
             comm = await self.worker.rpc.connect(address)
-        except OSError:
+        except Exception:
             self.fail(WorkerLost(address))
             return
         try:
@@ -152,7 +152,7 @@ class Links:
             await comm.write(request)
             self._add(rank, comm)
             await self._read(rank, comm)
-        except OSError:
+        except Exception:
             self.fail(WorkerLost(address))
         finally:
             comm.abort()
@@ -177,7 +177,7 @@ class Links:
                         self.fail(Aborted(message["reason"]))
                 else:
                     put(message)
-        except OSError:
+        except Exception:  # whatever it is, nothing more will come
             if rank not in self._ended:
                 self.fail(WorkerLost(self.addresses[rank]))
 
@@ -199,7 +199,7 @@ class Links:
     async def _write_to(self, rank: int, message: Any) -> None:
         try:
             await self._comms[rank].write(message)
-        except OSError:
+        except Exception:
             if rank not in self._ended:
                 self.fail(WorkerLost(self.addresses[rank]))
 
