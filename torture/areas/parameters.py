@@ -264,7 +264,9 @@ def fit_case(kind: str, parameters: dict[str, Any], data_seed: int) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run"
         checkpoint = parameters.get("checkpoint")
-        if checkpoint == "path":
+        if not isinstance(checkpoint, str):
+            pass  # (an array of the strategy is not to be compared with a word)
+        elif checkpoint == "path":
             parameters = {**parameters, "checkpoint": path}
         elif checkpoint == "often":
             parameters = {**parameters, "checkpoint": Checkpoint(path, every=1)}
