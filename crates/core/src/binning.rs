@@ -5,6 +5,7 @@
 //! quantiles. Bin `b` holds the values in `(threshold[b-1], threshold[b]]`; the bin after the last
 //! one stands for a missing value.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Result, invalid};
@@ -12,7 +13,7 @@ use crate::lowlevel::PrivateMap;
 use crate::memory::{collected, resize, zeros};
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, exchange, largest_number};
-use crate::select::{SortedColumn, Spread, Unknown, search_columns};
+use crate::select::{Enquiry, SortedColumn, search_columns};
 
 /// Largest number of bins for values; one more index is kept for missing values.
 pub const MAX_BINS: usize = 255;
@@ -255,30 +256,30 @@ const VALUES_AT_A_TIME: usize = 1 << 26;
 const FEATURES_AT_A_TIME: usize = 64;
 
 /// Cuts features whose values are spread over machines, as [`cut_between`] cuts those of one. The
-/// column of a feature is that of its values here; also told is whether some are missing.
+/// columns of features are those of their values here; also told is whether some are missing.
 fn cut_together(
     pool: &Pool,
     (n_rows, n_features): (usize, usize),
     max_bins: usize,
-    column: impl Fn(usize) -> Result<(SortedColumn, bool)> + Sync,
+    columns_of: impl Fn(Range<usize>) -> Result<Vec<(SortedColumn, bool)>>,
 ) -> Result<Cuts> {
     let mut cut = Vec::with_capacity(n_features);
+    let n_all = pool.all_rows(n_rows);
     // The same on all machines.
-    let size = (VALUES_AT_A_TIME / pool.all_rows(n_rows).max(1)).clamp(1, FEATURES_AT_A_TIME);
+    let size = (VALUES_AT_A_TIME / n_all.max(1)).clamp(1, FEATURES_AT_A_TIME);
     for start in (0..n_features).step_by(size) {
         let features = start..(start + size).min(n_features);
-        let values = pool.try_map(features.clone(), n_rows * features.len() * 20, &column)?;
-        let (columns, missing): (Vec<_>, Vec<_>) = values.into_iter().unzip();
+        let (columns, missing): (Vec<_>, Vec<_>) = columns_of(features)?.into_iter().unzip();
         let mut missing: Vec<f64> = missing.into_iter().map(f64::from).collect();
         exchange(pool, &mut [], &mut missing)?;
-        let begin = |few| if few { Search::Few(Vec::new()) } else { Search::Many(Vec::new(), 0) };
-        let found = search_columns(pool, &columns, max_bins, begin, |search, spread| {
-            search.advance(spread, max_bins)
+        let begin = |few| if few { Search::Few(Vec::new()) } else { Search::many(max_bins) };
+        let found = search_columns(pool, &columns, n_all, max_bins, begin, |search, enquiry| {
+            search.advance(enquiry, max_bins);
         })?;
         for (search, missing) in found.into_iter().zip(missing) {
             let thresholds = match search {
                 Search::Few(distinct) => cut_between(distinct.iter().copied(), max_bins),
-                Search::Many(thresholds, _) => thresholds,
+                Search::Many { thresholds, .. } => thresholds,
             };
             cut.push((thresholds, missing > 0.0));
         }
@@ -299,46 +300,56 @@ fn sorted_column(mut values: Vec<(u32, i64)>) -> SortedColumn {
 
 /// What is found so far of the cuts of a feature.
 enum Search {
-    /// Its distinct values, as long as there may be few of them.
+    /// Its distinct values, if there may be few of them.
     Few(Vec<(f32, i64)>),
-    /// Its thresholds, and the mass below the last one.
-    Many(Vec<f32>, i128),
+    /// Its thresholds, the mass below the last one, and how many to guess ahead.
+    Many { thresholds: Vec<f32>, below: i128, ahead: usize },
 }
 
 impl Search {
-    /// Goes on until all is found or something must be asked for; does what [`cut_between`] does.
-    fn advance(&mut self, spread: &Spread, max_bins: usize) -> std::result::Result<(), Unknown> {
-        let total = spread.total()?;
+    fn many(max_bins: usize) -> Search {
+        Search::Many { thresholds: Vec::new(), below: 0, ahead: max_bins }
+    }
+
+    /// Goes on as far as the answers reach, and asks for more; does what [`cut_between`] does.
+    fn advance(&mut self, enquiry: &mut Enquiry<'_>, max_bins: usize) {
         match self {
             Search::Few(distinct) => {
-                let mut before: i128 = distinct.iter().map(|value| i128::from(value.1)).sum();
-                while before < total {
-                    let place = spread.select(before + 1)?;
-                    distinct.push((from_ordered(place.key), place.mass));
-                    before += i128::from(place.mass);
+                let values = enquiry.distinct().into_iter();
+                *distinct = values.map(|(key, mass)| (from_ordered(key), mass)).collect();
+            }
+            Search::Many { thresholds, below, ahead } => {
+                let Some(total) = enquiry.total() else { return };
+                let n_known = thresholds.len();
+                // Of the cut that is looked at, which may be guessed.
+                let (mut n_cuts, mut before) = (n_known, *below);
+                while n_cuts + 1 < max_bins && n_cuts <= thresholds.len() + *ahead {
+                    // The first value with which a bin holds its share of what is left.
+                    let bins_left = (max_bins - n_cuts) as i128;
+                    let share = (total - before + bins_left - 1) / bins_left;
+                    let place = enquiry.select(before + share);
+                    if place.after >= total {
+                        break;
+                    }
+                    let next = enquiry.select(place.after + 1);
+                    if enquiry.is_certain() {
+                        thresholds.push(midpoint(from_ordered(place.key), from_ordered(next.key)));
+                        *below = place.after;
+                    }
+                    (n_cuts, before) = (n_cuts + 1, place.after);
+                }
+                // Where few guesses were right, few are worth a question.
+                let n_found = thresholds.len() - n_known;
+                if n_found > 0 {
+                    *ahead = (2 * n_found).max(FEWEST_AHEAD);
                 }
             }
-            Search::Many(thresholds, before) => loop {
-                let bins_left = (max_bins - thresholds.len()) as i128;
-                let rest = total - *before;
-                if bins_left == 1 || rest == 0 {
-                    break;
-                }
-                // The first value with which a bin holds its share of what is left.
-                let share = (rest + bins_left - 1) / bins_left;
-                let place = spread.select(*before + share)?;
-                let after = place.before + i128::from(place.mass);
-                if after == total {
-                    break;
-                }
-                let next = spread.select(after + 1)?;
-                thresholds.push(midpoint(from_ordered(place.key), from_ordered(next.key)));
-                *before = after;
-            },
         }
-        Ok(())
     }
 }
+
+/// Cuts that are guessed ahead in any case.
+const FEWEST_AHEAD: usize = 8;
 
 /// Finds thresholds for a sparse matrix: the same as for its dense copy.
 pub fn find_cuts_sparse(
@@ -362,9 +373,12 @@ pub fn find_cuts_sparse(
     };
     let has_missing = |values: &[f32]| values.iter().any(|v| v.is_nan());
     if pool.others().is_some() {
-        return cut_together(pool, (x.n_rows, x.n_features()), max_bins, |feature| {
-            let (rows, values) = x.column(feature);
-            Ok((sorted_column(keys_of(rows, values)?), has_missing(values)))
+        return cut_together(pool, (x.n_rows, x.n_features()), max_bins, |features| {
+            let work = x.n_rows * features.len() * 20;
+            pool.try_map(features, work, |feature| {
+                let (rows, values) = x.column(feature);
+                Ok((sorted_column(keys_of(rows, values)?), has_missing(values)))
+            })
         });
     }
     let cut = x.map(pool, |_, rows, values| {
@@ -426,26 +440,42 @@ pub fn find_cuts(
     let n_rows = x.len() / n_features;
     let weights = integer_weights(pool, weight)?;
     if pool.others().is_some() {
-        return cut_together(pool, (n_rows, n_features), max_bins, |feature| {
-            let column = || x.iter().skip(feature).step_by(n_features);
-            let values = column().enumerate().filter(|(_, v)| !v.is_nan());
-            let sorted = match &weights {
-                Some(w) => {
-                    let weighted = values.map(|(row, &v)| (ordered(v), w[row]));
-                    sorted_column(collected(n_rows, weighted)?)
-                }
-                None => {
-                    let mut keys = collected(n_rows, values.map(|(_, &v)| ordered(v)))?;
-                    sort_keys(&mut keys)?;
-                    SortedColumn { keys, masses: None }
-                }
-            };
-            Ok((sorted, column().any(|v| v.is_nan())))
+        return cut_together(pool, (n_rows, n_features), max_bins, |features| {
+            map_columns(pool, x, n_features, features, |column| {
+                let values = || column.iter().enumerate().filter(|(_, v)| !v.is_nan());
+                let sorted = match &weights {
+                    Some(w) => {
+                        let weighted = values().map(|(row, &v)| (ordered(v), w[row]));
+                        sorted_column(collected(n_rows, weighted)?)
+                    }
+                    None => {
+                        let mut keys = collected(n_rows, values().map(|(_, &v)| ordered(v)))?;
+                        sort_keys(&mut keys)?;
+                        SortedColumn { keys, masses: None }
+                    }
+                };
+                Ok((sorted, column.iter().any(|v| v.is_nan())))
+            })
         });
     }
-    let mut cut = Vec::with_capacity(n_features);
-    for start in (0..n_features).step_by(FEATURE_BLOCK) {
-        let features = start..(start + FEATURE_BLOCK).min(n_features);
+    let cut = map_columns(pool, x, n_features, 0..n_features, |column| {
+        cut_feature(column, weights.as_deref(), max_bins)
+    })?;
+    Ok(Cuts::new(cut))
+}
+
+/// Calls `work` with the values of each of some features of row-major `x`.
+fn map_columns<R: Send>(
+    pool: &Pool,
+    x: &[f32],
+    n_features: usize,
+    features: Range<usize>,
+    work: impl Fn(&[f32]) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let n_rows = x.len() / n_features;
+    let mut results = Vec::with_capacity(features.len());
+    for start in features.clone().step_by(FEATURE_BLOCK) {
+        let features = start..(start + FEATURE_BLOCK).min(features.end);
         let mut columns =
             features.clone().map(|_| zeros::<f32>(n_rows)).collect::<Result<Vec<_>>>()?;
         let pieces = row_pieces(pool, &mut columns, n_rows);
@@ -459,14 +489,10 @@ pub fn find_cuts(
                 }
             }
         })?;
-        let work = n_rows * features.len() * 8;
-        cut.extend(
-            pool.try_map(columns, work, |column| {
-                cut_feature(&column, weights.as_deref(), max_bins)
-            })?,
-        );
+        let amount = n_rows * features.len() * 8;
+        results.extend(pool.try_map(columns, amount, |column: Vec<f32>| work(&column))?);
     }
-    Ok(Cuts::new(cut))
+    Ok(results)
 }
 
 /// Cuts columns into pieces of the same rows: one range and its part of every column each.

@@ -23,7 +23,7 @@ use crate::monotone::{Bounds, Order};
 use crate::parallel::Pool;
 use crate::partition::{Rule, partition};
 use crate::random::{Key, shuffle_prefix};
-use crate::reduce::{add_up, exchange};
+use crate::reduce::{add_up_here, exchange};
 use crate::split::{Scratch, Split, SplitLimits, improve_split};
 use crate::tree::{CATEGORICAL, MISSING_LEFT, Node, Tree};
 
@@ -300,24 +300,23 @@ impl Grower {
         let mut nodes = room(2 * params.max_leaf_nodes.min(rows.len()))?;
         let mut sets = Vec::new();
         let mut open = BinaryHeap::new();
-        let root = Fresh {
+        let mut root = Fresh {
             node: 0,
             start: 0,
             end: rows.len(),
             depth: 0,
             path: key,
-            total: sum_rows(pool, rows, lanes, layout.width)?,
+            total: sum_rows_here(pool, rows, lanes, layout.width)?,
             constraints: Constraints {
                 bounds: signs.map(|_| Bounds::NONE),
                 allowed: interactions.as_ref().map(|groups| Arc::new(groups.root())),
             },
         };
+        let can_grow = |root: &Fresh| params.max_leaf_nodes > 1 && can_split(root);
+        let found = job.search_root(rows, &mut root, can_grow, free)?;
         let mut weights = vec![node_weight(&layout, &root.total)];
         nodes.push(leaf_node(&layout, &root.total));
-        if params.max_leaf_nodes > 1 && can_split(&root) {
-            let found = job.search_root(rows, &root, free)?;
-            push_open(&mut open, free, root, found, most_kept)?;
-        }
+        push_open(&mut open, free, root, found, most_kept)?;
 
         let mut n_leaves = 1;
         // Where each leaf's rows are.
@@ -454,7 +453,13 @@ fn number_sets(nodes: &mut [Node], sets: &mut Vec<CategorySet>) {
         .collect();
 }
 
-fn sum_rows<T: Lane>(pool: &Pool, rows: &[u32], lanes: &[T], width: usize) -> Result<Vec<i64>> {
+/// The lanes of rows on this machine, added up.
+fn sum_rows_here<T: Lane>(
+    pool: &Pool,
+    rows: &[u32],
+    lanes: &[T],
+    width: usize,
+) -> Result<Vec<i64>> {
     let ranges = pool.row_ranges(rows.len(), width);
     let sums = pool.map(ranges, rows.len() * width, |range| {
         let mut total = vec![0i64; width];
@@ -464,7 +469,7 @@ fn sum_rows<T: Lane>(pool: &Pool, rows: &[u32], lanes: &[T], width: usize) -> Re
         }
         total
     })?;
-    add_up(pool, sums, width)
+    add_up_here(sums, width)
 }
 
 /// The outcome of a search: a split, and the histogram if it is kept.
@@ -535,15 +540,15 @@ impl<T: Lane> Job<'_, T> {
         self.keep && self.n_drawn == self.plan.usable.len() && self.interactions.is_none()
     }
 
-    /// The leaf to be split, first, and those that are expanded with it: none on one machine. On
-    /// several, the next best half of those that may yet be split.
+    /// The leaf to be split, first, and those that are expanded with it: none on one machine; on
+    /// several, the next best of as many as may yet be split.
     fn pop_batch(&self, best: Open, open: &mut BinaryHeap<Open>, n_more: usize) -> Vec<Open> {
         let mut batch = vec![best];
         if self.pool.others().is_none() {
             return batch;
         }
         let mut passed = Vec::new();
-        while batch.len() + passed.len() < n_more.div_ceil(2) {
+        while batch.len() + passed.len() <= n_more {
             let Some(next) = open.pop() else { break };
             if next.expansion.is_none() { batch.push(next) } else { passed.push(next) }
         }
@@ -624,20 +629,35 @@ impl<T: Lane> Job<'_, T> {
         self.signs.map_or(0, |signs| signs[feature as usize])
     }
 
-    fn search_root(&self, rows: &[u32], root: &Fresh, free: &mut Vec<Histogram>) -> Result<Found> {
+    /// The split of the root, if it is wanted. Its total is that of the rows here, and becomes that
+    /// of all; machines exchange it with the histogram.
+    fn search_root(
+        &self,
+        rows: &[u32],
+        root: &mut Fresh,
+        wanted: impl Fn(&Fresh) -> bool,
+        free: &mut Vec<Histogram>,
+    ) -> Result<Found> {
+        let root_rows = &rows[root.start..root.end];
+        if self.subtracts() && self.pool.others().is_some() {
+            let mut histogram = self.buffer(free)?;
+            histogram.alive.fill(true);
+            self.sum_histogram(&mut histogram, root_rows)?;
+            self.exchange(&mut [&mut histogram], &mut root.total)?;
+            let search = || self.search_histogram(&mut histogram, root);
+            let split = wanted(root).then(search).transpose()?.flatten();
+            return Ok(Found { split, histogram: Some(histogram) });
+        }
+        exchange(self.pool, &mut root.total, &mut [])?;
+        if !wanted(root) {
+            return Ok(Found::default());
+        }
         if !self.subtracts() {
             let found = self.search_drawn(rows, &[root])?;
             return Ok(found.into_iter().next().unwrap_or_default());
         }
         let mut histogram = self.buffer(free)?;
-        let root_rows = &rows[root.start..root.end];
-        if self.pool.others().is_some() {
-            histogram.alive.fill(true);
-            self.sum_histogram(&mut histogram, root_rows)?;
-            self.exchange(&mut [&mut histogram])?;
-            let split = self.search_histogram(&mut histogram, root)?;
-            return Ok(Found { split, histogram: Some(histogram) });
-        }
+        let root = &*root;
         let lanes = self.gather(root_rows)?;
         let work = root_rows.len() * self.plan.usable.len() * self.layout.width;
         let pieces = self.pieces(&mut histogram, work);
@@ -712,7 +732,7 @@ impl<T: Lane> Job<'_, T> {
             work.push((parent, histogram, children, wanted, found, small));
         }
         let mut sums: Vec<&mut Histogram> = work.iter_mut().map(|item| &mut item.1).collect();
-        self.exchange(&mut sums)?;
+        self.exchange(&mut sums, &mut [])?;
         for (mut parent, histogram, children, wanted, found, small) in work {
             for range in self.sent(&histogram.alive) {
                 let (from, sums) = (&mut parent.sums[range.clone()], &histogram.sums[range]);
@@ -775,14 +795,15 @@ impl<T: Lane> Job<'_, T> {
         std::iter::once(range(0, n_dense)).chain(compressed.map(move |i| range(i, i + 1)))
     }
 
-    /// Adds up histograms over all machines, in one exchange.
-    fn exchange(&self, histograms: &mut [&mut Histogram]) -> Result<()> {
-        let mut all = Vec::new();
+    /// Adds up histograms over all machines, and some `totals`, in one exchange.
+    fn exchange(&self, histograms: &mut [&mut Histogram], totals: &mut [i64]) -> Result<()> {
+        let mut all = totals.to_vec();
         for Histogram { sums, alive } in histograms.iter().map(|histogram| &**histogram) {
             self.sent(alive).for_each(|range| all.extend_from_slice(&sums[range]));
         }
         exchange(self.pool, &mut all, &mut [])?;
         let mut all = &mut all[..];
+        totals.copy_from_slice(take_front(&mut all, totals.len()));
         for Histogram { sums, alive } in histograms.iter_mut().map(|histogram| &mut **histogram) {
             for range in self.sent(alive) {
                 let part = &mut sums[range];

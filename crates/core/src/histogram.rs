@@ -8,7 +8,7 @@ use crate::binning::Compressed;
 use crate::error::Result;
 use crate::memory::{collected, resize, zeros};
 use crate::parallel::Pool;
-use crate::reduce::{FixedPoint, bits_for, exchange, round_scaled};
+use crate::reduce::{FixedPoint, add_up_here, bits_for, exchange, round_scaled};
 
 /// Bits of a gradient in narrow lanes.
 const NARROW_BITS: i32 = 30;
@@ -128,15 +128,25 @@ pub fn quantise(
         SplitWeights::Rows(w) => (1, largest(w)),
         SplitWeights::Components(w) => (q, largest(w)),
     };
+    // Which of them are coarse, machines cannot tell before they know the largest of all; so they
+    // count them by their exponents, and exchange both at once.
+    let mut exponents = match pool.others() {
+        Some(_) => source.exponents(pool)?,
+        None => Vec::new(),
+    };
     let mut maxima = [max, weight_max];
-    exchange(pool, &mut [], &mut maxima)?;
+    exchange(pool, &mut exponents, &mut maxima)?;
     let [max, weight_max] = maxima;
     let fine_enough = |fixed: FixedPoint| -> Result<bool> {
+        // A power of two.
         let limit = COARSE * fixed.unit;
-        let count = |count, size| count + usize::from((size < limit) & (size > 0.0));
-        let mut coarse = [source.fold(pool, 0usize, count, |a, b| a + b)? as i64];
-        exchange(pool, &mut coarse, &mut [])?;
-        Ok(coarse[0] as usize * COARSE_SHARE <= n_all * q)
+        let n_coarse = if pool.others().is_some() {
+            exponents[..exponent_bits(limit)].iter().sum::<i64>() as usize
+        } else {
+            let count = |count, size| count + usize::from((size < limit) & (size > 0.0));
+            source.fold(pool, 0usize, count, |a, b| a + b)?
+        };
+        Ok(n_coarse * COARSE_SHARE <= n_all * q)
     };
 
     let count_bits = bits_for(n_all);
@@ -208,6 +218,11 @@ fn largest(values: &[f32]) -> f64 {
     values.iter().fold(0.0f64, |m, &v| m.max(f64::from(v)))
 }
 
+/// The eleven bits of the exponent.
+fn exponent_bits(size: f64) -> usize {
+    (size.to_bits() >> 52) as usize & 0x7ff
+}
+
 /// Split gradients and weights, to be gone over in pieces.
 struct Source<'a> {
     z: &'a [f32],
@@ -263,6 +278,23 @@ impl Source<'_> {
             folded
         })?;
         Ok(parts.into_iter().fold(start, merge))
+    }
+
+    /// How many of the |w z| that are not zero have each binary exponent.
+    fn exponents(&self, pool: &Pool) -> Result<Vec<i64>> {
+        let q = self.q;
+        let parts = pool.map(pool.row_ranges(self.n, q), self.n * q, |rows| {
+            let mut counts = vec![0i64; 1 << 11];
+            for i in rows {
+                let w = self.weight(i);
+                for &z in &self.z[i * q..(i + 1) * q] {
+                    let size = (f64::from(z) * w).abs();
+                    counts[exponent_bits(size)] += i64::from(size > 0.0);
+                }
+            }
+            counts
+        })?;
+        add_up_here(parts, 1 << 11)
     }
 
     /// Calls `fill(row, weight, z, lanes)` for every row.

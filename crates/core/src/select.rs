@@ -197,23 +197,22 @@ impl SortedColumn {
 
     /// The mass below each child of a branch.
     fn children(&self, branch: Branch, sums: &mut [i64]) {
-        let shift = 8 * (3 - branch.level);
         let start = self.keys.partition_point(|&key| branch.place(key) < branch.prefix);
         let end =
             start + self.keys[start..].partition_point(|&key| branch.place(key) == branch.prefix);
         let mut from = start;
         while from < end {
-            let child = (self.keys[from] >> shift) & 0xff;
-            let same = |&key: &u32| (key >> shift) & 0xff == child;
+            let child = branch.child_of(self.keys[from]);
+            let same = |&key: &u32| branch.child_of(key) == child;
             let to = from + self.keys[from..end].partition_point(same);
-            sums[child as usize] = self.mass(from..to);
+            sums[child] = self.mass(from..to);
             from = to;
         }
     }
 }
 
-/// A branch of the tree of all keys, one byte a level: keys that begin with the bytes of `prefix`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A branch of the tree of all keys, one digit a level: keys that begin with those of `prefix`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Branch {
     level: u32,
     prefix: u32,
@@ -221,10 +220,26 @@ struct Branch {
 
 impl Branch {
     const ROOT: Branch = Branch { level: 0, prefix: 0 };
+    const LAST_LEVEL: u32 = u32::BITS / DIGIT_BITS - 1;
 
-    /// The first bytes of a key, as many as the prefix has.
+    /// The first digits of a key, as many as the prefix has.
     fn place(self, key: u32) -> u32 {
-        if self.level == 0 { 0 } else { key >> (8 * (4 - self.level)) }
+        if self.level == 0 { 0 } else { key >> (u32::BITS - DIGIT_BITS * self.level) }
+    }
+
+    /// The child below which a key of this branch lies.
+    fn child_of(self, key: u32) -> usize {
+        (key >> (DIGIT_BITS * (Self::LAST_LEVEL - self.level))) as usize % DIGITS
+    }
+
+    /// What a child begins with.
+    fn prefix_of(self, child: usize) -> u32 {
+        self.prefix << DIGIT_BITS | child as u32
+    }
+
+    /// The child as a branch of its own; on the last level it is a key, and no branch.
+    fn below(self, child: usize) -> Branch {
+        Branch { level: self.level + 1, prefix: self.prefix_of(child) }
     }
 }
 
@@ -233,85 +248,123 @@ impl Branch {
 pub struct Place {
     /// The value.
     pub key: u32,
-    /// Mass of all values below it.
-    pub before: i128,
-    /// Its own mass.
-    pub mass: i64,
+    /// Mass of all values up to it.
+    pub after: i128,
 }
 
-/// What is known of a column that is spread over machines.
-#[derive(Default)]
-pub struct Spread {
-    known: HashMap<Branch, Box<[i64; 256]>>,
+/// The masses that all machines hold below branches of a column's keys, as far as they are known.
+type Spread = HashMap<Branch, [i64; DIGITS]>;
+
+/// A look at a column that is spread over machines. What is not known of it is asked for, and
+/// guessed at meanwhile: later questions, which depend on the answer, can then be put at once.
+pub struct Enquiry<'a> {
+    known: &'a Spread,
+    questions: Vec<Branch>,
+    /// Mass of one value, on average.
+    unit: i128,
 }
 
-/// A question that the machines must answer together.
-pub struct Unknown(Branch);
+impl Enquiry<'_> {
+    /// Whether nothing had to be guessed so far.
+    pub fn is_certain(&self) -> bool {
+        self.questions.is_empty()
+    }
 
-impl Spread {
     /// The mass of all values.
-    pub fn total(&self) -> std::result::Result<i128, Unknown> {
-        Ok(self.children(Branch::ROOT)?.iter().map(|&mass| i128::from(mass)).sum())
+    pub fn total(&mut self) -> Option<i128> {
+        let masses = self.children(Branch::ROOT)?;
+        Some(masses.iter().map(|&mass| i128::from(mass)).sum())
     }
 
     /// The smallest value up to which the mass reaches `target`, at least one, at most the total.
-    pub fn select(&self, target: i128) -> std::result::Result<Place, Unknown> {
+    pub fn select(&mut self, target: i128) -> Place {
         let (mut branch, mut before) = (Branch::ROOT, 0i128);
+        let mut up_to = i128::MAX;
         loop {
-            let masses = self.children(branch)?;
+            let Some(masses) = self.children(branch) else {
+                // Values are spread evenly, as far as one can tell: the target lies within one.
+                let after = (target + (self.unit - 1) / 2).min(up_to);
+                return Place { key: 0, after };
+            };
             let mut child = 0;
-            while child < 255 && before + i128::from(masses[child]) < target {
+            while child + 1 < DIGITS && before + i128::from(masses[child]) < target {
                 before += i128::from(masses[child]);
                 child += 1;
             }
-            let prefix = branch.prefix << 8 | child as u32;
-            if branch.level == 3 {
-                return Ok(Place { key: prefix, before, mass: masses[child] });
+            up_to = before + i128::from(masses[child]);
+            if branch.level == Branch::LAST_LEVEL {
+                return Place { key: branch.prefix_of(child), after: up_to };
             }
-            branch = Branch { level: branch.level + 1, prefix };
+            branch = branch.below(child);
         }
     }
 
-    fn children(&self, branch: Branch) -> std::result::Result<&[i64; 256], Unknown> {
-        self.known.get(&branch).map(|masses| &**masses).ok_or(Unknown(branch))
+    /// All values, with their masses.
+    pub fn distinct(&mut self) -> Vec<(u32, i64)> {
+        let mut values = Vec::new();
+        let mut open = vec![Branch::ROOT];
+        while let Some(branch) = open.pop() {
+            let Some(masses) = self.children(branch) else { continue };
+            if branch.level == Branch::LAST_LEVEL {
+                let found = masses.iter().enumerate().filter(|(_, mass)| **mass > 0);
+                values.extend(found.map(|(child, &mass)| (branch.prefix_of(child), mass)));
+            } else {
+                let children = (0..DIGITS).rev().filter(|&child| masses[child] > 0);
+                open.extend(children.map(|child| branch.below(child)));
+            }
+        }
+        values
+    }
+
+    fn children(&mut self, branch: Branch) -> Option<[i64; DIGITS]> {
+        let masses = self.known.get(&branch).copied();
+        if masses.is_none() {
+            self.questions.push(branch);
+        }
+        masses
     }
 }
 
-/// Runs one search per column, all in step, until none has a question left. `few[k]` says whether no
-/// machine holds more than `max_few` distinct values of column k.
+/// Runs one search per column, all in step, until none has a question left. `n_rows` are those of
+/// all machines; `start` is told whether no machine holds more than `max_few` distinct values.
 pub fn search_columns<S>(
     pool: &Pool,
     columns: &[SortedColumn],
+    n_rows: usize,
     max_few: usize,
     start: impl Fn(bool) -> S,
-    mut advance: impl FnMut(&mut S, &Spread) -> std::result::Result<(), Unknown>,
+    mut advance: impl FnMut(&mut S, &mut Enquiry<'_>),
 ) -> Result<Vec<S>> {
     let mut distinct: Vec<f64> = columns.iter().map(|c| c.n_distinct() as f64).collect();
-    exchange(pool, &mut [], &mut distinct)?;
+    let mut totals: Vec<i64> = columns.iter().map(|c| c.mass(0..c.keys.len())).collect();
+    exchange(pool, &mut totals, &mut distinct)?;
+    let unit_of = |total: i64| (total / n_rows.max(1) as i64).max(1).into();
     let mut searches: Vec<(S, Spread)> =
         distinct.iter().map(|&n| (start(n <= max_few as f64), Spread::default())).collect();
     let mut open: Vec<usize> = (0..columns.len()).collect();
     loop {
         let mut questions = Vec::new();
         for &k in &open {
-            let (search, spread) = &mut searches[k];
-            if let Err(Unknown(branch)) = advance(search, spread) {
-                questions.push((k, branch));
-            }
+            let (search, known) = &mut searches[k];
+            let mut enquiry = Enquiry { known, questions: Vec::new(), unit: unit_of(totals[k]) };
+            advance(search, &mut enquiry);
+            enquiry.questions.sort_unstable();
+            enquiry.questions.dedup();
+            questions.extend(enquiry.questions.into_iter().map(|branch| (k, branch)));
         }
         if questions.is_empty() {
             return Ok(searches.into_iter().map(|(search, _)| search).collect());
         }
-        let mut sums = vec![0i64; questions.len() * 256];
-        for (&(k, branch), sums) in questions.iter().zip(sums.chunks_exact_mut(256)) {
+        let mut sums = vec![0i64; questions.len() * DIGITS];
+        for (&(k, branch), sums) in questions.iter().zip(sums.chunks_exact_mut(DIGITS)) {
             columns[k].children(branch, sums);
         }
         exchange(pool, &mut sums, &mut [])?;
-        for (&(k, branch), sums) in questions.iter().zip(sums.chunks_exact(256)) {
-            let masses: [i64; 256] = std::array::from_fn(|child| sums[child]);
-            searches[k].1.known.insert(branch, Box::new(masses));
+        for (&(k, branch), sums) in questions.iter().zip(sums.chunks_exact(DIGITS)) {
+            searches[k].1.insert(branch, std::array::from_fn(|child| sums[child]));
         }
         open = questions.into_iter().map(|(k, _)| k).collect();
+        open.dedup();
     }
 }
 
