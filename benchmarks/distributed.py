@@ -253,11 +253,14 @@ def overhead(rows: int, outputs: int) -> dict[str, Any]:
     with cluster(2) as client:
         X, Y = spread(client, rows, outputs)
         fit_manyboost(X, Y, 1)
-        on_dask = [seconds(partial(fit_manyboost, X, Y, 100)) for _ in range(REPEATS)]
-        model = DaskManyBoostRegressor(**parameters).fit(X, Y)
         table = X.compute(), Y.compute()
-    local = ManyBoostRegressor(**parameters, n_jobs=2)
-    alone = [seconds(lambda: local.fit(*table)) for _ in range(REPEATS)]
+        model = DaskManyBoostRegressor(**parameters)
+        local = ManyBoostRegressor(**parameters, n_jobs=2)
+        on_dask, alone = [], []
+        # In turn, for machines whose speed changes with the time of day.
+        for _ in range(REPEATS):
+            on_dask.append(seconds(lambda: model.fit(X, Y)))
+            alone.append(seconds(lambda: local.fit(*table)))
     assert model._progress.model.to_bytes() == local._progress.model.to_bytes()
     return {"dask_seconds": min(on_dask), "local_seconds": min(alone)}
 

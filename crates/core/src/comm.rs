@@ -11,8 +11,8 @@ use crate::error::Result;
 /// A way to exchange numbers with the other machines.
 pub trait Comm: Send + Sync {
     /// Sums integers (around the end of their range) and takes maxima, element by element, over all
-    /// machines; both in place.
-    fn reduce(&self, sums: &mut [i64], maxima: &mut [f64]) -> Result<()>;
+    /// machines; both in place. The integers may lie in several pieces.
+    fn reduce(&self, sums: &mut [&mut [i64]], maxima: &mut [f64]) -> Result<()>;
 }
 
 /// The machines among which rows are spread.

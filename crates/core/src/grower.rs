@@ -9,7 +9,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::binning::{Binned, Column};
 use crate::category::{CategorySet, improve_subset};
@@ -23,7 +23,7 @@ use crate::monotone::{Bounds, Order};
 use crate::parallel::Pool;
 use crate::partition::{Rule, partition};
 use crate::random::{Key, shuffle_prefix};
-use crate::reduce::{add_up_here, exchange};
+use crate::reduce::{add_up_here, exchange, exchange_pieces};
 use crate::split::{Scratch, Split, SplitLimits, improve_split};
 use crate::tree::{CATEGORICAL, MISSING_LEFT, Node, Tree};
 
@@ -137,6 +137,7 @@ pub struct Grower {
     scratch: Vec<u32>,
     spread: Vec<u8>,
     free: Vec<Histogram>,
+    lanes: Option<Lanes>,
     plan: Plan,
     interactions: Option<Interactions>,
     /// Bytes that kept histograms may take.
@@ -230,10 +231,16 @@ impl Grower {
             scratch: Vec::new(),
             spread: Vec::new(),
             free: Vec::new(),
+            lanes: None,
             plan: Plan::new(binned, min_samples_leaf)?,
             interactions,
             budget: HISTOGRAM_BUDGET,
         })
+    }
+
+    /// Memory of the last split gradients, for the next ones.
+    pub fn take_lanes(&mut self) -> Option<Lanes> {
+        self.lanes.take()
     }
 
     /// Grows one tree on the given rows (all if `None`), with `key` for the draws of features.
@@ -242,7 +249,7 @@ impl Grower {
         &mut self,
         pool: &Pool,
         binned: &Binned,
-        gradients: &SplitGradients,
+        SplitGradients { layout, lanes }: SplitGradients,
         rows: Option<&[u32]>,
         signs: Option<&[i8]>,
         params: &GrowParams,
@@ -255,14 +262,12 @@ impl Grower {
             None => self.rows.extend(0..binned.n_rows as u32),
         }
         resize(&mut self.scratch, self.rows.len(), 0)?;
-        match &gradients.lanes {
-            Lanes::Narrow(lanes) => {
-                self.grow_on(pool, binned, gradients.layout, lanes, signs, params, key)
-            }
-            Lanes::Wide(lanes) => {
-                self.grow_on(pool, binned, gradients.layout, lanes, signs, params, key)
-            }
-        }
+        let grown = match &lanes {
+            Lanes::Narrow(lanes) => self.grow_on(pool, binned, layout, lanes, signs, params, key),
+            Lanes::Wide(lanes) => self.grow_on(pool, binned, layout, lanes, signs, params, key),
+        };
+        self.lanes = Some(lanes);
+        grown
     }
 
     fn grow_on<T: Lane>(
@@ -275,7 +280,7 @@ impl Grower {
         params: &GrowParams,
         key: Key,
     ) -> Result<Grown> {
-        let Grower { rows, scratch, spread, free, plan, interactions, budget } = self;
+        let Grower { rows, scratch, spread, free, plan, interactions, budget, .. } = self;
         let limits = SplitLimits::new(params.min_samples_leaf as i64, params.min_split_gain);
         let histogram_bytes = plan.n_slots() * layout.width * 8;
         // Leaves beyond these are split without their parents' histograms.
@@ -285,6 +290,7 @@ impl Grower {
             binned,
             layout,
             lanes,
+            room: Mutex::new(Vec::new()),
             plan,
             limits,
             signs,
@@ -526,6 +532,8 @@ struct Job<'a, T> {
     binned: &'a Binned,
     layout: Layout,
     lanes: &'a [T],
+    /// Room for the lanes of a node.
+    room: Mutex<Vec<T>>,
     plan: &'a Plan,
     limits: SplitLimits,
     signs: Option<&'a [i8]>,
@@ -797,20 +805,16 @@ impl<T: Lane> Job<'_, T> {
 
     /// Adds up histograms over all machines, and some `totals`, in one exchange.
     fn exchange(&self, histograms: &mut [&mut Histogram], totals: &mut [i64]) -> Result<()> {
-        let mut all = totals.to_vec();
-        for Histogram { sums, alive } in histograms.iter().map(|histogram| &**histogram) {
-            self.sent(alive).for_each(|range| all.extend_from_slice(&sums[range]));
-        }
-        exchange(self.pool, &mut all, &mut [])?;
-        let mut all = &mut all[..];
-        totals.copy_from_slice(take_front(&mut all, totals.len()));
+        let mut pieces = vec![totals];
         for Histogram { sums, alive } in histograms.iter_mut().map(|histogram| &mut **histogram) {
+            let (mut rest, mut at) = (&mut sums[..], 0);
             for range in self.sent(alive) {
-                let part = &mut sums[range];
-                part.copy_from_slice(take_front(&mut all, part.len()));
+                take_front(&mut rest, range.start - at);
+                pieces.push(take_front(&mut rest, range.len()));
+                at = range.end;
             }
         }
-        Ok(())
+        exchange_pieces(self.pool, &mut pieces, &mut [])
     }
 
     /// Splits of two siblings; the parent's histogram becomes that of the larger one.
@@ -1147,7 +1151,7 @@ impl<T: Lane> Job<'_, T> {
         let all = rows.len() == self.binned.n_rows;
         let rows = if all { NodeRows::All } else { NodeRows::Some(rows) };
         match lanes {
-            Gathered::Copied(lanes) => (rows, lanes, true),
+            Gathered::Copied(copied) => (rows, &copied.lanes[..copied.len], true),
             Gathered::InPlace(lanes) => (rows, lanes, false),
         }
     }
@@ -1158,16 +1162,30 @@ impl<T: Lane> Job<'_, T> {
         if width > 8 || rows.len() == self.binned.n_rows {
             return Ok(Gathered::InPlace(self.lanes));
         }
-        let ranges = self.pool.row_ranges(rows.len(), width * 2);
-        if ranges.len() == 1 {
-            return Ok(Gathered::Copied(gathered(self.lanes, rows, width)?));
+        let mut lanes = std::mem::take(&mut *self.locked_room());
+        let len = rows.len() * width;
+        if lanes.len() < len {
+            resize(&mut lanes, len, self.lanes[0])?;
         }
-        let parts = self.pool.try_map(ranges, rows.len() * width * 2, |range| {
-            gathered(self.lanes, &rows[range], width)
+        let size = rows.len().div_ceil(self.pool.pieces(len * 2)).max(1);
+        let pieces = lanes[..len].chunks_mut(size * width).zip(rows.chunks(size));
+        self.pool.for_each(pieces, len * 2, |(lanes, rows)| {
+            if width == 1 {
+                lanes
+                    .iter_mut()
+                    .zip(rows)
+                    .for_each(|(copy, &row)| *copy = self.lanes[row as usize]);
+                return;
+            }
+            for (copy, &row) in lanes.chunks_exact_mut(width).zip(rows) {
+                copy.copy_from_slice(&self.lanes[row as usize * width..(row as usize + 1) * width]);
+            }
         })?;
-        let mut whole = room(rows.len() * width)?;
-        parts.iter().for_each(|part| whole.extend_from_slice(part));
-        Ok(Gathered::Copied(whole))
+        Ok(Gathered::Copied(Copied { job: self, lanes, len }))
+    }
+
+    fn locked_room(&self) -> MutexGuard<'_, Vec<T>> {
+        self.room.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// A histogram to be filled; it holds anything.
@@ -1236,21 +1254,24 @@ struct Best {
     scratch: Scratch,
 }
 
-enum Gathered<'a, T> {
-    Copied(Vec<T>),
+/// The lanes of a node's rows.
+enum Gathered<'a, T: Lane> {
+    Copied(Copied<'a, T>),
     InPlace(&'a [T]),
 }
 
-fn gathered<T: Lane>(lanes: &[T], rows: &[u32], width: usize) -> Result<Vec<T>> {
-    let mut found = room(rows.len() * width)?;
-    if width == 1 {
-        found.extend(rows.iter().map(|&row| lanes[row as usize]));
-        return Ok(found);
+/// Lanes in memory of the job, which gets it back: new memory for every node would cost more than
+/// the copy.
+struct Copied<'a, T: Lane> {
+    job: &'a Job<'a, T>,
+    lanes: Vec<T>,
+    len: usize,
+}
+
+impl<T: Lane> Drop for Copied<'_, T> {
+    fn drop(&mut self) {
+        *self.job.locked_room() = std::mem::take(&mut self.lanes);
     }
-    for &row in rows {
-        found.extend_from_slice(&lanes[row as usize * width..(row as usize + 1) * width]);
-    }
-    Ok(found)
 }
 
 /// The best of several splits; the lower feature wins a tie.
@@ -1277,7 +1298,7 @@ mod tests {
         let z: Vec<f32> = (0..n * q).map(|k| (x[k / q * p + k % q]).sin()).collect();
         let cuts = Arc::new(find_cuts(&pool, &x, p, None, 255).unwrap());
         let binned = apply_cuts(&pool, &x, &cuts).unwrap();
-        let gradients = quantise(&pool, &z, q, SplitWeights::Equal).unwrap();
+        let gradients = quantise(&pool, &z, q, SplitWeights::Equal, None).unwrap();
         let mut grower = Grower::new(&binned, 2, None).unwrap();
         grower.budget = budget.unwrap_or(grower.budget);
         let params = GrowParams {
@@ -1288,7 +1309,7 @@ mod tests {
             max_features: p,
         };
         let key = Key::new(1);
-        let grown = grower.grow(&pool, &binned, &gradients, None, None, &params, key).unwrap();
+        let grown = grower.grow(&pool, &binned, gradients, None, None, &params, key).unwrap();
         (grown.tree.nodes, grown.leaf_of_row, grower.free.len())
     }
 

@@ -111,11 +111,13 @@ pub enum SplitWeights<'a> {
 }
 
 /// Turns weighted split gradients (n × q) into integers; the scale comes from the exact maximum.
+/// `spare` is memory that may be used for them.
 pub fn quantise(
     pool: &Pool,
     z: &[f32],
     n_components: usize,
     weights: SplitWeights<'_>,
+    spare: Option<Lanes>,
 ) -> Result<SplitGradients> {
     let q = n_components;
     let n = z.len() / q;
@@ -164,7 +166,7 @@ pub fn quantise(
                 unit: fixed.unit,
                 weight_unit: 1.0,
             };
-            let mut lanes = zeros::<i64>(n)?;
+            let mut lanes = wide_lanes(spare, n)?;
             source.encode(pool, &mut lanes, 1, |_, _, z, lanes| {
                 lanes[0] = (round_scaled(f64::from(z[0]) * fixed.scale) << count_bits) + 1;
             })?;
@@ -186,7 +188,7 @@ pub fn quantise(
         weight_unit: weight_fixed.unit,
     };
     let lanes = if is_narrow {
-        let mut lanes = zeros::<i32>(n * width)?;
+        let mut lanes = narrow_lanes(spare, n * width)?;
         source.encode(pool, &mut lanes, width, |i, w, z, lanes| {
             let scale = fixed.scale * w;
             for (lane, &z) in lanes.iter_mut().zip(z) {
@@ -199,7 +201,7 @@ pub fn quantise(
         })?;
         Lanes::Narrow(lanes)
     } else {
-        let mut lanes = zeros::<i64>(n * width)?;
+        let mut lanes = wide_lanes(spare, n * width)?;
         source.encode(pool, &mut lanes, width, |i, w, z, lanes| {
             for (lane, &z) in lanes.iter_mut().zip(z) {
                 *lane = fixed.encode(f64::from(z) * w);
@@ -212,6 +214,25 @@ pub fn quantise(
         Lanes::Wide(lanes)
     };
     Ok(SplitGradients { layout, lanes })
+}
+
+fn wide_lanes(spare: Option<Lanes>, len: usize) -> Result<Vec<i64>> {
+    match spare {
+        Some(Lanes::Wide(lanes)) => of_len(lanes, len),
+        _ => zeros(len),
+    }
+}
+
+fn narrow_lanes(spare: Option<Lanes>, len: usize) -> Result<Vec<i32>> {
+    match spare {
+        Some(Lanes::Narrow(lanes)) => of_len(lanes, len),
+        _ => zeros(len),
+    }
+}
+
+fn of_len<T: Copy + Default>(mut lanes: Vec<T>, len: usize) -> Result<Vec<T>> {
+    resize(&mut lanes, len, T::default())?;
+    Ok(lanes)
 }
 
 fn largest(values: &[f32]) -> f64 {

@@ -54,8 +54,14 @@ pub fn largest_here<T: Into<f64>>(parts: impl IntoIterator<Item = Vec<T>>, len: 
 
 /// Turns sums and maxima over the rows of this machine into those over all rows.
 pub fn exchange(pool: &Pool, sums: &mut [i64], maxima: &mut [f64]) -> Result<()> {
+    exchange_pieces(pool, &mut [sums], maxima)
+}
+
+/// [`exchange`] of sums that lie in several pieces.
+pub fn exchange_pieces(pool: &Pool, sums: &mut [&mut [i64]], maxima: &mut [f64]) -> Result<()> {
+    let is_empty = maxima.is_empty() && sums.iter().all(|piece| piece.is_empty());
     match pool.others() {
-        Some(others) if sums.len() + maxima.len() > 0 => others.comm.reduce(sums, maxima),
+        Some(others) if !is_empty => others.comm.reduce(sums, maxima),
         _ => Ok(()),
     }
 }

@@ -381,17 +381,19 @@ pub(crate) mod tests {
     }
 
     impl Comm for Together {
-        fn reduce(&self, sums: &mut [i64], maxima: &mut [f64]) -> Result<()> {
+        fn reduce(&self, sums: &mut [&mut [i64]], maxima: &mut [f64]) -> Result<()> {
             let lock = || self.sums.lock().unwrap();
             {
                 let mut all = lock();
-                all.0.resize(sums.len(), 0);
+                all.0.resize(sums.iter().map(|piece| piece.len()).sum(), 0);
                 all.1.resize(maxima.len(), f64::NEG_INFINITY);
-                all.0.iter_mut().zip(&*sums).for_each(|(a, s)| *a = a.wrapping_add(*s));
+                let mine = sums.iter().flat_map(|piece| piece.iter());
+                all.0.iter_mut().zip(mine).for_each(|(a, s)| *a = a.wrapping_add(*s));
                 all.1.iter_mut().zip(&*maxima).for_each(|(a, m)| *a = a.max(*m));
             }
             self.barrier.wait();
-            sums.copy_from_slice(&lock().0);
+            let mine = sums.iter_mut().flat_map(|piece| piece.iter_mut());
+            mine.zip(&lock().0).for_each(|(s, a)| *s = *a);
             maxima.copy_from_slice(&lock().1);
             if self.barrier.wait().is_leader() {
                 *lock() = Default::default();

@@ -277,9 +277,10 @@ impl Grower {
         }
         let key = core::random::Key::of(self.seed, round, output, core::random::Purpose::Features);
         let grown = pool.run(py, |pool| {
-            let gradients = core::histogram::quantise(pool, z, n_components, weights)?;
             let mut grower = self.inner.lock().unwrap_or_else(|e| e.into_inner());
-            grower.grow(pool, &self.binned, &gradients, rows, signs, &self.params, key)
+            let spare = grower.take_lanes();
+            let gradients = core::histogram::quantise(pool, z, n_components, weights, spare)?;
+            grower.grow(pool, &self.binned, gradients, rows, signs, &self.params, key)
         })?;
         Ok(Tree {
             tree: grown.tree,

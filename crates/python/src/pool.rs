@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use manyboost_core as core;
-use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PySlice;
 
 thread_local! {
     /// What the signal handler raised while a kernel was running in this thread.
@@ -43,15 +44,56 @@ pub struct Pool {
     others: Option<(Arc<PyComm>, usize)>,
 }
 
-/// A `manyboost.distributed.Comm`.
-struct PyComm(Py<PyAny>);
+/// A `manyboost.distributed.Comm`, and an array for what it is given: histograms come many times in
+/// each tree, and memory that is new each time costs more than the copy.
+struct PyComm {
+    comm: Py<PyAny>,
+    room: Mutex<Option<Py<PyArray1<i64>>>>,
+}
+
+impl PyComm {
+    fn new(comm: Py<PyAny>) -> PyComm {
+        PyComm { comm, room: Mutex::new(None) }
+    }
+
+    /// An array of `len` integers; what is in it is of no meaning.
+    fn array<'py>(&self, py: Python<'py>, len: usize) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let mut room = self.room.lock().unwrap_or_else(|e| e.into_inner());
+        let fits = |room: &Py<PyArray1<i64>>| room.bind(py).as_untyped().len() >= len;
+        if !room.as_ref().is_some_and(fits) {
+            *room = Some(PyArray1::zeros(py, len, false).unbind());
+        }
+        match &*room {
+            Some(room) => {
+                Ok(room.bind(py).get_item(PySlice::new(py, 0, len as isize, 1))?.cast_into()?)
+            }
+            None => unreachable!("made above"),
+        }
+    }
+}
 
 impl core::comm::Comm for PyComm {
-    fn reduce(&self, sums: &mut [i64], maxima: &mut [f64]) -> core::error::Result<()> {
+    fn reduce(&self, sums: &mut [&mut [i64]], maxima: &mut [f64]) -> core::error::Result<()> {
+        let len = sums.iter().map(|piece| piece.len()).sum();
         let exchanged = Python::attach(|py| -> PyResult<()> {
-            let (s, m) = (PyArray1::from_slice(py, sums), PyArray1::from_slice(py, maxima));
-            self.0.call_method1(py, "reduce", (&s, &m))?;
-            sums.copy_from_slice(s.readonly().as_slice()?);
+            let (s, m) = (self.array(py, len)?, PyArray1::from_slice(py, maxima));
+            let mut filled = 0;
+            {
+                let mut array = s.try_readwrite()?;
+                let array = array.as_slice_mut()?;
+                for piece in sums.iter() {
+                    array[filled..filled + piece.len()].copy_from_slice(piece);
+                    filled += piece.len();
+                }
+            }
+            self.comm.call_method1(py, "reduce", (&s, &m))?;
+            let array = s.try_readonly()?;
+            let mut array = array.as_slice()?;
+            for piece in sums.iter_mut() {
+                let (front, rest) = array.split_at(piece.len());
+                piece.copy_from_slice(front);
+                array = rest;
+            }
             maxima.copy_from_slice(m.readonly().as_slice()?);
             Ok(())
         });
@@ -99,7 +141,7 @@ impl Pool {
 
     /// The same threads for a part of `n_rows` rows: sums over rows go through `comm`.
     fn among(&self, comm: Py<PyAny>, n_rows: usize) -> Pool {
-        Pool { threads: self.threads, others: Some((Arc::new(PyComm(comm)), n_rows)) }
+        Pool { threads: self.threads, others: Some((Arc::new(PyComm::new(comm)), n_rows)) }
     }
 
     /// The number of rows on all machines, `n_rows` of which are here.

@@ -42,10 +42,13 @@ class DaskComm(Comm):
         self.rank = links.rank
         self.size = len(links.addresses)
         self.n_bytes_sent = 0
+        self._outboxes = [_Outbox() for _ in links.addresses]
 
     def _reduce(self, sums: I64, maxima: F64) -> None:
         parts = _Parts(sums.reshape(-1), maxima.reshape(-1))
-        if self.size == 2 or (self.size <= _FEW and parts.n_bytes <= _WORTH_A_MESSAGE):
+        if self.size == 2:
+            self._swap(1 - self.rank, parts, parts)
+        elif self.size <= _FEW and parts.n_bytes <= _WORTH_A_MESSAGE:
             self._send_all(parts.to_bytes())
             for rank in self._links.peers:
                 parts.add(self._receive(rank))
@@ -57,7 +60,7 @@ class DaskComm(Comm):
         paired = 1 << n_levels
         # Ranks beyond a power of two have another do it for them.
         if self.rank >= paired:
-            self._send([(self.rank - paired, parts.to_bytes())])
+            self._send_parts(self.rank - paired, parts)
             parts.set(self._receive(self.rank - paired))
             return
         ward = self.rank + paired
@@ -68,11 +71,9 @@ class DaskComm(Comm):
             self._reduce_by_halves(parts, n_levels)
         else:
             for level in range(n_levels):
-                peer = self.rank ^ (1 << level)
-                self._send([(peer, parts.to_bytes())])
-                parts.add(self._receive(peer))
+                self._swap(self.rank ^ (1 << level), parts, parts)
         if ward < self.size:
-            self._send([(ward, parts.to_bytes())])
+            self._send_parts(ward, parts)
 
     def _reduce_by_halves(self, parts: _Parts, n_levels: int) -> None:
         way_back = []
@@ -80,13 +81,21 @@ class DaskComm(Comm):
             bit = 1 << level
             peer, halves = self.rank ^ bit, parts.halves()
             mine, other = halves if self.rank & bit == 0 else halves[::-1]
-            self._send([(peer, other.to_bytes())])
-            mine.add(self._receive(peer))
+            self._swap(peer, other, mine)
             way_back.append((peer, mine, other))
             parts = mine
         for peer, mine, other in reversed(way_back):
-            self._send([(peer, mine.to_bytes())])
+            self._send_parts(peer, mine)
             other.set(self._receive(peer))
+
+    def _swap(self, peer: int, theirs: _Parts, mine: _Parts) -> None:
+        """Send some parts to a peer, and add what it sends to others, or the same."""
+        self._send_parts(peer, theirs)
+        mine.add(self._receive(peer))
+
+    def _send_parts(self, peer: int, parts: _Parts) -> None:
+        large = parts.n_bytes >= _LARGE
+        self._send([(peer, self._outboxes[peer].copy(parts) if large else parts.to_bytes())])
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return what the rank ``root`` calls this with."""
@@ -106,13 +115,36 @@ class DaskComm(Comm):
     def _send_all(self, contents: bytes) -> None:
         self._send((rank, contents) for rank in self._links.peers)
 
-    def _send(self, contents: Iterable[tuple[int, bytes]]) -> None:
+    def _send(self, contents: Iterable[tuple[int, bytes | memoryview]]) -> None:
         messages = [(rank, _envelope(each)) for rank, each in contents]
         self.n_bytes_sent += sum(len(_contents(message)) for _, message in messages)
         self._links.send(messages)
 
     def _receive(self, rank: int) -> Any:
         return _contents(self._links.receive(rank))
+
+
+class _Outbox:
+    """Memory for large messages to one rank, used in turn: new memory costs more than the copy.
+
+    Two ranks take turns in sending to each other, one message each. Who sends the third has got the
+    second of the other, which had then got the first: its memory is free again.
+    """
+
+    def __init__(self) -> None:
+        self._buffers = [np.empty(0, np.uint8), np.empty(0, np.uint8)]
+
+    def copy(self, parts: _Parts) -> memoryview:
+        """Return a copy, good until the next but one is made."""
+        buffer = self._buffers.pop(0)
+        if buffer.nbytes < parts.n_bytes:
+            buffer = np.empty(parts.n_bytes, np.uint8)
+        self._buffers.append(buffer)
+        used = buffer[: parts.n_bytes]
+        n_sums = parts.sums.nbytes
+        used[:n_sums].view(np.int64)[:] = parts.sums
+        used[n_sums:].view(np.float64)[:] = parts.maxima
+        return used.data
 
 
 class _Parts:
@@ -154,7 +186,7 @@ class _Parts:
             (on_maxima or on_sums)(self.maxima, theirs, out=self.maxima)
 
 
-def _envelope(contents: bytes) -> Any:
+def _envelope(contents: bytes | memoryview) -> Any:
     return contents if len(contents) < _LARGE else Serialized({}, [contents])
 
 
