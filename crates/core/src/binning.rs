@@ -530,11 +530,14 @@ pub fn apply_cuts(pool: &Pool, x: &[f32], cuts: &Arc<Cuts>) -> Result<Binned> {
         let mut block =
             thresholds.iter().map(|_| zeros::<u8>(n_rows)).collect::<Result<Vec<_>>>()?;
         let pieces = row_pieces(pool, &mut block, n_rows);
+        let steps: Vec<Steps> = thresholds.iter().map(|of_column| Steps::new(of_column)).collect();
         pool.for_each(pieces, n_rows * thresholds.len() * 8, |(rows, mut columns)| {
-            for (k, i) in rows.enumerate() {
-                let row = &x[i * n_features + first..][..thresholds.len()];
-                for ((bins, &value), thresholds) in columns.iter_mut().zip(row).zip(thresholds) {
-                    bins[k] = bin_of(value, thresholds);
+            let x = &x[rows.start * n_features..rows.end * n_features];
+            for (k, x) in x.chunks(ROW_BLOCK * n_features).enumerate() {
+                for (f, (bins, steps)) in columns.iter_mut().zip(&steps).enumerate() {
+                    let values = x[first + f..].iter().step_by(n_features);
+                    let bins = &mut bins[k * ROW_BLOCK..][..values.len()];
+                    steps.apply(values, bins);
                 }
             }
         })?;
@@ -629,7 +632,8 @@ impl ColumnBinner {
         let rule = &self.rule;
         let made = pool.map(columns(), values.len() * 16, |(feature, column)| {
             let (thresholds, has_missing) = rule.cut(feature, column)?;
-            let bins = column.iter().map(|&value| bin_of(value, &thresholds)).collect();
+            let mut bins = zeros::<u8>(column.len())?;
+            Steps::new(&thresholds).apply(column.iter(), &mut bins);
             Ok((thresholds, has_missing, bins))
         })?;
         let mut block = Vec::with_capacity(n_new);
@@ -745,6 +749,45 @@ fn bin_of(value: f32, thresholds: &[f32]) -> u8 {
         size = if right { size - half - 1 } else { half };
     }
     low as u8
+}
+
+/// Rows whose values are binned column by column, while they are in cache.
+const ROW_BLOCK: usize = 128;
+/// Values that are looked up at once: their steps do not wait for each other.
+const LANES: usize = 16;
+
+/// The thresholds of a column for [`bin_of`] many values, in eight steps each.
+struct Steps {
+    /// Filled up with +∞, below which nothing more is counted.
+    thresholds: [f32; 256],
+    of_missing: u8,
+}
+
+impl Steps {
+    fn new(given: &[f32]) -> Steps {
+        let mut thresholds = [f32::INFINITY; 256];
+        thresholds[..given.len()].copy_from_slice(given);
+        Steps { thresholds, of_missing: (given.len() + 1) as u8 }
+    }
+
+    fn apply<'x>(&self, mut values: impl Iterator<Item = &'x f32>, bins: &mut [u8]) {
+        for bins in bins.chunks_mut(LANES) {
+            let mut lanes = [f32::NAN; LANES];
+            lanes.iter_mut().zip(values.by_ref().take(bins.len())).for_each(|(lane, &v)| *lane = v);
+            // How many thresholds lie below each value.
+            let mut below = [0usize; LANES];
+            for bit in (0..8).rev() {
+                for (below, &value) in below.iter_mut().zip(&lanes) {
+                    let is_above = self.thresholds[(*below + (1 << bit) - 1) % 256] < value;
+                    // (A branch would be guessed wrong every other time.)
+                    *below += usize::from(is_above) << bit;
+                }
+            }
+            for ((bin, below), value) in bins.iter_mut().zip(below).zip(lanes) {
+                *bin = if value.is_nan() { self.of_missing } else { below as u8 };
+            }
+        }
+    }
 }
 
 fn cut_feature(

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::parallel::Pool;
-use crate::reduce::{exchange, weighted_select};
+use crate::reduce::{exchange, exchange_pieces, weighted_select};
 
 /// Values with their masses, of which one is to be found.
 #[derive(Debug, Clone, Default)]
@@ -191,24 +191,34 @@ impl SortedColumn {
         }
     }
 
-    fn n_distinct(&self) -> usize {
-        self.keys.chunk_by(|a, b| a == b).count()
+    fn has_few(&self, max_few: usize) -> bool {
+        self.keys.chunk_by(|a, b| a == b).nth(max_few).is_none()
     }
 
-    /// The mass below each child of a branch.
-    fn children(&self, branch: Branch, sums: &mut [i64]) {
-        let start = self.keys.partition_point(|&key| branch.place(key) < branch.prefix);
-        let end =
-            start + self.keys[start..].partition_point(|&key| branch.place(key) == branch.prefix);
-        let mut from = start;
-        while from < end {
-            let child = branch.child_of(self.keys[from]);
-            let same = |&key: &u32| branch.child_of(key) == child;
-            let to = from + self.keys[from..end].partition_point(same);
-            sums[child] = self.mass(from..to);
+    /// What lies below each child of a branch, whose keys are at `places`.
+    fn children(&self, branch: Branch, places: Range<usize>) -> Children {
+        let mut children = Children { masses: [0; DIGITS], ends: [places.end; DIGITS] };
+        let mut from = places.start;
+        for child in 0..DIGITS {
+            let within = |&key: &u32| branch.child_of(key) <= child;
+            let to = from + self.keys[from..places.end].partition_point(within);
+            children.masses[child] = self.mass(from..to);
+            children.ends[child] = to;
             from = to;
+            if from == places.end {
+                break;
+            }
         }
+        children
     }
+}
+
+/// What is known of the children of a branch: their masses on all machines, and where their keys
+/// end on this one.
+#[derive(Clone, Copy)]
+struct Children {
+    masses: [i64; DIGITS],
+    ends: [usize; DIGITS],
 }
 
 /// A branch of the tree of all keys, one digit a level: keys that begin with those of `prefix`.
@@ -221,11 +231,6 @@ struct Branch {
 impl Branch {
     const ROOT: Branch = Branch { level: 0, prefix: 0 };
     const LAST_LEVEL: u32 = u32::BITS / DIGIT_BITS - 1;
-
-    /// The first digits of a key, as many as the prefix has.
-    fn place(self, key: u32) -> u32 {
-        if self.level == 0 { 0 } else { key >> (u32::BITS - DIGIT_BITS * self.level) }
-    }
 
     /// The child below which a key of this branch lies.
     fn child_of(self, key: u32) -> usize {
@@ -252,14 +257,16 @@ pub struct Place {
     pub after: i128,
 }
 
-/// The masses that all machines hold below branches of a column's keys, as far as they are known.
-type Spread = HashMap<Branch, [i64; DIGITS]>;
+/// What is known of the branches of a column's keys.
+type Spread = HashMap<Branch, Children>;
 
 /// A look at a column that is spread over machines. What is not known of it is asked for, and
 /// guessed at meanwhile: later questions, which depend on the answer, can then be put at once.
 pub struct Enquiry<'a> {
     known: &'a Spread,
-    questions: Vec<Branch>,
+    /// Branches, and where their keys are on this machine.
+    questions: Vec<(Branch, Range<usize>)>,
+    n_keys: usize,
     /// Mass of one value, on average.
     unit: i128,
 }
@@ -272,16 +279,16 @@ impl Enquiry<'_> {
 
     /// The mass of all values.
     pub fn total(&mut self) -> Option<i128> {
-        let masses = self.children(Branch::ROOT)?;
+        let Children { masses, .. } = self.children(Branch::ROOT, 0..self.n_keys)?;
         Some(masses.iter().map(|&mass| i128::from(mass)).sum())
     }
 
     /// The smallest value up to which the mass reaches `target`, at least one, at most the total.
     pub fn select(&mut self, target: i128) -> Place {
-        let (mut branch, mut before) = (Branch::ROOT, 0i128);
-        let mut up_to = i128::MAX;
+        let (mut branch, mut places) = (Branch::ROOT, 0..self.n_keys);
+        let (mut before, mut up_to) = (0i128, i128::MAX);
         loop {
-            let Some(masses) = self.children(branch) else {
+            let Some(Children { masses, ends }) = self.children(branch, places.clone()) else {
                 // Values are spread evenly, as far as one can tell: the target lies within one.
                 let after = (target + (self.unit - 1) / 2).min(up_to);
                 return Place { key: 0, after };
@@ -295,6 +302,7 @@ impl Enquiry<'_> {
             if branch.level == Branch::LAST_LEVEL {
                 return Place { key: branch.prefix_of(child), after: up_to };
             }
+            places = places_of(&places, &ends, child);
             branch = branch.below(child);
         }
     }
@@ -302,27 +310,36 @@ impl Enquiry<'_> {
     /// All values, with their masses.
     pub fn distinct(&mut self) -> Vec<(u32, i64)> {
         let mut values = Vec::new();
-        let mut open = vec![Branch::ROOT];
-        while let Some(branch) = open.pop() {
-            let Some(masses) = self.children(branch) else { continue };
+        let mut open = vec![(Branch::ROOT, 0..self.n_keys)];
+        while let Some((branch, places)) = open.pop() {
+            let Some(Children { masses, ends }) = self.children(branch, places.clone()) else {
+                continue;
+            };
             if branch.level == Branch::LAST_LEVEL {
                 let found = masses.iter().enumerate().filter(|(_, mass)| **mass > 0);
                 values.extend(found.map(|(child, &mass)| (branch.prefix_of(child), mass)));
             } else {
                 let children = (0..DIGITS).rev().filter(|&child| masses[child] > 0);
-                open.extend(children.map(|child| branch.below(child)));
+                let below = |child| (branch.below(child), places_of(&places, &ends, child));
+                open.extend(children.map(below));
             }
         }
         values
     }
 
-    fn children(&mut self, branch: Branch) -> Option<[i64; DIGITS]> {
-        let masses = self.known.get(&branch).copied();
-        if masses.is_none() {
-            self.questions.push(branch);
+    fn children(&mut self, branch: Branch, places: Range<usize>) -> Option<Children> {
+        let known = self.known.get(&branch).copied();
+        if known.is_none() {
+            self.questions.push((branch, places));
         }
-        masses
+        known
     }
+}
+
+/// Where the keys of a child are.
+fn places_of(places: &Range<usize>, ends: &[usize; DIGITS], child: usize) -> Range<usize> {
+    let start = if child == 0 { places.start } else { ends[child - 1] };
+    start..ends[child]
 }
 
 /// Runs one search per column, all in step, until none has a question left. `n_rows` are those of
@@ -335,36 +352,36 @@ pub fn search_columns<S>(
     start: impl Fn(bool) -> S,
     mut advance: impl FnMut(&mut S, &mut Enquiry<'_>),
 ) -> Result<Vec<S>> {
-    let mut distinct: Vec<f64> = columns.iter().map(|c| c.n_distinct() as f64).collect();
+    let mut many: Vec<f64> = columns.iter().map(|c| f64::from(!c.has_few(max_few))).collect();
     let mut totals: Vec<i64> = columns.iter().map(|c| c.mass(0..c.keys.len())).collect();
-    exchange(pool, &mut totals, &mut distinct)?;
+    exchange(pool, &mut totals, &mut many)?;
     let unit_of = |total: i64| (total / n_rows.max(1) as i64).max(1).into();
     let mut searches: Vec<(S, Spread)> =
-        distinct.iter().map(|&n| (start(n <= max_few as f64), Spread::default())).collect();
+        many.iter().map(|&many| (start(many == 0.0), Spread::default())).collect();
     let mut open: Vec<usize> = (0..columns.len()).collect();
     loop {
-        let mut questions = Vec::new();
+        let mut answers = Vec::new();
         for &k in &open {
             let (search, known) = &mut searches[k];
-            let mut enquiry = Enquiry { known, questions: Vec::new(), unit: unit_of(totals[k]) };
+            let (n_keys, unit) = (columns[k].keys.len(), unit_of(totals[k]));
+            let mut enquiry = Enquiry { known, questions: Vec::new(), n_keys, unit };
             advance(search, &mut enquiry);
-            enquiry.questions.sort_unstable();
-            enquiry.questions.dedup();
-            questions.extend(enquiry.questions.into_iter().map(|branch| (k, branch)));
+            let mut questions = enquiry.questions;
+            questions.sort_unstable_by_key(|question| question.0);
+            questions.dedup();
+            let answer = |(branch, places)| (k, branch, columns[k].children(branch, places));
+            answers.extend(questions.into_iter().map(answer));
         }
-        if questions.is_empty() {
+        if answers.is_empty() {
             return Ok(searches.into_iter().map(|(search, _)| search).collect());
         }
-        let mut sums = vec![0i64; questions.len() * DIGITS];
-        for (&(k, branch), sums) in questions.iter().zip(sums.chunks_exact_mut(DIGITS)) {
-            columns[k].children(branch, sums);
-        }
-        exchange(pool, &mut sums, &mut [])?;
-        for (&(k, branch), sums) in questions.iter().zip(sums.chunks_exact(DIGITS)) {
-            searches[k].1.insert(branch, std::array::from_fn(|child| sums[child]));
-        }
-        open = questions.into_iter().map(|(k, _)| k).collect();
+        let pieces = answers.iter_mut().map(|answer| &mut answer.2.masses[..]);
+        exchange_pieces(pool, &mut pieces.collect::<Vec<_>>(), &mut [])?;
+        open = answers.iter().map(|answer| answer.0).collect();
         open.dedup();
+        for (k, branch, children) in answers {
+            searches[k].1.insert(branch, children);
+        }
     }
 }
 
