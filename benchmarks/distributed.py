@@ -41,6 +41,8 @@ FEATURES = 50
 LEAVES = 31
 BINS = 255
 REPEATS = 3
+#: Whole fits on workers and on threads, in turn.
+PAIRS = 5
 
 #: Trees that a time for each tree is taken from, besides the first two.
 TREES = 10
@@ -257,12 +259,16 @@ def overhead(rows: int, outputs: int) -> dict[str, Any]:
         model = DaskManyBoostRegressor(**parameters)
         local = ManyBoostRegressor(**parameters, n_jobs=2)
         on_dask, alone = [], []
-        # In turn, for machines whose speed changes with the time of day.
-        for _ in range(REPEATS):
+        # In turn, and as ratios of neighbours: the speed of the machine changes with time.
+        for _ in range(PAIRS):
             on_dask.append(seconds(lambda: model.fit(X, Y)))
             alone.append(seconds(lambda: local.fit(*table)))
     assert model._progress.model.to_bytes() == local._progress.model.to_bytes()
-    return {"dask_seconds": min(on_dask), "local_seconds": min(alone)}
+    return {
+        "dask_seconds": statistics.median(on_dask),
+        "local_seconds": statistics.median(alone),
+        "ratio": statistics.median(d / a for d, a in zip(on_dask, alone, strict=True)),
+    }
 
 
 def seconds(call: Callable[[], Any]) -> float:
@@ -374,13 +380,12 @@ def overhead_table(records: dict[str, Any]) -> str:
     rows = []
     for (n_rows, outputs), bar in BARS.items():
         record = records[f"overhead-{n_rows}x{outputs}"]
-        ratio = record["dask_seconds"] / record["local_seconds"]
         rows.append(
             [
                 f"{n_rows:,} × {FEATURES} × {outputs}",
                 f"{record['local_seconds']:.1f} s",
                 f"{record['dask_seconds']:.1f} s",
-                f"{ratio:.2f}",
+                f"{record['ratio']:.2f}",
                 f"{bar:g}",
             ]
         )

@@ -596,7 +596,7 @@ mod tests {
     #[test]
     fn packed_lanes_hold_sum_and_count() {
         let z = [0.5f32, -1.0, 0.25, 0.75];
-        let gradients = quantise(&Pool::serial(), &z, 1, SplitWeights::Equal).unwrap();
+        let gradients = quantise(&Pool::serial(), &z, 1, SplitWeights::Equal, None).unwrap();
         let Lanes::Wide(lanes) = &gradients.lanes else { panic!("expected packed lanes") };
         let total: i64 = lanes.iter().sum();
         assert_eq!(gradients.layout.count(&[total]), 4);
@@ -608,7 +608,7 @@ mod tests {
     fn heavy_tails_widen_the_lanes() {
         let mut z = vec![1e-6f32; 1000];
         z[0] = 1e6;
-        let gradients = quantise(&Pool::serial(), &z, 1, SplitWeights::Equal).unwrap();
+        let gradients = quantise(&Pool::serial(), &z, 1, SplitWeights::Equal, None).unwrap();
         assert_eq!(gradients.layout.count_bits, None);
         let Lanes::Wide(lanes) = &gradients.lanes else { panic!("expected wide lanes") };
         let small = lanes[2] as f64 * gradients.layout.unit;
@@ -618,7 +618,7 @@ mod tests {
     #[test]
     fn weighted_lanes_hold_weight_and_count() {
         let weights = SplitWeights::Rows(&[2.0, 0.5]);
-        let gradients = quantise(&Pool::serial(), &[1.0, 2.0, 3.0, 4.0], 2, weights).unwrap();
+        let gradients = quantise(&Pool::serial(), &[1.0, 2.0, 3.0, 4.0], 2, weights, None).unwrap();
         let Lanes::Narrow(lanes) = &gradients.lanes else { panic!("expected narrow lanes") };
         let layout = gradients.layout;
         let first: Vec<i64> = lanes[..4].iter().map(|&v| v.into()).collect();
@@ -630,7 +630,7 @@ mod tests {
     #[test]
     fn components_can_have_weights_of_their_own() {
         let weights = SplitWeights::Components(&[2.0, 0.5, 0.0, 0.0]);
-        let gradients = quantise(&Pool::serial(), &[1.0, 2.0, 0.0, 0.0], 2, weights).unwrap();
+        let gradients = quantise(&Pool::serial(), &[1.0, 2.0, 0.0, 0.0], 2, weights, None).unwrap();
         let Lanes::Narrow(lanes) = &gradients.lanes else { panic!("expected narrow lanes") };
         let layout = gradients.layout;
         let row = |i: usize| lanes[5 * i..5 * (i + 1)].iter().map(|&v| v.into()).collect();
