@@ -71,7 +71,7 @@ def fit_files(
     X_val, Y_val, sample_weight_val : optional
         Rows for early stopping, in any of these forms, or arrays.
     scratch : path, optional
-        Folder for scratch files, which are removed in the end; that of :mod:`tempfile` if None.
+        Folder for scratch files, which are removed in the end; that of ``tempfile`` if None.
         They take n_rows × (5 n_features + 8 n_outputs) bytes, a little more with early stopping.
     chunk_rows : int, optional
         Rows that are read at once; None: as many as hold four million values.
