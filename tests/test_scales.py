@@ -101,3 +101,30 @@ def test_a_scorer_that_does_not_go_with_the_targets_is_named():
     model = ManyBoostRegressor(scoring="f1_macro", early_stopping=True, max_iter=3)
     with pytest.raises(ValueError, match="scoring='f1_macro' does not go with these targets"):
         model.fit(X, Y)
+
+
+def test_an_output_of_light_rows_is_fitted_as_if_they_were_heavy():
+    # The rows of an output may be as nothing to those of another, and its cells weigh nothing
+    # elsewhere: what is left is a weight for each row, and missing cells.
+    rows = np.arange(len(X)) < len(X) // 2
+    seen = np.column_stack([rows, ~rows])
+    light = np.where(rows, 2.0**-60, 2.0**60)
+    for loss in LOSSES:
+        parameters = {"strategy": "independent", "loss": loss}
+        plain = fitted(Y, seen * 1.0, **parameters).predict(X)
+        model = fitted(Y, seen * light[:, None], **parameters)
+        # (Weights of rows take another way to the sums of Newton steps than no weights.)
+        np.testing.assert_allclose(model.predict(X), plain, rtol=0, atol=1e-6, err_msg=loss)
+
+
+def test_leaves_of_light_cells_have_the_medians_of_their_weights():
+    # One feature tells light cells of the first output from heavy ones, and the second output makes
+    # trees split by it; among the light cells one is heavier than all others.
+    X = np.repeat([[0.0], [1.0]], 10, axis=0)
+    Y = np.column_stack([np.tile(np.arange(10.0), 2), 100 * X[:, 0]])
+    weight = np.ones((20, 2))
+    weight[:10, 0] = 1e-30
+    weight[7, 0] = 1e-28
+    model = ManyBoostRegressor("absolute_error", max_iter=1, learning_rate=1.0, min_samples_leaf=1)
+    model.set_params(strategy="multioutput", step="newton", early_stopping=False)
+    assert model.fit(X, Y, sample_weight=weight).predict([[0.0]]).tolist() == [[7.0, 0.0]]

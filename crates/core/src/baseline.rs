@@ -103,7 +103,7 @@ pub fn column_quantiles<T: Cell>(
     centre: Option<&[f64]>,
 ) -> Result<Vec<f64>> {
     let n = values.len() / n_outputs;
-    let heaviest = weights.max_of_outputs(pool, n_outputs, 0..n_outputs)?;
+    let heaviest = weights.max_of_outputs(pool, values, n_outputs, 0..n_outputs)?;
     let n_all = pool.all_rows(n);
     let query_of = |j: usize| {
         let weight_of = integer_weights(weights, heaviest[j], n_all);

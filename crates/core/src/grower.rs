@@ -1298,7 +1298,7 @@ mod tests {
         let z: Vec<f32> = (0..n * q).map(|k| (x[k / q * p + k % q]).sin()).collect();
         let cuts = Arc::new(find_cuts(&pool, &x, p, None, 255).unwrap());
         let binned = apply_cuts(&pool, &x, &cuts).unwrap();
-        let gradients = quantise(&pool, &z, q, SplitWeights::Equal, None).unwrap();
+        let gradients = quantise(&pool, &z, q, SplitWeights::Equal, None, None).unwrap();
         let mut grower = Grower::new(&binned, 2, None).unwrap();
         grower.budget = budget.unwrap_or(grower.budget);
         let params = GrowParams {

@@ -111,12 +111,14 @@ pub enum SplitWeights<'a> {
 }
 
 /// Turns weighted split gradients (n × q) into integers; the scale comes from the exact maximum.
-/// `spare` is memory that may be used for them.
+/// `rows` are those that will be looked at (all if `None`): no others have a say in the scale of
+/// weights. `spare` is memory that may be used.
 pub fn quantise(
     pool: &Pool,
     z: &[f32],
     n_components: usize,
     weights: SplitWeights<'_>,
+    rows: Option<&[u32]>,
     spare: Option<Lanes>,
 ) -> Result<SplitGradients> {
     let q = n_components;
@@ -127,8 +129,8 @@ pub fn quantise(
         source.fold(pool, 0.0, |max: f64, size| if size > max { size } else { max }, f64::max)?;
     let (weight_lanes, weight_max) = match weights {
         SplitWeights::Equal => (0, 1.0),
-        SplitWeights::Rows(w) => (1, largest(w)),
-        SplitWeights::Components(w) => (q, largest(w)),
+        SplitWeights::Rows(w) => (1, largest_of(w, 1, rows)),
+        SplitWeights::Components(w) => (q, largest_of(w, q, rows)),
     };
     // Which of them are coarse, machines cannot tell before they know the largest of all; so they
     // count them by their exponents, and exchange both at once.
@@ -235,8 +237,16 @@ fn of_len<T: Copy + Default>(mut lanes: Vec<T>, len: usize) -> Result<Vec<T>> {
     Ok(lanes)
 }
 
-fn largest(values: &[f32]) -> f64 {
-    values.iter().fold(0.0f64, |m, &v| m.max(f64::from(v)))
+/// The largest number in some rows of `width` numbers each.
+fn largest_of(values: &[f32], width: usize, rows: Option<&[u32]>) -> f64 {
+    let largest = |values: &[f32]| values.iter().fold(0.0f64, |m, &v| m.max(f64::from(v)));
+    match rows {
+        None => largest(values),
+        Some(rows) => rows
+            .iter()
+            .map(|&row| largest(&values[row as usize * width..][..width]))
+            .fold(0.0, f64::max),
+    }
 }
 
 /// The eleven bits of the exponent.
@@ -596,7 +606,7 @@ mod tests {
     #[test]
     fn packed_lanes_hold_sum_and_count() {
         let z = [0.5f32, -1.0, 0.25, 0.75];
-        let gradients = quantise(&Pool::serial(), &z, 1, SplitWeights::Equal, None).unwrap();
+        let gradients = quantise(&Pool::serial(), &z, 1, SplitWeights::Equal, None, None).unwrap();
         let Lanes::Wide(lanes) = &gradients.lanes else { panic!("expected packed lanes") };
         let total: i64 = lanes.iter().sum();
         assert_eq!(gradients.layout.count(&[total]), 4);
@@ -608,7 +618,7 @@ mod tests {
     fn heavy_tails_widen_the_lanes() {
         let mut z = vec![1e-6f32; 1000];
         z[0] = 1e6;
-        let gradients = quantise(&Pool::serial(), &z, 1, SplitWeights::Equal, None).unwrap();
+        let gradients = quantise(&Pool::serial(), &z, 1, SplitWeights::Equal, None, None).unwrap();
         assert_eq!(gradients.layout.count_bits, None);
         let Lanes::Wide(lanes) = &gradients.lanes else { panic!("expected wide lanes") };
         let small = lanes[2] as f64 * gradients.layout.unit;
@@ -618,7 +628,8 @@ mod tests {
     #[test]
     fn weighted_lanes_hold_weight_and_count() {
         let weights = SplitWeights::Rows(&[2.0, 0.5]);
-        let gradients = quantise(&Pool::serial(), &[1.0, 2.0, 3.0, 4.0], 2, weights, None).unwrap();
+        let gradients =
+            quantise(&Pool::serial(), &[1.0, 2.0, 3.0, 4.0], 2, weights, None, None).unwrap();
         let Lanes::Narrow(lanes) = &gradients.lanes else { panic!("expected narrow lanes") };
         let layout = gradients.layout;
         let first: Vec<i64> = lanes[..4].iter().map(|&v| v.into()).collect();
@@ -630,7 +641,8 @@ mod tests {
     #[test]
     fn components_can_have_weights_of_their_own() {
         let weights = SplitWeights::Components(&[2.0, 0.5, 0.0, 0.0]);
-        let gradients = quantise(&Pool::serial(), &[1.0, 2.0, 0.0, 0.0], 2, weights, None).unwrap();
+        let gradients =
+            quantise(&Pool::serial(), &[1.0, 2.0, 0.0, 0.0], 2, weights, None, None).unwrap();
         let Lanes::Narrow(lanes) = &gradients.lanes else { panic!("expected narrow lanes") };
         let layout = gradients.layout;
         let row = |i: usize| lanes[5 * i..5 * (i + 1)].iter().map(|&v| v.into()).collect();

@@ -164,7 +164,8 @@ pub fn leaf_weights(
     weights: Weights<'_>,
 ) -> Result<Vec<f64>> {
     // Each output has its own scale: the weights of one may be as nothing to those of another.
-    let bounds = weights.max_of_outputs(pool, n_outputs, outputs.clone())?;
+    let range = outputs.clone();
+    let bounds = with_cells!(targets, y => weights.max_of_outputs(pool, y, n_outputs, range))?;
     let n_all = pool.all_rows(leaf_of_row.len());
     let fixed: Vec<FixedPoint> =
         bounds.iter().map(|&max| FixedPoint::for_sum(max, n_all)).collect();
@@ -349,20 +350,24 @@ pub fn leaf_quantiles(
 ) -> Result<Vec<f64>> {
     let n = leaf_of_row.len();
     let width = outputs.len();
-    let heaviest = weights.max_of_outputs(pool, n_outputs, outputs.clone())?;
+    // Each leaf has its own scale: the weights of one may be as nothing to those of another.
+    let leaf = |i: usize| leaf_of_row[i] as usize;
+    let heaviest = weights.max_of_leaves(pool, y, n_outputs, outputs.clone(), n_leaves, leaf)?;
     let n_all = pool.all_rows(n);
     let first = outputs.start;
     let queries_of = |j: usize| {
-        let weight_of = integer_weights(weights, heaviest[j - first], n_all);
+        let of_leaf = |leaf: usize| heaviest[leaf * width + j - first];
+        let weights_of = (0..n_leaves).map(|leaf| integer_weights(weights, of_leaf(leaf), n_all));
+        let weights_of = collected(n_leaves, weights_of)?;
         let mut items: Vec<Vec<(f64, i64)>> = Vec::new();
         resize(&mut items, n_leaves, Vec::new())?;
         for i in 0..n {
             let cell = i * n_outputs + j;
             if !y[cell].is_missing() {
                 let error = f64::from(y[cell]) - f64::from(raw[cell]);
-                let items = &mut items[leaf_of_row[i] as usize];
+                let items = &mut items[leaf(i)];
                 grow(items, 1)?;
-                items.push((error, weight_of(i, cell)));
+                items.push((error, weights_of[leaf(i)](i, cell)));
             }
         }
         collected(n_leaves, items.into_iter().map(Query::of))

@@ -345,7 +345,8 @@ pub(crate) mod tests {
         weights: SplitWeights<'_>,
         slots: usize,
     ) -> (Layout, Vec<i64>, Vec<i64>) {
-        let gradients = quantise(&crate::parallel::Pool::serial(), z, q, weights, None).unwrap();
+        let gradients =
+            quantise(&crate::parallel::Pool::serial(), z, q, weights, None, None).unwrap();
         let layout = gradients.layout;
         let rows: Vec<u32> = (0..column.len() as u32).collect();
         let mut histogram = vec![0i64; slots * layout.width];

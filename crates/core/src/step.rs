@@ -157,7 +157,7 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
         let param = &self.param[self.outputs.clone()];
         let weights = self.weights;
         let d = self.offset.len();
-        let heaviest = weights.max_of_outputs(pool, d, self.outputs.clone())?;
+        let heaviest = weights.max_of_outputs(pool, self.y, d, self.outputs.clone())?;
         let all: Vec<usize> = (0..width).collect();
         let places = chosen.unwrap_or(&all);
         let m = places.len();
@@ -349,7 +349,7 @@ pub fn quantile_steps(
     let n = y.len() / d;
     let width = outputs.len();
     let direction_max = direction.max(pool, width)?;
-    let heaviest = weights.max_of_outputs(pool, d, outputs.clone())?;
+    let heaviest = weights.max_of_outputs(pool, y, d, outputs.clone())?;
     let n_all = pool.all_rows(n);
     // Rows that move with ρ, and those that move against it.
     let query_of = |j: usize| {

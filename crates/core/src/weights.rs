@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::parallel::Pool;
-use crate::reduce::{FixedPoint, exchange, largest_here};
+use crate::reduce::{FixedPoint, exchange, largest};
 
 /// What stands for a missing 0/1 label.
 pub const MISSING_LABEL: u8 = u8::MAX;
@@ -80,32 +80,48 @@ impl<'a> Weights<'a> {
         if y.is_missing() { (Y::default(), 0.0) } else { (y, self.cell(i, place)) }
     }
 
-    /// The largest weight that a cell of each of `outputs` can have, on any machine.
-    pub fn max_of_outputs(
+    /// The largest weight of the cells of each of `outputs` that have a target, on any machine. (A
+    /// row may be as nothing to another, and the only one that has a target of some output.)
+    pub fn max_of_outputs<Y: Cell>(
         &self,
         pool: &Pool,
+        y: &[Y],
         n_outputs: usize,
         outputs: Range<usize>,
     ) -> Result<Vec<f64>> {
-        let width = outputs.len();
-        let Some(cells) = self.cells else { return Ok(vec![self.max(pool)?; width]) };
-        let n = cells.len() / n_outputs;
-        let maxima = pool.map(pool.row_ranges(n, width), n * width, |rows| {
-            let mut max = vec![0u32; width];
+        if self.cells.is_none() && !(self.partial && self.rows.is_some()) {
+            return Ok(vec![self.max(pool)?; outputs.len()]);
+        }
+        self.max_of_leaves(pool, y, n_outputs, outputs, 1, |_| 0)
+    }
+
+    /// The same in each leaf, n_leaves × outputs.
+    pub fn max_of_leaves<Y: Cell>(
+        &self,
+        pool: &Pool,
+        y: &[Y],
+        n_outputs: usize,
+        outputs: Range<usize>,
+        n_leaves: usize,
+        leaf_of: impl Fn(usize) -> usize + Sync,
+    ) -> Result<Vec<f64>> {
+        let (n, width) = (y.len() / n_outputs, outputs.len());
+        if self.rows.is_none() && self.cells.is_none() {
+            return Ok(vec![1.0; n_leaves * width]);
+        }
+        let maxima = pool.map(pool.row_ranges(n, width * 2), n * width * 2, |rows| {
+            let mut max = vec![0.0f64; n_leaves * width];
             for i in rows {
                 let first = i * n_outputs + outputs.start;
-                let row = &cells[first..first + width];
-                max.iter_mut().zip(row).for_each(|(m, w)| *m = (*m).max(w.to_bits()));
+                let max = &mut max[leaf_of(i) * width..][..width];
+                for (k, max) in max.iter_mut().enumerate() {
+                    let (_, weight) = self.target(i, first + k, y[first + k]);
+                    *max = if weight > *max { weight } else { *max };
+                }
             }
             max
         })?;
-        // In one exchange: the largest weights of cells, then that of rows.
-        let mut max = largest_here(maxima, width);
-        max.push(self.rows.map_or(1.0, largest_weight));
-        exchange(pool, &mut [], &mut max)?;
-        let of_rows = max.pop().unwrap_or(1.0);
-        let real = |bits: f64| f64::from(f32::from_bits(bits as u32)) * of_rows;
-        Ok(max.into_iter().map(real).collect())
+        largest(pool, maxima, n_leaves * width)
     }
 
     /// The largest weight that a cell can have, on any machine.
@@ -165,8 +181,11 @@ mod tests {
         assert_eq!(weights.target(1, 2, MISSING_LABEL), (0, 0.0));
         let pool = Pool::serial();
         assert_eq!(weights.max(&pool), Ok(12.0));
-        assert_eq!(weights.max_of_outputs(&pool, 2, 0..2).unwrap(), [3.0, 12.0]);
-        assert_eq!(weights.max_of_outputs(&pool, 2, 1..2).unwrap(), [12.0]);
+        let y = [1.0f32, 0.0, f32::NAN, 1.0];
+        assert_eq!(weights.max_of_outputs(&pool, &y, 2, 0..2).unwrap(), [2.0, 8.0]);
+        assert_eq!(weights.max_of_outputs(&pool, &y, 2, 1..2).unwrap(), [8.0]);
+        let of_rows = Weights { cells: None, ..weights };
+        assert_eq!(of_rows.max_of_outputs(&pool, &y, 2, 0..2).unwrap(), [2.0, 3.0]);
         assert_eq!(weights.scale(&pool), Ok(FixedPoint { scale: 1.0 / 16.0, unit: 16.0 }));
         assert_eq!(Weights::default().scale(&pool), Ok(FixedPoint::ONE));
         assert_eq!(Weights::default().max(&pool), Ok(1.0));

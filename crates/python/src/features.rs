@@ -279,7 +279,7 @@ impl Grower {
         let grown = pool.run(py, |pool| {
             let mut grower = self.inner.lock().unwrap_or_else(|e| e.into_inner());
             let spare = grower.take_lanes();
-            let gradients = core::histogram::quantise(pool, z, n_components, weights, spare)?;
+            let gradients = core::histogram::quantise(pool, z, n_components, weights, rows, spare)?;
             grower.grow(pool, &self.binned, gradients, rows, signs, &self.params, key)
         })?;
         Ok(Tree {
