@@ -263,10 +263,9 @@ def fit_case(kind: str, parameters: dict[str, Any], data_seed: int) -> str:
     make: Any = ManyBoostClassifier if is_classifier else ManyBoostRegressor
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run"
-        checkpoint = parameters.get("checkpoint")
-        if not isinstance(checkpoint, str):
-            pass  # (an array of the strategy is not to be compared with a word)
-        elif checkpoint == "path":
+        given = parameters.get("checkpoint")
+        checkpoint = given if isinstance(given, str) else None  # (it may be an array)
+        if checkpoint == "path":
             parameters = {**parameters, "checkpoint": path}
         elif checkpoint == "often":
             parameters = {**parameters, "checkpoint": Checkpoint(path, every=1)}

@@ -137,6 +137,7 @@ pub struct Grower {
     scratch: Vec<u32>,
     spread: Vec<u8>,
     free: Vec<Histogram>,
+    /// Those of the last tree, whose memory the next one uses.
     lanes: Option<Lanes>,
     plan: Plan,
     interactions: Option<Interactions>,

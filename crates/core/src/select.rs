@@ -248,10 +248,10 @@ impl Branch {
     }
 }
 
-/// A value that was found: its key, and the mass before it and up to it.
+/// A value that was found, or guessed.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// The value.
+    /// Its key; of no meaning if it is guessed.
     pub key: u32,
     /// Mass of all values up to it.
     pub after: i128,
