@@ -526,13 +526,20 @@ def tied_for_best(splits):
     return [i for i, split in enumerate(splits) if split.gain >= best * (1 - TIE)]
 
 
+def split_statistics(Z, weight, rows):
+    """[1, w, w z] (m, 1 + 2q) of the m rows of a node, z less its mean.
+
+    Taking the mean off changes no gain, but spares it the rounding errors of a large mean.
+    """
+    z = Z[rows]
+    w = np.broadcast_to(cells_of(weight[rows]), z.shape)
+    centred = z - divide((w * z).sum(axis=0), w.sum(axis=0))
+    return np.column_stack([np.ones(len(rows)), w, w * centred])
+
+
 def best_split(X, Z, weight, rows, cuts, min_samples_leaf, min_split_gain, categorical=()):
     """The best Split of the node holding `rows`, or None if there is none worth making."""
-    x, z = X[rows], Z[rows]
-    w = np.broadcast_to(cells_of(weight[rows]), z.shape)
-    # Taking the mean off changes no gain, but spares it the rounding errors of a large mean.
-    centred = z - divide((w * z).sum(axis=0), w.sum(axis=0))
-    statistics = np.column_stack([np.ones(len(rows)), w, w * centred])
+    x, statistics = X[rows], split_statistics(Z, weight, rows)
     splits = []
     for k in range(X.shape[1]):
         if k in categorical:
@@ -542,7 +549,8 @@ def best_split(X, Z, weight, rows, cuts, min_samples_leaf, min_split_gain, categ
     if not splits:
         return None
     split = splits[tied_for_best(splits)[0]]
-    worth_it = split.gain > NO_GAIN * np.sum(w * z**2) and split.gain >= min_split_gain
+    nothing = NO_GAIN * np.sum(cells_of(weight[rows]) * Z[rows] ** 2)
+    worth_it = split.gain > nothing and split.gain >= min_split_gain
     return split if worth_it else None
 
 
@@ -691,11 +699,13 @@ def split_gradients(strategy, r, weight, output_weight, projection):
     return [(divide((weight * r) @ phi.T, omega), omega)]
 
 
-def fit_round(X, Y, raw, weight, output_weight, projection, *, strategy, loss, step, l2, limits):
+def fit_round(
+    X, Y, raw, weight, output_weight, projection, *, strategy, loss, step, l2, grow, limits
+):
     """One round: grow on the split gradients, label the leaves, find the step."""
     r, h = loss.residual(Y, raw), loss.hessian(Y, raw)
     split_on = split_gradients(strategy, r, weight, output_weight, projection)
-    trees = [grow_tree(X, Z, w, **limits) for Z, w in split_on]
+    trees = [grow(X, Z, w, **limits) for Z, w in split_on]
     leaves = [tree.apply(X) for tree in trees]
 
     d = raw.shape[1]
@@ -769,6 +779,7 @@ def boost(
     raw=None,
     min_split_gain=0.0,
     categorical=(),
+    grow=grow_tree,
 ):
     """Fit `max_iter` rounds to X (n, p; NaN is missing) and Y, and return a ReferenceModel.
 
@@ -776,7 +787,7 @@ def boost(
     holds one (q, d) matrix per round for the strategies "project" (q = 1) and "relabel".
     `sample_weight` is (n,) or (n, d). `output_weight` (d,) says how much the squared gradients of
     each output count in the splits of a shared tree; leaves and steps serve each output for itself.
-    `raw` (n, d) replaces the baseline as the start.
+    `raw` (n, d) replaces the baseline as the start, `grow` the way in which trees are grown.
     """
     if strategy not in ("independent", "multioutput", "project", "relabel"):
         raise ValueError(f"unknown strategy {strategy!r}")
@@ -803,7 +814,8 @@ def boost(
         "min_split_gain": min_split_gain,
         "categorical": categorical,
     }
-    settings = {"strategy": strategy, "loss": loss, "step": step, "l2": l2, "limits": limits}
+    settings = {"strategy": strategy, "loss": loss, "step": step, "l2": l2}
+    settings |= {"grow": grow, "limits": limits}
 
     model.train_loss.append(mean_loss(loss, Y, raw, weight))
     for m in range(max_iter):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.exceptions import DataConversionWarning
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
@@ -192,6 +193,15 @@ def test_frames_with_sparse_columns():
         assert np.array_equal(regressor().fit(frame, Y).predict(frame), expected)
     targets = pd.DataFrame({k: pd.arrays.SparseArray(v) for k, v in zip("uv", Y.T, strict=True)})
     assert np.array_equal(regressor().fit(X, targets).predict(X), regressor().fit(X, Y).predict(X))
+
+
+@pytest.mark.parametrize("fill_value", [0.0, 1.0, np.nan])
+def test_a_frame_of_one_sparse_column_holds_classes(fill_value):
+    labels = (Y[:, 0] > 0).astype(float)
+    column = pd.arrays.SparseArray(labels, fill_value=fill_value)
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        fitted = classifier().fit(X, pd.DataFrame({"y": column}))
+    assert np.array_equal(fitted.predict(X), classifier().fit(X, labels).predict(X))
 
 
 def test_columns_of_objects_without_a_value_are_missing():

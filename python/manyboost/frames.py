@@ -72,21 +72,34 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
     return names if names and all(isinstance(each, str) for each in names) else None
 
 
-def open_frame(data: Any, name: str = "X", *, keep_sparse: bool = True) -> Any | None:
+def spread_out(data: Any) -> Any:
+    """Return a frame of pandas without columns that leave places empty; others as they are."""
+    dtypes = list(getattr(data, "dtypes", []))
+    sparse = [type(dtype).__name__ == "SparseDtype" for dtype in dtypes]
+    if not any(sparse):
+        return data
+    columns = zip(data.columns, dtypes, sparse, strict=True)
+    return data.astype({column: dtype.subtype for column, dtype, empty in columns if empty})
+
+
+def _empty_places_are_zeros(data: Any) -> bool:
+    dtypes = list(getattr(data, "dtypes", []))
+    return bool(dtypes) and all(
+        type(dtype).__name__ == "SparseDtype" and dtype.fill_value == 0 for dtype in dtypes
+    )
+
+
+def open_frame(data: Any, name: str = "X") -> Any | None:
     """Return the frame as narwhals shows it; a named table as it is.
 
     None for frames that scikit-learn is left to convert: those of pandas whose empty places are
-    all zeros, if ``keep_sparse``, and of pandas and polars if narwhals is not installed.
+    all zeros, and of pandas and polars if narwhals is not installed.
     """
     if isinstance(data, NamedTable):
         return data
-    dtypes = list(getattr(data, "dtypes", []))
-    is_sparse = [type(dtype).__name__ == "SparseDtype" for dtype in dtypes]
-    if any(is_sparse):
-        if keep_sparse and all(is_sparse) and all(dtype.fill_value == 0 for dtype in dtypes):
-            return None
-        pairs = zip(data.columns, dtypes, is_sparse, strict=True)
-        data = data.astype({column: dtype.subtype for column, dtype, sparse in pairs if sparse})
+    if _empty_places_are_zeros(data):
+        return None
+    data = spread_out(data)
     try:
         narwhals = importlib.import_module("narwhals.stable.v2")
     except ImportError:

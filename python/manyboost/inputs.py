@@ -33,6 +33,7 @@ from manyboost.frames import (
     is_series,
     nearest,
     open_frame,
+    spread_out,
 )
 from manyboost.label_sets import indicator, labels_of, read_label_sets
 from manyboost.named import NamedTable
@@ -639,9 +640,10 @@ def _read_outputs(y: Any, name: str, *, numeric: bool) -> Any:
         return y if numeric else _plain_classes(y, name)
     if y.shape[1] == 0:
         raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
+    y = spread_out(y)
     if y.shape[1] == 1 and not numeric:
         return y
-    frame = open_frame(y, name, keep_sparse=False)
+    frame = open_frame(y, name)
     remedy = "turn it into numbers, 0 and 1 for labels, or drop it"
     return y if frame is None else CategoryLabels().encode(frame, name, remedy)
 
