@@ -210,6 +210,25 @@ mod tests {
         assert_eq!(pool.for_each(0..100_000, usize::MAX, slow), Err(Error::Interrupted));
     }
 
+    /// Only one thread of a process hears its signals: others must not look in its place.
+    #[test]
+    fn a_thread_looks_for_interrupts_right_after_another_did() {
+        let looked = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let seen = looked.clone();
+        let look = move || {
+            seen.lock().unwrap().push(std::thread::current().id());
+            false
+        };
+        let pool = Pool::new(1, Box::new(look));
+        let job = || {
+            pool.for_each(0..1, 1, |_| ()).unwrap();
+            std::thread::current().id()
+        };
+        let first = std::thread::scope(|scope| scope.spawn(job).join().unwrap());
+        let second = std::thread::scope(|scope| scope.spawn(job).join().unwrap());
+        assert_eq!(*looked.lock().unwrap(), [first, second]);
+    }
+
     #[test]
     fn a_failure_ends_the_job() {
         let pool = Pool::new(2, Box::new(|| false));
