@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from manyboost import ManyBoostClassifier, ManyBoostRegressor, memory
+from manyboost import ManyBoostClassifier, ManyBoostRegressor, load, memory
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100_000, 40))
@@ -110,6 +110,39 @@ def test_an_allocation_that_fails_on_the_way_is_explained(monkeypatch):
     ):
         model.fit(X[:50], Y[:50])
     assert vars(model) == before
+
+
+def fail(*arguments):
+    raise MemoryError
+
+
+def test_model_files_that_would_not_fit_are_refused(small_machine, tmp_path, monkeypatch):
+    path = tmp_path / "model.mb"
+    model = ManyBoostRegressor(max_iter=2, random_state=0).fit(X[:500], Y[:500])
+    model.save(path)
+    monkeypatch.setattr(memory, "_MARGIN", 0)
+    small_machine(0.01)
+    with pytest.raises(MemoryError, match=r"Reading '.*model.mb' needs about .* are free; read it"):
+        load(path)
+    small_machine(1000)
+    assert np.array_equal(load(path).predict(X), model.predict(X))
+
+
+def test_an_allocation_that_fails_with_a_model_file_is_explained(tmp_path, monkeypatch):
+    path = tmp_path / "model.mb"
+    model = ManyBoostRegressor(max_iter=2, random_state=0).fit(X[:500], Y[:500])
+    model.save(path)
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("manyboost.persistence.from_bytes", fail)
+        words = r"Reading the \d+ kB of '.*model.mb' ran out of memory; read it where there is more"
+        with pytest.raises(MemoryError, match=words):
+            load(path)
+    monkeypatch.setattr("manyboost.persistence.container._little_endian", fail)
+    with pytest.raises(MemoryError, match=r"Writing the model ran out of memory; free some"):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["model.mb"]
 
 
 def test_buffers_of_the_core_that_cannot_be_had_raise():

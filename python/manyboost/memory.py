@@ -189,7 +189,32 @@ def explaining_predictions() -> contextlib.AbstractContextManager[None]:
     return explaining("Predicting", _PREDICT_LESS)
 
 
+@contextlib.contextmanager
+def explaining_reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Refuse to read a model file for which there is too little memory, and explain failures."""
+    name = f"{os.fspath(path)!r}"
+    remedy = (
+        "read it where there is more, or save a smaller model (fewer rounds or leaves, "
+        "strategy='project')"
+    )
+    try:
+        size = os.stat(path).st_size
+    except OSError:
+        size = 0  # whoever opens it says why it cannot be read
+    # The bytes of the file, and the trees made of them.
+    check(2 * size, f"Reading {name}", remedy)
+    with explaining(f"Reading the {_words(size)} of {name}", remedy):
+        yield
+
+
+def explaining_writing() -> contextlib.AbstractContextManager[None]:
+    """Explain what writing a model ran out of."""
+    return explaining("Writing the model", "free some, or write it before anything else is held")
+
+
 def _words(size: int) -> str:
+    if size < 1e6:
+        return f"{size / 1e3:.0f} kB"
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from manyboost import _core
+from manyboost import _core, memory
 from manyboost.estimators.base import Model
 from manyboost.persistence import container
 from manyboost.persistence.container import BrokenFileError
@@ -22,7 +22,8 @@ __all__ = ["load", "save", "trees_from_bytes", "trees_to_bytes"]
 
 def save(model: Model, path: str | os.PathLike[str], records: str = "auto") -> None:
     """Write a fitted model to a file; see ``save`` of the estimators."""
-    container.write(path, to_parts(model, records))
+    with memory.explaining_writing():
+        container.write(path, to_parts(model, records))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -54,7 +55,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     try:
-        return from_bytes(container.read(path))
+        with memory.explaining_reading(path):
+            return from_bytes(container.read(path))
     except BrokenFileError as error:
         raise ValueError(f"{os.fspath(path)!r} is not a sound model file: {error}.") from None
 

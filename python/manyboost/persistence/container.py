@@ -15,7 +15,7 @@ import os
 import secrets
 import stat
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -48,17 +48,23 @@ def broken(why: str) -> NoReturn:
 # ---------------------------------------------------------------------- packing
 
 
-def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
-    """Return the parts of a file, to be written one after the other."""
-    text = _described_header(header, arrays)
-    parts = [_PREFIX.pack(MAGIC, VERSION, len(text)), text]
-    parts.append(_padding(_PREFIX.size + len(text)))
-    for name in sorted(arrays):
-        parts += [_little_endian(arrays[name]).tobytes(), _padding(arrays[name].nbytes)]
+def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+    """Yield the parts of a file, to be written one after the other: no copy of it is kept."""
     checksum = hashlib.blake2b(digest_size=_CHECKSUM_BYTES)
-    for part in parts:
+    for part in _content(header, arrays):
         checksum.update(part)
-    return [*parts, checksum.digest()]
+        yield part
+    yield checksum.digest()
+
+
+def _content(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+    text = _described_header(header, arrays)
+    yield _PREFIX.pack(MAGIC, VERSION, len(text))
+    yield text
+    yield _padding(_PREFIX.size + len(text))
+    for name in sorted(arrays):
+        yield _little_endian(arrays[name]).tobytes()
+        yield _padding(arrays[name].nbytes)
 
 
 def size(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> int:

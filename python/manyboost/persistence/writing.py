@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ def contents(model: Model, records: str = "auto") -> tuple[dict[str, Any], dict[
     return smaller
 
 
-def to_parts(model: Model, records: str = "auto") -> list[bytes]:
+def to_parts(model: Model, records: str = "auto") -> Iterator[bytes]:
     """Return the parts of a model's file, one after the other."""
     return container.pack(*contents(model, records))
 
