@@ -198,7 +198,7 @@ def explaining_reading(path: str | os.PathLike[str]) -> Iterator[None]:
         "strategy='project')"
     )
     try:
-        size = os.stat(path).st_size
+        size = Path(path).stat().st_size
     except OSError:
         size = 0  # whoever opens it says why it cannot be read
     # The bytes of the file, and the trees made of them.
