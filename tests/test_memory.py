@@ -1,5 +1,6 @@
 """Too little memory is a MemoryError that says how much is needed, and what to do."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from scipy import sparse
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, load, memory
+from manyboost.inputs import check_labels
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100_000, 40))
@@ -76,6 +78,20 @@ def test_labels_that_are_stored_sparsely_are_counted_before_they_are_spread_out(
     words = "Training on 2,000 rows of 2,000 labels needs about 36 MB of memory, but 20 MB are free"
     with pytest.raises(MemoryError, match=words):
         ManyBoostClassifier(early_stopping=False).fit(X[:2000], labels)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, bool, np.int64, np.float32])
+def test_labels_are_read_some_rows_at_a_time(dtype):
+    labels = np.zeros((200_000, 60), dtype)
+    labels[::2] = 1
+    tracemalloc.start()
+    try:
+        encoded = check_labels(labels, np.zeros((len(labels), 1), np.float32))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert np.array_equal(encoded, labels)
+    assert peak < 4 * labels.size
 
 
 def test_predictions_that_would_not_fit_are_refused(small_machine):

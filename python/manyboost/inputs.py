@@ -38,7 +38,7 @@ from manyboost.frames import (
 from manyboost.label_sets import indicator, labels_of, read_label_sets
 from manyboost.named import NamedTable
 from manyboost.plain_arrays import plain_numbers, refuse_type, stacked, unmasked
-from manyboost.stored import CheckedTargets, StoredTable
+from manyboost.stored import CheckedTargets, StoredTable, first_cell, row_blocks
 from manyboost.weights import (
     MISSING_LABEL,
     Weights,
@@ -128,9 +128,8 @@ def check_X(
     _refuse_no_features(X, name)
     if sparse.issparse(X):
         X = _in_order(X)
-    infinite = np.isinf(X.data if sparse.issparse(X) else X)
-    if infinite.any():
-        row, j = _places(X, infinite)
+    if (infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf)) is not None:
+        row, j = _row_and_column(X, infinite)
         names = getattr(estimator, "feature_names_in_", None)
         raise ValueError(
             f"Column {column_name(j, names)} of {name} has an infinite value (inf) in row {row}; "
@@ -184,12 +183,11 @@ def _in_order(X: Any) -> Any:
     return X
 
 
-def _places(X: Table, marked: NDArray[Any]) -> tuple[int, int]:
-    """Row and column of the first marked value, among the stored ones if X is sparse."""
+def _row_and_column(X: Table, place: NDArray[np.intp]) -> tuple[int, int]:
+    """Row and column of a cell; if X is sparse, of one of those that it stores."""
     if not sparse.issparse(X):
-        row, j = np.argwhere(marked)[0]
-        return int(row), int(j)
-    k = int(np.argmax(marked))
+        return int(place[0]), int(place[1])
+    k = int(place[0])
     return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
 
 
@@ -261,8 +259,9 @@ def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
             values = single.data
         else:
             single = values = np.require(X, np.float32, ["C", "A"])
-    if X.dtype != np.float32 and np.isinf(values).any():
-        _, j = _places(X, np.isinf(values))
+    infinite = None if X.dtype == np.float32 else first_cell(values, np.isinf)
+    if infinite is not None:
+        _, j = _row_and_column(X, infinite)
         raise ValueError(
             f"Column {column_name(j, names)} of {name} has values beyond the range of single "
             "precision (3e38); divide it by a constant or take its logarithm."
@@ -533,9 +532,8 @@ def check_targets(y: Any, X: Table, name: str = "y") -> F64:
             f"a dense array, with {name}.toarray() if they are zeros."
         )
     Y = _check_outputs(_numeric_outputs(y, name), X, name, np.float64)
-    large = np.abs(Y) > LARGEST_TARGET
-    if large.any():
-        place = np.argwhere(large)[0]
+    place = first_cell(Y, lambda some: np.abs(some) > LARGEST_TARGET)
+    if place is not None:
         where = cell_name(place, column_names(y, name))
         raise ValueError(
             f"{name} has the value {Y[tuple(place)]:g} in {where}, beyond {LARGEST_TARGET:g}, for "
@@ -573,8 +571,8 @@ def _check_outputs(y: Any, X: Table, name: str, dtype: type | None) -> NDArray[A
     _check_length(len(y), X, name)
     if y.ndim == 2 and y.shape[1] == 0:
         raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
-    if y.dtype.kind == "f" and np.isinf(y).any():
-        _refuse_cell(name, "an infinite value (inf)", np.isinf(y), names)
+    if y.dtype.kind == "f" and (place := first_cell(y, np.isinf)) is not None:
+        _refuse_cell(name, "an infinite value (inf)", place, names)
     return np.asarray(y)
 
 
@@ -588,9 +586,9 @@ def _check_length(n_rows: int, X: Table, name: str) -> None:
 
 
 def _refuse_cell(
-    name: str, what: str, marked: NDArray[np.bool_], names: Sequence[str] | None = None
+    name: str, what: str, place: NDArray[np.intp], names: Sequence[str] | None = None
 ) -> None:
-    where = cell_name(np.argwhere(marked)[0], names)
+    where = cell_name(place, names)
     raise ValueError(f"{name} has {what} in {where}; drop such rows or fill them in before fit.")
 
 
@@ -751,7 +749,7 @@ def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
             stacklevel=3,
         )
     if missing.any():
-        _refuse_cell(name, "a missing value (NaN)", missing)
+        _refuse_cell(name, "a missing value (NaN)", np.argwhere(missing)[0])
     if labels.dtype == object:
         labels = _without_objects(labels, name)
     try:
@@ -779,8 +777,8 @@ def _without_objects(labels: NDArray[Any], name: str) -> NDArray[Any]:
     if not all(isinstance(v, bool | int | float | np.number | np.bool_) for v in labels):
         return labels
     values = np.array(labels.tolist())
-    if values.dtype.kind == "f" and np.isinf(values).any():
-        _refuse_cell(name, "an infinite value (inf)", np.isinf(values))
+    if values.dtype.kind == "f" and (place := first_cell(values, np.isinf)) is not None:
+        _refuse_cell(name, "an infinite value (inf)", place)
     return values if values.dtype.kind in "biuf" else labels
 
 
@@ -793,20 +791,23 @@ _SEVERAL = (
 def _dense_labels(
     labels: NDArray[Any], name: str, names: Sequence[str] | None
 ) -> NDArray[np.uint8]:
-    """Encode an indicator of several labels."""
-    missing = _missing(labels)
-    some_missing = bool(missing.any())
-    known = np.where(missing, 0, labels) if some_missing else labels
-    # type_of_target calls an indicator without a single 1 (or 0) something else.
-    unlike = ~np.isin(known, (0, 1))
-    if unlike.any():
-        place = np.argwhere(unlike)[0]
-        value = _plain(labels[tuple(place)])
-        raise ValueError(f"{name} has the value {value} in {cell_name(place, names)}; {_SEVERAL}")
-    encoded = np.ascontiguousarray(known, dtype=np.uint8)
-    if some_missing:
-        encoded[missing] = MISSING_LABEL
-    return encoded
+    """Encode an indicator of several labels; some rows at a time, for it may be all that fits."""
+    is_encoded = labels.dtype == np.uint8
+    encoded = labels if is_encoded else np.empty(labels.shape, np.uint8)
+    for rows in row_blocks(*labels.shape):
+        missing = _missing(labels[rows])
+        known = np.where(missing, 0, labels[rows]) if missing.any() else labels[rows]
+        # type_of_target calls an indicator without a single 1 (or 0) something else.
+        unlike = (known != 0) & (known != 1)
+        if unlike.any():
+            place = np.argwhere(unlike)[0] + [rows.start, 0]
+            value = _plain(labels[tuple(place)])
+            where = cell_name(place, names)
+            raise ValueError(f"{name} has the value {value} in {where}; {_SEVERAL}")
+        if not is_encoded:
+            encoded[rows] = known
+            encoded[rows][missing] = MISSING_LABEL
+    return np.ascontiguousarray(encoded)
 
 
 def _sparse_labels(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
@@ -819,7 +820,7 @@ def _sparse_labels(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
     y = _in_order(y.tocsr())
     rows = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
     missing = np.isnan(y.data) if y.dtype.kind == "f" else np.zeros(y.data.shape, bool)
-    unlike = ~(np.isin(y.data, (0, 1)) | missing)
+    unlike = (y.data != 0) & (y.data != 1) & ~missing
     if unlike.any():
         k = int(np.argmax(unlike))
         place = np.array([rows[k], y.indices[k]])

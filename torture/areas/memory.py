@@ -22,7 +22,7 @@ from scipy import sparse
 
 import manyboost
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, memory
-from torture.figures import Figure, none_of
+from torture.figures import Figure, none_of, skipped
 from torture.models import ROOT, STRATEGIES
 
 TITLE = "memory"
@@ -59,6 +59,7 @@ def run(long: bool, seed: int) -> list[Figure]:
             refused + len(ended),
         )
     )
+    figures.append(grouped(("relabel", *GROUPED) if long else ("relabel",), count // 3, seed))
     wrong = in_process("too_much")["wrong"]
     figures.append(none_of("more than the machine has: other than MemoryError", 2, wrong))
     ratios = in_process("estimates", str(int(long)))["ratios"]
@@ -84,6 +85,15 @@ def run(long: bool, seed: int) -> list[Figure]:
         )
     )
     return figures
+
+
+def grouped(names: tuple[str, ...], count: int, seed: int) -> Figure:
+    what = "in a group of processes (cgroup) with too little memory: other than MemoryError"
+    parts = [in_process("groups", name, str(count), str(seed)) for name in names]
+    if reasons := [part["reason"] for part in parts if "reason" in part]:
+        return skipped(what, "0", reasons[0])
+    refused = sum(part["refused"] for part in parts)
+    return none_of(what, refused, [words for part in parts for words in part["wrong"]])
 
 
 def in_process(*arguments: str) -> dict[str, Any]:
@@ -151,6 +161,10 @@ SCENARIOS: dict[str, Callable[[], Callable[[], Any]]] = {
 }
 
 
+#: What is tried in groups of processes, too.
+GROUPED = ("labels, stopped early", "sparse", "predictions", "model files")
+
+
 def limits(name: str, count: str, seed: str) -> dict[str, Any]:
     """Run a scenario in forked children that may take more and more address space."""
     action = SCENARIOS[name]()
@@ -174,7 +188,7 @@ def limits(name: str, count: str, seed: str) -> dict[str, Any]:
 
 def sound(outcome: str) -> bool:
     """Whether an outcome is a MemoryError that names a size and a remedy."""
-    size = re.search(r"\d (GB|MB|kB|GiB|MiB|KiB|bytes)", outcome)
+    size = re.search(r"\d\.? (GB|MB|kB|GiB|MiB|KiB|bytes)", outcome)
     return outcome.startswith("MemoryError: ") and bool(size) and "; " in outcome
 
 
@@ -212,6 +226,65 @@ def peak_of(action: Callable[[], Any]) -> int:
         else:
             low = middle
     return high
+
+
+def groups(name: str, count: str, seed: str) -> dict[str, Any]:
+    """Run a scenario in a group of processes whose memory is limited, as that of containers is."""
+    group = new_group()
+    if isinstance(group, str):
+        return {"reason": group}
+    rng = random.Random(f"{name} {seed}")
+    needed = peak_of(SCENARIOS[name]())
+    wrong, refused = [], 0
+    try:
+        for k in range(int(count)):
+            # With less than that free, the system may end any process that goes on.
+            least = 16 * MEGABYTE
+            room = least + int((1.2 * needed - least) * (k + rng.random()) / int(count))
+            command = [sys.executable, "-m", "torture.areas.memory", "in_group", name]
+            command += [str(group), str(room)]
+            done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
+            ended = json.dumps({"outcome": f"ended by {done.returncode}"})
+            outcome = json.loads(done.stdout.splitlines()[-1] if done.stdout else ended)["outcome"]
+            refused += outcome.startswith("MemoryError")
+            if outcome != "done" and not sound(outcome):
+                wrong.append(f"{room / MEGABYTE:.0f} of {needed / MEGABYTE:.0f} MB: {outcome}")
+    finally:
+        group.rmdir()
+    return {"refused": refused, "wrong": wrong}
+
+
+def in_group(name: str, group: str, room: str) -> dict[str, Any]:
+    """What becomes of a scenario in a process whose group may take so many bytes more."""
+    names = [("memory.limit_in_bytes", "memory.usage_in_bytes"), ("memory.max", "memory.current")]
+    limit, usage = next(
+        (Path(group, a), Path(group, b)) for a, b in names if Path(group, a).exists()
+    )
+    limit.write_text("-1" if limit.name == "memory.limit_in_bytes" else "max")
+    Path(group, "cgroup.procs").write_text(str(os.getpid()))
+    action = SCENARIOS[name]()
+    ctypes.CDLL(None).malloc_trim(0)
+    limit.write_text(str(int(usage.read_text()) + int(room)))
+    outcome = outcome_of(action)
+    limit.write_text("-1" if limit.name == "memory.limit_in_bytes" else "max")
+    return {"outcome": outcome}
+
+
+def new_group() -> Path | str:
+    """A group of processes below that of this one, or why there is none."""
+    try:
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers in ("", "memory"):
+                root = Path("/sys/fs/cgroup") / controllers
+                group = root / path.lstrip("/") / f"manyboost-torture-{os.getpid()}"
+                group.mkdir()
+                if any(group.glob("memory.*")):
+                    return group
+                group.rmdir()
+    except OSError as error:
+        return f"no group of processes can be made here: {error}"
+    return "there are no groups of processes whose memory can be limited"
 
 
 def too_much() -> dict[str, Any]:
@@ -315,7 +388,14 @@ def leak(fits: str) -> dict[str, Any]:
     return {"grown": int(np.median(readings[-third:]) - np.median(readings[third : 2 * third]))}
 
 
-PARTS = {"limits": limits, "too_much": too_much, "estimates": estimates, "leak": leak}
+PARTS = {
+    "limits": limits,
+    "groups": groups,
+    "in_group": in_group,
+    "too_much": too_much,
+    "estimates": estimates,
+    "leak": leak,
+}
 
 if __name__ == "__main__":
     print(json.dumps(PARTS[sys.argv[1]](*sys.argv[2:])))
