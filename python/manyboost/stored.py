@@ -248,7 +248,7 @@ def first_cell(
     for rows in row_blocks(len(array), array.size // max(1, len(array))):
         passed = test(array[rows])
         if passed.any():
-            place = np.argwhere(passed)[0]
+            place: NDArray[np.intp] = np.argwhere(passed)[0]
             place[0] += rows.start
             return place
     return None
