@@ -115,6 +115,8 @@ def fuzzed(seconds: int, seed: int, *, may_build: bool) -> list[Figure]:
             "-print_final_stats=1",
             f"-artifact_prefix={folder}/",
         ]
+        # A process begins with the peak of memory of the one that started it: a shell's is small.
+        command = ["sh", "-c", '"$@"; exit $?', "sh", *command]
         process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     executed = re.search(r"stat::number_of_executed_units:\s*(\d+)", process.stderr)
     covered = re.findall(r"cov: (\d+)", process.stderr)
