@@ -75,18 +75,19 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
 def spread_out(data: Any) -> Any:
     """Return a frame of pandas without columns that leave places empty; others as they are."""
     dtypes = list(getattr(data, "dtypes", []))
-    sparse = [type(dtype).__name__ == "SparseDtype" for dtype in dtypes]
-    if not any(sparse):
+    if not any(map(_is_sparse, dtypes)):
         return data
-    columns = zip(data.columns, dtypes, sparse, strict=True)
-    return data.astype({column: dtype.subtype for column, dtype, empty in columns if empty})
+    columns = zip(data.columns, dtypes, strict=True)
+    return data.astype({column: dtype.subtype for column, dtype in columns if _is_sparse(dtype)})
+
+
+def _is_sparse(dtype: Any) -> bool:
+    return type(dtype).__name__ == "SparseDtype"
 
 
 def _empty_places_are_zeros(data: Any) -> bool:
     dtypes = list(getattr(data, "dtypes", []))
-    return bool(dtypes) and all(
-        type(dtype).__name__ == "SparseDtype" and dtype.fill_value == 0 for dtype in dtypes
-    )
+    return bool(dtypes) and all(_is_sparse(dtype) and dtype.fill_value == 0 for dtype in dtypes)
 
 
 def open_frame(data: Any, name: str = "X") -> Any | None:

@@ -228,6 +228,13 @@ def peak_of(action: Callable[[], Any]) -> int:
     return high
 
 
+#: Files with the limit and the use of a group, and what no limit is: of the older kind, and new.
+GROUP_FILES = (
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "-1"),
+    ("memory.max", "memory.current", "max"),
+)
+
+
 def groups(name: str, count: str, seed: str) -> dict[str, Any]:
     """Run a scenario in a group of processes whose memory is limited, as that of containers is."""
     group = new_group()
@@ -256,17 +263,15 @@ def groups(name: str, count: str, seed: str) -> dict[str, Any]:
 
 def in_group(name: str, group: str, room: str) -> dict[str, Any]:
     """What becomes of a scenario in a process whose group may take so many bytes more."""
-    names = [("memory.limit_in_bytes", "memory.usage_in_bytes"), ("memory.max", "memory.current")]
-    limit, usage = next(
-        (Path(group, a), Path(group, b)) for a, b in names if Path(group, a).exists()
-    )
-    limit.write_text("-1" if limit.name == "memory.limit_in_bytes" else "max")
+    names = next(names for names in GROUP_FILES if Path(group, names[0]).exists())
+    limit, usage, unlimited = Path(group, names[0]), Path(group, names[1]), names[2]
+    limit.write_text(unlimited)
     Path(group, "cgroup.procs").write_text(str(os.getpid()))
     action = SCENARIOS[name]()
     ctypes.CDLL(None).malloc_trim(0)
     limit.write_text(str(int(usage.read_text()) + int(room)))
     outcome = outcome_of(action)
-    limit.write_text("-1" if limit.name == "memory.limit_in_bytes" else "max")
+    limit.write_text(unlimited)
     return {"outcome": outcome}
 
 
@@ -279,7 +284,7 @@ def new_group() -> Path | str:
                 root = Path("/sys/fs/cgroup") / controllers
                 group = root / path.lstrip("/") / f"manyboost-torture-{os.getpid()}"
                 group.mkdir()
-                if any(group.glob("memory.*")):
+                if any((group / names[0]).exists() for names in GROUP_FILES):
                     return group
                 group.rmdir()
     except OSError as error:
