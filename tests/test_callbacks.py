@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, RoundState
-from manyboost.callbacks import Display
+from manyboost.training.callbacks import Display
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 

@@ -14,9 +14,9 @@ from sklearn.metrics import label_ranking_average_precision_score, r2_score
 from sklearn.model_selection import KFold
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
-from manyboost.categories import Categories, codes_of
+from manyboost.data.categories import Categories, codes_of
+from manyboost.data.inputs import resolve_categorical
 from manyboost.datasets import load_dataset
-from manyboost.inputs import resolve_categorical
 from reference import boost, make_loss
 from test_errors import refusal
 

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.class_weight import compute_sample_weight
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
-from manyboost.thresholds import tune_thresholds
+from manyboost.training.thresholds import tune_thresholds
 from reference import boost, make_loss
 from test_against_reference import (
     LABELS,

@@ -421,7 +421,7 @@ def test_a_failed_write_leaves_the_last_file_and_no_other(tmp_path, monkeypatch)
 
 
 def test_without_a_frequency_writing_takes_little_of_the_time(tmp_path, monkeypatch):
-    from manyboost import checkpoints
+    from manyboost.training import checkpoints
 
     clock = iter(np.arange(0, 1000, 0.5))  # every look takes half a second, a write one
     monkeypatch.setattr(checkpoints.time, "monotonic", lambda: float(next(clock)))

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
-from manyboost.constraints import Monotonic, resolve_interactions, resolve_monotonic
+from manyboost.training.constraints import Monotonic, resolve_interactions, resolve_monotonic
 from test_errors import refusal
 
 STRATEGIES = ("independent", "multioutput", "project", "relabel")

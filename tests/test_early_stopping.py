@@ -9,7 +9,7 @@ from sklearn.metrics import get_scorer, log_loss, make_scorer, mean_absolute_err
 from sklearn.tree import DecisionTreeRegressor
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
-from manyboost.scoring import RunningRegressor
+from manyboost.training.scoring import RunningRegressor
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 

@@ -10,8 +10,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from manyboost import Checkpoint, Loss, ManyBoostClassifier, ManyBoostRegressor, RoundState
-from manyboost.boosting import Boosting
 from manyboost.params import PARAMS
+from manyboost.training.boosting import Boosting
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))

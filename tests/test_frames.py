@@ -17,8 +17,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.frames import CategoryLabels, category_columns
-from manyboost.inputs import check_X
+from manyboost.data.frames import CategoryLabels, category_columns
+from manyboost.data.inputs import check_X
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -298,7 +298,7 @@ def test_plain_arrays_import_no_frame_library(monkeypatch):
     def refuse(name):
         pytest.fail(f"{name} was imported")
 
-    monkeypatch.setattr("manyboost.frames.importlib.import_module", refuse)
+    monkeypatch.setattr("manyboost.data.frames.importlib.import_module", refuse)
     assert regressor().fit(X, Y).predict(X).shape == (80, 3)
 
 
@@ -311,7 +311,7 @@ def test_without_narwhals_numeric_frames_work_and_others_name_the_extra(monkeypa
             raise ImportError(name)
         return genuine(name, *rest)
 
-    monkeypatch.setattr("manyboost.frames.importlib.import_module", missing)
+    monkeypatch.setattr("manyboost.data.frames.importlib.import_module", missing)
     assert model_bytes(regressor().fit(named(frame, X), Y)) == model_bytes(regressor().fit(X, Y))
     bad = frame({"u": X[:, 0], "v": ["x"] * 80})
     sentence = refusal(lambda: regressor().fit(bad, Y))

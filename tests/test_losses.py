@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core
-from manyboost.losses import LABEL_LOSSES, REGRESSION_LOSSES, fit_loss
-from manyboost.weights import Weights
+from manyboost.data.weights import Weights
+from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES, fit_loss
 
 POOL = _core.Pool(1)
 REAL = list(REGRESSION_LOSSES)

@@ -11,8 +11,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 import reference
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
-from manyboost.losses import LISTED_LOSSES, fit_loss
-from manyboost.weights import Weights
+from manyboost.data.weights import Weights
+from manyboost.training.losses import LISTED_LOSSES, fit_loss
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 ALL = ["poisson", "squared_error", "squared_error", "log_loss", "huber", "absolute_error",

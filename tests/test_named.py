@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from manyboost import ManyBoostClassifier, ManyBoostRegressor, frames
-from manyboost.named import NamedColumn, NamedTable
+from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.data import frames
+from manyboost.data.named import NamedColumn, NamedTable
 
 TOWNS = ("Huy", "Ghent", "Spa")
 

@@ -11,8 +11,8 @@ from sklearn.model_selection import cross_validate
 from sklearn.tree import DecisionTreeRegressor
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core
-from manyboost.losses import LABEL_LOSSES, REGRESSION_LOSSES, fit_loss
-from manyboost.weights import Weights
+from manyboost.data.weights import Weights
+from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES, fit_loss
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 POOL = _core.Pool(1)

@@ -14,7 +14,7 @@ import pytest
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.distributed import fit_files
-from manyboost.losses import Loss
+from manyboost.training.losses import Loss
 
 polars = pytest.importorskip("polars")
 

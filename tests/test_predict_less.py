@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score
 from sklearn.tree import DecisionTreeRegressor
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
-from manyboost.thresholds import tune_thresholds
+from manyboost.training.thresholds import tune_thresholds
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4))

@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.datasets import make_friedman1_group, make_friedman1_ind
-from manyboost.racing import FIRST_HEAT, Contender, Race, contenders
+from manyboost.training.racing import FIRST_HEAT, Contender, Race, contenders
 
 SMALL = {"max_iter": 60, "max_leaf_nodes": 6, "random_state": 0, "n_jobs": 1}
 

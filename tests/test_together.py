@@ -169,7 +169,7 @@ def test_outputs_stop_one_by_one_with_categories_and_constraints(strategy):
 
 
 def test_thresholds_are_tuned_on_the_model_that_stopping_and_offset_leave():
-    from manyboost.thresholds import tune_thresholds
+    from manyboost.training.thresholds import tune_thresholds
 
     model = ManyBoostClassifier(
         **COMMON | {"max_iter": 40, "learning_rate": 0.5},
@@ -445,7 +445,7 @@ def test_scorers_do_not_see_class_weights(classes):
 
 
 def test_tuned_thresholds_know_missing_labels_and_offsets():
-    from manyboost.thresholds import tune_thresholds
+    from manyboost.training.thresholds import tune_thresholds
 
     labels = holey(LABELS.astype(float))
     train, rest = slice(200), slice(200, 300)

@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.losses import LABEL_LOSSES, REGRESSION_LOSSES
-from manyboost.projections import PROJECTIONS
+from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES
+from manyboost.training.projections import PROJECTIONS
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 RATES = [1.0, 0.5, 0.1]

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manyboost._core import __version__
-    from manyboost.callbacks import RoundState
-    from manyboost.checkpoints import Checkpoint
     from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
-    from manyboost.losses import Loss
     from manyboost.persistence import load
+    from manyboost.training.callbacks import RoundState
+    from manyboost.training.checkpoints import Checkpoint
+    from manyboost.training.losses import Loss
 
 __all__ = [
     "Checkpoint",
@@ -23,11 +23,11 @@ __all__ = [
 
 # Loaded when first asked for: the command line answers --help without scikit-learn.
 _HOMES = {
-    "Checkpoint": "manyboost.checkpoints",
-    "Loss": "manyboost.losses",
+    "Checkpoint": "manyboost.training.checkpoints",
+    "Loss": "manyboost.training.losses",
     "ManyBoostClassifier": "manyboost.estimators",
     "ManyBoostRegressor": "manyboost.estimators",
-    "RoundState": "manyboost.callbacks",
+    "RoundState": "manyboost.training.callbacks",
     "__version__": "manyboost._core",
     "load": "manyboost.persistence",
 }

@@ -16,7 +16,7 @@ from typing import Any
 
 from scipy import sparse
 
-from manyboost.stored import StoredTable
+from manyboost.data.stored import StoredTable
 
 # What small objects, threads and the allocator take besides what is counted.
 _MARGIN = 1 << 24

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from manyboost.callbacks import check_callbacks
-from manyboost.checkpoints import Checkpoint, is_path
-from manyboost.losses import LABEL_LOSSES, LISTED_LOSSES, REGRESSION_LOSSES, Loss
-from manyboost.projections import PROJECTIONS
-from manyboost.scoring import is_scoring
+from manyboost.training.callbacks import check_callbacks
+from manyboost.training.checkpoints import Checkpoint, is_path
+from manyboost.training.losses import LABEL_LOSSES, LISTED_LOSSES, REGRESSION_LOSSES, Loss
+from manyboost.training.projections import PROJECTIONS
+from manyboost.training.scoring import is_scoring
 
 STRATEGIES = ("independent", "multioutput", "project", "relabel")
 STEPS = ("auto", "line_search", "newton")

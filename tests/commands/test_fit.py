@@ -8,7 +8,7 @@ from commands.csv_files import read_csv, write_csv
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.cli import main
 from manyboost.commands.parameters import parse
-from manyboost.named import NamedTable
+from manyboost.data.named import NamedTable
 from manyboost.params import PARAMS
 
 

@@ -11,8 +11,8 @@ import pytest
 import manyboost
 from commands.csv_files import read_csv, write_csv
 from manyboost.cli import main
+from manyboost.data.named import NamedTable
 from manyboost.datasets.readers import tables
-from manyboost.named import NamedTable
 
 
 def table_of(model, path):

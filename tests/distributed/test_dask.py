@@ -22,7 +22,7 @@ from sklearn.base import clone
 
 from distributed import Client, LocalCluster, Security, wait
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, load
-from manyboost.distributed.comm import CommError
+from manyboost.comm import CommError
 from manyboost.distributed.dask import DaskManyBoostClassifier, DaskManyBoostRegressor
 
 #: Everything instead of a sample of it: minutes instead of seconds.

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from manyboost import Checkpoint, Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.params import PARAMS
-from manyboost.projections import PROJECTIONS
+from manyboost.training.projections import PROJECTIONS
 from torture.children import Run, count_cases
 from torture.clarity import check_refusal
 from torture.figures import Figure, none_of

@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _affordable(problem: Problem, quiet: bool) -> list[str]:
     """Strategies whose rounds are not too dear for so many outputs, and the race of them."""
     from manyboost.params import STRATEGIES
-    from manyboost.racing import MOST_OUTPUTS
+    from manyboost.training.racing import MOST_OUTPUTS
 
     n_outputs = len(problem.outputs)
     if problem.kind == "classes":

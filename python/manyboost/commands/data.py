@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from manyboost.commands import UsageError, count, nearest, patterns
 
 if TYPE_CHECKING:
+    from manyboost.data.named import NamedColumn, NamedTable
     from manyboost.datasets.readers.columns import Kind, Table
     from manyboost.datasets.readers.files import TableFile
-    from manyboost.named import NamedColumn, NamedTable
 
 FORMATS = ("csv", "parquet", "arff", "npz", "svmlight", "xc")
 #: Categories that a feature can have.
@@ -116,7 +116,7 @@ class Problem:
     @property
     def outputs(self) -> list[str]:
         """Names of the outputs."""
-        from manyboost.named import NamedColumn
+        from manyboost.data.named import NamedColumn
 
         return [self.Y.name] if isinstance(self.Y, NamedColumn) else self.Y.columns
 
@@ -248,8 +248,8 @@ def outputs_like(model: Any, table: Table) -> NamedTable | NamedColumn:
     """Return all columns of a table as the outputs of a model."""
     import numpy as np
 
+    from manyboost.data.named import NamedColumn
     from manyboost.datasets.readers.columns import outputs_of
-    from manyboost.named import NamedColumn
 
     kind = kind_of(model)
     outputs, _ = outputs_of(table, "regression" if kind == "regression" else "classification")

@@ -131,7 +131,7 @@ def given(arguments: argparse.Namespace) -> dict[str, Any]:
 def implied_task(parameters: Mapping[str, Any]) -> str | None:
     """Return the task that parameters belong to, if they are for one alone."""
     from manyboost import ManyBoostClassifier, ManyBoostRegressor
-    from manyboost.losses import LABEL_LOSSES, REGRESSION_LOSSES
+    from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES
 
     loss = parameters.get("loss")
     if isinstance(loss, str):

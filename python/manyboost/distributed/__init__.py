@@ -6,15 +6,15 @@ import importlib
 from typing import Any
 
 _HOMES = {
-    "Alone": "comm",
-    "Comm": "comm",
-    "CommError": "comm",
-    "DaskManyBoostClassifier": "dask",
-    "DaskManyBoostRegressor": "dask",
-    "MPIComm": "mpi",
-    "Threads": "comm",
-    "fit_files": "outofcore",
-    "fit_rank": "training",
+    "Alone": "manyboost.comm",
+    "Comm": "manyboost.comm",
+    "CommError": "manyboost.comm",
+    "DaskManyBoostClassifier": "manyboost.distributed.dask",
+    "DaskManyBoostRegressor": "manyboost.distributed.dask",
+    "MPIComm": "manyboost.distributed.mpi",
+    "Threads": "manyboost.comm",
+    "fit_files": "manyboost.distributed.outofcore",
+    "fit_rank": "manyboost.distributed.training",
 }
 
 __all__ = list(_HOMES)
@@ -23,7 +23,7 @@ __all__ = list(_HOMES)
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

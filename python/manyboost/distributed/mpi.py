@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.distributed.comm import Comm
+from manyboost.comm import Comm
 
 # How long a rank that failed waits for the others to fail too, before it ends them.
 _GRACE = 2.0

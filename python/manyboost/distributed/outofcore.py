@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from manyboost.data.inputs import column_name
+from manyboost.data.named import NamedColumn
+from manyboost.data.stored import CheckedTargets, StoredTable, TargetFile, new_file
+from manyboost.data.weights import MISSING_LABEL, cell_name
 from manyboost.distributed.sources import Choice, Source
 from manyboost.estimators.fitting import Fitting
-from manyboost.inputs import column_name
-from manyboost.named import NamedColumn
-from manyboost.stored import CheckedTargets, StoredTable, TargetFile, new_file
-from manyboost.weights import MISSING_LABEL, cell_name
 
 _Model = TypeVar("_Model", bound=Fitting)
 

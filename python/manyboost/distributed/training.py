@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.distributed.comm import Comm
+from manyboost.comm import Comm
 from manyboost.estimators.fitting import Fitting
-from manyboost.losses import Loss
-from manyboost.scoring import LOSS
+from manyboost.training.losses import Loss
+from manyboost.training.scoring import LOSS
 
 _Model = TypeVar("_Model", bound=Fitting)
 

@@ -1,4 +1,4 @@
-"""The estimators: scikit-learn's contract, around the loop of :mod:`manyboost.boosting`."""
+"""The estimators: scikit-learn's contract around training."""
 
 from manyboost.estimators.classifier import ManyBoostClassifier
 from manyboost.estimators.regressor import ManyBoostRegressor

@@ -11,31 +11,31 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core
-from manyboost.boosting import Progress
-from manyboost.callbacks import (
-    Callback,
-    CallbackSupportMixin,
-)
-from manyboost.checkpoints import Checkpoint
-from manyboost.distributed.comm import ALONE, Comm
-from manyboost.inputs import (
+from manyboost.comm import ALONE, Comm
+from manyboost.data.inputs import (
     Classes,
     Table,
     for_kernels,
 )
-from manyboost.learners import (
+from manyboost.data.stored import StoredTable
+from manyboost.training.boosting import Progress
+from manyboost.training.callbacks import (
+    Callback,
+    CallbackSupportMixin,
+)
+from manyboost.training.checkpoints import Checkpoint
+from manyboost.training.learners import (
     ForeignEnsemble,
 )
-from manyboost.losses import (
+from manyboost.training.losses import (
     FittedLoss,
     Loss,
 )
-from manyboost.projections import Projection
-from manyboost.scoring import RunningRegressor
-from manyboost.stored import StoredTable
+from manyboost.training.projections import Projection
+from manyboost.training.scoring import RunningRegressor
 
 if TYPE_CHECKING:
-    from manyboost.model_info import ModelInfo
+    from manyboost.persistence.info import ModelInfo
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -223,6 +223,6 @@ class Model(CallbackSupportMixin, BaseEstimator):
 
     def info(self) -> ModelInfo:
         """Return strategy, shape, size, versions and parameters of the fitted model, as a dict."""
-        from manyboost.model_info import model_info
+        from manyboost.persistence.info import model_info
 
         return model_info(self)

@@ -13,16 +13,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, params
-from manyboost.callbacks import (
-    Callback,
-)
-from manyboost.checkpoints import Checkpoint
-from manyboost.estimators.explaining import Explaining
-from manyboost.estimators.exporting import Exporting
-from manyboost.estimators.fitting import Fitting, all_or_nothing
-from manyboost.estimators.predicting import BLOCK_CELLS
-from manyboost.frames import column_names
-from manyboost.inputs import (
+from manyboost.data.frames import column_names
+from manyboost.data.inputs import (
     Classes,
     Rows,
     Table,
@@ -34,14 +26,7 @@ from manyboost.inputs import (
     resolve_threads,
     to_single,
 )
-from manyboost.losses import (
-    LABEL_LOSSES,
-    Loss,
-)
-from manyboost.projections import Projection
-from manyboost.scoring import RunningClassifier
-from manyboost.thresholds import tune_thresholds
-from manyboost.weights import (
+from manyboost.data.weights import (
     as_rows,
     check_weight,
     class_weights,
@@ -49,6 +34,21 @@ from manyboost.weights import (
     refuse_unobserved_outputs,
     without_class_weights,
 )
+from manyboost.estimators.explaining import Explaining
+from manyboost.estimators.exporting import Exporting
+from manyboost.estimators.fitting import Fitting, all_or_nothing
+from manyboost.estimators.predicting import BLOCK_CELLS
+from manyboost.training.callbacks import (
+    Callback,
+)
+from manyboost.training.checkpoints import Checkpoint
+from manyboost.training.losses import (
+    LABEL_LOSSES,
+    Loss,
+)
+from manyboost.training.projections import Projection
+from manyboost.training.scoring import RunningClassifier
+from manyboost.training.thresholds import tune_thresholds
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

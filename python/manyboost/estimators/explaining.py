@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core
+from manyboost.data.inputs import for_kernels, resolve_threads
 from manyboost.estimators.predicting import Predicting
-from manyboost.inputs import for_kernels, resolve_threads
 from manyboost.inspection import cosines, output_products
 
 F64 = NDArray[np.float64]

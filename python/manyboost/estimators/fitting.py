@@ -1,4 +1,4 @@
-"""Fitting: from checked arguments to the loop of :mod:`manyboost.boosting` and back."""
+"""Fitting: from checked arguments to the loop of :mod:`manyboost.training.boosting` and back."""
 
 from __future__ import annotations
 
@@ -17,19 +17,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core, memory
-from manyboost.boosting import Block, Boosting, Progress, Settings, Validation, auto_step
-from manyboost.callbacks import (
-    Display,
-    FitTasks,
-    Watchers,
-    with_callbacks,
-)
-from manyboost.categories import Categories
-from manyboost.checkpoints import Recorder
-from manyboost.constraints import Constraints, resolve_interactions, resolve_monotonic
-from manyboost.distributed.comm import CommError
-from manyboost.estimators.base import Model
-from manyboost.inputs import (
+from manyboost.comm import CommError
+from manyboost.data.categories import Categories
+from manyboost.data.inputs import (
     Rows,
     Table,
     check_X,
@@ -38,25 +28,35 @@ from manyboost.inputs import (
     split_validation,
     to_single,
 )
-from manyboost.learners import (
+from manyboost.data.stored import StoredTable
+from manyboost.data.weights import (
+    refuse_unobserved_outputs,
+)
+from manyboost.estimators.base import Model
+from manyboost.training.boosting import Block, Boosting, Progress, Settings, Validation, auto_step
+from manyboost.training.callbacks import (
+    Display,
+    FitTasks,
+    Watchers,
+    with_callbacks,
+)
+from manyboost.training.checkpoints import Recorder
+from manyboost.training.constraints import Constraints, resolve_interactions, resolve_monotonic
+from manyboost.training.learners import (
     ForeignEnsemble,
     ForeignLearner,
     TreeLearner,
     check_foreign,
     unweighted,
 )
-from manyboost.losses import (
+from manyboost.training.losses import (
     FittedLoss,
     fit_loss,
 )
-from manyboost.objectives import Facts, Objective
-from manyboost.projections import resolve_n_components
-from manyboost.racing import SHARE_OF_TIME, Contender, Race, contenders
-from manyboost.scoring import LOSS, Scorer, as_list, resolve
-from manyboost.stored import StoredTable
-from manyboost.weights import (
-    refuse_unobserved_outputs,
-)
+from manyboost.training.objectives import Facts, Objective
+from manyboost.training.projections import resolve_n_components
+from manyboost.training.racing import SHARE_OF_TIME, Contender, Race, contenders
+from manyboost.training.scoring import LOSS, Scorer, as_list, resolve
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

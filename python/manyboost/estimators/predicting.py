@@ -10,9 +10,8 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, memory
-from manyboost.estimators.base import Model
-from manyboost.frames import make_frame
-from manyboost.inputs import (
+from manyboost.data.frames import make_frame
+from manyboost.data.inputs import (
     Table,
     check_X,
     for_kernels,
@@ -20,7 +19,8 @@ from manyboost.inputs import (
     resolve_threads,
     to_single,
 )
-from manyboost.learners import (
+from manyboost.estimators.base import Model
+from manyboost.training.learners import (
     ForeignEnsemble,
 )
 

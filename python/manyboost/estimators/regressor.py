@@ -14,32 +14,32 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import params
-from manyboost.callbacks import (
-    Callback,
-)
-from manyboost.checkpoints import Checkpoint
-from manyboost.estimators.exporting import Exporting
-from manyboost.estimators.fitting import Fitting, all_or_nothing
-from manyboost.estimators.tracing import Tracing
-from manyboost.frames import column_names
-from manyboost.inputs import (
+from manyboost.data.frames import column_names
+from manyboost.data.inputs import (
     Table,
     check_offset,
     check_output_names,
     check_targets,
     make_rows,
 )
-from manyboost.losses import (
-    REGRESSION_LOSSES,
-    Loss,
-)
-from manyboost.projections import Projection
-from manyboost.scoring import LOSS, as_list, mean_over_outputs
-from manyboost.weights import (
+from manyboost.data.weights import (
     cell_name,
     check_weight,
     refuse_unobserved_outputs,
 )
+from manyboost.estimators.exporting import Exporting
+from manyboost.estimators.fitting import Fitting, all_or_nothing
+from manyboost.estimators.tracing import Tracing
+from manyboost.training.callbacks import (
+    Callback,
+)
+from manyboost.training.checkpoints import Checkpoint
+from manyboost.training.losses import (
+    REGRESSION_LOSSES,
+    Loss,
+)
+from manyboost.training.projections import Projection
+from manyboost.training.scoring import LOSS, as_list, mean_over_outputs
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.data.inputs import Rows, for_kernels, make_rows, resolve_threads, split_validation
+from manyboost.data.weights import missing_cells
 from manyboost.estimators.explaining import Explaining
-from manyboost.inputs import Rows, for_kernels, make_rows, resolve_threads, split_validation
 from manyboost.inspection import LinearRounds
-from manyboost.weights import missing_cells
 
 F64 = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyboost.export.trees import Tree, check_link, feature_label, trees_of
-from manyboost.losses import FittedLoss, MixedLoss
+from manyboost.training.losses import FittedLoss, MixedLoss
 
 ML = "ai.onnx.ml"
 #: Versions of the operators. Older than most runtimes: these operators have not changed since.

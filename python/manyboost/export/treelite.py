@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyboost.export.trees import Tree, check_link, feature_label, import_extra, trees_of
-from manyboost.losses import MixedLoss
+from manyboost.training.losses import MixedLoss
 
 #: The largest whole number up to which single precision holds all.
 MAX_CATEGORY = 2**24

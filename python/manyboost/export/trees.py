@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.inputs import column_name
-from manyboost.losses import FittedLoss, Loss
+from manyboost.data.inputs import column_name
+from manyboost.training.losses import FittedLoss, Loss
 
 F32 = NDArray[np.float32]
 U32 = NDArray[np.uint32]

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.checkpoints import Found, Identity, State, trees_digest
 from manyboost.estimators.fitting import KINDS
 from manyboost.persistence import container
 from manyboost.persistence.container import BrokenFileError, broken
@@ -22,10 +21,11 @@ from manyboost.persistence.reading import (
 )
 from manyboost.persistence.values import Decoder, Encoder
 from manyboost.persistence.writing import IMPORTANCES, stored_records
+from manyboost.training.checkpoints import Found, Identity, State, trees_digest
 
 if TYPE_CHECKING:
-    from manyboost.categories import Categories
-    from manyboost.checkpoints import Recorder
+    from manyboost.data.categories import Categories
+    from manyboost.training.checkpoints import Recorder
 
 
 def write(recorder: Recorder, state: State) -> None:

@@ -16,16 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core, params
-from manyboost.boosting import Progress
-from manyboost.categories import Categories
-from manyboost.constraints import Constraints, Monotonic
+from manyboost.data.categories import Categories
+from manyboost.data.frames import CategoryLabels
+from manyboost.data.inputs import Classes
 from manyboost.estimators import ManyBoostClassifier
 from manyboost.estimators.base import Model
 from manyboost.estimators.fitting import KINDS
-from manyboost.frames import CategoryLabels
-from manyboost.inputs import Classes
-from manyboost.losses import LABEL_LOSSES, REGRESSION_LOSSES, SOFTMAX, FittedLoss, Loss, MixedLoss
-from manyboost.objectives import Facts
 from manyboost.persistence import container
 from manyboost.persistence.container import broken
 from manyboost.persistence.values import Decoder, Encoder, LeftOut
@@ -38,7 +34,18 @@ from manyboost.persistence.writing import (
     holds_code,
     stored_classes,
 )
-from manyboost.projections import PROJECTIONS
+from manyboost.training.boosting import Progress
+from manyboost.training.constraints import Constraints, Monotonic
+from manyboost.training.losses import (
+    LABEL_LOSSES,
+    REGRESSION_LOSSES,
+    SOFTMAX,
+    FittedLoss,
+    Loss,
+    MixedLoss,
+)
+from manyboost.training.objectives import Facts
+from manyboost.training.projections import PROJECTIONS
 
 F64 = NDArray[np.float64]
 _T = TypeVar("_T")

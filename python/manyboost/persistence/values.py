@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.losses import Loss
 from manyboost.persistence.container import BrokenFileError, broken
+from manyboost.training.losses import Loss
 
 #: Most characters that an entry of a text array may have beyond the longest.
 _ROOM = 64

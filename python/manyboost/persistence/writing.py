@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, params
-from manyboost.boosting import Progress
-from manyboost.categories import Categories
-from manyboost.constraints import Constraints
+from manyboost.data.categories import Categories
+from manyboost.data.inputs import Classes, column_name
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.estimators.base import Model
-from manyboost.inputs import Classes, column_name
-from manyboost.learners import ForeignEnsemble
-from manyboost.losses import FittedLoss, Loss, MixedLoss
 from manyboost.persistence import container
 from manyboost.persistence.values import Encoder, Unstorable
+from manyboost.training.boosting import Progress
+from manyboost.training.constraints import Constraints
+from manyboost.training.learners import ForeignEnsemble
+from manyboost.training.losses import FittedLoss, Loss, MixedLoss
 
 F64 = NDArray[np.float64]
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manyboost.data.named import NamedColumn, NamedTable, densified
 from manyboost.datasets.dataset import Dataset, Matrix, Task, check_task, check_unique
-from manyboost.named import NamedColumn, NamedTable, densified
 
 #: Names or glob patterns of columns.
 Selection: TypeAlias = str | Sequence[str]

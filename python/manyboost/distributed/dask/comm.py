@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from distributed.protocol.serialize import Serialized
 
-from manyboost.distributed.comm import F64, I64, Comm
+from manyboost.comm import F64, I64, Comm
 from manyboost.distributed.dask.links import Links
 
 _T = TypeVar("_T")

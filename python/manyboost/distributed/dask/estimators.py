@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 import distributed
 from manyboost import params
-from manyboost.callbacks import Display, FitTasks, Watchers
 from manyboost.distributed.dask import partitions, running
 from manyboost.distributed.dask.predicting import is_collection, lazily
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.estimators.predicting import Predicting
-from manyboost.model_info import ModelInfo
+from manyboost.persistence.info import ModelInfo
+from manyboost.training.callbacks import Display, FitTasks, Watchers
 
 # What an estimator was told by other methods than fit.
 _SETTINGS = ("_sklearn_output_config", "_skl_callbacks", "_metadata_request")

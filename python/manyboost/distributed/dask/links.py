@@ -16,7 +16,7 @@ import queue
 from collections.abc import Iterable
 from typing import Any
 
-from manyboost.distributed.comm import CommError
+from manyboost.comm import CommError
 
 #: The operation by which a worker is asked for a link.
 OPERATION = "manyboost_link"

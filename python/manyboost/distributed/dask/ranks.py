@@ -16,12 +16,12 @@ from distributed.core import Status
 
 from distributed import get_worker, secede
 from manyboost import _core
-from manyboost.callbacks import RoundState
-from manyboost.distributed.comm import CommError
+from manyboost.comm import CommError
 from manyboost.distributed.dask.comm import DaskComm
 from manyboost.distributed.dask.links import OPERATION, Aborted, Links
 from manyboost.distributed.dask.partitions import Columns, Share
 from manyboost.distributed.training import fit_rank
+from manyboost.training.callbacks import RoundState
 
 Numbers = list[tuple[int, int, int]]
 

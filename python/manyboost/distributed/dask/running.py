@@ -14,11 +14,11 @@ from typing import Any
 
 import distributed
 from manyboost import _core
-from manyboost.callbacks import RoundState, Watchers
-from manyboost.distributed.comm import CommError
+from manyboost.comm import CommError
 from manyboost.distributed.dask import ranks
 from manyboost.distributed.dask.links import WorkerLost
 from manyboost.distributed.dask.partitions import Partitions, Tables, assign, without_rows
+from manyboost.training.callbacks import RoundState, Watchers
 
 #: What columns of training and validation rows are called.
 NAMES = (

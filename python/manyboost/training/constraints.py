@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.inputs import column_name, feature_number
-from manyboost.objectives import Outputs
+from manyboost.data.inputs import column_name, feature_number
+from manyboost.training.objectives import Outputs
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

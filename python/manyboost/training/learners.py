@@ -18,8 +18,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core
-from manyboost.inputs import Table, compressed
-from manyboost.stored import StoredTable
+from manyboost.data.inputs import Table, compressed
+from manyboost.data.stored import StoredTable
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

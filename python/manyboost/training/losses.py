@@ -3,7 +3,7 @@
 A built-in loss is a row of facts in :data:`REGRESSION_LOSSES` or :data:`LABEL_LOSSES`; its formulas
 are kernels of the core. A :class:`Loss` written in Python has the same place in training. Either is
 first fitted (:func:`fit_loss`: baseline and constants from the training targets) and then bound to
-targets and weights, which gives an :class:`~manyboost.objectives.Objective`.
+targets and weights, which gives an :class:`~manyboost.training.objectives.Objective`.
 
 The raw predictions of the trees are kept apart from the baseline. Where adding a constant to an
 output moves its minimiser by that constant, targets are kept relative to the baseline as well, so
@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from manyboost import _core
-from manyboost.objectives import (
+from manyboost.data.stored import mapping, release, row_blocks
+from manyboost.data.weights import MISSING_LABEL, Weights, missing_cells
+from manyboost.training.objectives import (
     BuiltinObjective,
     CustomObjective,
     Facts,
@@ -30,9 +32,7 @@ from manyboost.objectives import (
     SquaredResiduals,
     fill_missing,
 )
-from manyboost.steps import Direction, minimise_along, softmax_step
-from manyboost.stored import mapping, release, row_blocks
-from manyboost.weights import MISSING_LABEL, Weights, missing_cells
+from manyboost.training.steps import Direction, minimise_along, softmax_step
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

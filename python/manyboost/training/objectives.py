@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.steps import Direction
-from manyboost.weights import Weights, missing_cells
+from manyboost.data.weights import Weights, missing_cells
+from manyboost.training.steps import Direction
 
 if TYPE_CHECKING:
-    from manyboost.losses import FittedLoss, MixedLoss
+    from manyboost.training.losses import FittedLoss, MixedLoss
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.distributed.comm import Comm
-from manyboost.named import NamedTable
-from manyboost.plain_arrays import as_float
+from manyboost.comm import Comm
+from manyboost.data.named import NamedTable
+from manyboost.data.plain_arrays import as_float
 
 #: Types whose numbers single precision holds exactly.
 _SMALL = ("Boolean", "Float32", "Int8", "Int16", "UInt8", "UInt16")

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.callbacks import RoundState, Watchers
-from manyboost.categories import Categories
-from manyboost.checkpoints import Recorder, State
-from manyboost.constraints import Constraints, Monotonic
-from manyboost.learners import (
+from manyboost.data.categories import Categories
+from manyboost.data.weights import Weights
+from manyboost.training.callbacks import RoundState, Watchers
+from manyboost.training.checkpoints import Recorder, State
+from manyboost.training.constraints import Constraints, Monotonic
+from manyboost.training.learners import (
     ForeignEnsemble,
     ForeignLearner,
     Leaves,
@@ -31,12 +32,11 @@ from manyboost.learners import (
     WeakModel,
     scaled_columns,
 )
-from manyboost.objectives import BuiltinObjective, Facts, Objective, Outputs, Update
-from manyboost.projections import Projection, draw
-from manyboost.scoring import Scorer
-from manyboost.steps import Direction, minimise_along, softmax_step
-from manyboost.stopping import BestRound, BestRoundPerOutput, Unwatched
-from manyboost.weights import Weights
+from manyboost.training.objectives import BuiltinObjective, Facts, Objective, Outputs, Update
+from manyboost.training.projections import Projection, draw
+from manyboost.training.scoring import Scorer
+from manyboost.training.steps import Direction, minimise_along, softmax_step
+from manyboost.training.stopping import BestRound, BestRoundPerOutput, Unwatched
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manyboost import _core
-from manyboost.distributed.comm import ALONE, Comm
-from manyboost.plain_arrays import Holds, plain_numbers, stacked
+from manyboost.comm import ALONE, Comm
+from manyboost.data.plain_arrays import Holds, plain_numbers, stacked
 
 if TYPE_CHECKING:
-    from manyboost.inputs import Classes
+    from manyboost.data.inputs import Classes
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.frames import is_missing, is_series
+from manyboost.data.frames import is_missing, is_series
 from manyboost.memory import check_labels
 
 _ROWS = (list, tuple, set, frozenset)

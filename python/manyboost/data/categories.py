@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manyboost.distributed.comm import ALONE, Comm
-from manyboost.inputs import Table, column_name
-from manyboost.stored import StoredTable
+from manyboost.comm import ALONE, Comm
+from manyboost.data.inputs import Table, column_name
+from manyboost.data.stored import StoredTable
 
 F32 = NDArray[np.float32]
 

@@ -24,11 +24,11 @@ from scipy import sparse
 from manyboost import _core
 
 if TYPE_CHECKING:
-    from manyboost.boosting import Progress
-    from manyboost.categories import Categories
+    from manyboost.data.categories import Categories
+    from manyboost.data.inputs import Rows
     from manyboost.estimators.fitting import Fitting
-    from manyboost.inputs import Rows
-    from manyboost.projections import Projection
+    from manyboost.training.boosting import Progress
+    from manyboost.training.projections import Projection
 
 F64 = NDArray[np.float64]
 
@@ -170,8 +170,8 @@ def _names(model: Fitting) -> list[Any]:
 
 def _described(value: Any) -> tuple[str, str]:
     """Return the digest of a parameter, and words for it."""
-    from manyboost.losses import Loss
     from manyboost.persistence.values import Encoder
+    from manyboost.training.losses import Loss
 
     if isinstance(value, Loss):
         # Its code cannot be compared, but what it is made with can.

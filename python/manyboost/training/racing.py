@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.projections import Projection
+from manyboost.training.projections import Projection
 
 #: Rounds of the first heat.
 FIRST_HEAT = 20

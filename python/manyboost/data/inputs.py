@@ -22,8 +22,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from manyboost import _core, memory
-from manyboost.distributed.comm import ALONE, Comm
-from manyboost.frames import (
+from manyboost.comm import ALONE, Comm
+from manyboost.data.frames import (
     CategoryLabels,
     category_columns,
     column_names,
@@ -35,11 +35,11 @@ from manyboost.frames import (
     open_frame,
     spread_out,
 )
-from manyboost.label_sets import indicator, labels_of, read_label_sets
-from manyboost.named import NamedTable
-from manyboost.plain_arrays import plain_numbers, refuse_type, stacked, unmasked
-from manyboost.stored import CheckedTargets, StoredTable, first_cell, row_blocks
-from manyboost.weights import (
+from manyboost.data.label_sets import indicator, labels_of, read_label_sets
+from manyboost.data.named import NamedTable
+from manyboost.data.plain_arrays import plain_numbers, refuse_type, stacked, unmasked
+from manyboost.data.stored import CheckedTargets, StoredTable, first_cell, row_blocks
+from manyboost.data.weights import (
     MISSING_LABEL,
     Weights,
     cell_holds,

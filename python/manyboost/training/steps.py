@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from manyboost import _core
-    from manyboost.objectives import BuiltinObjective
-    from manyboost.weights import Weights
+    from manyboost.data.weights import Weights
+    from manyboost.training.objectives import BuiltinObjective
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

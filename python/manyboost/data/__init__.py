@@ -1,0 +1,1 @@
+"""What users pass: features, targets, labels and weights, checked and turned into rows."""

@@ -1,0 +1,1 @@
+"""Training: a plan, the loop over rounds, and what a round is made of."""
