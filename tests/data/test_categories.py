@@ -18,7 +18,7 @@ from manyboost.data.categories import Categories, codes_of
 from manyboost.data.inputs import resolve_categorical
 from manyboost.datasets import load_dataset
 from reference import boost, make_loss
-from test_errors import refusal
+from refusals import refusal
 
 STRATEGIES = ("independent", "multioutput", "project", "relabel")
 ONE_STUMP = {"max_iter": 1, "max_leaf_nodes": 2, "learning_rate": 1.0, "random_state": 0}
@@ -472,7 +472,7 @@ def test_sparse_matrices_and_other_estimators_are_refused():
 
 def data_set(name):
     folder = os.environ.get("MANYBOOST_DATA")
-    folder = Path(folder) if folder else Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(folder) if folder else Path(__file__).parents[3] / "shared" / "data"
     if not (folder / f"{name}.npz").is_file():
         pytest.skip(f"{name}.npz is not in the data folder (set MANYBOOST_DATA)")
     return load_dataset(name, folder)

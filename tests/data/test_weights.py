@@ -13,10 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.class_weight import compute_sample_weight
 
-from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
-from manyboost.training.thresholds import tune_thresholds
-from reference import boost, make_loss
-from test_against_reference import (
+from both_sides import (
     LABELS,
     N_ROUNDS,
     SHAPE,
@@ -28,7 +25,10 @@ from test_against_reference import (
     both,
     make_data,
 )
-from test_errors import refusal
+from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
+from manyboost.training.thresholds import tune_thresholds
+from reference import boost, make_loss
+from refusals import refusal
 
 STEPS = ["line_search", "newton"]
 REAL = [*SMOOTH, *SIGNS]

@@ -8,7 +8,7 @@ import sys
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.distributed import MPIComm, fit_rank
-from ranks.rank_problems import LABELS, N_ROWS, PARTITIONS, X, Y, fingerprint
+from rank_problems import LABELS, N_ROWS, PARTITIONS, X, Y, fingerprint
 
 
 def main(partition, strategy, target, fate):

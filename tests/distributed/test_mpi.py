@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
-from ranks.rank_problems import LABELS, X, Y, fingerprint
+from rank_problems import LABELS, X, Y, fingerprint
 
 HERE = Path(__file__).parent
 MPIEXEC = shutil.which(

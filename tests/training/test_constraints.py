@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.training.constraints import Monotonic, resolve_interactions, resolve_monotonic
-from test_errors import refusal
+from refusals import refusal
 
 STRATEGIES = ("independent", "multioutput", "project", "relabel")
 STEPS = ("line_search", "newton")

@@ -6,7 +6,7 @@ import pytest
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.distributed import Comm, CommError, Threads, fit_rank
-from ranks.rank_problems import (
+from rank_problems import (
     CLASSES,
     COUNTS,
     LABELS,

@@ -551,7 +551,7 @@ def real_set(name):
     if name == "digits":
         return (*load_digits(return_X_y=True), {})
     folder = os.environ.get("MANYBOOST_DATA")
-    folder = Path(folder) if folder else Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(folder) if folder else Path(__file__).parents[3] / "shared" / "data"
     if not (folder / f"{name}.npz").is_file():
         pytest.skip(f"{name}.npz is not in the data folder (set MANYBOOST_DATA)")
     data = load_dataset(name, folder)

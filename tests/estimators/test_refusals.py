@@ -12,6 +12,7 @@ from sklearn.linear_model import Ridge
 from manyboost import Checkpoint, Loss, ManyBoostClassifier, ManyBoostRegressor, RoundState
 from manyboost.params import PARAMS
 from manyboost.training.boosting import Boosting
+from refusals import refusal
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -33,17 +34,6 @@ def replaced(array, place, value):
     changed = array.astype(object if isinstance(value, str) else array.dtype)
     changed[place] = value
     return changed
-
-
-def refusal(call, error=ValueError):
-    """The one sentence with which a call is refused."""
-    with pytest.raises(error) as caught:
-        call()
-    sentence = str(caught.value)
-    assert sentence.endswith(".")
-    assert "\n" not in sentence
-    assert ". " not in sentence, "more than one sentence"
-    return sentence
 
 
 @pytest.fixture
