@@ -10,19 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.data.weights import MISSING_LABEL, Weights, missing_cells
+from manyboost.data.cells import MISSING_LABEL, TargetKind, missing_cells
+from manyboost.data.weights import Weights
 from manyboost.training.custom import Loss, fill_missing
 from manyboost.training.directions import Direction
 from manyboost.training.fitted_losses import FittedLoss, MixedLoss, as_real, without
 from manyboost.training.losses import (
-    CLASS_LOSSES,
-    LABEL_LOSSES,
     LISTED_LOSSES,
-    REGRESSION_LOSSES,
     Baseline,
     Domain,
     LossFacts,
     custom_facts,
+    loss_facts,
 )
 from manyboost.training.objectives import BuiltinObjective, Objective
 from manyboost.training.steps import minimise_along, softmax_step
@@ -46,6 +45,7 @@ class Sample:
     weights: Weights
     pool: _core.Pool
     n_outputs: int
+    kind: TargetKind
     levels: F64
     huber_delta: float | None = None
     offset: F64 | None = None
@@ -57,7 +57,8 @@ class Sample:
             Y = np.where(np.isnan(Y), MISSING_LABEL, Y).astype(np.uint8)
         offset = None if self.offset is None else np.ascontiguousarray(self.offset[:, columns])
         weights, levels = self.weights.of_outputs(columns), self.levels[columns]
-        return Sample(Y, weights, self.pool, Y.shape[1], levels, self.huber_delta, offset)
+        kind = TargetKind.LABELS if as_labels else TargetKind.REAL
+        return Sample(Y, weights, self.pool, Y.shape[1], kind, levels, self.huber_delta, offset)
 
     def observed_offset(self) -> F64:
         """Return the offset, NaN where targets are missing."""
@@ -87,7 +88,7 @@ def fit_loss(loss: str | Loss | list[str] | tuple[str, ...], sample: Sample) -> 
     if isinstance(loss, Loss):
         return _searched(loss, sample)
     if isinstance(loss, str):
-        return _fit_facts(_facts_of(loss, sample.Y), sample)
+        return _fit_facts(loss_facts(loss, sample.kind), sample)
     fitted, first = [], 0
     for name, equal in groupby(loss):
         columns = slice(first, first + len(list(equal)))
@@ -96,13 +97,6 @@ def fit_loss(loss: str | Loss | list[str] | tuple[str, ...], sample: Sample) -> 
         part = sample.columns(columns, as_labels=facts.domain is Domain.LABELS)
         fitted.append(_fit_facts(facts, part))
     return MixedLoss(fitted)
-
-
-def _facts_of(loss: str, Y: NDArray[Any]) -> LossFacts:
-    """Return the record of a loss for real targets, labels or classes."""
-    if Y.dtype == np.uint32:
-        return CLASS_LOSSES[loss]
-    return LABEL_LOSSES[loss] if Y.dtype == np.uint8 else REGRESSION_LOSSES[loss]
 
 
 def _fit_facts(facts: LossFacts, sample: Sample) -> FittedLoss:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.data.features import column_name, feature_number
-from manyboost.training.objectives import Outputs
+from manyboost.training.directions import Outputs
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.data.weights import Weights, missing_cells
+from manyboost.data.cells import missing_cells
+from manyboost.data.weights import Weights
 from manyboost.training.directions import Direction, Move, Outputs
 from manyboost.training.losses import LossFacts
 from manyboost.training.objectives import Objective

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.data.stored import mapping, release, row_blocks
-from manyboost.data.weights import MISSING_LABEL, Weights
+from manyboost.data.cells import MISSING_LABEL, row_blocks
+from manyboost.data.stored import mapping, release
+from manyboost.data.weights import Weights
 from manyboost.training.custom import CustomObjective, Loss
 from manyboost.training.losses import MIXED, LossFacts
 from manyboost.training.objectives import (

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from manyboost.data.cells import TargetKind
+
 F64 = NDArray[np.float64]
 
 
@@ -311,6 +313,12 @@ def custom_facts(*, curved: bool) -> LossFacts:
 
 #: The record of outputs with different losses: what they share; each output has its own besides.
 MIXED = LossFacts("mixed", Domain.REAL, IDENTITY, Baseline.MEAN, at_most_one, centred=True)
+
+
+def loss_facts(name: str, kind: TargetKind) -> LossFacts:
+    """Return the record of a built-in loss for a kind of targets."""
+    tables = {TargetKind.REAL: REGRESSION_LOSSES, TargetKind.CLASSES: CLASS_LOSSES}
+    return tables.get(kind, LABEL_LOSSES)[name]
 
 
 def facts_by_kernel() -> dict[str, LossFacts]:
