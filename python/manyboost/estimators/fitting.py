@@ -101,13 +101,15 @@ class Fitting(Model):
 
     def _read_X(self, X: Any, *, continued: bool) -> tuple[Table, Categories]:
         """Features to train on, checked, codes in place of categories; and these categories."""
-        X = check_X(self, X, reset=not continued, categorical=self.categorical_features)
+        X = check_X(
+            self, X, reset=not continued, categorical=self.categorical_features, comm=self._comm
+        )
         categories = self._find_categories(X, continued=continued)
         names = getattr(self, "feature_names_in_", None)
         return categories.encode(X, names, refuse_unknown=continued), categories
 
     def _read_X_val(self, X_val: Any, categories: Categories) -> Table:
-        X_val = check_X(self, X_val, reset=False, name="X_val")
+        X_val = check_X(self, X_val, reset=False, name="X_val", comm=self._comm)
         return categories.encode(X_val, getattr(self, "feature_names_in_", None), "X_val")
 
     def _find_categories(self, X: Table, *, continued: bool) -> Categories:
@@ -150,19 +152,21 @@ class Fitting(Model):
     def _fit(
         self,
         X: Table,
-        rows: Rows,
-        validation_rows: Rows | None,
+        parts: list[Rows | None],
         n_outputs: int,
-        by_class: Callable[[Rows], NDArray[Any] | None],
         categories: Categories,
         given: tuple[Any, Any, Any],
         seed: int | None = None,
     ) -> None:
         """Train on encoded rows; everything is checked before any work is done.
 
-        ``given`` are X, y and sample_weight as the user passed them, for scikit-learn's callbacks.
-        ``seed`` is drawn from ``random_state`` if None.
+        ``parts`` are the training and validation rows; the list is emptied, so that nothing holds
+        rows that are split. ``given`` are X, y and sample_weight as the user passed them, for
+        scikit-learn's callbacks. ``seed`` is drawn from ``random_state`` if None.
         """
+        rows, validation_rows = parts
+        parts.clear()
+        assert rows is not None
         continued = self.warm_start and hasattr(self, "_progress")
         is_heat = seed is not None
         began = time.monotonic()
@@ -185,7 +189,7 @@ class Fitting(Model):
             if found.search_results is not None:
                 self.search_results_ = found.search_results
         elif not continued:
-            self._race(X, rows, validation_rows, n_outputs, by_class, categories, given)
+            self._race(X, rows, validation_rows, n_outputs, categories, given)
         elif callable(self.projection):
             # (A model file does not hold it.)
             self.projection_ = self.projection
@@ -222,11 +226,7 @@ class Fitting(Model):
             rounds = 0 if early_stopping or self.callbacks or self.max_time else self.max_iter
             self._check_memory(rows, n_outputs, n_components, int(rounds), threads, splits=splits)
         if splits:
-            train, validation_rows = split_validation(
-                rows, self.validation_fraction, self._seed, by_class=by_class(rows)
-            )
-            # The caller holds them too: all rows together would take memory for nothing.
-            rows.become(train)
+            rows, validation_rows = split_validation(rows, self.validation_fraction, self._seed)
         pool = rows.pool(threads)
         names = getattr(self, "feature_names_in_", None)
         foreign = self.estimator is not None
@@ -376,16 +376,13 @@ class Fitting(Model):
         rows: Rows,
         validation_rows: Rows | None,
         n_outputs: int,
-        by_class: Callable[[Rows], NDArray[Any] | None],
         categories: Categories,
         given: tuple[Any, Any, Any],
     ) -> None:
         """Choose the strategy and the projection of ``strategy="auto"``."""
         self._refuse_foreign("strategy='auto'")
         if validation_rows is None:
-            rows, validation_rows = split_validation(
-                rows, self.validation_fraction, self._seed, by_class=by_class(rows)
-            )
+            rows, validation_rows = split_validation(rows, self.validation_fraction, self._seed)
         weighted = self.output_weight is not None
         given_projection = self.projection, self.n_components
         race = Race(contenders(n_outputs, *given_projection, weighted=weighted))
@@ -396,8 +393,8 @@ class Fitting(Model):
                 models[contender] = self._enter(contender)
             model = models[contender]
             model.max_iter, model.max_time = rounds, seconds
-            arguments = (X, rows, validation_rows, n_outputs, by_class, categories, given)
-            model._fit(*arguments, seed=self._seed)
+            parts = [rows, validation_rows]
+            model._fit(X, parts, n_outputs, categories, given, seed=self._seed)
             return float(model.validation_score_.max()), int(model.n_iter_)
 
         time_ = None if self.max_time is None else SHARE_OF_TIME * self.max_time
