@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.data.names import column_name
+from manyboost.errors import RowError
 
 #: What a missing label is stored as among 0/1 labels.
 MISSING_LABEL = 255
@@ -52,10 +53,16 @@ def class_numbers(Y: NDArray[Any]) -> NDArray[np.intp]:
     return Y.astype(np.intp)
 
 
-def cell_name(place: Sequence[int] | NDArray[Any], names: Sequence[str] | None = None) -> str:
-    """Return what an error calls a row, or a row and an output."""
-    row = f"row {place[0]}"
-    return row if len(place) == 1 else f"{row}, output {column_name(place[1], names)}"
+def cell_error(
+    argument: str,
+    problem: str,
+    place: Sequence[int] | NDArray[Any],
+    rest: str,
+    names: Sequence[str] | None = None,
+) -> RowError:
+    """Return the error for a place, (row,) or (row, output), of an argument."""
+    output = None if len(place) == 1 else column_name(place[1], names)
+    return RowError(argument, problem, int(place[0]), rest, output)
 
 
 def row_blocks(n_rows: int, width: int) -> Iterator[slice]:

@@ -29,6 +29,7 @@ from manyboost.data.named import NamedTable
 from manyboost.data.names import column_name, nearest
 from manyboost.data.plain_arrays import plain_numbers, stacked
 from manyboost.data.stored import StoredTable
+from manyboost.errors import RowError
 
 F32 = NDArray[np.float32]
 
@@ -97,9 +98,11 @@ def check_X(
     if (infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf)) is not None:
         row, j = _row_and_column(X, infinite)
         names = getattr(estimator, "feature_names_in_", None)
-        raise ValueError(
-            f"Column {column_name(j, names)} of {name} has an infinite value (inf) in row {row}; "
-            "replace it by a finite number, or by NaN if it is missing."
+        raise RowError(
+            name,
+            f"Column {column_name(j, names)} of {name} has an infinite value (inf)",
+            row,
+            "; replace it by a finite number, or by NaN if it is missing.",
         )
     return X
 

@@ -15,12 +15,13 @@ from sklearn.utils.multiclass import type_of_target
 
 from manyboost import memory
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import MISSING_LABEL, cell_name, first_cell, row_blocks
+from manyboost.data.cells import MISSING_LABEL, cell_error, first_cell, row_blocks
 from manyboost.data.features import Table, in_canonical_order
 from manyboost.data.frames import column_names, is_series
 from manyboost.data.plain_arrays import is_missing
 from manyboost.data.stored import CheckedTargets
 from manyboost.data.targets import check_length, check_outputs, refuse_cell, refuse_no_outputs
+from manyboost.errors import RowError
 
 
 @dataclass
@@ -80,10 +81,9 @@ class Classes:
         unlike = np.asarray(self.values[known] != y)
         if unlike.any():
             row = int(np.argmax(unlike))
-            raise ValueError(
-                f"{name} has the class {_shown(y[row])} in row {row}, which the model does not "
-                "know; fit on rows of all classes."
-            )
+            problem = f"{name} has the class {_shown(y[row])}"
+            rest = ", which the model does not know; fit on rows of all classes."
+            raise RowError(name, problem, row, rest)
         if self.kind == "binary":
             return known.astype(np.uint8)[:, None]
         if softmax:
@@ -200,13 +200,9 @@ def _shown(value: Any) -> str:
 
 
 def dense_indicator(
-    labels: NDArray[Any], name: str, names: Sequence[str] | None = None, first_row: int = 0
+    labels: NDArray[Any], name: str, names: Sequence[str] | None = None
 ) -> NDArray[np.uint8]:
-    """Encode an indicator of several labels as 0, 1 and :data:`MISSING_LABEL`.
-
-    Blocks of rows bound the memory beside the result. ``first_row`` is the number of the first row,
-    if ``labels`` are a block themselves.
-    """
+    """Encode an indicator of several labels as 0, 1 and :data:`MISSING_LABEL`."""
     is_encoded = labels.dtype == np.uint8
     encoded = labels if is_encoded else np.empty(labels.shape, np.uint8)
     for rows in row_blocks(*labels.shape):
@@ -214,9 +210,8 @@ def dense_indicator(
         known = np.where(missing, 0, labels[rows]) if missing.any() else labels[rows]
         unlike = (known != 0) & (known != 1)
         if unlike.any():
-            i, j = np.argwhere(unlike)[0]
-            value = labels[rows.start + i, j]
-            _refuse_label(value, (first_row + rows.start + i, j), name, names)
+            i, j = np.argwhere(unlike)[0] + [rows.start, 0]
+            _refuse_label(labels[i, j], (i, j), name, names)
         if not is_encoded:
             encoded[rows] = known
             encoded[rows][missing] = MISSING_LABEL
@@ -245,10 +240,12 @@ def _sparse_indicator(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
 def _refuse_label(
     value: Any, place: tuple[int, int], name: str, names: Sequence[str] | None = None
 ) -> None:
-    raise ValueError(
-        f"{name} has the value {_shown(value)} in {cell_name(place, names)}; several outputs must "
-        "be an indicator of 0 and 1, one column per label, or a list of sets of labels."
+    problem = f"{name} has the value {_shown(value)}"
+    rest = (
+        "; several outputs must be an indicator of 0 and 1, one column per label, or a list of "
+        "sets of labels."
     )
+    raise cell_error(name, problem, place, rest, names)
 
 
 # ------------------------------------------------------------------ sets of labels
@@ -275,10 +272,11 @@ def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
         return None
     for i, each in enumerate(rows):
         if not isinstance(each, _ROW_TYPES):
-            raise ValueError(
-                f"{name} holds {each!r} in row {i} but sets of labels in others; pass a set of "
-                "labels for every row, an empty one if it has none."
+            rest = (
+                " but sets of labels in others; pass a set of labels for every row, an empty one "
+                "if it has none."
             )
+            raise RowError(name, f"{name} holds {each!r}", i, rest)
     if is_list and not any(isinstance(each, set | frozenset) for each in rows):
         text = {value for each in rows for value in each if isinstance(value, str)}
         if len({len(each) for each in rows}) == 1 and text <= {"0", "1"}:
@@ -286,9 +284,8 @@ def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
     for i, each in enumerate(rows):
         for label in each:
             if not isinstance(label, str | int | float | np.generic) or is_missing(label):
-                raise ValueError(
-                    f"{name} has the label {label!r} in row {i}; labels must be text or numbers."
-                )
+                rest = "; labels must be text or numbers."
+                raise RowError(name, f"{name} has the label {label!r}", i, rest)
     return [frozenset(each) for each in rows]
 
 
@@ -318,9 +315,7 @@ def indicator(
     for i, each in enumerate(sets):
         for label in each:
             if label not in column:
-                raise ValueError(
-                    f"{name} has the label {label!r} in row {i}, which the model does not know; "
-                    "fit on rows of all labels."
-                )
+                rest = ", which the model does not know; fit on rows of all labels."
+                raise RowError(name, f"{name} has the label {label!r}", i, rest)
             marks[i, column[label]] = 1
     return marks

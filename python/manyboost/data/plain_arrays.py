@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.data.cells import cell_name
+from manyboost.data.cells import cell_error
 
 
 def unmasked(values: Any) -> NDArray[Any]:
@@ -50,17 +50,18 @@ def plain_numbers(
     values = unmasked(values)
     refuse_type(values, name)
 
-    def holds(place: tuple[int, ...], what: str) -> str:
+    def error(place: tuple[int, ...], what: str, rest: str) -> ValueError:
         if by_column:
-            return f"Column {place[1]} of {name} holds {what}"
-        return f"{name} holds {what}" + (f" in {cell_name(place)}" if place else "")
+            return ValueError(f"Column {place[1]} of {name} holds {what}{rest}")
+        problem = f"{name} holds {what}"
+        return cell_error(name, problem, place, rest) if place else ValueError(problem + rest)
 
     if values.dtype.kind in "SU" or (values.dtype == object and _has_text(values)):
         place = _first_text(values)
         text = values[place]
         if not _is_word(text):
             remedy = "turn it into numbers with astype(float)"
-        raise ValueError(f"{holds(place, f'text ({str(text)!r})')}, not numbers; {remedy}.")
+        raise error(place, f"text ({str(text)!r})", f", not numbers; {remedy}.")
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
         # Values beyond double precision become infinite, which is refused later.
         with np.errstate(over="ignore"):
@@ -72,15 +73,13 @@ def plain_numbers(
         try:
             number = as_float(value)
         except OverflowError:
-            what = holds(place, "a number beyond double precision (1.8e308)")
-            raise ValueError(f"{what}; divide it by a constant.") from None
+            what = "a number beyond double precision (1.8e308)"
+            raise error(place, what, "; divide it by a constant.") from None
         if number is None:
-            what = holds(place, f"{type(value).__name__} values (such as {str(value)[:50]!r})")
+            what = f"{type(value).__name__} values (such as {str(value)[:50]!r})"
             # scikit-learn's checks look for this type of error and these last words.
-            raise TypeError(
-                f"{what}, not numbers; {remedy}, since an argument must be a string or a real "
-                "number."
-            )
+            rest = f", not numbers; {remedy}, since an argument must be a string or a real number."
+            raise TypeError(str(error(place, what, rest)))
         floats[place] = number
     return floats
 

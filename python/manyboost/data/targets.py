@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from manyboost.data.cells import cell_name, first_cell
+from manyboost.data.cells import cell_error, first_cell
 from manyboost.data.features import Table
 from manyboost.data.frames import (
     CategoryLabels,
@@ -47,24 +47,19 @@ def check_targets(y: Any, X: Table, name: str = "y") -> F64:
     return Y
 
 
-def refuse_large(
-    Y: NDArray[Any], name: str, names: Sequence[str] | None = None, first_row: int = 0
-) -> None:
-    """Refuse numbers that are infinite or beyond :data:`LARGEST_TARGET`.
-
-    ``first_row`` is the number of the first row, if ``Y`` is a block of rows.
-    """
+def refuse_large(Y: NDArray[Any], name: str, names: Sequence[str] | None = None) -> None:
+    """Refuse numbers that are infinite or beyond :data:`LARGEST_TARGET`."""
     place = first_cell(Y, lambda block: np.abs(block, dtype=np.float64) > LARGEST_TARGET)
     if place is None:
         return
     value = Y[tuple(place)]
-    place[0] += first_row
     if np.isinf(value):
         refuse_cell(name, "an infinite value (inf)", place, names)
-    raise ValueError(
-        f"{name} has the value {value:g} in {cell_name(place, names)}, beyond {LARGEST_TARGET:g}, "
-        "for which single precision has room; divide it by a constant."
+    rest = (
+        f", beyond {LARGEST_TARGET:g}, for which single precision has room; divide it by a "
+        "constant."
     )
+    raise cell_error(name, f"{name} has the value {value:g}", place, rest, names)
 
 
 def check_offset(
@@ -91,10 +86,11 @@ def check_offset(
     bad = ~(np.abs(array) <= LARGEST_TARGET)
     if bad.any():
         place = np.argwhere(bad)[0]
-        raise ValueError(
-            f"{name} has the value {array[tuple(place)]:g} in row {place[0]}; it must hold finite "
-            f"numbers of at most {LARGEST_TARGET:g}, which single precision has room for."
+        rest = (
+            f"; it must hold finite numbers of at most {LARGEST_TARGET:g}, which single precision "
+            "has room for."
         )
+        raise cell_error(name, f"{name} has the value {array[tuple(place)]:g}", place[:1], rest)
     return np.broadcast_to(array, (n_rows, n_outputs))
 
 
@@ -203,8 +199,8 @@ def refuse_cell(
     name: str, what: str, place: NDArray[np.intp], names: Sequence[str] | None = None
 ) -> None:
     """Refuse the value of one cell."""
-    where = cell_name(place, names)
-    raise ValueError(f"{name} has {what} in {where}; drop such rows or fill them in before fit.")
+    rest = "; drop such rows or fill them in before fit."
+    raise cell_error(name, f"{name} has {what}", place, rest, names)
 
 
 # ------------------------------------------------------------------ names of outputs

@@ -393,7 +393,7 @@ class Fitting(Model):
                 models[contender] = self._enter(contender)
             model = models[contender]
             model.max_iter, model.max_time = rounds, seconds
-            parts = [rows, validation_rows]
+            parts: list[Rows | None] = [rows, validation_rows]
             model._fit(X, parts, n_outputs, categories, given, seed=self._seed)
             return float(model.validation_score_.max()), int(model.n_iter_)
 
