@@ -15,15 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost import _core, params
 from manyboost.data.cells import missing_cells
 from manyboost.data.features import Table, for_kernels, to_single
-from manyboost.data.frames import column_names
 from manyboost.data.labels import Classes, read_labels
-from manyboost.data.rows import Rows, make_rows
+from manyboost.data.readers import LabelReader
+from manyboost.data.rows import Rows
 from manyboost.data.targets import check_offset, check_output_names
 from manyboost.data.weights import (
     as_rows,
     check_weight,
-    class_weights,
-    refuse_unobserved_outputs,
     without_class_weights,
 )
 from manyboost.estimators.explaining import Explaining
@@ -232,72 +230,34 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         continued = self.warm_start and hasattr(self, "_progress")
         given = X, y, sample_weight
         X, categories = self._read_X(X, continued=continued)
-        known = self._classes if continued else None
-        classes, labels = read_labels(y, X, classes=known, comm=self._comm)
+        self._refuse_unused_weights(sample_weight)
+        reader = LabelReader(
+            self._comm,
+            softmax=self.loss == "log_loss",
+            class_weight=self.class_weight,
+            classes=self._classes if continued else None,
+        )
+        rows = reader.training(X, y, sample_weight, offset, self._row_numbers)
+        classes = self._classes = reader.classes
+        self.classes_, self._class_weights = classes.values, reader.table
         self._check_thresholds(classes)
-        check_output_names(y, classes.names, "y")
         if classes.kind == "multiclass" and self.monotonic_cst is not None:
             raise ValueError(
                 f"monotonic_cst is not defined for {len(classes.values)} classes, whose "
                 "probabilities cannot all move one way; use it with two classes or with labels."
             )
-        softmax = self.loss == "log_loss"
-        # Before offsets are checked, which depend on it.
-        self._classes = classes
-        self.classes_ = classes.values
-        if offset is not None:
-            offset = self._offset_of(offset, X, classes.n_outputs)
-        by_cell = classes.kind == "multilabel"
-        self._refuse_unused_weights(sample_weight)
-        encoded = classes.encode(labels, softmax=softmax)
-        rows = make_rows(
-            X,
-            encoded,
-            sample_weight,
-            "sample_weight",
-            offset,
-            by_cell=by_cell,
-            comm=self._comm,
-            numbers=self._row_numbers,
-        )
-        # The rows hold them, as long as they are needed.
-        del labels, encoded
-        table = self._class_weights = class_weights(self.class_weight, rows.Y, classes, self._comm)
-        rows = rows.weighed(table, classes)
-        refuse_unobserved_outputs(rows.Y, "y", classes.names, self._comm)
         validation = None
         if X_val is not None:
             X_val = self._read_X_val(X_val, categories)
-            _, labels_val = read_labels(Y_val, X_val, "Y_val", classes)
-            check_output_names(Y_val, classes.names, "Y_val")
-            encoded = classes.encode(labels_val, softmax=softmax, name="Y_val")
-            if offset_val is not None:
-                offset_val = self._offset_of(offset_val, X_val, classes.n_outputs, "offset_val")
-            name = "sample_weight_val"
-            validation = make_rows(
-                X_val,
-                encoded,
-                sample_weight_val,
-                name,
-                offset_val,
-                by_cell=by_cell,
-                comm=self._comm,
-            ).weighed(table, classes)
-
-        def by_class(rows: Rows) -> NDArray[Any] | None:
-            return None if classes.kind == "multilabel" else classes.numbers(rows.Y)
-
+            validation = reader.validation(X_val, Y_val, sample_weight_val, offset_val)
         self._set_output_names(classes.names)
-        self._set_target_name(y)
-        self._fit(X, rows, validation, classes.n_outputs, by_class, categories, given)
-        return self
-
-    def _set_target_name(self, y: Any) -> None:
-        """Remember what the classes are those of, if y has a name."""
         self.__dict__.pop("target_name_", None)
-        names = None if self._classes.kind == "multilabel" else column_names(y, "y")
-        if names is not None:
-            self.target_name_ = names[0]
+        if reader.target_name is not None:
+            self.target_name_ = reader.target_name
+        parts = [rows, validation]
+        del rows, validation
+        self._fit(X, parts, classes.n_outputs, categories, given)
+        return self
 
     _running = RunningClassifier
 
@@ -368,7 +328,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
     def _given_weight(self, rows: Rows) -> NDArray[Any] | None:
         # How much a mistake costs in training is no matter of how often labels are found.
-        weight = without_class_weights(rows.weights, rows.Y, self._class_weights, self._classes)
+        weight = without_class_weights(rows.weights, rows.Y, self._class_weights)
         return as_rows(weight)
 
     def decision_function(

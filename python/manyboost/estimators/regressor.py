@@ -14,12 +14,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import params
-from manyboost.data.cells import cell_name
+from manyboost.data.cells import cell_error
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names
-from manyboost.data.rows import make_rows
+from manyboost.data.readers import RealReader
 from manyboost.data.targets import check_offset, check_output_names, check_targets
-from manyboost.data.weights import check_weight, refuse_unobserved_outputs
+from manyboost.data.weights import check_weight
 from manyboost.estimators.exporting import Exporting
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.estimators.tracing import Tracing
@@ -214,46 +214,25 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
         several = np.ndim(self.quantile) == 1
         self._quantiles = np.asarray(self.quantile).tolist() if several else None
         X, categories = self._read_X(X, continued=continued)
-        Y = self._check_targets(y, X, "y")
         self._refuse_unused_weights(sample_weight)
-        names = column_names(y, "y")
-        known = getattr(self, "output_names_", None) if continued else names
-        check_output_names(y, known, "y")
-        columns = _columns(Y)
-        n_outputs = columns.shape[1] * self._n_levels
-        if offset is not None:
-            offset = self._offset_of(offset, X, n_outputs)
-        rows = make_rows(
-            X,
-            columns,
-            sample_weight,
-            "sample_weight",
-            offset,
-            comm=self._comm,
-            numbers=self._row_numbers,
+        reader = RealReader(
+            self._comm,
+            n_levels=self._n_levels,
+            check=self._check_values,
+            fitted_names=getattr(self, "output_names_", None) if continued else None,
+            continued=continued,
         )
-        refuse_unobserved_outputs(rows.Y, "y", names, self._comm)
-        rows = rows.repeated(self._n_levels)
+        rows = reader.training(X, y, sample_weight, offset, self._row_numbers)
         validation = None
         if X_val is not None:
             X_val = self._read_X_val(X_val, categories)
-            check_output_names(Y_val, known, "Y_val")
-            Y_val = _columns(self._check_targets(Y_val, X_val, "Y_val"))
-            n_given = n_outputs // self._n_levels
-            if Y_val.shape[1] != n_given:
-                raise ValueError(
-                    f"Y_val has {Y_val.shape[1]} outputs but y has {n_given}; they must agree."
-                )
-            if offset_val is not None:
-                offset_val = self._offset_of(offset_val, X_val, n_outputs, "offset_val")
-            name = "sample_weight_val"
-            validation = make_rows(
-                X_val, Y_val, sample_weight_val, name, offset_val, comm=self._comm
-            ).repeated(self._n_levels)
+            validation = reader.validation(X_val, Y_val, sample_weight_val, offset_val)
         # Before training, which an interrupt may end with a model that predicts.
-        self._one_dimensional = Y.ndim == 1
-        self._set_output_names(known)
-        self._fit(X, rows, validation, n_outputs, lambda _: None, categories, given)
+        self._one_dimensional = reader.one_dimensional
+        self._set_output_names(reader.names)
+        parts = [rows, validation]
+        del rows, validation
+        self._fit(X, parts, reader.n_outputs, categories, given)
         return self
 
     @property
@@ -295,16 +274,22 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
 
     def _check_targets(self, y: Any, X: Table, name: str) -> F64:
         Y = check_targets(y, X, name)
+        self._check_values(Y, y, name)
+        return Y
+
+    def _check_values(self, Y: F64, y: Any, name: str) -> None:
+        """Refuse targets ``y``, read as ``Y``, that the loss cannot take."""
         if self.loss == "poisson" and (Y < 0).any():
             place = np.argwhere(Y < 0)[0]
-            where = cell_name(place, column_names(y, name))
-            raise ValueError(
-                f"{name} has the value {Y[tuple(place)]:g} in {where}; loss='poisson' needs counts "
-                "of at least zero."
+            raise cell_error(
+                name,
+                f"{name} has the value {Y[tuple(place)]:g}",
+                place,
+                "; loss='poisson' needs counts of at least zero.",
+                column_names(y, name),
             )
         if isinstance(self.loss, list | tuple):
             self._check_columns(_columns(Y), y, name)
-        return Y
 
     def _check_columns(self, Y: F64, y: Any, name: str) -> None:
         """Refuse targets ``y``, read as ``Y``, that the loss of their output cannot take."""
@@ -326,10 +311,9 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
                 bad, wanted = unlike, "labels of 0 and 1"
             if bad.any():
                 row = int(np.argmax(bad))
-                raise ValueError(
-                    f"{name} has the value {Y[row, j]:g} in {cell_name((row, j), names)}; its "
-                    f"loss={loss!r} needs {wanted}."
-                )
+                problem = f"{name} has the value {Y[row, j]:g}"
+                rest = f"; its loss={loss!r} needs {wanted}."
+                raise cell_error(name, problem, (row, j), rest, names)
 
     def predict(
         self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64

@@ -124,7 +124,7 @@ class Tracing(Explaining):
         candidates = [rows]
         if hasattr(self, "validation_score_"):
             # Validation rows came apart, or were taken from these.
-            held_out = split_validation(rows, self.validation_fraction, self._seed, by_class=None)
+            held_out = split_validation(rows, self.validation_fraction, self._seed)
             candidates.append(held_out[0])
         for candidate in candidates:
             weight = candidate.weights.matrix(candidate.Y).astype(np.float64)
