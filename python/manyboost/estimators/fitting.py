@@ -133,9 +133,13 @@ class Fitting(Model):
         if recorder is not None:
             recorder.start = start
         found = None if recorder is None else recorder.found
+        threads = _core.Pool(resolve_threads(self.n_jobs))
+        self._check_memory(plan, data, threads)
+        if plan.splits_rows:
+            data = self._split(data)
         # A copy: an error leaves the fitted model as it was.
         progress = deepcopy(earlier) if found is None else found.progress
-        self._boost(plan, data, progress, recorder, given)
+        self._boost(plan, data, progress, recorder, threads, given)
 
     # ------------------------------------------------------------------ reading
 
@@ -224,9 +228,7 @@ class Fitting(Model):
             self.checkpoint, identity, data.categories, max_iter=self.max_iter, earlier=earlier
         )
 
-    def _start(
-        self, data: TrainingData, earlier: Progress | None, found: Found | None
-    ) -> Start:
+    def _start(self, data: TrainingData, earlier: Progress | None, found: Found | None) -> Start:
         """Draw the seed and choose the strategy, or take those of the model that is continued."""
         if earlier is None:
             self._seed = self._draw_seed(data.rows.comm) if found is None else found.start.seed
@@ -367,13 +369,10 @@ class Fitting(Model):
         data: TrainingData,
         progress: Progress | None,
         recorder: Recorder | None,
+        threads: _core.Pool,
         given: Given,
     ) -> None:
         """Run the plan; keep what is complete if it is interrupted."""
-        threads = _core.Pool(resolve_threads(self.n_jobs))
-        self._check_memory(plan, data, threads)
-        if plan.splits_rows:
-            data = self._split(data)
         loss = self._fit_loss(data, threads) if self._earlier() is None else self._fitted_loss
         plan = with_loss(plan, self, loss)
         if progress is None:

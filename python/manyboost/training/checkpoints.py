@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manyboost import _core
-
 from manyboost.data.categories import Categories
 from manyboost.data.rows import Rows
 from manyboost.training.ensembles import TreeEnsemble

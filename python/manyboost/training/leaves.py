@@ -48,7 +48,12 @@ class LeafFitter:
         monotonic: Monotonic | None,
         gains: Gains | None,
     ) -> None:
-        self.objective, self.blocks, self.monotonic, self.gains = objective, blocks, monotonic, gains
+        self.objective, self.blocks, self.monotonic, self.gains = (
+            objective,
+            blocks,
+            monotonic,
+            gains,
+        )
         self.raw, self.residuals = raw, residuals
         self.steps = Steps(objective, raw, residuals)
 
@@ -182,9 +187,7 @@ class LeafFitter:
             return weak.leaf_weights[:, None]
         return self.objective.leaf_weights(weak.leaf_of_row, weak.n_leaves, weights, outputs)
 
-    def _steps_of_predictions(
-        self, weak: Predictions, weights: Weights, output: int | None
-    ) -> F64:
+    def _steps_of_predictions(self, weak: Predictions, weights: Weights, output: int | None) -> F64:
         """Steps along the predictions of a weak model that is not a tree of leaves."""
         steps = []
         for block in self._blocks_of(output):

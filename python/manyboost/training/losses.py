@@ -28,6 +28,14 @@ class Domain(Enum):
     LABELS = "labels of 0 and 1"
     CLASSES = "one class for each row"
 
+    def lacks(self, Y: F64) -> NDArray[np.bool_] | None:
+        """Return which numbers are outside the domain; None: any number is inside."""
+        if self is Domain.COUNTS:
+            return Y < 0
+        if self is Domain.LABELS:
+            return ~np.isin(Y, (0, 1)) & ~np.isnan(Y)
+        return None
+
 
 @dataclass(frozen=True)
 class Link:
@@ -79,6 +87,7 @@ LOGISTIC = Link("logistic", _logistic, (("Sigmoid", ()),), "sigmoid")
 SOFTMAX_LINK = Link("softmax", _softmax, (("Softmax", ()),), "softmax", joint=True)
 #: From [-1, 1] to [0, 1]: squared error on labels.
 HALVED = Link("halved", _halved, (("Mul", (0.5,)), ("Add", (0.5,)), ("Clip", (0.0, 1.0))), None)
+
 
 class Extremes(Protocol):
     """The largest numbers of each output (n_outputs,), which bound its curvatures."""

@@ -93,7 +93,11 @@ class SplitGradientMaker:
     ) -> None:
         self.strategy, self.projection, self.n_components = strategy, projection, n_components
         self.seed, self.weights, self.residuals = seed, weights, residuals
-        self.sums_to_zero, self.monotonic, self.keeps_columns = sums_to_zero, monotonic, keeps_columns
+        self.sums_to_zero, self.monotonic, self.keeps_columns = (
+            sums_to_zero,
+            monotonic,
+            keeps_columns,
+        )
         # The reciprocal of the smallest scales is beyond single precision.
         limited = None if scale is None else np.minimum(scale, 1e36)
         self.scale = None if limited is None else limited.astype(np.float32)
@@ -158,9 +162,7 @@ class SplitGradientMaker:
         # If every output that still changes has weight zero, grow trees for the others.
         return growing if growing.any() else weighted
 
-    def _draw(
-        self, m: int, growing: Mask | None, signs: NDArray[np.int8] | None
-    ) -> F32 | None:
+    def _draw(self, m: int, growing: Mask | None, signs: NDArray[np.int8] | None) -> F32 | None:
         """Draw φ of round ``m`` (n_components, n_outputs); None stands for the identity."""
         if self.projection == "identity":
             return None

@@ -35,7 +35,6 @@ _MAX_EVALUATIONS = 100
 _TOLERANCE = 1e-6
 
 
-
 @dataclass(frozen=True)
 class Block:
     """Neighbouring outputs that share a loss, and how their steps are found.
