@@ -23,8 +23,7 @@ import numpy as np
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.persistence import trees_from_bytes
 from manyboost.persistence.container import BrokenFileError
-from manyboost.persistence.reading import from_bytes
-from manyboost.persistence.writing import to_parts
+from manyboost.persistence.model import from_bytes, to_parts
 from model_surgery import closed, header_text, mended, opened, with_header_text
 
 SPARE_MEMORY = 64 << 20

@@ -14,8 +14,7 @@ from sklearn.base import clone
 
 import manyboost
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
-from manyboost.persistence.reading import from_bytes
-from manyboost.persistence.writing import to_parts
+from manyboost.persistence.model import from_bytes, to_parts
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 STEPS = ["newton", "line_search"]

@@ -136,7 +136,7 @@ def fuzzed(seconds: int, seed: int, *, may_build: bool) -> list[Figure]:
 
 def write_seeds(folder: Path) -> None:
     """The trees of the golden files as the target reads them: see fuzz_targets/model_arrays.rs."""
-    from manyboost.persistence.reading import from_bytes
+    from manyboost.persistence.model import from_bytes
 
     names = ("tree_sizes", "node_left", "node_cover", "split_feature", "split_threshold")
     names += ("split_gain", "split_categories", "leaf_values", "tree_steps")

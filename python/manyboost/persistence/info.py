@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost import _core
 from manyboost.estimators.base import Model
 from manyboost.persistence import container
+from manyboost.persistence.model import contents
 from manyboost.persistence.values import Encoder, LeftOut, Unstorable
-from manyboost.persistence.writing import contents
 
 
 class ModelInfo(dict[str, Any]):
