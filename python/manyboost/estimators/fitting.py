@@ -161,9 +161,9 @@ class Fitting(Model):
         categories = self._find_categories(X, given.comm, continued=continued)
         names = getattr(self, "feature_names_in_", None)
         X = categories.encode(X, names, refuse_unknown=continued)
-        if given.sample_weight is not None and self.estimator is not None:
-            if not has_fit_parameter(self.estimator, "sample_weight"):
-                raise unweighted(self.estimator)
+        weighted_estimator = given.sample_weight is not None and self.estimator is not None
+        if weighted_estimator and not has_fit_parameter(self.estimator, "sample_weight"):
+            raise unweighted(self.estimator)
         rows = reader.training(X, given.y, given.sample_weight, given.offset, given.row_numbers)
         validation = None
         if given.X_val is not None:
@@ -379,7 +379,11 @@ class Fitting(Model):
             progress = new_progress(plan, data.n_outputs, self.n_features_in_)
         n_rows, with_offset = data.rows.count(), data.rows.offset is not None
         limits = resolve_limits(self, n_rows, self.n_features_in_)
-        fitted = functools.partial(self._fitted, loss, with_offset)
+
+        def fitted(progress: Progress) -> dict[str, Any]:
+            _, best, per_output = boosting.complete
+            return self._fitted(progress, loss, with_offset, best, per_output)
+
         watchers = Watchers([], None, None)
         boosting = assemble(
             plan,
@@ -399,19 +403,19 @@ class Fitting(Model):
             # What is complete is kept; the interrupt still reaches the caller.
             if boosting.complete.n_rounds > 0:
                 boosting.settle()
-                self._finish(fitted(progress, boosting), data.validation)
+                self._finish(fitted(progress), data.validation)
             raise
         except CommError as error:
             error.round = boosting.complete.n_rounds + 1
             # Rounds after the best are made again, as are all of outputs that stop one by one.
             if boosting.complete.best > 0 and boosting.complete.best_per_output is None:
                 boosting.settle()
-                error.unfinished = vars(self) | fitted(progress, boosting)
+                error.unfinished = vars(self) | fitted(progress)
             raise
         finally:
             watchers.close()
         _warn_of_divergence(progress, boosting)
-        self._finish(fitted(progress, boosting), data.validation)
+        self._finish(fitted(progress), data.validation)
         if watchers.tasks is not None:
             watchers.tasks.end()
 
@@ -439,7 +443,7 @@ class Fitting(Model):
         self,
         watchers: Watchers,
         boosting: Boosting,
-        fitted: Callable[[Progress, Boosting], dict[str, Any]],
+        fitted: Callable[[Progress], dict[str, Any]],
         given: Given,
     ) -> None:
         """Add those who want to be told about rounds; of several ranks the first tells them."""
@@ -456,7 +460,7 @@ class Fitting(Model):
                 given.y,
                 {} if weight is None else {"sample_weight": weight},
                 boosting.plan.max_iter - boosting.progress.n_rounds,
-                lambda: fitted(deepcopy(boosting.progress), boosting),
+                lambda: fitted(deepcopy(boosting.progress)),
             )
 
     # ------------------------------------------------------------------ scoring
@@ -500,10 +504,14 @@ class Fitting(Model):
         """Choose the thresholds that are to be tuned; a regressor has none."""
 
     def _fitted(
-        self, loss: FittedLoss, with_offset: bool, progress: Progress, boosting: Boosting
+        self,
+        progress: Progress,
+        loss: FittedLoss,
+        with_offset: bool,
+        kept: int,
+        per_output: NDArray[np.intp] | None = None,
     ) -> dict[str, Any]:
-        """Return the attributes of an estimator that keeps the best rounds of ``progress``."""
-        kept, per_output = boosting.complete.best, boosting.complete.best_per_output
+        """Return the attributes of an estimator that keeps so many rounds of ``progress``."""
         progress.truncate(kept)
         if per_output is not None:
             progress.keep_best(per_output)
