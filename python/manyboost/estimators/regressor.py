@@ -222,21 +222,27 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
 
     def _check_values(self, Y: F64, y: Any, name: str) -> None:
         """Refuse targets ``y``, read as ``Y``, that the loss of their output cannot take."""
-        losses = self.loss if isinstance(self.loss, list | tuple) else [self.loss] * Y.shape[1]
-        if len(losses) != Y.shape[1]:
+        columns = as_columns(Y)
+        d = columns.shape[1]
+        losses = self.loss if isinstance(self.loss, list | tuple) else [self.loss] * d
+        if len(losses) != d:
             raise ValueError(
-                f"loss has {len(losses)} names but {name} has {Y.shape[1]} outputs; give one name "
-                "for each output."
+                f"loss has {len(losses)} names but {name} has {d} outputs; give one name for each "
+                "output."
             )
-        for loss, columns in itertools.groupby(range(Y.shape[1]), losses.__getitem__):
+        for loss, block in itertools.groupby(range(d), losses.__getitem__):
             domain = LISTED_LOSSES[loss].domain if isinstance(loss, str) else Domain.REAL
-            first, *rest = columns
-            bad = domain.lacks(Y[:, first : first + 1 + len(rest)])
+            outputs = list(block)
+            bad = domain.lacks(columns[:, outputs[0] : outputs[-1] + 1])
             if bad is not None and bad.any():
-                row, j = np.argwhere(bad)[0] + (0, first)
-                problem = f"{name} has the value {Y[row, j]:g}"
-                needed = f"; loss={loss!r} needs {domain.value}."
-                raise cell_error(name, problem, (row, j), needed, column_names(y, name))
+                row, j = (int(k) for k in np.argwhere(bad)[0] + (0, outputs[0]))
+                raise cell_error(
+                    name,
+                    f"{name} has the value {columns[row, j]:g}",
+                    (row, j)[: Y.ndim],
+                    f"; loss={loss!r} needs {domain.value}.",
+                    column_names(y, name),
+                )
 
     def predict(
         self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64

@@ -12,6 +12,7 @@ from manyboost import _core
 from manyboost.data.cells import missing_cells
 from manyboost.data.features import for_kernels
 from manyboost.data.rows import Rows, make_rows, split_validation
+from manyboost.data.targets import check_targets
 from manyboost.estimators.explaining import Explaining
 from manyboost.inspection import LinearRounds
 from manyboost.threads import resolve_threads
@@ -68,7 +69,7 @@ class Tracing(Explaining):
         X = self._checked_X(X)
         model = self._check_traceable()
         given = self._checked_X(X_train)
-        Y = np.atleast_2d(self._check_targets(y_train, given, "y_train").T).T
+        Y = np.atleast_2d(check_targets(y_train, given, "y_train").T).T
         n_given, n_outputs = Y.shape
         if n_outputs != self.n_outputs_:
             raise ValueError(
@@ -95,9 +96,6 @@ class Tracing(Explaining):
             found = np.einsum("ijk,jk->ik", result, columns)
         self._check_traced(found, self._raw_predictor(None)(X), rows)
         return result[..., 0] if len(groups) == 1 else result
-
-    def _check_targets(self, y: Any, X: Any, name: str) -> F64:
-        raise NotImplementedError
 
     def _check_traceable(self) -> _core.Ensemble:
         """Refuse models whose predictions are no weighted sums of y."""

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manyboost import _core
 from manyboost.estimators.base import Model
 from manyboost.persistence import container
 from manyboost.persistence.model import contents
-from manyboost.training.ensembles import TreeEnsemble
 from manyboost.persistence.values import Encoder, LeftOut, Unstorable
+from manyboost.training.ensembles import TreeEnsemble
 
 
 class ModelInfo(dict[str, Any]):

@@ -6,7 +6,6 @@ import itertools
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost.data.labels import Classes
 from manyboost.persistence.container import broken

@@ -19,7 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost import params
 from manyboost.data.categories import Categories
 from manyboost.data.frames import CategoryLabels
-from manyboost.data.inputs import Classes, column_name
+from manyboost.data.labels import Classes
+from manyboost.data.names import column_name
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.estimators.base import Model
 from manyboost.persistence import container, losses
@@ -49,8 +50,8 @@ from manyboost.persistence.parts import (
     write_trees,
 )
 from manyboost.persistence.values import Encoder, LeftOut, Unstorable
-from manyboost.training.constraints import Constraints, Monotonic
 from manyboost.training.checkpoints import Start
+from manyboost.training.constraints import Constraints, Monotonic
 from manyboost.training.custom import Loss
 from manyboost.training.strategies import STRATEGIES
 

@@ -355,7 +355,9 @@ def _read_records(file: Contents) -> Progress:
     )
 
 
-KIND = entry("kind", lambda draft: draft.trees.kind, choice(*(each.trees for each in STRATEGIES.values())))
+KIND = entry(
+    "kind", lambda draft: draft.trees.kind, choice(*(each.trees for each in STRATEGIES.values()))
+)
 N_OUTPUTS = entry("n_outputs", lambda draft: draft.trees.n_outputs, integer(1, 2**32))
 N_FEATURES = entry("n_features", lambda draft: draft.trees.n_features, _read_n_features)
 SEED = entry("seed", lambda draft: draft.start.seed, integer(0, 2**31))
@@ -384,7 +386,9 @@ _TREES = (
 
 def trees_to_bytes(trees: _core.Ensemble) -> bytes:
     """Return the bytes of a file that holds nothing but trees."""
-    return b"".join(container.pack(*Draft(None, Progress(TreeEnsemble(trees), None)).complete(_TREES)))
+    return b"".join(
+        container.pack(*Draft(None, Progress(TreeEnsemble(trees), None)).complete(_TREES))
+    )
 
 
 def trees_from_bytes(data: bytes) -> _core.Ensemble:
