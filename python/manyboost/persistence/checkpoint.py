@@ -45,6 +45,7 @@ from manyboost.training.strategies import STRATEGIES
 
 def write(recorder: Recorder, state: State) -> None:
     """Replace the checkpoint of a fit."""
+    assert recorder.start is not None
     draft = Draft(None, state.progress, recorder.start)
     parts = container.pack(*draft.complete(_parts(recorder, state)))
     # What a killed process leaves behind is overwritten by the next one.

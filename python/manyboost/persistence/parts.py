@@ -1,8 +1,8 @@
 """Parts of a file: each says once how it is written, and how it is checked and read.
 
 A :class:`Part` writes to a :class:`Draft` and reads from :class:`Contents`. A kind of file is a
-list of parts, which both directions follow in the same order. The parts in this module are those that
-model files and checkpoints share.
+list of parts, which both directions follow in the same order. The parts in this module are shared by
+model files and checkpoints.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Draft:
 
     model: Any
     progress: Progress
-    start: Start | None = None
+    start: Start
     header: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     encoder: Encoder = field(default_factory=Encoder)
@@ -374,6 +374,9 @@ SCORE_NAMES = entry(
 )
 RECORDS = Part("progress", _write_records, _read_records)
 
+# Trees alone have no start.
+_NO_START = Start(0, "", "")
+
 # What a pickle holds of an ensemble.
 _TREES = (
     entry("content", lambda draft: "trees", choice("trees")),
@@ -387,7 +390,7 @@ _TREES = (
 def trees_to_bytes(trees: _core.Ensemble) -> bytes:
     """Return the bytes of a file that holds nothing but trees."""
     return b"".join(
-        container.pack(*Draft(None, Progress(TreeEnsemble(trees), None)).complete(_TREES))
+        container.pack(*Draft(None, Progress(TreeEnsemble(trees), None), _NO_START).complete(_TREES))
     )
 
 
