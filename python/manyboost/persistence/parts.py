@@ -390,7 +390,9 @@ _TREES = (
 def trees_to_bytes(trees: _core.Ensemble) -> bytes:
     """Return the bytes of a file that holds nothing but trees."""
     return b"".join(
-        container.pack(*Draft(None, Progress(TreeEnsemble(trees), None), _NO_START).complete(_TREES))
+        container.pack(
+            *Draft(None, Progress(TreeEnsemble(trees), None), _NO_START).complete(_TREES)
+        )
     )
 
 
