@@ -552,7 +552,7 @@ def test_sets_that_cannot_be_used():
             [{"a"}, "b"] * 40,
             (
                 "y holds 'b' in row 1 but sets of labels in others; pass a set of labels for every "
-                "row, an empty one where there is none."
+                "row, an empty one if it has none."
             ),
         ),
         (

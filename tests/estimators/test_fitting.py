@@ -19,6 +19,7 @@ from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
+from manyboost.data.cells import TargetKind
 from manyboost.data.rows import make_rows, split_validation
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
@@ -308,9 +309,7 @@ def test_a_small_improvement_does_not_count():
 def test_validation_rows_are_set_apart_by_fraction_or_number(fraction, expected):
     X, Y = numbers()
     weight = np.arange(1.0, 201)
-    train, val = split_validation(
-        make_rows(X, Y, weight, "sample_weight"), fraction, seed=0, by_class=None
-    )
+    train, val = split_validation(make_rows(X, Y, weight, "sample_weight"), fraction, seed=0)
     assert len(val.X) == expected
     assert sorted([*train.numbers, *val.numbers]) == list(range(200))
     for rows in (train, val):
@@ -323,7 +322,7 @@ def test_validation_rows_are_another_choice_with_another_seed():
     rows = make_rows(*numbers(), None, "sample_weight")
 
     def chosen(seed):
-        return split_validation(rows, 0.3, seed, by_class=None)[1].numbers.tolist()
+        return split_validation(rows, 0.3, seed)[1].numbers.tolist()
 
     assert chosen(0) == chosen(0) != chosen(1)
 
@@ -331,7 +330,7 @@ def test_validation_rows_are_another_choice_with_another_seed():
 def test_validation_rows_are_shared_out_over_the_classes():
     X, _ = numbers()
     y = np.r_[np.zeros(150), np.ones(40), np.full(9, 2), 3].astype(int)
-    train, val = split_validation(make_rows(X, y, None, ""), 0.2, 0, by_class=y)
+    train, val = split_validation(make_rows(X, y, None, "", kind=TargetKind.CLASSES), 0.2, 0)
     assert np.bincount(val.Y, minlength=4).tolist() == [30, 8, 2, 0]
     assert set(train.Y) == {0, 1, 2, 3}
 
@@ -343,7 +342,7 @@ def test_a_model_validated_on_some_rows_is_trained_on_the_others(strategy, fract
     model = regressor(
         strategy=strategy, early_stopping=True, validation_fraction=fraction, n_iter_no_change=10
     ).fit(X, Y)
-    train, val = split_validation(make_rows(X, Y, None, ""), fraction, model._seed, by_class=None)
+    train, val = split_validation(make_rows(X, Y, None, ""), fraction, model._seed)
     expected = regressor(strategy=strategy)
     expected.fit(train.X, train.Y, X_val=val.X, Y_val=val.Y)
     assert model_bytes(model) == model_bytes(expected)

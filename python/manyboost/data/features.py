@@ -16,7 +16,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import first_cell
+from manyboost.data.cells import column_name, first_cell
 from manyboost.data.frames import (
     CategoryLabels,
     category_columns,
@@ -26,10 +26,10 @@ from manyboost.data.frames import (
     open_frame,
 )
 from manyboost.data.named import NamedTable
-from manyboost.data.names import column_name, nearest
 from manyboost.data.plain_arrays import plain_numbers, stacked
 from manyboost.data.stored import StoredTable
 from manyboost.errors import RowError
+from manyboost.spelling import closest
 
 F32 = NDArray[np.float32]
 
@@ -153,7 +153,7 @@ def _suggestions(given: Iterable[str], known: Iterable[str]) -> str:
     """Return which known names were perhaps meant by unknown ones."""
     given, known = list(given), list(known)
     missing = [each for each in known if each not in given]
-    pairs = ((each, nearest(each, missing)) for each in given if each not in known)
+    pairs = ((each, closest(each, missing)) for each in given if each not in known)
     meant = [f"{likely!r} for {each!r}" for each, likely in pairs if likely is not None]
     return f"Did you mean {', '.join(meant[:5])}?" if meant else ""
 

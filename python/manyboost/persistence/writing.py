@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, params
 from manyboost.data.categories import Categories
+from manyboost.data.cells import column_name
 from manyboost.data.labels import Classes
-from manyboost.data.names import column_name
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.estimators.base import Model
 from manyboost.persistence import container
