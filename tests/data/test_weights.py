@@ -610,8 +610,8 @@ def test_class_weights_that_do_not_fit():
             [{0: 1}],
             classes,
             (
-                "class_weight is a list of 1 dicts, which belongs to several labels, but y has one "
-                "class per row; pass one dict."
+                "class_weight is a list of 1 dicts, one for each label, but y has one class per "
+                "row; pass one dict."
             ),
         ),
         (
