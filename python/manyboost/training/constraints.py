@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from manyboost.data.cells import column_name
 from manyboost.data.features import feature_number
-from manyboost.training.objectives import Outputs
+from manyboost.training.directions import Outputs
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
