@@ -10,7 +10,7 @@ import json
 import os
 import platform
 from collections.abc import Collection
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -67,15 +67,10 @@ class Store:
         row = self._rows.get(run.key)
         if row is None:
             return None
-        points = row.get("points")
-        return Result(
-            row["scores"],
-            row["rounds"],
-            row["seconds"],
-            points and Points(**points),
-            row.get("chosen", {}),
-            row.get("n_capped", 0),
-        )
+        filled = {each.name: row[each.name] for each in fields(Result) if each.name in row}
+        if "points" in filled:
+            filled["points"] = Points(**filled["points"])
+        return Result(**{"scores": {}, **filled})
 
     def put(self, run: Run, result: Result) -> None:
         """Write a complete run."""

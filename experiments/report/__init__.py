@@ -20,7 +20,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from experiments.report.cells import legend, shown_rows
+from experiments.report.cells import legend, numeric, shown_rows
 from experiments.report.content import Lines, Report, Section, Table
 from experiments.report.figures import draw
 from experiments.report.sheets import sheet
@@ -84,7 +84,7 @@ def write_report(report: Report, folder: str | PathLike[str]) -> Path:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    templates.filters |= {"md": escape_markdown, "shown": shown_rows}
+    templates.filters |= {"md": escape_markdown, "shown": shown_rows, "numeric": numeric}
     templates.tests["table"] = lambda block: isinstance(block, Table)
     values = {
         "report": report,

@@ -25,15 +25,17 @@ class Shown:
     sign: int = 0
     hint: str = ""
 
-    @property
-    def is_number(self) -> bool:
-        """Whether the cell is sorted as a number."""
-        return not isinstance(self.value, str)
-
-
 def shown_rows(table: Table) -> list[list[Shown]]:
     """Return the rows of a table as they are shown."""
     return [[_shown(row, column) for column in table.columns] for row in table.rows]
+
+
+def numeric(table: Table) -> list[bool]:
+    """Return for each column whether it has no text."""
+    return [
+        not any(isinstance(row.get(column.key), str) for row in table.rows)
+        for column in table.columns
+    ]
 
 
 def _shown(row: Mapping[str, Cell], column: Column) -> Shown:
