@@ -74,14 +74,3 @@ def critical_distance(n_methods: int, n_sets: int) -> float:
     """Difference of average ranks that is significant by Nemenyi's test."""
     q = stats.studentized_range.ppf(1 - ALPHA, n_methods, np.inf) / np.sqrt(2)
     return float(q * np.sqrt(n_methods * (n_methods + 1) / (6 * n_sets)))
-
-
-def alike(average: Mapping[str, float], distance: float) -> list[list[str]]:
-    """Return the longest runs of methods, by rank, without a significant difference."""
-    methods = sorted(average, key=lambda method: average[method])
-    groups: list[list[str]] = []
-    for i, best in enumerate(methods):
-        group = [m for m in methods[i:] if average[m] - average[best] < distance]
-        if len(group) > 1 and not (groups and set(group) <= set(groups[-1])):
-            groups.append(group)
-    return groups

@@ -55,7 +55,6 @@ def _blocks(item: str, outcomes: Outcomes) -> list[Block]:
         f"Average ranks over {n_sets} data sets",
         average,
         distance,
-        statistics.alike(average, distance),
         f"Critical distance {distance:.2f} (Nemenyi, α = {statistics.ALPHA}).{test}",
     )
     nemenyi = statistics.nemenyi(compared)

@@ -81,7 +81,6 @@ class CriticalDifference:
     title: str
     ranks: Mapping[str, float]
     distance: float
-    groups: Sequence[Sequence[str]]
     caption: str = ""
 
 

@@ -15,16 +15,7 @@ from matplotlib.ticker import LogFormatter
 
 from experiments.report.content import CriticalDifference, Figure, Lines
 
-_COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#00856a",
-    "#b0508f",
-    "#94700a",
-    "#3d8fc9",
-    "#59636c",
-    "#8c4a20",
-)
+_COLOURS = "#0072b2 #d55e00 #00856a #b0508f #94700a #3d8fc9 #59636c #8c4a20".split()
 _DASHES = ("-", "--", ":")
 _STYLE = {
     "axes.edgecolor": "#5d6770",
@@ -89,9 +80,10 @@ def _draw_ranks(figure: CriticalDifference, axes: Axes) -> None:
         ranks,
         p_values,
         ax=axes,
-        label_fmt_left="{label}  {rank:.2f}",
-        label_fmt_right="{rank:.2f}  {label}",
+        label_fmt_left="{label}  {rank:.2f} ",
+        label_fmt_right=" {rank:.2f}  {label}",
         color_palette=["#1d2329"] * len(ranks),
         crossbar_props={"color": _COLOURS[0], "linewidth": 4},
     )
     axes.grid(visible=False)
+    axes.spines["top"].set_visible(True)

@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from manyboost.experiments.report import cells, figures, markdown, write_report
-from manyboost.experiments.results import (
+from experiments.report import cells, figures, markdown, write_report
+from experiments.report.content import (
     Column,
     CriticalDifference,
     Finding,
