@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import experiments
-from experiments import ITEMS, Options
-from experiments.items import Item
-from experiments.report import summary, write_report
-from experiments.reproduction import choose
+from experiments import reproduction
+from experiments.items import ITEMS, Item
+from experiments.options import Options
 
 STORE = "runs.jsonl"
 #: Options that belong to a result, in the order of the command that makes it again.
@@ -28,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     items = list(dict.fromkeys(arguments.items)) or list(ITEMS)
     try:
         options = _options(arguments)
-        chosen = choose(items, options)
+        chosen = reproduction.choose(items, options)
     except ValueError as error:
         parser.error(str(error))
     if arguments.list:
@@ -40,9 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end the workers too
     try:
         if arguments.no_run:
-            report = experiments.summarise(items, options, store)
+            report = reproduction.summarise(items, options, store)
         else:
-            report = experiments.run(items, options, store, stream=sys.stderr)
+            report = reproduction.run(items, options, store, stream=sys.stderr)
     except KeyboardInterrupt:
         print(
             f"Interrupted; complete runs are kept in {store}. The same command continues; with "
@@ -50,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 130
+    from experiments.report.writing import summary, write_report  # slow to import, not for workers
+
     note = f"Made by: {_command(arguments)}"
     page = write_report(replace(report, notes=[*report.notes, note]), arguments.output)
     print(summary(report), file=sys.stderr)

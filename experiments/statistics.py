@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import scikit_posthocs
 from scipy import stats
 
 #: The paper's level of significance.
@@ -62,6 +61,8 @@ def friedman(scores: Mapping[str, Sequence[float]]) -> float | None:
 
 def nemenyi(scores: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]:
     """P-values of Nemenyi's test for all pairs of methods."""
+    import scikit_posthocs  # slow to import, and worker processes need none of it
+
     table = np.array(list(scores.values())).T
     p = scikit_posthocs.posthoc_nemenyi_friedman(table).to_numpy()
     return {

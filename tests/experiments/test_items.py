@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 
 from manyboost.datasets import Dataset
-from experiments import ITEMS, Options, methods, problems, protocol, run, summarise
+from experiments import methods, problems, protocol
+from experiments.items import ITEMS
+from experiments.options import Options
 from experiments.paper import paper_score
 from experiments.protocol import Unit
 from experiments.report.content import CriticalDifference, Lines, Table
+from experiments.reproduction import run, summarise
 from experiments.runner import run_missing
 from experiments.store import Store
 
@@ -259,7 +262,7 @@ def test_a_stopped_command_goes_on_to_the_same_tables(tmp_path, n_jobs, kind):
     command = subprocess.Popen(
         [sys.executable, *COMMAND.split(), *where], cwd=ROOT, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while _n_runs(path) < 3:
         assert time.monotonic() < deadline
         assert command.poll() is None
