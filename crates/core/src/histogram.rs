@@ -157,7 +157,7 @@ pub fn quantise(
     // The sum sits above the count, and must itself stay below 2⁵⁰ for the split search.
     let packed_bits = (62 - 2 * count_bits).min(50 - count_bits);
     if q == 1 && weight_lanes == 0 && packed_bits >= PACKED_BITS {
-        let fixed = FixedPoint::with_bits(max, packed_bits);
+        let fixed = FixedPoint::with_bits(max, packed_bits)?;
         if fine_enough(fixed)? {
             let layout = Layout {
                 components: 1,
@@ -176,10 +176,10 @@ pub fn quantise(
         }
     }
     let width = q + weight_lanes + 1;
-    let narrow = FixedPoint::with_bits(max, NARROW_BITS);
+    let narrow = FixedPoint::with_bits(max, NARROW_BITS)?;
     let is_narrow = fine_enough(narrow)?;
-    let fixed = if is_narrow { narrow } else { FixedPoint::for_sum(max, n_all) };
-    let weight_fixed = FixedPoint::with_bits(weight_max, NARROW_BITS);
+    let fixed = if is_narrow { narrow } else { FixedPoint::for_sum(max, n_all)? };
+    let weight_fixed = FixedPoint::with_bits(weight_max, NARROW_BITS)?;
     let layout = Layout {
         components: q,
         weight_lanes,

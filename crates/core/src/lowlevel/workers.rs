@@ -1,12 +1,11 @@
-//! The only `unsafe` code of the project: loops compiled for wider registers, a borrowed job lent to
-//! threads, zeroed memory that may be refused, and a file in the place of memory.
-#![allow(unsafe_code)]
+//! Threads that wait for a job, and the lending of a borrowed job to them.
 
-use std::alloc::{Layout, alloc_zeroed};
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{OnceLock, TryLockError};
+use std::sync::TryLockError;
+use std::time::{Duration, Instant};
 
-// Under loom, which tries all orders of what threads do, its types stand for those of the standard
+// Loom tries every order of what threads do; its types then stand in for those of the standard
 // library.
 #[cfg(loom)]
 use loom::{cell::UnsafeCell, hint, sync, thread};
@@ -16,123 +15,15 @@ use std::{hint, sync, thread};
 use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use sync::{Arc, Condvar, Mutex};
 
-// ---------------------------------------------------------------------------------- dispatch
-
-/// Instruction sets that kernels are compiled for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// What every processor of the architecture has.
-    Portable,
-    /// 256-bit vectors.
-    Avx2,
-    /// 512-bit vectors.
-    Avx512,
-}
-
-/// The level in use: the processor's best, or lower if `MANYBOOST_SIMD` names a lower one.
-pub fn level() -> Level {
-    static LEVEL: OnceLock<Level> = OnceLock::new();
-    *LEVEL.get_or_init(|| {
-        let wanted = match std::env::var("MANYBOOST_SIMD").as_deref() {
-            Ok("portable") => Level::Portable,
-            Ok("avx2") => Level::Avx2,
-            _ => Level::Avx512,
-        };
-        wanted.min(detect())
-    })
-}
-
-#[cfg(target_arch = "x86_64")]
-fn detect() -> Level {
-    if is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vl")
-    {
-        Level::Avx512
-    } else if is_x86_feature_detected!("avx2") {
-        Level::Avx2
-    } else {
-        Level::Portable
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn detect() -> Level {
-    Level::Portable
-}
-
-/// Runs `kernel`, an ordinary loop, compiled for the widest registers in use. The compiler neither
-/// reorders float additions nor fuses multiply-adds, so all paths give the same bits.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub fn widest<R>(kernel: impl FnOnce() -> R) -> R {
-    match level() {
-        // SAFETY: `level` is at most what the processor was detected to support.
-        Level::Avx512 => unsafe { with_avx512(kernel) },
-        // SAFETY: as above.
-        Level::Avx2 => unsafe { with_avx2(kernel) },
-        Level::Portable => kernel(),
-    }
-}
-
-/// Runs `kernel` as it is: there is one path on this architecture.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-pub fn widest<R>(kernel: impl FnOnce() -> R) -> R {
-    kernel()
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn with_avx2<R>(kernel: impl FnOnce() -> R) -> R {
-    kernel()
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
-fn with_avx512<R>(kernel: impl FnOnce() -> R) -> R {
-    kernel()
-}
-
-// ---------------------------------------------------------------------------------- memory
-
-/// Numbers, of which all bits zero is one.
-///
-/// # Safety
-///
-/// Any pattern of bits, all zeros at least, must be a value.
-pub unsafe trait Plain: Copy {}
-
-macro_rules! plain {
-    // SAFETY: integers and floats have no invalid bits.
-    ($($number:ty),*) => { $(unsafe impl Plain for $number {})* };
-}
-plain!(u8, u32, u64, i32, i64, f32, f64, usize);
-
-/// A vector of zeros, which the system hands out without touching them; `None` if it has no room.
-pub fn zeroed<T: Plain>(len: usize) -> Option<Vec<T>> {
-    let layout = Layout::array::<T>(len).ok()?;
-    if layout.size() == 0 {
-        return Some(Vec::new());
-    }
-    // SAFETY: the layout is not of size zero. The memory comes from the allocator of vectors, with
-    // the layout of `len` elements, all of them values since `T` is plain.
-    unsafe {
-        let start = alloc_zeroed(layout).cast::<T>();
-        (!start.is_null()).then(|| Vec::from_raw_parts(start, len, len))
-    }
-}
-
-// ---------------------------------------------------------------------------------- threads
-
 type Job = *const (dyn Fn() + Sync);
 
-/// Rounds of waiting, about a tenth of a millisecond, before an idle worker goes to sleep: the next
-/// job of a round usually comes sooner.
-const SPINS: usize = if cfg!(any(loom, miri)) { 2 } else { 20_000 };
+/// How long an idle worker stays awake before it goes to sleep: the next job of a round usually
+/// comes sooner.
+const AWAKE: Duration = Duration::from_micros(500);
+/// Spins between two looks at the clock, which cost as much as several spins.
+const SPINS: u32 = 64;
 
-/// A cell that is asked for as loom's is.
+/// The interface of loom's cell.
 #[cfg(not(loom))]
 struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -151,38 +42,48 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// `state` holds how many workers are inside the job (low bits), whether the job may still be
-/// entered, and its number.
+/// `Shared::state` packs three fields: the number of workers inside the job (16 bits), whether the
+/// job may still be entered (one bit), and the number of the job.
 const OPEN: u64 = 1 << 16;
 const INSIDE: u64 = OPEN - 1;
 const NUMBER: u32 = 17;
 
+/// The most workers that can be inside a job: as many as the 16 bits of the state can count.
+pub const MAX_WORKERS: usize = INSIDE as usize;
+
+type Panic = Box<dyn Any + Send>;
+
 struct Shared {
     state: AtomicU64,
-    /// Written only while no job is open and nobody is inside; read only from inside.
+    /// Written only while no job is open and no worker is inside; read only from inside.
     job: UnsafeCell<Option<Job>>,
     sleepers: AtomicUsize,
     stop: AtomicBool,
     lock: Mutex<()>,
     wake: Condvar,
-    panic: Mutex<Option<Box<dyn std::any::Any + Send>>>,
+    /// The panic of a worker in the current job.
+    panic: Mutex<Option<Panic>>,
 }
 
-// SAFETY: `job` is only touched as its comment says, ordered by `state`.
+// SAFETY: `job` is only accessed as its comment says, and `state` orders the accesses.
 unsafe impl Sync for Shared {}
 // SAFETY: the pointer in `job` is only dereferenced while its job is open, on any thread.
 unsafe impl Send for Shared {}
 
-/// Threads that wait for jobs, briefly awake and then asleep.
+/// Threads that wait for jobs: awake for a moment, then asleep.
 pub struct Workers {
     shared: Arc<Shared>,
-    /// One job at a time; a second caller finds the workers busy.
+    /// Held while a job runs; a second caller finds the workers busy.
     caller: Mutex<()>,
 }
 
 impl Workers {
-    /// Starts `n` threads.
+    /// Starts `n` threads, at most [`MAX_WORKERS`].
     pub fn start(n: usize) -> std::io::Result<Workers> {
+        if n > MAX_WORKERS {
+            let message = format!("cannot start {n} threads; ask for at most {MAX_WORKERS}");
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
+        }
         let shared = Arc::new(Shared {
             state: AtomicU64::new(0),
             job: UnsafeCell::new(None),
@@ -201,13 +102,14 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Runs `job` in the caller and in every worker that comes in time. `job` must take its pieces
-    /// from a shared queue and return when none are left. When the workers are busy with the job of
-    /// another thread, the caller runs it alone.
+    /// Runs `job` in the caller and in every worker that enters before the caller is done. `job`
+    /// must take its pieces from a shared queue and return when none are left. If the workers are
+    /// busy with the job of another thread, the caller runs `job` alone. If `job` panics, so does
+    /// this function, with the panic of the caller if there are several.
     pub fn run(&self, job: &(dyn Fn() + Sync)) {
         let alone = match self.caller.try_lock() {
             Ok(alone) => alone,
-            // A job that panicked here left nothing behind.
+            // The lock guards no data.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 job();
@@ -215,12 +117,12 @@ impl Workers {
             }
         };
         let shared = &*self.shared;
-        // SAFETY: only the lifetime changes. Workers call the job only from inside it, and `close`
-        // returns after the last one has left, before the borrow ends; also when `job` panics here.
+        // SAFETY: only the lifetime changes. Workers call the job only from inside it, and `Closing`
+        // waits until the last one has left, before the borrow ends, also if `job` panics here.
         let lent = unsafe {
             std::mem::transmute::<*const (dyn Fn() + Sync + '_), Job>(std::ptr::from_ref(job))
         };
-        // SAFETY: no job is open and nobody is inside: the last `close` saw to it.
+        // SAFETY: no job is open and no worker is inside, since the last `Closing` waited for them.
         shared.job.with_mut(|place| unsafe { *place = Some(lent) });
         let number = (shared.state.load(Ordering::Relaxed) >> NUMBER) + 1;
         shared.state.store((number << NUMBER) | OPEN, Ordering::SeqCst);
@@ -229,11 +131,12 @@ impl Workers {
             let _guard = shared.lock.lock().unwrap_or_else(|e| e.into_inner());
             shared.wake.notify_all();
         }
-        job();
+        let own_panic = catch_unwind(AssertUnwindSafe(job)).err();
         drop(closing);
-        let panic = shared.panic.lock().unwrap_or_else(|e| e.into_inner()).take();
+        // Taken in any case: the next job must not find it.
+        let panic_of_worker = shared.panic.lock().unwrap_or_else(|e| e.into_inner()).take();
         drop(alone);
-        if let Some(panic) = panic {
+        if let Some(panic) = own_panic.or(panic_of_worker) {
             resume_unwind(panic);
         }
     }
@@ -247,7 +150,7 @@ impl Drop for Workers {
     }
 }
 
-/// Closes the job and waits until the last worker has left it.
+/// Closes the job and waits until the last worker has left it, when dropped.
 struct Closing<'a>(&'a Shared);
 
 impl Drop for Closing<'_> {
@@ -263,7 +166,7 @@ impl Drop for Closing<'_> {
 
 fn work(shared: &Shared) {
     let mut done = 0;
-    let mut spins = 0;
+    let mut idle = Idle::start();
     loop {
         let state = shared.state.load(Ordering::Acquire);
         if state & OPEN != 0 && state >> NUMBER != done {
@@ -288,59 +191,47 @@ fn work(shared: &Shared) {
                     *shared.panic.lock().unwrap_or_else(|e| e.into_inner()) = Some(panic);
                 }
                 shared.state.fetch_sub(1, Ordering::Release);
-                spins = 0;
+                idle = Idle::start();
             }
             continue;
         }
-        spins += 1;
-        if spins < SPINS {
+        if idle.stays_awake() {
             hint::spin_loop();
             continue;
         }
-        spins = 0;
         let guard = shared.lock.lock().unwrap_or_else(|e| e.into_inner());
         shared.sleepers.fetch_add(1, Ordering::SeqCst);
-        // Look once more: a job published before we counted as asleep wakes nobody.
+        // Look once more: a caller that published its job before we counted as asleep wakes nobody.
         let state = shared.state.load(Ordering::SeqCst);
-        let idle = state & OPEN == 0 || state >> NUMBER == done;
-        if idle && !shared.stop.load(Ordering::SeqCst) {
+        let no_job = state & OPEN == 0 || state >> NUMBER == done;
+        if no_job && !shared.stop.load(Ordering::SeqCst) {
             drop(shared.wake.wait(guard).unwrap_or_else(|e| e.into_inner()));
         }
         shared.sleepers.fetch_sub(1, Ordering::SeqCst);
         if shared.stop.load(Ordering::SeqCst) {
             return;
         }
+        idle = Idle::start();
     }
 }
 
-// ---------------------------------------------------------------------------------- files
+/// How long a worker has had nothing to do.
+struct Idle {
+    since: Instant,
+    spins: u32,
+}
 
-/// The bytes of a file that belongs to this process alone.
-#[derive(Debug)]
-pub struct PrivateMap(memmap2::Mmap);
+impl Idle {
+    fn start() -> Idle {
+        Idle { since: Instant::now(), spins: 0 }
+    }
 
-impl PrivateMap {
-    /// Maps a file that the caller has just created, at a path that was free, and written. Its name
-    /// is removed where the system allows that of an open file, so that nobody can open it.
-    pub fn of(file: std::fs::File, path: &std::path::Path) -> std::io::Result<PrivateMap> {
-        if cfg!(unix) {
-            std::fs::remove_file(path)?;
+    fn stays_awake(&mut self) -> bool {
+        self.spins += 1;
+        if cfg!(any(loom, miri)) {
+            return self.spins < 2;
         }
-        // SAFETY: the bytes must not change while they are mapped. The file was created by the
-        // caller, who gives up the only handle, which is closed here; on Unix it has no name any
-        // more, elsewhere an open mapping keeps it from being cut short, and its name is known to
-        // this process alone.
-        let map = unsafe { memmap2::Mmap::map(&file) }?;
-        Ok(PrivateMap(map))
-    }
-}
-
-impl std::ops::Deref for PrivateMap {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        &self.0
+        !self.spins.is_multiple_of(SPINS) || self.since.elapsed() < AWAKE
     }
 }
 
@@ -385,7 +276,7 @@ mod tests {
             });
         }));
         assert!(outcome.is_err());
-        // A worker comes, and not the caller alone: it waits for one.
+        // The worker that panicked still takes part: the caller waits for it.
         let helped = AtomicBool::new(false);
         workers.run(&|| {
             if std::thread::current().id() != main {
@@ -395,6 +286,37 @@ mod tests {
                 std::thread::yield_now();
             }
         });
+    }
+
+    #[test]
+    fn when_caller_and_worker_panic_the_next_job_knows_of_neither() {
+        let workers = Workers::start(1).unwrap();
+        let main = std::thread::current().id();
+        let entered = AtomicBool::new(false);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            workers.run(&|| {
+                if std::thread::current().id() != main {
+                    entered.store(true, Ordering::SeqCst);
+                    panic!("in a worker");
+                }
+                while !entered.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+                panic!("in the caller");
+            });
+        }));
+        assert_eq!(outcome.unwrap_err().downcast_ref(), Some(&"in the caller"));
+        let done = AtomicUsize::new(0);
+        workers.run(&|| {
+            done.fetch_add(1, Ordering::SeqCst);
+        });
+        assert!(done.into_inner() >= 1);
+    }
+
+    #[test]
+    fn more_workers_than_the_state_can_count_are_refused() {
+        let refused = Workers::start(MAX_WORKERS + 1).err().unwrap();
+        assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
     }
 
     #[test]
