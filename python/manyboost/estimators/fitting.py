@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core, memory, params
+from manyboost.arrays import F32
 from manyboost.comm import ALONE, Comm, CommError
 from manyboost.data.categories import Categories
 from manyboost.data.features import Table, check_X, resolve_categorical
@@ -47,9 +48,6 @@ from manyboost.training.plan import (
 from manyboost.training.progress import Progress
 from manyboost.training.racing import SHARE_OF_TIME, Contender, Race, contenders
 from manyboost.training.scoring import LOSS, Scorer, as_list, resolve
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 # Fitted attributes that not every fit has.
 _OPTIONAL_ATTRIBUTES = (

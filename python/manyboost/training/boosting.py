@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, F64, U32
 from manyboost.data.weights import Weights
 from manyboost.training.callbacks import RoundState, Watchers
 from manyboost.training.checkpoints import Recorder, State
@@ -31,10 +32,6 @@ from manyboost.training.split_gradients import SplitGradientMaker, SplitGradient
 from manyboost.training.stopping import BestRound, BestRoundPerOutput, Unwatched
 from manyboost.training.updates import Update, Updater, idle_update
 from manyboost.training.validation import Validation
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-U32 = NDArray[np.uint32]
 
 
 class Boosting:

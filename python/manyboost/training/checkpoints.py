@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manyboost import _core
+from manyboost.arrays import F64
 from manyboost.data.categories import Categories
 from manyboost.data.rows import Rows
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.progress import Progress
 from manyboost.training.projections import Projection
-
-F64 = NDArray[np.float64]
 
 # Between two files pass so many times the seconds that the last one took to write.
 _PAUSE = 20.0

@@ -16,15 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, F64, U32, Mask
 from manyboost.data.cells import missing_cells
 from manyboost.data.weights import Weights
 from manyboost.training.directions import Direction, Move, Outputs
 from manyboost.training.losses import LossFacts
 from manyboost.training.split_gradients import SplitGradients
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-U32 = NDArray[np.uint32]
 
 # Outputs that share a loss, as a half-open range; None: all outputs.
 LossBlocks = list[tuple[LossFacts, tuple[int, int] | None]]
@@ -118,7 +115,7 @@ class Objective(ABC):
         direction: Direction,
         rho: F64,
         output: Outputs = None,
-        active: NDArray[np.bool_] | None = None,
+        active: Mask | None = None,
     ) -> tuple[F64, F64 | None]:
         """First and second derivative of each output's loss along a direction, at ``rho``.
 
@@ -289,7 +286,7 @@ class BuiltinObjective(Objective):
         direction: Direction,
         rho: F64,
         output: Outputs = None,
-        active: NDArray[np.bool_] | None = None,
+        active: Mask | None = None,
     ) -> tuple[F64, F64 | None]:
         g = direction.leaf_of_row, direction.values
         return self.kernel.derivatives(self.pool, self.y, raw, weights, *g, rho, output, active)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core, memory
+from manyboost.arrays import F64
 from manyboost.data.categories import Categories
 from manyboost.data.cells import TargetKind
 from manyboost.data.rows import Rows
@@ -28,8 +29,6 @@ from manyboost.training.projections import Projection, is_identity, resolve_n_co
 from manyboost.training.scoring import LOSS, as_list
 from manyboost.training.steps import Block
 from manyboost.training.strategies import STRATEGIES, Strategy
-
-F64 = NDArray[np.float64]
 
 EARLY_STOPPING_ROWS = 10_000
 _UNLIMITED = 2**31 - 1

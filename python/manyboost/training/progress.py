@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F64
 from manyboost.data.categories import Categories
 from manyboost.training.constraints import Constraints
 from manyboost.training.directions import Outputs
 from manyboost.training.ensembles import Ensemble
-
-F64 = NDArray[np.float64]
 
 
 @dataclass

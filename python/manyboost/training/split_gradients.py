@@ -11,16 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyboost.arrays import F32, F64, I8, Mask
 from manyboost.data.weights import Weights
 from manyboost.training.constraints import Monotonic
 from manyboost.training.projections import Projection, draw, is_identity
 from manyboost.training.strategies import Strategy
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ class SplitGradients:
     phi: F32 | None = None
     shares: F32 | None = None
     matrix: F32 | None = None
-    signs: NDArray[np.int8] | None = None
+    signs: I8 | None = None
 
 
 class SplitGradientMaker:
@@ -130,7 +126,7 @@ class SplitGradientMaker:
             signs,
         )
 
-    def growth_signs(self, m: int, output: int | None = None) -> NDArray[np.int8] | None:
+    def growth_signs(self, m: int, output: int | None = None) -> I8 | None:
         """Monotonic constraints (n_features,) under which a tree of round ``m`` is grown.
 
         The components of a tree with vector leaves are not outputs: it is grown freely, and its
@@ -162,7 +158,7 @@ class SplitGradientMaker:
         # If every output that still changes has weight zero, grow trees for the others.
         return growing if growing.any() else weighted
 
-    def _draw(self, m: int, growing: Mask | None, signs: NDArray[np.int8] | None) -> F32 | None:
+    def _draw(self, m: int, growing: Mask | None, signs: I8 | None) -> F32 | None:
         """Draw φ of round ``m`` (n_components, n_outputs); None stands for the identity."""
         if is_identity(self.projection):
             return None

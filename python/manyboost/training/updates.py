@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, F64
 from manyboost.training.directions import Move
 from manyboost.training.learners import ForeignLearner, Leaves, Predictions, TreeLearner, WeakModel
 from manyboost.training.leaves import step_or_one
 from manyboost.training.progress import Progress
 from manyboost.training.validation import Validation
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
