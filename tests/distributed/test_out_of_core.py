@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.distributed import fit_files
-from manyboost.training.losses import Loss
 
 polars = pytest.importorskip("polars")
 
