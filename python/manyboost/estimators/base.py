@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core
@@ -18,6 +17,7 @@ from manyboost.data.inputs import (
     for_kernels,
 )
 from manyboost.data.stored import StoredTable
+from manyboost.estimators.pickling import Pickling
 from manyboost.training.boosting import Progress
 from manyboost.training.callbacks import (
     Callback,
@@ -41,7 +41,7 @@ F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
 
-class Model(CallbackSupportMixin, BaseEstimator):
+class Model(CallbackSupportMixin, Pickling):
     """Parameters and fitted state, which fitting fills and predicting reads."""
 
     # Constructor parameters, set by the subclasses.

@@ -75,10 +75,10 @@ _FIRST_PARAMETERS = frozenset(
 # Parameters that may hold code.
 _MAY_BE_LEFT_OUT = ("loss", "projection", "scoring", "callbacks", "random_state")
 # Attributes of an estimator that are stored, or follow from those that are.
-FITTED_ATTRIBUTES = frozenset(
+STORED = frozenset(
     (
         *("_progress", "_fitted_loss", "_with_offset", "_trained_with", "_seed", "_release"),
-        *("_left_out", "_category_labels", "_sklearn_output_config"),
+        *("_left_out", "_category_labels"),
         *("_quantiles", "_one_dimensional", "_classes", "_class_weights", "classes_"),
         *("n_features_in_", "feature_names_in_", "n_outputs_", "output_names_", "thresholds_"),
         *("strategy_", "projection_", "search_results_", "target_name_"),
@@ -113,6 +113,21 @@ def contents(model: Model, records: str = "auto") -> tuple[dict[str, Any], dict[
 def to_parts(model: Model, records: str = "auto") -> Iterator[bytes]:
     """Yield the bytes of a model's file, piece by piece."""
     return container.pack(*contents(model, records))
+
+
+def complete_file(model: Model) -> bytes | None:
+    """Return the file of a model with default parameters; None if it would leave something out."""
+    if type(model) not in ESTIMATORS.values():
+        return None
+    bare = type(model)()
+    bare.__dict__.update({name: each for name, each in vars(model).items() if name in STORED})
+    try:
+        header, arrays = contents(bare, "all")
+    except ValueError:
+        return None
+    if any(holds_code(header[name]) for name in ("trained_with", "projection")):
+        return None
+    return None if model._fitted_loss.custom else b"".join(container.pack(header, arrays))
 
 
 def _refuse_code(model: Model) -> None:
@@ -237,7 +252,7 @@ def _names(attribute: str) -> Callable[[Draft], list[str] | None]:
 
 def _left_out(draft: Draft) -> list[str]:
     """Return the records and the attributes of others that are not stored."""
-    known = FITTED_ATTRIBUTES.union(draft.model.get_params(deep=False))
+    known = STORED.union(["_sklearn_output_config"], draft.model.get_params(deep=False))
     foreign = [f"attribute {name}" for name in vars(draft.model) if name not in known]
     return sorted({*draft.model._left_out, *foreign})
 
