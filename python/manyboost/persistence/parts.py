@@ -1,8 +1,8 @@
 """Parts of a file: each says once how it is written, and how it is checked and read.
 
 A :class:`Part` writes to a :class:`Draft` and reads from :class:`Contents`. A kind of file is a
-list of parts, which both directions follow in the same order. The parts in this module are those that
-model files and checkpoints share.
+list of parts, which both directions follow in the same order. The parts in this module are those
+that model files and checkpoints share.
 """
 
 from __future__ import annotations
