@@ -238,7 +238,7 @@ def main(n_mutants, seed):
     for data in GOLDEN.values():
         # Everything is imported before memory is limited.
         assert outcome(data) == "sound"
-    trees = from_bytes(GOLDEN["relabel"])._progress.model.to_bytes()
+    trees = from_bytes(GOLDEN["relabel"])._progress.model.trees.to_bytes()
     limit_memory()
     for k in range(n_mutants):
         kind = list(KINDS)[k % len(KINDS)]

@@ -41,7 +41,7 @@ def regressor(loss=ALL, **parameters):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 def alone(loss, X, y, weight=None, **parameters):

@@ -33,7 +33,7 @@ def classifier(loss="log_loss", **parameters):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

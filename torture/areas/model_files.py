@@ -143,7 +143,7 @@ def write_seeds(folder: Path) -> None:
     kinds = {"per_output": 0, "vector": 1, "scaled": 2}
     for path in sorted((ROOT / "tests" / "models").glob("*.mb")):
         model: Any = from_bytes(path.read_bytes())
-        trees = model._progress.model
+        trees = model._progress.model.trees
         stored = trees.arrays()
         arrays = [np.ascontiguousarray(stored.get(name, np.zeros(0, "<u4"))) for name in names]
         categories = model._progress.categories

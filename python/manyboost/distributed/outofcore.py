@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from manyboost.data.inputs import column_name
+from manyboost.data.cells import MISSING_LABEL, cell_error
 from manyboost.data.named import NamedColumn
+from manyboost.data.names import column_name
 from manyboost.data.stored import CheckedTargets, StoredTable, TargetFile, new_file
-from manyboost.data.weights import MISSING_LABEL, cell_name
+from manyboost.data.targets import refuse_large
 from manyboost.distributed.sources import Choice, Source
+from manyboost.errors import RowError
 from manyboost.estimators.fitting import Fitting
 
 _Model = TypeVar("_Model", bound=Fitting)
-
-_SINGLE_MAX = float(np.finfo(np.float32).max)
 
 
 def fit_files(
@@ -284,17 +284,10 @@ class _Outputs:
                 "pass blocks of one type."
             )
         numbers = Y.astype(self._file.dtype, copy=False)
-        with np.errstate(invalid="ignore"):
-            large = np.abs(numbers) > _SINGLE_MAX
-        if large.any():
-            place = np.argwhere(large)[0]
-            value = numbers[tuple(place)]
-            what = (
-                "an infinite value (inf)"
-                if np.isinf(value)
-                else f"the value {value:g}, beyond the range of single precision (3e38),"
-            )
-            self._refuse(what, place, start, "divide the output by a constant, or drop such rows")
+        try:
+            refuse_large(numbers, name, self._source.output_names)
+        except RowError as error:
+            raise error.relocated(start + error.row) from None
         self._file.write(numbers)
 
     def _encoded(self, Y: NDArray[Any], start: int) -> NDArray[np.uint8]:
@@ -313,8 +306,9 @@ class _Outputs:
         return np.where(missing, MISSING_LABEL, Y == 1).astype(np.uint8)
 
     def _refuse(self, what: str, place: NDArray[Any], start: int, remedy: str) -> None:
-        where = cell_name([start + int(place[0]), *place[1:].tolist()], self._source.output_names)
-        raise ValueError(f"{self._source.Y_name} has {what} in {where}; {remedy}.")
+        name, names = self._source.Y_name, self._source.output_names
+        error = cell_error(name, f"{name} has {what}", place, f"; {remedy}.", names)
+        raise error.relocated(start + error.row)
 
     def finished(self) -> Any:
         """Return all rows, as fit takes them."""

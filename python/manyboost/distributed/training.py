@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.comm import Comm
-from manyboost.estimators.fitting import Fitting
-from manyboost.training.losses import Loss
+from manyboost.estimators.fitting import Fitting, Given
+from manyboost.training.custom import Loss
 from manyboost.training.scoring import LOSS
 
 _Model = TypeVar("_Model", bound=Fitting)
@@ -83,11 +83,8 @@ def _fit_rank(
         row_numbers = np.arange(first, first + n_rows, dtype=np.uint64)
     root, working = holders[0], comm if len(holders) == comm.size else comm.subset(holders)
     if working is not None:
-        estimator._comm, estimator._row_numbers = working, row_numbers
-        try:
-            estimator.fit(X, Y, sample_weight, **validation)
-        finally:
-            del estimator._comm, estimator._row_numbers
+        given = Given(X, Y, sample_weight, **validation, comm=working, row_numbers=row_numbers)
+        estimator._fit(given)
     if len(holders) < comm.size:
         # Ranks without rows get the model of those that have some.
         state = comm.broadcast(_state(estimator) if comm.rank == root else None, root)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from manyboost.estimators.fitting import KINDS
+from manyboost.data.categories import Categories
 from manyboost.persistence import container
 from manyboost.persistence.container import BrokenFileError, broken
 from manyboost.persistence.files import replacing
@@ -33,16 +32,20 @@ from manyboost.persistence.parts import (
     within,
     write_trees,
 )
-from manyboost.training.checkpoints import Found, Identity, State, trees_digest
-
-if TYPE_CHECKING:
-    from manyboost.data.categories import Categories
-    from manyboost.training.checkpoints import Recorder
+from manyboost.training.checkpoints import (
+    Found,
+    Identity,
+    Recorder,
+    Start,
+    State,
+    trees_digest,
+)
+from manyboost.training.strategies import STRATEGIES
 
 
 def write(recorder: Recorder, state: State) -> None:
     """Replace the checkpoint of a fit."""
-    draft = Draft(recorder.model, state.progress)
+    draft = Draft(None, state.progress, recorder.start)
     parts = container.pack(*draft.complete(_parts(recorder, state)))
     # What a killed process leaves behind is overwritten by the next one.
     with replacing(recorder.path, mark="new") as file:
@@ -64,8 +67,8 @@ def read(recorder: Recorder, categories: Categories, *, continued: bool) -> Foun
             f"{shown} is not a sound checkpoint: {error}; give another path, or remove the file to "
             "start anew."
         ) from None
-    names = [each.name for each in fields(Found)]
-    state = Found(**{name: getattr(found, name) for name in names})
+    start = Start(found.seed, found.strategy, found.projection, found.search_results)
+    state = Found(found.progress, found.gains, found.stopping, found.ended, start)
     if found.began_with == recorder.began_with:
         return state
     if continued and _result(state) == recorder.began_with:
@@ -92,7 +95,7 @@ def _parts(recorder: Recorder, state: Any = None) -> list[Part]:
             lambda file, name: file.take(name, (str, type(None))),
         ),
         KIND,
-        entry("strategy", lambda draft: draft.model.strategy_, _read_strategy),
+        entry("strategy", lambda draft: draft.start.strategy, _read_strategy),
         N_OUTPUTS,
         N_FEATURES,
         SEED,
@@ -127,8 +130,8 @@ def _check_identity(file: Contents, name: str, recorder: Recorder) -> None:
 
 
 def _read_strategy(file: Contents, name: str) -> str:
-    strategy, kind = choice(*KINDS)(file, name), file.found.kind
-    if KINDS[strategy] != kind:
+    strategy, kind = choice(*STRATEGIES)(file, name), file.found.kind
+    if STRATEGIES[strategy].trees != kind:
         broken(f"trees of kind {kind!r} do not come from strategy {strategy!r}")
     return strategy
 

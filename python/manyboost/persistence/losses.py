@@ -6,27 +6,26 @@ import itertools
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyboost.data.inputs import Classes
+from manyboost.data.labels import Classes
 from manyboost.persistence.container import broken
 from manyboost.persistence.parts import Contents, Draft, finite
 from manyboost.persistence.values import LeftOut
+from manyboost.training.custom import Loss
+from manyboost.training.fitted_losses import FittedLoss, MixedLoss
 from manyboost.training.losses import (
+    CLASS_LOSSES,
     LABEL_LOSSES,
     LISTED_LOSSES,
     REGRESSION_LOSSES,
-    SOFTMAX,
-    FittedLoss,
-    Loss,
-    MixedLoss,
+    LossFacts,
+    custom_facts,
 )
-from manyboost.training.objectives import Facts
 
-# A loss in Python is stored by what training knows of it; predictions need none of its code.
+# A loss in Python is stored by what training knows about it; predictions need none of its code.
 _CUSTOM = {
-    "custom": Facts("custom", centred=False, curved=False),
-    "custom_curved": Facts("custom", centred=False, curved=True),
+    "custom": custom_facts(curved=False),
+    "custom_curved": custom_facts(curved=True),
 }
 
 
@@ -34,7 +33,7 @@ def write(draft: Draft) -> None:
     """Write the losses of neighbouring outputs, their constants and the baseline."""
     loss = draft.model._fitted_loss
     d = len(loss.baseline)
-    blocks = [(facts, outputs or (0, d)) for facts, outputs in loss.parts]
+    blocks = [(facts, outputs or (0, d)) for facts, outputs in loss.blocks]
     stored: list[list[Any]] = [[facts.kernel, stop - start] for facts, (start, stop) in blocks]
     if loss.custom is not None:
         stored = [["custom_curved" if loss.facts.curved else "custom", d]]
@@ -63,7 +62,8 @@ def read(file: Contents) -> FittedLoss:
         if name not in known:
             broken(f"it has the unknown loss {name!r}")
         facts = known[name]
-        _check_constants(facts.kernel, constants[outputs])
+        if not facts.constants_allowed(constants[outputs]).all():
+            broken(f"it has impossible constants of the loss {name!r}")
         custom = Loss() if name in _CUSTOM else None
         parts.append(FittedLoss(facts, baseline[outputs], param=constants[outputs], custom=custom))
         kernels += [facts.kernel] * count
@@ -77,30 +77,20 @@ def read(file: Contents) -> FittedLoss:
     quantiles = file.found.targets.get("_quantiles")
     if quantiles is not None:
         levels = np.tile(quantiles, d // len(quantiles))
-        if kernels != ["quantile"] * d or not np.array_equal(levels, constants):
+        has_levels = all(facts.has_levels for facts, _ in loss.blocks)
+        if not has_levels or not np.array_equal(levels, constants):
             broken("its quantiles are not those of its loss")
     if not _agrees(file.found.trained_with["loss"], kernels, mixed, classes):
         broken("its loss is not the one that the model was trained with")
     return loss
 
 
-def _known(*, is_class: bool, mixed: bool) -> dict[str, Facts]:
+def _known(*, is_class: bool, mixed: bool) -> dict[str, LossFacts]:
     """Return the losses that a model of this type may have, by their names in a file."""
     if is_class:
-        labels = {facts.kernel: facts for facts in LABEL_LOSSES.values()}
-        return {**labels, SOFTMAX.kernel: SOFTMAX, **_CUSTOM}
+        tables = [*LABEL_LOSSES.values(), *CLASS_LOSSES.values()]
+        return {facts.kernel: facts for facts in tables} | _CUSTOM
     return LISTED_LOSSES if mixed else REGRESSION_LOSSES | _CUSTOM
-
-
-def _check_constants(kernel: str, constants: NDArray[np.float64]) -> None:
-    if kernel == "quantile":
-        sound = (constants > 0) & (constants < 1)
-    elif kernel == "huber":
-        sound = constants > 0
-    else:
-        sound = constants == 0.5
-    if not sound.all():
-        broken(f"it has impossible constants of the loss {kernel!r}")
 
 
 def _agrees(trained: Any, kernels: list[str], mixed: bool, classes: Classes | None) -> bool:
@@ -111,6 +101,7 @@ def _agrees(trained: Any, kernels: list[str], mixed: bool, classes: Classes | No
         return mixed and list(trained) == kernels
     if classes is None:
         return not mixed and bool(trained == kernels[0])
-    if classes.kind == "multiclass" and trained == "log_loss":
-        return kernels[0] == SOFTMAX.kernel
-    return trained in LABEL_LOSSES and kernels[0] == LABEL_LOSSES[trained].kernel
+    known = LABEL_LOSSES
+    if classes.kind == "multiclass":
+        known = LABEL_LOSSES | CLASS_LOSSES
+    return trained in known and kernels[0] == known[trained].kernel

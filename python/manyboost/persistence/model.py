@@ -19,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost import params
 from manyboost.data.categories import Categories
 from manyboost.data.frames import CategoryLabels
-from manyboost.data.inputs import Classes, column_name
+from manyboost.data.labels import Classes
+from manyboost.data.names import column_name
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.estimators.base import Model
-from manyboost.estimators.fitting import KINDS
 from manyboost.persistence import container, losses
 from manyboost.persistence.container import broken
 from manyboost.persistence.parts import (
@@ -50,9 +50,10 @@ from manyboost.persistence.parts import (
     write_trees,
 )
 from manyboost.persistence.values import Encoder, LeftOut, Unstorable
+from manyboost.training.checkpoints import Start
 from manyboost.training.constraints import Constraints, Monotonic
-from manyboost.training.learners import ForeignEnsemble
-from manyboost.training.losses import Loss
+from manyboost.training.custom import Loss
+from manyboost.training.strategies import STRATEGIES
 
 ESTIMATORS: dict[str, type[Model]] = {
     each.__name__: each for each in (ManyBoostRegressor, ManyBoostClassifier)
@@ -99,7 +100,7 @@ def contents(model: Model, records: str = "auto") -> tuple[dict[str, Any], dict[
         raise ValueError(f"records={records!r} is not allowed; it must be 'auto' or 'all'.")
     check_is_fitted(model, "n_iter_")
     _refuse_code(model)
-    header, arrays = Draft(model, model._progress).complete(PARTS)
+    header, arrays = Draft(model, model._progress, _start(model)).complete(PARTS)
     if records == "all" or header["kind"] != "scaled":
         return header, arrays
     limit = 4 * (6 * arrays["node_left"].size + arrays["tree_steps"].size) + _SPARE_BYTES
@@ -108,6 +109,11 @@ def contents(model: Model, records: str = "auto") -> tuple[dict[str, Any], dict[
         if container.size(*smaller) <= limit:
             break
     return smaller
+
+
+def _start(model: Model) -> Start:
+    results = getattr(model, "search_results_", None)
+    return Start(model._seed, model.strategy_, model.projection_, results)
 
 
 def to_parts(model: Model, records: str = "auto") -> Iterator[bytes]:
@@ -138,7 +144,7 @@ def _refuse_code(model: Model) -> None:
             f"{name} is a class of your own, and a model file holds no code; save a "
             "ManyBoostRegressor or ManyBoostClassifier, or use pickle."
         )
-    if isinstance(model._progress.model, ForeignEnsemble):
+    if not model._progress.model.has_trees:
         raise ValueError(
             f"The model consists of estimators of the type {type(model.estimator).__name__}, which "
             "a model file cannot hold; use built-in trees (estimator=None), or pickle."
@@ -409,7 +415,8 @@ def _read_trained_with(file: Contents, name: str) -> dict[str, Any]:
     if not all(isinstance(each, str | float | LeftOut) for each in itertools.chain(*tuples)):
         broken("it was trained with lists of neither names nor numbers")
     kind = file.found.kind
-    if KINDS.get(fixed["strategy"]) != kind or fixed["step"] not in params.STEPS:
+    known = STRATEGIES.get(fixed["strategy"])
+    if known is None or known.trees != kind or fixed["step"] not in params.STEPS:
         broken(f"trees of kind {kind!r} do not come from strategy {fixed['strategy']!r}")
     if not fixed["built_in_trees"]:
         broken("it was trained with trees that are not built in")

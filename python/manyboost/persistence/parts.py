@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.estimators.fitting import KINDS
 from manyboost.persistence import container
 from manyboost.persistence.container import broken
 from manyboost.persistence.values import Decoder, Encoder, LeftOut
-from manyboost.training.boosting import Progress
+from manyboost.training.checkpoints import Start
+from manyboost.training.ensembles import TreeEnsemble
+from manyboost.training.progress import Progress
 from manyboost.training.projections import PROJECTIONS
+from manyboost.training.strategies import STRATEGIES
 
 Array = NDArray[Any]
 Shape = tuple[int | None, ...]
@@ -41,6 +43,7 @@ class Draft:
 
     model: Any
     progress: Progress
+    start: Start | None = None
     header: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     encoder: Encoder = field(default_factory=Encoder)
@@ -48,8 +51,8 @@ class Draft:
     @property
     def trees(self) -> _core.Ensemble:
         """The trees to store."""
-        assert isinstance(self.progress.model, _core.Ensemble)
-        return self.progress.model
+        assert isinstance(self.progress.model, TreeEnsemble)
+        return self.progress.model.trees
 
     def complete(self, parts: Iterable[Part]) -> tuple[dict[str, Any], dict[str, Array]]:
         """Write all parts; return header and arrays."""
@@ -342,7 +345,7 @@ def _read_records(file: Contents) -> Progress:
         broken("it has curves by output without their shares, or shares without curves")
     tables["shares"] = tuple(tables["shares"]) or None
     return Progress(
-        trees,
+        TreeEnsemble(trees),
         importances,
         train_score,
         validation_score,
@@ -352,16 +355,18 @@ def _read_records(file: Contents) -> Progress:
     )
 
 
-KIND = entry("kind", lambda draft: draft.trees.kind, choice(*KINDS.values()))
+KIND = entry(
+    "kind", lambda draft: draft.trees.kind, choice(*(each.trees for each in STRATEGIES.values()))
+)
 N_OUTPUTS = entry("n_outputs", lambda draft: draft.trees.n_outputs, integer(1, 2**32))
 N_FEATURES = entry("n_features", lambda draft: draft.trees.n_features, _read_n_features)
-SEED = entry("seed", lambda draft: draft.model._seed, integer(0, 2**31))
+SEED = entry("seed", lambda draft: draft.start.seed, integer(0, 2**31))
 PROJECTION = entry(
-    "projection", lambda draft: draft.encoder.encode(draft.model.projection_), _read_projection
+    "projection", lambda draft: draft.encoder.encode(draft.start.projection), _read_projection
 )
 SEARCH_RESULTS = entry(
     "search_results",
-    lambda draft: draft.encoder.encode(getattr(draft.model, "search_results_", None)),
+    lambda draft: draft.encoder.encode(draft.start.search_results),
     _read_search_results,
 )
 SCORE_NAMES = entry(
@@ -381,7 +386,9 @@ _TREES = (
 
 def trees_to_bytes(trees: _core.Ensemble) -> bytes:
     """Return the bytes of a file that holds nothing but trees."""
-    return b"".join(container.pack(*Draft(None, Progress(trees, None)).complete(_TREES)))
+    return b"".join(
+        container.pack(*Draft(None, Progress(TreeEnsemble(trees), None)).complete(_TREES))
+    )
 
 
 def trees_from_bytes(data: bytes) -> _core.Ensemble:

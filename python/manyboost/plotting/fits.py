@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from manyboost.data.label_sets import indicator, read_label_sets
+from manyboost.data.labels import indicator, read_label_sets
 from manyboost.plotting.axes import (
     BLUE,
     FAINT,
