@@ -359,7 +359,7 @@ def test_a_warm_start_goes_on_after_its_own_checkpoint(tmp_path):
         other.set_params(checkpoint=path, warm_start=True, max_iter=30)
         if other is again:
             other._progress.truncate(9)
-        with pytest.raises(ValueError, match="it went on from another model"):
+        with pytest.raises(ValueError, match="it continued another model"):
             other.fit(X, Y)
 
 
