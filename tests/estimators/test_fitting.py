@@ -694,7 +694,8 @@ def explode(*_):
         {"estimator": ExplosiveRidge("predict"), "strategy": "independent"},
     ],
     ids=lambda p: " ".join(
-        f"{v.method} {v.calls_left}" if isinstance(v, Explosive) else str(v) for v in p.values()
+        f"{v.method} {v.calls_left}" if isinstance(v, Explosive) else getattr(v, "__name__", str(v))
+        for v in p.values()
     ),
 )
 def test_an_exception_of_the_user_reaches_the_user(parameters):

@@ -250,7 +250,7 @@ class Fitting(Model):
 
     def _draw_seed(self, comm: Comm) -> int:
         drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return comm.broadcast(drawn)
+        return int(comm.broadcast(drawn))
 
     def _race(self, data: TrainingData) -> None:
         """Choose the strategy and the projection of ``strategy="auto"``."""

@@ -215,7 +215,7 @@ class Graph:
         """Add the operators of a link."""
         for operator, constants in link.onnx:
             operands = [self.single(f"{link.name}_{number:g}", number) for number in constants]
-            options = {"axis": 1} if link.joint else {}
+            options: dict[str, Any] = {"axis": 1} if link.joint else {}
             raw = self.call(operator, [raw, *operands], "linked", **options)
         return raw
 

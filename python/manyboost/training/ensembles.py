@@ -160,6 +160,7 @@ class ForeignModel:
         if self.values is not None:
             assert self.known is not None
             return self.values[known_leaves(self.estimator, self.known, X)]
+        assert self.steps is not None
         predicted = np.asarray(self.estimator.predict(X), dtype=np.float32)
         # One predicted column serves all steps.
         columns = predicted[:, None] if predicted.ndim == 1 else predicted

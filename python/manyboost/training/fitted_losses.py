@@ -1,7 +1,7 @@
 """Losses with their constants: what a model needs to train and to predict.
 
-A loss is first fitted (:func:`manyboost.training.baselines.fit_loss`: baseline and constants from the
-training targets), then bound to targets and weights, which gives an
+A loss is first fitted (:func:`manyboost.training.baselines.fit_loss`: baseline and constants from
+the training targets), then bound to targets and weights, which gives an
 :class:`~manyboost.training.objectives.Objective`.
 
 The raw predictions of the trees are kept apart from the baseline. Where adding a constant to an

@@ -1,7 +1,7 @@
 """The built-in losses: one record each, with everything that other modules ask about them.
 
-The formulas of a loss (value, residual, curvature) are kernels of the core, found by the name in its
-record. Other modules never compare names of losses; they ask the record.
+The formulas of a loss (value, residual, curvature) are kernels of the core, found by the name in
+its record. Other modules never compare names of losses; they ask the record.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Baseline(Enum):
 
 
 def _unused(constants: F64) -> NDArray[np.bool_]:
-    return constants == 0.5
+    return np.equal(constants, 0.5)
 
 
 def _between_zero_and_one(constants: F64) -> NDArray[np.bool_]:

@@ -23,8 +23,8 @@ class Update:
     """What one weak model of a round does: f += μ ρ ⊙ g(x).
 
     ``values`` are the leaf values or predictions g, ``rho`` the steps; None: the leaf values are
-    final. One step for each output multiplies ``values`` of a single column if ``scaled``. ``output``
-    is the one that is moved; None: all. An ``idle`` model keeps its place and moves nothing.
+    final. With ``scaled``, one step for each output multiplies a single column of values.
+    ``output`` is the one that is moved; None: all. An ``idle`` model keeps its place and moves nothing.
     """
 
     weak: WeakModel
