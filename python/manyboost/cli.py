@@ -24,7 +24,6 @@ from manyboost.commands import (
     info,
     nearest,
     predict,
-    reproduce,
 )
 
 SUCCESS, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -52,7 +51,6 @@ VERBS: Mapping[str, Verb] = {
     "export": export,
     "demo": demo,
     "bench": bench,
-    "reproduce": reproduce,
     "completion": completion,
 }
 

@@ -610,8 +610,8 @@ def test_class_weights_that_do_not_fit():
             [{0: 1}],
             classes,
             (
-                "class_weight is a list of 1 dicts, which belongs to several labels, but y has one "
-                "class per row; pass one dict."
+                "class_weight is a list of 1 dicts, one for each label, but y has one class per "
+                "row; pass one dict."
             ),
         ),
         (
@@ -797,7 +797,7 @@ def test_sparse_labels_that_do_not_fit():
         sentence = refusal(lambda y=y: ManyBoostClassifier(**COMMON).fit(X, y))
         assert sentence.endswith(words)
     assert refusal(lambda: ManyBoostRegressor(**COMMON).fit(X, labels)) == (
-        "y is a sparse matrix, whose empty places could be zeros or missing values; pass a dense "
+        "y is a sparse matrix, whose empty cells could be zeros or missing values; pass a dense "
         "array, with y.toarray() if they are zeros."
     )
 
@@ -831,7 +831,7 @@ def test_an_output_without_an_observed_cell_is_named():
 def test_sparse_weights_are_refused():
     X, Y = discrete_data()
     assert refusal(lambda: ManyBoostRegressor().fit(X, Y, sparse.csr_array(np.abs(Y)))) == (
-        "sample_weight is a sparse matrix, whose empty places could be zeros or ones; pass a dense "
+        "sample_weight is a sparse matrix, whose empty cells could be zeros or ones; pass a dense "
         "array, with sample_weight.toarray() if they are zeros."
     )
 

@@ -342,7 +342,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     files = npy(tmp_path, X=X, Y=Y)
     with pytest.raises(ValueError, match="takes features in memory"):
         fit_files(ManyBoostRegressor(estimator=DecisionTreeRegressor()), files["X"], files["Y"])
-    with pytest.raises(ValueError, match="single precision, in which features are stored"):
+    with pytest.raises(ValueError, match="features are stored in single precision"):
         fit_files(ManyBoostRegressor(categorical_features=[0]), files["X"], files["Y"])
     with pytest.raises(ValueError, match="X is a ndarray"):
         fit_files(ManyBoostRegressor(), X, Y)

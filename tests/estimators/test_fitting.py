@@ -304,38 +304,6 @@ def test_a_small_improvement_does_not_count():
     assert model.n_iter_ == 0
 
 
-@pytest.mark.parametrize(("fraction", "expected"), [(0.25, 50), (37, 37), (0.001, 1)])
-def test_validation_rows_are_set_apart_by_fraction_or_number(fraction, expected):
-    X, Y = numbers()
-    weight = np.arange(1.0, 201)
-    train, val = split_validation(
-        make_rows(X, Y, weight, "sample_weight"), fraction, seed=0, by_class=None
-    )
-    assert len(val.X) == expected
-    assert sorted([*train.numbers, *val.numbers]) == list(range(200))
-    for rows in (train, val):
-        assert np.array_equal(rows.X, X[rows.numbers])
-        assert np.array_equal(rows.Y, Y[rows.numbers])
-        assert np.array_equal(rows.weights.rows, weight[rows.numbers])
-
-
-def test_validation_rows_are_another_choice_with_another_seed():
-    rows = make_rows(*numbers(), None, "sample_weight")
-
-    def chosen(seed):
-        return split_validation(rows, 0.3, seed, by_class=None)[1].numbers.tolist()
-
-    assert chosen(0) == chosen(0) != chosen(1)
-
-
-def test_validation_rows_are_shared_out_over_the_classes():
-    X, _ = numbers()
-    y = np.r_[np.zeros(150), np.ones(40), np.full(9, 2), 3].astype(int)
-    train, val = split_validation(make_rows(X, y, None, ""), 0.2, 0, by_class=y)
-    assert np.bincount(val.Y, minlength=4).tolist() == [30, 8, 2, 0]
-    assert set(train.Y) == {0, 1, 2, 3}
-
-
 @pytest.mark.parametrize("fraction", [0.3, 60])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_model_validated_on_some_rows_is_trained_on_the_others(strategy, fraction):
@@ -343,7 +311,7 @@ def test_a_model_validated_on_some_rows_is_trained_on_the_others(strategy, fract
     model = regressor(
         strategy=strategy, early_stopping=True, validation_fraction=fraction, n_iter_no_change=10
     ).fit(X, Y)
-    train, val = split_validation(make_rows(X, Y, None, ""), fraction, model._seed, by_class=None)
+    train, val = split_validation(make_rows(X, Y, None, ""), fraction, model._seed)
     expected = regressor(strategy=strategy)
     expected.fit(train.X, train.Y, X_val=val.X, Y_val=val.Y)
     assert model_bytes(model) == model_bytes(expected)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import label_ranking_average_precision_score
 
-from manyboost.experiments.scoring import lrap, macro_r2
+from experiments.scoring import lrap, macro_r2
 
 
 @pytest.mark.parametrize("levels", [2, 5, 1000])

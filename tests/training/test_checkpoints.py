@@ -298,7 +298,7 @@ def test_a_torn_or_foreign_file_is_neither_loaded_nor_overwritten(tmp_path):
 def test_a_checkpoint_is_no_model(tmp_path):
     path = tmp_path / "run"
     ManyBoostRegressor(checkpoint=path, max_iter=2).fit(X, Y)
-    with pytest.raises(ValueError, match="it is a checkpoint of training, which fit goes on from"):
+    with pytest.raises(ValueError, match="it is a checkpoint of training; fit continues it"):
         manyboost.load(path)
 
 

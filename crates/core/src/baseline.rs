@@ -44,7 +44,7 @@ pub fn column_sums<T: Cell>(
     })?;
     let max = largest(pool, maxima, d)?;
     let n_all = pool.all_rows(n);
-    let fixed: Vec<FixedPoint> = max.iter().map(|&m| FixedPoint::for_sum(m, n_all)).collect();
+    let fixed = max.iter().map(|&m| FixedPoint::for_sum(m, n_all)).collect::<Result<Vec<_>>>()?;
     let scale: Vec<f64> = fixed.iter().map(|f| f.scale).collect();
     let parts = pool.map(ranges, n * d, |rows| {
         let mut sums = vec![0i64; d];
@@ -106,7 +106,7 @@ pub fn column_quantiles<T: Cell>(
     let heaviest = weights.max_of_outputs(pool, values, n_outputs, 0..n_outputs)?;
     let n_all = pool.all_rows(n);
     let query_of = |j: usize| {
-        let weight_of = integer_weights(weights, heaviest[j], n_all);
+        let weight_of = integer_weights(weights, heaviest[j], n_all)?;
         let observed = (0..n)
             .map(|i| (i, i * n_outputs + j))
             .filter(|&(_, place)| !values[place].is_missing())

@@ -6,7 +6,7 @@ use crate::lowlevel::widest;
 use crate::memory::{collected, grow, zeros};
 use crate::parallel::Pool;
 use crate::ranking::{Ranked, rank};
-use crate::tree::{GROUP, Node, find_leaf, find_leaves};
+use crate::tree::{Node, ROWS_AT_ONCE, find_leaf, find_leaves};
 
 /// Rows that go through all trees together.
 const ROW_BLOCK: usize = 64;
@@ -252,7 +252,7 @@ impl Ensemble {
         if k == 0 || k > d {
             return invalid(format!("{k} of {d} outputs were asked for"));
         }
-        let rows = (RANKED_VALUES / d).clamp(GROUP, ROW_BLOCK);
+        let rows = (RANKED_VALUES / d).clamp(ROWS_AT_ONCE, ROW_BLOCK);
         self.for_each_block(pool, x, self.sum_work(&rounds), k, out, |x, out| {
             let mut raw = zeros::<f64>(rows * d)?;
             for (x, out) in x.chunks(rows * self.n_features).zip(out.chunks_mut(rows * k)) {
@@ -423,12 +423,12 @@ impl Ensemble {
         mut f: impl FnMut(usize, usize),
     ) {
         let (nodes, sets, p) = (self.tree(tree), self.tree_sets(tree), self.n_features);
-        let groups = x.chunks_exact(GROUP * p);
+        let groups = x.chunks_exact(ROWS_AT_ONCE * p);
         let rest = groups.remainder().chunks_exact(p);
-        let n_grouped = groups.len() * GROUP;
+        let n_grouped = groups.len() * ROWS_AT_ONCE;
         for (g, rows) in groups.enumerate() {
             let leaves = find_leaves::<CATEGORIES>(nodes, sets, rows, p);
-            leaves.into_iter().enumerate().for_each(|(k, leaf)| f(g * GROUP + k, leaf));
+            leaves.into_iter().enumerate().for_each(|(k, leaf)| f(g * ROWS_AT_ONCE + k, leaf));
         }
         for (i, row) in rest.enumerate() {
             f(n_grouped + i, find_leaf::<CATEGORIES>(nodes, sets, row));

@@ -59,10 +59,10 @@ pub fn leaf_sums(
 ) -> Result<LeafSums> {
     let n_all = pool.all_rows(leaf_of_row.len());
     let width = outputs.len();
-    let fixed = |bound: &[f64]| -> Vec<FixedPoint> {
+    let fixed = |bound: &[f64]| -> Result<Vec<FixedPoint>> {
         outputs.clone().map(|j| FixedPoint::for_sum(bound[j], n_all)).collect()
     };
-    let (residual_fixed, curvature_fixed) = (fixed(bounds.0), fixed(bounds.1));
+    let (residual_fixed, curvature_fixed) = (fixed(bounds.0)?, fixed(bounds.1)?);
     let scales = |fixed: &[FixedPoint]| fixed.iter().map(|f| f.scale).collect::<Vec<f64>>();
     let (residual_scale, curvature_scale) = (scales(&residual_fixed), scales(&curvature_fixed));
     let table = Table { leaf_of_row, n_leaves, n_outputs, outputs: outputs.clone() };
@@ -167,8 +167,8 @@ pub fn leaf_weights(
     let range = outputs.clone();
     let bounds = with_cells!(targets, y => weights.max_of_outputs(pool, y, n_outputs, range))?;
     let n_all = pool.all_rows(leaf_of_row.len());
-    let fixed: Vec<FixedPoint> =
-        bounds.iter().map(|&max| FixedPoint::for_sum(max, n_all)).collect();
+    let fixed =
+        bounds.iter().map(|&max| FixedPoint::for_sum(max, n_all)).collect::<Result<Vec<_>>>()?;
     let scale: Vec<f64> = fixed.iter().map(|fixed| fixed.scale).collect();
     let width = outputs.len();
     let table = Table { leaf_of_row, n_leaves, n_outputs, outputs };
@@ -358,7 +358,7 @@ pub fn leaf_quantiles(
     let queries_of = |j: usize| {
         let of_leaf = |leaf: usize| heaviest[leaf * width + j - first];
         let weights_of = (0..n_leaves).map(|leaf| integer_weights(weights, of_leaf(leaf), n_all));
-        let weights_of = collected(n_leaves, weights_of)?;
+        let weights_of = weights_of.collect::<Result<Vec<_>>>()?;
         let mut items: Vec<Vec<(f64, i64)>> = Vec::new();
         resize(&mut items, n_leaves, Vec::new())?;
         for i in 0..n {
@@ -389,16 +389,16 @@ pub fn integer_weights<'a>(
     weights: Weights<'a>,
     heaviest: f64,
     rows: usize,
-) -> impl Fn(usize, usize) -> i64 + Sync + 'a {
+) -> Result<impl Fn(usize, usize) -> i64 + Sync + 'a> {
     let unweighted = weights.rows.is_none() && weights.cells.is_none();
-    let fixed = FixedPoint::for_sum(heaviest, rows);
-    move |i, place| {
+    let fixed = FixedPoint::for_sum(heaviest, rows)?;
+    Ok(move |i, place| {
         if unweighted {
             return 1;
         }
         let weight = weights.cell(i, place);
         if weight > 0.0 { fixed.encode(weight).max(1) } else { 0 }
-    }
+    })
 }
 
 /// Leaf values of one tree, as they are added to raw predictions.

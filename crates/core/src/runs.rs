@@ -156,7 +156,9 @@ impl RowLosses<'_> {
         })?;
         let max = largest(pool, maxima, d)?;
         let n_all = pool.all_rows(n);
-        let fixed: Vec<FixedPoint> = max.iter().map(|&m| FixedPoint::for_sum(m, n_all)).collect();
+        // An infinite loss makes an infinite total, whatever its scale.
+        let scale_of = |&m: &f64| FixedPoint::for_sum(m, n_all).unwrap_or(FixedPoint::ONE);
+        let fixed: Vec<FixedPoint> = max.iter().map(scale_of).collect();
         let scale: Vec<f64> = fixed.iter().map(|fixed| fixed.scale).collect();
         let parts = pool.map(pool.row_ranges(n, d * 2), n * d * 2, |rows| {
             let mut sums = vec![0i64; d];

@@ -182,8 +182,11 @@ impl<Y: Cell + Into<f32>> Cells<'_, Y> {
         let n_all = pool.all_rows(n);
         let scale =
             |bound: f64, k: usize| FixedPoint::for_sum(bound * heaviest[k] * 1.000_001, n_all);
-        let fixed: Vec<(FixedPoint, FixedPoint)> =
-            bounds.iter().zip(places).map(|(&(r, h), &k)| (scale(r, k), scale(h, k))).collect();
+        let fixed = bounds
+            .iter()
+            .zip(places)
+            .map(|(&(r, h), &k)| Ok((scale(r, k)?, scale(h, k)?)))
+            .collect::<Result<Vec<_>>>()?;
         let pick_f32 = |values: &[f32]| places.iter().map(|&k| values[k]).collect::<Vec<f32>>();
         let along = Along {
             offset: pick_f32(&self.offset[self.outputs.clone()]),
@@ -320,7 +323,7 @@ pub fn dots(
     })?;
     let max = largest(pool, maxima, width)?;
     let n_all = pool.all_rows(n);
-    let fixed: Vec<FixedPoint> = max.iter().map(|&m| FixedPoint::for_sum(m, n_all)).collect();
+    let fixed = max.iter().map(|&m| FixedPoint::for_sum(m, n_all)).collect::<Result<Vec<_>>>()?;
     let parts = pool.map(ranges, n * width * 2, |rows| {
         let mut sums = vec![0i64; width];
         for i in rows {
@@ -354,7 +357,7 @@ pub fn quantile_steps(
     // Rows that move with ρ, and those that move against it.
     let query_of = |j: usize| {
         let k = j - outputs.start;
-        let fixed = FixedPoint::for_sum(direction_max[k] * heaviest[k], n_all);
+        let fixed = FixedPoint::for_sum(direction_max[k] * heaviest[k], n_all)?;
         let mut query = Query { items: room(n)?, masses: [0, 0] };
         for i in 0..n {
             let g = f64::from(pick(direction.row(i), k));
@@ -397,13 +400,13 @@ pub fn softmax_along(
     let n_all = pool.all_rows(n);
     let g_max = direction.max(pool, d)?;
     let gv_max = g_max.iter().zip(v).fold(0.0f64, |m, (g, v)| m.max(g * v.abs()));
-    let fixed: Vec<(FixedPoint, FixedPoint)> = g_max
+    let fixed = g_max
         .iter()
         .map(|g| {
             let scale = |bound: f64| FixedPoint::for_sum(bound * 1.000_01, n_all);
-            (scale(g * heaviest), scale(2.0 * g * gv_max * heaviest))
+            Ok((scale(g * heaviest)?, scale(2.0 * g * gv_max * heaviest)?))
         })
-        .collect();
+        .collect::<Result<Vec<_>>>()?;
     let ranges = pool.row_ranges(n, d * 8);
     let parts = pool.map(ranges, n * d * 8, |rows| {
         let mut loss = ExactSum::default();

@@ -139,7 +139,7 @@ impl<'a> Weights<'a> {
     /// single precision; such a factor changes no digit. 1 without weights.
     pub fn scale(&self, pool: &Pool) -> Result<FixedPoint> {
         let weighted = self.rows.is_some() || self.cells.is_some();
-        Ok(if weighted { FixedPoint::with_bits(self.max(pool)?, 0) } else { FixedPoint::ONE })
+        if weighted { FixedPoint::with_bits(self.max(pool)?, 0) } else { Ok(FixedPoint::ONE) }
     }
 }
 

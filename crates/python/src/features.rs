@@ -198,7 +198,6 @@ fn check_categories(x: &[f32], n_features: usize, n_categories: &[u32]) -> PyRes
 #[pyclass(frozen, module = "manyboost._core")]
 pub struct Grower {
     binned: Arc<core::binning::Binned>,
-    params: core::grower::GrowParams,
     seed: u64,
     inner: Mutex<core::grower::Grower>,
 }
@@ -233,9 +232,9 @@ impl Grower {
             min_split_gain,
             max_features,
         };
-        let grower = core::grower::Grower::new(&features.binned, min_samples_leaf, interactions)
-            .map_err(to_py_err)?;
-        Ok(Grower { binned: Arc::clone(&features.binned), params, seed, inner: Mutex::new(grower) })
+        let grower =
+            core::grower::Grower::new(&features.binned, params, interactions).map_err(to_py_err)?;
+        Ok(Grower { binned: Arc::clone(&features.binned), seed, inner: Mutex::new(grower) })
     }
 
     /// Grows one tree on split gradients `z` (n × q). Weights are those of rows (n), or of components
@@ -280,7 +279,7 @@ impl Grower {
             let mut grower = self.inner.lock().unwrap_or_else(|e| e.into_inner());
             let spare = grower.take_lanes();
             let gradients = core::histogram::quantise(pool, z, n_components, weights, rows, spare)?;
-            grower.grow(pool, &self.binned, gradients, rows, signs, &self.params, key)
+            grower.grow(pool, &self.binned, gradients, rows, signs, key)
         })?;
         Ok(Tree {
             tree: grown.tree,

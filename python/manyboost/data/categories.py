@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manyboost.comm import ALONE, Comm
+from manyboost.data.cells import column_name
 from manyboost.data.features import Table
-from manyboost.data.names import column_name
 from manyboost.data.stored import StoredTable
 from manyboost.errors import RowError
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.data.names import column_name
 from manyboost.errors import RowError
 
 #: What a missing label is stored as among 0/1 labels.
@@ -51,6 +50,11 @@ def class_numbers(Y: NDArray[Any]) -> NDArray[np.intp]:
     if Y.ndim == 2:
         Y = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
     return Y.astype(np.intp)
+
+
+def column_name(j: int, names: Any = None) -> str:
+    """Return what an error calls a feature or output: its name, or its number without names."""
+    return str(j) if names is None else repr(str(names[j]))
 
 
 def cell_error(

@@ -16,7 +16,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import first_cell
+from manyboost.data.cells import column_name, first_cell
 from manyboost.data.frames import (
     CategoryLabels,
     category_columns,
@@ -26,10 +26,10 @@ from manyboost.data.frames import (
     open_frame,
 )
 from manyboost.data.named import NamedTable
-from manyboost.data.names import column_name, nearest
 from manyboost.data.plain_arrays import plain_numbers, stacked
 from manyboost.data.stored import StoredTable
 from manyboost.errors import RowError
+from manyboost.spelling import closest
 
 F32 = NDArray[np.float32]
 
@@ -139,9 +139,10 @@ def _match_features(
         return
     known = getattr(estimator, "feature_names_in_", None)
     if names is not None and known is not None and known.tolist() != names:
+        meant = _suggestions(names, known)
+        hint = f"did you mean {meant}?" if meant else "select those of feature_names_in_."
         raise ValueError(
-            f"The features of {name} should be those of fit, in the same order. "
-            f"{_suggestions(names, known)}".rstrip()
+            f"The features of {name} should be those of fit, in the same order; {hint}"
         )
     if n_features != estimator.n_features_in_:
         raise ValueError(
@@ -150,12 +151,12 @@ def _match_features(
 
 
 def _suggestions(given: Iterable[str], known: Iterable[str]) -> str:
-    """Return which known names were perhaps meant by unknown ones."""
+    """Return which known names were probably meant by unknown ones, as text."""
     given, known = list(given), list(known)
     missing = [each for each in known if each not in given]
-    pairs = ((each, nearest(each, missing)) for each in given if each not in known)
+    pairs = ((each, closest(each, missing)) for each in given if each not in known)
     meant = [f"{likely!r} for {each!r}" for each, likely in pairs if likely is not None]
-    return f"Did you mean {', '.join(meant[:5])}?" if meant else ""
+    return ", ".join(meant[:5])
 
 
 def in_canonical_order(X: Any) -> Any:
@@ -282,7 +283,9 @@ def _read_frame(
         except ValueError as error:
             known = getattr(estimator, "feature_names_in_", ())
             where = "" if name == "X" else f"{name}: "
-            raise ValueError(f"{where}{error}{_suggestions(names or [], known)}") from None
+            meant = _suggestions(names or [], known)
+            hint = f"Did you mean {meant}?" if meant else ""
+            raise ValueError(f"{where}{error}{hint}") from None
     if frame is None:
         _refuse_other_columns(X, name)
         if reset:

@@ -159,7 +159,7 @@ def _check_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
         kind = type_of_target(labels, input_name=name)
     except TypeError:
         types = sorted({type(value).__name__ for value in labels})
-        if types == ["bytes"]:
+        if all(isinstance(value, bytes) for value in labels):
             raise ValueError(
                 f"{name} holds bytes (such as {_shown(labels[0])}); decode them into text."
             ) from None

@@ -21,9 +21,9 @@ from manyboost.data.frames import (
     is_series,
     open_frame,
 )
-from manyboost.data.names import did_you_mean
 from manyboost.data.plain_arrays import plain_numbers, refuse_type, stacked, unmasked
 from manyboost.data.stored import CheckedTargets
+from manyboost.spelling import closest
 
 F64 = NDArray[np.float64]
 
@@ -213,8 +213,8 @@ def check_output_names(y: Any, known: Sequence[str] | None, name: str) -> None:
         return
     for given, expected in zip(names, known, strict=False):
         if given not in known:
-            spare = [each for each in known if each not in names]
-            hint = did_you_mean(given, spare, f"output {expected!r} was expected.")
+            likely = closest(given, [each for each in known if each not in names])
+            hint = f"did you mean {likely!r}?" if likely else f"output {expected!r} was expected."
             raise ValueError(f"{name} has the output {given!r}, which fit did not see; {hint}")
     missing = [each for each in known if each not in names]
     if missing:
@@ -251,7 +251,8 @@ def _output_number(output: Any, number_of: Mapping[str, int] | None, n_outputs: 
                 f"0 to {n_outputs - 1}, or fit on a frame of outputs."
             )
         if output not in number_of:
-            hint = did_you_mean(output, number_of, "see output_names_.")
+            likely = closest(output, number_of)
+            hint = f"did you mean {likely!r}?" if likely else "see output_names_."
             raise ValueError(f"There is no output {output!r}; {hint}")
         return number_of[output]
     whole = isinstance(output, int | np.integer) and not isinstance(output, bool | np.bool_)

@@ -18,9 +18,14 @@ from scipy import sparse
 
 from manyboost import _core
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import MISSING_LABEL, cell_error, class_numbers, missing_cells
+from manyboost.data.cells import (
+    MISSING_LABEL,
+    cell_error,
+    class_numbers,
+    column_name,
+    missing_cells,
+)
 from manyboost.data.labels import Classes
-from manyboost.data.names import column_name
 from manyboost.data.plain_arrays import plain_numbers, stacked
 
 F32 = NDArray[np.float32]

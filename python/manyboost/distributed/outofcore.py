@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from manyboost.data.cells import MISSING_LABEL, cell_error
+from manyboost.data.cells import MISSING_LABEL, cell_error, column_name
 from manyboost.data.named import NamedColumn
-from manyboost.data.names import column_name
 from manyboost.data.stored import CheckedTargets, StoredTable, TargetFile, new_file
 from manyboost.data.targets import refuse_large
 from manyboost.distributed.sources import Choice, Source

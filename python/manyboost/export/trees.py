@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.data.names import column_name
+from manyboost.data.cells import column_name
 from manyboost.training.custom import Loss
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss

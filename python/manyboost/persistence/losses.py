@@ -97,7 +97,8 @@ def _agrees(trained: Any, kernels: list[str], mixed: bool, classes: Classes | No
     if isinstance(trained, tuple):
         return mixed and list(trained) == kernels
     if classes is None:
-        return not mixed and bool(trained == kernels[0])
+        facts = REGRESSION_LOSSES.get(trained)
+        return not mixed and facts is not None and facts.kernel == kernels[0]
     known = LABEL_LOSSES
     if classes.kind == "multiclass":
         known = LABEL_LOSSES | CLASS_LOSSES

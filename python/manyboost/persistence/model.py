@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyboost import params
 from manyboost.data.categories import Categories
+from manyboost.data.cells import column_name
 from manyboost.data.frames import CategoryLabels
-from manyboost.data.names import column_name
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.estimators.base import Model
 from manyboost.persistence import container

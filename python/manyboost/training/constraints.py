@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyboost.data.cells import column_name
 from manyboost.data.features import feature_number
-from manyboost.data.names import column_name
 from manyboost.training.directions import Outputs
 
 F32 = NDArray[np.float32]

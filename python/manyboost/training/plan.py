@@ -24,7 +24,7 @@ from manyboost.training.learners import check_foreign
 from manyboost.training.losses import LossFacts
 from manyboost.training.objectives import Objective
 from manyboost.training.parameters import Parameters
-from manyboost.training.projections import Projection, resolve_n_components
+from manyboost.training.projections import Projection, is_identity, resolve_n_components
 from manyboost.training.scoring import LOSS, as_list
 from manyboost.training.steps import Block
 from manyboost.training.strategies import STRATEGIES, Strategy
@@ -113,7 +113,7 @@ class Plan:
     @property
     def projects(self) -> bool:
         """Whether trees are grown on a drawn projection, not on the outputs themselves."""
-        return self.strategy.projects and self.projection != "identity"
+        return self.strategy.projects and not is_identity(self.projection)
 
     @property
     def trains_on_projections(self) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -11,9 +13,51 @@ from numpy.typing import NDArray
 from manyboost import _core
 from manyboost.training.strategies import Strategy
 
-PROJECTIONS = ("gaussian", "rademacher", "achlioptas", "sparse", "subsample", "identity")
-
 Projection: TypeAlias = Callable[[int, int, np.random.Generator], NDArray[np.floating]]
+
+
+@dataclass(frozen=True)
+class ProjectionFamily:
+    """A distribution of projections.
+
+    Attributes
+    ----------
+    name : str
+        Value of the parameter ``projection``.
+    draw : callable or None
+        ``(n_components, n_outputs, sums_to_zero, seed, round)`` to a matrix whose entries have mean
+        0 and variance 1 / n_components; None: the identity, which is not drawn.
+    without_replacement : bool
+        Whether each component is another output, so that there are at most as many.
+    """
+
+    name: str
+    draw: Callable[[int, int, bool, int, int], NDArray[np.float32]] | None
+    without_replacement: bool = False
+
+
+def _of_core(name: str, *, without_replacement: bool = False) -> ProjectionFamily:
+    draw = functools.partial(_core.draw_projection, name)
+    return ProjectionFamily(name, draw, without_replacement)
+
+
+PROJECTIONS = {
+    family.name: family
+    for family in (
+        _of_core("gaussian"),
+        _of_core("rademacher"),
+        _of_core("achlioptas"),
+        _of_core("sparse"),
+        _of_core("subsample", without_replacement=True),
+        ProjectionFamily("identity", None),
+    )
+}
+
+
+def is_identity(projection: str | Projection) -> bool:
+    """Whether outputs are not projected at all."""
+    return isinstance(projection, str) and PROJECTIONS[projection].draw is None
+
 
 # Purpose of NumPy streams handed to callables; built-in projections draw in the core.
 _CALLABLE_STREAM = 1
@@ -39,18 +83,20 @@ def resolve_n_components(
             f"n_components={n_components!r} needs strategy='relabel', but strategy is "
             f"{strategy.name!r}; use strategy='relabel' or n_components=1."
         )
-    if projection == "identity" and strategy.projects:
+    if is_identity(projection) and strategy.projects:
         if strategy.max_components is not None and n_outputs > strategy.max_components:
             raise ValueError(
-                f"projection='identity' keeps all {n_outputs} outputs, but "
+                f"projection={projection!r} keeps all {n_outputs} outputs, but "
                 f"strategy={strategy.name!r} grows trees on one; use strategy='multioutput' or "
                 "another projection."
             )
         return n_outputs
-    if projection == "subsample" and strategy.projects and q > n_weighted:
+    distinct = isinstance(projection, str) and PROJECTIONS[projection].without_replacement
+    if distinct and strategy.projects and q > n_weighted:
         raise ValueError(
-            f"n_components={q} is more than the {n_weighted} outputs that projection='subsample' "
-            "draws from without replacement; use fewer components or another projection."
+            f"n_components={q} is more than the {n_weighted} outputs that "
+            f"projection={projection!r} draws from without replacement; use fewer components or "
+            "another projection."
         )
     return q
 
@@ -72,13 +118,14 @@ def draw(
     the others are zero; built-in projections are drawn for those that matter alone, callables are
     asked for all columns.
     """
-    if projection == "identity":
-        return np.eye(n_outputs, dtype=np.float32)
     if isinstance(projection, str):
+        family = PROJECTIONS[projection]
+        if family.draw is None:
+            return np.eye(n_outputs, dtype=np.float32)
         n_drawn = n_outputs if outputs is None else int(outputs.sum())
-        if projection == "subsample":
+        if family.without_replacement:
             n_components = min(n_components, n_drawn)
-        drawn = _core.draw_projection(projection, n_components, n_drawn, sums_to_zero, seed, round_)
+        drawn = family.draw(n_components, n_drawn, sums_to_zero, seed, round_)
         if outputs is None:
             return drawn
         phi = np.zeros((n_components, n_outputs), np.float32)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.training.projections import Projection
+from manyboost.training.projections import Projection, is_identity
 from manyboost.training.strategies import STRATEGIES
 
 #: Rounds of the first heat.
@@ -51,7 +51,7 @@ def contenders(
         if (several and strategy.max_components is not None) or (limit and n_outputs > limit):
             continue
         if strategy.projects:
-            if projection != "identity" or strategy.max_components is None:
+            if not is_identity(projection) or strategy.max_components is None:
                 entrants += [Contender(strategy.name, each) for each in projections]
         elif strategy.shares_trees or not weighted:
             entrants.append(Contender(strategy.name))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from manyboost.data.weights import Weights
 from manyboost.training.constraints import Monotonic
-from manyboost.training.projections import Projection, draw
+from manyboost.training.projections import Projection, draw, is_identity
 from manyboost.training.strategies import Strategy
 
 F32 = NDArray[np.float32]
@@ -164,7 +164,7 @@ class SplitGradientMaker:
 
     def _draw(self, m: int, growing: Mask | None, signs: NDArray[np.int8] | None) -> F32 | None:
         """Draw φ of round ``m`` (n_components, n_outputs); None stands for the identity."""
-        if self.projection == "identity":
+        if is_identity(self.projection):
             return None
         phi = draw(
             self.projection,

@@ -24,7 +24,8 @@ class Update:
 
     ``values`` are the leaf values or predictions g, ``rho`` the steps; None: the leaf values are
     final. With ``scaled``, one step for each output multiplies a single column of values.
-    ``output`` is the one that is moved; None: all. An ``idle`` model keeps its place and moves nothing.
+    ``output`` is the one that is moved; None: all. An ``idle`` model keeps its place and moves
+    nothing.
     """
 
     weak: WeakModel

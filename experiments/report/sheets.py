@@ -1,0 +1,55 @@
+"""Tables and figures as CSV: plain numbers, not rounded."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from experiments.report.content import Block, Cell, CriticalDifference, Lines, Score
+
+#: A column of scores is written as several: the ending of its name, and the attribute.
+_SCORE = {
+    "": "mean",
+    "_std": "std",
+    "_rank": "rank",
+    "_repeats": "n_repeats",
+    "_paper": "paper",
+    "_paper_std": "paper_std",
+    "_paper_rank": "paper_rank",
+    "_difference": "difference",
+}
+
+
+def sheet(block: Block) -> str:
+    """Return a table, or the numbers behind a figure."""
+    if isinstance(block, CriticalDifference):
+        return _csv(["method", "average_rank"], block.ranks.items())
+    if isinstance(block, Lines):
+        points: list[Sequence[Cell]] = []
+        for series in block.series:
+            none = [None] * len(series.x)
+            band = (series.low or none, series.high or none)
+            columns = zip(series.x, series.y, *band, strict=True)
+            points += [(series.label, *point) for point in columns]
+        return _csv(["series", "x", "y", "low", "high"], points)
+    header: list[str] = []
+    rows: list[list[Cell]] = [[] for _ in block.rows]
+    for column in block.columns:
+        cells = [row.get(column.key) for row in block.rows]
+        has_scores = any(isinstance(cell, Score) for cell in cells)
+        header += [column.key + ending for ending in (_SCORE if has_scores else [""])]
+        for row, cell in zip(rows, cells, strict=True):
+            if isinstance(cell, Score):
+                row += [getattr(cell, attribute) for attribute in _SCORE.values()]
+            else:
+                row.append(cell)
+    return _csv(header, rows)
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return file.getvalue()
