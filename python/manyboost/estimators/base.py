@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost.arrays import F64
 from manyboost.data.features import Table
 from manyboost.data.labels import Classes
+from manyboost.estimators.pickling import Pickling
 from manyboost.training.callbacks import CallbackSupportMixin
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.parameters import Parameters
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from manyboost.persistence.info import ModelInfo
 
 
-class Model(CallbackSupportMixin, Parameters, BaseEstimator):
+class Model(CallbackSupportMixin, Parameters, Pickling):
     """Parameters and fitted state, which fitting fills and predicting reads."""
 
     # Set by fit.

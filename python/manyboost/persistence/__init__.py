@@ -15,10 +15,18 @@ from manyboost.estimators.base import Model
 from manyboost.persistence import container
 from manyboost.persistence.container import BrokenFileError
 from manyboost.persistence.files import FilePath, replacing
-from manyboost.persistence.model import from_bytes, to_parts
+from manyboost.persistence.model import STORED, complete_file, from_bytes, to_parts
 from manyboost.persistence.parts import trees_from_bytes, trees_to_bytes
 
-__all__ = ["load", "save", "trees_from_bytes", "trees_to_bytes"]
+__all__ = [
+    "STORED",
+    "complete_file",
+    "from_bytes",
+    "load",
+    "save",
+    "trees_from_bytes",
+    "trees_to_bytes",
+]
 
 
 def save(model: Model, path: FilePath, records: str = "auto") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,44 +13,74 @@ from manyboost.persistence.container import BrokenFileError, broken
 from manyboost.persistence.files import replacing
 from manyboost.persistence.parts import (
     IMPORTANCES,
-    KIND,
-    N_FEATURES,
-    N_OUTPUTS,
-    PROJECTION,
     RECORDS,
-    SCORE_NAMES,
-    SEARCH_RESULTS,
-    SEED,
-    Array,
-    Contents,
-    Draft,
-    Part,
-    choice,
-    entry,
-    of_type,
+    SIZES,
+    START,
+    TREES,
+    Source,
+    check_importances,
+    read_progress,
+    read_start,
     read_trees,
-    within,
-    write_trees,
 )
-from manyboost.training.checkpoints import (
-    Found,
-    Identity,
-    Recorder,
-    Start,
-    State,
-    trees_digest,
-)
-from manyboost.training.strategies import STRATEGIES
+from manyboost.persistence.schema import Array, Contents, Field, collect, within
+from manyboost.training.checkpoints import Found, Identity, Recorder, State, trees_digest
+
+
+class _Checkpoint(NamedTuple):
+    """What a checkpoint is written from."""
+
+    source: Source
+    recorder: Recorder
+    state: State
+
+
+def _of_source(entry: Any) -> Any:
+    return entry._replace(get=lambda checkpoint: entry.get(checkpoint.source))
+
+
+def _identity(checkpoint: _Checkpoint) -> list[list[str]]:
+    return [[name, *part] for name, part in checkpoint.recorder.identity.parts.items()]
+
+
+def _left_out(checkpoint: _Checkpoint) -> list[str]:
+    return [IMPORTANCES] if checkpoint.state.progress.importances is None else []
+
+
+def _stopping(name: str, dtype: str, shape: str, *, optional: bool = True) -> Array:
+    return Array(f"stopping_{name}", dtype, shape, lambda c: c.state.stopping.get(name), optional)
+
+
+# Read first: a checkpoint of another fit is refused as such.
+_OWNER = [
+    Field("content", frozenset(["checkpoint"]), lambda checkpoint: "checkpoint"),
+    Field("identity", list, _identity),
+    Field("began_with", (str, type(None)), lambda checkpoint: checkpoint.recorder.began_with),
+]
+_FIELDS = [
+    *map(_of_source, [*SIZES, *START]),
+    Field("strategy", str, lambda checkpoint: checkpoint.source.start.strategy),
+    Field("left_out", list, _left_out),
+    Field("ended", bool, lambda checkpoint: checkpoint.state.ended),
+]
+_ARRAYS = [
+    *map(_of_source, [*TREES, *RECORDS]),
+    Array("gains", "f8", "p d", lambda checkpoint: checkpoint.state.gains, optional=True),
+    _stopping("best", "i8", "b", optional=False),
+    _stopping("top", "f8", "d"),
+    _stopping("frozen", "b1", "d"),
+]
 
 
 def write(recorder: Recorder, state: State) -> None:
     """Replace the checkpoint of a fit."""
     assert recorder.start is not None
-    draft = Draft(None, state.progress, recorder.start)
-    parts = container.pack(*draft.complete(_parts(recorder, state)))
+    source = Source(state.progress, recorder.start)
+    checkpoint = _Checkpoint(source, recorder, state)
+    content = collect(checkpoint, source.encoder, [*_OWNER, *_FIELDS], _ARRAYS)
     # What a killed process leaves behind is overwritten by the next one.
     with replacing(recorder.path, mark="new") as file:
-        file.writelines(parts)
+        file.writelines(container.pack(*content))
 
 
 def read(recorder: Recorder, categories: Categories, *, continued: bool) -> Found | None:
@@ -58,118 +88,53 @@ def read(recorder: Recorder, categories: Categories, *, continued: bool) -> Foun
 
     None, if a warm start continues the very model that the fit in the file ended with.
     """
-    shown = repr(str(recorder.path))
+    shown, remedy = repr(str(recorder.path)), "give another path, or remove the file to start anew"
     try:
         file = Contents(container.read(recorder.path))
-        file.found.categories = categories
-        found = file.read(_parts(recorder))
+        found = file.read(_OWNER)
+        differences = recorder.identity.differences(_read_identity(found.identity))
+        if differences:
+            raise ValueError(
+                f"The checkpoint {shown} belongs to another fit: {', '.join(differences)}; keep to "
+                f"what it was, {remedy}."
+            )
+        state = _read_state(file, categories)
+        file.done()
     except BrokenFileError as error:
-        raise ValueError(
-            f"{shown} is not a sound checkpoint: {error}; give another path, or remove the file to "
-            "start anew."
-        ) from None
-    start = Start(found.seed, found.strategy, found.projection, found.search_results)
-    state = Found(found.progress, found.gains, found.stopping, found.ended, start)
+        raise ValueError(f"{shown} is not a sound checkpoint: {error}; {remedy}.") from None
     if found.began_with == recorder.began_with:
         return state
     if continued and _result(state) == recorder.began_with:
         return None
     raise ValueError(
-        f"The checkpoint {shown} belongs to another fit: it continued another model; give another "
-        "path, or remove the file to start anew."
+        f"The checkpoint {shown} belongs to another fit: it continued another model; {remedy}."
     )
 
 
-def _parts(recorder: Recorder, state: Any = None) -> list[Part]:
-    """Return the parts of a checkpoint; a ``state`` is needed only to write them."""
-    parts = recorder.identity.parts.items()
-    return [
-        entry("content", lambda draft: "checkpoint", choice("checkpoint")),
-        entry(
-            "identity",
-            lambda draft: [[name, *part] for name, part in parts],
-            lambda file, name: _check_identity(file, name, recorder),
-        ),
-        entry(
-            "began_with",
-            lambda draft: recorder.began_with,
-            lambda file, name: file.take(name, (str, type(None))),
-        ),
-        KIND,
-        entry("strategy", lambda draft: draft.start.strategy, _read_strategy),
-        N_OUTPUTS,
-        N_FEATURES,
-        SEED,
-        PROJECTION,
-        SEARCH_RESULTS,
-        Part("trees", write_trees, _read_trees),
-        entry("left_out", _left_out, Contents.texts),
-        SCORE_NAMES,
-        RECORDS,
-        Part("gains", lambda draft: _write_gains(draft, state), _read_gains),
-        Part("stopping", lambda draft: _write_stopping(draft, state), _read_stopping),
-        entry("ended", lambda draft: state.ended, of_type(bool)),
-    ]
-
-
-def _check_identity(file: Contents, name: str, recorder: Recorder) -> None:
-    """Refuse the file of another fit."""
+def _read_identity(stored: list[Any]) -> Identity:
     parts = {}
-    for each in file.take(name, list):
+    for each in stored:
         match each:
-            case [str() as part, str() as digest, str() as shown]:
-                parts[part] = digest, shown
+            case [str() as name, str() as digest, str() as shown]:
+                parts[name] = digest, shown
             case _:
                 broken("it does not say which fit it belongs to")
-    differences = recorder.identity.differences(Identity(parts))
-    if differences:
-        raise ValueError(
-            f"The checkpoint {str(recorder.path)!r} belongs to another fit: "
-            f"{', '.join(differences)}; keep to what it was, give another path, or remove the file "
-            "to start anew."
-        )
+    return Identity(parts)
 
 
-def _read_strategy(file: Contents, name: str) -> str:
-    strategy, kind = choice(*STRATEGIES)(file, name), file.found.kind
-    if STRATEGIES[strategy].trees != kind:
-        broken(f"trees of kind {kind!r} do not come from strategy {strategy!r}")
-    return strategy
-
-
-def _read_trees(file: Contents) -> Any:
-    categories, p = file.found.categories, file.found.n_features
-    if p != categories.n_features:
-        broken(f"it has trees of {p} features")
-    return read_trees(file, categories.counts)
-
-
-def _left_out(draft: Draft) -> list[str]:
-    return [IMPORTANCES] if draft.progress.importances is None else []
-
-
-def _write_gains(draft: Draft, state: State) -> None:
-    if state.gains is not None:
-        draft.arrays["gains"] = state.gains
-
-
-def _read_gains(file: Contents) -> Array | None:
-    shape = file.found.n_features, file.found.n_outputs
-    return file.array("gains", "f8", shape) if "gains" in file.arrays else None
-
-
-def _write_stopping(draft: Draft, state: State) -> None:
-    draft.arrays |= {f"stopping_{name}": array for name, array in state.stopping.items()}
-
-
-def _read_stopping(file: Contents) -> dict[str, Array]:
-    d, per_output = file.found.n_outputs, "stopping_top" in file.arrays
-    best = file.array("stopping_best", "i8", (d if per_output else 1,))
-    stopping = {"best": within(best, 0, file.found.trees.n_rounds)}
-    if per_output:
-        stopping["top"] = file.array("stopping_top", "f8", (d,))
-        stopping["frozen"] = file.array("stopping_frozen", "b1", (d,))
-    return stopping
+def _read_state(file: Contents, categories: Categories) -> Found:
+    found = file.read(_FIELDS, _ARRAYS)
+    check_importances(found)
+    start = read_start(file, found.strategy)
+    if found.n_features != categories.n_features:
+        broken(f"it has trees of {found.n_features} features")
+    trees = read_trees(found, categories.counts)
+    best, top, frozen = found.stopping_best, found.stopping_top, found.stopping_frozen
+    n_best = 1 if top is None else found.n_outputs
+    if len(within(best, 0, trees.n_rounds)) != n_best or (top is None) != (frozen is None):
+        broken("it does not say which rounds are the best")
+    stopping = {"best": best} if top is None else {"best": best, "top": top, "frozen": frozen}
+    return Found(read_progress(found, trees), found.gains, stopping, found.ended, start)
 
 
 def _result(found: Found) -> str:

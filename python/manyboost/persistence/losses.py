@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from manyboost.data.labels import Classes
 from manyboost.persistence.container import broken
-from manyboost.persistence.parts import Contents, Draft, finite
+from manyboost.persistence.parts import Source
+from manyboost.persistence.schema import finite
 from manyboost.persistence.values import LeftOut
 from manyboost.training.custom import Loss
 from manyboost.training.fitted_losses import FittedLoss, MixedLoss
@@ -29,30 +31,26 @@ _CUSTOM = {
 }
 
 
-def write(draft: Draft) -> None:
-    """Write the losses of neighbouring outputs, their constants and the baseline."""
-    loss = draft.model._fitted_loss
+def stored_losses(source: Source) -> list[list[Any]]:
+    """Return the losses of neighbouring outputs and the numbers of these outputs."""
+    loss = source.model._fitted_loss
     d = len(loss.baseline)
-    blocks = [(facts, outputs or (0, d)) for facts, outputs in loss.blocks]
-    stored: list[list[Any]] = [[facts.kernel, stop - start] for facts, (start, stop) in blocks]
     if loss.custom is not None:
-        stored = [["custom_curved" if loss.facts.curved else "custom", d]]
-    draft.header |= {"losses": stored, "mixed": isinstance(loss, MixedLoss)}
-    draft.arrays |= {"baseline": loss.baseline, "loss_constants": loss.param}
+        return [["custom_curved" if loss.facts.curved else "custom", d]]
+    blocks = [(facts, outputs or (0, d)) for facts, outputs in loss.blocks]
+    return [[facts.kernel, stop - start] for facts, (start, stop) in blocks]
 
 
-def read(file: Contents) -> FittedLoss:
-    """Read the loss, which must be the one that the model was trained with."""
-    d = file.found.n_outputs
-    mixed = file.take("mixed", bool)
-    stored: list[Any] = file.take("losses", list)
-    baseline = finite(file.array("baseline", "f8", (d,)))
-    constants = finite(file.array("loss_constants", "f8", (d,)))
-    classes = file.found.targets.get("_classes")
+def read_loss(
+    found: SimpleNamespace, trained: Any, classes: Classes | None, quantiles: list[float] | None
+) -> FittedLoss:
+    """Return the loss, which must be that of the parameter ``loss`` that was ``trained`` with."""
+    d, mixed = found.n_outputs, found.mixed
+    baseline, constants = finite(found.baseline), finite(found.loss_constants)
     known = _known(is_class=classes is not None, mixed=mixed)
     parts: list[FittedLoss] = []
     kernels: list[str] = []
-    for each in stored:
+    for each in found.losses:
         start = len(kernels)
         match each:
             case [str() as name, int() as count] if 0 < count <= d - start:
@@ -74,13 +72,12 @@ def read(file: Contents) -> FittedLoss:
     loss = MixedLoss(parts) if mixed else parts[0]
     if not np.array_equal(loss.baseline, baseline):
         broken("its baseline is not in single precision, as its loss has it")
-    quantiles = file.found.targets.get("_quantiles")
     if quantiles is not None:
         levels = np.tile(quantiles, d // len(quantiles))
         has_levels = all(facts.has_levels for facts, _ in loss.blocks)
         if not has_levels or not np.array_equal(levels, constants):
             broken("its quantiles are not those of its loss")
-    if not _agrees(file.found.trained_with["loss"], kernels, mixed, classes):
+    if not _agrees(trained, kernels, mixed, classes):
         broken("its loss is not the one that the model was trained with")
     return loss
 

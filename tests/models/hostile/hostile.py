@@ -211,7 +211,7 @@ def models():
     yield "group_beyond", element(CATEGORIES, "interaction_features", 0, 4), "beyond 0 to 3"
     yield "group_empty", element(CATEGORIES, "interaction_counts", 0, 0), "beyond 1 to 4"
     yield "group_twice", element(CATEGORIES, "interaction_features", 1, 0), "out of order"
-    yield "scores_too_few", array(RELABEL, "train_score", [-1.0, -0.5]), "train_score"
+    yield "scores_too_few", array(RELABEL, "train_score", [-1.0, -0.5]), "validation_scores"
     yield "score_twice", head(CATEGORIES, score_names=["loss", "loss"]), "one name"
     yield "rounds_beyond", element(MIXED, "best_iter_per_output", 0, 9), "beyond 0 to 3"
     yield "left_out_not", head(RELABEL, left_out=["importances by output"]), "importances"
