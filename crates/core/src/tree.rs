@@ -108,17 +108,17 @@ pub fn find_leaf<const CATEGORIES: bool>(
 }
 
 /// Rows that go down a tree together, so that the processor need not wait for one of them.
-pub const GROUP: usize = 8;
+pub const ROW_GROUP: usize = 8;
 
-/// The leaves that [`GROUP`] rows of `p` values end in. `CATEGORIES` says whether the tree has sets.
+/// The leaves that [`ROW_GROUP`] rows of `p` values end in. `CATEGORIES` says whether the tree has sets.
 #[inline(always)]
 pub fn find_leaves<const CATEGORIES: bool>(
     nodes: &[Node],
     sets: &[CategorySet],
     rows: &[f32],
     p: usize,
-) -> [usize; GROUP] {
-    let mut at = [0usize; GROUP];
+) -> [usize; ROW_GROUP] {
+    let mut at = [0usize; ROW_GROUP];
     loop {
         let mut moved = false;
         for (k, at) in at.iter_mut().enumerate() {
