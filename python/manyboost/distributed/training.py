@@ -1,8 +1,9 @@
-"""A fit that several ranks share: each holds some of the rows, all end with the same model."""
+"""A fit on several ranks: each holds some of the rows, all end with the same model."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import copy
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,30 +33,25 @@ def fit_rank(
     Parameters
     ----------
     estimator : ManyBoostRegressor or ManyBoostClassifier
-        The same on all ranks, but for callbacks: those of rank 0 are called. It is fitted in place.
+        The same on all ranks. It is fitted in place; only the callbacks of rank 0 are called.
     comm : Comm
         The ranks.
     X, Y, sample_weight : array-like
-        The rows of this rank, of which there may be none; see ``fit``.
+        The rows of this rank, which may have none; see ``fit``.
     X_val, Y_val, sample_weight_val : array-like, optional
-        Some of the validation rows, on every rank that has rows.
+        Some of the validation rows; pass them on every rank that has training rows.
     row_numbers : (n_rows,) of uint64, optional
-        Numbers of the rows among all, by which rows are drawn. None: the rows of rank 0 come first,
-        then those of rank 1, and so on.
+        Numbers of the rows among those of all ranks; random draws depend on them. None: the rows of
+        rank 0 come first, then those of rank 1, and so on.
 
     Returns
     -------
     estimator
         The model of one machine with all rows, byte for byte, on every rank.
     """
+    validation = {"X_val": X_val, "Y_val": Y_val, "sample_weight_val": sample_weight_val}
     try:
-        return _fit_rank(
-            estimator,
-            comm,
-            (X, Y, sample_weight),
-            {"X_val": X_val, "Y_val": Y_val, "sample_weight_val": sample_weight_val},
-            row_numbers,
-        )
+        return _fit_rank(estimator, comm, (X, Y, sample_weight), validation, row_numbers)
     except Exception as error:
         comm.fail(error)
         raise
@@ -69,55 +65,81 @@ def _fit_rank(
     row_numbers: NDArray[np.uint64] | None,
 ) -> _Model:
     _refuse_what_needs_all_rows(estimator, comm)
-    X, Y, sample_weight = rows
-    n_rows = int(X.shape[0])
-    described = comm.gather((n_rows, int(X.shape[1]), _width(Y), sample_weight is None))
-    counts = [each[0] for each in described]
-    holders = [rank for rank, count in enumerate(counts) if count > 0]
+    shapes = comm.gather(_shape(*rows))
+    holders = [rank for rank, shape in enumerate(shapes) if shape.n_rows > 0]
     if not holders:
         raise ValueError("X has no rows on any rank; at least one row is needed.")
-    for rank in holders:
-        _compare(described[holders[0]], described[rank], holders[0], rank)
+    _refuse_others(shapes, holders)
     if row_numbers is None:
-        first = sum(counts[: comm.rank])
-        row_numbers = np.arange(first, first + n_rows, dtype=np.uint64)
-    root, working = holders[0], comm if len(holders) == comm.size else comm.subset(holders)
+        first = sum(shape.n_rows for shape in shapes[: comm.rank])
+        row_numbers = np.arange(first, first + shapes[comm.rank].n_rows, dtype=np.uint64)
+    working = comm if len(holders) == comm.size else comm.subset(holders)
     if working is not None:
-        estimator._comm, estimator._row_numbers = working, row_numbers
-        try:
-            estimator.fit(X, Y, sample_weight, **validation)
-        finally:
-            del estimator._comm, estimator._row_numbers
+        _fit_on(working, row_numbers, estimator, *rows, **validation)
     if len(holders) < comm.size:
-        # Ranks without rows get the model of those that have some.
-        state = comm.broadcast(_state(estimator) if comm.rank == root else None, root)
+        # Ranks without rows get the model of those with rows.
+        parameters = estimator.get_params(deep=False)
+        state = {name: value for name, value in vars(estimator).items() if name not in parameters}
+        state = comm.broadcast(state if comm.rank == holders[0] else None, holders[0])
         if working is None:
             estimator.__dict__.update(state)
     return estimator
 
 
-def _state(estimator: Fitting) -> dict[str, Any]:
-    parameters = estimator.get_params(deep=False)
-    return {name: value for name, value in vars(estimator).items() if name not in parameters}
+# Ranks are not an argument of fit: the two functions below alone know how it learns of them.
 
 
-def _width(Y: Any) -> int:
-    """Number of columns of targets; 0 for one dimension."""
-    shape: tuple[int, ...] = getattr(Y, "shape", (0,))
-    return int(shape[1]) if len(shape) == 2 else 0
+def _fit_on(
+    comm: Comm, row_numbers: NDArray[np.uint64], estimator: Fitting, *rows: Any, **validation: Any
+) -> None:
+    """Call fit for the rows of one rank."""
+    estimator._comm, estimator._row_numbers = comm, row_numbers
+    try:
+        estimator.fit(*rows, **validation)
+    finally:
+        del estimator._comm, estimator._row_numbers
 
 
-def _compare(one: tuple[Any, ...], other: tuple[Any, ...], rank: int, other_rank: int) -> None:
-    for what, a, b in zip(("features", "outputs"), one[1:3], other[1:3], strict=True):
-        if a != b:
+def model_to_continue(estimator: _Model, unfinished: dict[str, Any]) -> _Model:
+    """Return an estimator that goes on from complete rounds (``CommError.unfinished``)."""
+    model = copy.copy(estimator)
+    model.__dict__.update(unfinished)
+    for name in ("_comm", "_row_numbers"):
+        model.__dict__.pop(name, None)
+    model.callbacks, model.warm_start = None, True
+    return model
+
+
+class _Shape(NamedTuple):
+    """What the rows of a rank look like; all but their number must agree between ranks."""
+
+    n_rows: int
+    n_features: int
+    n_outputs: int
+    weighted: bool
+
+
+def _shape(X: Any, Y: Any, sample_weight: Any) -> _Shape:
+    targets: tuple[int, ...] = getattr(Y, "shape", ())
+    width = targets[1] if len(targets) == 2 else 1
+    return _Shape(int(X.shape[0]), int(X.shape[1]), int(width), sample_weight is not None)
+
+
+def _refuse_others(shapes: list[_Shape], holders: list[int]) -> None:
+    """Refuse ranks whose rows do not go together."""
+    first = holders[0]
+    for rank in holders:
+        for what in ("features", "outputs"):
+            a, b = (getattr(shapes[each], f"n_{what}") for each in (first, rank))
+            if a != b:
+                raise ValueError(
+                    f"Rank {first} holds rows of {a} {what}, but rank {rank} of {b}; all must hold "
+                    "the same columns."
+                )
+        if shapes[first].weighted != shapes[rank].weighted:
             raise ValueError(
-                f"Rank {rank} holds rows of {a} {what}, but rank {other_rank} of {b}; all must "
-                "hold the same columns."
+                "sample_weight was given on some ranks only; pass it on all of them or on none."
             )
-    if one[3] != other[3]:
-        raise ValueError(
-            "sample_weight was given on some ranks only; pass it on all of them or on none."
-        )
 
 
 def _refuse_what_needs_all_rows(estimator: Fitting, comm: Comm) -> None:
@@ -125,24 +147,22 @@ def _refuse_what_needs_all_rows(estimator: Fitting, comm: Comm) -> None:
     if comm.size == 1:
         return
     needs = {
-        "estimator": estimator.estimator is not None,
-        "loss": isinstance(estimator.loss, Loss),
-        "scoring": estimator.scoring != LOSS,
-        "thresholds": isinstance(estimator.thresholds, str),
-        "max_time": estimator.strategy == "auto" and estimator.max_time is not None,
-        "checkpoint": estimator.checkpoint is not None,
+        "estimator": (estimator.estimator is not None, "use built-in trees (estimator=None)"),
+        "loss": (isinstance(estimator.loss, Loss), "use a built-in loss"),
+        "scoring": (estimator.scoring != LOSS, "use 'loss'"),
+        "thresholds": (
+            isinstance(estimator.thresholds, str),
+            "tune the thresholds on the fitted model",
+        ),
+        "max_time": (
+            estimator.strategy == "auto" and estimator.max_time is not None,
+            "leave it out with strategy='auto', which would choose by the clock",
+        ),
+        "checkpoint": (estimator.checkpoint is not None, "leave it out"),
     }
-    remedies = {
-        "estimator": "use built-in trees (estimator=None)",
-        "loss": "use a built-in loss",
-        "scoring": "use 'loss'",
-        "thresholds": "tune them on the fitted model",
-        "checkpoint": "leave it out",
-        "max_time": "leave it out with strategy='auto', which would choose by the clock",
-    }
-    for name, is_needed in needs.items():
+    for name, (is_needed, remedy) in needs.items():
         if is_needed:
             raise ValueError(
                 f"{name}={getattr(estimator, name)!r} needs all rows on one machine, but they are "
-                f"spread over {comm.size}; {remedies[name]}."
+                f"spread over {comm.size}; {remedy}."
             )
