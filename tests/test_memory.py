@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, load, memory
-from manyboost.data.inputs import check_labels
+from manyboost.data.labels import check_labels
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100_000, 40))

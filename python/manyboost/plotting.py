@@ -16,7 +16,7 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
-from manyboost.data.label_sets import indicator, read_label_sets
+from manyboost.data.labels import indicator, read_label_sets
 from manyboost.inspection import leaf_shares
 from manyboost.training.scoring import LOSS, as_list
 

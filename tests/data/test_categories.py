@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.data.categories import Categories, codes_of
-from manyboost.data.inputs import resolve_categorical
+from manyboost.data.features import resolve_categorical
 from manyboost.datasets import load_dataset
 from reference import boost, make_loss
 from refusals import refusal

@@ -17,8 +17,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.data.features import check_X
 from manyboost.data.frames import CategoryLabels, category_columns
-from manyboost.data.inputs import check_X
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))

@@ -19,7 +19,7 @@ from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
-from manyboost.data.inputs import make_rows, split_validation
+from manyboost.data.rows import make_rows, split_validation
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manyboost.comm import ALONE, Comm
-from manyboost.data.inputs import Table, column_name
+from manyboost.data.features import Table, column_name
 from manyboost.data.stored import StoredTable
 
 F32 = NDArray[np.float32]

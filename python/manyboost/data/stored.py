@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.data.cells import row_blocks
 
 F32 = NDArray[np.float32]
 
 #: Values of features that are in memory at once while columns are binned.
 _CELLS_AT_A_TIME = 1 << 24
-#: Cells of an array that are looked at at once.
-_CELLS_LOOKED_AT = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -232,23 +231,3 @@ def release(array: NDArray[Any]) -> None:
     found = mapping(array)
     if found is not None and hasattr(mmap, "MADV_DONTNEED"):
         found.madvise(mmap.MADV_DONTNEED)
-
-
-def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
-    """Yield slices of rows that hold a bounded number of cells."""
-    size = max(1, _CELLS_LOOKED_AT // max(1, width))
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
-
-
-def first_cell(
-    array: NDArray[Any], test: Callable[[NDArray[Any]], NDArray[np.bool_]]
-) -> NDArray[np.intp] | None:
-    """Return the place of the first cell that passes a test, which looks at some rows at a time."""
-    for rows in row_blocks(len(array), array.size // max(1, len(array))):
-        passed = test(array[rows])
-        if passed.any():
-            place: NDArray[np.intp] = np.argwhere(passed)[0]
-            place[0] += rows.start
-            return place
-    return None

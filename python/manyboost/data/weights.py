@@ -10,7 +10,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,12 @@ from scipy import sparse
 
 from manyboost import _core
 from manyboost.comm import ALONE, Comm
-from manyboost.data.plain_arrays import Holds, plain_numbers, stacked
-
-if TYPE_CHECKING:
-    from manyboost.data.inputs import Classes
+from manyboost.data.cells import MISSING_LABEL, cell_holds, cell_name, missing_cells, output_name
+from manyboost.data.labels import Classes
+from manyboost.data.plain_arrays import plain_numbers, stacked
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
-
-MISSING_LABEL = 255
 
 
 @dataclass(frozen=True)
@@ -130,15 +127,6 @@ def as_rows(weight: NDArray[Any] | None) -> NDArray[Any] | None:
     return None if np.allclose(weight, 1, rtol=1e-6, atol=0) else weight
 
 
-def missing_cells(Y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where encoded targets are missing; classes never are."""
-    if Y.dtype == np.uint8:
-        return np.asarray(Y == MISSING_LABEL)
-    if Y.dtype.kind == "f":
-        return np.asarray(np.isnan(Y))
-    return np.zeros(Y.shape, bool)
-
-
 def check_weight(
     sample_weight: Any, shape: tuple[int, ...], name: str, comm: Comm = ALONE
 ) -> F64 | None:
@@ -169,25 +157,6 @@ def check_weight(
     if not comm.any((weight > 0).any()):
         raise ValueError(f"All of {name} is zero; at least one row needs a positive weight.")
     return weight
-
-
-def cell_holds(name: str) -> Holds:
-    """Return how a refusal begins that is about a cell of targets, weights or offsets."""
-
-    def holds(place: tuple[int, ...], what: str) -> str:
-        return f"{name} holds {what}" + (f" in {cell_name(place)}" if place else "")
-
-    return holds
-
-
-def cell_name(place: Sequence[int] | NDArray[Any], names: Sequence[str] | None = None) -> str:
-    """Say where a value is."""
-    row = f"row {place[0]}"
-    return row if len(place) == 1 else f"{row}, output {_output_name(place[1], names)}"
-
-
-def _output_name(j: int, names: Sequence[str] | None) -> str:
-    return str(j) if names is None else repr(str(names[j]))
 
 
 def settle(
@@ -248,7 +217,7 @@ def refuse_unobserved_outputs(
         unobserved = comm.largest(~missing_cells(Y).all(axis=0)) == 0
         if unobserved.any():
             raise ValueError(
-                f"Output {_output_name(int(np.argmax(unobserved)), names)} of {name} has no "
+                f"Output {output_name(int(np.argmax(unobserved)), names)} of {name} has no "
                 "observed value of positive weight; leave the output out, or give it a value in at "
                 "least one row."
             )

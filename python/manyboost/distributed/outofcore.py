@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from manyboost.data.inputs import column_name
+from manyboost.data.cells import MISSING_LABEL, cell_name
+from manyboost.data.features import column_name
 from manyboost.data.named import NamedColumn
 from manyboost.data.stored import CheckedTargets, StoredTable, TargetFile, new_file
-from manyboost.data.weights import MISSING_LABEL, cell_name
 from manyboost.distributed.sources import Choice, Source
 from manyboost.estimators.fitting import Fitting
 

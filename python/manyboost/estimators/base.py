@@ -12,11 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core
 from manyboost.comm import ALONE, Comm
-from manyboost.data.inputs import (
-    Classes,
-    Table,
-    for_kernels,
-)
+from manyboost.data.features import Table, for_kernels
+from manyboost.data.labels import Classes
 from manyboost.data.stored import StoredTable
 from manyboost.training.boosting import Progress
 from manyboost.training.callbacks import (

@@ -13,24 +13,16 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, params
+from manyboost.data.cells import missing_cells
+from manyboost.data.features import Table, for_kernels, to_single
 from manyboost.data.frames import column_names
-from manyboost.data.inputs import (
-    Classes,
-    Rows,
-    Table,
-    check_offset,
-    check_output_names,
-    for_kernels,
-    make_rows,
-    read_labels,
-    resolve_threads,
-    to_single,
-)
+from manyboost.data.labels import Classes, read_labels
+from manyboost.data.rows import Rows, make_rows
+from manyboost.data.targets import check_offset, check_output_names
 from manyboost.data.weights import (
     as_rows,
     check_weight,
     class_weights,
-    missing_cells,
     refuse_unobserved_outputs,
     without_class_weights,
 )
@@ -38,6 +30,7 @@ from manyboost.estimators.explaining import Explaining
 from manyboost.estimators.exporting import Exporting
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.estimators.predicting import BLOCK_CELLS
+from manyboost.threads import resolve_threads
 from manyboost.training.callbacks import (
     Callback,
 )

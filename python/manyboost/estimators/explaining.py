@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core
-from manyboost.data.inputs import for_kernels, resolve_threads
+from manyboost.data.features import for_kernels
 from manyboost.estimators.predicting import Predicting
 from manyboost.inspection import cosines, output_products
+from manyboost.threads import resolve_threads
 
 F64 = NDArray[np.float64]
 

@@ -19,20 +19,12 @@ from sklearn.utils.validation import has_fit_parameter
 from manyboost import _core, memory
 from manyboost.comm import CommError
 from manyboost.data.categories import Categories
-from manyboost.data.inputs import (
-    Rows,
-    Table,
-    check_X,
-    resolve_categorical,
-    resolve_threads,
-    split_validation,
-    to_single,
-)
+from manyboost.data.features import Table, check_X, resolve_categorical, to_single
+from manyboost.data.rows import Rows, split_validation
 from manyboost.data.stored import StoredTable
-from manyboost.data.weights import (
-    refuse_unobserved_outputs,
-)
+from manyboost.data.weights import refuse_unobserved_outputs
 from manyboost.estimators.base import Model
+from manyboost.threads import resolve_threads
 from manyboost.training.boosting import Block, Boosting, Progress, Settings, Validation, auto_step
 from manyboost.training.callbacks import (
     Display,

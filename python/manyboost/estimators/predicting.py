@@ -10,16 +10,11 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, memory
+from manyboost.data.features import Table, check_X, for_kernels, to_single
 from manyboost.data.frames import make_frame
-from manyboost.data.inputs import (
-    Table,
-    check_X,
-    for_kernels,
-    resolve_outputs,
-    resolve_threads,
-    to_single,
-)
+from manyboost.data.targets import resolve_outputs
 from manyboost.estimators.base import Model
+from manyboost.threads import resolve_threads
 from manyboost.training.learners import (
     ForeignEnsemble,
 )

@@ -14,19 +14,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import params
+from manyboost.data.cells import cell_name
+from manyboost.data.features import Table
 from manyboost.data.frames import column_names
-from manyboost.data.inputs import (
-    Table,
-    check_offset,
-    check_output_names,
-    check_targets,
-    make_rows,
-)
-from manyboost.data.weights import (
-    cell_name,
-    check_weight,
-    refuse_unobserved_outputs,
-)
+from manyboost.data.rows import make_rows
+from manyboost.data.targets import check_offset, check_output_names, check_targets
+from manyboost.data.weights import check_weight, refuse_unobserved_outputs
 from manyboost.estimators.exporting import Exporting
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.estimators.tracing import Tracing

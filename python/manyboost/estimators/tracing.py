@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.data.inputs import Rows, for_kernels, make_rows, resolve_threads, split_validation
-from manyboost.data.weights import missing_cells
+from manyboost.data.cells import missing_cells
+from manyboost.data.features import for_kernels
+from manyboost.data.rows import Rows, make_rows, split_validation
 from manyboost.estimators.explaining import Explaining
 from manyboost.inspection import LinearRounds
+from manyboost.threads import resolve_threads
 
 F64 = NDArray[np.float64]
 

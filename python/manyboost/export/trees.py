@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.data.inputs import column_name
+from manyboost.data.features import column_name
 from manyboost.training.losses import FittedLoss, Loss
 
 F32 = NDArray[np.float32]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from manyboost import _core, params
 from manyboost.data.categories import Categories
 from manyboost.data.frames import CategoryLabels
-from manyboost.data.inputs import Classes
+from manyboost.data.labels import Classes
 from manyboost.estimators import ManyBoostClassifier
 from manyboost.estimators.base import Model
 from manyboost.estimators.fitting import KINDS

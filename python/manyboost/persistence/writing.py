@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, params
 from manyboost.data.categories import Categories
-from manyboost.data.inputs import Classes, column_name
+from manyboost.data.features import column_name
+from manyboost.data.labels import Classes
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.estimators.base import Model
 from manyboost.persistence import container

@@ -25,7 +25,7 @@ from manyboost import _core
 
 if TYPE_CHECKING:
     from manyboost.data.categories import Categories
-    from manyboost.data.inputs import Rows
+    from manyboost.data.rows import Rows
     from manyboost.estimators.fitting import Fitting
     from manyboost.training.boosting import Progress
     from manyboost.training.projections import Projection

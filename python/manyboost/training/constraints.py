@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.data.inputs import column_name, feature_number
+from manyboost.data.features import column_name, feature_number
 from manyboost.training.objectives import Outputs
 
 F32 = NDArray[np.float32]

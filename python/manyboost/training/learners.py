@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core
-from manyboost.data.inputs import Table, compressed
+from manyboost.data.features import Table, compressed
 from manyboost.data.stored import StoredTable
 
 F32 = NDArray[np.float32]

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from manyboost import _core
-from manyboost.data.stored import mapping, release, row_blocks
-from manyboost.data.weights import MISSING_LABEL, Weights, missing_cells
+from manyboost.data.cells import MISSING_LABEL, missing_cells, row_blocks
+from manyboost.data.stored import mapping, release
+from manyboost.data.weights import Weights
 from manyboost.training.objectives import (
     BuiltinObjective,
     CustomObjective,

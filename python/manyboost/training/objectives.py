@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.data.weights import Weights, missing_cells
+from manyboost.data.cells import missing_cells
+from manyboost.data.weights import Weights
 from manyboost.training.steps import Direction
 
 if TYPE_CHECKING:

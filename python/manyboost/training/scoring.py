@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.data.weights import MISSING_LABEL
+from manyboost.data.cells import MISSING_LABEL
 
 F64 = NDArray[np.float64]
 
