@@ -16,6 +16,7 @@ from scipy import sparse
 from manyboost.comm import ALONE, Comm
 from manyboost.data.features import Table, column_name
 from manyboost.data.stored import StoredTable
+from manyboost.errors import RowError
 
 F32 = NDArray[np.float32]
 
@@ -98,10 +99,13 @@ class Categories:
                 unknown = np.isnan(codes) & ~np.isnan(column)
                 if unknown.any():
                     row = int(np.argmax(unknown))
-                    raise ValueError(
+                    raise RowError(
+                        name,
                         f"Column {column_name(j, names)} of {name} has the category "
-                        f"{column[row]:g} in row {row}, which the fitted model does not know; a "
-                        "warm start adds no categories, use warm_start=False."
+                        f"{column[row]:g}",
+                        row,
+                        ", which the fitted model does not know; a warm start adds no categories, "
+                        "use warm_start=False.",
                     )
             if encoded is not None:
                 encoded[:, j] = codes

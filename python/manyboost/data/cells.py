@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.data.plain_arrays import Holds
+from manyboost.errors import RowError
 
 MISSING_LABEL = 255
 
@@ -26,18 +27,25 @@ def missing_cells(Y: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def cell_holds(name: str) -> Holds:
-    """Return how a refusal begins that is about a cell of targets, weights or offsets."""
+    """Return a function that makes the error for a cell of targets, weights or offsets."""
 
-    def holds(place: tuple[int, ...], what: str) -> str:
-        return f"{name} holds {what}" + (f" in {cell_name(place)}" if place else "")
+    def holds(place: tuple[int, ...], what: str, rest: str) -> ValueError:
+        problem = f"{name} holds {what}"
+        return cell_error(name, problem, place, rest) if place else ValueError(problem + rest)
 
     return holds
 
 
-def cell_name(place: Sequence[int] | NDArray[Any], names: Sequence[str] | None = None) -> str:
-    """Say where a value is."""
-    row = f"row {place[0]}"
-    return row if len(place) == 1 else f"{row}, output {output_name(place[1], names)}"
+def cell_error(
+    argument: str,
+    problem: str,
+    place: Sequence[int] | NDArray[Any],
+    rest: str,
+    names: Sequence[str] | None = None,
+) -> RowError:
+    """Return the error for a place, (row,) or (row, output), of an argument."""
+    output = None if len(place) == 1 else output_name(place[1], names)
+    return RowError(argument, problem, int(place[0]), rest, output)
 
 
 def output_name(j: int, names: Sequence[str] | None) -> str:

@@ -25,6 +25,7 @@ from manyboost.data.frames import (
 from manyboost.data.named import NamedTable
 from manyboost.data.plain_arrays import plain_numbers, stacked
 from manyboost.data.stored import StoredTable
+from manyboost.errors import RowError
 
 F32 = NDArray[np.float32]
 
@@ -88,9 +89,11 @@ def check_X(
     if (infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf)) is not None:
         row, j = _row_and_column(X, infinite)
         names = getattr(estimator, "feature_names_in_", None)
-        raise ValueError(
-            f"Column {column_name(j, names)} of {name} has an infinite value (inf) in row {row}; "
-            "replace it by a finite number, or by NaN if it is missing."
+        raise RowError(
+            name,
+            f"Column {column_name(j, names)} of {name} has an infinite value (inf)",
+            row,
+            "; replace it by a finite number, or by NaN if it is missing.",
         )
     return X
 
@@ -324,8 +327,8 @@ def _read_array(X: Any, name: str) -> Any:
     if not isinstance(X, np.ndarray) or X.ndim != 2:
         return X
 
-    def holds(place: tuple[int, ...], what: str) -> str:
-        return f"Column {place[1]} of {name} holds {what}"
+    def holds(place: tuple[int, ...], what: str, rest: str) -> ValueError:
+        return ValueError(f"Column {place[1]} of {name} holds {what}{rest}")
 
     return plain_numbers(X, name, holds, "encode it (OrdinalEncoder, OneHotEncoder) or drop it")
 

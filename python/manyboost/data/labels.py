@@ -15,11 +15,12 @@ from sklearn.utils.multiclass import type_of_target
 
 from manyboost import memory
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import MISSING_LABEL, cell_name, first_cell, missing_cells, row_blocks
+from manyboost.data.cells import MISSING_LABEL, cell_error, first_cell, missing_cells, row_blocks
 from manyboost.data.features import Table, in_order
 from manyboost.data.frames import column_names, is_missing, is_series
 from manyboost.data.stored import CheckedTargets
 from manyboost.data.targets import check_length, check_outputs, refuse_cell
+from manyboost.errors import RowError
 
 
 @dataclass
@@ -80,9 +81,11 @@ class Classes:
         unlike = np.asarray(self.values[known] != y)
         if unlike.any():
             row = int(np.argmax(unlike))
-            raise ValueError(
-                f"{name} has the class {_plain(y[row])} in row {row}, which the model does not "
-                "know; fit on rows of all classes."
+            raise RowError(
+                name,
+                f"{name} has the class {_plain(y[row])}",
+                row,
+                ", which the model does not know; fit on rows of all classes.",
             )
         if self.kind == "binary":
             return known.astype(np.uint8)[:, None]
@@ -198,9 +201,8 @@ def _dense_labels(
         unlike = (known != 0) & (known != 1)
         if unlike.any():
             place = np.argwhere(unlike)[0] + [rows.start, 0]
-            value = _plain(labels[tuple(place)])
-            where = cell_name(place, names)
-            raise ValueError(f"{name} has the value {value} in {where}; {_SEVERAL}")
+            problem = f"{name} has the value {_plain(labels[tuple(place)])}"
+            raise cell_error(name, problem, place, f"; {_SEVERAL}", names)
         if not is_encoded:
             encoded[rows] = known
             encoded[rows][missing] = MISSING_LABEL
@@ -221,9 +223,8 @@ def _sparse_labels(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
     if unlike.any():
         k = int(np.argmax(unlike))
         place = np.array([rows[k], y.indices[k]])
-        raise ValueError(
-            f"{name} has the value {_plain(y.data[k])} in {cell_name(place)}; {_SEVERAL}"
-        )
+        problem = f"{name} has the value {_plain(y.data[k])}"
+        raise cell_error(name, problem, place, f"; {_SEVERAL}")
     memory.check_labels(y.shape[0], y.shape[1], name)
     encoded = np.zeros(y.shape, np.uint8)
     encoded[rows, y.indices] = np.where(missing, MISSING_LABEL, y.data)
@@ -259,9 +260,12 @@ def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
         return None
     for i, each in enumerate(rows):
         if not isinstance(each, _ROWS):
-            raise ValueError(
-                f"{name} holds {each!r} in row {i} but sets of labels in others; pass a set of "
-                "labels for every row, an empty one where there is none."
+            raise RowError(
+                name,
+                f"{name} holds {each!r}",
+                i,
+                " but sets of labels in others; pass a set of labels for every row, an empty one "
+                "where there is none.",
             )
     if is_list and not any(isinstance(each, set | frozenset) for each in rows):
         text = {value for each in rows for value in each if isinstance(value, str)}
@@ -270,9 +274,8 @@ def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
     for i, each in enumerate(rows):
         for label in each:
             if not isinstance(label, str | int | float | np.generic) or is_missing(label):
-                raise ValueError(
-                    f"{name} has the label {label!r} in row {i}; labels must be text or numbers."
-                )
+                problem = f"{name} has the label {label!r}"
+                raise RowError(name, problem, i, "; labels must be text or numbers.")
     return [frozenset(each) for each in rows]
 
 
@@ -302,9 +305,11 @@ def indicator(
     for i, each in enumerate(sets):
         for label in each:
             if label not in column:
-                raise ValueError(
-                    f"{name} has the label {label!r} in row {i}, which the model does not know; "
-                    "fit on rows of all labels."
+                raise RowError(
+                    name,
+                    f"{name} has the label {label!r}",
+                    i,
+                    ", which the model does not know; fit on rows of all labels.",
                 )
             marks[i, column[label]] = 1
     return marks

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Begins a refusal: a place (row, or row and column) of an array, and what it holds.
-Holds = Callable[[tuple[int, ...], str], str]
+#: Makes an error of a place (row, or row and column), what it holds, and the rest of the sentence.
+Holds = Callable[[tuple[int, ...], str, str], ValueError]
 
 
 def unmasked(values: Any) -> NDArray[Any]:
@@ -44,7 +44,7 @@ def stacked(rows: Any, name: str) -> NDArray[Any]:
 def plain_numbers(values: NDArray[Any], name: str, holds: Holds, remedy: str) -> NDArray[Any]:
     """Return an array of floats, integers or truth values for one of any kind.
 
-    ``holds(place, what)`` is the beginning of a refusal, which ``remedy`` ends.
+    ``holds(place, what, rest)`` makes the error for a value that is not a number.
     """
     values = unmasked(values)
     refuse_type(values, name)
@@ -53,7 +53,7 @@ def plain_numbers(values: NDArray[Any], name: str, holds: Holds, remedy: str) ->
         text = values[place]
         if not _is_word(text):
             remedy = "turn it into numbers with astype(float)"
-        raise ValueError(f"{holds(place, f'text ({str(text)!r})')}, not numbers; {remedy}.")
+        raise holds(place, f"text ({str(text)!r})", f", not numbers; {remedy}.")
     if values.dtype == object:
         return _floats(values, holds, remedy)
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
@@ -108,15 +108,13 @@ def _floats(values: NDArray[Any], holds: Holds, remedy: str) -> NDArray[np.float
         try:
             number = as_float(value)
         except OverflowError:
-            what = holds(_place(k, values), "a number beyond double precision (1.8e308)")
-            raise ValueError(f"{what}; divide it by a constant.") from None
+            what = "a number beyond double precision (1.8e308)"
+            raise holds(_place(k, values), what, "; divide it by a constant.") from None
         if number is None:
             what = f"{type(value).__name__} values (such as {str(value)[:50]!r})"
             # The type and the last words are those that scikit-learn's checks look for.
-            raise TypeError(
-                f"{holds(_place(k, values), what)}, not numbers; {remedy}, since an argument must "
-                "be a string or a real number."
-            )
+            rest = f", not numbers; {remedy}, since an argument must be a string or a real number."
+            raise TypeError(str(holds(_place(k, values), what, rest)))
         floats[k] = number
     return floats.reshape(values.shape)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from manyboost.data.cells import cell_holds, cell_name, first_cell
+from manyboost.data.cells import cell_error, cell_holds, first_cell
 from manyboost.data.features import Table
 from manyboost.data.frames import (
     CategoryLabels,
@@ -24,6 +24,7 @@ from manyboost.data.frames import (
 )
 from manyboost.data.plain_arrays import plain_numbers, refuse_type, stacked, unmasked
 from manyboost.data.stored import CheckedTargets
+from manyboost.errors import RowError
 
 F64 = NDArray[np.float64]
 
@@ -59,9 +60,12 @@ def check_offset(
     bad = ~(np.abs(array) <= LARGEST_TARGET)
     if bad.any():
         place = np.argwhere(bad)[0]
-        raise ValueError(
-            f"{name} has the value {array[tuple(place)]:g} in row {place[0]}; it must hold finite "
-            f"numbers of at most {LARGEST_TARGET:g}, which single precision has room for."
+        raise RowError(
+            name,
+            f"{name} has the value {array[tuple(place)]:g}",
+            int(place[0]),
+            f"; it must hold finite numbers of at most {LARGEST_TARGET:g}, which single precision "
+            "has room for.",
         )
     return np.broadcast_to(array, (n_rows, n_outputs))
 
@@ -79,10 +83,13 @@ def check_targets(y: Any, X: Table, name: str = "y") -> F64:
     Y = check_outputs(_numeric_outputs(y, name), X, name, np.float64)
     place = first_cell(Y, lambda some: np.abs(some) > LARGEST_TARGET)
     if place is not None:
-        where = cell_name(place, column_names(y, name))
-        raise ValueError(
-            f"{name} has the value {Y[tuple(place)]:g} in {where}, beyond {LARGEST_TARGET:g}, for "
-            "which single precision has room; divide it by a constant."
+        raise cell_error(
+            name,
+            f"{name} has the value {Y[tuple(place)]:g}",
+            place,
+            f", beyond {LARGEST_TARGET:g}, for which single precision has room; divide it by a "
+            "constant.",
+            column_names(y, name),
         )
     return Y
 
@@ -135,8 +142,8 @@ def refuse_cell(
     name: str, what: str, place: NDArray[np.intp], names: Sequence[str] | None = None
 ) -> None:
     """Refuse the value of one cell."""
-    where = cell_name(place, names)
-    raise ValueError(f"{name} has {what} in {where}; drop such rows or fill them in before fit.")
+    remedy = "; drop such rows or fill them in before fit."
+    raise cell_error(name, f"{name} has {what}", place, remedy, names)
 
 
 def _numeric_outputs(y: Any, name: str) -> Any:

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from manyboost import _core
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import MISSING_LABEL, cell_holds, cell_name, missing_cells, output_name
+from manyboost.data.cells import MISSING_LABEL, cell_error, cell_holds, missing_cells, output_name
 from manyboost.data.labels import Classes
 from manyboost.data.plain_arrays import plain_numbers, stacked
 
@@ -153,7 +153,7 @@ def check_weight(
         place = np.argwhere(~(weight >= 0))[0]
         value = weight[tuple(place)]
         what = "missing (NaN)" if np.isnan(value) else f"negative ({value:g})"
-        raise ValueError(f"{name} is {what} in {cell_name(place)}; weights must be at least zero.")
+        raise cell_error(name, f"{name} is {what}", place, "; weights must be at least zero.")
     if not comm.any((weight > 0).any()):
         raise ValueError(f"All of {name} is zero; at least one row needs a positive weight.")
     return weight

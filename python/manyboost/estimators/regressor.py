@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import params
-from manyboost.data.cells import cell_name
+from manyboost.data.cells import cell_error
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names
 from manyboost.data.rows import make_rows
@@ -297,10 +297,12 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
         Y = check_targets(y, X, name)
         if self.loss == "poisson" and (Y < 0).any():
             place = np.argwhere(Y < 0)[0]
-            where = cell_name(place, column_names(y, name))
-            raise ValueError(
-                f"{name} has the value {Y[tuple(place)]:g} in {where}; loss='poisson' needs counts "
-                "of at least zero."
+            raise cell_error(
+                name,
+                f"{name} has the value {Y[tuple(place)]:g}",
+                place,
+                "; loss='poisson' needs counts of at least zero.",
+                column_names(y, name),
             )
         if isinstance(self.loss, list | tuple):
             self._check_columns(_columns(Y), y, name)
@@ -326,10 +328,9 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
                 bad, wanted = unlike, "labels of 0 and 1"
             if bad.any():
                 row = int(np.argmax(bad))
-                raise ValueError(
-                    f"{name} has the value {Y[row, j]:g} in {cell_name((row, j), names)}; its "
-                    f"loss={loss!r} needs {wanted}."
-                )
+                problem = f"{name} has the value {Y[row, j]:g}"
+                rest = f"; its loss={loss!r} needs {wanted}."
+                raise cell_error(name, problem, (row, j), rest, names)
 
     def predict(
         self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
