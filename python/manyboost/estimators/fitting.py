@@ -348,7 +348,7 @@ class Fitting(Model):
         *,
         splits: bool,
     ) -> None:
-        """Refuse to train where there is too little memory for it; ``rounds`` are certain."""
+        """Refuse to train if there is too little memory; ``rounds`` will certainly be done."""
         n, weights = len(rows), rows.weights
         alone = self.strategy_ == "independent"
         identity = isinstance(self.projection_, str) and self.projection_ == "identity"
@@ -357,14 +357,17 @@ class Fitting(Model):
         leaves = min(self.max_leaf_nodes or n, n // self._resolve_min_samples_leaf(n) + 1)
         training = memory.Training(
             n_outputs=n_outputs,
-            components=components,
-            weight_lanes=components if weights.by_cell else int(weights.rows is not None),
-            in_place=self.loss == "squared_error" and not (alone or shared or weights.by_cell),
+            n_columns=components,
+            row_weights=weights.rows is not None,
+            cell_weights=weights.by_cell,
+            # Numbers: labels with loss="squared_error" have raw predictions beside the residuals.
+            residuals_only=self.loss == "squared_error"
+            and rows.Y.dtype.kind == "f"
+            and not (alone or shared or weights.by_cell),
             splits=splits,
             max_bins=int(self.max_bins),
-            leaves=int(min(leaves, 2 ** min(self.max_depth or 60, 60))),
-            summed=1 if alone else n_outputs,
-            scaled=self.strategy_ == "project",
+            max_leaves=int(min(leaves, 2 ** min(self.max_depth or 60, 60))),
+            tree_kind=KINDS[self.strategy_],
             rounds=rounds,
             threads=pool.threads,
         )
