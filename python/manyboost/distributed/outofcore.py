@@ -1,9 +1,9 @@
 """Training on one machine from files that are larger than its memory.
 
 The files are read once, in blocks of rows. Features are checked and written to a scratch file in
-single precision; then, some columns at a time, cut, binned, and written to a file of bins that
-training maps. Cuts are found in all the rows that are trained on, so that the model is that of
-arrays in memory, byte for byte.
+single precision; then they are binned, some columns at a time, and written to a file of bins that
+training maps. Cut points come from all training rows, so the model is that of arrays in memory,
+byte for byte.
 """
 
 from __future__ import annotations
@@ -55,29 +55,29 @@ def fit_files(
     Parameters
     ----------
     estimator : ManyBoostRegressor or ManyBoostClassifier
-        It is fitted in place; with built-in trees.
+        It is fitted in place; it must use built-in trees.
     X : path or iterable
         A ``.npy`` file of features (n_rows, n_features); a ``.parquet`` file of features and
-        outputs; or blocks of rows, ``(X, Y)`` or ``(X, Y, sample_weight)`` each, which are gone
-        through once.
+        outputs (needs polars); or an iterable of blocks of rows, ``(X, Y)`` or
+        ``(X, Y, sample_weight)``, which is consumed once.
     Y : path or array, optional
-        With a ``.npy`` file of features a ``.npy`` file or an array of what is to be predicted.
+        The targets for a ``.npy`` file of features: a ``.npy`` file or an array.
     sample_weight : path, array or str, optional
         Weights of the rows, or of single cells: an array or a ``.npy`` file, or the name of a
         column of a Parquet file.
     targets : str, list of str, or int, optional
         Columns of a Parquet file that are outputs: names or patterns such as ``"y*"``, or the
-        number of the first columns, negative for the last. One column that is called by its name
-        gives predictions of one dimension.
+        number of the first columns, negative for the last. A single column given by its name gives
+        predictions of one dimension.
     ignore : str or list of str
         Columns of a Parquet file to leave out, by name or pattern.
     X_val, Y_val, sample_weight_val : optional
         Rows for early stopping, in any of these forms, or arrays.
     scratch : path, optional
-        Folder for scratch files, which are removed in the end; that of ``tempfile`` if None.
+        Folder for scratch files, which are deleted at the end; that of ``tempfile`` if None.
         They take n_rows × (5 n_features + 8 n_outputs) bytes, a little more with early stopping.
     chunk_rows : int, optional
-        Rows that are read at once; None: as many as hold four million values.
+        Rows to read at once; None: as many as hold four million values.
 
     Returns
     -------
@@ -86,12 +86,12 @@ def fit_files(
 
     Notes
     -----
-    In memory are the state of training, of order n_rows × n_outputs, and some numbers for each row.
-    Squared error with the strategies ``"relabel"`` and ``"project"`` keeps 4 bytes for each cell,
-    other losses of numbers 12, labels 9. A list of quantiles repeats the targets in memory; the
-    Huber loss without ``huber_delta`` and losses written in Python take 16 bytes more for each cell
-    for a while; missing targets and weights of cells take arrays of their own. Bins, a byte for
-    each value, are a mapped file, of which the system keeps in memory what it has room for.
+    Memory holds the state of training, of order n_rows × n_outputs, and a few numbers for each row.
+    Squared error with the strategies ``"relabel"`` and ``"project"`` takes 4 bytes per cell, other
+    regression losses 12, labels 9. A list of quantiles repeats the targets in memory; the Huber
+    loss without ``huber_delta`` and losses written in Python temporarily take another 16 bytes per
+    cell; missing targets and weights of cells take further arrays. Bins, one byte per value, are in
+    a mapped file, of which the system keeps in memory as much as fits.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _store(source: Source, folder: Path, *, classes: bool) -> tuple[StoredTable,
     exact = np.ones(0, bool)
     weights: list[Any] = []
     n_rows = n_features = 0
-    targets = _Labels(source) if classes else _Numbers(source, folder)
+    targets = _LabelTargets(source) if classes else _NumericTargets(source, folder)
     with path.open("xb") as file, closing(targets):
         for X, Y, weight in source.blocks:
             if len(X) == 0:
@@ -193,13 +193,13 @@ def _store(source: Source, folder: Path, *, classes: bool) -> tuple[StoredTable,
 
 
 def _joined(source: Source, weights: list[Any]) -> Any:
-    """Weights of all rows, or None."""
+    """Return the weights of all rows, or None."""
     if all(weight is None for weight in weights):
         return source.weight
     if any(weight is None for weight in weights) or source.weight is not None:
         raise ValueError(
             f"{source.X_name} has weights in some blocks only, or sample_weight was given as well; "
-            "give all weights in one way."
+            "pass all weights in the blocks, or all as sample_weight."
         )
     return np.concatenate([np.asarray(weight) for weight in weights])
 
@@ -220,12 +220,12 @@ def _refuse_small_disk(source: Source, folder: Path, *, classes: bool) -> None:
 def _features(
     X: NDArray[Any], source: Source, start: int
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Return a block in single precision, by columns, and which columns it holds exactly."""
+    """Return a block in single precision, by column, and which columns lost no digits."""
     if X.dtype.kind not in "biuf":
         raise ValueError(
             f"{source.X_name} holds {X.dtype} values, not numbers; encode them as numbers before."
         )
-    # As arrays in memory are read: whole numbers by way of double precision.
+    # As for arrays in memory, integers go through double precision.
     given = X.T if np.can_cast(X.dtype, np.float32) else X.T.astype(np.float64, copy=False)
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(given, dtype=np.float32)
@@ -235,13 +235,12 @@ def _features(
         names = None if source.names is None else np.array(source.names, dtype=object)
         value = given[j, row]
         what, remedy = (
-            ("an infinite value (inf)", "replace it by a finite number, or by NaN if it is missing")
-            if np.isinf(value)
-            else (
-                f"the value {value:g}, beyond the range of single precision (3e38),",
-                "divide it by a constant or take its logarithm",
-            )
+            f"the value {value:g}, beyond the range of single precision (3e38),",
+            "divide it by a constant or take its logarithm",
         )
+        if np.isinf(value):
+            what = "an infinite value (inf)"
+            remedy = "replace it by a finite number, or by NaN if it is missing"
         raise ValueError(
             f"Column {column_name(j, names)} of {source.X_name} has {what} in row {start + row}; "
             f"{remedy}."
@@ -260,7 +259,7 @@ def _counting_from(start: int) -> Iterator[None]:
         raise error.relocated(start + error.row) from None
 
 
-class _Numbers:
+class _NumericTargets:
     """Targets that are numbers; they go to a file."""
 
     def __init__(self, source: Source, folder: Path) -> None:
@@ -294,7 +293,7 @@ class _Numbers:
         return CheckedTargets(self._file.mapped(shape), self._source.output_names)
 
 
-class _Labels:
+class _LabelTargets:
     """Targets that are classes or labels; they stay in memory."""
 
     def __init__(self, source: Source) -> None:

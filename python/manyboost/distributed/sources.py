@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from manyboost.datasets.readers.columns import select, select_targets
 
 #: Features, targets, and weights or None, of some rows.
-Block = tuple[NDArray[Any], NDArray[Any], Any]
+RowBlock = tuple[NDArray[Any], NDArray[Any], Any]
 
 #: Values in a block of rows, unless the caller says how many rows it has.
 _CELLS_OF_BLOCK = 1 << 22
@@ -32,7 +32,7 @@ class Source:
     ----------
     X_name, Y_name : str
         What errors call the features and the targets.
-    blocks : iterable of Block
+    blocks : iterable of RowBlock
         The rows; read once.
     weight : array-like, optional
         Weights of all rows, if they do not come with the blocks.
@@ -44,7 +44,7 @@ class Source:
 
     X_name: str
     Y_name: str
-    blocks: Iterable[Block]
+    blocks: Iterable[RowBlock]
     weight: Any = None
     size: tuple[int, int, int] | None = None
     names: list[str] | None = None
@@ -120,7 +120,7 @@ def _loaded(weight: Any) -> Any:
 # ---------------------------------------------------------------------- blocks of the caller
 
 
-def _checked_blocks(argument: str, blocks: Iterable[Any]) -> Iterator[Block]:
+def _checked_blocks(argument: str, blocks: Iterable[Any]) -> Iterator[RowBlock]:
     """Yield the blocks as arrays with the same number of rows."""
     for k, block in enumerate(blocks):
         if not isinstance(block, tuple) or len(block) not in (2, 3):
@@ -241,7 +241,7 @@ def _open_parquet(path: Path, weight: Any, targets: Any, options: SourceOptions)
         is_text = values.dtype == object and all(isinstance(value, str) for value in values)
         return values.astype(str) if is_text else values
 
-    def blocks() -> Iterator[Block]:
+    def blocks() -> Iterator[RowBlock]:
         for start in range(0, n_rows, step):
             frame = scan.select(wanted).slice(start, step).collect()
             X = np.stack([numbers(frame[name]) for name in names]).T

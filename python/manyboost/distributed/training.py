@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,14 +65,17 @@ def _fit_rank(
     row_numbers: NDArray[np.uint64] | None,
 ) -> _Model:
     _refuse_what_needs_all_rows(estimator, comm)
-    shapes = comm.gather(_shape(*rows))
-    holders = [rank for rank, shape in enumerate(shapes) if shape.n_rows > 0]
+    described = comm.gather(_described(*rows))
+    counts = [each["rows"] for each in described]
+    holders = [rank for rank, n_rows in enumerate(counts) if n_rows > 0]
     if not holders:
         raise ValueError("X has no rows on any rank; at least one row is needed.")
-    _refuse_others(shapes, holders)
+    root = holders[0]
+    for rank in holders:
+        _compare(described[root], described[rank], root, rank)
     if row_numbers is None:
-        first = sum(shape.n_rows for shape in shapes[: comm.rank])
-        row_numbers = np.arange(first, first + shapes[comm.rank].n_rows, dtype=np.uint64)
+        first = sum(counts[: comm.rank])
+        row_numbers = np.arange(first, first + counts[comm.rank], dtype=np.uint64)
     working = comm if len(holders) == comm.size else comm.subset(holders)
     if working is not None:
         _fit_on(working, row_numbers, estimator, *rows, **validation)
@@ -80,7 +83,7 @@ def _fit_rank(
         # Ranks without rows get the model of those with rows.
         parameters = estimator.get_params(deep=False)
         state = {name: value for name, value in vars(estimator).items() if name not in parameters}
-        state = comm.broadcast(state if comm.rank == holders[0] else None, holders[0])
+        state = comm.broadcast(state if comm.rank == root else None, root)
         if working is None:
             estimator.__dict__.update(state)
     return estimator
@@ -110,36 +113,25 @@ def model_to_continue(estimator: _Model, unfinished: dict[str, Any]) -> _Model:
     return model
 
 
-class _Shape(NamedTuple):
-    """What the rows of a rank look like; all but their number must agree between ranks."""
-
-    n_rows: int
-    n_features: int
-    n_outputs: int
-    weighted: bool
-
-
-def _shape(X: Any, Y: Any, sample_weight: Any) -> _Shape:
+def _described(X: Any, Y: Any, sample_weight: Any) -> dict[str, int]:
     targets: tuple[int, ...] = getattr(Y, "shape", ())
     width = targets[1] if len(targets) == 2 else 1
-    return _Shape(int(X.shape[0]), int(X.shape[1]), int(width), sample_weight is not None)
+    weighted = sample_weight is not None
+    return {"rows": X.shape[0], "features": X.shape[1], "outputs": width, "weighted": weighted}
 
 
-def _refuse_others(shapes: list[_Shape], holders: list[int]) -> None:
-    """Refuse ranks whose rows do not go together."""
-    first = holders[0]
-    for rank in holders:
-        for what in ("features", "outputs"):
-            a, b = (getattr(shapes[each], f"n_{what}") for each in (first, rank))
-            if a != b:
-                raise ValueError(
-                    f"Rank {first} holds rows of {a} {what}, but rank {rank} of {b}; all must hold "
-                    "the same columns."
-                )
-        if shapes[first].weighted != shapes[rank].weighted:
+def _compare(one: dict[str, int], other: dict[str, int], rank: int, other_rank: int) -> None:
+    """Refuse the rows of two ranks if they do not go together."""
+    for what in ("features", "outputs"):
+        if one[what] != other[what]:
             raise ValueError(
-                "sample_weight was given on some ranks only; pass it on all of them or on none."
+                f"Rank {rank} holds rows of {one[what]} {what}, but rank {other_rank} of "
+                f"{other[what]}; all must hold the same columns."
             )
+    if one["weighted"] != other["weighted"]:
+        raise ValueError(
+            "sample_weight was given on some ranks only; pass it on all of them or on none."
+        )
 
 
 def _refuse_what_needs_all_rows(estimator: Fitting, comm: Comm) -> None:

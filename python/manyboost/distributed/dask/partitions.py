@@ -21,7 +21,7 @@ Columns = dict[str, list[Any]]
 
 
 @dataclass(frozen=True)
-class Block:
+class RowRange:
     """The rows of one partition: its number, its first row among all rows, its number of rows."""
 
     partition: int
@@ -34,7 +34,7 @@ class Partitions:
     """All partitions of features, targets and weights of the same rows, as futures."""
 
     columns: Columns
-    blocks: list[Block]
+    blocks: list[RowRange]
 
     @property
     def features(self) -> list[Any]:
@@ -57,13 +57,13 @@ class Share:
 
     Attributes
     ----------
-    blocks : list of Block
+    blocks : list of RowRange
         Its partitions, in the order in which they are stacked.
     empty : dict
         Arguments without rows, for a worker without partitions.
     """
 
-    blocks: list[Block]
+    blocks: list[RowRange]
     empty: dict[str, Any]
 
     def arguments(self, columns: Columns) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def find(client: Any, given: dict[str, Any]) -> Partitions:
             collections[name] = _realigned(collections[name], each, wanted, name, features)
             columns = {}
     starts = np.cumsum([0, *wanted]).tolist()
-    blocks = [Block(k, starts[k], n_rows) for k, n_rows in enumerate(wanted)]
+    blocks = [RowRange(k, starts[k], n_rows) for k, n_rows in enumerate(wanted)]
     return Partitions(columns or _compute(client, collections), blocks)
 
 
