@@ -163,8 +163,8 @@ def test_similarity_of_two_outputs_needs_no_dendrogram():
 
 def test_a_tree_shows_its_splits_rows_and_leaves():
     model = ManyBoostRegressor(max_iter=1, max_leaf_nodes=3, random_state=0).fit(X, Y[:, 0])
-    feature, threshold, left, _, cover, _, _ = model._progress.model.tree(0)
-    values = model._progress.model.leaf_values(0)[:, 0]
+    feature, threshold, left, _, cover, _, _ = model._progress.model.trees.tree(0)
+    values = model._progress.model.trees.leaf_values(0)[:, 0]
     ax = plotting.plot_tree(model)
     found = texts(ax)
     assert len(found) == 5
@@ -215,7 +215,7 @@ def test_categories_missing_values_and_hidden_splits():
     assert len(hidden) == 3
     assert sum(text.startswith("…") for text in hidden) >= 1
     shown = " ".join(texts(plotting.plot_tree(model, show_missing=True)))
-    left = model._progress.model.tree(0)[3]
+    left = model._progress.model.trees.tree(0)[3]
     assert ("or missing" in shown) == bool(left[0])
 
 

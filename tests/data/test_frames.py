@@ -42,7 +42,7 @@ def named(frame, values, names=NAMES):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 def refusal(call, error=ValueError):

@@ -59,7 +59,7 @@ def cell_weights(shape, seed=1):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 def assert_same(a, b):
@@ -187,7 +187,7 @@ def test_whole_weights_are_repetitions(strategy, loss):
         settings["min_samples_leaf"] = 1
         weighted = estimator(**settings).fit(X, T, weight)
         repeated = estimator(**settings).fit(np.repeat(X, weight, 0), np.repeat(T, weight, 0))
-        trees = [[m._progress.model.tree(t) for t in range(6)] for m in (weighted, repeated)]
+        trees = [[m._progress.model.trees.tree(t) for t in range(6)] for m in (weighted, repeated)]
         for one, two in zip(*trees, strict=True):
             np.testing.assert_array_equal(one[0], two[0])
             np.testing.assert_array_equal(one[1], two[1])

@@ -47,7 +47,7 @@ def classifier(**parameters):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 # Warm starts ------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_leaves_are_as_large_as_the_rows_allow(n_rows, fewest):
     automatic = ManyBoostRegressor(**options).fit(X, Y)
     given = ManyBoostRegressor(min_samples_leaf=fewest, **options).fit(X, Y)
     assert model_bytes(automatic) == model_bytes(given)
-    _, _, left, _, cover, _, _ = automatic._progress.model.tree(0)
+    _, _, left, _, cover, _, _ = automatic._progress.model.trees.tree(0)
     assert cover[left == 0].min() >= fewest
 
 
@@ -432,11 +432,11 @@ def test_ctrl_c_between_many_rounds_leaves_those_done(strategy):
         n = model.n_iter_
         plain = ManyBoostRegressor(max_iter=n, **same).fit(X, Y)
         print(n, len(model.train_score_), sum(1 for _ in model.staged_predict(X[:5])))
-        print(model._progress.model.to_bytes() == plain._progress.model.to_bytes())
+        print(model._progress.model.trees.to_bytes() == plain._progress.model.trees.to_bytes())
         print((model.predict(X) == plain.predict(X)).all())
         for m in [model, plain]:
             m.set_params(warm_start=True, max_iter=n + 3).fit(X, Y)
-        print(model._progress.model.to_bytes() == plain._progress.model.to_bytes())
+        print(model._progress.model.trees.to_bytes() == plain._progress.model.trees.to_bytes())
     """
     seconds, (sizes, *checks) = interrupt(setup, after=0.5, report=report)
     rounds, scores, stages = map(int, sizes.split())
@@ -559,7 +559,7 @@ X, Y = rng.normal(size=(20_000, 10)), rng.normal(size=(20_000, 5))
 
 def fit():
     model = ManyBoostRegressor(max_iter=5, n_jobs=2, random_state=0).fit(X, Y)
-    return model._progress.model.to_bytes(), model.predict(X).tobytes()
+    return model._progress.model.trees.to_bytes(), model.predict(X).tobytes()
 
 expected = fit()
 child = os.fork()
@@ -694,7 +694,8 @@ def explode(*_):
         {"estimator": ExplosiveRidge("predict"), "strategy": "independent"},
     ],
     ids=lambda p: " ".join(
-        f"{v.method} {v.calls_left}" if isinstance(v, Explosive) else str(v) for v in p.values()
+        f"{v.method} {v.calls_left}" if isinstance(v, Explosive) else getattr(v, "__name__", str(v))
+        for v in p.values()
     ),
 )
 def test_an_exception_of_the_user_reaches_the_user(parameters):

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 import manyboost
 from manyboost import Checkpoint, Loss, ManyBoostClassifier, ManyBoostRegressor
-from manyboost.persistence.writing import to_parts
+from manyboost.persistence.model import to_parts
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 5))

@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Fit every strategy, and show how it fared."""
-    from manyboost.params import STRATEGIES
+    from manyboost.training.strategies import STRATEGIES
 
     check_names("strategy", arguments.strategies or [], [*STRATEGIES, "auto"])
     if arguments.test_fraction >= 1:
@@ -91,13 +91,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _affordable(problem: Problem, quiet: bool) -> list[str]:
     """Strategies whose rounds are not too dear for so many outputs, and the race of them."""
-    from manyboost.params import STRATEGIES
-    from manyboost.training.racing import MOST_OUTPUTS
+    from manyboost.training.strategies import STRATEGIES
 
     n_outputs = len(problem.outputs)
     if problem.kind == "classes":
         n_outputs = len(set(problem.Y.values.tolist()))
-    dear = [each for each in STRATEGIES if n_outputs > MOST_OUTPUTS.get(each, n_outputs)]
+    limits = {name: each.max_race_outputs or n_outputs for name, each in STRATEGIES.items()}
+    dear = [name for name, limit in limits.items() if n_outputs > limit]
     if dear and not quiet:
         tell(f"Left out, slow with {n_outputs:,} outputs: {', '.join(dear)} (see --strategies).")
     return [each for each in (*STRATEGIES, "auto") if each not in dear]

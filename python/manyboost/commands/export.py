@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from manyboost.commands import UsageError, count, tell
+from manyboost.commands import UsageError, check_output, count, tell
 from manyboost.commands.data import load_model
 
 SUMMARY = "Turn a model into ONNX or treelite."
@@ -35,12 +35,16 @@ def run(arguments: argparse.Namespace) -> None:
             f"The name {output.name!r} does not tell the format; end it with "
             f"{', '.join(ENDINGS)}, or pass --to."
         )
+    check_output(arguments.output, arguments.model)
     model = load_model(arguments.model)
     if not hasattr(model, METHODS[format_]):
         raise UsageError(f"This version of manyboost does not export to {format_}.")
     if format_ == "onnx":
         model.to_onnx(output)
     else:
-        model.to_treelite().serialize(str(output))
+        from manyboost.persistence.files import replacing
+
+        with replacing(output) as file:
+            file.write(model.to_treelite().serialize_bytes())
     if not arguments.quiet:
         tell(f"{output}: {count(output.stat().st_size, 'byte')}.")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manyboost.commands import Interrupted, UsageError, count, tell
+from manyboost.commands import Interrupted, UsageError, check_output, count, tell
 from manyboost.commands.data import (
     Problem,
     add_file,
@@ -112,6 +112,7 @@ def _output(arguments: argparse.Namespace) -> Path:
     output = Path(arguments.output)
     if not output.parent.is_dir():
         raise UsageError(f"There is no folder {str(output.parent)!r} to write the model to.")
+    check_output(arguments.output, arguments.file)
     return output
 
 

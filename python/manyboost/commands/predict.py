@@ -7,7 +7,7 @@ import csv
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from manyboost.commands import UsageError, patterns, positive_int, written
+from manyboost.commands import UsageError, check_output, patterns, positive_int, written
 from manyboost.commands.data import add_file, add_ignore, kind_of, load_model, read_rows
 
 SUMMARY = "Predict the rows of a file, as CSV on standard output."
@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Predict block by block: memory does not depend on the number of rows."""
     from manyboost.datasets.readers.columns import features_of
 
+    check_output(arguments.output, arguments.model, arguments.file)
     model = load_model(arguments.model)
     header, answer = _answer(arguments, model)
     rows = read_rows(arguments, model)

@@ -1,24 +1,44 @@
-"""Cells of the targets: one row and one output each; where they are and which are missing."""
+"""Cells of the targets, one for each row and output: their kinds, their names, the missing ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.data.plain_arrays import Holds
+from manyboost.data.names import column_name
 from manyboost.errors import RowError
 
+#: What a missing label is stored as among 0/1 labels.
 MISSING_LABEL = 255
 
-#: Cells of an array that are looked at at once.
-_CELLS_LOOKED_AT = 1 << 19
+#: Cells of an array that are tested at once.
+_CELLS_PER_BLOCK = 1 << 19
+
+
+class TargetKind(Enum):
+    """What encoded targets ``Y`` hold."""
+
+    #: Numbers: floats (n_rows, n_outputs), NaN if missing.
+    REAL = "real"
+    #: Any number of labels per row: 0/1 as uint8 (n_rows, n_outputs), 255 if missing.
+    LABELS = "labels"
+    #: One class per row: 0/1 as uint8 (n_rows, n_outputs); two classes share one column.
+    ONE_VS_REST = "one_vs_rest"
+    #: One class per row: class numbers as uint32 (n_rows,), for softmax.
+    CLASSES = "classes"
+
+    @property
+    def one_class_per_row(self) -> bool:
+        """Whether every row belongs to exactly one class."""
+        return self in (TargetKind.ONE_VS_REST, TargetKind.CLASSES)
 
 
 def missing_cells(Y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where encoded targets are missing; classes never are."""
+    """Return where encoded targets are missing; class numbers never are."""
     if Y.dtype == np.uint8:
         return np.asarray(Y == MISSING_LABEL)
     if Y.dtype.kind == "f":
@@ -26,14 +46,11 @@ def missing_cells(Y: NDArray[Any]) -> NDArray[np.bool_]:
     return np.zeros(Y.shape, bool)
 
 
-def cell_holds(name: str) -> Holds:
-    """Return a function that makes the error for a cell of targets, weights or offsets."""
-
-    def holds(place: tuple[int, ...], what: str, rest: str) -> ValueError:
-        problem = f"{name} holds {what}"
-        return cell_error(name, problem, place, rest) if place else ValueError(problem + rest)
-
-    return holds
+def class_numbers(Y: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the class number of each row of encoded targets with one class per row."""
+    if Y.ndim == 2:
+        Y = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
+    return Y.astype(np.intp)
 
 
 def cell_error(
@@ -44,18 +61,13 @@ def cell_error(
     names: Sequence[str] | None = None,
 ) -> RowError:
     """Return the error for a place, (row,) or (row, output), of an argument."""
-    output = None if len(place) == 1 else output_name(place[1], names)
+    output = None if len(place) == 1 else column_name(place[1], names)
     return RowError(argument, problem, int(place[0]), rest, output)
-
-
-def output_name(j: int, names: Sequence[str] | None) -> str:
-    """Return what a refusal calls an output: its name if it has one, else its number."""
-    return str(j) if names is None else repr(str(names[j]))
 
 
 def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
     """Yield slices of rows that hold a bounded number of cells."""
-    size = max(1, _CELLS_LOOKED_AT // max(1, width))
+    size = max(1, _CELLS_PER_BLOCK // max(1, width))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
@@ -63,7 +75,7 @@ def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
 def first_cell(
     array: NDArray[Any], test: Callable[[NDArray[Any]], NDArray[np.bool_]]
 ) -> NDArray[np.intp] | None:
-    """Return the place of the first cell that passes a test, which looks at some rows at a time."""
+    """Return the index of the first cell that passes a test, or None; test blocks of rows."""
     for rows in row_blocks(len(array), array.size // max(1, len(array))):
         passed = test(array[rows])
         if passed.any():

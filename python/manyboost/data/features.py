@@ -1,4 +1,7 @@
-"""Features in: checked, named, and in the form that training takes."""
+"""Features: what users pass as X, checked, named, and in the form that training takes.
+
+Every refusal is one sentence: what was wrong, where, and what to do.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import first_cell
 from manyboost.data.frames import (
     CategoryLabels,
@@ -19,46 +23,51 @@ from manyboost.data.frames import (
     column_names,
     is_frame,
     is_numeric,
-    nearest,
     open_frame,
 )
 from manyboost.data.named import NamedTable
+from manyboost.data.names import column_name, nearest
 from manyboost.data.plain_arrays import plain_numbers, stacked
 from manyboost.data.stored import StoredTable
 from manyboost.errors import RowError
 
 F32 = NDArray[np.float32]
 
-#: Features: a dense array, or a sparse matrix by rows.
+#: Features: a dense array, a CSR matrix or a :class:`StoredTable`.
 Table = Any
 
 
 def check_X(
-    estimator: Any, X: Any, *, reset: bool, name: str = "X", categorical: Any = None
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    name: str = "X",
+    categorical: Any = None,
+    comm: Comm = ALONE,
 ) -> Table:
-    """Return features as a float array, or CSR matrix, without infinities.
+    """Return features as a float array or CSR matrix without infinite values.
 
-    Names are remembered if ``reset``, else compared with those of fit. ``categorical`` says which
-    columns of a frame hold categories (:func:`resolve_categorical`): their labels become codes, and
-    are remembered too.
+    With ``reset`` the estimator remembers the number and names of the features and the labels of
+    category columns, those of all ranks; otherwise features are compared with what it remembers.
+    ``categorical`` says which columns of a frame hold categories (:func:`resolve_categorical`).
     """
     if X is None:
         raise ValueError(f"{name} is None; pass an array or a frame of features.")
     if isinstance(X, StoredTable):
         return _check_stored(estimator, X, reset=reset, name=name)
     X = stacked(X, name) if isinstance(X, list | tuple) else X
-    if is_frame(X):
-        X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical)
-        names_checked = True
+    from_frame = is_frame(X)
+    if from_frame:
+        X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical, comm=comm)
     else:
-        X = _read_array(X, name)
-        names_checked = False
-        if reset:
-            estimator._category_labels = CategoryLabels()
-        else:
-            _refuse_unlabelled(estimator, name)
+        if isinstance(X, np.ndarray) and X.ndim == 2:
+            remedy = "encode it (OrdinalEncoder, OneHotEncoder) or drop it"
+            X = plain_numbers(X, name, remedy, by_column=True)
+        _without_labels(estimator, reset=reset, name=name)
     dimensions = len(getattr(X, "shape", (0, 0)))
     if dimensions != 2:
+        # scikit-learn's checks look for "Reshape your data".
         raise ValueError(
             f"{name} has {dimensions} dimension(s), it must have two, rows and features: Reshape "
             f"your data, with {name}.reshape(-1, 1) if it has one feature or {name}.reshape(1, -1) "
@@ -73,7 +82,7 @@ def check_X(
         "ensure_min_features": 0,
     }
     try:
-        if names_checked:
+        if from_frame:  # its names are checked already
             X = check_array(X, estimator=estimator, input_name=name, **options)
         else:
             X = validate_data(estimator, X, reset=reset, **options)
@@ -81,11 +90,11 @@ def check_X(
         if name == "X":
             raise
         raise ValueError(f"{name}: {error}") from None
-    if X.shape[0] == 0 and estimator._comm.size == 1:
+    if X.shape[0] == 0 and comm.size == 1:
         raise ValueError(f"{name} has no rows (shape {X.shape}); it needs at least one.")
     _refuse_no_features(X, name)
     if sparse.issparse(X):
-        X = in_order(X)
+        X = in_canonical_order(X)
     if (infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf)) is not None:
         row, j = _row_and_column(X, infinite)
         names = getattr(estimator, "feature_names_in_", None)
@@ -100,42 +109,57 @@ def check_X(
 
 def _refuse_no_features(X: Any, name: str) -> None:
     if X.shape[1] == 0:
-        # scikit-learn's words, which its checks look for.
+        # scikit-learn's checks look for these words.
         raise ValueError(
             f"{name} has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
         )
 
 
 def _check_stored(estimator: Any, X: StoredTable, *, reset: bool, name: str) -> StoredTable:
-    """Return features in a file, whose values were checked as they were written there."""
+    """Return features in a file, whose values were checked before they were written."""
     if estimator.estimator is not None:
         raise ValueError(
-            f"estimator={estimator.estimator!r} takes features in memory, but those of {name} lie "
+            f"estimator={estimator.estimator!r} takes features in memory, but those of {name} are "
             "in a file; use built-in trees (estimator=None)."
         )
-    if reset:
-        estimator._category_labels = CategoryLabels()
-        estimator.__dict__.pop("feature_names_in_", None)
-        estimator.n_features_in_ = X.n_features
-        if X.names is not None:
-            estimator.feature_names_in_ = np.array(X.names, dtype=object)
-        return X
-    _refuse_unlabelled(estimator, name)
-    known = getattr(estimator, "feature_names_in_", None)
-    if X.names is not None and known is not None and known.tolist() != X.names:
-        raise ValueError(
-            f"The features of {name} should be those of fit, in the same order. "
-            f"{_suggestions(X.names, known)}"
-        )
-    if X.n_features != estimator.n_features_in_:
-        raise ValueError(
-            f"{name} has {X.n_features} features, but {estimator.n_features_in_} are expected."
-        )
+    _without_labels(estimator, reset=reset, name=name)
+    _match_features(estimator, X.names, X.n_features, reset=reset, name=name)
     return X
 
 
-def in_order(X: Any) -> Any:
-    """Return a CSR matrix with each place stored once, ascending; the caller's stays as it is."""
+def _match_features(
+    estimator: Any, names: list[str] | None, n_features: int, *, reset: bool, name: str
+) -> None:
+    """Remember the number and names of features, or compare them with those of fit."""
+    if reset:
+        estimator.__dict__.pop("feature_names_in_", None)
+        estimator.n_features_in_ = n_features
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        return
+    known = getattr(estimator, "feature_names_in_", None)
+    if names is not None and known is not None and known.tolist() != names:
+        raise ValueError(
+            f"The features of {name} should be those of fit, in the same order. "
+            f"{_suggestions(names, known)}".rstrip()
+        )
+    if n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"{name} has {n_features} features, but {estimator.n_features_in_} are expected."
+        )
+
+
+def _suggestions(given: Iterable[str], known: Iterable[str]) -> str:
+    """Return which known names were perhaps meant by unknown ones."""
+    given, known = list(given), list(known)
+    missing = [each for each in known if each not in given]
+    pairs = ((each, nearest(each, missing)) for each in given if each not in known)
+    meant = [f"{likely!r} for {each!r}" for each, likely in pairs if likely is not None]
+    return f"Did you mean {', '.join(meant[:5])}?" if meant else ""
+
+
+def in_canonical_order(X: Any) -> Any:
+    """Return a CSR matrix with sorted indices and no duplicates; the given one is not changed."""
     if X.has_canonical_format:
         return X
     X = X.copy()
@@ -144,16 +168,11 @@ def in_order(X: Any) -> Any:
 
 
 def _row_and_column(X: Table, place: NDArray[np.intp]) -> tuple[int, int]:
-    """Row and column of a cell; if X is sparse, of one of those that it stores."""
+    """Return the row and column of a cell, given by its index in X or in the data of a CSR."""
     if not sparse.issparse(X):
         return int(place[0]), int(place[1])
     k = int(place[0])
     return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
-
-
-def column_name(j: int, names: NDArray[Any] | None) -> str:
-    """Return what a refusal calls a feature: its name if it has one, else its number."""
-    return str(j) if names is None else repr(str(names[j]))
 
 
 def feature_number(
@@ -189,8 +208,8 @@ def resolve_categorical(
 ) -> NDArray[np.bool_]:
     """Return which features of X hold categories, as a mask (n_features,).
 
-    ``categorical_features`` is None, "from_dtype" (arrays have no categorical type: none), a mask,
-    or numbers or names of features.
+    ``categorical_features`` is None, "from_dtype" (no feature of an array), a mask, or a list of
+    numbers or names of features.
     """
     n_features = X.shape[1]
     mask = np.zeros(n_features, bool)
@@ -242,51 +261,41 @@ def for_kernels(X: Table) -> Any:
     return compressed(X) if sparse.issparse(X) else X
 
 
-def _read_frame(estimator: Any, X: Any, *, reset: bool, name: str, categorical: Any) -> Any:
-    """Return the numbers of a frame; names and labels are remembered if ``reset``, else compared.
+# ------------------------------------------------------------------ frames
 
-    A frame that narwhals cannot open comes back as it is, for scikit-learn to convert.
+
+def _read_frame(
+    estimator: Any, X: Any, *, reset: bool, name: str, categorical: Any, comm: Comm
+) -> Any:
+    """Return the numbers of a frame; with ``reset`` remember its names and labels.
+
+    A frame that narwhals cannot open is returned as it is; scikit-learn converts it.
     """
     names = column_names(X, name)
     _refuse_no_features(X, name)
     frame = open_frame(X, name)
-    try:
-        if isinstance(X, NamedTable):
-            _check_names(estimator, X, reset=reset)
-        else:
+    if isinstance(X, NamedTable):
+        _match_features(estimator, X.columns, X.shape[1], reset=reset, name=name)
+    else:
+        try:
             validate_data(estimator, X, reset=reset, skip_check_array=True)
-    except ValueError as error:
-        known = getattr(estimator, "feature_names_in_", ())
-        where = "" if name == "X" else f"{name}: "
-        raise ValueError(f"{where}{error}{_suggestions(names or [], known)}") from None
+        except ValueError as error:
+            known = getattr(estimator, "feature_names_in_", ())
+            where = "" if name == "X" else f"{name}: "
+            raise ValueError(f"{where}{error}{_suggestions(names or [], known)}") from None
     if frame is None:
-        _refuse_columns(X, name)
+        _refuse_other_columns(X, name)
         if reset:
             estimator._category_labels = CategoryLabels()
         return X
     if reset:
         places = _labelled_columns(frame, categorical)
-        estimator._category_labels = CategoryLabels.of(frame, places).united(estimator._comm)
+        estimator._category_labels = CategoryLabels.of(frame, places).united(comm)
     return estimator._category_labels.encode(frame, name)
 
 
-def _check_names(estimator: Any, X: NamedTable, *, reset: bool) -> None:
-    """Remember the names of a table's columns, or compare them, as scikit-learn does for frames."""
-    if reset:
-        estimator.n_features_in_ = X.shape[1]
-        estimator.feature_names_in_ = np.array(X.columns, dtype=object)
-        return
-    known = getattr(estimator, "feature_names_in_", None)
-    if known is not None and known.tolist() != X.columns:
-        raise ValueError("The columns should be those of fit, in the same order. ")
-    if X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} columns, but {estimator.n_features_in_} are expected. "
-        )
-
-
 def _labelled_columns(frame: Any, categorical_features: Any) -> list[int]:
-    """Places of the columns whose labels are to become codes."""
+    """Return the indices of the columns whose labels become codes."""
     if isinstance(categorical_features, str):
         return category_columns(frame)
     names = np.array(list(frame.columns), dtype=object)
@@ -295,21 +304,14 @@ def _labelled_columns(frame: Any, categorical_features: Any) -> list[int]:
     return [j for j in np.flatnonzero(mask).tolist() if not is_numeric(frame, j)]
 
 
-def _suggestions(given: Iterable[str], known: Iterable[str]) -> str:
-    """The end of an error about names: which known ones were perhaps meant."""
-    given, known = list(given), list(known)
-    missing = [each for each in known if each not in given]
-    pairs = ((each, nearest(each, missing)) for each in given if each not in known)
-    meant = [f"{likely!r} for {each!r}" for each, likely in pairs if likely is not None]
-    return f"Did you mean {', '.join(meant[:5])}?" if meant else ""
-
-
-def _refuse_unlabelled(estimator: Any, name: str) -> None:
-    """Refuse an array where fit saw a frame with category columns: it has no labels."""
+def _without_labels(estimator: Any, *, reset: bool, name: str) -> None:
+    """Remember that features have no labels; refuse them if fit saw columns with labels."""
+    if reset:
+        estimator._category_labels = CategoryLabels()
+        return
     known = getattr(estimator, "_category_labels", CategoryLabels())
     if known.of_column:
-        j = min(known.of_column)
-        column = column_name(j, getattr(estimator, "feature_names_in_", None))
+        column = column_name(min(known.of_column), getattr(estimator, "feature_names_in_", None))
         raise ValueError(
             f"Column {column} held categories in fit, but {name} is an array, which does not say "
             "what its labels are; pass a frame."
@@ -322,19 +324,8 @@ _NOT_NUMBERS = (
 )
 
 
-def _read_array(X: Any, name: str) -> Any:
-    """Return an array of numbers, NaN where they are missing; refuse one that holds others."""
-    if not isinstance(X, np.ndarray) or X.ndim != 2:
-        return X
-
-    def holds(place: tuple[int, ...], what: str, rest: str) -> ValueError:
-        return ValueError(f"Column {place[1]} of {name} holds {what}{rest}")
-
-    return plain_numbers(X, name, holds, "encode it (OrdinalEncoder, OneHotEncoder) or drop it")
-
-
-def _refuse_columns(X: Any, name: str) -> None:
-    """Name the first column of a frame that is not numeric, without narwhals."""
+def _refuse_other_columns(X: Any, name: str) -> None:
+    """Refuse a frame with a column that is not numeric, without narwhals."""
     for label in X.columns:
         column = X[label]
         dtype = str(getattr(column, "dtype", "")).lower()

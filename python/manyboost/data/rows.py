@@ -1,8 +1,8 @@
-"""Rows: what is trained on and scored."""
+"""Rows: features, targets, weights and offsets in the form that training takes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,26 +10,43 @@ from numpy.typing import NDArray
 
 from manyboost import _core
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import missing_cells
+from manyboost.data.cells import TargetKind, class_numbers, missing_cells
 from manyboost.data.features import Table
-from manyboost.data.labels import Classes
 from manyboost.data.stored import StoredTable
-from manyboost.data.weights import Weights, check_weight, settle, weigh_classes
+from manyboost.data.weights import Weights, check_weight, normalise, weigh_classes
 
 F64 = NDArray[np.float64]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Rows:
-    """Rows to train on or to score: features, encoded targets, weights, and their numbers."""
+    """Rows to train on or to score.
+
+    Attributes
+    ----------
+    X : array, CSR matrix or StoredTable of shape (n_rows, n_features)
+        Features.
+    Y : ndarray of shape (n_rows, n_outputs) or (n_rows,)
+        Encoded targets.
+    weights : Weights
+        Weights of the rows and cells.
+    numbers : ndarray of shape (n_rows,)
+        Numbers of the rows among the rows of all ranks.
+    offset : ndarray of shape (n_rows, n_outputs) or None
+        Offsets of the raw predictions.
+    kind : TargetKind
+        What ``Y`` holds.
+    comm : Comm
+        The ranks that hold the other rows.
+    """
 
     X: Table
     Y: NDArray[Any]
     weights: Weights
     numbers: NDArray[np.uint64]
     offset: F64 | None = None
+    kind: TargetKind = TargetKind.REAL
     comm: Comm = ALONE
-    """The ranks that hold other rows."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -44,39 +61,37 @@ class Rows:
 
     def take(self, chosen: NDArray[Any]) -> Rows:
         """Return a subset of the rows."""
-        offset = None if self.offset is None else self.offset[chosen]
-        weights, numbers = self.weights.take(chosen), self.numbers[chosen]
         stored = isinstance(self.X, StoredTable)
-        Y = self.X.take_targets(self.Y, chosen) if stored else self.Y[chosen]
-        return Rows(self.X[chosen], Y, weights, numbers, offset, self.comm)
-
-    def become(self, others: Rows) -> None:
-        """Hold other rows instead, for all who hold these."""
-        vars(self).update(vars(others))
+        return replace(
+            self,
+            X=self.X[chosen],
+            Y=self.X.take_targets(self.Y, chosen) if stored else self.Y[chosen],
+            weights=self.weights.take(chosen),
+            numbers=self.numbers[chosen],
+            offset=None if self.offset is None else self.offset[chosen],
+        )
 
     def repeated(self, times: int) -> Rows:
-        """Return the rows with each output ``times`` times; offsets are as they were."""
+        """Return the rows with each output ``times`` times; offsets stay as they are."""
         if times == 1:
             return self
         Y = np.repeat(self.Y, times, axis=1)
-        weights = self.weights.repeated(times)
-        return Rows(self.X, Y, weights, self.numbers, self.offset, self.comm)
+        return replace(self, Y=Y, weights=self.weights.repeated(times))
 
-    def settled(self, weight: NDArray[np.floating] | None, name: str) -> Rows:
-        """Return the rows with these weights instead; those without an observed cell are left out.
+    def weighted(self, weight: NDArray[np.floating] | None, name: str) -> Rows:
+        """Return the rows with other weights; rows without an observed cell are dropped.
 
         ``name`` is what the user calls the weights.
         """
-        Y, weights, there = settle(self.Y, weight, name, self.comm)
-        rows = Rows(self.X, Y, weights, self.numbers, self.offset, self.comm)
-        return rows if there.all() else rows.take(np.flatnonzero(there))
+        Y, weights, observed = normalise(self.Y, weight, name, self.comm)
+        rows = replace(self, Y=Y, weights=weights)
+        return rows if observed.all() else rows.take(np.flatnonzero(observed))
 
-    def weighed(self, table: F64 | None, classes: Classes) -> Rows:
+    def with_class_weights(self, table: F64 | None) -> Rows:
         """Return the rows with weights multiplied by those of their classes."""
         if table is None:
             return self
-        weight = weigh_classes(self.weights, self.Y, table, classes)
-        rows = self.settled(weight, "class_weight")
+        rows = self.weighted(weigh_classes(self.weights, self.Y, table), "class_weight")
         if not rows.count():
             raise ValueError(
                 "class_weight is zero for all classes of these rows; give one of them a positive "
@@ -92,22 +107,22 @@ def make_rows(
     name: str,
     offset: F64 | None = None,
     *,
-    by_cell: bool = True,
+    kind: TargetKind = TargetKind.REAL,
     comm: Comm = ALONE,
     numbers: NDArray[np.uint64] | None = None,
 ) -> Rows:
-    """Put rows together; those without an observed cell of positive weight are left out.
+    """Check weights and put rows together; drop rows without an observed cell of positive weight.
 
-    ``by_cell`` says that weights may be those of cells, (n, d); ``numbers`` are those of the rows
-    among the rows of all ranks.
+    Weights may be those of cells, (n, d), unless a row has one class. ``name`` is what the user
+    calls the weights; ``numbers`` are those of the rows among the rows of all ranks.
     """
-    shape = Y.shape if by_cell else Y.shape[:1]
+    shape = Y.shape[:1] if kind.one_class_per_row else Y.shape
     weight = check_weight(sample_weight, shape, name, comm)
     n_rows = X.shape[0]
     offset = None if offset is None else np.ascontiguousarray(offset)
     if numbers is None:
         numbers = np.arange(n_rows, dtype=np.uint64)
-    rows = Rows(X, Y, Weights(), numbers, offset, comm).settled(weight, name)
+    rows = Rows(X, Y, Weights(), numbers, offset, kind, comm).weighted(weight, name)
     if not rows.count():
         target = "Y_val" if name == "sample_weight_val" else "y"
         raise ValueError(
@@ -117,10 +132,11 @@ def make_rows(
     return rows
 
 
-def split_validation(
-    rows: Rows, fraction: int | float, seed: int, *, by_class: NDArray[Any] | None
-) -> tuple[Rows, Rows]:
-    """Set rows apart for validation, chosen by their numbers, class by class if given."""
+def split_validation(rows: Rows, fraction: int | float, seed: int) -> tuple[Rows, Rows]:
+    """Return training and validation rows.
+
+    The validation rows are drawn by row number, class by class if every row has one class.
+    """
     comm, n = rows.comm, rows.count()
     whole = isinstance(fraction, int | np.integer)
     count = int(fraction) if whole else max(1, round(fraction * n))
@@ -131,8 +147,9 @@ def split_validation(
         )
     pool = rows.pool(_core.Pool(1))
     groups = [np.arange(len(rows))]
-    if by_class is not None:
-        groups = [np.flatnonzero(by_class == c) for c in comm.unique(by_class)]
+    if rows.kind.one_class_per_row:
+        classes = class_numbers(rows.Y)
+        groups = [np.flatnonzero(classes == c) for c in comm.unique(classes)]
     chosen = np.zeros(len(rows), dtype=bool)
     for group, size in zip(groups, comm.totals(np.array(list(map(len, groups)))), strict=True):
         # Every class keeps a row to train on.

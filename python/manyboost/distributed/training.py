@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.comm import Comm
-from manyboost.estimators.fitting import Fitting
-from manyboost.training.losses import Loss
+from manyboost.estimators.fitting import Fitting, Given
+from manyboost.training.custom import Loss
 from manyboost.training.scoring import LOSS
 
 _Model = TypeVar("_Model", bound=Fitting)
@@ -78,7 +77,9 @@ def _fit_rank(
         row_numbers = np.arange(first, first + counts[comm.rank], dtype=np.uint64)
     working = comm if len(holders) == comm.size else comm.subset(holders)
     if working is not None:
-        _fit_on(working, row_numbers, estimator, *rows, **validation)
+        X, Y, sample_weight = rows
+        given = Given(X, Y, sample_weight, **validation, comm=working, row_numbers=row_numbers)
+        estimator._fit(given)
     if len(holders) < comm.size:
         # Ranks without rows get the model of those with rows.
         parameters = estimator.get_params(deep=False)
@@ -87,30 +88,6 @@ def _fit_rank(
         if working is None:
             estimator.__dict__.update(state)
     return estimator
-
-
-# Ranks are not an argument of fit: the two functions below alone know how it learns of them.
-
-
-def _fit_on(
-    comm: Comm, row_numbers: NDArray[np.uint64], estimator: Fitting, *rows: Any, **validation: Any
-) -> None:
-    """Call fit for the rows of one rank."""
-    estimator._comm, estimator._row_numbers = comm, row_numbers
-    try:
-        estimator.fit(*rows, **validation)
-    finally:
-        del estimator._comm, estimator._row_numbers
-
-
-def model_to_continue(estimator: _Model, unfinished: dict[str, Any]) -> _Model:
-    """Return an estimator that goes on from complete rounds (``CommError.unfinished``)."""
-    model = copy.copy(estimator)
-    model.__dict__.update(unfinished)
-    for name in ("_comm", "_row_numbers"):
-        model.__dict__.pop(name, None)
-    model.callbacks, model.warm_start = None, True
-    return model
 
 
 def _described(X: Any, Y: Any, sample_weight: Any) -> dict[str, int]:

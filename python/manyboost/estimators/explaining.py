@@ -13,6 +13,8 @@ from manyboost.data.features import for_kernels
 from manyboost.estimators.predicting import Predicting
 from manyboost.inspection import cosines, output_products
 from manyboost.threads import resolve_threads
+from manyboost.training.ensembles import TreeEnsemble
+from manyboost.training.strategies import STRATEGIES
 
 F64 = NDArray[np.float64]
 
@@ -158,7 +160,7 @@ class Explaining(Predicting):
         """
         check_is_fitted(self, "n_iter_")
         model = self._built_in_trees("output_similarity")
-        if self.strategy_ == "independent":
+        if not STRATEGIES[self.strategy_].shares_trees:
             return np.eye(self.n_outputs_)
         return cosines(output_products(model, self.n_outputs_))
 
@@ -189,8 +191,8 @@ class Explaining(Predicting):
 
     def _built_in_trees(self, what: str, error: type[Exception] = ValueError) -> _core.Ensemble:
         model = self._progress.model
-        if isinstance(model, _core.Ensemble):
-            return model
+        if isinstance(model, TreeEnsemble):
+            return model.trees
         raise error(
             f"{what} is known for built-in trees only, but estimator={self.estimator!r}; fit with "
             "estimator=None."

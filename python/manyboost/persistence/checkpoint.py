@@ -1,146 +1,171 @@
-"""Checkpoint files: the state of a fit, in the container of model files and as strictly read."""
+"""Checkpoint files: the state of a fit, in the container of model files and read as strictly."""
 
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyboost import _core
-from manyboost.estimators.fitting import KINDS
+from manyboost.data.categories import Categories
 from manyboost.persistence import container
 from manyboost.persistence.container import BrokenFileError, broken
-from manyboost.persistence.reading import (
+from manyboost.persistence.files import replacing
+from manyboost.persistence.parts import (
+    IMPORTANCES,
+    KIND,
+    N_FEATURES,
+    N_OUTPUTS,
+    PROJECTION,
+    RECORDS,
+    SCORE_NAMES,
+    SEARCH_RESULTS,
+    SEED,
+    Array,
     Contents,
-    read_progress,
-    read_projection,
-    read_search_results,
+    Draft,
+    Part,
+    choice,
+    entry,
+    of_type,
     read_trees,
+    within,
+    write_trees,
 )
-from manyboost.persistence.values import Decoder, Encoder
-from manyboost.persistence.writing import IMPORTANCES, stored_records
-from manyboost.training.checkpoints import Found, Identity, State, trees_digest
-
-if TYPE_CHECKING:
-    from manyboost.data.categories import Categories
-    from manyboost.training.checkpoints import Recorder
+from manyboost.training.checkpoints import (
+    Found,
+    Identity,
+    Recorder,
+    Start,
+    State,
+    trees_digest,
+)
+from manyboost.training.strategies import STRATEGIES
 
 
 def write(recorder: Recorder, state: State) -> None:
-    """Put the state of a fit in the place of the last one."""
-    model, progress = recorder.model, state.progress
-    trees, encoder = progress.model, Encoder()
-    assert isinstance(trees, _core.Ensemble)
-    header = {
-        "content": "checkpoint",
-        "identity": [[name, *part] for name, part in recorder.identity.parts.items()],
-        "began_with": recorder.began_with,
-        "kind": trees.kind,
-        "n_outputs": trees.n_outputs,
-        "n_features": trees.n_features,
-        "seed": model._seed,
-        "strategy": model.strategy_,
-        "projection": encoder.encode(model.projection_),
-        "search_results": encoder.encode(getattr(model, "search_results_", None)),
-        "score_names": list(progress.validation_scores),
-        "left_out": [IMPORTANCES] if progress.importances is None else [],
-        "ended": state.ended,
-    }
-    arrays: dict[str, NDArray[Any]] = {
-        **trees.arrays(),
-        "train_score": np.array(progress.train_score),
-        "validation_score": np.array(progress.validation_score),
-        **stored_records(progress, trees.n_outputs),
-        **{f"stopping_{name}": array for name, array in state.stopping.items()},
-        **{f"value_{k:06d}": array for k, array in enumerate(encoder.arrays)},
-    }
-    if state.gains is not None:
-        arrays["gains"] = state.gains
-    # (What a killed process leaves behind is overwritten by the next.)
-    container.write(recorder.path, container.pack(header, arrays), mark="new")
+    """Replace the checkpoint of a fit."""
+    assert recorder.start is not None
+    draft = Draft(None, state.progress, recorder.start)
+    parts = container.pack(*draft.complete(_parts(recorder, state)))
+    # What a killed process leaves behind is overwritten by the next one.
+    with replacing(recorder.path, mark="new") as file:
+        file.writelines(parts)
 
 
 def read(recorder: Recorder, categories: Categories, *, continued: bool) -> Found | None:
-    """Return the state in the recorder's file, or say why it is not one of this fit.
+    """Return the state in the recorder's file, or refuse a file of another fit.
 
-    None, if a warm start goes on with the very model that the fit in the file ended with.
+    None, if a warm start continues the very model that the fit in the file ended with.
     """
     shown = repr(str(recorder.path))
     try:
-        file = Contents(*container.unpack(container.read(recorder.path)))
-        file.choice("content", ["checkpoint"])
-        identity = _read_identity(file)
-        began_with = file.take("began_with", (str, type(None)))
-        differences = recorder.identity.differences(identity)
-        if differences:
-            raise ValueError(
-                f"The checkpoint {shown} belongs to another fit: {', '.join(differences)}; keep to "
-                "what it was, give another path, or remove the file to start anew."
-            )
-        found = _read_state(file, categories)
+        file = Contents(container.read(recorder.path))
+        file.found.categories = categories
+        found = file.read(_parts(recorder))
     except BrokenFileError as error:
         raise ValueError(
             f"{shown} is not a sound checkpoint: {error}; give another path, or remove the file to "
             "start anew."
         ) from None
-    if began_with == recorder.began_with:
-        return found
-    if continued and _result(found) == recorder.began_with:
+    start = Start(found.seed, found.strategy, found.projection, found.search_results)
+    state = Found(found.progress, found.gains, found.stopping, found.ended, start)
+    if found.began_with == recorder.began_with:
+        return state
+    if continued and _result(state) == recorder.began_with:
         return None
     raise ValueError(
-        f"The checkpoint {shown} belongs to another fit: it went on from another model; give "
-        "another path, or remove the file to start anew."
+        f"The checkpoint {shown} belongs to another fit: it continued another model; give another "
+        "path, or remove the file to start anew."
     )
 
 
-def _read_identity(file: Contents) -> Identity:
+def _parts(recorder: Recorder, state: Any = None) -> list[Part]:
+    """Return the parts of a checkpoint; a ``state`` is needed only to write them."""
+    parts = recorder.identity.parts.items()
+    return [
+        entry("content", lambda draft: "checkpoint", choice("checkpoint")),
+        entry(
+            "identity",
+            lambda draft: [[name, *part] for name, part in parts],
+            lambda file, name: _check_identity(file, name, recorder),
+        ),
+        entry(
+            "began_with",
+            lambda draft: recorder.began_with,
+            lambda file, name: file.take(name, (str, type(None))),
+        ),
+        KIND,
+        entry("strategy", lambda draft: draft.start.strategy, _read_strategy),
+        N_OUTPUTS,
+        N_FEATURES,
+        SEED,
+        PROJECTION,
+        SEARCH_RESULTS,
+        Part("trees", write_trees, _read_trees),
+        entry("left_out", _left_out, Contents.texts),
+        SCORE_NAMES,
+        RECORDS,
+        Part("gains", lambda draft: _write_gains(draft, state), _read_gains),
+        Part("stopping", lambda draft: _write_stopping(draft, state), _read_stopping),
+        entry("ended", lambda draft: state.ended, of_type(bool)),
+    ]
+
+
+def _check_identity(file: Contents, name: str, recorder: Recorder) -> None:
+    """Refuse the file of another fit."""
     parts = {}
-    for entry in file.take("identity", list):
-        match entry:
-            case [str() as name, str() as digest, str() as shown]:
-                parts[name] = digest, shown
+    for each in file.take(name, list):
+        match each:
+            case [str() as part, str() as digest, str() as shown]:
+                parts[part] = digest, shown
             case _:
                 broken("it does not say which fit it belongs to")
-    return Identity(parts)
+    differences = recorder.identity.differences(Identity(parts))
+    if differences:
+        raise ValueError(
+            f"The checkpoint {str(recorder.path)!r} belongs to another fit: "
+            f"{', '.join(differences)}; keep to what it was, give another path, or remove the file "
+            "to start anew."
+        )
 
 
-def _read_state(file: Contents, categories: Categories) -> Found:
-    kind = file.choice("kind", dict.fromkeys(KINDS.values()))
-    strategy = file.choice("strategy", KINDS)
-    if KINDS[strategy] != kind:
+def _read_strategy(file: Contents, name: str) -> str:
+    strategy, kind = choice(*STRATEGIES)(file, name), file.found.kind
+    if STRATEGIES[strategy].trees != kind:
         broken(f"trees of kind {kind!r} do not come from strategy {strategy!r}")
-    d = file.integer("n_outputs", 1, 2**32)
-    p = file.integer("n_features", 1, 2**30)
+    return strategy
+
+
+def _read_trees(file: Contents) -> Any:
+    categories, p = file.found.categories, file.found.n_features
     if p != categories.n_features:
         broken(f"it has trees of {p} features")
-    decoder = Decoder(file.value_arrays())
-    projection = read_projection(file, decoder)
-    search_results = read_search_results(file, decoder)
-    decoder.done()
-    trees = read_trees(file, kind, d, p, categories.counts)
-    progress = read_progress(file, trees, file.texts("left_out"))
-    gains = file.array("gains", "f8", (p, d)) if "gains" in file.arrays else None
-    found = Found(
-        progress,
-        gains,
-        _read_stopping(file, d, trees.n_rounds),
-        file.boolean("ended"),
-        file.integer("seed", 0, 2**31),
-        strategy,
-        projection,
-        search_results,
-    )
-    file.done()
-    return found
+    return read_trees(file, categories.counts)
 
 
-def _read_stopping(file: Contents, d: int, n_rounds: int) -> dict[str, NDArray[Any]]:
-    per_output = "stopping_top" in file.arrays
-    stopping = {"best": file.array("stopping_best", "i8", (d if per_output else 1,))}
-    if ((stopping["best"] < 0) | (stopping["best"] > n_rounds)).any():
-        broken("its best round is none of its rounds")
+def _left_out(draft: Draft) -> list[str]:
+    return [IMPORTANCES] if draft.progress.importances is None else []
+
+
+def _write_gains(draft: Draft, state: State) -> None:
+    if state.gains is not None:
+        draft.arrays["gains"] = state.gains
+
+
+def _read_gains(file: Contents) -> Array | None:
+    shape = file.found.n_features, file.found.n_outputs
+    return file.array("gains", "f8", shape) if "gains" in file.arrays else None
+
+
+def _write_stopping(draft: Draft, state: State) -> None:
+    draft.arrays |= {f"stopping_{name}": array for name, array in state.stopping.items()}
+
+
+def _read_stopping(file: Contents) -> dict[str, Array]:
+    d, per_output = file.found.n_outputs, "stopping_top" in file.arrays
+    best = file.array("stopping_best", "i8", (d if per_output else 1,))
+    stopping = {"best": within(best, 0, file.found.trees.n_rounds)}
     if per_output:
         stopping["top"] = file.array("stopping_top", "f8", (d,))
         stopping["frozen"] = file.array("stopping_frozen", "b1", (d,))

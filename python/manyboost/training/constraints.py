@@ -27,8 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.data.features import column_name, feature_number
-from manyboost.training.objectives import Outputs
+from manyboost.data.features import feature_number
+from manyboost.data.names import column_name
+from manyboost.training.directions import Outputs
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.training.strategies import Strategy
 
 PROJECTIONS = ("gaussian", "rademacher", "achlioptas", "sparse", "subsample", "identity")
 
@@ -23,7 +24,7 @@ def resolve_n_components(
     n_components: int | float,
     n_outputs: int,
     projection: str | Projection,
-    strategy: str,
+    strategy: Strategy,
     n_weighted: int | None = None,
 ) -> int:
     """Number of components q for a strategy and number of outputs.
@@ -33,19 +34,20 @@ def resolve_n_components(
     n_weighted = n_outputs if n_weighted is None else n_weighted
     fraction = not isinstance(n_components, int | np.integer)
     q = max(1, round(n_components * n_outputs)) if fraction else int(n_components)
-    if strategy != "relabel" and q > 1:
+    if strategy.max_components is not None and q > strategy.max_components:
         raise ValueError(
             f"n_components={n_components!r} needs strategy='relabel', but strategy is "
-            f"{strategy!r}; use strategy='relabel' or n_components=1."
+            f"{strategy.name!r}; use strategy='relabel' or n_components=1."
         )
-    if projection == "identity" and strategy in ("relabel", "project"):
-        if strategy == "project" and n_outputs > 1:
+    if projection == "identity" and strategy.projects:
+        if strategy.max_components is not None and n_outputs > strategy.max_components:
             raise ValueError(
-                f"projection='identity' keeps all {n_outputs} outputs, but strategy='project' "
-                "grows trees on one; use strategy='multioutput' or another projection."
+                f"projection='identity' keeps all {n_outputs} outputs, but "
+                f"strategy={strategy.name!r} grows trees on one; use strategy='multioutput' or "
+                "another projection."
             )
         return n_outputs
-    if projection == "subsample" and strategy == "relabel" and q > n_weighted:
+    if projection == "subsample" and strategy.projects and q > n_weighted:
         raise ValueError(
             f"n_components={q} is more than the {n_weighted} outputs that projection='subsample' "
             "draws from without replacement; use fewer components or another projection."

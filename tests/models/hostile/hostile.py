@@ -213,7 +213,7 @@ def models():
     yield "group_twice", element(CATEGORIES, "interaction_features", 1, 0), "out of order"
     yield "scores_too_few", array(RELABEL, "train_score", [-1.0, -0.5]), "train_score"
     yield "score_twice", head(CATEGORIES, score_names=["loss", "loss"]), "one name"
-    yield "rounds_beyond", element(MIXED, "best_iter_per_output", 0, 9), "more rounds"
+    yield "rounds_beyond", element(MIXED, "best_iter_per_output", 0, 9), "beyond 0 to 3"
     yield "left_out_not", head(RELABEL, left_out=["importances by output"]), "importances"
     yield "frames_unknown", head(RELABEL, set_output="os"), "does not know"
     yield "parameter_missing", with_header(RELABEL, lambda h: h["parameters"].pop("tol")), "'tol'"

@@ -18,7 +18,7 @@ from manyboost import params
 from manyboost.distributed.dask import partitions, running
 from manyboost.distributed.dask.predicting import is_collection, predict_lazily
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.estimators.fitting import Fitting, all_or_nothing
+from manyboost.estimators.fitting import Fitting, Given, all_or_nothing
 from manyboost.estimators.predicting import Predicting
 from manyboost.persistence.info import ModelInfo
 from manyboost.training.callbacks import Display, FitTasks, Watchers
@@ -73,7 +73,7 @@ class OnDask(Fitting, Predicting):
         """
         params.validate(self)
         self._check_loss()
-        self._refuse_validation_alone(X_val, Y_val, sample_weight_val, None, None)
+        Given(X, y, sample_weight, X_val, Y_val, sample_weight_val).refuse_validation_alone()
         if FitTasks.wanted(self):
             raise ValueError(
                 "A cluster does not call what was passed to set_callbacks; use the parameter "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import copy
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -19,7 +20,7 @@ from manyboost.comm import CommError
 from manyboost.distributed.dask.comm import DaskComm
 from manyboost.distributed.dask.links import OPERATION, Aborted, Links
 from manyboost.distributed.dask.partitions import Columns, Share
-from manyboost.distributed.training import fit_rank, model_to_continue
+from manyboost.distributed.training import fit_rank
 from manyboost.errors import RowError
 from manyboost.training.callbacks import RoundState
 
@@ -199,10 +200,18 @@ def _fit(seat: Seat, comm: DaskComm, order: RankOrder, columns: list[Columns], m
         fit_rank(estimator, comm, X, y, row_numbers=order.shares[0].row_numbers(), **arguments)
     except CommError as error:
         if order.restarts and error.unfinished is not None:
-            _UNFINISHED[key] = model_to_continue(estimator, error.unfinished)
+            _UNFINISHED[key] = _to_continue(estimator, error.unfinished)
         raise
     estimator.callbacks = None
     return estimator if comm.rank == 0 else None
+
+
+def _to_continue(estimator: Any, unfinished: dict[str, Any]) -> Any:
+    """Return an estimator that goes on from complete rounds when it is fitted again."""
+    model = copy.copy(estimator)
+    model.__dict__.update(unfinished)
+    model.callbacks, model.warm_start = None, True
+    return model
 
 
 def _located(error: RowError, shares: list[Share], columns: list[Columns]) -> RowError:
