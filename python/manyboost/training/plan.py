@@ -322,20 +322,19 @@ def check_memory(
     n, weights, trees = len(rows), rows.weights, plan.strategy
     ends_early = plan.early_stopping or parameters.callbacks or plan.max_time
     n_components = plan.n_components if plan.projects else d
-    components = trees.n_grown_columns(d, n_components)
     limits = resolve_limits(parameters, n, data.categories.n_features)
     leaves = min(limits.max_leaf_nodes, n // limits.min_samples_leaf + 1)
     in_place = facts is not None and facts.residuals_suffice
     training = memory.Training(
         n_outputs=d,
-        components=components,
-        weight_lanes=components if weights.by_cell else int(weights.rows is not None),
-        in_place=in_place and plan.trains_on_projections and not weights.by_cell,
+        n_columns=trees.n_grown_columns(d, n_components),
+        row_weights=weights.rows is not None,
+        cell_weights=weights.by_cell,
+        residuals_only=in_place and plan.trains_on_projections and not weights.by_cell,
         splits=plan.splits_rows,
         max_bins=limits.max_bins,
-        leaves=int(min(leaves, 2 ** min(limits.max_depth, 60))),
-        summed=d if trees.shares_trees else 1,
-        scaled=trees.trees == "scaled",
+        max_leaves=int(min(leaves, 2 ** min(limits.max_depth, 60))),
+        tree_kind=trees.trees,
         rounds=0 if ends_early else plan.max_iter,
         threads=threads,
     )
