@@ -53,13 +53,13 @@ _UNLIMITED = 2**31 - 1  # rounds of a fit that only time ends
 
 
 class Fit(Protocol):
-    """A fitted method: its rounds (or trees), its seconds, its predictions for the rows to score."""
+    """A fitted method: its rounds (or trees), its seconds and its predictions."""
 
     @property
-    def rounds(self) -> int: ...  # noqa: D102
+    def rounds(self) -> int: ...
 
     @property
-    def seconds(self) -> float: ...  # noqa: D102
+    def seconds(self) -> float: ...
 
     def predict(self) -> Array:
         """Return predictions (n_rows, n_outputs)."""

@@ -84,8 +84,10 @@ def _report(items: Sequence[Item], options: Options, store: Store) -> Report:
     else:
         refit = "not fitted again on the validation rows; it is the model that"
     notes = [
-        f"The model scored on test rows is {refit} did best on the validation rows, a fifth of the "
-        "training rows. The paper does not say which it uses.",
+        (
+            f"The model scored on test rows is {refit} did best on the validation rows, a fifth of the "
+            "training rows. The paper does not say which it uses."
+        ),
         "Boosting is that of the paper: exact line searches, leaves of one row allowed.",
     ]
     if options.quick:

@@ -114,12 +114,16 @@ def _execute_here(tasks: Sequence[Task]) -> Iterator[tuple[Task, Result | str]]:
         yield task, _attempt(task)
 
 
+class _Own(threading.local):
+    pool: ProcessPoolExecutor | None = None
+
+
 class Workers:
     """Threads that each own one worker process: if a process dies, only its run fails."""
 
     def __init__(self, n_jobs: int) -> None:
         self._threads = ThreadPoolExecutor(n_jobs)
-        self._own = threading.local()
+        self._own = _Own()
         self._others = multiprocessing.active_children()
 
     def execute(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result | str]]:
@@ -129,7 +133,7 @@ class Workers:
             yield futures[future], future.result()
 
     def _in_own_process(self, task: Task) -> Result | str:
-        if getattr(self._own, "pool", None) is None:
+        if self._own.pool is None:
             # A forked process would inherit locks that other threads hold.
             spawn = multiprocessing.get_context("spawn")
             self._own.pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_start_worker)

@@ -214,7 +214,7 @@ def _convergence_claims(dataset: str) -> list[Claim]:
     """Shared trees are faster if outputs are related, and worse if they are not."""
 
     def faster(single: Line, shared: Line) -> tuple[str, bool]:
-        measured, holds = worse(single, shared)
+        measured, _ = worse(single, shared)
         there, here = (line.seconds_to(single.best) for line in (single, shared))
         if np.isfinite(here):
             measured += f"; {there / here:.0f} times faster to {single.best:.3f}"
@@ -240,8 +240,10 @@ CONVERGENCE = Curves(
     summary="score against time on the synthetic data sets",
     title="Convergence with known output structure",
     text=(
-        "How fast three strategies learn outputs in a chain, outputs that share one signal, and "
-        "outputs that share nothing.",
+        (
+            "How fast three strategies learn outputs in a chain, outputs that share one signal, and "
+            "outputs that share nothing."
+        ),
     ),
     claims=_convergence_claims,
     full=Scope(tuple(problems.FRIEDMAN), (_SINGLE, "gbmort", _ONE), "rounds:10000", n_splits=5),
@@ -278,8 +280,10 @@ PROJECTIONS = Curves(
     summary="kinds of random projections",
     title="The kind of projection",
     text=(
-        "A tree is grown on one random combination of all outputs, or on one output: boosting on a "
-        "projection without relabelling.",
+        (
+            "A tree is grown on one random combination of all outputs, or on one output: boosting on a "
+            "projection without relabelling."
+        ),
     ),
     claims=_projection_claims,
     full=Scope(
@@ -319,8 +323,10 @@ COMPONENTS = Curves(
     summary="number of projections",
     title="The number of components",
     text=(
-        "Relabelled trees grown on q random projections of the outputs: more components come "
-        "closer to multi-output trees, and cost more.",
+        (
+            "Relabelled trees grown on q random projections of the outputs: more components come "
+            "closer to multi-output trees, and cost more."
+        ),
     ),
     claims=_component_claims,
     full=Scope(

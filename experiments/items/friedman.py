@@ -79,11 +79,15 @@ FRIEDMAN = Comparison(
     summary="best scores on the synthetic data sets",
     title="Output structure: chained, grouped and independent outputs",
     text=(
-        "Three problems with 16 outputs made from Friedman's function: outputs in a chain, outputs "
-        "that share one signal, and outputs that share nothing; 300 training rows, 4,000 test rows. "
-        "artificial-gbrt knows the structure: it is the reference for the others.",
-        "Features are uniform on [0, 1]. The paper says normal, but with normal features its "
-        "methods score far higher than it reports, above all on the chain.",
+        (
+            "Three problems with 16 outputs made from Friedman's function: outputs in a chain, outputs "
+            "that share one signal, and outputs that share nothing; 300 training rows, 4,000 test "
+            "rows. artificial-gbrt knows the structure: it is the reference for the others."
+        ),
+        (
+            "Features are uniform on [0, 1]. The paper says normal, but with normal features its "
+            "methods score far higher than it reports, above all on the chain."
+        ),
     ),
     task="regression",
     paper_table="table-friedman1",
@@ -145,8 +149,10 @@ FRIEDMAN_NOISY = Comparison(
     summary="the same with added outputs of pure noise",
     title="Outputs of pure noise among the others",
     text=(
-        "The same problems with 16 more outputs: copies of the others with permuted rows, which "
-        "cannot be predicted. half-macro-r² is the score of the 16 real outputs.",
+        (
+            "The same problems with 16 more outputs: copies of the others with permuted rows, which "
+            "cannot be predicted. half-macro-r² is the score of the 16 real outputs."
+        ),
     ),
     task="regression",
     paper_table="table-noisy",

@@ -29,8 +29,8 @@ def sheet(block: Block) -> str:
         points: list[Sequence[Cell]] = []
         for series in block.series:
             none = [None] * len(series.x)
-            band = (series.low or none, series.high or none)
-            columns = zip(series.x, series.y, *band, strict=True)
+            low, high = (none if edge is None else edge for edge in (series.low, series.high))
+            columns = zip(series.x, series.y, low, high, strict=True)
             points += [(series.label, *point) for point in columns]
         return _csv(["series", "x", "y", "low", "high"], points)
     header: list[str] = []
@@ -43,7 +43,7 @@ def sheet(block: Block) -> str:
             if isinstance(cell, Score):
                 row += [getattr(cell, attribute) for attribute in _SCORE.values()]
             else:
-                row.append(cell)
+                row += [cell, *[None] * (len(_SCORE) - 1 if has_scores else 0)]
     return _csv(header, rows)
 
 
