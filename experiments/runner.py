@@ -31,18 +31,8 @@ def run_missing(
     """Carry out the runs that the store does not hold, and those that they need.
 
     Every complete run is in the store at once, so an interrupted command can be repeated. A run
-    that fails is written as such and shown; the runs that need it are left out.
-
-    Parameters
-    ----------
-    runs : iterable of Run
-    store : Store
-    data_dir : Path or None
-        The folder of the data sets.
-    n_jobs : int
-        Number of processes, each fitting in one thread; 1 stays in this process.
-    stream : text stream or None
-        Where to show progress.
+    that fails is written as such and shown on ``stream``; the runs that need it are left out.
+    Each of the ``n_jobs`` processes fits in one thread; 1 stays in this process.
     """
     by_dataset: dict[str, list[Run]] = {}
     for run in runs:
