@@ -9,9 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from manyboost.datasets import Dataset
-from experiments import methods, problems, protocol
 from experiments.items import ITEMS
 from experiments.options import Options
 from experiments.paper import paper_score
@@ -20,6 +17,9 @@ from experiments.report.content import CriticalDifference, Lines, Table
 from experiments.reproduction import run, summarise
 from experiments.runner import run_missing
 from experiments.store import Store
+
+from experiments import methods, problems, protocol
+from manyboost.datasets import Dataset
 
 TINY = Options(quick=True, budget="rounds:12", search="random:2", n_splits=2)
 
@@ -87,9 +87,7 @@ def test_the_full_friedman_item_is_that_of_the_paper():
 
 
 def test_methods_of_a_set_are_compared_on_the_same_rows_with_the_same_settings():
-    runs = [
-        r for r in runs_of("friedman", TINY) if r.dataset == "friedman1-ind" and r.split == 1
-    ]
+    runs = [r for r in runs_of("friedman", TINY) if r.dataset == "friedman1-ind" and r.split == 1]
     folds = [r.fold(r.split, "testing", None) for r in runs]
     for fold in folds[1:]:
         np.testing.assert_array_equal(fold.X_eval, folds[0].X_eval)
@@ -161,9 +159,7 @@ def test_sets_that_are_not_found_are_left_out_and_listed(no_sets):
 
 def test_real_sets_are_ranked_and_tested(stored_sets):
     options = replace(TINY, budget="T:20", max_seconds=0.5)
-    multilabel, regression = run(
-        ["multilabel", "regression"], options, None, stream=None
-    ).sections
+    multilabel, regression = run(["multilabel", "regression"], options, None, stream=None).sections
     assert any("CAL500" in text for text in multilabel.text)
     assert multilabel.specification["T in seconds"].startswith("birds ")
     table = block(multilabel, "multilabel")
