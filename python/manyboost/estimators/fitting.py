@@ -412,8 +412,8 @@ class Fitting(Model):
             raise
         finally:
             watchers.close()
-        _warn_of_divergence(progress, boosting)
         self._finish(fitted(progress), data.validation)
+        _warn_of_divergence(progress, boosting)
         if watchers.tasks is not None:
             watchers.tasks.end()
 
