@@ -35,6 +35,7 @@ from manyboost.datasets.readers.columns import (
     Selection,
     Table,
     assemble,
+    remaining,
     select,
     select_targets,
 )
@@ -157,7 +158,9 @@ def read_arff(
             "file) or targets."
         )
     dropped = select(drop, names, path.name, "drop")
-    return assemble(table, stem(path) if name is None else name, outputs, dropped, task)
+    features = remaining(names, path.name, outputs, dropped)
+    X, Y = table.take(features), table.take(outputs)
+    return assemble(X, Y, stem(path) if name is None else name, task)
 
 
 def arff_table(path: PathLike, encoding: str = "utf-8-sig") -> tuple[Table, list[int] | None]:

@@ -1,0 +1,35 @@
+"""Suggestions for names that do not exist."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str], most: int = 20) -> str:
+    """Return the end of a sentence about an unknown name: a suggestion, or the known names.
+
+    Examples
+    --------
+    >>> nearest("freidman", ["friedman", "multilabel"])
+    "did you mean 'friedman'?"
+    >>> nearest("x", ["friedman", "multilabel"])
+    "choose from 'friedman', 'multilabel'."
+    """
+    names = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), names, n=1)
+    if close:
+        return f"did you mean {names[close[0]]!r}?"
+    return f"choose from {listing(list(names.values()), most)}."
+
+
+def listing(names: list[str] | tuple[str, ...], most: int = 5) -> str:
+    """Return quoted names, the first few if there are many.
+
+    Examples
+    --------
+    >>> listing(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
