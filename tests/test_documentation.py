@@ -18,8 +18,9 @@ import pytest
 
 import manyboost
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.cli import VERBS, parser_of
+from manyboost.cli import VERBS
 from manyboost.commands.parameters import flag
+from manyboost.commands.usage import parser_for
 from manyboost.params import PARAMS
 
 ROOT = Path(__file__).parent.parent
@@ -184,7 +185,7 @@ def test_every_verb_and_its_options_are_on_the_page(verb):
     page = (ROOT / "docs" / "cli.md").read_text()
     assert f"manyboost {verb}" in page
     parameters = {flag(name) for name in PARAMS}
-    for action in parser_of(verb)._actions:
+    for action in parser_for(verb, VERBS[verb])._actions:
         names = set(action.option_strings)
         if verb != "reproduce" and names and not names & {"--help", *parameters}:
             assert any(re.search(rf"(?<![\w-]){name}\b", page) for name in names), names

@@ -14,13 +14,13 @@ def nearest(name: str, known: Iterable[str], most: int = 20) -> str:
     >>> nearest("freidman", ["friedman", "multilabel"])
     "did you mean 'friedman'?"
     >>> nearest("x", ["friedman", "multilabel"])
-    "choose from 'friedman', 'multilabel'."
+    "available: 'friedman', 'multilabel'."
     """
     names = {each.lower(): each for each in known}
     close = difflib.get_close_matches(name.lower(), names, n=1)
     if close:
         return f"did you mean {names[close[0]]!r}?"
-    return f"choose from {listing(list(names.values()), most)}."
+    return f"available: {listing(list(names.values()), most)}."
 
 
 def listing(names: list[str] | tuple[str, ...], most: int = 5) -> str:

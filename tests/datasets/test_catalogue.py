@@ -119,7 +119,7 @@ def test_the_catalogue_cannot_be_changed():
         ("delicius", "did you mean 'delicious'?"),
         ("cal500", "did you mean 'CAL500'?"),
         ("water_quality", "did you mean 'water-quality'?"),
-        ("nothing-like-it", "choose from "),
+        ("nothing-like-it", "available: "),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest(name, hint):

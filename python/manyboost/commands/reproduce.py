@@ -13,15 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyboost.commands import (
+from manyboost.commands.output import show, tell
+from manyboost.commands.usage import (
     Interrupted,
     UsageError,
     check_names,
     names,
     positive_float,
     positive_int,
-    show,
-    tell,
 )
 
 if TYPE_CHECKING:

@@ -248,7 +248,7 @@ def test_a_bad_labels_file_is_refused(write, xml, message):
         ({"targets": "b11"}, r"targets='b11' matches no column of toy.arff; did you mean 'b1'"),
         (
             {"targets": "q*"},
-            r"targets='q\*' matches no column .* choose from 'a', 'b1', 'b2', 'x'.",
+            r"targets='q\*' matches no column .* available: 'a', 'b1', 'b2', 'x'.",
         ),
         ({"targets": 0}, r"targets=0 does not leave outputs and features among the 4 columns"),
         ({"targets": 4}, r"targets=4 does not leave"),

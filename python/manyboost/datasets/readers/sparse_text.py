@@ -11,7 +11,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -288,7 +288,7 @@ class _Rows:
         Y[counts > 0] = self.targets.reshape(-1, n_outputs)
         return Y
 
-    def labels(self, known: NDArray[np.float64]) -> Matrix:
+    def labels(self, known: NDArray[Any]) -> Matrix:
         """Return a CSR matrix with a column for each known label; others are ignored."""
         column = {label: j for j, label in enumerate(known.tolist())}
         columns = np.array([column.get(label, -1) for label in self.targets.tolist()], np.intp)

@@ -296,17 +296,17 @@ class CsvFile(FrameFile):
                     columns = zip(*(cells for _, cells in block), strict=True)
                     frame = pl.DataFrame(dict(zip(self.names, columns, strict=True)), schema=schema)
                     yield frame.select(names), _places([line for line, _ in block])
-            elif block := [(line, text) for line, text in lines if text.strip("\r\n")]:
-                for line, text in block:
+            elif plain := [(line, text) for line, text in lines if text.strip("\r\n")]:
+                for line, text in plain:
                     self._check_width(line, text.count(self._delimiter) + 1)
                 frame = pl.read_csv(
-                    "".join(text for _, text in block).encode(),
+                    "".join(text for _, text in plain).encode(),
                     has_header=False,
                     schema=schema,
                     separator=self._delimiter,
                     quote_char=None,
                 )
-                yield frame.select(names), _places([line for line, _ in block])
+                yield frame.select(names), _places([line for line, _ in plain])
 
     def _rows(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
         """Yield the cells of rows that are not empty, and the last line of each."""
@@ -379,9 +379,8 @@ class ParquetFile(FrameFile):
     def _cast(self, cells: polars.Series) -> polars.Series:
         # Text stays text, even if it looks like a number.
         pl = polars_module()
-        if cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null):
-            return cells.cast(pl.Float64)
-        return pl.Series(cells.name, [None] * len(cells), pl.Float64)
+        is_number = cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)
+        return (cells if is_number else cells.clear(len(cells))).cast(pl.Float64)
 
 
 def _places(numbers: Sequence[int], what: str = "line") -> Callable[[int], str]:

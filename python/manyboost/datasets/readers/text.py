@@ -19,7 +19,8 @@ STDIN = Path("-")
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ENDINGS = (
-    ".gz", ".arff", ".csv", ".tsv", ".parquet", ".pq", ".npz", ".svm", ".svmlight", ".libsvm", ".txt",
+    ".gz", ".arff", ".csv", ".tsv", ".parquet", ".pq", ".npz", ".svm", ".svmlight", ".libsvm",
+    ".txt",
 )  # fmt: skip
 
 
