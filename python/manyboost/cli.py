@@ -21,7 +21,6 @@ from manyboost.commands import (
     fit,
     info,
     predict,
-    reproduce,
 )
 from manyboost.commands.usage import Parser, UsageError, Verb, carry_out
 
@@ -36,7 +35,6 @@ VERBS: Mapping[str, Verb] = {
     "export": export,
     "demo": demo,
     "bench": bench,
-    "reproduce": reproduce,
     "completion": completion,
 }
 

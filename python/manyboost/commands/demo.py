@@ -42,9 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _show(folder: Path) -> None:
     _write_data(folder)
     show(f"Synthetic data: train.csv ({N_TRAIN} rows) and test.csv ({N_TEST} rows). The features")
-    show(
-        f"are five sensors and a machine; the {N_OUTPUTS} outputs y0, y1, … depend on the same signal."
-    )
+    show("are five sensors and a machine. All outputs, y0 to y7, depend on the same signal.")
     for command in (
         "fit train.csv --target 'y*' -o model.mb --random-state 0 --quiet",
         "evaluate model.mb test.csv --worst 3",

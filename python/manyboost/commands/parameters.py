@@ -1,8 +1,8 @@
 """Flags for the parameters of the estimators, made from the table of parameters.
 
 ``--max-iter 200`` is ``max_iter=200``. A list is written ``0.1,0.5,0.9``, a dict ``area=1,age=-1``,
-a list of lists ``a,b;c,d``; ``none``, ``true`` and ``false`` are None, True and False. The checks of
-the parameter decide what a text stands for.
+a list of lists ``a,b;c,d``; ``none``, ``true`` and ``false`` are None, True and False. The checks
+of the parameter decide what a text stands for.
 """
 
 from __future__ import annotations
@@ -106,12 +106,10 @@ def _readings(name: str, text: str) -> Iterator[Any]:
 def _scalar(text: str) -> Any:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    return text
+    try:
+        return int(text) if text.lstrip("+-").isdecimal() else float(text)
+    except ValueError:
+        return text
 
 
 def given(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -13,14 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyboost.commands.output import show, tell
-from manyboost.commands.usage import (
+from manyboost.commands import (
     Interrupted,
     UsageError,
     check_names,
     names,
     positive_float,
     positive_int,
+    show,
+    tell,
 )
 
 if TYPE_CHECKING:

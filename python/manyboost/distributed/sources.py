@@ -255,7 +255,7 @@ class _Parquet(Source):
             except ImportError:
                 raise ImportError(
                     f"{self._path.name} takes polars or pyarrow to read; install one: pip install "
-                    "'manyboost[parquet]'."
+                    "'manyboost[files]'."
                 ) from None
             self._pyarrow = parquet.ParquetFile(self._path)
             self._columns = list(self._pyarrow.schema_arrow.names)
