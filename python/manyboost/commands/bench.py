@@ -7,14 +7,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from manyboost.commands.data import (
-    Problem,
-    add_file,
-    add_ignore,
-    add_targets,
-    add_task,
-    read_problem,
-)
+from manyboost.commands import data
 from manyboost.commands.output import count, show, table, tell
 from manyboost.commands.parameters import add_parameters, estimator_for, given, implied_task
 from manyboost.commands.usage import UsageError, check_names, names, positive_float
@@ -29,10 +22,9 @@ SUMMARY = "Compare the strategies on a file: score, time and size of each."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s FILE --target NAME… [options]"
-    add_file(parser, "rows to learn from", "train")
-    add_targets(parser, "the outputs that the file declares")
-    add_ignore(parser)
-    add_task(parser)
+    data.add_file(parser, "rows to learn from", "train")
+    data.add_targets(parser, "the outputs that the file declares")
+    data.add_task(parser)
     add = parser.add_argument
     add(
         "--strategies",
@@ -61,7 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError("--test-fraction leaves no rows to learn from; pass less than 1.")
     parameters = given(arguments)
     parameters.setdefault("random_state", 0)
-    problem = read_problem(arguments, implied_task(parameters))
+    problem = data.read_problem(arguments, implied_task(parameters))
     if not arguments.quiet:
         tell(problem.description)
     train, test = _split(problem, arguments.test_fraction, parameters["random_state"])
@@ -92,7 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
     show(table(header, rows))
 
 
-def _affordable(problem: Problem, quiet: bool) -> list[str]:
+def _affordable(problem: data.Problem, quiet: bool) -> list[str]:
     """Return the strategies that are fast enough for the number of outputs, and auto."""
     from manyboost.params import STRATEGIES
     from manyboost.training.racing import MOST_OUTPUTS
@@ -107,7 +99,7 @@ def _affordable(problem: Problem, quiet: bool) -> list[str]:
 
 
 def _split(
-    problem: Problem, fraction: float, seed: Any
+    problem: data.Problem, fraction: float, seed: Any
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return training and test rows, in the order of the file, stratified by class."""
     import numpy as np
@@ -122,7 +114,7 @@ def _split(
 
 
 def _run(
-    problem: Problem,
+    problem: data.Problem,
     strategy: str,
     parameters: dict[str, Any],
     train: NDArray[np.intp],

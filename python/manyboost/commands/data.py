@@ -37,6 +37,7 @@ def add_file(parser: argparse.ArgumentParser, what: str, default_rows: str = "al
         default=default_rows,
         help="rows to use if the file contains a split, as .npz may (default: %(default)s)",
     )
+    add("--ignore", nargs="+", action="extend", metavar="NAME", help="columns to leave out")
 
 
 def add_targets(parser: argparse.ArgumentParser, default: str) -> None:
@@ -58,13 +59,6 @@ def add_task(parser: argparse.ArgumentParser) -> None:
         "--task",
         choices=("classification", "regression"),
         help="the task (default: classification for text and 0/1, regression for other numbers)",
-    )
-
-
-def add_ignore(parser: argparse.ArgumentParser) -> None:
-    """Declare the columns that are left out."""
-    parser.add_argument(
-        "--ignore", nargs="+", action="extend", metavar="NAME", help="columns to leave out"
     )
 
 

@@ -5,17 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from manyboost.commands.data import (
-    add_file,
-    add_ignore,
-    add_targets,
-    described_rows,
-    kind_of,
-    load_model,
-    outputs_like,
-    read_rows,
-    target_names,
-)
+from manyboost.commands import data
 from manyboost.commands.output import count, show, table, tell
 from manyboost.commands.usage import positive_int
 
@@ -25,9 +15,8 @@ SUMMARY = "Score a model on a file that contains the true outputs."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="file of the model")
-    add_file(parser, "rows to score, with their outputs", "test")
-    add_targets(parser, "the outputs of the model")
-    add_ignore(parser)
+    data.add_file(parser, "rows to score, with their outputs", "test")
+    data.add_targets(parser, "the outputs of the model")
     add = parser.add_argument
     add(
         "--worst",
@@ -46,8 +35,8 @@ def run(arguments: argparse.Namespace) -> None:
     from manyboost.commands.scores import Predictions, score_model
     from manyboost.datasets.readers.columns import features_of, stack
 
-    model = load_model(arguments.model)
-    rows = read_rows(arguments, model, with_outputs=True)
+    model = data.load_model(arguments.model)
+    rows = data.read_rows(arguments, model, with_outputs=True)
     file = rows.file
     predictions, outputs = [], []
     for X, Y in rows.blocks:
@@ -55,14 +44,14 @@ def run(arguments: argparse.Namespace) -> None:
         outputs.append(Y)
     if not predictions:
         raise ValueError(f"{file} has no rows to score; check the file and --rows.")
-    truth = outputs_like(model, stack(outputs)).values
-    kind = kind_of(model)
+    truth = data.outputs_like(model, stack(outputs)).values
+    kind = data.kind_of(model)
     if kind == "classes" and (unknown := int((~np.isin(truth, model.classes_)).sum())):
         tell(
             f"Classes unknown to the model, in {count(unknown, 'row')} of {file}, count as errors "
             "and are left out of the log loss."
         )
-    names = target_names(model) or rows.outputs
+    names = data.target_names(model) or rows.outputs
     scores = score_model(model, Predictions.joined(predictions), truth, names)
     if arguments.json:
         report = {
@@ -73,9 +62,8 @@ def run(arguments: argparse.Namespace) -> None:
         }
         show(json.dumps(report, indent=2))
         return
-    show(
-        f"{file}: {described_rows(len(truth), rows.part)}, {_outputs(kind, len(scores.by_output))}."
-    )
+    rows_of_file = data.described_rows(len(truth), rows.part)
+    show(f"{file}: {rows_of_file}, {_outputs(kind, len(scores.by_output))}.")
     show()
     show(table(["score", "value"], list(scores.overall.items())))
     if len(scores.by_output) > 1:

@@ -9,14 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from manyboost.commands.data import (
-    add_file,
-    add_ignore,
-    kind_of,
-    load_model,
-    matching,
-    read_rows,
-)
+from manyboost.commands import data
 from manyboost.commands.output import show, table
 from manyboost.commands.predict import output_names
 from manyboost.commands.usage import UsageError, positive_int
@@ -30,8 +23,7 @@ SUMMARY = "Show feature importances, or explain the predictions of a file (--sha
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="file of the model")
-    add_file(parser, "rows to explain, with --shap")
-    add_ignore(parser)
+    data.add_file(parser, "rows to explain, with --shap")
     add = parser.add_argument
     add("--shap", action="store_true", help="write the Shapley values of each row of FILE as CSV")
     add("--top", type=positive_int, default=10, metavar="N", help="features to show (default: 10)")
@@ -49,10 +41,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Show importances or Shapley values."""
-    model = load_model(arguments.model)
+    model = data.load_model(arguments.model)
     names = outputs_of_trees(model)
     wanted = arguments.outputs or []
-    places = matching("--outputs", wanted, names, "the model") if wanted else None
+    places = data.matching("--outputs", wanted, names, "the model") if wanted else None
     if arguments.shap and arguments.json:
         raise UsageError("--shap writes CSV; remove --json.")
     if arguments.shap:
@@ -84,7 +76,7 @@ def feature_names(model: Any) -> list[str]:
 def outputs_of_trees(model: Any) -> list[str]:
     """Return the names of the outputs of the trees: one for two classes, one for each quantile."""
     names = output_names(model)
-    if kind_of(model) == "classes" and model.n_outputs_ == 1:
+    if data.kind_of(model) == "classes" and model.n_outputs_ == 1:
         return names[1:]
     levels = getattr(model, "_quantiles", None)
     if levels is not None:
@@ -153,7 +145,7 @@ def _show_shap(
     is_single = len(names) == 1 or getattr(model, "_quantiles", None) is not None
     asked = {} if places is None or is_single else {"outputs": places}
     chosen = range(len(names)) if places is None else places
-    blocks = read_rows(arguments, model).blocks
+    blocks = data.read_rows(arguments, model).blocks
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(["row", "output", *feature_names(model)])
     row = 0

@@ -6,19 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manyboost.commands.data import (
-    Problem,
-    add_file,
-    add_ignore,
-    add_targets,
-    add_task,
-    kind_of,
-    load_model,
-    outputs_like,
-    read_problem,
-    read_rows,
-    whole,
-)
+from manyboost.commands import data
 from manyboost.commands.output import count, tell
 from manyboost.commands.parameters import add_parameters, estimator_for, flag, given, implied_task
 from manyboost.commands.usage import Interrupted, UsageError
@@ -32,10 +20,9 @@ SUMMARY = "Train a model on a file."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s FILE --target NAME… -o MODEL [options]"
-    add_file(parser, "rows to learn from", "train")
-    add_targets(parser, "the outputs that the file declares")
-    add_ignore(parser)
-    add_task(parser)
+    data.add_file(parser, "rows to learn from", "train")
+    data.add_targets(parser, "the outputs that the file declares")
+    data.add_task(parser)
     add = parser.add_argument
     add("-o", "--output", metavar="MODEL", help="file to write the model to, such as model.mb")
     add("--resume", metavar="MODEL", help="continue to train this model, up to --max-iter rounds")
@@ -51,10 +38,10 @@ def run(arguments: argparse.Namespace) -> None:
     parameters = given(arguments)
     parameters.setdefault("verbose", 0 if quiet else 1)
     if arguments.resume is None:
-        problem = read_problem(arguments, implied_task(parameters))
+        problem = data.read_problem(arguments, implied_task(parameters))
         model = estimator_for(problem.kind, parameters)
     else:
-        model = load_model(arguments.resume)
+        model = data.load_model(arguments.resume)
         problem = _problem_like(arguments, model)
         try:
             model.set_params(warm_start=True, **parameters)
@@ -87,7 +74,7 @@ def _ranks() -> Comm:
     return MPIComm() if launched_ranks() > 1 else Alone()
 
 
-def _fit(model: Any, problem: Problem, comm: Comm) -> None:
+def _fit(model: Any, problem: data.Problem, comm: Comm) -> None:
     """Fit a model; every rank has read the whole file and uses its share of the rows."""
     if comm.size == 1:
         model.fit(problem.X, problem.Y)
@@ -115,13 +102,15 @@ def _save(model: Any, output: Path) -> None:
     model.save(output)
 
 
-def _problem_like(arguments: argparse.Namespace, model: Any) -> Problem:
+def _problem_like(arguments: argparse.Namespace, model: Any) -> data.Problem:
     """Read a file with the features and outputs of a model."""
     from manyboost.datasets.readers.columns import features_of
 
     for option in ("task", "categorical_features"):
         if getattr(arguments, option, None) is not None:
             raise UsageError(f"The model of --resume determines {flag(option)}; remove it.")
-    rows = read_rows(arguments, model, with_outputs=True)
-    X, Y = whole(rows.file, rows.blocks)
-    return Problem(rows.file, features_of(X), outputs_like(model, Y), kind_of(model), rows.part)
+    rows = data.read_rows(arguments, model, with_outputs=True)
+    X, Y = data.whole(rows.file, rows.blocks)
+    return data.Problem(
+        rows.file, features_of(X), data.outputs_like(model, Y), data.kind_of(model), rows.part
+    )

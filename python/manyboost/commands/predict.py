@@ -7,14 +7,7 @@ import csv
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from manyboost.commands.data import (
-    add_file,
-    add_ignore,
-    kind_of,
-    load_model,
-    matching,
-    read_rows,
-)
+from manyboost.commands import data
 from manyboost.commands.output import written
 from manyboost.commands.usage import UsageError, positive_int
 
@@ -24,8 +17,7 @@ SUMMARY = "Predict the rows of a file, and write CSV."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="file of the model")
-    add_file(parser, "rows to predict; features are found by name, other columns are ignored")
-    add_ignore(parser)
+    data.add_file(parser, "rows to predict; features are found by name, other columns are ignored")
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", help="file to write to (default: standard output)")
     add(
@@ -48,9 +40,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Predict block by block, so that memory does not depend on the number of rows."""
     from manyboost.datasets.readers.columns import features_of
 
-    model = load_model(arguments.model)
+    model = data.load_model(arguments.model)
     header, predict = _prediction(arguments, model)
-    rows = read_rows(arguments, model)
+    rows = data.read_rows(arguments, model)
     with written(arguments.output) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header)
@@ -62,7 +54,7 @@ def _prediction(
     arguments: argparse.Namespace, model: Any
 ) -> tuple[Sequence[Any], Callable[[Any], Iterable[Any]]]:
     """Return the names of the columns, and a function from features to rows."""
-    kind = kind_of(model)
+    kind = data.kind_of(model)
     if kind == "regression" and (arguments.proba or arguments.top_k):
         option = "--proba" if arguments.proba else "--top-k"
         raise UsageError(f"{option} is for classifiers, but the model is a regressor.")
@@ -76,7 +68,7 @@ def _prediction(
         raise UsageError("--outputs is for several outputs, but the model predicts one class.")
     places = None
     if arguments.outputs:
-        places = matching("--outputs", arguments.outputs, names, "the model")
+        places = data.matching("--outputs", arguments.outputs, names, "the model")
         names = [names[j] for j in places]
     if arguments.proba:
         return names, lambda X: model.predict_proba(X, outputs=places).tolist()
@@ -93,7 +85,7 @@ def _prediction(
 
 def output_names(model: Any) -> list[str]:
     """Return the names of what a model predicts: outputs, labels or classes."""
-    if kind_of(model) == "classes":
+    if data.kind_of(model) == "classes":
         return [str(label) for label in model.classes_]
     names = model._known_names()
     if names is not None:
