@@ -334,9 +334,8 @@ class CsvFile(FrameFile):
             )
 
     def _cleaned(self, cells: polars.Series) -> polars.Series:
-        pl = polars_module()
         texts = cells.str.strip_chars()
-        return texts.set(texts.str.to_lowercase().is_in(pl.Series(_MISSING)), None)
+        return texts.set(texts.str.to_lowercase().is_in(_MISSING), None)
 
     def _cast(self, cells: polars.Series) -> polars.Series:
         return cells.cast(polars_module().Float64, strict=False)
