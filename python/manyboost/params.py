@@ -16,11 +16,12 @@ import numpy as np
 
 from manyboost.training.callbacks import check_callbacks
 from manyboost.training.checkpoints import Checkpoint, is_path
-from manyboost.training.losses import LABEL_LOSSES, LISTED_LOSSES, REGRESSION_LOSSES, Loss
+from manyboost.training.custom import Loss
+from manyboost.training.losses import LABEL_LOSSES, LISTED_LOSSES, REGRESSION_LOSSES
 from manyboost.training.projections import PROJECTIONS
 from manyboost.training.scoring import is_scoring
+from manyboost.training.strategies import STRATEGIES
 
-STRATEGIES = ("independent", "multioutput", "project", "relabel")
 STEPS = ("auto", "line_search", "newton")
 
 
@@ -444,10 +445,19 @@ CLUSTER_PARAMS: dict[str, Param] = {
 }
 
 
+def assign(estimator: Any, arguments: dict[str, Any]) -> None:
+    """Set the parameters of an estimator from the arguments of its constructor."""
+    for name, value in arguments.items():
+        if name in PARAMS or name in CLUSTER_PARAMS:
+            setattr(estimator, name, value)
+
+
 def validate(estimator: Any) -> None:
     """Check every parameter of an estimator, or say which one is wrong and what it may be."""
     for name, value in estimator.get_params(deep=False).items():
-        check_value(name, value)
+        # A subclass may have parameters of its own.
+        if name in PARAMS or name in CLUSTER_PARAMS:
+            check_value(name, value)
 
 
 def check_value(name: str, value: Any) -> None:

@@ -16,11 +16,24 @@ def nearest(name: str, known: Iterable[str], most: int = 20) -> str:
     >>> nearest("x", ["friedman", "multilabel"])
     "available: 'friedman', 'multilabel'."
     """
+    names = list(known)
+    likely = closest(name, names)
+    if likely is not None:
+        return f"did you mean {likely!r}?"
+    return f"available: {listing(names, most)}."
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like another one in any case, or None.
+
+    Examples
+    --------
+    >>> closest("cal500", ["CAL500", "yeast"])
+    'CAL500'
+    """
     names = {each.lower(): each for each in known}
     close = difflib.get_close_matches(name.lower(), names, n=1)
-    if close:
-        return f"did you mean {names[close[0]]!r}?"
-    return f"available: {listing(list(names.values()), most)}."
+    return names[close[0]] if close else None
 
 
 def listing(names: list[str] | tuple[str, ...], most: int = 5) -> str:

@@ -433,7 +433,7 @@ def test_project_stays_compact():
     assert list(steps.dims) == [20, 100]
     (trees,) = [each for each in graph.node if each.op_type == "TreeEnsembleRegressor"]
     weights = next(each for each in trees.attribute if each.name == "target_weights")
-    n_leaves = sum((n + 1) // 2 for n in model._progress.model.tree_sizes())
+    n_leaves = sum((n + 1) // 2 for n in model._progress.model.trees.tree_sizes())
     assert len(weights.floats) == n_leaves
     vectors = regressor(strategy="relabel").fit(X, Y)
     assert vectors.to_onnx().ByteSize() > 10 * model.to_onnx().ByteSize()

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 import manyboost
 from manyboost import Checkpoint, Loss, ManyBoostClassifier, ManyBoostRegressor
-from manyboost.persistence.writing import to_parts
+from manyboost.persistence.model import to_parts
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 5))
@@ -298,7 +298,7 @@ def test_a_torn_or_foreign_file_is_neither_loaded_nor_overwritten(tmp_path):
 def test_a_checkpoint_is_no_model(tmp_path):
     path = tmp_path / "run"
     ManyBoostRegressor(checkpoint=path, max_iter=2).fit(X, Y)
-    with pytest.raises(ValueError, match="it is a checkpoint of training, which fit goes on from"):
+    with pytest.raises(ValueError, match="it is a checkpoint of training; fit continues it"):
         manyboost.load(path)
 
 
@@ -359,7 +359,7 @@ def test_a_warm_start_goes_on_after_its_own_checkpoint(tmp_path):
         other.set_params(checkpoint=path, warm_start=True, max_iter=30)
         if other is again:
             other._progress.truncate(9)
-        with pytest.raises(ValueError, match="it went on from another model"):
+        with pytest.raises(ValueError, match="it continued another model"):
             other.fit(X, Y)
 
 

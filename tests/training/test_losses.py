@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
+import fitted_losses
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.data.weights import Weights
-from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES, fit_loss
+from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES
 
 POOL = _core.Pool(1)
 REAL = list(REGRESSION_LOSSES)
@@ -25,7 +26,7 @@ def label_targets(n=40, seed=0):
 
 def fitted(loss, Y, weight=None, n_outputs=None):
     n_outputs = n_outputs or Y.shape[1]
-    return fit_loss(loss, Y, Weights(weight), POOL, n_outputs=n_outputs, quantile=0.3)
+    return fitted_losses.fitted(loss, Y, weight, n_outputs=n_outputs, quantile=0.3)
 
 
 def targets_of(case):

@@ -247,7 +247,7 @@ const _: () = assert!(FLAGS & (CATEGORICAL - 1) == 0);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ensemble::Table;
+    use crate::ensemble::FeatureRows;
     use crate::parallel::Pool;
     use crate::tree::MISSING_LEFT;
 
@@ -342,7 +342,7 @@ mod tests {
                 let x = [0.0, f32::NAN, 3.0, 1.0, 1.0, 1.0];
                 let mut raw = [0.0; 4];
                 let rounds = 0..model.n_trees() / model.trees_per_round();
-                model.add_to(&Pool::serial(), Table::Dense(&x), rounds, &mut raw).unwrap();
+                model.add_to(&Pool::serial(), FeatureRows::Dense(&x), rounds, &mut raw).unwrap();
             }
             assert!(refused > all.len() / 3);
         }

@@ -1,6 +1,6 @@
-//! Interaction constraints: which features may meet on a path from the root to a leaf.
+//! Interaction constraints: which features may appear together on a path from the root to a leaf.
 
-/// Groups of features; all features of a path lie in one group.
+/// Groups of features; all features of a path must lie in one group.
 #[derive(Debug, Clone)]
 pub struct Interactions {
     groups: Vec<Vec<u32>>,
@@ -8,10 +8,10 @@ pub struct Interactions {
     of_feature: Vec<Vec<u32>>,
 }
 
-/// What a node may be split by.
+/// The features that a node may be split by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allowed {
-    /// Groups that hold all features of the path, ascending; `None` stands for all, at the root.
+    /// Groups that hold all features of the path, ascending; `None` at the root: all groups.
     groups: Option<Vec<u32>>,
     /// Whether each feature is in one of them.
     features: Vec<bool>,
@@ -39,13 +39,13 @@ impl Interactions {
         Interactions { groups, of_feature }
     }
 
-    /// What the root may be split by.
+    /// The features that the root may be split by.
     pub fn root(&self) -> Allowed {
         let features = self.of_feature.iter().map(|groups| !groups.is_empty()).collect();
         Allowed { groups: None, features }
     }
 
-    /// What the children of a node that is split by `feature` may be split by.
+    /// The features that the children of a node split by `feature` may be split by.
     pub fn below(&self, node: &Allowed, feature: u32) -> Allowed {
         let with_feature = self.of_feature[feature as usize].iter().copied();
         let still_open = |group: &u32| match &node.groups {

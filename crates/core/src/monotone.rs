@@ -1,179 +1,33 @@
-//! Monotonic constraints: trees that rise, or fall, with a feature.
+//! Monotonic constraints on leaf values: trees that rise, or fall, with a feature.
 //!
-//! While a tree with one component grows ([`scan_ordered`]), a split by a constrained feature must
-//! keep the order of the mean gradients, and puts a value between its two sides: no node below the
-//! lower side may lie above it, no node below the upper side may lie below it.
-//!
-//! What the leaves hold in the end is decided later, from other sums and for every output. Two leaves
-//! are in order if one row may fall into the first and another into the second that differs from it
-//! in constrained features alone, in their direction. [`order_leaves`] brings the values of the
-//! leaves into that order, which makes the tree monotone. Missing values have no order.
+//! Leaves get their values after the tree has grown, from other sums and for every output, so the
+//! order kept while splitting ([`crate::split::SplitOrder`]) is not enough. Leaf A must not lie above
+//! leaf B if a row of A can move to B by changing constrained features only, each in its direction.
+//! [`order_leaves`] brings the values into that order, which makes the tree monotone. Missing values
+//! have no order.
 
 use crate::category::CategorySet;
-use crate::histogram::Layout;
-use crate::split::{Found, SplitLimits};
 use crate::tree::Node;
 
-/// What the values below a node may be.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bounds {
-    low: f64,
-    high: f64,
-}
-
-impl Bounds {
-    /// Any value.
-    pub const NONE: Bounds = Bounds { low: f64::NEG_INFINITY, high: f64::INFINITY };
-
-    fn clip(&self, value: f64) -> f64 {
-        value.max(self.low).min(self.high)
-    }
-
-    /// Bounds of the left and right child, with `middle` between them; `sign` is that of the
-    /// constraint.
-    fn parted(self, sign: i8, middle: f64) -> [Bounds; 2] {
-        let middle = self.clip(middle);
-        let below = Bounds { low: self.low, high: middle };
-        let above = Bounds { low: middle, high: self.high };
-        match sign {
-            0 => [self, self],
-            1.. => [below, above],
-            _ => [above, below],
-        }
-    }
-}
-
-/// The order that the two sides of a split must keep.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Order {
-    /// 1: the right side may not be lower; -1: not higher; 0: either.
-    pub sign: i8,
-    /// What the mean gradients of both sides are clipped to, in quanta of gradient by weight.
-    pub bounds: Bounds,
-}
-
-impl Order {
-    /// Whether it leaves all splits as they are.
-    pub fn is_free(&self) -> bool {
-        self.sign == 0 && self.bounds == Bounds::NONE
-    }
-
-    /// Bounds of the children of a split with these left and total lanes.
-    pub fn parted(&self, layout: &Layout, left: &[i64], total: &[i64]) -> [Bounds; 2] {
-        let [a, b] = sides(layout, left, total).map(|side| self.bounds.clip(side.mean()));
-        self.bounds.parted(self.sign, (a + b) / 2.0)
-    }
-}
-
-/// Sum and weight of one side of a split, in quanta.
-#[derive(Clone, Copy)]
-struct Side {
-    sum: f64,
-    weight: f64,
-}
-
-impl Side {
-    fn mean(&self) -> f64 {
-        self.sum / self.weight
-    }
-
-    /// By how much the sum of squares falls when the side is given a value.
-    fn fall(&self, value: f64) -> f64 {
-        value * (2.0 * self.sum - value * self.weight)
-    }
-}
-
-fn sides(layout: &Layout, left: &[i64], total: &[i64]) -> [Side; 2] {
-    let (sum, weight) = (layout.sum(left, 0), layout.weight(left));
-    let rest = Side { sum: layout.sum(total, 0) - sum, weight: layout.weight(total) - weight };
-    [Side { sum, weight }, rest]
-}
-
-/// The best cut of one component in which both sides, clipped to the bounds, keep their order: the
-/// same candidates in the same order as without constraints.
-pub fn scan_ordered(
-    layout: &Layout,
-    histogram: &[i64],
-    n_bins: usize,
-    has_missing: bool,
-    total: &[i64],
-    limits: SplitLimits,
-    order: Order,
-) -> Found {
-    let width = layout.width;
-    let bin_lanes = |bin: usize| &histogram[bin * width..(bin + 1) * width];
-    let any_missing = has_missing && layout.count(bin_lanes(n_bins)) > 0;
-    let min = limits.min_samples_leaf.max(1);
-    let mut best: Found = None;
-    let mut keep = |left: &[i64], bin: usize, missing_left: bool, sign: i8| {
-        let count = layout.count(left);
-        if count < min || layout.count(total) - count < min {
-            return;
-        }
-        let score = score_of(layout, left, total, Order { sign, ..order });
-        if score > best.map_or(0.0, |best| best.0) {
-            best = Some((score, bin, missing_left));
-        }
-    };
-    let mut left = vec![0i64; width];
-    let mut with_missing = vec![0i64; width];
-    for bin in 0..n_bins {
-        let lanes = bin_lanes(bin);
-        left.iter_mut().zip(lanes).for_each(|(left, lane)| *left += lane);
-        if bin == n_bins - 1 {
-            // All values left, only the missing right: these have no order.
-            keep(&left, bin, false, 0);
-        } else if layout.count(lanes) > 0 {
-            keep(&left, bin, false, order.sign);
-            if any_missing {
-                let missing = bin_lanes(n_bins);
-                for ((sum, left), missing) in with_missing.iter_mut().zip(&left).zip(missing) {
-                    *sum = left + missing;
-                }
-                keep(&with_missing, bin, true, order.sign);
-            }
-        }
-    }
-    best
-}
-
-/// Gain of a cut times the node's weight, in quanta; 0 where it breaks the order.
-fn score_of(layout: &Layout, left: &[i64], total: &[i64], order: Order) -> f64 {
-    let [a, b] = sides(layout, left, total);
-    if a.weight <= 0.0 || b.weight <= 0.0 {
-        return 0.0;
-    }
-    let [value_a, value_b] = [a, b].map(|side| order.bounds.clip(side.mean()));
-    if f64::from(order.sign) * (value_b - value_a) < 0.0 {
-        return 0.0;
-    }
-    if value_a == a.mean() && value_b == b.mean() {
-        let distance = a.sum * b.weight - b.sum * a.weight;
-        return distance * distance / (a.weight * b.weight);
-    }
-    let node = Side { sum: a.sum + b.sum, weight: a.weight + b.weight };
-    let before = node.fall(order.bounds.clip(node.mean()));
-    (a.fall(value_a) + b.fall(value_b) - before) * node.weight
-}
-
-/// The values of a feature with which a row may come to a leaf.
+/// The values of a feature that lead to a leaf.
 #[derive(Debug, Clone, Copy)]
 struct Span {
-    /// Numbers above this one,
+    /// Numbers are greater than this.
     above: f32,
-    /// up to this one.
+    /// Numbers are at most this.
     up_to: f32,
     categories: CategorySet,
     missing: bool,
 }
 
-/// How the values of a feature that lead to one leaf lie to those that lead to another.
+/// How the values that lead to one leaf compare with those that lead to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Relation {
-    /// Some are the same.
+    /// They overlap.
     Meet,
     Below,
     Above,
+    /// They are disjoint and have no order.
     Apart,
 }
 
@@ -185,7 +39,7 @@ impl Span {
         missing: true,
     };
 
-    /// What is left of it on one side of a split.
+    /// The part of it on one side of a split.
     fn beyond(mut self, node: &Node, sets: &[CategorySet], left: bool) -> Span {
         self.missing &= node.missing_left() == left;
         if node.is_categorical() {
@@ -215,7 +69,7 @@ impl Span {
     }
 }
 
-/// A leaf: its number, and the spans of the features on its path.
+/// A leaf and the spans of the features on its path.
 struct Region {
     leaf: usize,
     spans: Vec<(usize, Span)>,
@@ -226,7 +80,7 @@ impl Region {
         self.spans.iter().find(|(f, _)| *f == feature).map_or(Span::ALL, |(_, span)| *span)
     }
 
-    /// Whether the leaf may not lie above the other.
+    /// Whether the leaf must not lie above the other.
     fn is_below(&self, other: &Region, signs: &[i8]) -> bool {
         let features = self.spans.iter().chain(&other.spans).map(|(feature, _)| *feature);
         features.into_iter().all(|feature| {
@@ -240,8 +94,8 @@ impl Region {
     }
 }
 
-/// The leaves of a tree in an order in which none comes before one that may not lie above it: the
-/// lower side of every constrained split first.
+/// The leaves of a tree, the lower side of every constrained split first: a leaf comes after all
+/// leaves that must not lie above it.
 fn regions(nodes: &[Node], sets: &[CategorySet], signs: &[i8]) -> Vec<Region> {
     let mut found = Vec::new();
     let mut open = vec![(0usize, Vec::new())];
@@ -261,7 +115,7 @@ fn regions(nodes: &[Node], sets: &[CategorySet], signs: &[i8]) -> Vec<Region> {
             (node.left as usize + usize::from(!left), spans)
         };
         let left_first = signs[feature] >= 0;
-        // The last in is the first out.
+        // The side pushed last is visited first.
         open.push(side(!left_first));
         open.push(side(left_first));
     }
@@ -270,9 +124,9 @@ fn regions(nodes: &[Node], sets: &[CategorySet], signs: &[i8]) -> Vec<Region> {
 
 /// Which leaves must be in order.
 struct LeafOrder {
-    /// The leaves, none before one that may not lie above it.
+    /// The leaves, each after all that must not lie above it.
     leaves: Vec<usize>,
-    /// For each place in that list, the earlier places that may not lie above it.
+    /// For each place in that list, the earlier places that must not lie above it.
     below: Vec<Vec<u32>>,
 }
 
@@ -288,9 +142,9 @@ impl LeafOrder {
         LeafOrder { leaves: regions.iter().map(|region| region.leaf).collect(), below }
     }
 
-    /// Pools adjacent violators (Burdakov, Sysoev, Grimvall and Hussian 2006): one leaf after the
-    /// other, and each takes in the highest group of leaves below it while that lies above it.
-    /// Exact where the leaves form a chain, and close to the nearest ordered values elsewhere.
+    /// Pools adjacent violators (Burdakov, Sysoev, Grimvall and Hussian 2006): leaf by leaf, each
+    /// absorbs the highest group of leaves that must not lie above it, while that group does.
+    /// Exact if the leaves form a chain, else close to the nearest ordered values.
     fn pool(&self, values: &mut [f64], weights: &[f64]) {
         let lies_above = |t: usize, s: u32| values[s as usize] > values[t];
         if !self.below.iter().enumerate().any(|(t, below)| below.iter().any(|&s| lies_above(t, s)))
@@ -299,7 +153,7 @@ impl LeafOrder {
         }
         let n = values.len();
         let mut weights = weights.to_vec();
-        // Each group is known by its latest leaf, which holds its value and weight.
+        // A group is named by its latest leaf, which holds its value and weight.
         let mut group: Vec<usize> = (0..n).collect();
         let mut members: Vec<Vec<usize>> = (0..n).map(|t| vec![t]).collect();
         for t in 0..n {
@@ -310,7 +164,7 @@ impl LeafOrder {
                 let Some(g) = highest.filter(|&g| values[g] > values[t]) else { break };
                 let weight = weights[t] + weights[g];
                 let mean = (weights[t] * values[t] + weights[g] * values[g]) / weight;
-                // Rounding must not lift the mean above what lies above the group.
+                // Rounding must not move the mean out of the range of the two values.
                 values[t] =
                     if weight > 0.0 { mean.max(values[t]).min(values[g]) } else { values[t] };
                 weights[t] = weight;
@@ -327,8 +181,10 @@ impl LeafOrder {
 }
 
 /// Brings leaf values (n_leaves × n_outputs) into the order that `signs` (n_outputs × n_features)
-/// ask for. `weights` (n_leaves × n_outputs, or n_leaves × 1 for all outputs) say how much each value
-/// matters where several become one.
+/// ask for.
+///
+/// `weights` (n_leaves × n_outputs, or n_leaves × 1 for all outputs) are the weights of values that
+/// are merged. Empty values or weights are left alone.
 pub fn order_leaves(
     nodes: &[Node],
     sets: &[CategorySet],
@@ -336,11 +192,14 @@ pub fn order_leaves(
     weights: &[f64],
     values: &mut [f64],
 ) {
+    if nodes.is_empty() || values.is_empty() || weights.is_empty() {
+        return;
+    }
     let n_leaves = nodes.iter().filter(|node| node.is_leaf()).count();
     let n_outputs = values.len() / n_leaves;
     let n_features = signs.len() / n_outputs;
     let weight_columns = weights.len() / n_leaves;
-    // Outputs with the same constraints, most often all of them, share an order.
+    // Outputs usually have the same constraints, and then share an order.
     let mut known: Option<(&[i8], LeafOrder)> = None;
     for output in 0..n_outputs {
         let signs = &signs[output * n_features..(output + 1) * n_features];
@@ -424,6 +283,14 @@ mod tests {
             order_leaves(&nodes, &[], &signs, &weights, &mut values);
             assert_eq!(values, ordered);
         }
+    }
+
+    #[test]
+    fn no_outputs_and_no_leaves_are_left_alone() {
+        let leaf = Node { feature: 0, threshold: 0.0, left: 0, cover: 1.0, gain: 0.0, cut: 0 };
+        order_leaves(&[leaf], &[], &[], &[1.0], &mut []);
+        order_leaves(&[leaf], &[], &[], &[], &mut [1.0]);
+        order_leaves(&[], &[], &[], &[], &mut []);
     }
 
     #[test]

@@ -1,17 +1,85 @@
 //! The row partition: one array of row numbers in which every node is a slice.
 //!
 //! Splitting a node reorders its slice in place, left rows first, both sides in ascending order:
-//! `[a c e g | b d f h]` — the left child is the first part, the right child the second.
+//! `[a c e g | b d f h]`. The left child is the first part, the right child the second.
 
+use std::ops::Range;
+
+use crate::binning::Binned;
 use crate::error::Result;
+use crate::memory::{grow, resize};
 use crate::parallel::Pool;
+use crate::split::NodeSplit;
 
 /// Rows below which one thread is enough.
 const LARGE_NODE: usize = 1 << 14;
 
-/// What decides the side of a row, for a numeric feature.
+/// The rows that a tree is grown on, node by node.
+#[derive(Default)]
+pub struct RowPartition {
+    rows: Vec<u32>,
+    scratch: Vec<u32>,
+    /// Room for the bins of a compressed column, spread over all rows.
+    spread: Vec<u8>,
+}
+
+impl RowPartition {
+    /// Starts with these rows, ascending, of all `n_rows`; with all if `None`.
+    pub fn reset(&mut self, rows: Option<&[u32]>, n_rows: usize) -> Result<()> {
+        self.rows.clear();
+        grow(&mut self.rows, rows.map_or(n_rows, <[u32]>::len))?;
+        match rows {
+            Some(rows) => self.rows.extend_from_slice(rows),
+            None => self.rows.extend(0..n_rows as u32),
+        }
+        resize(&mut self.scratch, self.rows.len(), 0)
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows of a node, by its range in the partition.
+    pub fn of(&self, node: &Range<usize>) -> &[u32] {
+        &self.rows[node.clone()]
+    }
+
+    /// Reorders the rows of a node by a split; returns where those of the right child start.
+    pub fn split(
+        &mut self,
+        pool: &Pool,
+        binned: &Binned,
+        node: &Range<usize>,
+        split: &NodeSplit,
+    ) -> Result<usize> {
+        let RowPartition { rows, scratch, spread } = self;
+        let feature = split.feature as usize;
+        let column = binned.columns[feature].spread(binned.n_rows, spread)?;
+        let rows = &mut rows[node.clone()];
+        let n_left = if let Some(left) = split.categories {
+            partition(pool, rows, scratch, |row| left.contains(column[row as usize]))?
+        } else {
+            let rule = ThresholdRule {
+                column,
+                bin: split.bin,
+                missing_bin: binned.cuts.n_bins(feature) as u8,
+                missing_left: split.missing_left,
+            };
+            partition(pool, rows, scratch, |row| rule.goes_left(row))?
+        };
+        Ok(node.start + n_left)
+    }
+}
+
+/// The split rule of a numeric feature.
 #[derive(Debug, Clone, Copy)]
-pub struct Rule<'a> {
+pub struct ThresholdRule<'a> {
     /// Bins of all rows.
     pub column: &'a [u8],
     /// Last bin that goes left.
@@ -22,7 +90,7 @@ pub struct Rule<'a> {
     pub missing_left: bool,
 }
 
-impl Rule<'_> {
+impl ThresholdRule<'_> {
     /// The side of a row.
     #[inline(always)]
     pub fn goes_left(&self, row: u32) -> bool {
@@ -42,8 +110,8 @@ pub fn partition(
     if pool.threads() == 1 || rows.len() < LARGE_NODE {
         return Ok(partition_alone(rows, scratch, goes_left));
     }
-    // Each piece puts its left rows at the front of its part of the scratch, its right rows at the
-    // end, backwards; then all are copied to their places.
+    // Each piece writes its left rows to the front of its part of `scratch` and its right rows to
+    // the end, in reverse; then all are copied to their places.
     let size = rows.len().div_ceil(pool.threads() * 2);
     let pieces = rows.chunks(size).zip(scratch.chunks_mut(size));
     let lefts = pool.map(pieces, rows.len() * 2, |(rows, scratch)| {
@@ -89,7 +157,7 @@ fn partition_alone(
     for k in 0..rows.len() {
         let row = rows[k];
         let left = goes_left(row);
-        // Both writes happen, one of them is kept: no branch to mispredict.
+        // Write to both sides and keep one: no branch to mispredict.
         rows[n_left] = row;
         scratch[n_right] = row;
         n_left += usize::from(left);
@@ -107,7 +175,7 @@ mod tests {
     fn both_sides_keep_their_order() {
         let column = [0u8, 3, 1, 2, 0, 4, 3, 4];
         let mut rows: Vec<u32> = (0..8).collect();
-        let rule = Rule { column: &column, bin: 1, missing_bin: 4, missing_left: true };
+        let rule = ThresholdRule { column: &column, bin: 1, missing_bin: 4, missing_left: true };
         let n_left =
             partition(&Pool::serial(), &mut rows, &mut [0; 8], |row| rule.goes_left(row)).unwrap();
         assert_eq!(&rows[..n_left], &[0, 2, 4, 5, 7]);
@@ -120,7 +188,8 @@ mod tests {
         let column: Vec<u8> = (0..100_000).map(|_| stream.below(7) as u8).collect();
         let rows: Vec<u32> = (0..100_000).filter(|_| stream.below(3) > 0).collect();
         for bin in 0..6 {
-            let rule = Rule { column: &column, bin, missing_bin: 6, missing_left: bin % 2 == 0 };
+            let rule =
+                ThresholdRule { column: &column, bin, missing_bin: 6, missing_left: bin % 2 == 0 };
             let mut scratch = vec![0; 100_000];
             let mut alone = rows.clone();
             let expected = partition_alone(&mut alone, &mut scratch, |row| rule.goes_left(row));

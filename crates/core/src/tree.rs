@@ -5,9 +5,9 @@ use crate::category::CategorySet;
 use crate::error::Result;
 use crate::parallel::Pool;
 
-/// Set in [`Node::feature`] when missing values go left.
+/// Flag in [`Node::feature`]: missing values go left.
 pub const MISSING_LEFT: u32 = 1 << 31;
-/// Set in [`Node::feature`] when a set of categories goes left, not the values up to a threshold.
+/// Flag in [`Node::feature`]: a set of categories goes left, not the values up to a threshold.
 pub const CATEGORICAL: u32 = 1 << 30;
 /// The flags of [`Node::feature`].
 pub const FLAGS: u32 = MISSING_LEFT | CATEGORICAL;
@@ -17,16 +17,16 @@ pub const FLAGS: u32 = MISSING_LEFT | CATEGORICAL;
 pub struct Node {
     /// Feature to look at, with [`FLAGS`] on top; the leaf number in a leaf.
     pub feature: u32,
-    /// Values up to this one go left; +∞ sends all values left and only the missing right. 0 where
-    /// a set decides.
+    /// Values up to this one go left; +∞ sends all values left and only the missing ones right. 0 in
+    /// a categorical split.
     pub threshold: f32,
     /// Left child; the right child is the next node. 0 marks a leaf.
     pub left: u32,
-    /// Total weight of the training rows that came here.
+    /// Total weight of the training rows in this node.
     pub cover: f32,
     /// Variance reduction of the split, in split gradients; 0 in a leaf.
     pub gain: f32,
-    /// Last bin that goes left, for data binned as in training; in a categorical split the number
+    /// Last bin that goes left, for data binned as in training; in a categorical split, the number
     /// of its set within the tree.
     pub cut: u32,
 }
@@ -56,7 +56,7 @@ impl Node {
         self.feature & CATEGORICAL != 0 && !self.is_leaf()
     }
 
-    /// Whether the split parts low values from high ones.
+    /// Whether the split separates low values from high ones.
     pub fn orders_values(&self) -> bool {
         !self.is_leaf() && !self.is_categorical() && self.threshold < f32::INFINITY
     }
@@ -65,7 +65,7 @@ impl Node {
     #[inline(always)]
     pub fn goes_left<const CATEGORIES: bool>(&self, sets: &[CategorySet], value: f32) -> bool {
         if CATEGORIES && self.is_categorical() {
-            // What is no category, NaN among it, is as good as missing.
+            // A value that is no category, such as NaN, counts as missing.
             let category = value as u8;
             let is_category = f32::from(category) == value;
             if is_category {
@@ -108,17 +108,17 @@ pub fn find_leaf<const CATEGORIES: bool>(
 }
 
 /// Rows that go down a tree together, so that the processor need not wait for one of them.
-pub const GROUP: usize = 8;
+pub const ROWS_AT_ONCE: usize = 8;
 
-/// The leaves that [`GROUP`] rows of `p` values end in. `CATEGORIES` says whether the tree has sets.
+/// The leaves that [`ROWS_AT_ONCE`] rows of `p` values end in. `CATEGORIES` says whether the tree has sets.
 #[inline(always)]
 pub fn find_leaves<const CATEGORIES: bool>(
     nodes: &[Node],
     sets: &[CategorySet],
     rows: &[f32],
     p: usize,
-) -> [usize; GROUP] {
-    let mut at = [0usize; GROUP];
+) -> [usize; ROWS_AT_ONCE] {
+    let mut at = [0usize; ROWS_AT_ONCE];
     loop {
         let mut moved = false;
         for (k, at) in at.iter_mut().enumerate() {

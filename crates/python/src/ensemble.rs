@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::arrays::{TableArrays, check_len, matrix, slice, slice_mut};
+use crate::arrays::{FeatureRowArrays, check_len, matrix, slice, slice_mut};
 use crate::features::Tree;
 use crate::pool::{Pool, to_py_err};
 
@@ -27,6 +27,11 @@ impl Ensemble {
     #[new]
     fn new(kind: &str, n_outputs: usize, n_features: usize) -> PyResult<Ensemble> {
         let kind = kind_of(kind)?;
+        if n_outputs == 0 || n_features == 0 {
+            return Err(PyValueError::new_err(format!(
+                "a model needs outputs and features, not {n_outputs} and {n_features}"
+            )));
+        }
         Ok(Ensemble { inner: core::ensemble::Ensemble::new(kind, n_outputs, n_features) })
     }
 
@@ -62,7 +67,7 @@ impl Ensemble {
         &self,
         py: Python<'_>,
         pool: &Pool,
-        x: TableArrays<'_>,
+        x: FeatureRowArrays<'_>,
         start: usize,
         stop: usize,
         mut raw: PyReadwriteArray2<'_, f32>,
@@ -82,7 +87,7 @@ impl Ensemble {
         &self,
         py: Python<'py>,
         pool: &Pool,
-        x: TableArrays<'_>,
+        x: FeatureRowArrays<'_>,
         stop: usize,
         baseline: PyReadonlyArray1<'_, f64>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -105,7 +110,7 @@ impl Ensemble {
         &self,
         py: Python<'py>,
         pool: &Pool,
-        x: TableArrays<'_>,
+        x: FeatureRowArrays<'_>,
         stop: usize,
         baseline: PyReadonlyArray1<'_, f64>,
         k: usize,
@@ -131,7 +136,7 @@ impl Ensemble {
         &self,
         py: Python<'_>,
         pool: &Pool,
-        x: TableArrays<'_>,
+        x: FeatureRowArrays<'_>,
         mut out: PyReadwriteArray2<'_, f64>,
     ) -> PyResult<()> {
         let (n_rows, x) = x.view(self.inner.n_features)?;
@@ -152,7 +157,7 @@ impl Ensemble {
         &self,
         py: Python<'py>,
         pool: &Pool,
-        x: TableArrays<'_>,
+        x: FeatureRowArrays<'_>,
     ) -> PyResult<Bound<'py, PyArray2<u32>>> {
         let (n_rows, x) = x.view(self.inner.n_features)?;
         let n_trees = self.inner.n_trees();

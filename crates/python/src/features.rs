@@ -9,7 +9,7 @@ use manyboost_core::histogram::SplitWeights;
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
 };
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::arrays::{SparseArrays, check_len, matrix, optional, slice};
@@ -37,6 +37,7 @@ impl Features {
     ) -> PyResult<Features> {
         let n_features = x.shape()[1];
         check_bins(n_features, max_bins)?;
+        check_len("weight", weight.as_ref().map_or(x.shape()[0], |w| w.len()), x.shape()[0])?;
         let (x, weight) = (slice(&x)?, optional(&weight)?);
         let n_categories = optional(&n_categories)?.unwrap_or_default();
         check_categories(x, n_features, n_categories)?;
@@ -62,6 +63,7 @@ impl Features {
         let columns = x.columns(n_rows)?;
         check_bins(columns.n_features(), max_bins)?;
         let weight = optional(&weight)?;
+        check_len("weight", weight.map_or(n_rows, <[f64]>::len), n_rows)?;
         let binned = pool.run(py, |pool| {
             let cuts = core::binning::find_cuts_sparse(pool, columns, weight, max_bins)?;
             core::binning::apply_cuts_sparse(pool, columns, &Arc::new(cuts))
@@ -95,14 +97,30 @@ impl Features {
     }
 
     /// Thresholds of one feature.
-    fn thresholds<'py>(&self, py: Python<'py>, feature: usize) -> Bound<'py, PyArray1<f32>> {
-        self.binned.cuts.thresholds[feature].clone().into_pyarray(py)
+    fn thresholds<'py>(
+        &self,
+        py: Python<'py>,
+        feature: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        self.check_feature(feature)?;
+        Ok(self.binned.cuts.thresholds[feature].clone().into_pyarray(py))
     }
 
     /// Bins of one feature.
     fn column<'py>(&self, py: Python<'py>, feature: usize) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        self.check_feature(feature)?;
         let bins = self.binned.columns[feature].to_vec(self.binned.n_rows);
         Ok(bins.map_err(to_py_err)?.into_pyarray(py))
+    }
+}
+
+impl Features {
+    fn check_feature(&self, feature: usize) -> PyResult<()> {
+        let n_features = self.binned.n_features;
+        if feature < n_features {
+            return Ok(());
+        }
+        Err(PyIndexError::new_err(format!("there is no feature {feature} of {n_features}")))
     }
 }
 
@@ -198,13 +216,13 @@ fn check_categories(x: &[f32], n_features: usize, n_categories: &[u32]) -> PyRes
 #[pyclass(frozen, module = "manyboost._core")]
 pub struct Grower {
     binned: Arc<core::binning::Binned>,
-    params: core::grower::GrowParams,
     seed: u64,
     inner: Mutex<core::grower::Grower>,
 }
 
 #[pymethods]
 impl Grower {
+    #[allow(clippy::too_many_arguments)] // named in Python
     #[new]
     #[pyo3(signature = (features, *, max_leaf_nodes, max_depth, min_samples_leaf, min_split_gain, max_features, seed, interactions=None))]
     fn new(
@@ -233,14 +251,15 @@ impl Grower {
             min_split_gain,
             max_features,
         };
-        let grower = core::grower::Grower::new(&features.binned, min_samples_leaf, interactions)
-            .map_err(to_py_err)?;
-        Ok(Grower { binned: Arc::clone(&features.binned), params, seed, inner: Mutex::new(grower) })
+        let grower =
+            core::grower::Grower::new(&features.binned, params, interactions).map_err(to_py_err)?;
+        Ok(Grower { binned: Arc::clone(&features.binned), seed, inner: Mutex::new(grower) })
     }
 
     /// Grows one tree on split gradients `z` (n × q). Weights are those of rows (n), or of components
     /// (n × q), by which `z` is then already multiplied. `signs` (p) are monotonic constraints, for
     /// q = 1.
+    #[allow(clippy::too_many_arguments)] // the arrays of a call from Python
     #[pyo3(signature = (pool, z, weight, rows, round, output, signs=None))]
     fn grow(
         &self,
@@ -254,6 +273,9 @@ impl Grower {
         signs: Option<PyReadonlyArray1<'_, i8>>,
     ) -> PyResult<Tree> {
         let n_components = z.shape()[1];
+        if n_components == 0 {
+            return Err(PyValueError::new_err("z has no components to grow a tree on"));
+        }
         let signs = optional(&signs)?;
         if let Some(signs) = signs {
             check_len("signs", signs.len(), self.binned.n_features)?;
@@ -280,7 +302,7 @@ impl Grower {
             let mut grower = self.inner.lock().unwrap_or_else(|e| e.into_inner());
             let spare = grower.take_lanes();
             let gradients = core::histogram::quantise(pool, z, n_components, weights, rows, spare)?;
-            grower.grow(pool, &self.binned, gradients, rows, signs, &self.params, key)
+            grower.grow(pool, &self.binned, gradients, rows, signs, key)
         })?;
         Ok(Tree {
             tree: grown.tree,
@@ -370,7 +392,10 @@ impl Tree {
         pool: &Pool,
         features: &Features,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let n_rows = features.binned.n_rows;
+        let [n_rows, n_features] = [features.binned.n_rows, features.binned.n_features];
+        if self.tree.nodes.iter().any(|n| !n.is_leaf() && n.feature_index() >= n_features) {
+            return Err(PyValueError::new_err("the tree splits by a feature that x does not have"));
+        }
         let mut leaves = core::memory::zeros::<u32>(n_rows).map_err(to_py_err)?;
         pool.run(py, |pool| self.tree.leaves_of_binned(pool, &features.binned, &mut leaves))?;
         Ok(leaves.into_pyarray(py))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use manyboost_core as core;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
@@ -32,6 +32,11 @@ pub fn to_py_err(error: core::error::Error) -> PyErr {
             .with(|raised| raised.borrow_mut().take())
             .unwrap_or_else(|| PyKeyboardInterrupt::new_err(())),
         error @ core::error::Error::OutOfMemory(_) => PyMemoryError::new_err(error.to_string()),
+        core::error::Error::File { code: Some(code), sentence } => {
+            PyOSError::new_err((code, sentence))
+        }
+        core::error::Error::File { code: None, sentence } => PyOSError::new_err(sentence),
+        error @ core::error::Error::NotFinite => PyValueError::new_err(error.to_string()),
         core::error::Error::Invalid(sentence) => PyValueError::new_err(sentence),
     }
 }

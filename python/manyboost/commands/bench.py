@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Fit every strategy, and show the results."""
-    from manyboost.params import STRATEGIES
+    from manyboost.training.strategies import STRATEGIES
 
     check_names("strategy", arguments.strategies or [], [*STRATEGIES, "auto"])
     if arguments.test_fraction >= 1:
@@ -86,13 +86,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _affordable(problem: data.Problem, quiet: bool) -> list[str]:
     """Return the strategies that are fast enough for the number of outputs, and auto."""
-    from manyboost.params import STRATEGIES
-    from manyboost.training.racing import MOST_OUTPUTS
+    from manyboost.training.strategies import STRATEGIES
 
     n_outputs = len(problem.outputs)
     if problem.kind == "classes":
         n_outputs = len(set(problem.Y.values.tolist()))
-    slow = [each for each in STRATEGIES if n_outputs > MOST_OUTPUTS.get(each, n_outputs)]
+    limits = {name: each.max_race_outputs or n_outputs for name, each in STRATEGIES.items()}
+    slow = [name for name, limit in limits.items() if n_outputs > limit]
     if slow and not quiet:
         tell(f"Skipped, slow with {n_outputs:,} outputs: {', '.join(slow)} (see --strategies).")
     return [each for each in (*STRATEGIES, "auto") if each not in slow]
@@ -121,6 +121,7 @@ def _run(
     test: NDArray[np.intp],
 ) -> dict[str, Any]:
     from manyboost.commands.scores import Predictions, score_model
+    from manyboost.training.strategies import STRATEGIES
 
     model = estimator_for(problem.kind, {**parameters, "strategy": strategy})
     start = time.perf_counter()
@@ -137,7 +138,7 @@ def _run(
         metric, score = "-pinball_loss", -score
     chosen = ""
     if strategy == "auto":
-        projected = model.strategy_ in ("project", "relabel")
+        projected = STRATEGIES[model.strategy_].projects
         chosen = f"{model.strategy_}, {model.projection_}" if projected else model.strategy_
     return {
         "strategy": strategy,

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from manyboost.commands.data import load_model
-from manyboost.commands.output import count, tell
+from manyboost.commands.output import check_output, count, tell
 from manyboost.commands.usage import UsageError
 
 SUMMARY = "Convert a model to ONNX or treelite."
@@ -35,10 +35,14 @@ def run(arguments: argparse.Namespace) -> None:
             f"The format of {output.name!r} is unknown; pass --to, or use one of the endings "
             f"{', '.join(ENDINGS)}."
         )
+    check_output(arguments.output, arguments.model)
     model = load_model(arguments.model)
     if format_ == "onnx":
         model.to_onnx(output)
     else:
-        model.to_treelite().serialize(str(output))
+        from manyboost.persistence.files import replacing
+
+        with replacing(output) as file:
+            file.write(model.to_treelite().serialize_bytes())
     if not arguments.quiet:
         tell(f"Wrote {output}: {count(output.stat().st_size, 'byte')}.")

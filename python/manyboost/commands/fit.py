@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyboost.commands import data
-from manyboost.commands.output import count, tell
+from manyboost.commands.output import check_output, count, tell
 from manyboost.commands.parameters import add_parameters, estimator_for, flag, given, implied_task
 from manyboost.commands.usage import Interrupted, UsageError
 
@@ -94,6 +94,7 @@ def _output(arguments: argparse.Namespace) -> Path:
     output = Path(arguments.output)
     if not output.parent.is_dir():
         raise UsageError(f"There is no folder {str(output.parent)!r} to write the model to.")
+    check_output(arguments.output, arguments.file)
     return output
 
 

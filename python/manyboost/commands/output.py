@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import io
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TextIO
+
+from manyboost.commands.usage import UsageError
 
 _NUMBER = re.compile(r"-|-?[\d,.]+(e[+-]\d+)?")
 
@@ -69,11 +70,17 @@ def written(path: str | None) -> Iterator[TextIO]:
     if path is None or path == "-":
         yield sys.stdout
         return
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with part.open("w", encoding="utf-8", newline="") as stream:
-            yield stream
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    from manyboost.persistence.files import replacing
+
+    with replacing(path) as file:
+        stream = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        yield stream
+        stream.detach()
+
+
+def check_output(output: str | None, *inputs: str | None) -> None:
+    """Refuse an output file that is also read, under any name or link."""
+    from manyboost.persistence.files import same_regular_file
+
+    if output is not None and same_regular_file(output, filter(None, inputs)) is not None:
+        raise UsageError(f"-o {output!r} is a file that is read; name another file to write to.")

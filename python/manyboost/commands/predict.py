@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from manyboost.commands import data
-from manyboost.commands.output import written
+from manyboost.commands.output import check_output, written
 from manyboost.commands.usage import UsageError, positive_int
 
 SUMMARY = "Predict the rows of a file, and write CSV."
@@ -40,6 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Predict block by block, so that memory does not depend on the number of rows."""
     from manyboost.datasets.readers.columns import features_of
 
+    check_output(arguments.output, arguments.model, arguments.file)
     model = data.load_model(arguments.model)
     header, predict = _prediction(arguments, model)
     rows = data.read_rows(arguments, model)

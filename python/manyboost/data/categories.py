@@ -1,6 +1,6 @@
 """Categories as codes: the table of each categorical feature, from fit to predict.
 
-The core knows codes alone, 0, 1, ... for the entries of a feature's table, and NaN for values that
+The core knows only codes: 0, 1, ... for the entries of a feature's table, and NaN for values that
 are missing or not in the table.
 """
 
@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manyboost.comm import ALONE, Comm
-from manyboost.data.inputs import Table, column_name
+from manyboost.data.cells import column_name
+from manyboost.data.features import Table
 from manyboost.data.stored import StoredTable
+from manyboost.errors import RowError
 
 F32 = NDArray[np.float32]
 
@@ -24,8 +26,13 @@ F32 = NDArray[np.float32]
 class Categories:
     """The categories of a model's categorical features.
 
-    ``tables`` has one array of distinct values for each categorical feature, by its number: numbers
-    in ascending order, or labels (dtype object) in any order. A value's place is its code.
+    Attributes
+    ----------
+    n_features : int
+        Number of all features.
+    tables : dict of int to ndarray
+        The distinct values of each categorical feature, by its number: numbers in ascending order,
+        or labels (dtype object) in any order. A value's index is its code.
     """
 
     n_features: int
@@ -48,19 +55,19 @@ class Categories:
         for j in features:
             if isinstance(X, StoredTable) and not X.exact[j]:
                 raise ValueError(
-                    f"Column {column_name(j, names)} is categorical, but single precision, in "
-                    "which features are stored, cannot tell all of its values apart; give "
-                    "categories small whole numbers."
+                    f"Column {column_name(j, names)} is categorical, but features are stored in "
+                    "single precision, which cannot tell all of its values apart; use small whole "
+                    "numbers as categories."
                 )
             column = X[:, j]
-            # (+ 0.0: of two zeros which one is found depends on the order of the rows.)
+            # + 0.0 turns -0.0 into 0.0; which of them is found depends on the order of the rows.
             tables[j] = comm.unique(column[~np.isnan(column)]).astype(np.float64) + 0.0
             check_size(tables[j], max_categories, column_name(j, names))
         return cls(int(X.shape[1]), tables)
 
     @property
     def counts(self) -> NDArray[np.uint32] | None:
-        """Number of categories of each feature (n_features,), 0 for numbers; None: all numbers."""
+        """Number of categories of each feature, 0 for numeric ones; None if all are numeric."""
         if not self.tables:
             return None
         counts = np.zeros(self.n_features, np.uint32)
@@ -83,7 +90,7 @@ class Categories:
         *,
         refuse_unknown: bool = False,
     ) -> Table:
-        """Return X with codes in place of categories; what is unknown becomes missing."""
+        """Return X with codes in place of categories; unknown categories become missing."""
         if not self.tables:
             return X
         refuse_sparse(X, min(self.tables), name, names)
@@ -98,30 +105,33 @@ class Categories:
                 unknown = np.isnan(codes) & ~np.isnan(column)
                 if unknown.any():
                     row = int(np.argmax(unknown))
-                    raise ValueError(
+                    raise RowError(
+                        name,
                         f"Column {column_name(j, names)} of {name} has the category "
-                        f"{column[row]:g} in row {row}, which the fitted model does not know; a "
-                        "warm start adds no categories, use warm_start=False."
+                        f"{column[row]:g}",
+                        row,
+                        ", which the fitted model does not know; a warm start adds no categories, "
+                        "use warm_start=False.",
                     )
             if encoded is not None:
                 encoded[:, j] = codes
         return X.recoded(self._recode) if stored else encoded
 
     def _recode(self, feature: int, values: F32) -> F32:
-        """Values of a feature, codes if it holds categories."""
+        """Return the values of a feature, as codes if it is categorical."""
         table = self.tables.get(feature)
         return values if table is None else codes_of(values, table)
 
 
 def codes_of(values: NDArray[Any], table: NDArray[Any]) -> F32:
-    """Return the places of values (n,) in a table, NaN for those that are not there."""
+    """Return the index of each value (n,) in a table, NaN if it is not there."""
     if table.dtype == object:
         places = {label: float(code) for code, label in enumerate(table.tolist())}
         return np.array([places.get(value, np.nan) for value in values.tolist()], np.float32)
     if len(table) == 0:
         return np.full(len(values), np.nan, np.float32)
-    nearest = np.minimum(np.searchsorted(table, values), len(table) - 1)
-    return np.where(table[nearest] == values, nearest, np.nan).astype(np.float32)
+    codes = np.minimum(np.searchsorted(table, values), len(table) - 1)
+    return np.where(table[codes] == values, codes, np.nan).astype(np.float32)
 
 
 def check_size(table: NDArray[Any], max_categories: int, column: str) -> None:
@@ -135,7 +145,7 @@ def check_size(table: NDArray[Any], max_categories: int, column: str) -> None:
 
 
 def refuse_sparse(X: Table, j: int, name: str, names: NDArray[Any] | None) -> None:
-    """Refuse categories in a sparse matrix, where most would be the number 0."""
+    """Refuse categories in a sparse matrix, most of which would be the number 0."""
     if sparse.issparse(X):
         raise ValueError(
             f"Column {column_name(j, names)} is categorical but {name} is a sparse matrix; pass a "

@@ -1,7 +1,7 @@
-"""Tables and columns with names: the least that a frame is, and nothing to install for it.
+"""Tables and columns with names: a minimal frame that needs no other package.
 
-Estimators take them as they take frames of pandas or polars. The command line reads files into
-them, so that names and categories are kept whatever is installed.
+Estimators take them like frames of pandas or polars. The command line reads files into them, which
+keeps names and categories whatever is installed.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-#: A dense array or a CSR matrix (scipy's are untyped).
+#: A dense array or a CSR matrix (SciPy's are untyped).
 Matrix = Any
 
 
 class NamedTable:
-    """Numbers with a name for each column, and categories in some of them.
+    """Numbers with a name for each column; some columns may hold categories.
 
     Parameters
     ----------
     columns : sequence of str
         Names of the columns.
     values : ndarray or csr_matrix of shape (n_rows, n_columns)
-        Numbers, NaN where missing; in a column of categories their codes.
+        Numbers, NaN if missing; codes in columns of categories.
     categories : mapping of int to tuple of str
-        By the place of a column of categories what its codes 0, 1, … stand for, in any order.
+        For each column of categories, by its index, the labels of the codes 0, 1, …, in any order.
     """
 
     def __init__(
@@ -61,9 +61,9 @@ class NamedTable:
         return {self.categories[j][int(code)] for code in codes[~np.isnan(codes)]}
 
     def encode(self, known: Mapping[int, Sequence[Any]], name: str) -> Matrix:
-        """Return the values with codes that are places in the ``known`` labels of each column.
+        """Return the values, with categories as indices into the ``known`` labels of their column.
 
-        Labels are compared as text; those that are not known become NaN.
+        Labels are compared as text; unknown labels become NaN.
         """
         for j, column in enumerate(self._columns):
             if (j in known) != (j in self.categories):
@@ -72,7 +72,7 @@ class NamedTable:
                 )
                 raise ValueError(
                     f"Column {column!r} of {name} holds {held} where {expected} should be; read it "
-                    "as such, or leave it out."
+                    f"as {expected}, or leave it out."
                 )
         if not self.categories:
             return self.values
@@ -98,6 +98,8 @@ class NamedColumn:
 
     def __init__(self, name: str, values: NDArray[Any]) -> None:
         self._name, self.values = name, values
+
+    # Properties: the type alone tells that this is a series (:func:`frames.is_series`).
 
     @property
     def name(self) -> str:

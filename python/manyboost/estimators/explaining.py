@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core
-from manyboost.data.inputs import for_kernels, resolve_threads
+from manyboost.arrays import F64
+from manyboost.data.features import for_kernels
 from manyboost.estimators.predicting import Predicting
 from manyboost.inspection import cosines, output_products
-
-F64 = NDArray[np.float64]
+from manyboost.threads import resolve_threads
+from manyboost.training.ensembles import TreeEnsemble
+from manyboost.training.strategies import STRATEGIES
 
 
 class Explaining(Predicting):
@@ -157,7 +158,7 @@ class Explaining(Predicting):
         """
         check_is_fitted(self, "n_iter_")
         model = self._built_in_trees("output_similarity")
-        if self.strategy_ == "independent":
+        if not STRATEGIES[self.strategy_].shares_trees:
             return np.eye(self.n_outputs_)
         return cosines(output_products(model, self.n_outputs_))
 
@@ -188,8 +189,8 @@ class Explaining(Predicting):
 
     def _built_in_trees(self, what: str, error: type[Exception] = ValueError) -> _core.Ensemble:
         model = self._progress.model
-        if isinstance(model, _core.Ensemble):
-            return model
+        if isinstance(model, TreeEnsemble):
+            return model.trees
         raise error(
             f"{what} is known for built-in trees only, but estimator={self.estimator!r}; fit with "
             "estimator=None."

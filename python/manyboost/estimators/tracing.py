@@ -6,15 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.data.inputs import Rows, for_kernels, make_rows, resolve_threads, split_validation
-from manyboost.data.weights import missing_cells
+from manyboost.arrays import F64
+from manyboost.data.cells import missing_cells
+from manyboost.data.features import for_kernels
+from manyboost.data.rows import Rows, make_rows, split_validation
+from manyboost.data.targets import check_targets
 from manyboost.estimators.explaining import Explaining
 from manyboost.inspection import LinearRounds
-
-F64 = NDArray[np.float64]
+from manyboost.threads import resolve_threads
+from manyboost.training.plan import resolve_learning_rate
+from manyboost.training.strategies import STRATEGIES
 
 
 class Tracing(Explaining):
@@ -64,7 +67,7 @@ class Tracing(Explaining):
         X = self._checked_X(X)
         model = self._check_traceable()
         given = self._checked_X(X_train)
-        Y = np.atleast_2d(self._check_targets(y_train, given, "y_train").T).T
+        Y = np.atleast_2d(check_targets(y_train, given, "y_train").T).T
         n_given, n_outputs = Y.shape
         if n_outputs != self.n_outputs_:
             raise ValueError(
@@ -77,7 +80,7 @@ class Tracing(Explaining):
             model,
             model.leaves(pool, for_kernels(X)),
             model.leaves(pool, for_kernels(rows.X)),
-            self._resolve_learning_rate(),
+            resolve_learning_rate(self),
             0.0 if self.l2_regularization == "auto" else float(self.l2_regularization),
         )
         groups = self._linear_groups(rows)
@@ -92,16 +95,10 @@ class Tracing(Explaining):
         self._check_traced(found, self._raw_predictor(None)(X), rows)
         return result[..., 0] if len(groups) == 1 else result
 
-    def _check_targets(self, y: Any, X: Any, name: str) -> F64:
-        raise NotImplementedError
-
-    def _resolve_learning_rate(self) -> float:
-        raise NotImplementedError
-
     def _check_traceable(self) -> _core.Ensemble:
         """Refuse models whose predictions are no weighted sums of y."""
         model = self._built_in_trees("training_weights")
-        if any(facts.kernel != "squared_error" for facts, _ in self._fitted_loss.parts):
+        if not all(facts.residuals_suffice for facts, _ in self._fitted_loss.blocks):
             raise ValueError(
                 f"training_weights needs squared error, but loss={self.loss!r}, whose predictions "
                 "are no weighted sums of the targets; fit with loss='squared_error'."
@@ -122,7 +119,7 @@ class Tracing(Explaining):
         candidates = [rows]
         if hasattr(self, "validation_score_"):
             # Validation rows came apart, or were taken from these.
-            held_out = split_validation(rows, self.validation_fraction, self._seed, by_class=None)
+            held_out = split_validation(rows, self.validation_fraction, self._seed)
             candidates.append(held_out[0])
         for candidate in candidates:
             weight = candidate.weights.matrix(candidate.Y).astype(np.float64)
@@ -140,7 +137,7 @@ class Tracing(Explaining):
     def _linear_groups(self, rows: Rows) -> list[tuple[range, F64, Callable[[int], F64]]]:
         """Trees and weights of each output, or of all if they share them."""
         d, n_iter = self.n_outputs_, self.n_iter_
-        by_output = self.strategy_ == "independent" and d > 1
+        by_output = not STRATEGIES[self.strategy_].shares_trees and d > 1
         stops = getattr(self, "best_iter_per_output_", None)
         alike = not (by_output or rows.weights.by_cell or stops is not None)
         stops = np.full(d, n_iter) if stops is None else stops
@@ -155,7 +152,7 @@ class Tracing(Explaining):
         """Weights of an output in the rows that a round was fitted to, as training drew them."""
         if self.subsample == 1.0:
             return lambda m: weight
-        alone = self.strategy_ == "independent"
+        alone = not STRATEGIES[self.strategy_].shares_trees
         candidates = np.arange(len(rows))
         if alone:
             candidates = np.flatnonzero(~missing_cells(rows.Y[:, output]))

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyboost.export.trees import Tree, check_link, feature_label, trees_of
-from manyboost.training.losses import FittedLoss, MixedLoss
+from manyboost.training.fitted_losses import FittedLoss
+from manyboost.training.losses import Link
 
 ML = "ai.onnx.ml"
 #: Versions of the operators. Older than most runtimes: these operators have not changed since.
@@ -159,7 +160,7 @@ class Graph:
         match model._classes.kind:
             case "multiclass":
                 number = self.call("ArgMax", [raw], "class_number", axis=1, keepdims=0)
-                joint = model._fitted_loss.facts.kernel == "softmax"
+                joint = model._fitted_loss.facts.is_joint
                 shares = linked if joint else self._normalised(linked, model.n_outputs_)
                 return [self._named(model, number), shares]
             case "binary":
@@ -201,28 +202,22 @@ class Graph:
     def _linked(self, loss: FittedLoss, raw: str) -> str:
         """Add the link of a loss."""
         check_link(loss)
-        if isinstance(loss, MixedLoss):
-            linked = []
-            for part, (_, (start, stop)) in zip(loss.fitted, loss.blocks, strict=True):
-                columns = self.constant("columns", np.arange(start, stop))
-                some = self.call("Gather", [raw, columns], "raw_of_loss", axis=1)
-                linked.append(self._linked(part, some))
-            return self.call("Concat", linked, "linked", axis=1)
-        match "identity" if loss.custom is not None else loss.facts.kernel:
-            case "poisson":
-                return self.call("Exp", [raw], "linked")
-            case "log_loss" | "exponential":
-                return self.call("Sigmoid", [raw], "linked")
-            case "softmax":
-                return self.call("Softmax", [raw], "linked", axis=1)
-            case "squared_labels":
-                half = self.single("half", 0.5)
-                scaled = self.call("Mul", [raw, half], "scaled")
-                share = self.call("Add", [scaled, half], "share")
-                zero, one = self.single("zero", 0), self.single("one", 1)
-                return self.call("Clip", [share, zero, one], "linked")
-            case _:
-                return self.call("Identity", [raw], "linked")
+        if len(loss.blocks) == 1:
+            return self._link(loss.facts.link, raw)
+        linked = []
+        for facts, outputs in loss.blocks:
+            columns = self.constant("columns", np.arange(*(outputs or ())))
+            some = self.call("Gather", [raw, columns], "raw_of_loss", axis=1)
+            linked.append(self._link(facts.link, some))
+        return self.call("Concat", linked, "linked", axis=1)
+
+    def _link(self, link: Link, raw: str) -> str:
+        """Add the operators of a link."""
+        for operator, constants in link.onnx:
+            operands = [self.single(f"{link.name}_{number:g}", number) for number in constants]
+            options: dict[str, Any] = {"axis": 1} if link.joint else {}
+            raw = self.call(operator, [raw, *operands], "linked", **options)
+        return raw
 
 
 _NODE_FIELDS = (

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyboost.export.trees import Tree, check_link, feature_label, import_extra, trees_of
-from manyboost.training.losses import MixedLoss
 
 #: The largest whole number up to which single precision holds all.
 MAX_CATEGORY = 2**24
@@ -63,23 +62,23 @@ def _task(model: Any) -> tuple[str, str]:
     """Return treelite's names for the task and for the link."""
     loss = model._fitted_loss
     check_link(loss)
-    kernel = "identity" if loss.custom is not None else loss.facts.kernel
-    if isinstance(loss, MixedLoss):
+    link = loss.facts.link.treelite
+    if len(loss.blocks) > 1:
         _refuse(f"a link for each output, as loss={model.loss!r} has it")
-    if kernel == "squared_labels":
-        _refuse("the link of loss='squared_error' from scores to probabilities")
+    if link is None:
+        _refuse(f"the link of loss={model.loss!r} from scores to probabilities")
     if not is_classifier(model):
         if model._quantiles is not None:
             _refuse("a way to keep quantiles from crossing")
-        return "kRegressor", "exponential" if kernel == "poisson" else "identity"
+        return "kRegressor", link
     if model._classes.kind != "multiclass":
-        return "kBinaryClf", "identity" if kernel == "identity" else "sigmoid"
-    if kernel != "softmax":
+        return "kBinaryClf", link
+    if not loss.facts.is_joint:
         _refuse(f"the link of loss={model.loss!r} for more than two classes")
-    return "kMultiClf", "softmax"
+    return "kMultiClf", link
 
 
-def _refuse(what: str) -> None:
+def _refuse(what: str) -> NoReturn:
     raise ValueError(
         f"treelite does not have {what}; use to_treelite(raw=True), which gives raw predictions, "
         "or to_onnx."

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.data.inputs import column_name
-from manyboost.training.losses import FittedLoss, Loss
+from manyboost.data.cells import column_name
+from manyboost.training.custom import Loss
+from manyboost.training.ensembles import TreeEnsemble
+from manyboost.training.fitted_losses import FittedLoss
 
 F32 = NDArray[np.float32]
 U32 = NDArray[np.uint32]
@@ -115,12 +117,12 @@ def trees_of(model: Any) -> Iterator[Tree]:
 def built_in_trees(model: Any) -> _core.Ensemble:
     """Return the trees of a fitted estimator; refuse weak learners of other kinds."""
     ensemble = model._progress.model
-    if not isinstance(ensemble, _core.Ensemble):
+    if not isinstance(ensemble, TreeEnsemble):
         raise ValueError(
             f"The model was fitted with estimator={model.estimator!r}, which has no export; only "
             "built-in trees (estimator=None) have one."
         )
-    return ensemble
+    return ensemble.trees
 
 
 def check_link(loss: FittedLoss) -> None:

@@ -12,10 +12,9 @@ import hashlib
 import json
 import math
 import os
-import secrets
 import stat
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -113,39 +112,6 @@ def _dump(header: Any) -> bytes:
     """Canonical JSON: sorted keys, no spaces, ASCII."""
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return text.encode("ascii")
-
-
-def write(path: str | os.PathLike[str], parts: Iterable[bytes], *, mark: str | None = None) -> None:
-    """Write a file all at once: whoever looks finds the old one, or the new one, whole.
-
-    ``mark`` tells its temporary name from others in the folder; None: something random.
-    """
-    target = Path(path).resolve()
-    temporary = target.with_name(f".{target.name}.{mark or secrets.token_hex(8)}.tmp")
-    try:
-        with temporary.open("wb" if mark else "xb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _settle_folder(target.parent)
-
-
-def _settle_folder(folder: Path) -> None:
-    """Make the new name survive a power failure, where folders can be opened."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 # ---------------------------------------------------------------------- unpacking

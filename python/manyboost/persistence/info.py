@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manyboost import _core
 from manyboost.estimators.base import Model
 from manyboost.persistence import container
+from manyboost.persistence.model import contents
 from manyboost.persistence.values import Encoder, LeftOut, Unstorable
-from manyboost.persistence.writing import contents
+from manyboost.training.ensembles import TreeEnsemble
 
 
 class ModelInfo(dict[str, Any]):
@@ -56,14 +56,14 @@ def _trees(info: ModelInfo) -> str:
 def model_info(model: Model) -> ModelInfo:
     """Collect the facts about a fitted model."""
     check_is_fitted(model, "n_iter_")
-    trees, trained = model._progress.model, model._trained_with
+    ensemble, trained = model._progress.model, model._trained_with
     parameters = model.get_params(deep=False)
     n_trees = n_nodes = n_leaves = n_bytes = None
     left_out: list[str] = sorted(
         f"{name}={value!r}" for name, value in parameters.items() if _has_code(value)
     )
-    if isinstance(trees, _core.Ensemble):
-        sizes = trees.tree_sizes()
+    if isinstance(ensemble, TreeEnsemble):
+        sizes = ensemble.trees.tree_sizes()
         n_trees, n_nodes = len(sizes), int(sizes.sum(dtype=np.int64))
         # Every split has two children, every tree one root.
         n_leaves = (n_nodes + n_trees) // 2

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.persistence.container import BrokenFileError, broken
-from manyboost.training.losses import Loss
+from manyboost.training.custom import Loss
 
 #: Most characters that an entry of a text array may have beyond the longest.
 _ROOM = 64

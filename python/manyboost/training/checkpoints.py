@@ -15,22 +15,19 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from manyboost import _core
-
-if TYPE_CHECKING:
-    from manyboost.data.categories import Categories
-    from manyboost.data.inputs import Rows
-    from manyboost.estimators.fitting import Fitting
-    from manyboost.training.boosting import Progress
-    from manyboost.training.projections import Projection
-
-F64 = NDArray[np.float64]
+from manyboost.arrays import F64
+from manyboost.data.categories import Categories
+from manyboost.data.rows import Rows
+from manyboost.training.ensembles import TreeEnsemble
+from manyboost.training.progress import Progress
+from manyboost.training.projections import Projection
 
 # Between two files pass so many times the seconds that the last one took to write.
 _PAUSE = 20.0
@@ -95,14 +92,21 @@ class State:
     ended: bool
 
 
-@dataclass
-class Found(State):
-    """A state from a file, with what was drawn and chosen before the first round."""
+@dataclass(frozen=True)
+class Start:
+    """What is drawn and chosen before the first round."""
 
     seed: int
     strategy: str
     projection: str | Projection
-    search_results: dict[str, NDArray[Any]] | None
+    search_results: dict[str, NDArray[Any]] | None = None
+
+
+@dataclass
+class Found(State):
+    """A state from a file."""
+
+    start: Start
 
 
 @dataclass(frozen=True)
@@ -116,19 +120,25 @@ class Identity:
 
     @classmethod
     def of(
-        cls, model: Fitting, rows: Rows, validation_rows: Rows | None, categories: Categories
+        cls,
+        parameters: Mapping[str, Any],
+        names: list[Any],
+        rows: Rows,
+        validation_rows: Rows | None,
+        categories: Categories,
     ) -> Identity:
-        """Return the identity of a fit of checked and encoded rows."""
+        """Return the identity of a fit of checked and encoded rows.
+
+        ``names`` are those of features, outputs, classes and categories.
+        """
         release = _core.__version__
         data = {"the release of manyboost": (_digest([release]), release)}
         data |= _digests(rows, ("X", "y", "sample_weight", "offset"), categories)
         if validation_rows is not None:
-            names = ("X_val", "Y_val", "sample_weight_val", "offset_val")
-            data |= _digests(validation_rows, names, categories)
-        data["names of features, outputs or classes"] = _digest(_names(model)), "given"
-        parameters = model.get_params(deep=False)
-        parameters["learning_rate"] = model._resolve_learning_rate()
-        free = [name for name in _FREE if name != "max_iter" or model.strategy != "auto"]
+            arguments = ("X_val", "Y_val", "sample_weight_val", "offset_val")
+            data |= _digests(validation_rows, arguments, categories)
+        data["names of features, outputs or classes"] = _digest(names), "given"
+        free = [name for name in _FREE if name != "max_iter" or parameters["strategy"] != "auto"]
         return cls(data | {n: _described(v) for n, v in parameters.items() if n not in free})
 
     def differences(self, other: Identity) -> list[str]:
@@ -157,21 +167,10 @@ def _digests(
     return {name: (_digest(part), "given") for name, part in zip(names, parts, strict=True)}
 
 
-def _names(model: Fitting) -> list[Any]:
-    classes = getattr(model, "_classes", None)
-    return [
-        getattr(model, "feature_names_in_", None),
-        getattr(model, "output_names_", None),
-        getattr(model, "target_name_", None),
-        None if classes is None else classes.values,
-        [list(pair) for pair in sorted(model._category_labels.of_column.items())],
-    ]
-
-
 def _described(value: Any) -> tuple[str, str]:
     """Return the digest of a parameter, and words for it."""
     from manyboost.persistence.values import Encoder
-    from manyboost.training.losses import Loss
+    from manyboost.training.custom import Loss
 
     if isinstance(value, Loss):
         # Its code cannot be compared, but what it is made with can.
@@ -209,28 +208,35 @@ def _digest(values: Any) -> str:
 class Recorder:
     """Keeps the checkpoints of one fit; ``found`` is the state to go on from, if there is one."""
 
-    def __init__(self, model: Fitting, identity: Identity, found: Found | None) -> None:
-        given = model.checkpoint
-        assert given is not None
+    def __init__(self, checkpoint: str | os.PathLike[str] | Checkpoint, identity: Identity) -> None:
+        given = checkpoint
         self.checkpoint = given if isinstance(given, Checkpoint) else Checkpoint(given)
         self.path = Path(self.checkpoint.path)
-        self.model, self.identity, self.found = model, identity, found
+        self.identity = identity
+        self.found: Found | None = None
         self.began_with: str | None = None
+        self.start: Start | None = None
         self._next = 0.0
         self._signature = _signature(self.path)
 
     @classmethod
     def open(
-        cls, model: Fitting, rows: Rows, validation_rows: Rows | None, categories: Categories
+        cls,
+        checkpoint: str | os.PathLike[str] | Checkpoint,
+        identity: Identity,
+        categories: Categories,
+        *,
+        max_iter: int,
+        earlier: Progress | None,
     ) -> Recorder:
-        """Find the state of this very fit, or see to it that one can be written.
+        """Find the state of this very fit, or make sure that one can be written.
 
-        A file that is no checkpoint, or that of another fit, is refused.
+        ``earlier`` is the model that a warm start continues. A file that is not a checkpoint, or
+        the checkpoint of another fit, is refused.
         """
-        from manyboost.persistence import checkpoint
+        from manyboost.persistence import checkpoint as files
 
-        model._refuse_foreign("checkpoint")
-        recorder = cls(model, Identity.of(model, rows, validation_rows, categories), None)
+        recorder = cls(checkpoint, identity)
         path = recorder.path
         if not path.parent.is_dir() or path.is_dir():
             what = "is a folder" if path.is_dir() else f"is in no folder ({str(path.parent)!r})"
@@ -240,16 +246,15 @@ class Recorder:
                 f"checkpoint={str(path)!r} cannot be written: its folder is read-only; give "
                 "another path."
             )
-        continued = model.warm_start and hasattr(model, "_progress")
-        if continued:
-            recorder.began_with = trees_digest(model._progress)
+        if earlier is not None:
+            recorder.began_with = trees_digest(earlier)
         if path.exists():
-            recorder.found = checkpoint.read(recorder, categories, continued=continued)
-        if recorder.found is not None and recorder.found.progress.n_rounds > model.max_iter:
+            recorder.found = files.read(recorder, categories, continued=earlier is not None)
+        if recorder.found is not None and recorder.found.progress.n_rounds > max_iter:
             raise ValueError(
                 f"The checkpoint {str(path)!r} has {recorder.found.progress.n_rounds} rounds, more "
-                f"than max_iter={model.max_iter}; use a larger max_iter, or remove the file to "
-                "start anew."
+                f"than max_iter={max_iter}; use a larger max_iter, or remove the file to start "
+                "anew."
             )
         return recorder
 
@@ -278,8 +283,8 @@ class Recorder:
 
 def trees_digest(progress: Progress) -> str:
     """Return what tells one model from another."""
-    assert isinstance(progress.model, _core.Ensemble)
-    return hashlib.blake2b(progress.model.to_bytes(), digest_size=16).hexdigest()
+    assert isinstance(progress.model, TreeEnsemble)
+    return hashlib.blake2b(progress.model.trees.to_bytes(), digest_size=16).hexdigest()
 
 
 def _signature(path: Path) -> tuple[int, ...] | None:

@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.training.projections import Projection
+from manyboost.training.projections import Projection, is_identity
+from manyboost.training.strategies import STRATEGIES
 
 #: Rounds of the first heat.
 FIRST_HEAT = 20
 
 #: Share of ``max_time`` for the race; the rest is for the winner.
 SHARE_OF_TIME = 1 / 3
-
-#: With more outputs a round costs too much: one tree each, and histograms of all.
-MOST_OUTPUTS = {"independent": 50, "multioutput": 200}
 
 _DENSITIES = ("gaussian", "sparse", "subsample")
 
@@ -44,16 +42,19 @@ def contenders(
     A projection other than the default is kept. ``weighted`` outputs need shared trees.
     """
     if n_outputs == 1:
-        return [Contender("independent")]
+        return [Contender(each.name) for each in STRATEGIES.values() if not each.shares_trees]
     projections = _DENSITIES if projection == "gaussian" else (projection,)
     several = not isinstance(n_components, int | np.integer) or n_components > 1
-    entrants = [Contender("relabel", each) for each in projections]
-    if not several and projection != "identity":
-        entrants += [Contender("project", each) for each in projections]
-    if n_outputs <= MOST_OUTPUTS["multioutput"] and not several:
-        entrants.append(Contender("multioutput"))
-    if n_outputs <= MOST_OUTPUTS["independent"] and not several and not weighted:
-        entrants.append(Contender("independent"))
+    entrants = []
+    for strategy in reversed(STRATEGIES.values()):
+        limit = strategy.max_race_outputs
+        if (several and strategy.max_components is not None) or (limit and n_outputs > limit):
+            continue
+        if strategy.projects:
+            if not is_identity(projection) or strategy.max_components is None:
+                entrants += [Contender(strategy.name, each) for each in projections]
+        elif strategy.shares_trees or not weighted:
+            entrants.append(Contender(strategy.name))
     return entrants
 
 

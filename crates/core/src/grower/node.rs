@@ -1,0 +1,56 @@
+//! Nodes while the tree grows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::histograms::NodeHistogram;
+use crate::interaction::Allowed;
+use crate::random::Key;
+use crate::split::{Bounds, NodeSplit};
+use crate::tree::Node;
+
+/// A node before it is split.
+pub(super) struct GrowNode {
+    /// Its number in the tree, known once its parent is split.
+    pub number: usize,
+    /// Its slice of the row partition.
+    pub rows: Range<usize>,
+    pub depth: usize,
+    /// Key of its random draws: the path from the root.
+    pub path: Key,
+    /// Lanes of its rows on all ranks.
+    pub total: Vec<i64>,
+    pub constraints: Constraints,
+}
+
+/// The constraints that the splits above a node leave to it.
+#[derive(Clone)]
+pub(super) struct Constraints {
+    /// Bounds of its mean gradient, if there are monotonic constraints.
+    pub bounds: Option<Bounds>,
+    /// Features that it may be split by; `None`: all.
+    pub allowed: Option<Arc<Allowed>>,
+}
+
+impl Constraints {
+    pub fn allow(&self, feature: u32) -> bool {
+        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(feature))
+    }
+}
+
+/// What the search for a node's split has found.
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub split: Option<NodeSplit>,
+    /// The node's histogram, if it can serve its children.
+    pub histogram: Option<NodeHistogram>,
+}
+
+/// What splitting a leaf leads to.
+pub(super) struct Expansion {
+    /// The leaf as an inner node; its children have no numbers yet.
+    pub node: Node,
+    pub children: [GrowNode; 2],
+    /// Splits of the children, unless they stay leaves.
+    pub outcomes: [Outcome; 2],
+}

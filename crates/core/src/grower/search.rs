@@ -1,0 +1,364 @@
+//! Searching nodes for their best splits.
+//!
+//! A node is searched in one of three ways: by all features, with histograms kept for subtraction
+//! (here); the same among ranks ([`super::exchange`]); by features of its own, drawn at random or
+//! allowed by interactions, without keeping histograms ([`super::drawn`]).
+
+use std::sync::{Arc, Mutex};
+
+use super::histograms::{FeatureRange, FreeHistograms, NodeHistogram};
+use super::node::{Constraints, Expansion, GrowNode, Outcome};
+use super::plan::Plan;
+use super::queue::OpenLeaf;
+use super::{Data, GrowParams};
+use crate::binning::{Binned, Column};
+use crate::error::Result;
+use crate::histogram::{
+    FeatureHistogram, Lane, Layout, NodeLanes, fill_default, subtract, sum_rows,
+};
+use crate::interaction::Interactions;
+use crate::lowlevel::widest;
+use crate::parallel::Pool;
+use crate::partition::RowPartition;
+use crate::random::Key;
+use crate::reduce::exchange;
+use crate::split::{
+    BestSplit, Bounds, NodeSplit, SplitLimits, SplitOrder, improve_split, improve_subset,
+};
+
+/// Everything that stays the same while one tree grows.
+pub(super) struct Search<'a, T> {
+    pub pool: &'a Pool,
+    pub binned: &'a Binned,
+    pub layout: Layout,
+    /// Lanes of all rows.
+    pub lanes: &'a [T],
+    /// Room for the lanes of a node.
+    pub room: Mutex<Vec<T>>,
+    pub plan: &'a Plan,
+    pub interactions: Option<&'a Interactions>,
+    /// How many usable features a node draws.
+    pub n_drawn: usize,
+    params: GrowParams,
+    limits: SplitLimits,
+    signs: Option<&'a [i8]>,
+    /// Whether histograms are kept for subtraction.
+    subtracts: bool,
+}
+
+/// Two siblings, what is wanted of them, and the histogram of their parent if it was kept.
+pub(super) struct Siblings<'a> {
+    pub parent: Option<NodeHistogram>,
+    pub children: &'a [GrowNode; 2],
+    pub wanted: [bool; 2],
+    pub outcomes: &'a mut [Outcome; 2],
+}
+
+/// A node in a search over features.
+struct Searched<'a> {
+    node: &'a GrowNode,
+    wanted: bool,
+    best: BestSplit,
+}
+
+impl<'a> Searched<'a> {
+    fn new(node: &'a GrowNode, wanted: bool) -> Searched<'a> {
+        Searched { node, wanted, best: BestSplit::default() }
+    }
+}
+
+impl<'a, T: Lane> Search<'a, T> {
+    pub fn new(
+        data: Data<'a>,
+        lanes: &'a [T],
+        plan: &'a Plan,
+        params: GrowParams,
+        interactions: Option<&'a Interactions>,
+        budget: usize,
+    ) -> Search<'a, T> {
+        let Data { pool, binned, layout, signs } = data;
+        let n_usable = plan.usable.len();
+        let draws_all = params.max_features >= binned.n_features;
+        let n_drawn = if draws_all { n_usable } else { params.max_features.min(n_usable) };
+        let kept = plan.histogram_bytes(&layout).saturating_mul(params.max_leaf_nodes.min(64) + 1);
+        Search {
+            pool,
+            binned,
+            layout,
+            lanes,
+            room: Mutex::new(Vec::new()),
+            plan,
+            interactions,
+            n_drawn,
+            params,
+            limits: SplitLimits::new(params.min_samples_leaf as i64, params.min_split_gain),
+            signs,
+            // If nodes have features of their own, there is nothing to subtract.
+            subtracts: kept <= budget && n_drawn == n_usable && interactions.is_none(),
+        }
+    }
+
+    /// Whether rows are spread over several ranks.
+    pub fn has_ranks(&self) -> bool {
+        self.pool.others().is_some()
+    }
+
+    /// The monotonic constraint of a feature.
+    pub fn sign(&self, feature: u32) -> i8 {
+        self.signs.map_or(0, |signs| signs[feature as usize])
+    }
+
+    fn can_split(&self, node: &GrowNode) -> bool {
+        self.layout.count(&node.total) >= 2 * self.limits.min_samples_leaf.max(1)
+            && node.depth < self.params.max_depth
+    }
+
+    /// The root, with the total of the rows on this rank.
+    pub fn root(&self, rows: &RowPartition, key: Key) -> Result<GrowNode> {
+        let all = 0..rows.len();
+        Ok(GrowNode {
+            number: 0,
+            depth: 0,
+            path: key,
+            total: sum_rows(self.pool, rows.of(&all), self.lanes, self.layout.width)?,
+            rows: all,
+            constraints: Constraints {
+                bounds: self.signs.map(|_| Bounds::NONE),
+                allowed: self.interactions.map(|groups| Arc::new(groups.root())),
+            },
+        })
+    }
+
+    /// Searches the root. Its total becomes that of the rows on all ranks.
+    pub fn search_root(
+        &self,
+        rows: &RowPartition,
+        root: &mut GrowNode,
+        free: &mut FreeHistograms,
+    ) -> Result<Outcome> {
+        let wanted = |root: &GrowNode| self.params.max_leaf_nodes > 1 && self.can_split(root);
+        if self.subtracts && self.has_ranks() {
+            return self.search_root_among_ranks(rows, root, wanted, free);
+        }
+        exchange(self.pool, &mut root.total, &mut [])?;
+        if !wanted(root) {
+            return Ok(Outcome::default());
+        }
+        if !self.subtracts {
+            let split = self.search_drawn(rows, &[root])?.into_iter().next().flatten();
+            return Ok(Outcome { split, histogram: None });
+        }
+        let root = &*root;
+        let root_rows = rows.of(&root.rows);
+        let lanes = self.gather(root_rows)?;
+        let work = root_rows.len() * self.plan.usable.len() * self.layout.width;
+        let mut histogram = free.take(self.plan, &self.layout)?;
+        let ranges = self.plan.ranges(&mut histogram, &self.layout, self.pool.pieces(work));
+        let splits = self.pool.map(ranges, work, |mut range| {
+            let mut searched = Searched::new(root, true);
+            self.search_range(&mut range, lanes.node(), &mut searched, None);
+            searched.best.split
+        })?;
+        Ok(Outcome { split: NodeSplit::best_of(splits), histogram: Some(histogram) })
+    }
+
+    /// Searches the children of expanded leaves.
+    pub fn search_children(
+        &self,
+        rows: &RowPartition,
+        leaves: &mut [OpenLeaf],
+        free: &mut FreeHistograms,
+    ) -> Result<()> {
+        let (mut with_parent, mut wanted) = (Vec::new(), Vec::new());
+        for leaf in leaves {
+            let Some(expansion) = &mut leaf.expansion else { continue };
+            let Expansion { children, outcomes, .. } = &mut **expansion;
+            let is_wanted = children.each_ref().map(|child| self.can_split(child));
+            match leaf.histogram.take() {
+                parent @ Some(_) => {
+                    with_parent.push(Siblings { parent, children, wanted: is_wanted, outcomes });
+                }
+                None => {
+                    let each = children.iter().zip(outcomes).zip(is_wanted);
+                    wanted.extend(each.filter(|(_, wanted)| *wanted).map(|(child, _)| child));
+                }
+            }
+        }
+        // Without the histogram of their parent, both children are summed.
+        if !wanted.is_empty() {
+            let (nodes, outcomes): (Vec<&GrowNode>, Vec<&mut Outcome>) = wanted.into_iter().unzip();
+            for (outcome, split) in outcomes.into_iter().zip(self.search_drawn(rows, &nodes)?) {
+                outcome.split = split;
+            }
+        }
+        if self.has_ranks() {
+            return self.search_siblings_among_ranks(rows, with_parent, free);
+        }
+        with_parent.into_iter().try_for_each(|siblings| self.search_siblings(rows, siblings, free))
+    }
+
+    /// Searches two siblings; the histogram of the parent becomes that of the larger one.
+    fn search_siblings(
+        &self,
+        rows: &RowPartition,
+        siblings: Siblings<'_>,
+        free: &mut FreeHistograms,
+    ) -> Result<()> {
+        let Siblings { parent: Some(mut parent), children, wanted, outcomes } = siblings else {
+            return Ok(());
+        };
+        if wanted == [false, false] {
+            return free.put(Some(parent));
+        }
+        let small = usize::from(children[0].rows.len() > children[1].rows.len());
+        let large = 1 - small;
+        let mut histogram = free.take(self.plan, &self.layout)?;
+        let small_rows = rows.of(&children[small].rows);
+        let lanes = self.gather(small_rows)?;
+        let work = (small_rows.len() * self.plan.usable.len() + self.plan.n_slots() * 4)
+            * self.layout.width;
+        let n_pieces = self.pool.pieces(work);
+        let ranges = self.plan.ranges(&mut histogram, &self.layout, n_pieces);
+        let parents = self.plan.ranges(&mut parent, &self.layout, n_pieces);
+        let both: Vec<_> = ranges.into_iter().zip(parents).collect();
+        let splits = self.pool.map(both, work, |(mut range, mut parent)| {
+            let mut searched = Searched::new(&children[small], wanted[small]);
+            let mut sibling = Searched::new(&children[large], wanted[large]);
+            let both = Some((&mut parent, &mut sibling));
+            self.search_range(&mut range, lanes.node(), &mut searched, both);
+            (searched.best.split, sibling.best.split)
+        })?;
+        let (small_splits, large_splits): (Vec<_>, Vec<_>) = splits.into_iter().unzip();
+        for (side, splits, histogram) in
+            [(small, small_splits, histogram), (large, large_splits, parent)]
+        {
+            let split = NodeSplit::best_of(splits);
+            outcomes[side] = Outcome { split, histogram: Some(histogram) };
+        }
+        Ok(())
+    }
+
+    /// Sums the histograms of a node in a range of features and searches them. With `sibling`, turns
+    /// the parent's histograms into the sibling's and searches these too.
+    fn search_range(
+        &self,
+        range: &mut FeatureRange<'_, '_>,
+        lanes: NodeLanes<'_, T>,
+        searched: &mut Searched<'_>,
+        sibling: Option<(&mut FeatureRange<'_, '_>, &mut Searched<'_>)>,
+    ) {
+        if range.lists.is_some() {
+            return self.search_compressed_range(range, lanes, searched, sibling);
+        }
+        self.sum_dense(range, lanes);
+        let Searched { node, wanted, best } = searched;
+        let parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
+        let Some((parent, sibling)) = sibling else {
+            return parts.for_each(|(i, part)| self.improve(i, part, node, best));
+        };
+        for ((i, part), (_, parent_part)) in
+            parts.zip(self.plan.each_feature(&parent.features, parent.sums, &self.layout))
+        {
+            if sibling.wanted {
+                subtract(parent_part, part);
+                self.improve(i, parent_part, sibling.node, &mut sibling.best);
+            }
+            if *wanted {
+                self.improve(i, part, node, best);
+            }
+        }
+    }
+
+    /// [`Search::search_range`] for compressed features. Only those with enough listed rows are
+    /// summed, and the parent's are changed in place: the cost follows the listed values of the
+    /// smaller node.
+    fn search_compressed_range(
+        &self,
+        range: &mut FeatureRange<'_, '_>,
+        lanes: NodeLanes<'_, T>,
+        searched: &mut Searched<'_>,
+        mut sibling: Option<(&mut FeatureRange<'_, '_>, &mut Searched<'_>)>,
+    ) {
+        let Some(lists) = range.lists else { return };
+        let mut counts = vec![0u32; range.features.len()];
+        lists.count(lanes.rows, &mut counts);
+        let parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
+        for (k, (_, part)) in parts.enumerate() {
+            let inherited = sibling.as_ref().is_none_or(|(parent, _)| parent.alive[k]);
+            let enough = i64::from(counts[k]) >= self.limits.min_samples_leaf.max(1);
+            range.alive[k] = searched.wanted && inherited && enough;
+            if range.alive[k] {
+                part.fill(0);
+            }
+        }
+        let sibling_sums = match &mut sibling {
+            Some((parent, sibling)) if sibling.wanted => Some(&mut *parent.sums),
+            _ => None,
+        };
+        widest(
+            #[inline(always)]
+            || lists.accumulate(lanes, range.alive, range.sums, sibling_sums),
+        );
+        self.search_compressed(range, searched.node, &mut searched.best);
+        if let Some((parent, sibling)) = sibling
+            && sibling.wanted
+        {
+            self.search_compressed(parent, sibling.node, &mut sibling.best);
+        }
+    }
+
+    /// Searches the compressed features that are alive. Gives up those that can split neither the
+    /// node nor any node below it.
+    pub fn search_compressed(
+        &self,
+        range: &mut FeatureRange<'_, '_>,
+        node: &GrowNode,
+        best: &mut BestSplit,
+    ) {
+        let layout = &self.layout;
+        let parts = self.plan.each_feature(&range.features, range.sums, layout);
+        for (k, (i, part)) in parts.enumerate() {
+            let Column::Compressed(column) = self.column(i) else { continue };
+            if !range.alive[k] {
+                continue;
+            }
+            fill_default(part, column.default, &node.total);
+            let common = &part[column.default as usize * layout.width..][..layout.width];
+            let listed = layout.count(&node.total) - layout.count(common);
+            range.alive[k] = listed >= self.limits.min_samples_leaf.max(1);
+            if range.alive[k] {
+                self.improve(i, part, node, best);
+            }
+        }
+    }
+
+    /// Completes the histogram of a usable feature and searches it.
+    pub fn improve_drawn(&self, i: usize, sums: &mut [i64], node: &GrowNode, best: &mut BestSplit) {
+        if let Column::Compressed(column) = self.column(i) {
+            fill_default(sums, column.default, &node.total);
+        }
+        self.improve(i, sums, node, best);
+    }
+
+    /// Looks for a better split of the node by the usable feature `i`.
+    pub fn improve(&self, i: usize, sums: &[i64], node: &GrowNode, best: &mut BestSplit) {
+        let feature = self.plan.usable[i];
+        let cuts = &self.binned.cuts;
+        let histogram = FeatureHistogram {
+            feature,
+            n_bins: cuts.n_bins(feature as usize),
+            has_missing: cuts.has_missing[feature as usize],
+            layout: &self.layout,
+            sums,
+            total: &node.total,
+        };
+        let bounds = node.constraints.bounds;
+        let order = bounds.map(|bounds| SplitOrder { sign: self.sign(feature), bounds });
+        let limits = SplitLimits { order, ..self.limits };
+        if cuts.categorical[feature as usize] {
+            improve_subset(&histogram, limits, best);
+        } else {
+            improve_split(&histogram, limits, best);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Summing compressed features, whose most frequent bin is not stored.
+
+use super::{Lane, NodeLanes, NodeRows};
+use crate::binning::Compressed;
+use crate::error::Result;
+use crate::memory::{collected, resize, zeros};
+
+use super::accumulate::add_lanes;
+
+/// A block of compressed features by rows: for each row, its listed bins.
+#[derive(Debug)]
+pub struct RowLists {
+    /// First entry of each row, and one past the last.
+    starts: Vec<u32>,
+    entries: Vec<ListedBin>,
+}
+
+/// A bin other than the default one.
+#[derive(Debug, Clone, Copy, Default)]
+struct ListedBin {
+    /// Number of the feature within the block.
+    feature: u32,
+    /// Place of the bin in the histogram of the block.
+    slot: u32,
+}
+
+impl RowLists {
+    /// Lists the given columns, each with its first histogram slot, ascending.
+    pub fn new(n_rows: usize, columns: &[(&Compressed, usize)]) -> Result<RowLists> {
+        let mut starts = zeros::<u32>(n_rows + 1)?;
+        for (column, _) in columns {
+            column.rows.iter().for_each(|&row| starts[row as usize + 1] += 1);
+        }
+        for row in 0..n_rows {
+            starts[row + 1] += starts[row];
+        }
+        let mut next = collected(starts.len(), starts.iter().copied())?;
+        let mut entries = Vec::new();
+        resize(&mut entries, starts[n_rows] as usize, ListedBin::default())?;
+        for (feature, (column, first)) in columns.iter().enumerate() {
+            for (&row, &bin) in column.rows.iter().zip(&column.bins) {
+                let place = &mut next[row as usize];
+                let slot = *first as u32 + u32::from(bin);
+                entries[*place as usize] = ListedBin { feature: feature as u32, slot };
+                *place += 1;
+            }
+        }
+        Ok(RowLists { starts, entries })
+    }
+
+    #[inline(always)]
+    fn of(&self, row: usize) -> &[ListedBin] {
+        &self.entries[self.starts[row] as usize..self.starts[row + 1] as usize]
+    }
+
+    /// Calls `f(listed bins, place of the lanes)` for each row of a node.
+    #[inline(always)]
+    fn each_row(&self, rows: NodeRows<'_>, gathered: bool, mut f: impl FnMut(&[ListedBin], usize)) {
+        match rows {
+            NodeRows::All => (0..self.starts.len() - 1).for_each(|row| f(self.of(row), row)),
+            NodeRows::Some(rows) => {
+                for (k, &row) in rows.iter().enumerate() {
+                    f(self.of(row as usize), if gathered { k } else { row as usize });
+                }
+            }
+        }
+    }
+
+    /// Counts the listed rows of each feature.
+    pub fn count(&self, rows: NodeRows<'_>, counts: &mut [u32]) {
+        self.each_row(rows, false, |entries, _| {
+            entries.iter().for_each(|entry| counts[entry.feature as usize] += 1);
+        });
+    }
+
+    /// Adds the lanes of a node's rows to the slots of the features that are `wanted`, and takes
+    /// them off those of `parent`, if given.
+    #[inline(always)]
+    pub fn accumulate<T: Lane>(
+        &self,
+        node: NodeLanes<'_, T>,
+        wanted: &[bool],
+        histogram: &mut [i64],
+        mut parent: Option<&mut [i64]>,
+    ) {
+        let NodeLanes { rows, lanes, gathered, width } = node;
+        self.each_row(rows, gathered, |entries, source| {
+            let lanes = &lanes[source * width..][..width];
+            for &ListedBin { feature, slot } in entries {
+                let place = slot as usize * width;
+                if wanted[feature as usize] {
+                    add_lanes(&mut histogram[place..][..width], lanes);
+                }
+                if let Some(parent) = &mut parent {
+                    // The sums of features that the parent has given up are arbitrary: they wrap.
+                    for (sum, &lane) in parent[place..][..width].iter_mut().zip(lanes) {
+                        *sum = sum.wrapping_sub(lane.into());
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// [`accumulate`](super::accumulate) for one compressed feature. The cost follows the shorter of the
+/// node's rows and the listed rows. The default bin stays zero.
+pub fn accumulate_compressed<T: Lane>(
+    column: &Compressed,
+    node: NodeLanes<'_, T>,
+    histogram: &mut [i64],
+) {
+    let NodeLanes { rows, lanes, gathered, width } = node;
+    histogram.fill(0);
+    let mut add = |listed: usize, source: usize| {
+        let bin = column.bins[listed] as usize;
+        add_lanes(&mut histogram[bin * width..][..width], &lanes[source * width..][..width]);
+    };
+    let NodeRows::Some(rows) = rows else {
+        column.rows.iter().enumerate().for_each(|(listed, &row)| add(listed, row as usize));
+        return;
+    };
+    // Both lists ascend, so the next match lies beyond the last one.
+    let mut rest = 0;
+    if rows.len() < column.rows.len() {
+        for (k, &row) in rows.iter().enumerate() {
+            rest += column.rows[rest..].partition_point(|&listed| listed < row);
+            if column.rows.get(rest) == Some(&row) {
+                add(rest, if gathered { k } else { row as usize });
+            }
+        }
+    } else {
+        for (listed, &row) in column.rows.iter().enumerate() {
+            rest += rows[rest..].partition_point(|&other| other < row);
+            if rows.get(rest) == Some(&row) {
+                add(listed, if gathered { rest } else { row as usize });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::{accumulate, fill_default};
+
+    #[test]
+    fn compressed_columns_sum_as_dense_ones_do() {
+        let mut stream = crate::random::Key::new(4).stream();
+        let (n, n_bins) = (80usize, 5usize);
+        let dense: Vec<Vec<u8>> = (0..3)
+            .map(|_| {
+                let mut bin = || if stream.below(4) > 0 { 2 } else { stream.below(n_bins) as u8 };
+                (0..n).map(|_| bin()).collect()
+            })
+            .collect();
+        let compressed: Vec<Compressed> = dense
+            .iter()
+            .map(|bins| {
+                let rows: Vec<u32> = (0..n as u32).filter(|&r| bins[r as usize] != 2).collect();
+                let bins = rows.iter().map(|&r| bins[r as usize]).collect();
+                Compressed { default: 2, rows, bins }
+            })
+            .collect();
+        let placed: Vec<_> = compressed.iter().enumerate().map(|(k, c)| (c, k * n_bins)).collect();
+        let lists = RowLists::new(n, &placed).unwrap();
+        let some: Vec<u32> = (0..n as u32).filter(|r| r % 3 != 0).collect();
+        let few: Vec<u32> = vec![1, 5, 40, 41, 79];
+        for width in [1usize, 3, 9] {
+            let lanes: Vec<i32> = (0..(n * width) as i32).map(|i| i * i % 23 - 11).collect();
+            for rows in [NodeRows::All, NodeRows::Some(&some), NodeRows::Some(&few)] {
+                let node = NodeLanes { rows, lanes: &lanes, gathered: false, width };
+                let mut by_lists = vec![0i64; 3 * n_bins * width];
+                let mut less = vec![0i64; 3 * n_bins * width];
+                lists.accumulate(node, &[true, true, true], &mut by_lists, Some(&mut less));
+                assert!(by_lists.iter().zip(&less).all(|(sum, less)| *sum == -less));
+                let mut counts = vec![0; 3];
+                lists.count(rows, &mut counts);
+                for (k, part) in by_lists.chunks_mut(n_bins * width).enumerate() {
+                    let mut expected = vec![0i64; n_bins * width];
+                    accumulate(&dense[k], node, &mut expected);
+                    let mut total = vec![0i64; width];
+                    expected.chunks(width).for_each(|bin| add_lanes(&mut total, bin));
+                    fill_default(part, 2, &total);
+                    assert_eq!(part, expected);
+                    let listed = |row: u32| u32::from(dense[k][row as usize] != 2);
+                    let count: u32 = match rows {
+                        NodeRows::All => (0..n as u32).map(listed).sum(),
+                        NodeRows::Some(rows) => rows.iter().map(|&row| listed(row)).sum(),
+                    };
+                    assert_eq!(counts[k], count);
+                    let mut single = vec![0i64; n_bins * width];
+                    accumulate_compressed(&compressed[k], node, &mut single);
+                    fill_default(&mut single, 2, &total);
+                    assert_eq!(single, expected);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Histograms: for every bin of a feature, the integer sums of a node's rows.
+//!
+//! A row contributes a short vector of integer *lanes*: its q split gradients, its weight if rows
+//! are weighted (one per component if cells are weighted), and a one that counts it. With one
+//! component and no weights, gradient and count share one 64-bit lane. Sums of integers do not
+//! depend on their order, so threads and ranks cannot change a tree.
+
+mod accumulate;
+mod compressed;
+mod layout;
+mod quantise;
+mod subtract;
+
+pub use accumulate::{
+    FEATURES_AT_ONCE, Lane, NodeLanes, NodeRows, accumulate, accumulate_four, sum_rows,
+};
+pub use compressed::{RowLists, accumulate_compressed};
+pub use layout::Layout;
+pub use quantise::{RowLanes, SplitGradients, SplitWeights, quantise};
+pub use subtract::{fill_default, subtract};
+
+/// The histogram of one feature in one node, as the split search reads it.
+#[derive(Debug, Clone, Copy)]
+pub struct FeatureHistogram<'a> {
+    /// The feature.
+    pub feature: u32,
+    /// Number of bins for values; missing values, if any, have the bin after them.
+    pub n_bins: usize,
+    /// Whether there is a bin of missing values.
+    pub has_missing: bool,
+    /// How to read the lanes.
+    pub layout: &'a Layout,
+    /// Lanes of each bin, side by side.
+    pub sums: &'a [i64],
+    /// Lanes of the whole node.
+    pub total: &'a [i64],
+}
+
+impl<'a> FeatureHistogram<'a> {
+    /// The lanes of a bin.
+    #[inline(always)]
+    pub fn bin(&self, bin: usize) -> &'a [i64] {
+        let width = self.layout.width;
+        &self.sums[bin * width..(bin + 1) * width]
+    }
+
+    /// The lanes of the missing values, if the node has any.
+    #[inline(always)]
+    pub fn missing(&self) -> Option<&'a [i64]> {
+        let lanes = self.has_missing.then(|| self.bin(self.n_bins))?;
+        (self.layout.count(lanes) > 0).then_some(lanes)
+    }
+}

@@ -1,0 +1,529 @@
+//! Split gradients as integer lanes.
+//!
+//! The scale is a power of two taken from the largest gradient of all rows. An outlier would leave
+//! the other rows few digits, so lanes become wider if many gradients are small next to it.
+
+use super::layout::{Layout, SMALL_SUM_BITS, packed_bits};
+use crate::error::{Result, invalid};
+use crate::memory::{resize, zeros};
+use crate::parallel::Pool;
+use crate::reduce::{FixedPoint, add_up_here, bits_for, exchange, round_scaled};
+
+/// Bits of a gradient or a weight in narrow lanes.
+const NARROW_BITS: i32 = 30;
+/// A gradient of fewer quanta than this is coarse.
+const COARSE: f64 = 1024.0;
+/// Lanes become wide if more than one gradient in this many is coarse.
+const COARSE_SHARE: usize = 16;
+/// Number of binary exponents of a double.
+const N_EXPONENTS: usize = 1 << 11;
+
+/// The split gradients of all rows as integer lanes.
+#[derive(Debug, Clone)]
+pub struct SplitGradients {
+    /// How to read them.
+    pub layout: Layout,
+    /// The lanes, row after row.
+    pub lanes: RowLanes,
+}
+
+/// The lanes of all rows, as narrow as the data allow.
+#[derive(Debug, Clone)]
+pub enum RowLanes {
+    /// 32 bits: most data.
+    Narrow(Vec<i32>),
+    /// 64 bits: packed lanes, or gradients with tails too heavy for 32 bits.
+    Wide(Vec<i64>),
+}
+
+/// The weights of split gradients.
+#[derive(Debug, Clone, Copy)]
+pub enum SplitWeights<'a> {
+    /// All rows weigh the same.
+    Equal,
+    /// One weight per row (n).
+    Rows(&'a [f32]),
+    /// One weight per component of a row (n × q); the gradients are already multiplied by them.
+    Components(&'a [f32]),
+}
+
+/// Turns weighted split gradients (n × q) into integers.
+///
+/// `rows` are the rows that the tree will see (all if `None`): only they set the scale of weights.
+/// `spare` is memory to reuse. Fails on all ranks if a gradient on any of them is not finite.
+pub fn quantise(
+    pool: &Pool,
+    z: &[f32],
+    n_components: usize,
+    weights: SplitWeights<'_>,
+    rows: Option<&[u32]>,
+    spare: Option<RowLanes>,
+) -> Result<SplitGradients> {
+    if n_components == 0 {
+        return invalid("split gradients have no column; a tree needs at least one to grow on");
+    }
+    let source = Source { z, q: n_components, weights, n: z.len() / n_components };
+    let n_all = pool.all_rows(source.n);
+    let sizes = source.sizes(pool, rows)?;
+
+    if let Some(bits) = packed_bits(n_all).filter(|_| source.is_packable()) {
+        let fixed = FixedPoint::with_bits(sizes.gradient, bits)?;
+        if source.is_fine(pool, &sizes, fixed)? {
+            return source.packed(pool, fixed, bits_for(n_all), spare);
+        }
+    }
+    let narrow = FixedPoint::with_bits(sizes.gradient, NARROW_BITS)?;
+    let is_narrow = source.is_fine(pool, &sizes, narrow)?;
+    let gradient = if is_narrow { narrow } else { FixedPoint::for_sum(sizes.gradient, n_all)? };
+    let weight = FixedPoint::with_bits(sizes.weight, NARROW_BITS)?;
+    let weight_lanes = source.weight_lanes();
+    let layout = Layout {
+        components: n_components,
+        weight_lanes,
+        width: n_components + weight_lanes + 1,
+        count_bits: None,
+        small: is_narrow && NARROW_BITS + bits_for(n_all) <= SMALL_SUM_BITS,
+        unit: gradient.unit,
+        weight_unit: if weight_lanes > 0 { weight.unit } else { 1.0 },
+    };
+    let scales = Scales { gradient, weight };
+    let lanes = if is_narrow {
+        source.narrow(pool, scales, layout.width, spare)?
+    } else {
+        source.wide(pool, scales, layout.width, spare)?
+    };
+    Ok(SplitGradients { layout, lanes })
+}
+
+/// The largest gradient and weight of all ranks.
+struct Sizes {
+    gradient: f64,
+    weight: f64,
+    /// On several ranks: how many gradients, zeros aside, have each binary exponent.
+    exponents: Vec<i64>,
+}
+
+#[derive(Clone, Copy)]
+struct Scales {
+    gradient: FixedPoint,
+    weight: FixedPoint,
+}
+
+/// Split gradients and their weights on this rank.
+struct Source<'a> {
+    z: &'a [f32],
+    q: usize,
+    weights: SplitWeights<'a>,
+    n: usize,
+}
+
+impl Source<'_> {
+    /// What the gradients of a row are still to be multiplied by.
+    fn weight(&self, row: usize) -> f64 {
+        match self.weights {
+            SplitWeights::Rows(w) => f64::from(w[row]),
+            SplitWeights::Equal | SplitWeights::Components(_) => 1.0,
+        }
+    }
+
+    /// The weight lanes of a row.
+    fn weights_of(&self, row: usize) -> impl Iterator<Item = f64> {
+        let lanes = match self.weights {
+            SplitWeights::Equal => &[],
+            SplitWeights::Rows(w) => &w[row..row + 1],
+            SplitWeights::Components(w) => &w[row * self.q..(row + 1) * self.q],
+        };
+        lanes.iter().map(|&w| f64::from(w))
+    }
+
+    fn weight_lanes(&self) -> usize {
+        match self.weights {
+            SplitWeights::Equal => 0,
+            SplitWeights::Rows(_) => 1,
+            SplitWeights::Components(_) => self.q,
+        }
+    }
+
+    fn is_packable(&self) -> bool {
+        self.q == 1 && self.weight_lanes() == 0
+    }
+
+    /// Whether a row counts: one of which no component has a weight does not.
+    fn counts(&self, row: usize) -> bool {
+        match self.weights {
+            SplitWeights::Components(_) => self.weights_of(row).any(|w| w > 0.0),
+            SplitWeights::Equal | SplitWeights::Rows(_) => true,
+        }
+    }
+
+    fn sizes(&self, pool: &Pool, rows: Option<&[u32]>) -> Result<Sizes> {
+        // Without their sign, doubles are ordered as their bits are, with infinity and NaN on top.
+        let bits = self.fold(pool, 0, |max: u64, size| max.max(size.to_bits()), u64::max)?;
+        let weight = match self.weights {
+            SplitWeights::Equal => 1.0,
+            SplitWeights::Rows(w) => largest_of(w, 1, rows),
+            SplitWeights::Components(w) => largest_of(w, self.q, rows),
+        };
+        // What is coarse is known only after the exchange of maxima; counts by exponent spare ranks
+        // a second exchange.
+        let mut exponents = match pool.others() {
+            Some(_) => self.exponents(pool)?,
+            None => Vec::new(),
+        };
+        // Ranks need not agree on the maximum of NaN and a number, but they do on infinity.
+        let mut maxima = [f64::from_bits(bits), weight].map(finite_or_infinite);
+        exchange(pool, &mut exponents, &mut maxima)?;
+        let [gradient, weight] = maxima;
+        if !gradient.is_finite() {
+            return invalid(self.name_non_finite());
+        }
+        if !weight.is_finite() {
+            return invalid("a weight of split gradients is not finite; check the sample weights");
+        }
+        Ok(Sizes { gradient, weight, exponents })
+    }
+
+    /// The message for a gradient that is not finite, here or on another rank.
+    fn name_non_finite(&self) -> String {
+        const REMEDY: &str = "check targets, weights and custom losses for NaN or huge values";
+        let is_finite = |k: usize| (f64::from(self.z[k]) * self.weight(k / self.q)).is_finite();
+        match (0..self.n * self.q).find(|&k| !is_finite(k)) {
+            Some(k) => format!(
+                "the split gradient of row {}, component {} is {} with weight {}, which is not \
+                 finite; {REMEDY}",
+                k / self.q,
+                k % self.q,
+                self.z[k],
+                self.weight(k / self.q),
+            ),
+            None => format!("a split gradient on another rank is not finite; {REMEDY}"),
+        }
+    }
+
+    /// Whether few enough gradients are coarse at this scale.
+    fn is_fine(&self, pool: &Pool, sizes: &Sizes, fixed: FixedPoint) -> Result<bool> {
+        // A power of two: an exponent tells on which side a gradient lies.
+        let limit = COARSE * fixed.unit;
+        let n_coarse = if pool.others().is_some() {
+            sizes.exponents[..exponent_bits(limit)].iter().sum::<i64>() as usize
+        } else {
+            let count = |count, size| count + usize::from((size < limit) & (size > 0.0));
+            self.fold(pool, 0usize, count, |a, b| a + b)?
+        };
+        Ok(n_coarse * COARSE_SHARE <= pool.all_rows(self.n) * self.q)
+    }
+
+    /// Folds the |w z| of all cells.
+    fn fold<A: Copy + Send + Sync>(
+        &self,
+        pool: &Pool,
+        start: A,
+        step: impl Fn(A, f64) -> A + Sync,
+        merge: impl Fn(A, A) -> A,
+    ) -> Result<A> {
+        let q = self.q;
+        let parts = pool.map(pool.row_ranges(self.n, q), self.n * q, |rows| {
+            let mut folded = start;
+            for i in rows {
+                let w = self.weight(i);
+                for &z in &self.z[i * q..(i + 1) * q] {
+                    folded = step(folded, (f64::from(z) * w).abs());
+                }
+            }
+            folded
+        })?;
+        Ok(parts.into_iter().fold(start, merge))
+    }
+
+    /// How many of the |w z| that are not zero have each binary exponent.
+    fn exponents(&self, pool: &Pool) -> Result<Vec<i64>> {
+        let q = self.q;
+        let parts = pool.map(pool.row_ranges(self.n, q), self.n * q, |rows| {
+            let mut counts = vec![0i64; N_EXPONENTS];
+            for i in rows {
+                let w = self.weight(i);
+                for &z in &self.z[i * q..(i + 1) * q] {
+                    let size = (f64::from(z) * w).abs();
+                    counts[exponent_bits(size)] += i64::from(size > 0.0);
+                }
+            }
+            counts
+        })?;
+        add_up_here(parts, N_EXPONENTS)
+    }
+
+    /// One lane per row: the gradient above the count.
+    fn packed(
+        &self,
+        pool: &Pool,
+        fixed: FixedPoint,
+        count_bits: i32,
+        spare: Option<RowLanes>,
+    ) -> Result<SplitGradients> {
+        let layout = Layout {
+            components: 1,
+            weight_lanes: 0,
+            width: 1,
+            count_bits: Some(count_bits as u32),
+            small: true,
+            unit: fixed.unit,
+            weight_unit: 1.0,
+        };
+        let mut lanes = wide_lanes(spare, self.n)?;
+        self.encode(pool, &mut lanes, 1, |_, _, z, lanes| {
+            lanes[0] = (round_scaled(f64::from(z[0]) * fixed.scale) << count_bits) + 1;
+        })?;
+        Ok(SplitGradients { layout, lanes: RowLanes::Wide(lanes) })
+    }
+
+    fn narrow(
+        &self,
+        pool: &Pool,
+        scales: Scales,
+        width: usize,
+        spare: Option<RowLanes>,
+    ) -> Result<RowLanes> {
+        let q = self.q;
+        let mut lanes = narrow_lanes(spare, self.n * width)?;
+        self.encode(pool, &mut lanes, width, |i, w, z, lanes| {
+            let scale = scales.gradient.scale * w;
+            for (lane, &z) in lanes.iter_mut().zip(z) {
+                *lane = round_scaled(f64::from(z) * scale) as i32;
+            }
+            for (lane, w) in lanes[q..].iter_mut().zip(self.weights_of(i)) {
+                *lane = scales.weight.encode(w) as i32;
+            }
+            lanes[width - 1] = i32::from(self.counts(i));
+        })?;
+        Ok(RowLanes::Narrow(lanes))
+    }
+
+    fn wide(
+        &self,
+        pool: &Pool,
+        scales: Scales,
+        width: usize,
+        spare: Option<RowLanes>,
+    ) -> Result<RowLanes> {
+        let q = self.q;
+        let mut lanes = wide_lanes(spare, self.n * width)?;
+        self.encode(pool, &mut lanes, width, |i, w, z, lanes| {
+            for (lane, &z) in lanes.iter_mut().zip(z) {
+                *lane = scales.gradient.encode(f64::from(z) * w);
+            }
+            for (lane, w) in lanes[q..].iter_mut().zip(self.weights_of(i)) {
+                *lane = scales.weight.encode(w);
+            }
+            lanes[width - 1] = i64::from(self.counts(i));
+        })?;
+        Ok(RowLanes::Wide(lanes))
+    }
+
+    /// Calls `fill(row, weight, z, lanes)` for every row.
+    fn encode<T: Send>(
+        &self,
+        pool: &Pool,
+        lanes: &mut [T],
+        width: usize,
+        fill: impl Fn(usize, f64, &[f32], &mut [T]) + Sync,
+    ) -> Result<()> {
+        let q = self.q;
+        let size = self.n.div_ceil(pool.threads() * 4).max(1);
+        let pieces = lanes.chunks_mut(size * width).enumerate();
+        pool.for_each(pieces, self.n * q * 2, |(piece, lanes)| {
+            for (k, lanes) in lanes.chunks_exact_mut(width).enumerate() {
+                let i = piece * size + k;
+                fill(i, self.weight(i), &self.z[i * q..(i + 1) * q], lanes);
+            }
+        })
+    }
+}
+
+fn wide_lanes(spare: Option<RowLanes>, len: usize) -> Result<Vec<i64>> {
+    match spare {
+        Some(RowLanes::Wide(lanes)) => of_len(lanes, len),
+        _ => zeros(len),
+    }
+}
+
+fn narrow_lanes(spare: Option<RowLanes>, len: usize) -> Result<Vec<i32>> {
+    match spare {
+        Some(RowLanes::Narrow(lanes)) => of_len(lanes, len),
+        _ => zeros(len),
+    }
+}
+
+fn of_len<T: Copy + Default>(mut lanes: Vec<T>, len: usize) -> Result<Vec<T>> {
+    resize(&mut lanes, len, T::default())?;
+    Ok(lanes)
+}
+
+/// The largest number in some rows of `width` numbers each; NaN if there is one, 0 if there is none.
+fn largest_of(values: &[f32], width: usize, rows: Option<&[u32]>) -> f64 {
+    // Doubles that are not negative are ordered as their bits are, with NaN on top.
+    let bits = |value: f32| f64::from(if value <= 0.0 { 0.0 } else { value }).abs().to_bits();
+    let largest = |values: &[f32]| values.iter().fold(0, |m, &v| bits(v).max(m));
+    f64::from_bits(match rows {
+        None => largest(values),
+        Some(rows) => rows
+            .iter()
+            .map(|&row| largest(&values[row as usize * width..][..width]))
+            .fold(0, u64::max),
+    })
+}
+
+fn finite_or_infinite(size: f64) -> f64 {
+    if size.is_finite() { size } else { f64::INFINITY }
+}
+
+/// The eleven bits of the exponent.
+fn exponent_bits(size: f64) -> usize {
+    (size.to_bits() >> 52) as usize & (N_EXPONENTS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::comm::Comm;
+    use crate::error::Error;
+
+    /// A pool on one of several ranks, all others without rows, which together have `n_rows`.
+    fn among(n_rows: usize) -> Pool {
+        struct Alone;
+        impl Comm for Alone {
+            fn reduce(&self, _: &mut [&mut [i64]], _: &mut [f64]) -> Result<()> {
+                Ok(())
+            }
+        }
+        Pool::serial().among(Arc::new(Alone), n_rows)
+    }
+
+    fn plain(pool: &Pool, z: &[f32], q: usize) -> Result<SplitGradients> {
+        quantise(pool, z, q, SplitWeights::Equal, None, None)
+    }
+
+    #[test]
+    fn packed_lanes_hold_sum_and_count() {
+        let gradients = plain(&Pool::serial(), &[0.5, -1.0, 0.25, 0.75], 1).unwrap();
+        let RowLanes::Wide(lanes) = &gradients.lanes else { panic!("expected packed lanes") };
+        let total: i64 = lanes.iter().sum();
+        assert_eq!(gradients.layout.count(&[total]), 4);
+        let sum = gradients.layout.sum(&[total], 0) * gradients.layout.unit;
+        assert!((sum - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn heavy_tails_widen_the_lanes() {
+        let mut z = vec![1e-6f32; 1000];
+        z[0] = 1e6;
+        let gradients = plain(&Pool::serial(), &z, 1).unwrap();
+        assert_eq!(gradients.layout.count_bits, None);
+        let RowLanes::Wide(lanes) = &gradients.lanes else { panic!("expected wide lanes") };
+        let small = lanes[2] as f64 * gradients.layout.unit;
+        assert!((small - 1e-6).abs() < 1e-7, "{small}");
+    }
+
+    #[test]
+    fn weighted_lanes_hold_weight_and_count() {
+        let weights = SplitWeights::Rows(&[2.0, 0.5]);
+        let gradients =
+            quantise(&Pool::serial(), &[1.0, 2.0, 3.0, 4.0], 2, weights, None, None).unwrap();
+        let RowLanes::Narrow(lanes) = &gradients.lanes else { panic!("expected narrow lanes") };
+        let layout = gradients.layout;
+        let first: Vec<i64> = lanes[..4].iter().map(|&v| v.into()).collect();
+        assert_eq!(layout.sum(&first, 1) * layout.unit, 4.0);
+        assert_eq!(layout.weight(&first) * layout.weight_unit, 2.0);
+        assert_eq!(layout.count(&first), 1);
+    }
+
+    #[test]
+    fn components_can_have_weights_of_their_own() {
+        let weights = SplitWeights::Components(&[2.0, 0.5, 0.0, 0.0]);
+        let gradients =
+            quantise(&Pool::serial(), &[1.0, 2.0, 0.0, 0.0], 2, weights, None, None).unwrap();
+        let RowLanes::Narrow(lanes) = &gradients.lanes else { panic!("expected narrow lanes") };
+        let layout = gradients.layout;
+        let row = |i: usize| lanes[5 * i..5 * (i + 1)].iter().map(|&v| v.into()).collect();
+        let (first, second): (Vec<i64>, Vec<i64>) = (row(0), row(1));
+        assert_eq!(layout.sum(&first, 1) * layout.unit, 2.0);
+        assert_eq!(layout.weights(&first)[1] as f64 * layout.weight_unit, 0.5);
+        assert_eq!(layout.weight(&first) * layout.weight_unit, 1.25);
+        assert_eq!((layout.count(&first), second), (1, vec![0; 5]));
+    }
+
+    #[test]
+    fn the_last_packed_table_and_the_first_unpacked_one_hold_the_largest_gradients() {
+        let below_one = 1.0f32.next_down();
+        let z = [1.0f32, -1.0, below_one, -below_one];
+        for (n_rows, packed) in [((1 << 20) - 1, true), (1 << 20, false)] {
+            let SplitGradients { layout, lanes } = plain(&among(n_rows), &z, 1).unwrap();
+            assert_eq!(layout.count_bits.is_some(), packed);
+            // At 2²⁰ rows even narrow sums may reach 2⁵⁰.
+            assert_eq!(layout.small, packed);
+            for (i, &z) in z.iter().enumerate() {
+                let row: Vec<i64> = match &lanes {
+                    RowLanes::Wide(lanes) => lanes[i * layout.width..][..layout.width].to_vec(),
+                    RowLanes::Narrow(lanes) => lanes[i * layout.width..][..layout.width]
+                        .iter()
+                        .map(|&v| v.into())
+                        .collect(),
+                };
+                // As many equal rows as there are in all.
+                let times = |&lane: &i64| i64::try_from(i128::from(lane) * n_rows as i128).unwrap();
+                let total: Vec<i64> = row.iter().map(times).collect();
+                assert_eq!(layout.count(&total), n_rows as i64);
+                let mean = layout.sum(&total, 0) * layout.unit / n_rows as f64;
+                assert!((mean - f64::from(z)).abs() <= layout.unit, "{mean} {z}");
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_that_are_not_finite_are_named() {
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            for pool in [Pool::serial(), Pool::new(2, Box::new(|| false)), among(9)] {
+                for q in [1, 3] {
+                    let mut z = vec![1.0f32; 3 * q];
+                    z[q] = bad;
+                    let Err(Error::Invalid(message)) = plain(&pool, &z, q) else {
+                        panic!("{bad} was taken for a gradient")
+                    };
+                    let value = format!("row 1, component 0 is {bad}");
+                    assert!(message.contains(&value), "{message}");
+                }
+            }
+        }
+        let rows = SplitWeights::Rows(&[1.0, f32::INFINITY]);
+        let cells = SplitWeights::Components(&[1.0, f32::NAN]);
+        for weights in [rows, cells] {
+            let lanes = quantise(&Pool::serial(), &[1.0, 0.0], 1, weights, None, None);
+            assert!(matches!(lanes, Err(Error::Invalid(_))));
+        }
+    }
+
+    #[test]
+    fn a_rank_fails_with_the_others() {
+        struct Poisoned;
+        impl Comm for Poisoned {
+            fn reduce(&self, _: &mut [&mut [i64]], maxima: &mut [f64]) -> Result<()> {
+                maxima[0] = f64::INFINITY;
+                Ok(())
+            }
+        }
+        let pool = Pool::serial().among(Arc::new(Poisoned), 4);
+        let Err(Error::Invalid(message)) = plain(&pool, &[1.0, 2.0], 1) else { panic!("no error") };
+        assert!(message.contains("another rank"), "{message}");
+    }
+
+    #[test]
+    fn empty_shapes_divide_by_nothing() {
+        assert!(matches!(plain(&Pool::serial(), &[], 0), Err(Error::Invalid(_))));
+        for q in [1, 2] {
+            let gradients = plain(&Pool::serial(), &[], q).unwrap();
+            assert_eq!(gradients.layout.components, q);
+            assert_eq!(gradients.layout.count(&vec![0; gradients.layout.width]), 0);
+        }
+    }
+}
