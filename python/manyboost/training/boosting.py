@@ -37,25 +37,10 @@ from manyboost.training.validation import Validation
 class Boosting:
     """One fit: the state that rounds work on, and the loop.
 
-    Parameters
-    ----------
-    plan : Plan
-    objective : Objective
-        The loss bound to the training rows.
-    learner : TreeLearner or ForeignLearner
-    progress : Progress
-        Empty, or what an earlier fit left.
-    state : (n_rows, n_outputs)
-        The objective's blank state, with the rounds so far added.
-    row_numbers : (n_rows,)
-        Numbers of the rows in the user's data, which random draws go by.
-    split_scale : (n_outputs,) or None
-        What residuals are multiplied by when trees are grown.
-    validation : Validation or None
-    watchers : Watchers
-        Whom to tell about each round.
-    recorder : Recorder or None
-        Writes checkpoints, and has the state to go on from if it found one.
+    ``progress`` is empty or what an earlier fit left; ``state`` is the objective's blank state with
+    the rounds so far added; ``row_numbers`` are those in the user's data, which random draws go by;
+    ``split_scale`` is what residuals are multiplied by when trees are grown. The ``recorder``
+    writes checkpoints, and has the state to go on from if it found one.
     """
 
     def __init__(

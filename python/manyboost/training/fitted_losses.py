@@ -33,17 +33,9 @@ from manyboost.training.objectives import (
 
 
 class FittedLoss:
-    """A loss with its baseline and constants.
+    """A loss with its baseline (n_outputs,) and constants ``param`` (quantile levels, δ of Huber).
 
-    Attributes
-    ----------
-    facts : LossFacts
-    baseline : (n_outputs,)
-        Constant raw prediction.
-    param : (n_outputs,)
-        Constants of the loss: quantile levels, or δ of Huber's loss.
-    custom : Loss or None
-        The user's loss, if it is not a built-in one.
+    ``custom`` is the user's loss, if it is not a built-in one.
     """
 
     def __init__(

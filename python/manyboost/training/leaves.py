@@ -23,16 +23,8 @@ from manyboost.training.steps import Block, Steps, divide
 class LeafFitter:
     """Finds leaf values and steps for the weak models of a fit.
 
-    Parameters
-    ----------
-    objective : Objective
-    blocks : tuple of Block
-        How the steps of outputs that share a loss are found.
-    raw, residuals : (n_rows, n_outputs)
-        The arrays that training keeps its raw predictions and residuals in.
-    monotonic : Monotonic or None
-    gains : Gains or None
-        Is told the leaf sums, which importances are made of; None for other learners than trees.
+    ``raw`` and ``residuals`` are the arrays that training works on. ``gains`` is told the leaf
+    sums, which importances are made of; None for other learners than trees.
     """
 
     def __init__(

@@ -37,26 +37,13 @@ class Domain(Enum):
 
 @dataclass(frozen=True)
 class Link:
-    """From raw predictions to predictions, here and in the runtimes that models are exported to.
-
-    Attributes
-    ----------
-    name : str
-    inverse : callable
-        Raw predictions (n_rows, n_outputs) to predictions.
-    onnx : tuple of (operator, constants)
-        The same as ONNX operators, applied one after the other.
-    treelite : str or None
-        The same as a postprocessor of treelite; None if treelite has none.
-    joint : bool
-        Whether the prediction of one output depends on the raw predictions of the others.
-    """
+    """From raw predictions to predictions, here and in the runtimes that models are exported to."""
 
     name: str
-    inverse: Callable[[F64], F64]
-    onnx: tuple[tuple[str, tuple[float, ...]], ...]
-    treelite: str | None
-    joint: bool = False
+    inverse: Callable[[F64], F64]  # raw predictions (n_rows, n_outputs) to predictions
+    onnx: tuple[tuple[str, tuple[float, ...]], ...]  # operators and constants, one after the other
+    treelite: str | None  # the postprocessor; None: treelite has none
+    joint: bool = False  # predictions of one output depend on the raw predictions of the others
 
 
 def _same(raw: F64) -> F64:
@@ -142,55 +129,25 @@ def _positive(constants: F64) -> Mask:
 
 @dataclass(frozen=True)
 class LossFacts:
-    """Everything that other modules ask about a loss.
+    """Everything that other modules ask about a loss."""
 
-    Attributes
-    ----------
-    kernel : str
-        Name of the formulas in the core and in model files.
-    domain : Domain
-    link : Link
-    baseline : Baseline
-    curvature_bound : callable
-        Largest weighted curvature of each output (n_outputs,).
-    centred : bool
-        Whether targets are kept relative to the baseline.
-    curved : bool
-        Whether the second derivative is worth a Newton step.
-    quadratic : bool
-        Whether the second derivative is 1 everywhere.
-    piecewise_linear : bool
-        Whether the best leaf values and steps are weighted quantiles.
-    has_levels : bool
-        Whether these are quantiles at the levels of the parameter ``quantile``; else medians.
-    damping : float
-        λ of ``l2_regularization="auto"``; 1 where curvature can vanish.
-    bounded : bool
-        Whether line searches are limited: there may be no finite minimiser.
-    default_step : str
-        The step of ``step="auto"``. Newton leaves need no search, win for log loss with rare labels
-        and for absolute error, and are close elsewhere.
-    residuals_suffice : bool
-        Whether residuals are all the state that a projected round needs.
-    constants_allowed : callable
-        Whether constants of the loss, one for each output, are possible.
-    """
-
-    kernel: str
+    kernel: str  # its formulas, in the core and in model files
     domain: Domain
     link: Link
     baseline: Baseline
-    curvature_bound: Callable[[Extremes], F64]
-    centred: bool = False
-    curved: bool = True
-    quadratic: bool = False
-    piecewise_linear: bool = False
-    has_levels: bool = False
-    damping: float = 0.0
-    bounded: bool = False
+    curvature_bound: Callable[[Extremes], F64]  # largest weighted curvature of each output
+    centred: bool = False  # targets are kept relative to the baseline
+    curved: bool = True  # the second derivative is worth a Newton step
+    quadratic: bool = False  # the second derivative is 1 everywhere
+    piecewise_linear: bool = False  # the best leaf values and steps are weighted quantiles
+    has_levels: bool = False  # at the levels of the parameter ``quantile``; else medians
+    damping: float = 0.0  # λ of l2_regularization="auto"; 1 where curvature can vanish
+    bounded: bool = False  # a line search may have no finite minimiser
+    # Of step="auto". Newton leaves need no search, win for log loss with rare labels and for
+    # absolute error, and are close elsewhere.
     default_step: str = "newton"
-    residuals_suffice: bool = False
-    constants_allowed: Callable[[F64], Mask] = _unused
+    residuals_suffice: bool = False  # residuals are all the state that a projected round needs
+    constants_allowed: Callable[[F64], Mask] = _unused  # constants of the loss, by output
 
     @property
     def is_custom(self) -> bool:

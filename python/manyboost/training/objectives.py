@@ -34,17 +34,6 @@ class Objective(ABC):
     the part of the raw predictions that the trees make up, on top of the offset of each row.
     Methods with an ``output`` argument answer for that output, or for a half-open range of outputs;
     None: for all.
-
-    Attributes
-    ----------
-    blocks : list of (LossFacts, outputs)
-        The losses, and the outputs that have them.
-    total_weight : float or (n_outputs,)
-        Weight of a column of cells.
-    start : (n_rows, n_outputs) or None
-        Offsets that raw predictions start from; None: zero.
-    max_residual, max_curvature : (n_outputs,)
-        Bounds of the present weighted residuals and curvatures.
     """
 
     blocks: LossBlocks
@@ -53,9 +42,9 @@ class Objective(ABC):
     pool: _core.Pool
     n_rows: int
     n_outputs: int
-    total_weight: float | F64
-    start: F32 | None = None
-    max_residual: F64
+    total_weight: float | F64  # of a column of cells
+    start: F32 | None = None  # offsets that raw predictions start from; None: zero
+    max_residual: F64  # bounds of the present weighted residuals and curvatures, by output
     max_curvature: F64
 
     @abstractmethod
@@ -178,14 +167,8 @@ class Objective(ABC):
 class BuiltinObjective(Objective):
     """Built-in losses bound to data; everything happens in the core.
 
-    Parameters
-    ----------
-    blocks : list of (LossFacts, outputs)
-    kernel : _core.Objective
-    levels : (n_outputs,)
-        Constants of the loss. Quantile levels are in double precision: a level of 0.2 is the fourth
-        of 20 rows, not the fifth.
-    y, weights, pool
+    ``levels`` are the constants of the loss, in double precision: a quantile level of 0.2 is the
+    fourth of 20 rows, not the fifth.
     """
 
     def __init__(

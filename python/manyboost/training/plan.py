@@ -65,20 +65,7 @@ class TreeLimits:
 
 @dataclass(frozen=True)
 class Plan:
-    """Parameters of training, resolved.
-
-    Attributes
-    ----------
-    blocks : tuple of Block
-        How steps are found; known when the loss is fitted.
-    output_weight : (n_outputs,) or None
-    scales_outputs : bool
-        Whether trees are grown on residuals divided by the scales of their outputs.
-    early_stopping, stops_per_output : bool
-        Whether validation rows end training, and for each output by itself.
-    splits_rows : bool
-        Whether validation rows are to be split from the training rows.
-    """
+    """Parameters of training, resolved; ``blocks`` (how steps are found) once the loss is fitted."""
 
     strategy: Strategy
     projection: str | Projection

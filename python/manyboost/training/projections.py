@@ -19,22 +19,15 @@ Projection: TypeAlias = Callable[[int, int, np.random.Generator], NDArray[np.flo
 
 @dataclass(frozen=True)
 class ProjectionFamily:
-    """A distribution of projections.
+    """A distribution of projections, whose entries have mean 0 and variance 1 / n_components.
 
-    Attributes
-    ----------
-    name : str
-        Value of the parameter ``projection``.
-    draw : callable or None
-        ``(n_components, n_outputs, sums_to_zero, seed, round)`` to a matrix whose entries have mean
-        0 and variance 1 / n_components; None: the identity, which is not drawn.
-    without_replacement : bool
-        Whether each component is another output, so that there are at most as many.
+    ``draw`` makes a matrix from ``(n_components, n_outputs, sums_to_zero, seed, round)``; None: the
+    identity, which is not drawn.
     """
 
     name: str
     draw: Callable[[int, int, bool, int, int], F32] | None
-    without_replacement: bool = False
+    without_replacement: bool = False  # each component is another output
 
 
 def _of_core(name: str, *, without_replacement: bool = False) -> ProjectionFamily:

@@ -42,22 +42,9 @@ def idle_update(output: int, *, with_step: bool) -> Update:
 
 
 class Updater:
-    """Carries out the updates of a fit.
+    """Carries out the updates of a fit; ``raw`` is the array of its raw predictions.
 
-    Parameters
-    ----------
-    progress : Progress
-    learning_rate : float
-    pool : _core.Pool
-    raw : (n_rows, n_outputs)
-        The array that training keeps its raw predictions in.
-    learner : TreeLearner or ForeignLearner
-    validation : Validation or None
-
-    Attributes
-    ----------
-    steps : (n_outputs,) or None
-        Steps of the last round, if it had any.
+    ``steps`` (n_outputs,) are those of the last round, if it had any.
     """
 
     def __init__(
