@@ -26,12 +26,14 @@ from manyboost.data.readers import Reader
 from manyboost.data.rows import Rows, split_validation
 from manyboost.data.stored import StoredTable
 from manyboost.estimators.base import Model
+from manyboost.persistence.checkpoint import Recorder
+from manyboost.persistence.identity import Identity
 from manyboost.threads import resolve_threads
 from manyboost.training.assembly import assemble, new_progress
 from manyboost.training.baselines import Sample, fit_loss
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Display, FitTasks, Watchers, with_callbacks
-from manyboost.training.checkpoints import Found, Identity, Recorder, Start
+from manyboost.training.checkpoints import Found, Start
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.learners import unweighted
 from manyboost.training.losses import loss_facts

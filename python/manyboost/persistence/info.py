@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manyboost.estimators.base import Model
 from manyboost.persistence import container
 from manyboost.persistence.model import contents
 from manyboost.persistence.values import Encoder, LeftOut, Unstorable
@@ -53,7 +52,7 @@ def _trees(info: ModelInfo) -> str:
     )
 
 
-def model_info(model: Model) -> ModelInfo:
+def model_info(model: Any) -> ModelInfo:
     """Collect the facts about a fitted model."""
     check_is_fitted(model, "n_iter_")
     ensemble, trained = model._progress.model, model._trained_with
@@ -94,7 +93,7 @@ def model_info(model: Model) -> ModelInfo:
     )
 
 
-def _changed(model: Model, parameters: dict[str, Any]) -> dict[str, Any]:
+def _changed(model: Any, parameters: dict[str, Any]) -> dict[str, Any]:
     defaults = inspect.signature(type(model)).parameters
     return {
         name: value
