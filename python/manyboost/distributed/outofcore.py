@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from manyboost.data.cells import column_name
 from manyboost.data.labels import check_labels
 from manyboost.data.named import NamedColumn, NamedTable
-from manyboost.data.cells import column_name
 from manyboost.data.stored import CheckedTargets, StoredTable, TargetFile, new_file
 from manyboost.data.targets import check_targets
 from manyboost.distributed.sources import Source, SourceOptions, open_source
