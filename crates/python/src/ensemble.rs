@@ -53,7 +53,7 @@ impl Ensemble {
         self.inner.truncate(n_rounds * self.inner.trees_per_round());
     }
 
-    /// Takes back what each output got after its first `rounds[j]` rounds.
+    /// Undoes what output j got after its first `rounds[j]` rounds.
     fn keep(&mut self, rounds: PyReadonlyArray1<'_, u64>) -> PyResult<()> {
         check_len("rounds", rounds.len(), self.inner.n_outputs)?;
         let rounds: Vec<usize> = slice(&rounds)?.iter().map(|&r| r as usize).collect();
@@ -147,7 +147,7 @@ impl Ensemble {
         pool.run(py, |pool| self.inner.add_shap_values(pool, x, out))
     }
 
-    /// What the trees add to each output (d) where no feature is known.
+    /// What the trees add to each output (d) if no feature is known.
     fn expected<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.inner.expected().into_pyarray(py)
     }
@@ -224,8 +224,8 @@ impl Ensemble {
     }
 
     /// (feature, threshold, left, missing_left, cover, gain, left_categories) of the nodes of one
-    /// tree. Where a set of categories goes left, the threshold is NaN and `left_categories` has
-    /// their codes, those without rows in the node as missing values go; elsewhere it has None.
+    /// tree. If a split sends a set of categories left, its threshold is NaN and `left_categories`
+    /// has their codes; codes without rows in the node go where missing values go. Else it has None.
     #[allow(clippy::type_complexity)]
     fn tree<'py>(
         &self,

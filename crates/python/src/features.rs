@@ -23,8 +23,8 @@ pub struct Features {
 
 #[pymethods]
 impl Features {
-    /// Finds cuts in `x` (n × p, float32) and bins it. Features with `n_categories` hold the codes
-    /// of so many categories.
+    /// Finds cuts in `x` (n × p, float32) and bins it. `n_categories` has the number of categories of
+    /// each feature, 0 for numeric ones.
     #[staticmethod]
     #[pyo3(signature = (pool, x, weight, max_bins, n_categories=None))]
     fn fit(
@@ -132,8 +132,7 @@ pub struct ColumnBinner {
 
 #[pymethods]
 impl ColumnBinner {
-    /// Finds cuts in what is to come, `n_rows` rows, and writes bins to a file at `path`, which must
-    /// not exist.
+    /// Finds cuts in columns of `n_rows` rows as they come, and writes bins to a new file at `path`.
     #[new]
     #[pyo3(signature = (pool, path, n_rows, weight, max_bins, n_categories=None))]
     fn new(
@@ -155,7 +154,7 @@ impl ColumnBinner {
         Ok(ColumnBinner { inner: Some(inner) })
     }
 
-    /// Bins what is to come with the cuts of other features.
+    /// Bins columns with the cuts of other features.
     #[staticmethod]
     fn known(path: PathBuf, n_rows: usize, features: &Features) -> PyResult<ColumnBinner> {
         let cuts = &features.binned.cuts;
@@ -175,7 +174,7 @@ impl ColumnBinner {
         pool.run_alone(py, |pool| inner.push(pool, columns))
     }
 
-    /// All features; nothing can be added any more.
+    /// All features. Nothing can be added afterwards.
     fn finish(&mut self) -> PyResult<Features> {
         let inner = self.inner.take().ok_or_else(finished)?;
         Ok(Features { binned: Arc::new(inner.finish().map_err(to_py_err)?) })
@@ -183,12 +182,15 @@ impl ColumnBinner {
 }
 
 fn finished() -> PyErr {
-    PyValueError::new_err("all features were binned before")
+    PyValueError::new_err("this binner is finished; make a new one")
 }
 
 fn check_bins(n_features: usize, max_bins: usize) -> PyResult<()> {
     if n_features == 0 || !(2..=core::binning::MAX_BINS).contains(&max_bins) {
-        return Err(PyValueError::new_err("cannot bin without features or with such max_bins"));
+        return Err(PyValueError::new_err(format!(
+            "cannot bin {n_features} features with max_bins={max_bins}; it must be 2 to {}",
+            core::binning::MAX_BINS
+        )));
     }
     Ok(())
 }
@@ -333,7 +335,7 @@ pub struct Tree {
 
 #[pymethods]
 impl Tree {
-    /// A tree of one leaf, which no training row has to go through.
+    /// A tree of one leaf, without training rows.
     #[staticmethod]
     fn leaf(py: Python<'_>) -> Tree {
         let root =
@@ -351,7 +353,7 @@ impl Tree {
         self.tree.n_leaves
     }
 
-    /// Features whose low and high values the tree parts, ascending.
+    /// Features that the tree splits into low and high values, ascending.
     fn ordered_features<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
         let splits = self.tree.nodes.iter().filter(|node| node.orders_values());
         let features: BTreeSet<u32> = splits.map(|node| node.feature_index() as u32).collect();

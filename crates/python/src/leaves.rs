@@ -263,7 +263,7 @@ type Gains<'py> = (
 );
 
 /// Adds the gain of every split, for every output, of the trees of rounds before `n_rounds` to
-/// `importances` (p × d), and empties the list. One call, so that no signal comes in between.
+/// `importances` (p × d), and empties the list. One call, so that no signal can interrupt it.
 #[pyfunction]
 fn book_gains(
     pending: &Bound<'_, PyList>,

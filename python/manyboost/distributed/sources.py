@@ -207,7 +207,8 @@ def _open_parquet(path: Path, weight: Any, targets: Any, options: SourceOptions)
         polars = importlib.import_module("polars")
     except ImportError:
         raise ImportError(
-            f"{path.name} cannot be read without polars; install it: pip install polars."
+            f"{path.name} cannot be read without polars; install it with: pip install "
+            "'manyboost[files]'."
         ) from None
     scan = polars.scan_parquet(path)
     columns = scan.collect_schema().names()

@@ -33,7 +33,7 @@ pub struct Ensemble {
     pub nodes: Vec<Node>,
     /// First node of each tree, and one past the last.
     pub node_starts: Vec<usize>,
-    /// Category sets of all trees; a node knows its set by the number within its tree.
+    /// Category sets of all trees. A node stores the number of its set within its tree.
     pub sets: Vec<CategorySet>,
     /// First category set of each tree, and one past the last.
     pub set_starts: Vec<usize>,
@@ -100,7 +100,7 @@ impl Ensemble {
         if self.values.len() + values.len() > u32::MAX as usize {
             return invalid("the model would hold more than 2³² leaf values".to_string());
         }
-        // All room first: a tree is pushed whole or not at all.
+        // Reserve everything first: a tree is pushed whole or not at all.
         grow(&mut self.nodes, nodes.len())?;
         grow(&mut self.sets, sets.len())?;
         grow(&mut self.values, values.len())?;
@@ -131,8 +131,8 @@ impl Ensemble {
         }
     }
 
-    /// Takes back what each output got after its first `rounds[j]` rounds: the trees stay, what they
-    /// add to the output becomes zero.
+    /// Undoes what output j got after its first `rounds[j]` rounds: the trees stay, but add zero to
+    /// the output.
     pub fn keep(&mut self, rounds: &[usize]) {
         let d = self.n_outputs;
         for tree in 0..self.n_trees() {
@@ -166,8 +166,7 @@ impl Ensemble {
         &self.values[self.value_starts[tree]..self.value_starts[tree + 1]]
     }
 
-    /// The model of some outputs alone: the same trees, or those that serve these outputs, so that
-    /// it predicts what this one does to the last bit.
+    /// The model of some outputs alone. It predicts what this one does, to the last bit.
     pub fn of_outputs(&self, outputs: &[usize]) -> Result<Ensemble> {
         let d = self.n_outputs;
         if let Some(output) = outputs.iter().find(|&&output| output >= d) {
@@ -215,7 +214,7 @@ mod tests {
     use super::*;
     use crate::parallel::Pool;
 
-    /// Two trees over one feature; values and steps that tell outputs and leaves apart.
+    /// Trees over one feature, whose values and steps differ between outputs and leaves.
     pub(super) fn model(kind: Kind, d: usize, rounds: usize) -> Ensemble {
         let node = |feature, threshold, left| Node {
             feature,

@@ -12,9 +12,9 @@ use crate::tree::{ROWS_AT_ONCE, find_leaf, find_leaves};
 
 /// Rows that go through all trees together.
 const ROW_BLOCK: usize = 64;
-/// Most values of sparse rows that are spread out at a time.
+/// Most values of sparse rows that are made dense at a time.
 const SPREAD_VALUES: usize = 1 << 22;
-/// Most raw predictions that exist at a time, on each thread, when the best are looked for.
+/// Most raw predictions that each thread holds at a time while it ranks outputs.
 const RANKED_VALUES: usize = 1 << 18;
 /// Rows and outputs of `Kind::Scaled` summed together: a step is loaded once for all these rows.
 const TILE_ROWS: usize = 4;
@@ -83,8 +83,8 @@ impl Ensemble {
         })
     }
 
-    /// The outputs of highest raw prediction, best first, into `out` (n × k); raw predictions of
-    /// all outputs exist for a block of rows at a time.
+    /// The outputs of highest raw prediction, best first, into `out` (n × k). Raw predictions of all
+    /// outputs are held for one block of rows at a time.
     pub fn top_k(
         &self,
         pool: &Pool,
@@ -110,13 +110,12 @@ impl Ensemble {
         })
     }
 
-    /// A guess at the elementary operations that predicting a row takes.
+    /// Elementary operations to predict a row, roughly.
     fn sum_work(&self, rounds: &Range<usize>) -> usize {
         rounds.len() * self.trees_per_round() * (8 + self.n_outputs / 4)
     }
 
-    /// Calls `f` with blocks of rows, all their values spread out, and their part of `out`, which
-    /// has `width` elements a row.
+    /// Calls `f` with dense blocks of rows and their part of `out`, which has `width` elements a row.
     pub(crate) fn for_each_block<T: Send>(
         &self,
         pool: &Pool,
@@ -150,7 +149,7 @@ impl Ensemble {
                             stored(first + i).for_each(|(f, &v)| spread[i * p + f] = v);
                         }
                         f(&spread[..rows * p], out)?;
-                        // Back to zero, at the cost of the stored values alone.
+                        // Clear the stored values only.
                         for i in 0..rows {
                             stored(first + i).for_each(|(f, _)| spread[i * p + f] = 0.0);
                         }
@@ -161,8 +160,8 @@ impl Ensemble {
         }
     }
 
-    /// One block of rows through all trees: first the leaves, then the sums, a few outputs at a
-    /// time, which stay in registers while the trees go by.
+    /// Sums one block of rows over all trees: first the leaves, then the values of a few outputs at
+    /// a time, whose sums stay in registers.
     fn sum_block(&self, x: &[f32], rounds: Range<usize>, mut target: SumsInto<'_>) -> Result<()> {
         let (p, d) = (self.n_features, self.n_outputs);
         let trees = rounds.start * self.trees_per_round()..rounds.end * self.trees_per_round();
@@ -348,7 +347,7 @@ impl SumsInto<'_> {
         }
     }
 
-    /// No tree was asked for: the baseline alone.
+    /// The baseline alone, if there are no trees.
     fn put_nothing(&mut self) {
         if let SumsInto::Fill(out, baseline) = self {
             out.chunks_mut(baseline.len().max(1)).for_each(|row| row.copy_from_slice(baseline));

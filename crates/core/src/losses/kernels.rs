@@ -34,12 +34,23 @@ impl Cells<'_> {
     }
 }
 
+/// What cells with weights of their own give.
+pub struct WeightedCells<'a> {
+    /// Residuals.
+    pub residuals: &'a mut [f32],
+    /// Residuals times weights.
+    pub weighted: &'a mut [f32],
+    /// Losses times weights.
+    pub values: &'a mut [f64],
+}
+
 /// A loss as passes use it. Every [`Pointwise`] loss is one.
 pub trait CellKernels: Sync {
     /// Residuals into `out`; adds the loss of each row of `width` cells to `losses`.
     fn residuals(&self, cells: Cells<'_>, width: usize, out: &mut [f32], losses: &mut [f64]);
-    /// Residuals and losses of single cells.
-    fn residuals_and_values(&self, cells: Cells<'_>, residuals: &mut [f32], values: &mut [f64]);
+    /// Residuals and weighted losses of single cells. Cells of weight 0 get zeros, whatever their
+    /// formulas give.
+    fn weighted_residuals(&self, cells: Cells<'_>, weights: &[f32], into: WeightedCells<'_>);
     /// Losses of single cells.
     fn values(&self, cells: Cells<'_>, out: &mut [f64]);
     /// Curvatures, given the residuals.
@@ -95,18 +106,22 @@ impl<L: Pointwise> CellKernels for L {
         );
     }
 
-    fn residuals_and_values(&self, cells: Cells<'_>, residuals: &mut [f32], values: &mut [f64]) {
+    fn weighted_residuals(&self, cells: Cells<'_>, weights: &[f32], into: WeightedCells<'_>) {
         let formula = *self;
         widest(
             #[inline(always)]
             || {
-                let m = residuals.len();
-                let (cells, values) = (cells.part(0, m), &mut values[..m]);
+                let m = weights.len();
+                let Cells { y, raw, offset, param } = cells.part(0, m);
+                let (residuals, weighted) = (&mut into.residuals[..m], &mut into.weighted[..m]);
+                let values = &mut into.values[..m];
                 for k in 0..m {
-                    let f = cells.offset[k] + cells.raw[k];
-                    let parts = formula.parts(cells.y[k], f, cells.param[k]);
-                    residuals[k] = parts.0;
-                    values[k] = formula.joined(parts);
+                    let parts = formula.parts(y[k], offset[k] + raw[k], param[k]);
+                    let (r, value) = (parts.0, formula.joined(parts));
+                    let observed = weights[k] > 0.0;
+                    residuals[k] = if observed { r } else { 0.0 };
+                    weighted[k] = if observed { weights[k] * r } else { 0.0 };
+                    values[k] = if observed { f64::from(weights[k]) * value } else { 0.0 };
                 }
             },
         );

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::fold;
-use super::kernels::{CellKernels, Cells};
+use super::kernels::{CellKernels, Cells, WeightedCells};
 use super::softmax::softmax_residuals;
 use super::{Objective, Targets};
 use crate::error::Result;
@@ -221,17 +221,16 @@ impl<'a> RowLosses<'a> {
         let Block { y, weights, weighted, values, losses, .. } = block;
         self.each_segment(rows.len(), |kernels, rows, cells, width| {
             let at = self.cells(y, raw, cells.clone());
-            let (out, weights) = (&mut out[cells.clone()], &weights[cells.clone()]);
-            let (weighted, values) = (&mut weighted[cells.clone()], &mut values[cells]);
-            kernels.residuals_and_values(at, out, values);
+            let into = WeightedCells {
+                residuals: &mut out[cells.clone()],
+                weighted: &mut weighted[cells.clone()],
+                values: &mut values[cells.clone()],
+            };
+            kernels.weighted_residuals(at, &weights[cells.clone()], into);
+            let rows = losses[rows].iter_mut().zip(values[cells].chunks_exact(width));
             widest(
                 #[inline(always)]
-                || {
-                    weigh(weights, out, weighted, values);
-                    for (loss, values) in losses[rows].iter_mut().zip(values.chunks_exact(width)) {
-                        *loss += fold::sum(values);
-                    }
-                },
+                || rows.for_each(|(loss, values)| *loss += fold::sum(values)),
             );
         });
     }
@@ -267,18 +266,4 @@ fn take_row<Y: Cell + Into<f32>>(
         let mass = ((weight(j) * scale) as f32).max(f32::MIN_POSITIVE);
         masses[j] = if y[j].is_missing() { 0.0 } else { mass };
     });
-}
-
-/// Multiplies residuals and losses by the weights of their cells. Cells without weight get zeros,
-/// whatever their formulas gave.
-#[inline(always)]
-fn weigh(weights: &[f32], residuals: &mut [f32], weighted: &mut [f32], values: &mut [f64]) {
-    let m = residuals.len();
-    let (weights, weighted, values) = (&weights[..m], &mut weighted[..m], &mut values[..m]);
-    for j in 0..m {
-        let observed = weights[j] > 0.0;
-        weighted[j] = if observed { weights[j] * residuals[j] } else { 0.0 };
-        values[j] = if observed { f64::from(weights[j]) * values[j] } else { 0.0 };
-        residuals[j] = if observed { residuals[j] } else { 0.0 };
-    }
 }

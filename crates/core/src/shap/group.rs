@@ -36,7 +36,7 @@ pub(super) struct TreeGroup<'a> {
     elements: Vec<Element>,
     /// Sides of splits: twice the number of the split for left, one more for right.
     conditions: Vec<usize>,
-    /// Of the elements of a path, for one node of its rule after the other.
+    /// Factors of the elements of a path, for one quadrature node after the other.
     factors: Vec<Factor>,
     pub slots: Vec<Slot>,
     /// Leaf vectors or steps, `stride` apart, padded to whole tiles.
@@ -68,7 +68,7 @@ struct Element {
     slot: usize,
 }
 
-/// Of an element with share z at a node t of weight w.
+/// The factor of an element with share z at a quadrature node t of weight w.
 struct Factor {
     /// z (1 − t), its factor where a row does not meet the conditions; where it does, t is added.
     unmet: f64,
@@ -108,7 +108,7 @@ impl<'a> TreeGroup<'a> {
         }
     }
 
-    /// Whether leaves are vectors whose outputs must be told apart.
+    /// Whether leaves are vectors of several outputs.
     fn has_vectors(&self) -> bool {
         self.model.kind == Kind::Vector && self.model.n_outputs > 1
     }
@@ -193,12 +193,12 @@ impl<'a> TreeGroup<'a> {
         }
     }
 
-    /// Most of its bytes.
+    /// Its size in bytes, roughly.
     pub fn size(&self) -> usize {
         size_of_val(&self.factors[..]) + size_of_val(&self.sources[..])
     }
 
-    /// A guess at the elementary operations for a row.
+    /// Elementary operations for a row, roughly.
     pub fn work_per_row(&self) -> usize {
         let width = if self.sources.is_empty() { 1 } else { self.stride };
         4 * self.splits.len() + self.factors.len() + self.slots.len() * width / 4
@@ -228,7 +228,7 @@ impl<'a> TreeGroup<'a> {
 
     /// Path weights of a few rows from `first` on, into all slots.
     ///
-    /// (RowLanes are copied in and out of memory as wholes, or they would not be kept in registers.)
+    /// Lanes are copied in and out of memory whole, so that the compiler keeps them in registers.
     #[inline(always)]
     fn weigh(&self, columns: &[f32], first: usize, scratch: &mut LaneRoom, weights: &mut [f64]) {
         for (split, sides) in self.splits.iter().zip(scratch.sides.chunks_exact_mut(2)) {
@@ -331,8 +331,8 @@ impl<'a> TreeGroup<'a> {
     }
 
     /// Adds a few outputs of one feature for all rows; `weights` begins with those of the first tile.
-    /// Few products at a time are summed in single precision, that of leaf values; their sums in
-    /// double.
+    /// A few products at a time are summed in single precision, the precision of leaf values; their
+    /// sums are added in double.
     #[inline(always)]
     fn add_tiles<const WIDTH: usize>(
         &self,
@@ -346,7 +346,7 @@ impl<'a> TreeGroup<'a> {
         let n_rows = out.len() / width;
         let mut sources = [[0.0f32; WIDTH]; TILE_SLOTS];
         for (first, slots) in slots.chunks(TILE_SLOTS).enumerate() {
-            // Side by side, which all row tiles profit from.
+            // Copied side by side once, for all tiles of rows.
             let sources = &mut sources[..slots.len()];
             for (source, slot) in sources.iter_mut().zip(slots) {
                 let place = slot.source * self.stride + output;

@@ -1,7 +1,7 @@
 //! Shapley values of features: how far each moves the raw predictions of a row, for all outputs.
 //!
-//! A tree that knows some features of a row alone goes down as the row does where it knows the
-//! feature, and both ways, in proportion to the covers, where it does not (path-dependent TreeSHAP).
+//! This is path-dependent TreeSHAP. At the split of a known feature a tree goes down as the row does;
+//! at the split of an unknown feature it goes both ways, in proportion to the covers.
 //! A leaf ℓ is then reached with the weight Π oₖ · Π zₖ over the features of its path: oₖ ∈ {0, 1} says
 //! whether the row meets the path's conditions on a known feature k, zₖ is the share of training rows
 //! that went on at the splits of an unknown one. Averaged over all orders in which features become
@@ -12,9 +12,10 @@
 //! ```
 //!
 //! since t^|S| (1 − t)^(u−1−|S|) integrates to the Shapley weight of a set S of u features. The
-//! integrand is a polynomial of degree u − 1, so Gauss-Legendre quadrature with ⌈u / 2⌉ nodes is exact;
-//! all factors are positive and nothing cancels. The weights of a path depend on no output: they are
-//! found once for a row, eight rows at a time, and then multiplied by leaf vectors or by steps.
+//! integrand is a polynomial of degree u − 1, so Gauss-Legendre quadrature with ⌈u / 2⌉ nodes is exact.
+//! All factors are positive and nothing cancels. The weights of a path do not depend on the output:
+//! they are computed once for a row, sixteen rows at a time, and then multiplied by leaf vectors or
+//! by steps.
 
 mod group;
 mod quadrature;
@@ -28,9 +29,9 @@ use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::tree::Node;
 
-/// Path weights of a row that exist at a time, unless one tree has more.
+/// Path weights of a row that a group of trees holds, unless one tree has more.
 const SLOTS: usize = 1024;
-/// Factors and numbers of trees that are ready at a time, in bytes, unless one group has more.
+/// Bytes of prepared trees that are held at a time, unless one group has more.
 const READY: usize = 1 << 25;
 
 impl Ensemble {
@@ -120,8 +121,8 @@ impl Ensemble {
     }
 }
 
-/// The part of its parent's rows that each node got; 1 for the root. Covers of leaves are summed up,
-/// so that what goes left and what goes right is all.
+/// The share of its parent's rows that went to each node; 1 for the root. Covers are summed up from
+/// the leaves, so that the shares of two children add up to one.
 fn shares(nodes: &[Node]) -> Vec<f64> {
     let mut covers: Vec<f64> = nodes.iter().map(|node| f64::from(node.cover)).collect();
     let mut shares = vec![1.0f64; nodes.len()];
@@ -145,7 +146,7 @@ fn parents(nodes: &[Node]) -> Vec<usize> {
     parents
 }
 
-/// The way to a node: each feature that was split by, and the node that was gone to, by feature.
+/// The way to a node: the feature of each split and the child that was taken, sorted by feature.
 fn way_to(nodes: &[Node], parents: &[usize], mut node: usize, way: &mut Vec<(usize, usize)>) {
     way.clear();
     while node != 0 {

@@ -15,7 +15,7 @@ pub(super) fn rules(largest: usize) -> Vec<Quadrature> {
     let mut ends = vec![-1.0, 1.0];
     let mut rules = vec![];
     for n in 1..=largest {
-        // Between two roots of the last polynomial there is one of this.
+        // Each root lies between two roots of the previous polynomial.
         let roots: Vec<f64> = ends.windows(2).map(|pair| root(n, pair[0], pair[1])).collect();
         let node = |&x: &f64| {
             let (_, slope) = legendre(n, x);
@@ -32,7 +32,7 @@ pub(super) fn rules(largest: usize) -> Vec<Quadrature> {
 fn root(n: usize, mut low: f64, mut high: f64) -> f64 {
     let rises = legendre(n, high).0 > 0.0;
     let mut x = (low + high) / 2.0;
-    // Newton's method, which halves the interval wherever it would leave it.
+    // Newton's method; if a step would leave the interval, halve the interval instead.
     for _ in 0..64 {
         let (value, slope) = legendre(n, x);
         if (value > 0.0) == rises {

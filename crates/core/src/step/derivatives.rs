@@ -95,7 +95,7 @@ struct Room {
     curvatures: Vec<f32>,
 }
 
-/// The derivatives of the chosen cells of one row, and its direction.
+/// The derivatives of some cells, and their directions.
 struct RowDerivatives<'a> {
     r: &'a [f32],
     h: &'a [f32],
@@ -168,12 +168,12 @@ impl<'a> Search<'a> {
             self.each_block(
                 rows,
                 |missing, _| !(partial && missing),
-                |_, rows, room| {
+                |rows, room| {
                     widest(
                         #[inline(always)]
                         || {
                             for row in 0..rows.len() {
-                                raise(room.row(row, m), slopes, curves);
+                                raise(room.rows(row * m..(row + 1) * m), slopes, curves);
                             }
                         },
                     );
@@ -190,28 +190,32 @@ impl<'a> Search<'a> {
         let weights = self.weights();
         let (slopes, curves) = sums.split_at_mut(m);
         // Cells without weight do not move, however far away they are.
-        self.each_block(
-            rows,
-            |_, weight| weight > 0.0,
-            |search, rows, room| {
-                widest(
-                    #[inline(always)]
-                    || {
-                        for (row, i) in rows.enumerate() {
-                            let derivatives = room.row(row, m);
-                            if weights.by_cell() {
-                                let w = &room.w[row * m..(row + 1) * m];
-                                add_row(derivatives, |k| w[k], scales, (slopes, curves));
-                            } else {
-                                let w = weights.row(i);
-                                add_row(derivatives, |_| w, scales, (slopes, curves));
-                            }
+        let moves = |_, weight: f64| weight > 0.0;
+        self.each_block(rows, moves, |rows, room| {
+            widest(
+                #[inline(always)]
+                || {
+                    if m == 1 && !weights.by_cell() {
+                        let weight = |row: usize| weights.row(rows.start + row);
+                        let sums = add_column(room.rows(0..rows.len()), weight, scales);
+                        slopes[0] = slopes[0].wrapping_add(sums[0]);
+                        curves[0] = curves[0].wrapping_add(sums[1]);
+                        return;
+                    }
+                    for (row, i) in rows.enumerate() {
+                        let cells = row * m..(row + 1) * m;
+                        let derivatives = room.rows(cells.clone());
+                        if weights.by_cell() {
+                            let w = &room.w[cells];
+                            add_row(derivatives, |k| w[k], scales, (slopes, curves));
+                        } else {
+                            let w = weights.row(i);
+                            add_row(derivatives, |_| w, scales, (slopes, curves));
                         }
-                    },
-                );
-                debug_assert_eq!(search.places.len(), m);
-            },
-        );
+                    }
+                },
+            );
+        });
     }
 
     /// Calls `look` with blocks of rows and their derivatives. If weights are by cell, cells stay
@@ -221,7 +225,7 @@ impl<'a> Search<'a> {
         &self,
         rows: Range<usize>,
         moves: impl Fn(bool, f64) -> bool + Copy,
-        mut look: impl FnMut(&Self, Range<usize>, &Room),
+        mut look: impl FnMut(Range<usize>, &Room),
     ) {
         let m = self.places.len();
         let block = rows_per_block(m);
@@ -238,13 +242,32 @@ impl<'a> Search<'a> {
             let rows = start..(start + block).min(rows.end);
             let m = rows.len() * m;
             with_cells!(self.along.objective.targets, y => widest(#[inline(always)] || {
+                if self.places.len() == 1 && !self.weights().by_cell() {
+                    self.prepare_column(y, rows.clone(), &mut room);
+                    return;
+                }
                 for (row, i) in rows.clone().enumerate() {
                     self.prepare(y, (i, row), moves, &mut room);
                 }
             }));
             let into = (&mut room.residuals[..m], &mut room.curvatures[..m]);
             self.kernels.derivatives(&room.y[..m], &room.f, &self.param, into);
-            look(self, rows, &room);
+            look(rows, &room);
+        }
+    }
+
+    /// [`Search::prepare`] for all rows of a block, if one output is chosen.
+    #[inline(always)]
+    fn prepare_column<Y: Cell + Into<f32>>(&self, y: &[Y], rows: Range<usize>, room: &mut Room) {
+        let Along { objective, raw, direction, outputs } = self.along;
+        let (k, rho, offset) = (self.places[0], self.rho[0], self.offset[0]);
+        let first = outputs.start + k;
+        let cells = room.y.iter_mut().zip(&mut room.f).zip(&mut room.g);
+        for (i, ((y_cell, f), g_cell)) in rows.zip(cells) {
+            let at = i * objective.n_outputs() + first;
+            let g = pick(direction.row(i), k);
+            (*y_cell, *g_cell) = (y[at].into(), g);
+            *f = moved(offset, raw[at], rho, g);
         }
     }
 
@@ -298,8 +321,7 @@ impl<'a> Search<'a> {
 
 impl Room {
     #[inline(always)]
-    fn row(&self, row: usize, m: usize) -> RowDerivatives<'_> {
-        let cells = row * m..(row + 1) * m;
+    fn rows(&self, cells: Range<usize>) -> RowDerivatives<'_> {
         RowDerivatives {
             r: &self.residuals[cells.clone()],
             h: &self.curvatures[cells.clone()],
@@ -317,6 +339,26 @@ fn raise(row: RowDerivatives<'_>, slopes: &mut [f64], curves: &mut [f64]) {
         slopes[k] = slopes[k].max((f64::from(r[k]) * g).abs());
         curves[k] = curves[k].max(f64::from(h[k]) * g * g);
     }
+}
+
+/// −Slope and curvature of one output, summed over the rows of a block.
+#[inline(always)]
+fn add_column(
+    column: RowDerivatives<'_>,
+    weight: impl Fn(usize) -> f64,
+    scales: &Scales,
+) -> [i64; 2] {
+    let m = column.r.len();
+    let (r, h, g) = (column.r, &column.h[..m], &column.g[..m]);
+    let (slope_scale, curve_scale) = (scales.slope[0], scales.curve[0]);
+    let mut sums = [0i64; 2];
+    for k in 0..m {
+        let (g, w) = (f64::from(g[k]), weight(k));
+        let slope = round_with_offset(f64::from(r[k]) * g * w * slope_scale);
+        let curve = round_with_offset(f64::from(h[k]) * g * g * w * curve_scale);
+        sums = [sums[0].wrapping_add(slope), sums[1].wrapping_add(curve)];
+    }
+    sums
 }
 
 #[inline(always)]
@@ -337,46 +379,6 @@ fn add_row(
         slopes[k] = slopes[k].wrapping_add(slope);
         curves[k] = curves[k].wrapping_add(curve);
     }
-}
-
-/// Σ w v g (or Σ w v g²) of each output, for values computed elsewhere (custom losses).
-pub fn dots(
-    pool: &Pool,
-    values: &[f32],
-    outputs: &Outputs,
-    weights: Weights<'_>,
-    direction: Direction<'_>,
-    squared: bool,
-) -> Result<Vec<f64>> {
-    let n = values.len() / outputs.total;
-    let width = outputs.width();
-    let term = |i: usize, g: &[f32], k: usize| {
-        let g = f64::from(pick(g, k));
-        let place = outputs.row(i).start + k;
-        f64::from(values[place]) * (if squared { g * g } else { g }) * weights.cell(i, place)
-    };
-    let ranges = pool.row_ranges(n, width * 2);
-    let maxima = pool.map(ranges.clone(), n * width * 2, |rows| {
-        let mut max = vec![0.0f64; width];
-        for i in rows {
-            let g = direction.row(i);
-            max.iter_mut().enumerate().for_each(|(k, m)| *m = m.max(term(i, g, k).abs()));
-        }
-        max
-    })?;
-    let max = largest(pool, maxima, width)?;
-    let n_all = pool.all_rows(n);
-    let fixed = max.iter().map(|&m| FixedPoint::for_sum(m, n_all)).collect::<Result<Vec<_>>>()?;
-    let parts = pool.map(ranges, n * width * 2, |rows| {
-        let mut sums = vec![0i64; width];
-        for i in rows {
-            let g = direction.row(i);
-            sums.iter_mut().enumerate().for_each(|(k, s)| *s += fixed[k].encode(term(i, g, k)));
-        }
-        sums
-    })?;
-    let sums = add_up(pool, parts, width)?;
-    Ok(sums.iter().zip(fixed).map(|(&sum, fixed)| fixed.decode(sum)).collect())
 }
 
 #[cfg(test)]

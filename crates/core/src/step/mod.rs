@@ -4,10 +4,12 @@
 //! number or one per output. It comes as leaf values or as a dense array.
 
 mod derivatives;
+mod dots;
 mod quantiles;
 mod softmax;
 
-pub use derivatives::{Along, derivatives, dots};
+pub use derivatives::{Along, derivatives};
+pub use dots::dots;
 pub use quantiles::quantile_steps;
 pub use softmax::softmax_along;
 
