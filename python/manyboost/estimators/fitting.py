@@ -157,7 +157,8 @@ class Fitting(Model):
         given.refuse_validation_alone()
         continued = self._earlier() is not None
         reader = self._reader(given, continued=continued)
-        X = check_X(self, given.X, reset=not continued, categorical=self.categorical_features)
+        categorical = self.categorical_features
+        X = check_X(self, given.X, reset=not continued, categorical=categorical, comm=given.comm)
         categories = self._find_categories(X, given.comm, continued=continued)
         names = getattr(self, "feature_names_in_", None)
         X = categories.encode(X, names, refuse_unknown=continued)
@@ -167,7 +168,7 @@ class Fitting(Model):
         rows = reader.training(X, given.y, given.sample_weight, given.offset, given.row_numbers)
         validation = None
         if given.X_val is not None:
-            X_val = check_X(self, given.X_val, reset=False, name="X_val")
+            X_val = check_X(self, given.X_val, reset=False, name="X_val", comm=given.comm)
             X_val = categories.encode(X_val, names, "X_val")
             validation = reader.validation(
                 X_val, given.Y_val, given.sample_weight_val, given.offset_val
