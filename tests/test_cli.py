@@ -9,6 +9,7 @@ from manyboost import __version__
 from manyboost.cli import main
 from manyboost.commands import demo
 
+
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

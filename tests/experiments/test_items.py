@@ -87,9 +87,7 @@ def test_the_full_friedman_item_is_that_of_the_paper():
 
 
 def test_methods_of_a_set_are_compared_on_the_same_rows_with_the_same_settings():
-    runs = [
-        r for r in runs_of("friedman", TINY) if r.dataset == "friedman1-ind" and r.split == 1
-    ]
+    runs = [r for r in runs_of("friedman", TINY) if r.dataset == "friedman1-ind" and r.split == 1]
     folds = [r.fold(r.split, "testing", None) for r in runs]
     for fold in folds[1:]:
         np.testing.assert_array_equal(fold.X_eval, folds[0].X_eval)
@@ -161,9 +159,7 @@ def test_sets_that_are_not_found_are_left_out_and_listed(no_sets):
 
 def test_real_sets_are_ranked_and_tested(stored_sets):
     options = replace(TINY, budget="T:20", max_seconds=0.5)
-    multilabel, regression = run(
-        ["multilabel", "regression"], options, None, stream=None
-    ).sections
+    multilabel, regression = run(["multilabel", "regression"], options, None, stream=None).sections
     assert any("CAL500" in text for text in multilabel.text)
     assert multilabel.specification["T in seconds"].startswith("birds ")
     table = block(multilabel, "multilabel")

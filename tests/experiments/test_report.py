@@ -222,7 +222,9 @@ def texts(figure):
     """The text of a figure."""
     names = [series.label for series in getattr(figure, "series", [])]
     root = ET.fromstring(figures.draw(figure, {name: i for i, name in enumerate(names)}))
-    return {"".join(text.itertext()).strip() for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    return {
+        "".join(text.itertext()).strip() for text in root.iter("{http://www.w3.org/2000/svg}text")
+    }
 
 
 def sheet(path):
@@ -302,7 +304,12 @@ def test_difference(value, text):
 def test_score_stands_above_the_papers(tmp_path):
     score = Score(0.706, 0.009, 4, 5, 0.698, 0.01, 3)
     page = page_of(tmp_path, Table("t", "T", [Column("s", "chain")], [{"s": score}]))
-    for text in ("0.706 ± 0.009 (4)", "<small>paper 0.698 (3)", "+0.008", "5 splits; paper ± 0.010"):
+    for text in (
+        "0.706 ± 0.009 (4)",
+        "<small>paper 0.698 (3)",
+        "+0.008",
+        "5 splits; paper ± 0.010",
+    ):
         assert text in page
     markdown = (tmp_path / "report.md").read_text()
     assert "| 0.706 ± 0.009 (4)<br>paper 0.698 (3) +0.008 |" in markdown

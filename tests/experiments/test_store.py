@@ -72,9 +72,7 @@ def test_a_line_that_was_cut_off_is_dropped(tmp_path):
 
 
 def test_another_file_is_not_a_store(tmp_path):
-    (tmp_path / "notes.txt").write_text(
-        "not a store at all\n" * 20
-    )
+    (tmp_path / "notes.txt").write_text("not a store at all\n" * 20)
     with pytest.raises(ValueError, match="is not a store of runs"):
         Store(tmp_path / "notes.txt")
 

@@ -1,4 +1,4 @@
-"""What there is to say about a fitted model, in a few lines."""
+"""A summary of a fitted model."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from manyboost.training.ensembles import TreeEnsemble
 
 
 class ModelInfo(dict[str, Any]):
-    """Facts about a model by name; printed, they are a small table.
+    """Facts about a model by name; printed as a small table.
 
     Keys are ``estimator``, ``strategy``, ``loss``, ``n_features``, ``n_outputs``, ``n_rounds``,
-    ``n_trees``, ``n_nodes``, ``n_leaves``, ``n_bytes`` (of the file that ``save`` writes; None if
-    the model cannot be saved), ``format_version``, ``manyboost_version`` (that trained it),
-    ``left_out`` (what the file does not hold), ``parameters``, and ``changed_parameters`` (those
-    that are not their defaults).
+    ``n_trees``, ``n_nodes``, ``n_leaves``, ``n_bytes`` (size of the file that ``save`` writes; None
+    if the model cannot be saved), ``format_version``, ``manyboost_version`` (the release that
+    trained the model), ``left_out`` (what the file does not hold), ``parameters``, and
+    ``changed_parameters`` (those that differ from their defaults).
     """
 
     def __str__(self) -> str:
