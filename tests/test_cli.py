@@ -12,7 +12,6 @@ from manyboost.commands import info
 from manyboost.commands.usage import Interrupted
 
 
-
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
