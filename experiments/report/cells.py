@@ -25,6 +25,7 @@ class Shown:
     sign: int = 0
     hint: str = ""
 
+
 def shown_rows(table: Table) -> list[list[Shown]]:
     """Return the rows of a table as they are shown."""
     return [[_shown(row, column) for column in table.columns] for row in table.rows]
