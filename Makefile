@@ -127,7 +127,7 @@ bench-distributed: cargo ## Dask workers beside xgboost's, into docs/guide/scali
 	@$(BENCH) -m benchmarks.distributed
 
 reproduce: $(BUILT) ## the paper's experiments, into docs/reproduction/full (a day; resumes)
-	@$(BIN)/manyboost reproduce --n-jobs 2 --output docs/reproduction/full --store reproduction/runs.sqlite
+	@$(BIN)/python -m experiments --n-jobs 2 --output docs/reproduction/full --store experiments/results.jsonl
 
 profile: $(BUILT) ## where the time of a round goes, into docs/profile.md
 	@$(BIN)/python -m benchmarks.roofline
@@ -143,7 +143,7 @@ format: cargo | $(BIN)/ruff ## format all code, and repair what the linter can
 clean: ## remove all that the other targets made
 	rm -rf $(VENV) target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so \
 		docs/_build docs/gallery docs/internals
-	find python tests examples benchmarks torture -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find python tests examples experiments benchmarks torture -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/maturin:
 	$(say) 'creating $(VENV)'

@@ -128,7 +128,7 @@ def escape_shapes(app, what, name, thing, options, lines: list[str]) -> None:
 
 
 def name_reports(app, docname: str, source: list[str]) -> None:
-    """Call every page of `manyboost reproduce` by its folder: they all have the same title.
+    """Call every page of `python -m experiments` by its folder: they all have the same title.
 
     Their HTML pages are linked as they are, not as downloads, which would lose their tables.
     """
@@ -140,7 +140,7 @@ def name_reports(app, docname: str, source: list[str]) -> None:
 
 
 def copy_reports(app, exception: Exception | None) -> None:
-    """Put the HTML pages of `manyboost reproduce` beside the others."""
+    """Put the HTML pages of `python -m experiments` beside the others."""
     if exception is None and app.builder.format == "html":
         for page in (HERE / "reproduction").glob("*/index.html"):
             place = Path(app.outdir, "reproduction", page.parent.name)

@@ -83,7 +83,10 @@ def items(source: str) -> list[tuple[str, str]]:
 
 def page(module: str, known: dict[str, str]) -> str:
     """The page of a module."""
-    source = (CORE / f"{module}.rs").read_text()
+    folder = CORE / module
+    parts = sorted(folder.glob("*.rs"), key=lambda path: (path.stem != "mod", path.stem))
+    sources = [path.read_text() for path in parts or [CORE / f"{module}.rs"]]
+    source = sources[0]
     head = re.match(r"(?://!.*\n)*", source)[0]
     lines = [f"# `{module}`", "", markdown(comment(head, "//!")), ""]
     wanted = DECISIONS.get(module, [])
@@ -97,11 +100,12 @@ def page(module: str, known: dict[str, str]) -> str:
                 f"docs/internals.py wants for the module {module!r}; name another there."
             )
         lines += [match[0], ""]
-    if found := items(source):
+    if found := [item for part in sources for item in items(part)]:
         lines += ["## What it offers", "", "| item | what it is |", "|---|---|"]
         lines += [f"| `{name}` | {meaning} |" for name, meaning in found]
-    rows = len(source.splitlines())
-    lines += ["", f"*`crates/core/src/{module}.rs`, {rows:,} lines, tests included.*", ""]
+    rows = sum(len(part.splitlines()) for part in sources)
+    place = f"{module}/" if parts else f"{module}.rs"
+    lines += ["", f"*`crates/core/src/{place}`, {rows:,} lines, tests included.*", ""]
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from experiments import reproduction
@@ -15,8 +15,9 @@ from experiments.items import ITEMS, Item
 from experiments.options import Options
 
 STORE = "runs.jsonl"
-#: Options that belong to a result, in the order of the command that makes it again.
-_REPEATED = ("methods", "datasets", "repeats", "search", "budget", "cap", "seed")
+#: The options that a result depends on, and their flags if these have another name.
+_REPEATED = ("methods", "datasets", "n_splits", "search", "budget", "max_seconds", "seed")
+_FLAGS = {"n_splits": "repeats", "max_seconds": "cap"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,25 +76,20 @@ def _parser() -> argparse.ArgumentParser:
     add("--methods", type=_names, action="extend", metavar="A,B", help="only these methods")
     add("--datasets", type=_names, action="extend", metavar="A,B", help="only these data sets")
     add("--refit", action="store_true", help="fit tuned models again, on validation rows too")
-    add("--repeats", type=int, metavar="N", help="random splits of every data set")
+    add("--repeats", type=int, dest="n_splits", metavar="N", help="random splits of every data set")
     add("--search", metavar="random:N|grid", help="settings tried for every method")
     add(
         "--budget",
         metavar="rounds:N|seconds:S|T:M",
         help="budget of a fit; T is one round of gbmort with stumps on the same data",
     )
-    add("--cap", type=float, metavar="SECONDS", help="longest time of one fit")
+    add("--cap", type=float, dest="max_seconds", metavar="SECONDS", help="longest time of one fit")
     add("--seed", type=int, metavar="N", help="seed of splits, searches and fits")
 
     add = parser.add_argument_group("how").add_argument
-    data = os.environ.get("MANYBOOST_DATA")
-    add(
-        "--data",
-        type=Path,
-        default=Path(data) if data else None,
-        metavar="DIR",
-        help="folder of the data sets (or MANYBOOST_DATA)",
-    )
+    data = os.environ.get("MANYBOOST_DATA") or None
+    text = "folder of the data sets (or MANYBOOST_DATA)"
+    add("--data", type=Path, dest="data_dir", default=data, metavar="DIR", help=text)
     add("--n-jobs", type=int, metavar="N", help="fits that run at the same time")
     output = Path("reproduction")
     add("--output", type=Path, default=output, metavar="DIR", help="folder of the report")
@@ -108,21 +104,11 @@ def _names(text: str) -> list[str]:
 
 def _options(arguments: argparse.Namespace) -> Options:
     """Return the options of the experiments; those not given keep their defaults."""
-    if arguments.data is not None and not arguments.data.is_dir():
-        raise ValueError(f"--data {str(arguments.data)!r} is not a folder.")
-    given = {
-        "data_dir": arguments.data,
-        "budget": arguments.budget,
-        "methods": arguments.methods,
-        "datasets": arguments.datasets,
-        "search": arguments.search,
-        "n_splits": arguments.repeats,
-        "max_seconds": arguments.cap,
-        "n_jobs": arguments.n_jobs,
-        "seed": arguments.seed,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    return Options(quick=arguments.quick, refit=arguments.refit, **given)
+    if arguments.data_dir is not None and not arguments.data_dir.is_dir():
+        raise ValueError(f"--data {str(arguments.data_dir)!r} is not a folder.")
+    names = {field.name for field in fields(Options)}
+    chosen = {n: value for n, value in vars(arguments).items() if n in names and value is not None}
+    return Options(**chosen)
 
 
 def _command(arguments: argparse.Namespace) -> str:
@@ -132,7 +118,10 @@ def _command(arguments: argparse.Namespace) -> str:
     for name in _REPEATED:
         value = getattr(arguments, name)
         if value is not None:
-            words += [f"--{name}", ",".join(value) if isinstance(value, list) else f"{value}"]
+            words += [
+                f"--{_FLAGS.get(name, name)}",
+                ",".join(value) if isinstance(value, list) else f"{value}",
+            ]
     return " ".join(words)
 
 

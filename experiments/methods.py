@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -31,13 +32,8 @@ Array: TypeAlias = NDArray[Any]
 Settings: TypeAlias = Mapping[str, Any]
 
 #: The projections by the paper's names.
-PROJECTIONS = {
-    "gaussian": "gaussian",
-    "rademacher": "rademacher",
-    "achlioptas": "achlioptas",
-    "sparse": "sparse",
-    "subsampled": "subsample",
-}
+PROJECTIONS = {x: x for x in ("gaussian", "rademacher", "achlioptas", "sparse")}
+PROJECTIONS["subsampled"] = "subsample"
 LOSSES: dict[Task, tuple[str, str]] = {
     "regression": ("squared_error", "absolute_error"),
     "multilabel": ("squared_error", "log_loss"),
@@ -52,20 +48,16 @@ FOREST_TREES = 100
 _UNLIMITED = 2**31 - 1  # rounds of a fit that only time ends
 
 
-class Fit(Protocol):
-    """A fitted method: its rounds (or trees), its seconds, its predictions for the rows to score."""
+@dataclass(frozen=True)
+class Fit:
+    """A fitted method; predictions (n_rows, n_outputs) are those for the rows to score."""
 
-    @property
-    def rounds(self) -> int: ...  # noqa: D102
-
-    @property
-    def seconds(self) -> float: ...  # noqa: D102
-
-    def predict(self) -> Array:
-        """Return predictions (n_rows, n_outputs)."""
-
-    def staged(self) -> Iterator[Array]:
-        """Yield the predictions after each round."""
+    #: Rounds of boosting, or trees of a forest.
+    rounds: int
+    seconds: float
+    predict: Callable[[], Array]
+    #: Yields the predictions after each round; a forest yields those of all trees only.
+    staged: Callable[[], Iterator[Array]]
 
 
 class Method(Protocol):
@@ -102,33 +94,6 @@ def parse_search(search: str) -> int | None:
 
 
 @dataclass(frozen=True)
-class BoostedFit:
-    """A boosted model. It scores labels by raw predictions: clipping would make ties."""
-
-    model: ManyBoostRegressor | ManyBoostClassifier
-    X_eval: Any
-    n_outputs: int
-    rounds: int
-    seconds: float
-
-    def predict(self) -> Array:
-        """Return predictions (n_rows, n_outputs)."""
-        regressor = isinstance(self.model, ManyBoostRegressor)
-        predict = self.model.predict if regressor else self.model.decision_function
-        return self._for_all(predict(self.X_eval))
-
-    def staged(self) -> Iterator[Array]:
-        """Yield the predictions after each round."""
-        regressor = isinstance(self.model, ManyBoostRegressor)
-        staged = self.model.staged_predict if regressor else self.model.staged_decision_function
-        return map(self._for_all, staged(self.X_eval))
-
-    def _for_all(self, predictions: Array) -> Array:
-        """Repeat the single prediction of an oracle for all outputs."""
-        return np.broadcast_to(predictions, (len(predictions), self.n_outputs))
-
-
-@dataclass(frozen=True)
 class Boosting:
     """Gradient boosting as in the paper: line searches, leaves of one row allowed."""
 
@@ -136,14 +101,11 @@ class Boosting:
     projection: str = "gaussian"
 
     def grid(self, task: Task) -> list[Settings]:
-        """Return the paper's grid."""
         names = ("loss", "learning_rate", "max_features", "max_leaf_nodes")
         values = (LOSSES[task], LEARNING_RATES, MAX_FEATURES, MAX_LEAF_NODES)
         return [dict(zip(names, point, strict=True)) for point in itertools.product(*values)]
 
-    def fit(self, fold: Fold, settings: Settings, limit: Limit, seed: int) -> BoostedFit:
-        """Fit in one thread."""
-        Y = self.targets(fold)
+    def fit(self, fold: Fold, settings: Settings, limit: Limit, seed: int) -> Fit:
         parameters: dict[str, Any] = {
             "strategy": self.strategy,
             "projection": self.projection,
@@ -156,15 +118,26 @@ class Boosting:
             "n_jobs": 1,
             **settings,
         }
-        model: ManyBoostRegressor | ManyBoostClassifier
+        model: Any
         if fold.problem.task == "regression":
             model = ManyBoostRegressor(**parameters, output_scaling=None)
+            predict, staged = model.predict, model.staged_predict
         else:
+            # Raw predictions: clipped probabilities would make ties.
             model = ManyBoostClassifier(**parameters)
+            predict, staged = model.decision_function, model.staged_decision_function
+        Y = self.targets(fold)
         started = time.perf_counter()
         model.fit(fold.X, Y)
         seconds = time.perf_counter() - started
-        return BoostedFit(model, fold.X_eval, fold.Y.shape[1], model.n_iter_, seconds)
+        # The single prediction of an oracle holds for all outputs.
+        repeat = partial(np.broadcast_to, shape=fold.Y_eval.shape)
+        return Fit(
+            model.n_iter_,
+            seconds,
+            lambda: repeat(predict(fold.X_eval)),
+            lambda: map(repeat, staged(fold.X_eval)),
+        )
 
     def targets(self, fold: Fold) -> Array:
         """Return the outputs to fit."""
@@ -193,23 +166,6 @@ class Oracle(Boosting):
 
 
 @dataclass(frozen=True)
-class ForestFit:
-    """The mean prediction of the trees that were grown."""
-
-    mean: Array
-    rounds: int
-    seconds: float
-
-    def predict(self) -> Array:
-        """Return predictions (n_rows, n_outputs)."""
-        return self.mean
-
-    def staged(self) -> Iterator[Array]:
-        """Yield the predictions of the complete forest only."""
-        return iter([self.mean])
-
-
-@dataclass(frozen=True)
 class Forest:
     """A random forest of scikit-learn with the paper's parameters; nothing is tuned.
 
@@ -220,10 +176,9 @@ class Forest:
     of_each_output: bool
 
     def grid(self, task: Task) -> list[Settings]:
-        """Return no settings."""
         return []
 
-    def fit(self, fold: Fold, settings: Settings, limit: Limit, seed: int) -> ForestFit:
+    def fit(self, fold: Fold, settings: Settings, limit: Limit, seed: int) -> Fit:
         """Grow trees one by one and keep only their predictions: all trees may exceed memory."""
         started = time.perf_counter()
         total = np.zeros(fold.Y_eval.shape)
@@ -237,7 +192,9 @@ class Forest:
             n_trees += 1
             if limit.seconds is not None and time.perf_counter() - started >= limit.seconds:
                 break
-        return ForestFit(total / n_trees, n_trees, time.perf_counter() - started)
+        mean = total / n_trees
+        seconds = time.perf_counter() - started
+        return Fit(n_trees, seconds, lambda: mean, lambda: iter([mean]))
 
     def _tree(self, fold: Fold, y: Array, seed: np.uint32) -> Array:
         if fold.problem.task == "multilabel":

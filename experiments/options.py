@@ -12,42 +12,28 @@ from experiments.methods import METHODS, parse_search
 
 @dataclass(frozen=True)
 class Options:
-    """Choices of the user; None keeps the default of each item.
+    """Choices of the user; None keeps the default of each item."""
 
-    Parameters
-    ----------
-    quick : bool
-        Run small versions of all items: a check of the code, not of the paper.
-    data_dir : Path or None
-        The folder of the data sets; None: where :func:`manyboost.datasets.load_dataset` looks.
-    budget : str or None
-        Budget of a fit: ``rounds:N``, ``seconds:S`` or ``T:M`` (see :class:`Budget`).
-    methods, datasets : sequence of str or None
-        The methods and data sets to run, out of those of an item.
-    search : str or None
-        Settings to try: ``random:N`` or ``grid``.
-    n_splits : int or None
-        Number of random splits into training and test rows.
-    max_seconds : float or None
-        Cap on the time of every fit.
-    n_jobs : int
-        Number of processes; every fit uses one thread.
-    seed : int
-        Seed of synthetic data, splits, searches and fits.
-    refit : bool
-        Whether to fit tuned models again on training and validation rows.
-    """
-
+    #: Run small versions of all items: a check of the code, not of the paper.
     quick: bool = False
+    #: The folder of the data sets; None: where ``load_dataset`` looks.
     data_dir: Path | None = None
+    #: Budget of a fit: ``rounds:N``, ``seconds:S`` or ``T:M``.
     budget: str | None = None
+    #: The methods and data sets to run, out of those of an item.
     methods: Sequence[str] | None = None
     datasets: Sequence[str] | None = None
+    #: Settings to try: ``random:N`` or ``grid``.
     search: str | None = None
+    #: Number of random splits into training and test rows.
     n_splits: int | None = None
+    #: Cap on the time of every fit.
     max_seconds: float | None = None
+    #: Number of processes; every fit uses one thread.
     n_jobs: int = 1
+    #: Seed of synthetic data, splits, searches and fits.
     seed: int = 0
+    #: Whether to fit tuned models again on training and validation rows.
     refit: bool = False
 
     def __post_init__(self) -> None:

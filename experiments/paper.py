@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 _FILE = Path(__file__).with_name("paper_results.csv")
 
 
-@dataclass(frozen=True)
-class PaperScore:
+class PaperScore(NamedTuple):
     """A score as printed: mean, standard deviation over splits, rank among the methods."""
 
     score: float
@@ -29,15 +28,11 @@ def paper_score(table: str, dataset: str, method: str, metric: str) -> PaperScor
 
 
 @cache
-def _scores() -> dict[tuple[str, str, str, str], PaperScore]:
+def _scores() -> dict[tuple[str, ...], PaperScore]:
     with _FILE.open(newline="", encoding="utf-8") as file:
-        return {
-            (row["table"], row["dataset"], row["method"], row["metric"]): PaperScore(
-                float(row["score"]), _number(row["std"]), _number(row["rank"])
-            )
-            for row in csv.DictReader(file)
-        }
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None
+        _, *rows = csv.reader(file)
+    numbers = [[float(text) if text else None for text in row[4:]] for row in rows]
+    return {
+        tuple(row[:4]): PaperScore(score or 0.0, std, rank)
+        for row, (score, std, rank) in zip(rows, numbers, strict=True)
+    }

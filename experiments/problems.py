@@ -105,7 +105,7 @@ class Fold:
 
 @lru_cache(maxsize=2)
 def load_problem(name: str, data_dir: Path | None, seed: int) -> Problem:
-    """Generate a synthetic data set or load a real one; raise FileNotFoundError if it is missing."""
+    """Generate a synthetic data set or load a real one, which may raise FileNotFoundError."""
     if is_synthetic(name):
         base = name.removesuffix(_NOISY)
         noisy = name != base

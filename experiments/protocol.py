@@ -70,7 +70,6 @@ class Run:
 
     @property
     def kind(self) -> str:
-        """The name of the class in lower case."""
         return type(self).__name__.lower()
 
     def as_dict(self) -> dict[str, Any]:
@@ -79,7 +78,6 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        """Hash of the fields."""
         return hashlib.sha256(_canonical(self.as_dict()).encode()).hexdigest()[:16]
 
     @property
@@ -105,7 +103,6 @@ class Unit(Run):
     """T of a data set in seconds: measured once, then stored."""
 
     def execute(self, needed: Sequence[Result], data_dir: Path | None) -> Result:
-        """Time enough rounds for a stable measurement."""
         fold = self.fold(0, "tuning", data_dir)
 
         def seconds(rounds: int) -> float:
@@ -133,7 +130,6 @@ class FitRun(Run):
     max_seconds: float | None
 
     def needs(self) -> Sequence[Run]:
-        """Return the run that measures T, if the budget is in units of it."""
         return (Unit(self.dataset, self.seed),) if Budget.parse(self.budget).kind == "T" else ()
 
     def fit(self, fold: Fold, needed: Sequence[Result]) -> tuple[Fit, bool]:
@@ -151,7 +147,6 @@ class Trial(FitRun):
     """One fit, scored on validation rows; its rounds are those with the best score."""
 
     def execute(self, needed: Sequence[Result], data_dir: Path | None) -> Result:
-        """Fit and choose the number of rounds."""
         fold = self.fold(self.split, "tuning", data_dir)
         fit, capped = self.fit(fold, needed)
         points = _score_points(fit, fold, first=fit.seconds / fit.rounds)
@@ -165,7 +160,6 @@ class Curve(FitRun):
     """One fit on training and validation rows, scored on test rows as it grows."""
 
     def execute(self, needed: Sequence[Result], data_dir: Path | None) -> Result:
-        """Fit and score."""
         fold = self.fold(self.split, "training", data_dir)
         # A single round shows how long preparation takes: it matters if rounds are short.
         first = _fit(self, self.settings, fold, Limit(1)).seconds
@@ -188,17 +182,14 @@ class Tuned(Run):
 
     @property
     def purpose(self) -> Purpose:
-        """The rows the model is fitted on."""
         return "training" if self.refit else "testing"
 
     def needs(self) -> Sequence[Trial]:
-        """Return one trial for each of the settings to choose from."""
         settings = sample(METHODS[self.method], task_of(self.dataset), self.search, self.seed)
         common = (self.dataset, self.seed, self.split, self.method)
         return [Trial(*common, s, self.budget, self.max_seconds) for s in settings]
 
     def execute(self, needed: Sequence[Result], data_dir: Path | None) -> Result:
-        """Choose the best trial, fit its model again and score it on test rows."""
         fold = self.fold(self.split, self.purpose, data_dir)
         metric, trials = fold.problem.metric, self.needs()
         if trials:

@@ -25,23 +25,9 @@ def run(
 ) -> Report:
     """Carry out the runs of items that the store does not hold, and report on them.
 
-    An interrupted call can be repeated: it continues with the missing runs. With ``n_jobs`` above
-    1, call it under ``if __name__ == "__main__":`` in a script.
-
-    Parameters
-    ----------
-    items : sequence of str
-        Names of items.
-    options : Options
-        What to run, and how much of it.
-    store_path : path-like or None
-        The file of results; None keeps them in memory.
-    stream : text stream or None
-        Where to show progress; None shows nothing.
-
-    Returns
-    -------
-    Report
+    An interrupted call can be repeated: it continues with the missing runs. ``store_path`` None
+    keeps results in memory, ``stream`` None shows no progress. With ``n_jobs`` above 1, call it
+    under ``if __name__ == "__main__":`` in a script.
     """
     chosen, store = choose(items, options), Store(store_path)
     runs = [run for item in chosen for run in item.runs(item.scope(options, store.datasets()))]
@@ -84,8 +70,10 @@ def _report(items: Sequence[Item], options: Options, store: Store) -> Report:
     else:
         refit = "not fitted again on the validation rows; it is the model that"
     notes = [
-        f"The model scored on test rows is {refit} did best on the validation rows, a fifth of the "
-        "training rows. The paper does not say which it uses.",
+        (
+            f"The model scored on test rows is {refit} did best on the validation rows, a fifth "
+            "of the training rows. The paper does not say which it uses."
+        ),
         "Boosting is that of the paper: exact line searches, leaves of one row allowed.",
     ]
     if options.quick:

@@ -31,18 +31,8 @@ def run_missing(
     """Carry out the runs that the store does not hold, and those that they need.
 
     Every complete run is in the store at once, so an interrupted command can be repeated. A run
-    that fails is written as such and shown; the runs that need it are left out.
-
-    Parameters
-    ----------
-    runs : iterable of Run
-    store : Store
-    data_dir : Path or None
-        The folder of the data sets.
-    n_jobs : int
-        Number of processes, each fitting in one thread; 1 stays in this process.
-    stream : text stream or None
-        Where to show progress.
+    that fails is written as such and shown on ``stream``; the runs that need it are left out.
+    Each of the ``n_jobs`` processes fits in one thread; 1 stays in this process.
     """
     by_dataset: dict[str, list[Run]] = {}
     for run in runs:
@@ -114,12 +104,16 @@ def _execute_here(tasks: Sequence[Task]) -> Iterator[tuple[Task, Result | str]]:
         yield task, _attempt(task)
 
 
+class _Own(threading.local):
+    pool: ProcessPoolExecutor | None = None
+
+
 class Workers:
     """Threads that each own one worker process: if a process dies, only its run fails."""
 
     def __init__(self, n_jobs: int) -> None:
         self._threads = ThreadPoolExecutor(n_jobs)
-        self._own = threading.local()
+        self._own = _Own()
         self._others = multiprocessing.active_children()
 
     def execute(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result | str]]:
@@ -129,7 +123,7 @@ class Workers:
             yield futures[future], future.result()
 
     def _in_own_process(self, task: Task) -> Result | str:
-        if getattr(self._own, "pool", None) is None:
+        if self._own.pool is None:
             # A forked process would inherit locks that other threads hold.
             spawn = multiprocessing.get_context("spawn")
             self._own.pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_start_worker)

@@ -19,14 +19,11 @@ def mean_std(scores: Sequence[float]) -> tuple[float | None, float | None]:
     return float(np.mean(scores)), std
 
 
-def ranks(scores: Mapping[str, float], *, digits: int = 3) -> dict[str, float]:
-    """Rank methods, 1 is the best; scores that are equal when printed share their rank."""
-    rounded = np.round(list(scores.values()), digits)
-    return dict(zip(scores, map(float, stats.rankdata(-rounded)), strict=True))
-
-
 def average_ranks(scores: Mapping[str, Sequence[float]], *, digits: int = 3) -> dict[str, float]:
-    """Average the ranks of methods over data sets."""
+    """Average the ranks of methods over data sets, 1 is the best.
+
+    Scores that are equal when printed share their rank.
+    """
     rounded = np.round(list(scores.values()), digits)
     average = stats.rankdata(-rounded, axis=0).mean(axis=1)
     return dict(zip(scores, map(float, average), strict=True))

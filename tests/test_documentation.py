@@ -18,8 +18,9 @@ import pytest
 
 import manyboost
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.cli import VERBS, parser_of
+from manyboost.cli import VERBS
 from manyboost.commands.parameters import flag
+from manyboost.commands.usage import parser_for
 from manyboost.params import PARAMS
 
 ROOT = Path(__file__).parent.parent
@@ -150,9 +151,7 @@ def test_the_two_lines_of_the_readme_make_a_model_and_predict(tmp_path):
                 red = rng.random() < 0.5
                 writer.writerow([size, size + red, ["blue", "red"][red], size - red])
     done = run_in_bash(block, tmp_path)
-    assert (
-        "200 rows, 2 features (1 of categories), 2 outputs of numbers: regression." in done.stderr
-    )
+    assert "200 rows, 2 features (1 categorical), 2 outputs: regression." in done.stderr
     header, rows = rows_of(tmp_path / "out.csv")
     _, test = rows_of(tmp_path / "test.csv")
     assert header == ["y_red", "y_blue"]
@@ -184,7 +183,7 @@ def test_every_verb_and_its_options_are_on_the_page(verb):
     page = (ROOT / "docs" / "cli.md").read_text()
     assert f"manyboost {verb}" in page
     parameters = {flag(name) for name in PARAMS}
-    for action in parser_of(verb)._actions:
+    for action in parser_for(verb, VERBS[verb])._actions:
         names = set(action.option_strings)
         if names and not names & {"--help", *parameters}:
             assert any(re.search(rf"(?<![\w-]){name}\b", page) for name in names), names

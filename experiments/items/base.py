@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from experiments.options import Options, Scope
 from experiments.problems import is_available
@@ -17,16 +18,16 @@ from experiments.store import Store
 class Item(ABC):
     """One part of the paper: what to run for it, and what the results say.
 
-    ``full`` is the paper's experiment, ``quick`` a small version of it; ``others`` are methods
-    that are run on request only.
+    ``full`` is the paper's experiment; ``quick`` are the fields of a small version that differ.
+    ``others`` are methods that are run on request only.
     """
 
     name: str
     summary: str
     title: str
-    text: Sequence[str]
+    text: str
     full: Scope
-    quick: Scope
+    quick: Mapping[str, Any]
     others: Sequence[str] = ()
 
     @property
@@ -39,7 +40,7 @@ class Item(ABC):
 
         Data sets with results in ``stored`` need not be available any more.
         """
-        scope = self.quick if options.quick else self.full
+        scope = replace(self.full, **(self.quick if options.quick else {}))
         wanted = scope.datasets
         if options.datasets is not None:
             wanted = [name for name in self.full.datasets if name in options.datasets]

@@ -66,7 +66,8 @@ class Outcomes:
         mean, std = statistics.mean_std(list(scores.values()))
         rank = None
         if self.is_complete(dataset):
-            rank = statistics.ranks(self.means(dataset, metric), digits=self.digits)[method]
+            means = {m: [mean] for m, mean in self.means(dataset, metric).items()}
+            rank = statistics.average_ranks(means, digits=self.digits)[method]
         paper = paper_score(self.paper_table, dataset, method, metric or self.metric)
         if paper is None:
             return Score(mean, std, rank, len(scores))
@@ -95,7 +96,6 @@ class Comparison(Item):
     digits: int = 3
 
     def runs(self, scope: Scope) -> list[Tuned]:
-        """Return one tuned run for each data set, split and method."""
         return [
             self._run(scope, dataset, split, method)
             for dataset in scope.datasets
@@ -108,7 +108,6 @@ class Comparison(Item):
         return Tuned(dataset, scope.seed, split, method, *limits)
 
     def section(self, scope: Scope, store: Store) -> Section:
-        """Tables of scores, tests and chosen settings, and findings."""
         results = {
             (dataset, method): {
                 split: result
@@ -123,7 +122,7 @@ class Comparison(Item):
         return Section(
             self.name,
             self.title,
-            [*self.text, *self.state(scope, store)],
+            [self.text, *self.state(scope, store)],
             [*self.blocks(self.name, outcomes), _chosen_table(self.name, outcomes)],
             self.findings(outcomes),
             {

@@ -11,20 +11,11 @@ from numpy.typing import NDArray
 
 from experiments import problems, statistics
 from experiments.items.base import Item
-from experiments.methods import STUMPS, Settings
+from experiments.methods import STUMPS
 from experiments.options import Scope
 from experiments.problems import METRICS, task_of
 from experiments.protocol import Curve, Result
-from experiments.report.content import (
-    Block,
-    Column,
-    Finding,
-    Lines,
-    Score,
-    Section,
-    Series,
-    Table,
-)
+from experiments.report.content import Block, Column, Finding, Lines, Score, Section, Series, Table
 from experiments.store import Store
 
 F64 = NDArray[np.float64]
@@ -102,30 +93,24 @@ class Curves(Item):
     def lines(self, scope: Scope, dataset: str) -> dict[str, list[Curve]]:
         """Return the runs of each line of the figure of a data set."""
         loss = "log_loss" if task_of(dataset) == "multilabel" else "squared_error"
-        stumps = {**STUMPS, "loss": loss}
-        lines: dict[str, tuple[str, Settings]] = {}
+        stumps, limits = {**STUMPS, "loss": loss}, (scope.budget, scope.max_seconds)
+        lines: dict[str, list[Curve]] = {}
         for method in scope.methods:
-            if scope.components and method != "gbmort":
-                for q in scope.components:
-                    lines[f"{method}, q = {q}"] = (method, {**stumps, "n_components": q})
-            else:
-                lines[method] = (method, stumps)
-        limits = (scope.budget, scope.max_seconds)
-        return {
-            label: [
-                Curve(dataset, scope.seed, split, method, settings, *limits)
-                for split in range(scope.n_splits)
-            ]
-            for label, (method, settings) in lines.items()
-        }
+            varied = scope.components if method != "gbmort" else ()
+            for q in varied or (None,):
+                label = method if q is None else f"{method}, q = {q}"
+                settings = stumps if q is None else {**stumps, "n_components": q}
+                lines[label] = [
+                    Curve(dataset, scope.seed, split, method, settings, *limits)
+                    for split in range(scope.n_splits)
+                ]
+        return lines
 
     def runs(self, scope: Scope) -> list[Curve]:
-        """Return one curve for each line and split."""
         by_line = [self.lines(scope, dataset).values() for dataset in scope.datasets]
         return [run for lines in by_line for runs in lines for run in runs]
 
     def section(self, scope: Scope, store: Store) -> Section:
-        """Figures of scores over time, tables of their last points, and findings."""
         blocks: list[Block] = []
         findings: list[Finding] = []
         for dataset in scope.datasets:
@@ -136,7 +121,8 @@ class Curves(Item):
                 if results:
                     lines[label] = Line.of(label, runs[0], results)
             if lines:
-                blocks += _over_components(self.name, dataset, lines) if scope.components else []
+                if any(line.components for line in lines.values()):
+                    blocks += _over_components(self.name, dataset, lines)
                 blocks += _over_time(self.name, dataset, lines)
             for claim in self.claims(dataset):
                 measured, holds = "runs are missing", None
@@ -148,7 +134,7 @@ class Curves(Item):
         return Section(
             self.name,
             self.title,
-            [*self.text, note, *self.state(scope, store)],
+            [self.text, note, *self.state(scope, store)],
             blocks,
             findings,
             self.specification(scope) | settings,
@@ -187,8 +173,6 @@ def _over_time(item: str, dataset: str, lines: Mapping[str, Line]) -> list[Block
 def _over_components(item: str, dataset: str, lines: Mapping[str, Line]) -> list[Block]:
     """Return last scores and times over the number of components."""
     counts = [line.components for line in lines.values() if line.components is not None]
-    if not counts:
-        return []
     figures: list[Block] = []
     for name, label in (("lrap", "LRAP"), ("seconds", "seconds")):
         points: dict[str, list[tuple[int, float]]] = {}
@@ -208,13 +192,14 @@ def _over_components(item: str, dataset: str, lines: Mapping[str, Line]) -> list
 _SINGLE = "st-gbrt"
 _ONE = "gbrt-rpo-subsampled"
 _DENSE = "gbrt-rpo-gaussian"
+_RELABEL = "gbrt-relabel-rpo-gaussian"
 
 
 def _convergence_claims(dataset: str) -> list[Claim]:
     """Shared trees are faster if outputs are related, and worse if they are not."""
 
     def faster(single: Line, shared: Line) -> tuple[str, bool]:
-        measured, holds = worse(single, shared)
+        measured, _ = worse(single, shared)
         there, here = (line.seconds_to(single.best) for line in (single, shared))
         if np.isfinite(here):
             measured += f"; {there / here:.0f} times faster to {single.best:.3f}"
@@ -241,11 +226,11 @@ CONVERGENCE = Curves(
     title="Convergence with known output structure",
     text=(
         "How fast three strategies learn outputs in a chain, outputs that share one signal, and "
-        "outputs that share nothing.",
+        "outputs that share nothing."
     ),
     claims=_convergence_claims,
     full=Scope(tuple(problems.FRIEDMAN), (_SINGLE, "gbmort", _ONE), "rounds:10000", n_splits=5),
-    quick=Scope(tuple(problems.FRIEDMAN), (_SINGLE, "gbmort", _ONE), "rounds:1000", n_splits=2),
+    quick={"budget": "rounds:1000", "n_splits": 2},
 )
 
 
@@ -279,7 +264,7 @@ PROJECTIONS = Curves(
     title="The kind of projection",
     text=(
         "A tree is grown on one random combination of all outputs, or on one output: boosting on a "
-        "projection without relabelling.",
+        "projection without relabelling."
     ),
     claims=_projection_claims,
     full=Scope(
@@ -289,7 +274,12 @@ PROJECTIONS = Curves(
         n_splits=1,
         max_seconds=600.0,
     ),
-    quick=Scope(("friedman1-ind",), _PROJECTED, "rounds:1000", n_splits=2),
+    quick={
+        "datasets": ("friedman1-ind",),
+        "budget": "rounds:1000",
+        "n_splits": 2,
+        "max_seconds": None,
+    },
     others=("gbrt-rpo-rademacher",),
 )
 
@@ -297,7 +287,7 @@ PROJECTIONS = Curves(
 def _component_claims(dataset: str) -> list[Claim]:
     """Twenty components are as good as all outputs, in a seventh of the time."""
     slack, share = 0.005, 1 / 7
-    lines = ("gbrt-relabel-rpo-gaussian, q = 20", "gbmort")
+    lines = (f"{_RELABEL}, q = 20", "gbmort")
 
     def score(few: Line, every: Line) -> tuple[str, bool]:
         a, b = few.mean[-1], every.mean[-1]
@@ -313,25 +303,22 @@ def _component_claims(dataset: str) -> list[Claim]:
     ]
 
 
-_RELABELLED = ("gbrt-relabel-rpo-gaussian", "gbrt-relabel-rpo-subsampled")
 COMPONENTS = Curves(
     name="components",
     summary="number of projections",
     title="The number of components",
     text=(
         "Relabelled trees grown on q random projections of the outputs: more components come "
-        "closer to multi-output trees, and cost more.",
+        "closer to multi-output trees, and cost more."
     ),
     claims=_component_claims,
     full=Scope(
         ("delicious",),
-        ("gbmort", *_RELABELLED),
+        ("gbmort", _RELABEL, "gbrt-relabel-rpo-subsampled"),
         budget="rounds:100",
         n_splits=1,
         # Those of the paper's figures, and some in between.
         components=(1, 5, 10, 20, 50, 98, 196, 491),
     ),
-    quick=Scope(
-        ("delicious",), ("gbmort", _RELABELLED[0]), "rounds:10", n_splits=1, components=(1, 20)
-    ),
+    quick={"methods": ("gbmort", _RELABEL), "budget": "rounds:10", "components": (1, 20)},
 )

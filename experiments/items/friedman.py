@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
-from experiments import problems
+from experiments import problems, statistics
 from experiments.items.comparison import Comparison, Outcomes, p_value_table
 from experiments.options import Scope
 from experiments.report.content import Block, Cell, Column, Finding, Table
-from experiments.statistics import ALPHA
 
 _PROJECT = "gbrt-rpo-subsampled"
 _RELABEL = "gbrt-relabel-rpo-subsampled"
 _TOLERANCE = {"friedman1-chain": 0.08, "friedman1-group": 0.03, "friedman1-ind": 0.03}
-_SETS = tuple(problems.FRIEDMAN)
 
 
 def _t_tests(item: str, outcomes: Outcomes) -> list[Block]:
     """Return the paired tests of each data set over its splits."""
-    return [
-        p_value_table(
+
+    def table(dataset: str) -> Table:
+        def mean(method: str) -> float:
+            return statistics.mean_std(list(outcomes.scores(dataset, method).values()))[0] or 0.0
+
+        return p_value_table(
             f"{item}-t-test-{dataset}",
             f"Student's paired test on {dataset}",
             outcomes.scope.methods,
-            lambda a, b, d=dataset: outcomes.paired_t(d, a, b),  # type: ignore[misc]
-            lambda a, b, d=dataset: _mean(outcomes, d, a) > _mean(outcomes, d, b),  # type: ignore[misc]
+            partial(outcomes.paired_t, dataset),
+            lambda a, b: mean(a) > mean(b),
             "P-values of macro-r² over the splits.",
         )
-        for dataset in outcomes.scope.datasets
-    ]
 
-
-def _mean(outcomes: Outcomes, dataset: str, method: str) -> float:
-    scores = outcomes.scores(dataset, method).values()
-    return sum(scores) / len(scores)
+    return [table(dataset) for dataset in outcomes.scope.datasets]
 
 
 def _blocks(item: str, outcomes: Outcomes) -> list[Block]:
@@ -80,24 +78,22 @@ FRIEDMAN = Comparison(
     title="Output structure: chained, grouped and independent outputs",
     text=(
         "Three problems with 16 outputs made from Friedman's function: outputs in a chain, outputs "
-        "that share one signal, and outputs that share nothing; 300 training rows, 4,000 test rows. "
-        "artificial-gbrt knows the structure: it is the reference for the others.",
-        "Features are uniform on [0, 1]. The paper says normal, but with normal features its "
-        "methods score far higher than it reports, above all on the chain.",
+        "that share one signal, and outputs that share nothing; 300 training rows, 4,000 test "
+        "rows. artificial-gbrt knows the structure: it is the reference for the others. Features "
+        "are uniform on [0, 1]. The paper says normal, but with normal features its methods score "
+        "far higher than it reports, above all on the chain."
     ),
     task="regression",
     paper_table="table-friedman1",
     blocks=_blocks,
     findings=_findings,
-    full=(
-        _FULL := Scope(
-            _SETS,
-            ("artificial-gbrt", "st-gbrt", "gbmort", _RELABEL, _PROJECT),
-            budget="rounds:2000",
-            n_splits=5,
-        )
+    full=Scope(
+        tuple(problems.FRIEDMAN),
+        ("artificial-gbrt", "st-gbrt", "gbmort", _RELABEL, _PROJECT),
+        budget="rounds:2000",
+        n_splits=5,
     ),
-    quick=Scope(_SETS, _FULL.methods, "rounds:600", n_splits=2, search="random:6"),
+    quick={"budget": "rounds:600", "n_splits": 2, "search": "random:6"},
 )
 
 
@@ -132,33 +128,30 @@ def _noisy_findings(outcomes: Outcomes) -> list[Finding]:
         holds: bool | None = True
         if first != _PROJECT:
             p = outcomes.paired_t(dataset, first, _PROJECT)
-            holds = None if p is None else p >= ALPHA
+            holds = None if p is None else p >= statistics.ALPHA
             measured += f"; {_PROJECT} {means[_PROJECT]:.3f}"
             measured += "" if p is None else f", p = {p:.2g}"
         found.append(Finding(claim, measured, holds))
     return found
 
 
-_NOISY_SETS = tuple(f"{name}-noisy" for name in _SETS)
 FRIEDMAN_NOISY = Comparison(
     name="friedman-noisy",
     summary="the same with added outputs of pure noise",
     title="Outputs of pure noise among the others",
     text=(
         "The same problems with 16 more outputs: copies of the others with permuted rows, which "
-        "cannot be predicted. half-macro-r² is the score of the 16 real outputs.",
+        "cannot be predicted. half-macro-r² is the score of the 16 real outputs."
     ),
     task="regression",
     paper_table="table-noisy",
     blocks=_noisy_blocks,
     findings=_noisy_findings,
-    full=(
-        _NOISY := Scope(
-            _NOISY_SETS,
-            ("st-gbrt", "gbmort", _RELABEL, _PROJECT),
-            budget="rounds:2000",
-            n_splits=5,
-        )
+    full=Scope(
+        tuple(f"{name}-noisy" for name in problems.FRIEDMAN),
+        ("st-gbrt", "gbmort", _RELABEL, _PROJECT),
+        budget="rounds:2000",
+        n_splits=5,
     ),
-    quick=Scope(_NOISY_SETS, _NOISY.methods, "rounds:300", n_splits=2, search="random:5"),
+    quick={"budget": "rounds:300", "n_splits": 2, "search": "random:5"},
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from experiments.report.content import Cell, Column, Score, Table
@@ -89,12 +89,8 @@ def fixed(value: float, digits: int, sign: str = "") -> str:
 def legend(table: Table) -> str:
     """Explain the scores of a table; empty if it has none."""
     scores = [cell for row in table.rows for cell in row.values() if isinstance(cell, Score)]
-    return " ".join(_explanations(scores))
-
-
-def _explanations(scores: list[Score]) -> Iterator[str]:
     if not scores:
-        return
+        return ""
     text = "Mean"
     if any(score.std is not None for score in scores):
         text += " ± standard deviation"
@@ -102,6 +98,6 @@ def _explanations(scores: list[Score]) -> Iterator[str]:
         text += " (rank), the best in bold"
     if any(score.paper is not None for score in scores):
         text += "; below it the paper's score and our difference"
-    yield f"{text}."
     if any(_score(score, 3).sign for score in scores):
-        yield "A difference is coloured if it exceeds both standard deviations together."
+        text += ", coloured if it exceeds both standard deviations together"
+    return f"{text}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -15,9 +16,9 @@ from matplotlib.ticker import LogFormatter
 
 from experiments.report.content import CriticalDifference, Figure, Lines
 
-_COLOURS = "#0072b2 #d55e00 #00856a #b0508f #94700a #3d8fc9 #59636c #8c4a20".split()
+_COLOURS = ("#0072b2", "#d55e00", "#00856a", "#b0508f", "#94700a", "#3d8fc9", "#59636c")
 _DASHES = ("-", "--", ":")
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "axes.edgecolor": "#5d6770",
     "axes.grid": True,
     "axes.grid.axis": "y",

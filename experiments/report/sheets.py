@@ -8,17 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from experiments.report.content import Block, Cell, CriticalDifference, Lines, Score
 
-#: A column of scores is written as several: the ending of its name, and the attribute.
-_SCORE = {
-    "": "mean",
-    "_std": "std",
-    "_rank": "rank",
-    "_repeats": "n_repeats",
-    "_paper": "paper",
-    "_paper_std": "paper_std",
-    "_paper_rank": "paper_rank",
-    "_difference": "difference",
-}
+#: A column of scores is written as several columns, one for each attribute.
+_SCORE = ("mean", "std", "rank", "n_repeats", "paper", "paper_std", "paper_rank", "difference")
+_ENDINGS = {"mean": "", "n_repeats": "_repeats"}
 
 
 def sheet(block: Block) -> str:
@@ -29,8 +21,8 @@ def sheet(block: Block) -> str:
         points: list[Sequence[Cell]] = []
         for series in block.series:
             none = [None] * len(series.x)
-            band = (series.low or none, series.high or none)
-            columns = zip(series.x, series.y, *band, strict=True)
+            low, high = (none if edge is None else edge for edge in (series.low, series.high))
+            columns = zip(series.x, series.y, low, high, strict=True)
             points += [(series.label, *point) for point in columns]
         return _csv(["series", "x", "y", "low", "high"], points)
     header: list[str] = []
@@ -38,12 +30,13 @@ def sheet(block: Block) -> str:
     for column in block.columns:
         cells = [row.get(column.key) for row in block.rows]
         has_scores = any(isinstance(cell, Score) for cell in cells)
-        header += [column.key + ending for ending in (_SCORE if has_scores else [""])]
+        attributes = _SCORE if has_scores else ("mean",)
+        header += [column.key + _ENDINGS.get(name, f"_{name}") for name in attributes]
         for row, cell in zip(rows, cells, strict=True):
             if isinstance(cell, Score):
-                row += [getattr(cell, attribute) for attribute in _SCORE.values()]
+                row += [getattr(cell, name) for name in attributes]
             else:
-                row.append(cell)
+                row += [cell, *[None] * (len(attributes) - 1)]
     return _csv(header, rows)
 
 

@@ -27,10 +27,11 @@ STEPS = ("auto", "line_search", "newton")
 
 @dataclass(frozen=True)
 class Check:
-    """A condition on a value and the words for it."""
+    """A condition on a value, the words for it, and the values themselves if they are few."""
 
     words: str
     holds: Callable[[Any], bool]
+    choices: tuple[Any, ...] = ()
 
 
 def _is_integer(value: Any) -> bool:
@@ -78,7 +79,7 @@ def fraction() -> Check:
 def one_of(*options: Any) -> Check:
     """One of the given values."""
     words = " or ".join(repr(option) for option in options)
-    return Check(words, lambda v: any(type(v) is type(o) and v == o for o in options))
+    return Check(words, lambda v: any(type(v) is type(o) and v == o for o in options), options)
 
 
 def kind(words: str, *types: type) -> Check:
@@ -86,7 +87,9 @@ def kind(words: str, *types: type) -> Check:
     return Check(words, lambda v: isinstance(v, types) and not isinstance(v, type))
 
 
-_boolean = Check("True or False", lambda v: type(v).__name__ in ("bool", "bool_"))
+_boolean = Check(
+    "True or False", lambda v: type(v).__name__ in ("bool", "bool_"), choices=(True, False)
+)
 _callable = Check("a callable", callable)
 _none = one_of(None)
 

@@ -490,8 +490,6 @@ def test_validation_outputs_have_the_names_of_fit(frame):
         assert model.output_names_.tolist() == ["price", "rent", "tax"]
 
 
-# Sets of labels ---------------------------------------------------------------------------------
-
 # Frames out -------------------------------------------------------------------------------------
 
 

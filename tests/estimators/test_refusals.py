@@ -6,31 +6,10 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from manyboost import Checkpoint, Loss, ManyBoostClassifier, ManyBoostRegressor, RoundState
+from manyboost import Checkpoint, Loss, RoundState
 from manyboost.params import PARAMS
 from refusals import refusal
-
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(60, 3))
-Y = RNG.normal(size=(60, 2))
-LABELS = (Y > 0).astype(int)
-CLASSES = np.array(["a", "b", "c"])[RNG.integers(0, 3, 60)]
-
-
-def regressor(**parameters):
-    return ManyBoostRegressor(**{"max_iter": 3, "random_state": 0, **parameters})
-
-
-def classifier(**parameters):
-    return ManyBoostClassifier(**{"max_iter": 3, "random_state": 0, **parameters})
-
-
-def replaced(array, place, value):
-    """A copy with one value changed."""
-    changed = array.astype(object if isinstance(value, str) else array.dtype)
-    changed[place] = value
-    return changed
-
+from small_problems import CLASSES, LABELS, X, Y, classifier, regressor, replaced
 
 # Parameters -------------------------------------------------------------------------------------
 
@@ -210,9 +189,6 @@ def test_parameters_that_do_go_together():
         {"learning_rate": np.float32(0.5), "max_iter": np.int64(2), "warm_start": np.True_},
     ]:
         assert np.isfinite(regressor(**parameters).fit(X, Y).predict(X)).all()
-
-
-# X ----------------------------------------------------------------------------------------------
 
 
 # y ----------------------------------------------------------------------------------------------

@@ -9,9 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from manyboost.datasets import Dataset
-from experiments import methods, problems, protocol
 from experiments.items import ITEMS
 from experiments.options import Options
 from experiments.paper import paper_score
@@ -20,6 +17,9 @@ from experiments.report.content import CriticalDifference, Lines, Table
 from experiments.reproduction import run, summarise
 from experiments.runner import run_missing
 from experiments.store import Store
+
+from experiments import methods, problems, protocol
+from manyboost.datasets import Dataset
 
 TINY = Options(quick=True, budget="rounds:12", search="random:2", n_splits=2)
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from experiments.budgets import Budget, Limit
 from experiments.methods import METHODS, parse_search, sample
 from experiments.problems import Problem, load_problem, make_fold

@@ -7,7 +7,6 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-
 from experiments.report import cells, figures
 from experiments.report.content import (
     Column,

@@ -3,10 +3,9 @@
 import io
 
 import pytest
-
-from tests.experiments.toy_runs import Toy
 from experiments.runner import run_missing
 from experiments.store import Store
+from tests.experiments.toy_runs import Toy
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -3,10 +3,9 @@
 import json
 
 import pytest
-
-from tests.experiments.toy_runs import Toy
 from experiments.protocol import Points, Result, Trial
 from experiments.store import Store
+from tests.experiments.toy_runs import Toy
 
 RESULT = Result(
     {"lrap": 0.25},

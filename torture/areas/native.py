@@ -165,12 +165,11 @@ def valgrind(modules: tuple[str, ...], *, build: bool = True) -> tuple[int, list
     """The tests in a build with optimisation, as it is delivered."""
     tool = find("valgrind")
     if build:
-        command = [find("cargo"), "test", "--release", "-p", "manyboost-core", "--lib", "--no-run"]
-        variables = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "8"}
-        made = call(command, environment("valgrind", **variables))
+        command = [find("cargo"), "test", "--profile", "profiling", "-p", "manyboost-core"]
+        made = call([*command, "--lib", "--no-run"], environment("valgrind"))
         if made.returncode:
             raise NoTool(made.stderr.strip().splitlines()[-1])
-    folders = [BUILDS / "valgrind" / "release" / "deps", ROOT / "target" / "release" / "deps"]
+    folders = [BUILDS / "valgrind" / "profiling" / "deps", ROOT / "target" / "release" / "deps"]
     found = [path for folder in folders for path in folder.glob("manyboost_core-*")]
     binaries = [path for path in found if path.suffix == "" and os.access(path, os.X_OK)]
     if not binaries:

@@ -1,4 +1,4 @@
-"""``manyboost demo``: the command line at work on made-up data, in a few seconds."""
+"""``manyboost demo``: the command line on synthetic data, in a few seconds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from manyboost.commands import show
+from manyboost.commands import evaluate, explain, fit, predict
+from manyboost.commands.output import show
+from manyboost.commands.usage import carry_out
 
-SUMMARY = "Make a small data set, train on it, score the model, and show how."
+SUMMARY = "Create a small data set, train on it, score the model, and show the commands."
 
 N_TRAIN, N_TEST, N_OUTPUTS = 1000, 500, 8
+VERBS = {"fit": fit, "evaluate": evaluate, "explain": explain, "predict": predict}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,12 +24,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="DIR",
-        help="folder to keep the files in (default: they are removed)",
+        help="folder to keep the files in (default: a temporary one)",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Show it."""
+    """Show the commands and their results."""
     if arguments.output is not None:
         folder = Path(arguments.output)
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,11 +40,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _show(folder: Path) -> None:
-    from manyboost.cli import carry_out
-
     _write_data(folder)
-    show(f"Made-up data: train.csv ({N_TRAIN} rows) and test.csv ({N_TEST} rows), with sensors and")
-    show(f"a machine as features, and {N_OUTPUTS} outputs that share what there is to learn.")
+    show(f"Synthetic data: train.csv ({N_TRAIN} rows) and test.csv ({N_TEST} rows). The features")
+    show("are five sensors and a machine. All outputs, y0 to y7, depend on the same signal.")
     for command in (
         "fit train.csv --target 'y*' -o model.mb --random-state 0 --quiet",
         "evaluate model.mb test.csv --worst 3",
@@ -52,12 +53,12 @@ def _show(folder: Path) -> None:
         show(f"$ manyboost {command}")
         verb, *words = shlex.split(command)
         files = ("train.csv", "test.csv", "model.mb", "predictions.csv")
-        carry_out(verb, [str(folder / word) if word in files else word for word in words])
+        carry_out(verb, VERBS, [str(folder / word) if word in files else word for word in words])
     show()
+    show("$ head -n 3 predictions.csv")
     with (folder / "predictions.csv").open(encoding="utf-8") as lines:
         for _ in range(3):
             show(next(lines).rstrip())
-    show("…")
 
 
 def _write_data(folder: Path) -> None:

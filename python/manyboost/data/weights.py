@@ -62,10 +62,8 @@ class Weights:
 
     def heaviest(self, pool: _core.Pool) -> float:
         """Return the largest weight that a cell can have, on all ranks."""
-        if self.is_trivial:
-            return 1.0
-        factors = [1.0 if w is None else w.max(initial=0) for w in (self.rows, self.cells)]
-        return float(np.prod(pool.largest(np.array(factors, np.float64))))
+        n_outputs = 1 if self.cells is None else self.cells.shape[1]
+        return float(self.heaviest_of(n_outputs, pool).max())
 
     def total_of_rows(self, pool: _core.Pool, n_rows: int) -> float:
         """Return the sum of the row weights over all ranks; this rank has ``n_rows`` rows."""

@@ -13,9 +13,11 @@ experiments of Joly, Wehenkel and Geurts, and one multi-label problem of low ran
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +33,35 @@ _SCORE_NOISE = 0.3
 # Features in each random linear form: few, so that trees need few splits to follow it.
 _FORM_FEATURES = 2
 
+# What the three friedman1 problems have in common.
+_PARAMETERS = """Parameters
+    ----------
+    n_rows : int, default=300
+        Number of rows.
+    n_outputs : int, default=16
+        Number of outputs.
+    noise : float, default=1.0
+        Standard deviation of each εⱼ.
+    distribution : {"uniform", "normal"}, default="uniform"
+        Distribution of the features: uniform on [0, 1], which reproduces the scores of the paper,
+        or standard normal, as its text says.
+    noisy_outputs : bool, default=False
+        Append a copy of every output with its rows permuted, each copy on its own: outputs that
+        look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+        Source of randomness; an int gives the same data at every call."""
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _documented(function: _Function) -> _Function:
+    """Fill ``{parameters}`` in the docstring of a friedman1 problem."""
+    text = inspect.cleandoc(function.__doc__ or "")
+    function.__doc__ = text.replace("{parameters}", inspect.cleandoc(_PARAMETERS))
+    return function
+
+
+@_documented
 def make_friedman1_chain(
     n_rows: int = 300,
     *,
@@ -41,28 +71,13 @@ def make_friedman1_chain(
     noisy_outputs: bool = False,
     random_state: RandomStateLike = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Draw friedman1-chain: every output adds noise to the one before it.
+    """Draw friedman1-chain: each output is the previous one plus noise.
 
     y₁ = f(x) + ε₁ and yⱼ = yⱼ₋₁ + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ +
     5 x₅. The first output is the cleanest; the best model learns it alone and repeats it for all
     outputs.
 
-    Parameters
-    ----------
-    n_rows : int, default=300
-        Number of rows.
-    n_outputs : int, default=16
-        Number of outputs.
-    noise : float, default=1.0
-        Standard deviation of each εⱼ; 0 gives f(x) in every output.
-    distribution : {"uniform", "normal"}, default="uniform"
-        Distribution of the features: uniform on [0, 1], which reproduces the scores the
-        paper reports, or standard normal, which is what its text says.
-    noisy_outputs : bool, default=False
-        Append a copy of every output with its rows permuted, each copy on its own: outputs
-        that look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Source of randomness; an int gives the same data at every call.
+    {parameters}
 
     Returns
     -------
@@ -83,6 +98,7 @@ def make_friedman1_chain(
     return X, _with_noisy_outputs(Y, rng) if noisy_outputs else Y
 
 
+@_documented
 def make_friedman1_group(
     n_rows: int = 300,
     *,
@@ -97,22 +113,7 @@ def make_friedman1_group(
     yⱼ = f(x) + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ + 5 x₅. Averaging
     the outputs filters the noise; the best model learns that average.
 
-    Parameters
-    ----------
-    n_rows : int, default=300
-        Number of rows.
-    n_outputs : int, default=16
-        Number of outputs.
-    noise : float, default=1.0
-        Standard deviation of each εⱼ; 0 gives f(x) in every output.
-    distribution : {"uniform", "normal"}, default="uniform"
-        Distribution of the features: uniform on [0, 1], which reproduces the scores the
-        paper reports, or standard normal, which is what its text says.
-    noisy_outputs : bool, default=False
-        Append a copy of every output with its rows permuted, each copy on its own: outputs
-        that look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Source of randomness; an int gives the same data at every call.
+    {parameters}
 
     Returns
     -------
@@ -133,6 +134,7 @@ def make_friedman1_group(
     return X, _with_noisy_outputs(Y, rng) if noisy_outputs else Y
 
 
+@_documented
 def make_friedman1_ind(
     n_rows: int = 300,
     *,
@@ -147,22 +149,7 @@ def make_friedman1_ind(
     yⱼ = f(the five features of its own) + εⱼ, with f(x) = 10 sin(π x₁ x₂) +
     20 (x₃ − 0.5)² + 10 x₄ + 5 x₅. The outputs share nothing; the best model is one for each output.
 
-    Parameters
-    ----------
-    n_rows : int, default=300
-        Number of rows.
-    n_outputs : int, default=16
-        Number of outputs.
-    noise : float, default=1.0
-        Standard deviation of each εⱼ; 0 gives f of the output's features.
-    distribution : {"uniform", "normal"}, default="uniform"
-        Distribution of the features: uniform on [0, 1], which reproduces the scores the
-        paper reports, or standard normal, which is what its text says.
-    noisy_outputs : bool, default=False
-        Append a copy of every output with its rows permuted, each copy on its own: outputs
-        that look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Source of randomness; an int gives the same data at every call.
+    {parameters}
 
     Returns
     -------

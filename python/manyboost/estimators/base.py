@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from manyboost.arrays import F64
 from manyboost.data.features import Table
 from manyboost.data.labels import Classes
 from manyboost.estimators.pickling import Pickling
@@ -22,9 +23,6 @@ from manyboost.training.scoring import RunningRegressor
 
 if TYPE_CHECKING:
     from manyboost.persistence.info import ModelInfo
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 
 class Model(CallbackSupportMixin, Parameters, Pickling):

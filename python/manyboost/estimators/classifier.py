@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, params
+from manyboost.arrays import F64
 from manyboost.data.cells import missing_cells
 from manyboost.data.features import Table, for_kernels, to_single
 from manyboost.data.labels import Classes, read_labels
@@ -37,9 +38,6 @@ from manyboost.training.losses import CLASS_LOSSES, LABEL_LOSSES
 from manyboost.training.projections import Projection
 from manyboost.training.scoring import RunningClassifier
 from manyboost.training.thresholds import tune_thresholds
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 
 @params.documented

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core
+from manyboost.arrays import F64
 from manyboost.data.features import for_kernels
 from manyboost.estimators.predicting import Predicting
 from manyboost.inspection import cosines, output_products
 from manyboost.threads import resolve_threads
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.strategies import STRATEGIES
-
-F64 = NDArray[np.float64]
 
 
 class Explaining(Predicting):

@@ -10,14 +10,12 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, memory
+from manyboost.arrays import F64
 from manyboost.data.features import Table, check_X, to_single
 from manyboost.data.frames import make_frame
 from manyboost.data.targets import resolve_outputs
 from manyboost.estimators.base import Model
 from manyboost.threads import resolve_threads
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 #: Raw predictions that exist in double precision at a time where not all are wanted.
 BLOCK_CELLS = 1 << 20

@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import params
+from manyboost.arrays import F64
 from manyboost.data.cells import cell_error
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names
@@ -30,9 +31,6 @@ from manyboost.training.custom import Loss
 from manyboost.training.losses import LISTED_LOSSES, REGRESSION_LOSSES, Domain
 from manyboost.training.projections import Projection
 from manyboost.training.scoring import LOSS, as_list, mean_over_outputs
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 
 @params.documented

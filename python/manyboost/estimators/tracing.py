@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F64
 from manyboost.data.cells import missing_cells
 from manyboost.data.features import for_kernels
 from manyboost.data.rows import Rows, make_rows, split_validation
@@ -18,8 +18,6 @@ from manyboost.inspection import LinearRounds
 from manyboost.threads import resolve_threads
 from manyboost.training.plan import resolve_learning_rate
 from manyboost.training.strategies import STRATEGIES
-
-F64 = NDArray[np.float64]
 
 
 class Tracing(Explaining):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
+from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.export.graph import ML, Graph
 from manyboost.export.onnx import output_variables, tensor
 from manyboost.export.trees import built_in_trees, feature_label, import_extra

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manyboost.estimators.base import Model
 from manyboost.persistence import container
 from manyboost.persistence.model import contents, holds_code
 from manyboost.persistence.values import Encoder, Unstorable
@@ -49,7 +48,7 @@ class ModelInfo(dict[str, Any]):
         return f"<ModelInfo\n{self}>"
 
 
-def model_info(model: Model) -> ModelInfo:
+def model_info(model: Any) -> ModelInfo:
     """Collect the facts about a fitted model."""
     check_is_fitted(model, "n_iter_")
     ensemble, trained = model._progress.model, model._trained_with

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32
 from manyboost.data.features import Table, to_single
 from manyboost.data.rows import Rows
 from manyboost.data.weights import refuse_unobserved_outputs
@@ -21,8 +22,6 @@ from manyboost.training.plan import Plan, TrainingData, TreeLimits
 from manyboost.training.progress import Progress
 from manyboost.training.scoring import Scorer
 from manyboost.training.validation import Validation
-
-F32 = NDArray[np.float32]
 
 
 def new_progress(plan: Plan, n_outputs: int, n_features: int) -> Progress:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F64, Mask
 from manyboost.data.cells import MISSING_LABEL, TargetKind, missing_cells
 from manyboost.data.weights import Weights
 from manyboost.training.custom import Loss, fill_missing
@@ -25,9 +26,6 @@ from manyboost.training.losses import (
 )
 from manyboost.training.objectives import BuiltinObjective, Objective
 from manyboost.training.steps import minimise_along, softmax_step
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 # The raw prediction of an output whose label never varies.
 BASELINE_LIMIT = 15.0
@@ -226,7 +224,7 @@ def _constant_step(objective: Objective, scale: F64, *, bounded: bool = False) -
     raw = objective.blank_state()
     direction = Direction(np.zeros(objective.n_rows, np.uint32), scale[None, :].astype(np.float32))
 
-    def evaluate(rho: F64, active: NDArray[np.bool_] | None = None) -> tuple[F64, F64 | None]:
+    def evaluate(rho: F64, active: Mask | None = None) -> tuple[F64, F64 | None]:
         return objective.derivatives(raw, objective.weights, direction, rho, active=active)
 
     slope, curvature = evaluate(np.zeros(objective.n_outputs))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, F64, U32
 from manyboost.data.weights import Weights
 from manyboost.training.callbacks import RoundState, Watchers
 from manyboost.training.checkpoints import Recorder, State
@@ -32,33 +33,14 @@ from manyboost.training.stopping import BestRound, BestRoundPerOutput, Unwatched
 from manyboost.training.updates import Update, Updater, idle_update
 from manyboost.training.validation import Validation
 
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-U32 = NDArray[np.uint32]
-
 
 class Boosting:
     """One fit: the state that rounds work on, and the loop.
 
-    Parameters
-    ----------
-    plan : Plan
-    objective : Objective
-        The loss bound to the training rows.
-    learner : TreeLearner or ForeignLearner
-    progress : Progress
-        Empty, or what an earlier fit left.
-    state : (n_rows, n_outputs)
-        The objective's blank state, with the rounds so far added.
-    row_numbers : (n_rows,)
-        Numbers of the rows in the user's data, which random draws go by.
-    split_scale : (n_outputs,) or None
-        What residuals are multiplied by when trees are grown.
-    validation : Validation or None
-    watchers : Watchers
-        Whom to tell about each round.
-    recorder : Recorder or None
-        Writes checkpoints, and has the state to go on from if it found one.
+    ``progress`` is empty or what an earlier fit left; ``state`` is the objective's blank state with
+    the rounds so far added; ``row_numbers`` are those in the user's data, which random draws go by;
+    ``split_scale`` is what residuals are multiplied by when trees are grown. The ``recorder``
+    writes checkpoints, and has the state to go on from if it found one.
     """
 
     def __init__(

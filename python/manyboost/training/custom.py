@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, F64, U32, Mask
 from manyboost.data.cells import missing_cells
 from manyboost.data.weights import Weights
 from manyboost.training.directions import Direction, Move, Outputs
 from manyboost.training.losses import LossFacts
 from manyboost.training.objectives import Objective
 from manyboost.training.split_gradients import SplitGradients
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-U32 = NDArray[np.uint32]
 
 _ONE = np.float32(1)
 
@@ -229,7 +225,7 @@ class CustomObjective(Objective):
         direction: Direction,
         rho: F64,
         output: Outputs = None,
-        active: NDArray[np.bool_] | None = None,
+        active: Mask | None = None,
     ) -> tuple[F64, F64 | None]:
         g = direction.of_rows()
         f = self.baseline + raw

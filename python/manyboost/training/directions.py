@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost import _core
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
+from manyboost.arrays import F32, F64, U32
 
 # One output, a half-open range of outputs, or None for all outputs.
 Outputs: TypeAlias = int | tuple[int, int] | None
@@ -25,7 +22,7 @@ class Direction:
     one column for each output, or a single column that serves all outputs.
     """
 
-    leaf_of_row: NDArray[np.uint32] | None
+    leaf_of_row: U32 | None
     values: F32
 
     def of_rows(self) -> F32:
@@ -47,6 +44,6 @@ class Move:
     column of values; None: values are added as they are.
     """
 
-    leaf_of_row: NDArray[np.uint32]
+    leaf_of_row: U32
     values: F32
     steps: F32 | None = None

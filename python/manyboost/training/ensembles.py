@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, F64, Mask
 from manyboost.data.features import Table, for_kernels
 from manyboost.data.stored import StoredTable
 from manyboost.training.learners import Leaves, Predictions, WeakModel, known_leaves
 from manyboost.training.strategies import Strategy
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 
 class Ensemble(ABC):
@@ -98,30 +96,25 @@ class TreeEnsemble(Ensemble):
 
     @property
     def n_rounds(self) -> int:
-        """Number of rounds."""
         return self.trees.n_rounds
 
     def begin_round(self, m: int) -> None:
-        """Do nothing: a round is complete when all its trees are there."""
+        pass  # a round is complete when all its trees are there
 
     def push(
         self, weak: WeakModel, values: F32 | None, steps: F32 | None, output: int | None
     ) -> None:
-        """Add a tree; ``independent`` adds those of all outputs in their order."""
         assert isinstance(weak, Leaves)
         assert values is not None
         self.trees.push(weak.tree, values, steps)
 
     def truncate(self, n_rounds: int) -> None:
-        """Keep the first rounds."""
         self.trees.truncate(n_rounds)
 
     def keep(self, rounds: NDArray[np.uint64]) -> None:
-        """Take back what each output got after its first ``rounds`` (n_outputs,)."""
         self.trees.keep(rounds)
 
     def add_to(self, pool: _core.Pool, X: Table, start: int, stop: int, raw: F32) -> None:
-        """Add some rounds to ``raw`` (n_rows, n_outputs)."""
         if isinstance(X, StoredTable):
             for rows, block in X.blocks():
                 self.trees.add_to(pool, block, start, stop, raw[rows])
@@ -131,13 +124,11 @@ class TreeEnsemble(Ensemble):
     def predictor(
         self, pool: _core.Pool, n_rounds: int, baseline: F64, outputs: list[int] | None
     ) -> Callable[[Table], F64]:
-        """Return the function from features to raw predictions of all outputs or some."""
         trees = self.trees if outputs is None else self.trees.of_outputs(outputs)
         start = baseline if outputs is None else baseline[outputs]
         return lambda X: trees.predict(pool, for_kernels(X), n_rounds, start)
 
     def steps(self) -> F64:
-        """Steps of each round and output, which trees with scalar leaves hold."""
         return self.trees.steps().astype(np.float64)
 
 
@@ -156,7 +147,6 @@ class ForeignModel:
     known: NDArray[Any] | None = None
 
     def of_rows(self, X: Table) -> F32:
-        """Return what the model adds to the raw predictions of rows."""
         if self.values is not None:
             assert self.known is not None
             return self.values[known_leaves(self.estimator, self.known, X)]
@@ -166,7 +156,7 @@ class ForeignModel:
         columns = predicted[:, None] if predicted.ndim == 1 else predicted
         return np.asarray(columns * self.steps)
 
-    def kept(self, kept: NDArray[np.bool_]) -> ForeignModel:
+    def kept(self, kept: Mask) -> ForeignModel:
         """Return the model with zeros for the outputs that do not keep it."""
         mask = kept[self.outputs]
         values, steps = (
@@ -187,18 +177,15 @@ class ForeignEnsemble(Ensemble):
 
     @property
     def n_rounds(self) -> int:
-        """Number of rounds."""
         return len(self.rounds)
 
     def begin_round(self, m: int) -> None:
-        """Keep the first ``m`` rounds, and open another one."""
         self.truncate(m)
         self.rounds.append([])
 
     def push(
         self, weak: WeakModel, values: F32 | None, steps: F32 | None, output: int | None
     ) -> None:
-        """Add a weak model to the last round, for all outputs or one."""
         outputs = slice(None) if output is None else slice(output, output + 1)
         if isinstance(weak, Predictions):
             model = ForeignModel(weak.estimator, outputs, None, steps)
@@ -207,16 +194,13 @@ class ForeignEnsemble(Ensemble):
         self.rounds[-1].append(model)
 
     def truncate(self, n_rounds: int) -> None:
-        """Keep the first rounds."""
         del self.rounds[n_rounds:]
 
     def keep(self, rounds: NDArray[np.uint64]) -> None:
-        """Take back what each output got after its first ``rounds`` (n_outputs,)."""
         for m, models in enumerate(self.rounds):
             self.rounds[m] = [model.kept(m < rounds) for model in models]
 
     def add_to(self, pool: _core.Pool, X: Table, start: int, stop: int, raw: F32) -> None:
-        """Add some rounds to ``raw`` (n_rows, n_outputs)."""
         for models in self.rounds[start:stop]:
             for model in models:
                 raw[:, model.outputs] += model.of_rows(X)
@@ -224,7 +208,6 @@ class ForeignEnsemble(Ensemble):
     def predictor(
         self, pool: _core.Pool, n_rounds: int, baseline: F64, outputs: list[int] | None
     ) -> Callable[[Table], F64]:
-        """Return the function from features to raw predictions of all outputs or some."""
 
         def predict(X: Table) -> F64:
             raw = np.zeros((X.shape[0], self.n_outputs), np.float32)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, F64, Mask
 from manyboost.data.cells import MISSING_LABEL, row_blocks
 from manyboost.data.stored import mapping, release
 from manyboost.data.weights import Weights
@@ -30,22 +31,11 @@ from manyboost.training.objectives import (
     ResidualObjective,
 )
 
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-
 
 class FittedLoss:
-    """A loss with its baseline and constants.
+    """A loss with its baseline (n_outputs,) and constants ``param`` (quantile levels, δ of Huber).
 
-    Attributes
-    ----------
-    facts : LossFacts
-    baseline : (n_outputs,)
-        Constant raw prediction.
-    param : (n_outputs,)
-        Constants of the loss: quantile levels, or δ of Huber's loss.
-    custom : Loss or None
-        The user's loss, if it is not a built-in one.
+    ``custom`` is the user's loss, if it is not a built-in one.
     """
 
     def __init__(
@@ -64,7 +54,7 @@ class FittedLoss:
         self.param = np.full(len(baseline), 0.5) if param is None else param
 
     @property
-    def centred(self) -> NDArray[np.bool_]:
+    def centred(self) -> Mask:
         """Outputs whose targets are kept relative to baseline and offset (n_outputs,)."""
         return np.full(len(self.baseline), self.facts.centred)
 
@@ -152,7 +142,7 @@ class MixedLoss(FittedLoss):
         self.fitted = fitted
 
     @property
-    def centred(self) -> NDArray[np.bool_]:
+    def centred(self) -> Mask:
         """Outputs whose targets are kept relative to baseline and offset (n_outputs,)."""
         return np.concatenate([loss.centred for loss in self.fitted])
 
@@ -188,7 +178,7 @@ def as_real(Y: NDArray[Any]) -> F64:
     return real
 
 
-def without(Y: NDArray[Any], offset: F64 | None, centred: NDArray[np.bool_]) -> NDArray[Any]:
+def without(Y: NDArray[Any], offset: F64 | None, centred: Mask) -> NDArray[Any]:
     """Return targets less the offset, for the outputs where it can be subtracted."""
     if offset is None or not centred.any():
         return Y

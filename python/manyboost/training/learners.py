@@ -17,13 +17,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core
+from manyboost.arrays import F32, F64, I8, U32
 from manyboost.data.features import Table, compressed
 from manyboost.data.stored import StoredTable
 from manyboost.training.strategies import Strategy
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-U32 = NDArray[np.uint32]
 
 
 @dataclass
@@ -105,7 +102,7 @@ class TreeLearner:
         rows: U32 | None,
         round_: int,
         output: int,
-        signs: NDArray[np.int8] | None = None,
+        signs: I8 | None = None,
     ) -> WeakModel:
         """Grow a tree on split gradients ``z`` (n_rows, n_components).
 
@@ -148,7 +145,7 @@ class ForeignLearner:
         rows: U32 | None,
         round_: int,
         output: int,
-        signs: NDArray[np.int8] | None = None,
+        signs: I8 | None = None,
     ) -> WeakModel:
         """Fit a clone to split gradients ``z`` (n_rows, n_components), without constraints."""
         assert signs is None

@@ -8,8 +8,8 @@ is searched along.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyboost.arrays import F32, F64, I8, Mask
 from manyboost.data.weights import Weights
 from manyboost.training.constraints import Monotonic
 from manyboost.training.directions import Direction, Outputs
@@ -19,24 +19,12 @@ from manyboost.training.progress import Gains
 from manyboost.training.split_gradients import SplitGradients
 from manyboost.training.steps import Block, Steps, divide
 
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 
 class LeafFitter:
     """Finds leaf values and steps for the weak models of a fit.
 
-    Parameters
-    ----------
-    objective : Objective
-    blocks : tuple of Block
-        How the steps of outputs that share a loss are found.
-    raw, residuals : (n_rows, n_outputs)
-        The arrays that training keeps its raw predictions and residuals in.
-    monotonic : Monotonic or None
-    gains : Gains or None
-        Is told the leaf sums, which importances are made of; None for other learners than trees.
+    ``raw`` and ``residuals`` are the arrays that training works on. ``gains`` is told the leaf
+    sums, which importances are made of; None for other learners than trees.
     """
 
     def __init__(
@@ -239,7 +227,7 @@ def _project_sums(
     return divide((sums * phi).sum(axis=1, keepdims=True), total), total
 
 
-def _in_order(weak: Leaves, signs: NDArray[np.int8], weights: F64, values: F64) -> F64:
+def _in_order(weak: Leaves, signs: I8, weights: F64, values: F64) -> F64:
     """Leaf values in the order that constraints (n_outputs, n_features) ask for."""
     contiguous = np.ascontiguousarray
     return np.asarray(weak.tree.order_leaves(signs, contiguous(weights), contiguous(values)))

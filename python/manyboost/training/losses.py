@@ -12,12 +12,10 @@ from enum import Enum
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from manyboost.arrays import F64, Mask
 from manyboost.data.cells import TargetKind
-
-F64 = NDArray[np.float64]
 
 
 class Domain(Enum):
@@ -28,7 +26,7 @@ class Domain(Enum):
     LABELS = "labels of 0 and 1"
     CLASSES = "one class for each row"
 
-    def lacks(self, Y: F64) -> NDArray[np.bool_] | None:
+    def lacks(self, Y: F64) -> Mask | None:
         """Return which numbers are outside the domain; None: any number is inside."""
         if self is Domain.COUNTS:
             return Y < 0
@@ -39,26 +37,13 @@ class Domain(Enum):
 
 @dataclass(frozen=True)
 class Link:
-    """From raw predictions to predictions, here and in the runtimes that models are exported to.
-
-    Attributes
-    ----------
-    name : str
-    inverse : callable
-        Raw predictions (n_rows, n_outputs) to predictions.
-    onnx : tuple of (operator, constants)
-        The same as ONNX operators, applied one after the other.
-    treelite : str or None
-        The same as a postprocessor of treelite; None if treelite has none.
-    joint : bool
-        Whether the prediction of one output depends on the raw predictions of the others.
-    """
+    """From raw predictions to predictions, here and in the runtimes that models are exported to."""
 
     name: str
-    inverse: Callable[[F64], F64]
-    onnx: tuple[tuple[str, tuple[float, ...]], ...]
-    treelite: str | None
-    joint: bool = False
+    inverse: Callable[[F64], F64]  # raw predictions (n_rows, n_outputs) to predictions
+    onnx: tuple[tuple[str, tuple[float, ...]], ...]  # operators and constants, one after the other
+    treelite: str | None  # the postprocessor; None: treelite has none
+    joint: bool = False  # predictions of one output depend on the raw predictions of the others
 
 
 def _same(raw: F64) -> F64:
@@ -130,69 +115,39 @@ class Baseline(Enum):
     SEARCH = "what the loss says, or the minimum of the loss, searched from the mean"
 
 
-def _unused(constants: F64) -> NDArray[np.bool_]:
+def _unused(constants: F64) -> Mask:
     return np.equal(constants, 0.5)
 
 
-def _between_zero_and_one(constants: F64) -> NDArray[np.bool_]:
+def _between_zero_and_one(constants: F64) -> Mask:
     return (constants > 0) & (constants < 1)
 
 
-def _positive(constants: F64) -> NDArray[np.bool_]:
+def _positive(constants: F64) -> Mask:
     return constants > 0
 
 
 @dataclass(frozen=True)
 class LossFacts:
-    """Everything that other modules ask about a loss.
+    """Everything that other modules ask about a loss."""
 
-    Attributes
-    ----------
-    kernel : str
-        Name of the formulas in the core and in model files.
-    domain : Domain
-    link : Link
-    baseline : Baseline
-    curvature_bound : callable
-        Largest weighted curvature of each output (n_outputs,).
-    centred : bool
-        Whether targets are kept relative to the baseline.
-    curved : bool
-        Whether the second derivative is worth a Newton step.
-    quadratic : bool
-        Whether the second derivative is 1 everywhere.
-    piecewise_linear : bool
-        Whether the best leaf values and steps are weighted quantiles.
-    has_levels : bool
-        Whether these are quantiles at the levels of the parameter ``quantile``; else medians.
-    damping : float
-        λ of ``l2_regularization="auto"``; 1 where curvature can vanish.
-    bounded : bool
-        Whether line searches are limited: there may be no finite minimiser.
-    default_step : str
-        The step of ``step="auto"``. Newton leaves need no search, win for log loss with rare labels
-        and for absolute error, and are close elsewhere.
-    residuals_suffice : bool
-        Whether residuals are all the state that a projected round needs.
-    constants_allowed : callable
-        Whether constants of the loss, one for each output, are possible.
-    """
-
-    kernel: str
+    kernel: str  # its formulas, in the core and in model files
     domain: Domain
     link: Link
     baseline: Baseline
-    curvature_bound: Callable[[Extremes], F64]
-    centred: bool = False
-    curved: bool = True
-    quadratic: bool = False
-    piecewise_linear: bool = False
-    has_levels: bool = False
-    damping: float = 0.0
-    bounded: bool = False
+    curvature_bound: Callable[[Extremes], F64]  # largest weighted curvature of each output
+    centred: bool = False  # targets are kept relative to the baseline
+    curved: bool = True  # the second derivative is worth a Newton step
+    quadratic: bool = False  # the second derivative is 1 everywhere
+    piecewise_linear: bool = False  # the best leaf values and steps are weighted quantiles
+    has_levels: bool = False  # at the levels of the parameter ``quantile``; else medians
+    damping: float = 0.0  # λ of l2_regularization="auto"; 1 where curvature can vanish
+    bounded: bool = False  # a line search may have no finite minimiser
+    # Of step="auto". Newton leaves need no search, win for log loss with rare labels and for
+    # absolute error, and are close elsewhere.
     default_step: str = "newton"
-    residuals_suffice: bool = False
-    constants_allowed: Callable[[F64], NDArray[np.bool_]] = _unused
+    residuals_suffice: bool = False  # residuals are all the state that a projected round needs
+    constants_allowed: Callable[[F64], Mask] = _unused  # constants of the loss, by output
 
     @property
     def is_custom(self) -> bool:
@@ -205,100 +160,53 @@ class LossFacts:
         return self.domain is Domain.CLASSES
 
 
+# fmt: off
 REGRESSION_LOSSES = {
     "squared_error": LossFacts(
-        "squared_error",
-        Domain.REAL,
-        IDENTITY,
-        Baseline.MEAN,
-        at_most_one,
-        centred=True,
-        quadratic=True,
-        residuals_suffice=True,
+        "squared_error", Domain.REAL, IDENTITY, Baseline.MEAN, at_most_one,
+        centred=True, quadratic=True, residuals_suffice=True,
     ),
     "absolute_error": LossFacts(
-        "absolute_error",
-        Domain.REAL,
-        IDENTITY,
-        Baseline.QUANTILE,
-        at_most_one,
-        centred=True,
-        curved=False,
-        piecewise_linear=True,
+        "absolute_error", Domain.REAL, IDENTITY, Baseline.QUANTILE, at_most_one,
+        centred=True, curved=False, piecewise_linear=True,
     ),
     "huber": LossFacts(
-        "huber",
-        Domain.REAL,
-        IDENTITY,
-        Baseline.CENTRE,
-        at_most_one,
-        centred=True,
         # Its curvature is 0 beyond δ, where a Newton step can overshoot.
-        default_step="line_search",
-        constants_allowed=_positive,
+        "huber", Domain.REAL, IDENTITY, Baseline.CENTRE, at_most_one,
+        centred=True, default_step="line_search", constants_allowed=_positive,
     ),
     "quantile": LossFacts(
-        "quantile",
-        Domain.REAL,
-        IDENTITY,
-        Baseline.QUANTILE,
-        at_most_one,
-        centred=True,
-        curved=False,
-        piecewise_linear=True,
-        has_levels=True,
+        "quantile", Domain.REAL, IDENTITY, Baseline.QUANTILE, at_most_one,
+        centred=True, curved=False, piecewise_linear=True, has_levels=True,
         constants_allowed=_between_zero_and_one,
     ),
     "poisson": LossFacts(
-        "poisson",
-        Domain.COUNTS,
-        EXPONENTIAL,
-        Baseline.LOG_MEAN,
-        target_less_residual,
-        damping=1.0,
-        bounded=True,
+        "poisson", Domain.COUNTS, EXPONENTIAL, Baseline.LOG_MEAN, target_less_residual,
+        damping=1.0, bounded=True,
     ),
 }
 LABEL_LOSSES = {
     "log_loss": LossFacts(
-        "log_loss",
-        Domain.LABELS,
-        LOGISTIC,
-        Baseline.LOG_ODDS,
-        at_most_one,
-        damping=1.0,
-        bounded=True,
+        "log_loss", Domain.LABELS, LOGISTIC, Baseline.LOG_ODDS, at_most_one,
+        damping=1.0, bounded=True,
     ),
     "exponential": LossFacts(
-        "exponential",
-        Domain.LABELS,
-        LOGISTIC,
-        Baseline.LOG_ODDS,
-        like_residual,
-        damping=1.0,
-        bounded=True,
+        "exponential", Domain.LABELS, LOGISTIC, Baseline.LOG_ODDS, like_residual,
+        damping=1.0, bounded=True,
     ),
     "squared_error": LossFacts(
-        "squared_labels",
-        Domain.LABELS,
-        HALVED,
-        Baseline.SIGNED_SHARE,
-        at_most_one,
+        "squared_labels", Domain.LABELS, HALVED, Baseline.SIGNED_SHARE, at_most_one,
         quadratic=True,
     ),
 }
-#: Losses of more than two classes whose outputs are trained together; others take one against rest.
+#: Losses of more than two classes that train all classes together; others take one against rest.
 CLASS_LOSSES = {
     "log_loss": LossFacts(
-        "softmax",
-        Domain.CLASSES,
-        SOFTMAX_LINK,
-        Baseline.CLASS_LOGS,
-        at_most_one,
-        damping=1.0,
-        bounded=True,
+        "softmax", Domain.CLASSES, SOFTMAX_LINK, Baseline.CLASS_LOGS, at_most_one,
+        damping=1.0, bounded=True,
     ),
 }
+# fmt: on
 #: Losses of a list with one loss for each output; those of labels take targets of 0 and 1.
 LISTED_LOSSES = REGRESSION_LOSSES | {
     name: facts for name, facts in LABEL_LOSSES.items() if name not in REGRESSION_LOSSES
@@ -328,9 +236,3 @@ def loss_facts(name: str, kind: TargetKind) -> LossFacts:
     """Return the record of a built-in loss for a kind of targets."""
     tables = {TargetKind.REAL: REGRESSION_LOSSES, TargetKind.CLASSES: CLASS_LOSSES}
     return tables.get(kind, LABEL_LOSSES)[name]
-
-
-def facts_by_kernel() -> dict[str, LossFacts]:
-    """Return the built-in losses by the name of their kernel."""
-    tables = (REGRESSION_LOSSES, LABEL_LOSSES, CLASS_LOSSES)
-    return {facts.kernel: facts for table in tables for facts in table.values()}

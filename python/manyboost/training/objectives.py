@@ -7,7 +7,6 @@ Built-in losses answer through kernels of the core: :class:`BuiltinObjective`, a
 
 from __future__ import annotations
 
-import functools
 import math
 from abc import ABC, abstractmethod
 from typing import Any
@@ -16,15 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, F64, U32, Mask
 from manyboost.data.cells import missing_cells
 from manyboost.data.weights import Weights
 from manyboost.training.directions import Direction, Move, Outputs
 from manyboost.training.losses import LossFacts
 from manyboost.training.split_gradients import SplitGradients
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-U32 = NDArray[np.uint32]
 
 # Outputs that share a loss, as a half-open range; None: all outputs.
 LossBlocks = list[tuple[LossFacts, tuple[int, int] | None]]
@@ -37,17 +33,6 @@ class Objective(ABC):
     the part of the raw predictions that the trees make up, on top of the offset of each row.
     Methods with an ``output`` argument answer for that output, or for a half-open range of outputs;
     None: for all.
-
-    Attributes
-    ----------
-    blocks : list of (LossFacts, outputs)
-        The losses, and the outputs that have them.
-    total_weight : float or (n_outputs,)
-        Weight of a column of cells.
-    start : (n_rows, n_outputs) or None
-        Offsets that raw predictions start from; None: zero.
-    max_residual, max_curvature : (n_outputs,)
-        Bounds of the present weighted residuals and curvatures.
     """
 
     blocks: LossBlocks
@@ -56,9 +41,9 @@ class Objective(ABC):
     pool: _core.Pool
     n_rows: int
     n_outputs: int
-    total_weight: float | F64
-    start: F32 | None = None
-    max_residual: F64
+    total_weight: float | F64  # of a column of cells
+    start: F32 | None = None  # offsets that raw predictions start from; None: zero
+    max_residual: F64  # bounds of the present weighted residuals and curvatures, by output
     max_curvature: F64
 
     @abstractmethod
@@ -118,7 +103,7 @@ class Objective(ABC):
         direction: Direction,
         rho: F64,
         output: Outputs = None,
-        active: NDArray[np.bool_] | None = None,
+        active: Mask | None = None,
     ) -> tuple[F64, F64 | None]:
         """First and second derivative of each output's loss along a direction, at ``rho``.
 
@@ -181,14 +166,8 @@ class Objective(ABC):
 class BuiltinObjective(Objective):
     """Built-in losses bound to data; everything happens in the core.
 
-    Parameters
-    ----------
-    blocks : list of (LossFacts, outputs)
-    kernel : _core.Objective
-    levels : (n_outputs,)
-        Constants of the loss. Quantile levels are in double precision: a level of 0.2 is the fourth
-        of 20 rows, not the fifth.
-    y, weights, pool
+    ``levels`` are the constants of the loss, in double precision: a quantile level of 0.2 is the
+    fourth of 20 rows, not the fifth.
     """
 
     def __init__(
@@ -233,13 +212,19 @@ class BuiltinObjective(Objective):
         self.max_curvature = self._curvature_bound()
         return loss / self.cells
 
-    @functools.cached_property
+    _largest_target: F64 | None = None
+
+    @property
     def largest_target(self) -> F64:
         """Largest target of each output (n_outputs,); of all outputs if they share a loss."""
-        largest = np.fmax.reduce(self.y, axis=0, initial=0).astype(np.float64)
-        if len(self.blocks) == 1:
-            largest = np.full(self.n_outputs, largest.max(initial=0))
-        return self.pool.largest(largest)
+        # Not functools.cached_property: before Python 3.12 its lock is that of the class, and ranks
+        # that are threads of one process would wait for each other.
+        if self._largest_target is None:
+            largest = np.fmax.reduce(self.y, axis=0, initial=0).astype(np.float64)
+            if len(self.blocks) == 1:
+                largest = np.full(self.n_outputs, largest.max(initial=0))
+            self._largest_target = self.pool.largest(largest)
+        return self._largest_target
 
     def _curvature_bound(self) -> F64:
         bounds = [facts.curvature_bound(self) for facts, _ in self.blocks]
@@ -289,7 +274,7 @@ class BuiltinObjective(Objective):
         direction: Direction,
         rho: F64,
         output: Outputs = None,
-        active: NDArray[np.bool_] | None = None,
+        active: Mask | None = None,
     ) -> tuple[F64, F64 | None]:
         g = direction.leaf_of_row, direction.values
         return self.kernel.derivatives(self.pool, self.y, raw, weights, *g, rho, output, active)

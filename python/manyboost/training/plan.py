@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core, memory
+from manyboost.arrays import F64
 from manyboost.data.categories import Categories
 from manyboost.data.cells import TargetKind
 from manyboost.data.rows import Rows
@@ -28,8 +29,6 @@ from manyboost.training.projections import Projection, is_identity, resolve_n_co
 from manyboost.training.scoring import LOSS, as_list
 from manyboost.training.steps import Block
 from manyboost.training.strategies import STRATEGIES, Strategy
-
-F64 = NDArray[np.float64]
 
 EARLY_STOPPING_ROWS = 10_000
 _UNLIMITED = 2**31 - 1
@@ -66,20 +65,7 @@ class TreeLimits:
 
 @dataclass(frozen=True)
 class Plan:
-    """Parameters of training, resolved.
-
-    Attributes
-    ----------
-    blocks : tuple of Block
-        How steps are found; known when the loss is fitted.
-    output_weight : (n_outputs,) or None
-    scales_outputs : bool
-        Whether trees are grown on residuals divided by the scales of their outputs.
-    early_stopping, stops_per_output : bool
-        Whether validation rows end training, and for each output by itself.
-    splits_rows : bool
-        Whether validation rows are to be split from the training rows.
-    """
+    """Parameters of training, resolved; ``blocks`` are known once the loss is fitted."""
 
     strategy: Strategy
     projection: str | Projection
@@ -323,20 +309,19 @@ def check_memory(
     n, weights, trees = len(rows), rows.weights, plan.strategy
     ends_early = plan.early_stopping or parameters.callbacks or plan.max_time
     n_components = plan.n_components if plan.projects else d
-    components = trees.n_grown_columns(d, n_components)
     limits = resolve_limits(parameters, n, data.categories.n_features)
     leaves = min(limits.max_leaf_nodes, n // limits.min_samples_leaf + 1)
     in_place = facts is not None and facts.residuals_suffice
     training = memory.Training(
         n_outputs=d,
-        components=components,
-        weight_lanes=components if weights.by_cell else int(weights.rows is not None),
-        in_place=in_place and plan.trains_on_projections and not weights.by_cell,
+        n_columns=trees.n_grown_columns(d, n_components),
+        row_weights=weights.rows is not None,
+        cell_weights=weights.by_cell,
+        residuals_only=in_place and plan.trains_on_projections and not weights.by_cell,
         splits=plan.splits_rows,
         max_bins=limits.max_bins,
-        leaves=int(min(leaves, 2 ** min(limits.max_depth, 60))),
-        summed=d if trees.shares_trees else 1,
-        scaled=trees.trees == "scaled",
+        max_leaves=int(min(leaves, 2 ** min(limits.max_depth, 60))),
+        tree_kind=trees.trees,
         rounds=0 if ends_early else plan.max_iter,
         threads=threads,
     )

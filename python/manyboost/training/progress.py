@@ -10,50 +10,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F64
 from manyboost.data.categories import Categories
 from manyboost.training.constraints import Constraints
 from manyboost.training.directions import Outputs
 from manyboost.training.ensembles import Ensemble
-
-F64 = NDArray[np.float64]
 
 
 @dataclass
 class Progress:
     """What training leaves behind; a warm start continues it.
 
-    Scores are negative mean losses; entry 0 is that of the baseline.
-
-    Attributes
-    ----------
-    model : Ensemble
-    importances : (n_features, n_outputs) or None
-        Gains of the splits; None for other learners than trees.
-    train_score, validation_score : list of float
-        The latter decides on early stopping.
-    validation_scores : dict of list of float
-        All scores that were asked for, by name.
-    validation_per_output, train_per_output : list of (n_outputs,)
-        Negative mean losses of each output, NaN for unobserved ones. Those of the training rows are
-        kept if outputs are stopped one by one.
-    shares : pair of (n_outputs,) or None
-        Shares of the outputs in the mean loss of training and validation rows.
-    steps : list of (n_outputs,)
-        Steps of each round, unless the model keeps them itself or has none.
-    mean_importances : (n_features,) or None
-        Shares of the features, where a file left out those by output.
+    Scores are negative mean losses, entry 0 that of the baseline; those by output are NaN where an
+    output is unobserved.
     """
 
     model: Ensemble
-    importances: F64 | None
+    importances: F64 | None  # gains (n_features, n_outputs); None for other learners than trees
     train_score: list[float] = field(default_factory=list)
-    validation_score: list[float] = field(default_factory=list)
-    validation_scores: dict[str, list[float]] = field(default_factory=dict)
+    validation_score: list[float] = field(default_factory=list)  # decides on early stopping
+    validation_scores: dict[str, list[float]] = field(default_factory=dict)  # all, by name
     validation_per_output: list[F64] = field(default_factory=list)
-    train_per_output: list[F64] = field(default_factory=list)
-    shares: tuple[F64, F64] | None = None
-    steps: list[F64] = field(default_factory=list)
-    mean_importances: F64 | None = None
+    train_per_output: list[F64] = field(default_factory=list)  # if outputs stop one by one
+    shares: tuple[F64, F64] | None = None  # of outputs in the loss of training, validation rows
+    steps: list[F64] = field(default_factory=list)  # unless the model keeps them or has none
+    mean_importances: F64 | None = None  # (n_features,), where a file left out those by output
     categories: Categories = field(default_factory=lambda: Categories(0, {}))
     constraints: Constraints = field(default_factory=Constraints)
 

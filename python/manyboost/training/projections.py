@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, Mask
 from manyboost.training.strategies import Strategy
 
 Projection: TypeAlias = Callable[[int, int, np.random.Generator], NDArray[np.floating]]
@@ -18,22 +19,15 @@ Projection: TypeAlias = Callable[[int, int, np.random.Generator], NDArray[np.flo
 
 @dataclass(frozen=True)
 class ProjectionFamily:
-    """A distribution of projections.
+    """A distribution of projections, whose entries have mean 0 and variance 1 / n_components.
 
-    Attributes
-    ----------
-    name : str
-        Value of the parameter ``projection``.
-    draw : callable or None
-        ``(n_components, n_outputs, sums_to_zero, seed, round)`` to a matrix whose entries have mean
-        0 and variance 1 / n_components; None: the identity, which is not drawn.
-    without_replacement : bool
-        Whether each component is another output, so that there are at most as many.
+    ``draw`` makes a matrix from ``(n_components, n_outputs, sums_to_zero, seed, round)``; None: the
+    identity, which is not drawn.
     """
 
     name: str
-    draw: Callable[[int, int, bool, int, int], NDArray[np.float32]] | None
-    without_replacement: bool = False
+    draw: Callable[[int, int, bool, int, int], F32] | None
+    without_replacement: bool = False  # each component is another output
 
 
 def _of_core(name: str, *, without_replacement: bool = False) -> ProjectionFamily:
@@ -109,8 +103,8 @@ def draw(
     sums_to_zero: bool,
     seed: int,
     round_: int,
-    outputs: NDArray[np.bool_] | None = None,
-) -> NDArray[np.float32]:
+    outputs: Mask | None = None,
+) -> F32:
     """Draw the projection matrix (n_components, n_outputs) of a round.
 
     Rows that are all zero are drawn again; so are constant rows where the residuals of a row sum
@@ -147,7 +141,7 @@ def draw(
     )
 
 
-def _checked(phi: object, n_components: int, n_outputs: int) -> NDArray[np.float32]:
+def _checked(phi: object, n_components: int, n_outputs: int) -> F32:
     """Return what a callable returned as a float32 matrix, or say what is wrong with it."""
     expected = (n_components, n_outputs)
     array = np.asarray(phi)

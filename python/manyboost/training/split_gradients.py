@@ -11,69 +11,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyboost.arrays import F32, F64, I8, Mask
 from manyboost.data.weights import Weights
 from manyboost.training.constraints import Monotonic
 from manyboost.training.projections import Projection, draw, is_identity
 from manyboost.training.strategies import Strategy
 
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 
 @dataclass(frozen=True)
 class SplitGradients:
-    """What the tree of one round is grown on.
+    """What the tree of one round is grown on; an objective fills ``z`` and weights ω."""
 
-    Attributes
-    ----------
-    z : (n_rows, n_components)
-        Projected residuals, or the residuals themselves if ``matrix`` is None. An objective fills
-        them in the pass that computes the residuals.
-    weight : (n_rows,) or (n_rows, n_components) or None
-        Weights of rows, or of components (ω) where cells are weighted.
-    phi : (n_components, n_outputs) or None
-        The projection of the round, with the scales of the outputs; None: the identity.
-    shares : (n_components, n_outputs) or None
-        The projection by which ω is computed, for outputs that are on one scale.
-    matrix : (n_components, n_outputs) or None
-        What residuals are multiplied by; None: nothing.
-    signs : (n_features,) or None
-        Monotonic constraints under which the tree is grown.
-    """
-
-    z: F32
-    weight: F32 | None
-    phi: F32 | None = None
-    shares: F32 | None = None
-    matrix: F32 | None = None
-    signs: NDArray[np.int8] | None = None
+    z: F32  # (n_rows, n_components): residuals times ``matrix``, or the residuals themselves
+    weight: F32 | None  # (n_rows,) of rows, or like ``z`` (ω) where cells are weighted
+    phi: F32 | None = None  # (n_components, n_outputs), with output scales; None: the identity
+    shares: F32 | None = None  # φ by which ω is computed, for outputs that are on one scale
+    matrix: F32 | None = None  # what residuals are multiplied by; None: nothing
+    signs: I8 | None = None  # (n_features,): monotonic constraints that the tree is grown under
 
 
 class SplitGradientMaker:
     """Draws the projections of a fit, and holds the arrays that split gradients are written to.
 
-    Parameters
-    ----------
-    strategy : Strategy
-    projection : str or callable
-    n_components : int
-    seed : int
-    weights : Weights
-        Those of the training rows.
-    residuals : (n_rows, n_outputs)
-        The array that training keeps its residuals in.
-    sums_to_zero : bool
-        Whether the residuals of a row sum to zero over the outputs.
-    monotonic : Monotonic or None
-    scale : (n_outputs,) or None
-        What residuals are multiplied by when trees are grown.
-    importance : (n_outputs,) or None
-        The part of ``scale`` that is not due to the scales of the outputs.
-    keeps_columns : bool
-        Whether every output needs a column of its own, even one that trees are not grown for.
+    ``residuals`` is the array that training keeps its residuals in; those of a row may sum to zero
+    over the outputs (``sums_to_zero``). When trees are grown, residuals are multiplied by ``scale``
+    (n_outputs,), of which ``importance`` is the part that is not due to the scales of the outputs.
+    With ``keeps_columns`` every output has a column, even one that trees are not grown for.
     """
 
     def __init__(
@@ -130,7 +94,7 @@ class SplitGradientMaker:
             signs,
         )
 
-    def growth_signs(self, m: int, output: int | None = None) -> NDArray[np.int8] | None:
+    def growth_signs(self, m: int, output: int | None = None) -> I8 | None:
         """Monotonic constraints (n_features,) under which a tree of round ``m`` is grown.
 
         The components of a tree with vector leaves are not outputs: it is grown freely, and its
@@ -162,7 +126,7 @@ class SplitGradientMaker:
         # If every output that still changes has weight zero, grow trees for the others.
         return growing if growing.any() else weighted
 
-    def _draw(self, m: int, growing: Mask | None, signs: NDArray[np.int8] | None) -> F32 | None:
+    def _draw(self, m: int, growing: Mask | None, signs: I8 | None) -> F32 | None:
         """Draw φ of round ``m`` (n_components, n_outputs); None stands for the identity."""
         if is_identity(self.projection):
             return None

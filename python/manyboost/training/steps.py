@@ -12,16 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, F64, Mask
 from manyboost.data.weights import Weights
 from manyboost.training.directions import Direction, Outputs
 from manyboost.training.losses import LossFacts
 from manyboost.training.objectives import BuiltinObjective, Objective
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 # A minimiser is looked for up to |ρ g| = SEARCH_LIMIT in any row; where there is none (pure
 # leaves), the step stops at |ρ g| = STEP_LIMIT.
@@ -105,7 +102,7 @@ class Steps:
         direction: Direction,
         weights: Weights,
         sums: LeafSums | None = None,
-        frozen: NDArray[np.bool_] | None = None,
+        frozen: Mask | None = None,
     ) -> F64:
         """Steps that minimise the loss of each output of a block along a direction.
 
@@ -120,7 +117,7 @@ class Steps:
         if facts.piecewise_linear:
             return objective.quantile_steps(raw, weights, direction, outputs)
 
-        def evaluate(rho: F64, active: NDArray[np.bool_] | None = None) -> tuple[F64, F64 | None]:
+        def evaluate(rho: F64, active: Mask | None = None) -> tuple[F64, F64 | None]:
             return objective.derivatives(raw, weights, direction, rho, outputs, active)
 
         n_steps = self._n_steps(block)
@@ -163,7 +160,7 @@ def divide(a: F64, b: F64) -> F64:
 
 
 def minimise_along(
-    evaluate: Callable[[F64, NDArray[np.bool_]], tuple[F64, F64 | None]],
+    evaluate: Callable[[F64, Mask], tuple[F64, F64 | None]],
     slope: F64,
     curvature: F64 | None,
     reach: F64,
@@ -280,7 +277,7 @@ def softmax_step(
         if not gradient.any():
             break
 
-        def curve(v: F64, rho: F64 = rho, free: NDArray[np.bool_] = free) -> F64:
+        def curve(v: F64, rho: F64 = rho, free: Mask = free) -> F64:
             return np.where(free, along(rho, v)[2], 0.0)
 
         newton = _conjugate_gradients(curve, -gradient, k)

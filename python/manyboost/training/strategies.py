@@ -13,26 +13,15 @@ from dataclasses import dataclass
 class Strategy:
     """How a round serves all outputs.
 
-    Attributes
-    ----------
-    name : str
-        Value of the parameter ``strategy``.
-    trees : {"per_output", "vector", "scaled"}
-        What an ensemble stores: one tree for each output; trees with a value for each leaf and
-        output; or trees with one value for each leaf and one step for each output.
-    projects : bool
-        Whether trees are grown on a projection φ r of the residuals.
-    max_components : int or None
-        Largest number of components that a tree can be grown on; None: any number.
-    max_race_outputs : int or None
-        With more outputs than this, a round costs too much to enter ``strategy="auto"``.
+    An ensemble stores one tree for each output ("per_output"), trees with a value for each leaf and
+    output ("vector"), or trees with one value for each leaf and a step for each output ("scaled").
     """
 
     name: str
     trees: str
-    projects: bool = False
-    max_components: int | None = 1
-    max_race_outputs: int | None = None
+    projects: bool = False  # trees are grown on a projection φ r of the residuals
+    max_components: int | None = 1  # None: any number
+    max_race_outputs: int | None = None  # with more, a round costs too much for strategy="auto"
 
     @property
     def shares_trees(self) -> bool:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, F64
 from manyboost.training.directions import Move
 from manyboost.training.learners import ForeignLearner, Leaves, Predictions, TreeLearner, WeakModel
 from manyboost.training.leaves import step_or_one
 from manyboost.training.progress import Progress
 from manyboost.training.validation import Validation
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -45,22 +42,9 @@ def idle_update(output: int, *, with_step: bool) -> Update:
 
 
 class Updater:
-    """Carries out the updates of a fit.
+    """Carries out the updates of a fit; ``raw`` is the array of its raw predictions.
 
-    Parameters
-    ----------
-    progress : Progress
-    learning_rate : float
-    pool : _core.Pool
-    raw : (n_rows, n_outputs)
-        The array that training keeps its raw predictions in.
-    learner : TreeLearner or ForeignLearner
-    validation : Validation or None
-
-    Attributes
-    ----------
-    steps : (n_outputs,) or None
-        Steps of the last round, if it had any.
+    ``steps`` (n_outputs,) are those of the last round, if it had any.
     """
 
     def __init__(

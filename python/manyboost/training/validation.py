@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from manyboost import _core
+from manyboost.arrays import F32
 from manyboost.training.ensembles import ForeignModel
 from manyboost.training.learners import ForeignLearner, Leaves, Predictions, TreeLearner, WeakModel
 from manyboost.training.objectives import Objective
 from manyboost.training.progress import Progress
 from manyboost.training.scoring import Scorer
-
-F32 = NDArray[np.float32]
 
 
 @dataclass

@@ -11,8 +11,8 @@ A file is a header of ``@attribute`` lines and, after ``@data``, one line for ea
     1,0,120,rock
     {1 1, 2 90.5, 3 'hip hop'}
 
-(A file has rows of one kind.) In a sparse row, an attribute that is not written is 0, or its first
-category. Every line that does not follow the format is refused with its number.
+A file has either dense or sparse rows. In a sparse row, an attribute that is not written is 0, or
+its first category. A malformed line is refused with its number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
-from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 from xml.etree import ElementTree
@@ -35,6 +34,7 @@ from manyboost.datasets.readers.columns import (
     Selection,
     Table,
     assemble,
+    remaining,
     select,
     select_targets,
 )
@@ -49,6 +49,8 @@ from manyboost.datasets.readers.text import (
 
 #: Turns the text of a value into a number, or raises ValueError.
 Converter: TypeAlias = Callable[[str], float]
+#: Index of an attribute and the text of its value, None if it is missing.
+Field: TypeAlias = tuple[int, str | None]
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _WORD = r"[^\s,'\"{}%][^\s,{}%]*"
@@ -64,7 +66,7 @@ _PAIR = re.compile(rf"\s*(\d+)\s+({_QUOTED}|[^\s,'\"{{}}]+)\s*(,|$)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
-# What Java calls the parts of a date, and Python's word for it.
+# Java's letters for the parts of a date, and Python's.
 _DATE_PARTS = {
     "yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S",
     "Z": "%z",
@@ -86,11 +88,11 @@ def read_arff(
 ) -> Dataset:
     """Read an ARFF file with several outputs, as Mulan and MEKA write them.
 
-    Which attributes are outputs is told by ``labels`` or ``targets`` or, if both are left out, by
-    the option ``-C k`` that MEKA keeps in the name of the relation.
+    ``labels`` or ``targets`` says which attributes are outputs. Without them, it is the option
+    ``-C k`` that MEKA stores in the name of the relation.
 
-    Nominal features become codes, the place of the category in the header, with the categories
-    kept; those declared ``{0,1}`` are numbers. A date becomes the number of days since
+    Nominal features become codes, the index of the category in the header, and the categories are
+    kept; features declared ``{0,1}`` are numbers. A date becomes the number of days since
     1970-01-01. A feature of type string is refused: leave it out with ``drop``.
 
     Parameters
@@ -101,14 +103,14 @@ def read_arff(
         Mulan's XML file, which names the labels. They are taken in the order of the attributes.
     targets : str, sequence of str or int, default=None
         The outputs: names or glob patterns (``"y*"``) of attributes, or a number as MEKA means
-        it, the first k attributes or, if negative, the last.
+        it: the first k attributes or, if negative, the last.
     drop : str or sequence of str, default=()
         Names or glob patterns of attributes to leave out.
     task : {"multilabel", "regression"} or None, default=None
-        ``None`` finds out: outputs that hold nothing but 0 and 1 (or false and true, no and yes)
-        are labels.
+        ``None``: outputs that hold only 0 and 1 (or false and true, no and yes) are labels, others
+        are numbers.
     name : str or None, default=None
-        Name of the data set; ``None`` takes that of the file.
+        Name of the data set; ``None`` uses the name of the file.
     encoding : str, default="utf-8-sig"
         Encoding of the file.
 
@@ -157,11 +159,13 @@ def read_arff(
             "file) or targets."
         )
     dropped = select(drop, names, path.name, "drop")
-    return assemble(table, stem(path) if name is None else name, outputs, dropped, task)
+    features = remaining(names, path.name, outputs, dropped)
+    X, Y = table.take(features), table.take(outputs)
+    return assemble(X, Y, stem(path) if name is None else name, task)
 
 
 def arff_table(path: PathLike, encoding: str = "utf-8-sig") -> tuple[Table, list[int] | None]:
-    """Read all attributes of an ARFF file, and its outputs if MEKA's option ``-C k`` tells."""
+    """Read all attributes of an ARFF file, and its outputs if it has MEKA's option ``-C k``."""
     path = Path(path)
     relation, table = _read(path, encoding)
     option = _MEKA_OPTION.search(relation)
@@ -207,14 +211,11 @@ def _read(path: Path, encoding: str) -> tuple[str, Table]:
         if (text := line.strip()) and not text.startswith("%")
     )
     relation, columns, converters = _read_header(path, lines)
-    first = next(lines, None)
-    if first is None:
+    values, places = _read_rows(path, lines, columns, converters)
+    if not places:
         raise ValueError(
             f"{file_name(path)} has no rows after @data; a data set needs at least one."
         )
-    rows = chain([first], lines)
-    read = _read_sparse if first[1].startswith("{") else _read_dense
-    values, places = read(path, rows, columns, converters)
     return relation, Table(file_name(path), columns, values, lambda row: f"line {places[row]}")
 
 
@@ -325,67 +326,65 @@ def _date_converter(path: Path, place: int, quoted: str | None) -> Converter:
     return days
 
 
-def _read_dense(
-    path: Path,
-    rows: Iterable[tuple[int, str]],
-    columns: list[Column],
-    converters: list[Converter],
+def _read_rows(
+    path: Path, rows: Iterable[tuple[int, str]], columns: list[Column], converters: list[Converter]
 ) -> tuple[Matrix, array[int]]:
-    values, places = array("d"), array("q")
-    for place, text in rows:
-        if text.startswith("{"):
-            raise LineError(
-                path, place, "a sparse row follows dense ones; write all rows the same way."
-            )
-        fields = _fields(text, "," if "," in text else "\t")
-        if fields is None:
-            raise LineError(
-                path, place, "a quote is not closed, or stands inside a value; quote whole values."
-            )
-        if len(fields) != len(columns):
-            raise LineError(
-                path,
-                place,
-                f"the row has {len(fields)} values for {len(columns)} attributes; separate values "
-                "by commas and write ? for a missing one.",
-            )
-        values.extend(_converted(path, place, columns, converters, list(enumerate(fields))))
-        places.append(place)
-    return np.asarray(values).reshape(-1, len(columns)), places
-
-
-def _read_sparse(
-    path: Path,
-    rows: Iterable[tuple[int, str]],
-    columns: list[Column],
-    converters: list[Converter],
-) -> tuple[Matrix, array[int]]:
+    """Read rows that are all dense or all sparse; return the values and the line of each row."""
     values, indices, ends, places = array("d"), array("q"), array("q", [0]), array("q")
+    is_sparse: bool | None = None
     for place, text in rows:
-        pairs = _pairs(text[1:-1]) if text[0] + text[-1] == "{}" else None
-        if pairs is None:
-            raise LineError(
-                path,
-                place,
-                f"{_short(text)} is not a sparse row; write {{index value, index value}}, indices "
-                "from 0, and quote values with spaces.",
-            )
-        last = -1
-        for index, _ in pairs:
-            if not last < index < len(columns):
-                raise LineError(
-                    path,
-                    place,
-                    f"index {index} does not follow {last} or is not below {len(columns)}, the "
-                    "number of attributes; write increasing indices from 0.",
-                )
-            last = index
+        if is_sparse is None:
+            is_sparse = text.startswith("{")
+        pairs = (_sparse_row if is_sparse else _dense_row)(path, place, text, len(columns))
         values.extend(_converted(path, place, columns, converters, pairs))
-        indices.extend([index for index, _ in pairs])
-        ends.append(len(indices))
+        if is_sparse:
+            indices.extend([index for index, _ in pairs])
+            ends.append(len(indices))
         places.append(place)
+    if not is_sparse:
+        return np.asarray(values).reshape(-1, len(columns)), places
     arrays = (np.asarray(values), np.asarray(indices), np.asarray(ends))
     return sparse.csr_matrix(arrays, shape=(len(places), len(columns))), places
+
+
+def _dense_row(path: Path, place: int, text: str, width: int) -> list[Field]:
+    if text.startswith("{"):
+        what = "a sparse row follows dense ones; write all rows the same way."
+        raise LineError(path, place, what)
+    fields = _fields(text, "," if "," in text else "\t")
+    if fields is None:
+        what = "a quote is not closed, or is inside a value; quote whole values."
+        raise LineError(path, place, what)
+    if len(fields) != width:
+        raise LineError(
+            path,
+            place,
+            f"the row has {len(fields)} values for {width} attributes; separate values by commas "
+            "and write ? for a missing one.",
+        )
+    return list(enumerate(fields))
+
+
+def _sparse_row(path: Path, place: int, text: str, width: int) -> list[Field]:
+    pairs = _pairs(text[1:-1]) if text[0] + text[-1] == "{}" else None
+    if pairs is None:
+        raise LineError(
+            path,
+            place,
+            f"{_short(text)} is not a sparse row; write {{index value, index value}}, indices "
+            "from 0, and quote values with spaces.",
+        )
+    last = -1
+    for index, _ in pairs:
+        if not last < index < width:
+            raise LineError(
+                path,
+                place,
+                f"index {index} does not follow {last} or is not below {width}, the number of "
+                "attributes; write increasing indices from 0.",
+            )
+        last = index
+    return pairs
 
 
 def _converted(
@@ -393,7 +392,7 @@ def _converted(
     place: int,
     columns: list[Column],
     converters: list[Converter],
-    fields: Sequence[tuple[int, str | None]],
+    fields: Sequence[Field],
 ) -> list[float]:
     """Turn the values of a row into numbers, NaN where a value is missing."""
     row: list[float] = []
@@ -427,9 +426,9 @@ def _fields(text: str, separator: str) -> list[str | None] | None:
     return None
 
 
-def _pairs(text: str) -> list[tuple[int, str | None]] | None:
+def _pairs(text: str) -> list[Field] | None:
     """Split the inside of a sparse row into indices and values; None if it is malformed."""
-    pairs: list[tuple[int, str | None]] = []
+    pairs: list[Field] = []
     position, end = 0, "," if text.strip() else ""
     while end:
         match = _PAIR.match(text, position)
@@ -442,7 +441,7 @@ def _pairs(text: str) -> list[tuple[int, str | None]] | None:
 
 
 def _unquoted(text: str) -> str:
-    """Take the quotes off, if there are any, and resolve what they protect."""
+    """Remove the quotes, if any, and resolve escapes."""
     if text[0] not in "'\"":
         return text
 
@@ -454,5 +453,5 @@ def _unquoted(text: str) -> str:
 
 
 def _short(text: str, most: int = 40) -> str:
-    """Quote what was found in a file, cut to a length that fits a message."""
+    """Quote text of a file, shortened to fit a message."""
     return repr(text if len(text) <= most else text[: most - 1] + "…")

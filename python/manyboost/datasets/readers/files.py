@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
-from manyboost.datasets.dataset import Dataset
+from manyboost.datasets.dataset import Dataset, Matrix
 from manyboost.datasets.readers.arff import arff_table
 from manyboost.datasets.readers.columns import BINARY, Column, Table
 from manyboost.datasets.readers.npz import read_npz
@@ -21,56 +22,50 @@ from manyboost.datasets.readers.sparse_text import (
 from manyboost.datasets.readers.tables import CsvFile, ParquetFile
 from manyboost.datasets.readers.text import STDIN, PathLike, file_name
 
-#: Endings of file names, without that of compression, and the formats they stand for.
-FORMATS = {
+#: Formats by the ending of the file name, without that of compression.
+ENDINGS = {
     ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".arff": "arff",
     ".npz": "npz", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight",
 }  # fmt: skip
 
-
-#: The rows of a file that are for training, those for testing, or both.
+#: Training rows, test rows, or both.
 Part: TypeAlias = Literal["train", "test", "all"]
 
 
 class TableFile(Protocol):
     """What a file of any format offers."""
 
-    #: What errors call the file, the names of its columns, and the places of its outputs if it says
-    #: which they are. Only a file that says so may have an output of the same name as a feature.
+    #: How errors name the file; the names of its columns; the indices of its outputs, if the file
+    #: declares them. Only then may an output have the same name as a feature.
     file: str
     names: list[str]
     declared: Sequence[int] | None
-    #: Which rows are read, if the file says which are for training and which for testing.
+    #: Which rows are read, if the file has a split into training and test rows.
     part: Part | None
 
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
     ) -> Iterator[tuple[Table, Table]]:
-        """Yield features and outputs, columns by place in the given order, some rows at a time.
+        """Yield features and outputs, columns by index in the given order, some rows at a time.
 
-        ``is_nominal`` says of columns whether they hold categories or numbers, where the format
-        does not.
+        ``is_nominal`` says which columns hold categories and which hold numbers, for formats that
+        do not say so themselves.
         """
 
 
-def format_of(path: PathLike) -> str:
-    """Tell the format of a file from its ending; standard input is CSV."""
+def format_of(path: PathLike) -> str | None:
+    """Return the format that the ending of a file stands for, if any; standard input is CSV."""
     path = Path(path)
     if path == STDIN:
         return "csv"
     endings = [ending.lower() for ending in path.suffixes if ending.lower() != ".gz"]
-    if not endings or endings[-1] not in FORMATS:
-        raise ValueError(
-            f"The name {path.name!r} does not tell its format; end it with "
-            f"{', '.join(FORMATS)} (and .gz), or name the format."
-        )
-    return FORMATS[endings[-1]]
+    return ENDINGS.get(endings[-1]) if endings else None
 
 
 def open_file(
     path: PathLike,
+    format: str,
     *,
-    format: str | None = None,
     delimiter: str | None = None,
     part: Part = "all",
     like: tuple[Sequence[str], Sequence[str]] | None = None,
@@ -81,15 +76,15 @@ def open_file(
     Parameters
     ----------
     path : str or path
-        The file; ``-`` is standard input, for formats of text.
-    format : {"csv", "parquet", "arff", "npz", "svmlight", "xc"}, optional
-        Its format; by default the ending of its name tells.
+        The file; ``-`` is standard input, for text formats.
+    format : {"csv", "parquet", "arff", "npz", "svmlight", "xc"}
+        Its format.
     delimiter : str, optional
-        What separates the cells of a CSV file: by default a comma, a tab for ``.tsv``.
+        The character between the cells of a CSV file: by default a comma, or a tab for ``.tsv``.
     part : {"train", "test", "all"}, default="all"
-        Rows to read of a file that says which are for training and which for testing.
+        Rows to read of a file that has a split into training and test rows.
     like : pair of sequences of str, optional
-        Names of the features and outputs of another svmlight file, which this one is to share.
+        Names of the features and outputs that an svmlight file should have.
     targets : {"labels", "numbers", "auto"}, default="auto"
         What the rows of an svmlight file begin with; see ``read_svmlight``.
 
@@ -98,9 +93,8 @@ def open_file(
     TableFile
     """
     path = Path(path)
-    format = format_of(path) if format is None else format
     if path == STDIN and format in ("parquet", "npz"):
-        raise ValueError(f"A file of the format {format} cannot be read from standard input.")
+        raise ValueError(f"A {format} file cannot be read from standard input; pass its name.")
     if path != STDIN and not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"The file {str(path)!r} {what}; check its name.")
@@ -110,64 +104,76 @@ def open_file(
     if format == "parquet":
         return ParquetFile(path)
     if format == "arff":
-        return _TableFile(*arff_table(path))
+        return StoredFile(*arff_table(path))
     if format == "npz":
-        return _DatasetFile(file_name(path), read_npz(path), part)
+        return _stored(file_name(path), read_npz(path), part)
     if format == "xc":
-        return _DatasetFile(file_name(path), read_xc(path))
+        return _stored(file_name(path), read_xc(path))
     data = None if like is None else read_svmlight_like(path, *like)
     if data is None:
         data = read_svmlight(path, targets=targets)
-    return _DatasetFile(file_name(path), data)
+    return _stored(file_name(path), data)
 
 
-class _TableFile:
-    """A file that is read as a whole, such as an ARFF file."""
+def _stored(file: str, data: Dataset, part: Part = "all") -> StoredFile:
+    X, Y = data.X, data.Y
+    if data.split is not None and part != "all":
+        X, Y = data.train() if part == "train" else data.test()
+    columns = [Column(n, data.categories.get(j)) for j, n in enumerate(data.feature_names)]
+    columns += map(Column, data.target_names)
+    table = Table(file, columns, X, "row {}".format)
+    declared = range(data.n_features, len(columns))
+    return StoredFile(table, declared, Y, None if data.split is None else part)
 
-    def __init__(self, table: Table, declared: Sequence[int] | None) -> None:
-        self._table, self.file, self.names = table, table.file, table.names
-        self.declared: Sequence[int] | None = declared
-        self.part: Part | None = None
+
+class StoredFile:
+    """A file that is read as a whole.
+
+    Parameters
+    ----------
+    table : Table
+        Its columns. The values may lack the last ones, which are then in ``more``.
+    declared : sequence of int or None
+        Indices of the outputs, if the file declares them.
+    more : ndarray or csr_matrix, optional
+        Values of the remaining columns.
+    part : {"train", "test", "all"} or None, default=None
+        The rows that were read, if the file has a split.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        declared: Sequence[int] | None,
+        more: Matrix = None,
+        part: Part | None = None,
+    ) -> None:
+        self.file, self.names, self.declared, self.part = table.file, table.names, declared, part
+        self._table, self._more = table, more
 
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
     ) -> Iterator[tuple[Table, Table]]:
         """Yield features and outputs of all rows."""
-        yield self._part(features, is_nominal), self._part(outputs, is_nominal)
+        yield self._take(features, is_nominal), self._take(outputs, is_nominal)
 
-    def _part(self, places: Sequence[int], is_nominal: Mapping[int, bool]) -> Table:
-        table = self._table
-        columns = [table.columns[i] for i in places]
+    def _take(self, places: Sequence[int], is_nominal: Mapping[int, bool]) -> Table:
+        columns = [self._table.columns[i] for i in places]
         for j, i in enumerate(places):
-            # Such categories are numbers, unless a model takes them for categories.
+            # Such categories are numbers, unless the model knows them as categories.
             if columns[j].categories == BINARY and not is_nominal.get(i, False):
                 columns[j] = Column(columns[j].name)
-        return Table(table.file, columns, table.values[:, list(places)], table.place)
+        return Table(self.file, columns, self._values(list(places)), self._table.place)
 
-
-class _DatasetFile:
-    """A file that holds features and outputs apart."""
-
-    def __init__(self, file: str, data: Dataset, part: Part = "all") -> None:
-        self.file, self._X, self._Y = file, data.X, data.Y
-        self.part: Part | None = None if data.split is None else part
-        if data.split is not None and part != "all":
-            self._X, self._Y = data.train() if part == "train" else data.test()
-        self._categories = data.categories
-        self.names = [*data.feature_names, *data.target_names]
-        self.declared: Sequence[int] | None = range(data.n_features, len(self.names))
-
-    def blocks(
-        self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
-    ) -> Iterator[tuple[Table, Table]]:
-        """Yield features and outputs of all rows."""
-        p = self._X.shape[1]
-        X_columns = [Column(self.names[i], self._categories.get(i)) for i in features]
-        Y_columns = [Column(self.names[i]) for i in outputs]
-        everything = list(features) == list(range(p))
-        X = self._X if everything else self._X[:, list(features)]
-        Y = self._Y[:, np.array(outputs, np.intp) - p]
-        yield (
-            Table(self.file, X_columns, X, "row {}".format),
-            Table(self.file, Y_columns, Y, "row {}".format),
-        )
+    def _values(self, places: list[int]) -> Matrix:
+        values, more = self._table.values, self._more
+        width = values.shape[1]
+        if places == list(range(width)):
+            return values
+        if all(i < width for i in places):
+            return values[:, places]
+        if all(i >= width for i in places):
+            return more[:, np.array(places) - width]
+        parts = [values[:, [i]] if i < width else more[:, [i - width]] for i in places]
+        is_sparse = any(map(sparse.issparse, parts))
+        return sparse.hstack(parts, format="csr") if is_sparse else np.hstack(parts)

@@ -18,7 +18,7 @@ array                            meaning
 ``category_value``
 ================================ ==============================================================
 
-Other arrays are not read.
+Other arrays are ignored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _KEYS = frozenset(
         *("categorical", "category_feature", "category_code", "category_value"),
     ]
 )
-# What NumPy raises for a file that is cut short, holds pickles, or is no archive at all.
+# Raised by NumPy for a file that is truncated, holds pickles, or is no archive.
 _DAMAGES = (
     ValueError,
     OSError,
@@ -69,7 +69,7 @@ def read_npz(path: PathLike, *, name: str | None = None) -> Dataset:
     path : str or path
         The file.
     name : str or None, default=None
-        Name of the data set; ``None`` takes that of the file.
+        Name of the data set; ``None`` uses the name of the file.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def _dataset(arrays: Mapping[str, NDArray[Any]], name: str) -> Dataset:
             task = "regression"
         elif not np.isin(Y, (0, 1)).all():
             raise ValueError(
-                f"Y of data set {name!r} holds other labels than 0 and 1; store numbers to predict "
+                f"Y of data set {name!r} holds labels other than 0 and 1; store numbers to predict "
                 "as floats."
             )
         else:

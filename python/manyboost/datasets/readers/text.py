@@ -18,7 +18,10 @@ PathLike: TypeAlias = str | os.PathLike[str]
 STDIN = Path("-")
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_ENDINGS = (".gz", ".arff", ".csv", ".parquet", ".npz", ".svm", ".svmlight", ".libsvm", ".txt")
+_ENDINGS = (
+    ".gz", ".arff", ".csv", ".tsv", ".parquet", ".pq", ".npz", ".svm", ".svmlight", ".libsvm",
+    ".txt",
+)  # fmt: skip
 
 
 class LineError(ValueError):
@@ -72,9 +75,9 @@ def number(text: str) -> float:
     return value
 
 
-def stem(path: Path) -> str:
+def stem(path: PathLike) -> str:
     """Return the name of a file without the endings of the formats read here."""
-    name = path.name
+    name = Path(path).name
     while name.lower().endswith(_ENDINGS) and "." in name[1:]:
         name = name[: name.rindex(".")]
     return name

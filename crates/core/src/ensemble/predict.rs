@@ -1,18 +1,20 @@
-//! The model: trees, and what their leaves add to the outputs.
+//! Predictions: rows through trees, and the sums of what their leaves add.
 
-use crate::category::CategorySet;
+use std::ops::Range;
+
+use super::{Ensemble, Kind};
 use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
-use crate::memory::{collected, grow, zeros};
+use crate::memory::{collected, zeros};
 use crate::parallel::Pool;
 use crate::ranking::{Ranked, rank};
-use crate::tree::{Node, ROWS_AT_ONCE, find_leaf, find_leaves};
+use crate::tree::{ROWS_AT_ONCE, find_leaf, find_leaves};
 
 /// Rows that go through all trees together.
 const ROW_BLOCK: usize = 64;
-/// Most values of sparse rows that are spread out at a time.
+/// Most values of sparse rows that are made dense at a time.
 const SPREAD_VALUES: usize = 1 << 22;
-/// Most raw predictions that exist at a time, on each thread, when the best are looked for.
+/// Most raw predictions that each thread holds at a time while it ranks outputs.
 const RANKED_VALUES: usize = 1 << 18;
 /// Rows and outputs of `Kind::Scaled` summed together: a step is loaded once for all these rows.
 const TILE_ROWS: usize = 4;
@@ -20,20 +22,9 @@ const TILE_OUTPUTS: usize = 16;
 /// Outputs summed together: as many as fit eight registers of eight floats.
 const OUTPUT_BLOCK: usize = 64;
 
-/// How trees serve outputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A tree for every output in turn, one number per leaf.
-    PerOutput,
-    /// One vector per leaf.
-    Vector,
-    /// One number per leaf and one step per output and tree.
-    Scaled,
-}
-
 /// Rows to predict for.
 #[derive(Debug, Clone, Copy)]
-pub enum Table<'a> {
+pub enum FeatureRows<'a> {
     /// All values, row after row.
     Dense(&'a [f32]),
     /// Stored values, row after row; the others are zero.
@@ -47,154 +38,9 @@ pub enum Table<'a> {
     },
 }
 
-/// Trees in the order they were grown.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ensemble {
-    /// How trees serve outputs.
-    pub kind: Kind,
-    /// Number of outputs.
-    pub n_outputs: usize,
-    /// Number of features.
-    pub n_features: usize,
-    /// Nodes of all trees.
-    pub nodes: Vec<Node>,
-    /// First node of each tree, and one past the last.
-    pub node_starts: Vec<usize>,
-    /// Category sets of all trees; a node knows its set by the number within its tree.
-    pub sets: Vec<CategorySet>,
-    /// First category set of each tree, and one past the last.
-    pub set_starts: Vec<usize>,
-    /// Leaf values of all trees.
-    pub values: Vec<f32>,
-    /// First leaf value of each tree, and one past the last.
-    pub value_starts: Vec<usize>,
-    /// Steps, n_trees × n_outputs for [`Kind::Scaled`], else empty.
-    pub steps: Vec<f32>,
-}
-
 impl Ensemble {
-    /// A model without trees.
-    pub fn new(kind: Kind, n_outputs: usize, n_features: usize) -> Ensemble {
-        Ensemble {
-            kind,
-            n_outputs,
-            n_features,
-            nodes: Vec::new(),
-            node_starts: vec![0],
-            sets: Vec::new(),
-            set_starts: vec![0],
-            values: Vec::new(),
-            value_starts: vec![0],
-            steps: Vec::new(),
-        }
-    }
-
-    /// Number of trees.
-    pub fn n_trees(&self) -> usize {
-        self.node_starts.len() - 1
-    }
-
-    /// Trees that one round grows.
-    pub fn trees_per_round(&self) -> usize {
-        if self.kind == Kind::PerOutput { self.n_outputs } else { 1 }
-    }
-
-    /// Appends a tree with its leaf values and, for [`Kind::Scaled`], its steps.
-    pub fn push(
-        &mut self,
-        nodes: &[Node],
-        sets: &[CategorySet],
-        values: &[f32],
-        steps: &[f32],
-    ) -> Result<()> {
-        let n_sets = nodes.iter().filter(|node| node.is_categorical()).count();
-        if sets.len() != n_sets {
-            return invalid(format!(
-                "a tree of {n_sets} categorical splits came with {} sets",
-                sets.len()
-            ));
-        }
-        let n_leaves = nodes.iter().filter(|node| node.is_leaf()).count();
-        let width = if self.kind == Kind::Vector { self.n_outputs } else { 1 };
-        let n_steps = if self.kind == Kind::Scaled { self.n_outputs } else { 0 };
-        if values.len() != n_leaves * width || steps.len() != n_steps {
-            return invalid(format!(
-                "a tree of {n_leaves} leaves came with {} values and {} steps",
-                values.len(),
-                steps.len()
-            ));
-        }
-        if self.values.len() + values.len() > u32::MAX as usize {
-            return invalid("the model would hold more than 2³² leaf values".to_string());
-        }
-        // All room first: a tree is pushed whole or not at all.
-        grow(&mut self.nodes, nodes.len())?;
-        grow(&mut self.sets, sets.len())?;
-        grow(&mut self.values, values.len())?;
-        grow(&mut self.steps, steps.len())?;
-        self.nodes.extend_from_slice(nodes);
-        self.node_starts.push(self.nodes.len());
-        self.sets.extend_from_slice(sets);
-        self.set_starts.push(self.sets.len());
-        self.values.extend_from_slice(values);
-        self.value_starts.push(self.values.len());
-        self.steps.extend_from_slice(steps);
-        Ok(())
-    }
-
-    /// Keeps the first `n_trees` trees.
-    pub fn truncate(&mut self, n_trees: usize) {
-        if n_trees >= self.n_trees() {
-            return;
-        }
-        self.node_starts.truncate(n_trees + 1);
-        self.nodes.truncate(self.node_starts[n_trees]);
-        self.set_starts.truncate(n_trees + 1);
-        self.sets.truncate(self.set_starts[n_trees]);
-        self.value_starts.truncate(n_trees + 1);
-        self.values.truncate(self.value_starts[n_trees]);
-        if self.kind == Kind::Scaled {
-            self.steps.truncate(n_trees * self.n_outputs);
-        }
-    }
-
-    /// Takes back what each output got after its first `rounds[j]` rounds: the trees stay, what they
-    /// add to the output becomes zero.
-    pub fn keep(&mut self, rounds: &[usize]) {
-        let d = self.n_outputs;
-        for tree in 0..self.n_trees() {
-            let round = tree / self.trees_per_round();
-            let values = self.value_starts[tree]..self.value_starts[tree + 1];
-            match self.kind {
-                Kind::PerOutput if round >= rounds[tree % d] => self.values[values].fill(0.0),
-                Kind::PerOutput => {}
-                Kind::Vector => {
-                    for leaf in self.values[values].chunks_exact_mut(d) {
-                        clear_after(round, rounds, leaf);
-                    }
-                }
-                Kind::Scaled => clear_after(round, rounds, &mut self.steps[tree * d..][..d]),
-            }
-        }
-    }
-
-    /// Nodes of one tree.
-    pub fn tree(&self, tree: usize) -> &[Node] {
-        &self.nodes[self.node_starts[tree]..self.node_starts[tree + 1]]
-    }
-
-    /// Category sets of one tree.
-    pub fn tree_sets(&self, tree: usize) -> &[CategorySet] {
-        &self.sets[self.set_starts[tree]..self.set_starts[tree + 1]]
-    }
-
-    /// Leaf values of one tree.
-    pub fn tree_values(&self, tree: usize) -> &[f32] {
-        &self.values[self.value_starts[tree]..self.value_starts[tree + 1]]
-    }
-
     /// The leaf of each row in each tree, into `out` (n × n_trees).
-    pub fn leaves(&self, pool: &Pool, x: Table<'_>, out: &mut [u32]) -> Result<()> {
+    pub fn leaves(&self, pool: &Pool, x: FeatureRows<'_>, out: &mut [u32]) -> Result<()> {
         let n_trees = self.n_trees();
         self.for_each_block(pool, x, 8 * n_trees, n_trees, out, |x, out| {
             for tree in 0..n_trees {
@@ -214,12 +60,12 @@ impl Ensemble {
     pub fn add_to(
         &self,
         pool: &Pool,
-        x: Table<'_>,
-        rounds: std::ops::Range<usize>,
+        x: FeatureRows<'_>,
+        rounds: Range<usize>,
         raw: &mut [f32],
     ) -> Result<()> {
         self.for_each_block(pool, x, self.sum_work(&rounds), self.n_outputs, raw, |x, raw| {
-            self.sum_block(x, rounds.clone(), Target::Add(raw))
+            self.sum_block(x, rounds.clone(), SumsInto::Add(raw))
         })
     }
 
@@ -227,23 +73,23 @@ impl Ensemble {
     pub fn predict(
         &self,
         pool: &Pool,
-        x: Table<'_>,
-        rounds: std::ops::Range<usize>,
+        x: FeatureRows<'_>,
+        rounds: Range<usize>,
         baseline: &[f64],
         out: &mut [f64],
     ) -> Result<()> {
         self.for_each_block(pool, x, self.sum_work(&rounds), self.n_outputs, out, |x, out| {
-            self.sum_block(x, rounds.clone(), Target::Fill(out, baseline))
+            self.sum_block(x, rounds.clone(), SumsInto::Fill(out, baseline))
         })
     }
 
-    /// The outputs of highest raw prediction, best first, into `out` (n × k); raw predictions of
-    /// all outputs exist for a block of rows at a time.
+    /// The outputs of highest raw prediction, best first, into `out` (n × k). Raw predictions of all
+    /// outputs are held for one block of rows at a time.
     pub fn top_k(
         &self,
         pool: &Pool,
-        x: Table<'_>,
-        rounds: std::ops::Range<usize>,
+        x: FeatureRows<'_>,
+        rounds: Range<usize>,
         baseline: &[f64],
         k: usize,
         out: &mut [Ranked],
@@ -257,58 +103,23 @@ impl Ensemble {
             let mut raw = zeros::<f64>(rows * d)?;
             for (x, out) in x.chunks(rows * self.n_features).zip(out.chunks_mut(rows * k)) {
                 let raw = &mut raw[..out.len() / k * d];
-                self.sum_block(x, rounds.clone(), Target::Fill(raw, baseline))?;
+                self.sum_block(x, rounds.clone(), SumsInto::Fill(raw, baseline))?;
                 raw.chunks(d).zip(out.chunks_mut(k)).for_each(|(raw, out)| rank(raw, out));
             }
             Ok(())
         })
     }
 
-    /// The model of some outputs alone: the same trees, or those that serve these outputs, so that
-    /// it predicts what this one does to the last bit.
-    pub fn of_outputs(&self, outputs: &[usize]) -> Result<Ensemble> {
-        let d = self.n_outputs;
-        if let Some(output) = outputs.iter().find(|&&output| output >= d) {
-            return invalid(format!("there is no output {output} among {d}"));
-        }
-        let mut part = Ensemble::new(self.kind, outputs.len(), self.n_features);
-        for tree in 0..self.n_trees() {
-            let values = &self.values[self.value_starts[tree]..self.value_starts[tree + 1]];
-            let chosen = |all: &[f32]| outputs.iter().map(|&j| all[j]).collect::<Vec<_>>();
-            match self.kind {
-                Kind::Vector => {
-                    let values: Vec<f32> = values.chunks(d).flat_map(chosen).collect();
-                    part.push(self.tree(tree), self.tree_sets(tree), &values, &[])?;
-                }
-                Kind::Scaled => {
-                    let steps = &self.steps[tree * d..(tree + 1) * d];
-                    part.push(self.tree(tree), self.tree_sets(tree), values, &chosen(steps))?;
-                }
-                // All trees of a round at once, in the order asked for.
-                Kind::PerOutput if tree % d == 0 => {
-                    for tree in outputs.iter().map(|j| tree + j) {
-                        let range = self.value_starts[tree]..self.value_starts[tree + 1];
-                        let values = &self.values[range];
-                        part.push(self.tree(tree), self.tree_sets(tree), values, &[])?;
-                    }
-                }
-                Kind::PerOutput => {}
-            }
-        }
-        Ok(part)
-    }
-
-    /// A guess at the elementary operations that predicting a row takes.
-    fn sum_work(&self, rounds: &std::ops::Range<usize>) -> usize {
+    /// Elementary operations to predict a row, roughly.
+    fn sum_work(&self, rounds: &Range<usize>) -> usize {
         rounds.len() * self.trees_per_round() * (8 + self.n_outputs / 4)
     }
 
-    /// Calls `f` with blocks of rows, all their values spread out, and their part of `out`, which
-    /// has `width` elements a row.
+    /// Calls `f` with dense blocks of rows and their part of `out`, which has `width` elements a row.
     pub(crate) fn for_each_block<T: Send>(
         &self,
         pool: &Pool,
-        x: Table<'_>,
+        x: FeatureRows<'_>,
         work_per_row: usize,
         width: usize,
         out: &mut [T],
@@ -318,11 +129,11 @@ impl Ensemble {
         let n = out.len() / width;
         let work = n * work_per_row;
         match x {
-            Table::Dense(x) => {
+            FeatureRows::Dense(x) => {
                 let blocks = out.chunks_mut(ROW_BLOCK * width).zip(x.chunks(ROW_BLOCK * p));
                 pool.try_for_each(blocks, work, |(out, x)| f(x, out))
             }
-            Table::Sparse { starts, features, values } => {
+            FeatureRows::Sparse { starts, features, values } => {
                 let block = (SPREAD_VALUES / p).clamp(1, ROW_BLOCK);
                 let piece = n.div_ceil(pool.pieces(work)).next_multiple_of(block).max(block);
                 let stored = |row: usize| {
@@ -338,7 +149,7 @@ impl Ensemble {
                             stored(first + i).for_each(|(f, &v)| spread[i * p + f] = v);
                         }
                         f(&spread[..rows * p], out)?;
-                        // Back to zero, at the cost of the stored values alone.
+                        // Clear the stored values only.
                         for i in 0..rows {
                             stored(first + i).for_each(|(f, _)| spread[i * p + f] = 0.0);
                         }
@@ -349,14 +160,9 @@ impl Ensemble {
         }
     }
 
-    /// One block of rows through all trees: first the leaves, then the sums, a few outputs at a
-    /// time, which stay in registers while the trees go by.
-    fn sum_block(
-        &self,
-        x: &[f32],
-        rounds: std::ops::Range<usize>,
-        mut target: Target<'_>,
-    ) -> Result<()> {
+    /// Sums one block of rows over all trees: first the leaves, then the values of a few outputs at
+    /// a time, whose sums stay in registers.
+    fn sum_block(&self, x: &[f32], rounds: Range<usize>, mut target: SumsInto<'_>) -> Result<()> {
         let (p, d) = (self.n_features, self.n_outputs);
         let trees = rounds.start * self.trees_per_round()..rounds.end * self.trees_per_round();
         let n_trees = trees.len();
@@ -437,12 +243,7 @@ impl Ensemble {
 
     /// Sums a few outputs of a row over its leaf vectors, in the order of `add_leaf`.
     #[inline(always)]
-    fn sum_vectors(
-        &self,
-        places: &[u32],
-        block: std::ops::Range<usize>,
-        sums: &mut [f32; OUTPUT_BLOCK],
-    ) {
+    fn sum_vectors(&self, places: &[u32], block: Range<usize>, sums: &mut [f32; OUTPUT_BLOCK]) {
         for &place in places {
             let place = place as usize;
             let row = &self.values[place + block.start..place + block.end];
@@ -458,7 +259,7 @@ impl Ensemble {
 
     /// Sums value × steps for all rows of a block, tile by tile, in the order of `add_leaf`.
     #[inline(always)]
-    fn sum_scaled(&self, values: &[f32], trees: std::ops::Range<usize>, target: &mut Target<'_>) {
+    fn sum_scaled(&self, values: &[f32], trees: Range<usize>, target: &mut SumsInto<'_>) {
         let (d, n_trees) = (self.n_outputs, trees.len());
         if n_trees == 0 {
             return target.put_nothing();
@@ -498,15 +299,6 @@ impl Ensemble {
     }
 }
 
-/// Clears the values of the outputs that do not keep this round.
-fn clear_after(round: usize, rounds: &[usize], values: &mut [f32]) {
-    for (value, &kept) in values.iter_mut().zip(rounds) {
-        if round >= kept {
-            *value = 0.0;
-        }
-    }
-}
-
 /// Adds value × step of all trees to a whole tile of sums; `steps` begins with the tile's first
 /// output, `d` apart from tree to tree.
 #[inline(always)]
@@ -539,25 +331,25 @@ fn add_tile(
 }
 
 /// Where the sums of a block go.
-enum Target<'a> {
+enum SumsInto<'a> {
     /// On top of what is there.
     Add(&'a mut [f32]),
     /// With the baseline, in double precision.
     Fill(&'a mut [f64], &'a [f64]),
 }
 
-impl Target<'_> {
+impl SumsInto<'_> {
     #[inline(always)]
     fn start(&self, cell: usize) -> f32 {
         match self {
-            Target::Add(raw) => raw[cell],
-            Target::Fill(..) => 0.0,
+            SumsInto::Add(raw) => raw[cell],
+            SumsInto::Fill(..) => 0.0,
         }
     }
 
-    /// No tree was asked for: the baseline alone.
+    /// The baseline alone, if there are no trees.
     fn put_nothing(&mut self) {
-        if let Target::Fill(out, baseline) = self {
+        if let SumsInto::Fill(out, baseline) = self {
             out.chunks_mut(baseline.len().max(1)).for_each(|row| row.copy_from_slice(baseline));
         }
     }
@@ -565,8 +357,8 @@ impl Target<'_> {
     #[inline(always)]
     fn put(&mut self, cell: usize, output: usize, sum: f32) {
         match self {
-            Target::Add(raw) => raw[cell] = sum,
-            Target::Fill(out, baseline) => out[cell] = baseline[output] + f64::from(sum),
+            SumsInto::Add(raw) => raw[cell] = sum,
+            SumsInto::Fill(out, baseline) => out[cell] = baseline[output] + f64::from(sum),
         }
     }
 }
@@ -574,29 +366,8 @@ impl Target<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ensemble::tests::model;
     use crate::leaf::{LeafValues, add_leaf};
-
-    /// Two trees over one feature; values and steps that tell outputs and leaves apart.
-    fn model(kind: Kind, d: usize, rounds: usize) -> Ensemble {
-        let node = |feature, threshold, left| Node {
-            feature,
-            threshold,
-            left,
-            cover: 1.0,
-            gain: 0.0,
-            cut: 0,
-        };
-        let nodes = [node(0, 0.5, 1), node(0, 0.0, 0), node(1, 0.0, 0)];
-        let mut model = Ensemble::new(kind, d, 1);
-        for t in 0..rounds * model.trees_per_round() {
-            let width = if kind == Kind::Vector { d } else { 1 };
-            let values: Vec<f32> = (0..2 * width).map(|k| (k * 7 + t * 3) as f32 / 11.0).collect();
-            let steps: Vec<f32> = (0..d).map(|j| (j + t) as f32 / 7.0).collect();
-            let steps = if kind == Kind::Scaled { &steps[..] } else { &[] };
-            model.push(&nodes, &[], &values, steps).unwrap();
-        }
-        model
-    }
 
     #[test]
     fn blocks_of_outputs_add_what_leaf_by_leaf_addition_does() {
@@ -622,11 +393,13 @@ mod tests {
                 }
                 let pool = Pool::serial();
                 let mut raw = vec![0.0f32; 70 * d];
-                model.add_to(&pool, Table::Dense(&x), 0..1, &mut raw).unwrap();
-                model.add_to(&pool, Table::Dense(&x), 1..4, &mut raw).unwrap();
+                model.add_to(&pool, FeatureRows::Dense(&x), 0..1, &mut raw).unwrap();
+                model.add_to(&pool, FeatureRows::Dense(&x), 1..4, &mut raw).unwrap();
                 assert_eq!(raw, expected);
                 let mut out = vec![0.0f64; 70 * d];
-                model.predict(&pool, Table::Dense(&x), 0..4, &vec![2.0; d], &mut out).unwrap();
+                model
+                    .predict(&pool, FeatureRows::Dense(&x), 0..4, &vec![2.0; d], &mut out)
+                    .unwrap();
                 assert!(out.iter().zip(&expected).all(|(o, &e)| *o == 2.0 + f64::from(e)));
                 let (mut starts, mut values) = (vec![0i64], vec![]);
                 for &value in &x {
@@ -635,36 +408,12 @@ mod tests {
                 }
                 let features = vec![0i32; values.len()];
                 let sparse =
-                    Table::Sparse { starts: &starts, features: &features, values: &values };
+                    FeatureRows::Sparse { starts: &starts, features: &features, values: &values };
                 let mut from_sparse = vec![0.0f64; 70 * d];
                 model.predict(&pool, sparse, 0..4, &vec![2.0; d], &mut from_sparse).unwrap();
                 assert_eq!(from_sparse, out);
                 model.predict(&pool, sparse, 0..0, &vec![2.0; d], &mut out).unwrap();
                 assert_eq!(out, vec![2.0; 70 * d]);
-            }
-        }
-    }
-
-    #[test]
-    fn a_part_of_the_outputs_is_predicted_as_in_the_whole() {
-        let x: Vec<f32> = (0..70).map(|i| (i % 3) as f32 / 2.0).collect();
-        let pool = Pool::serial();
-        for kind in [Kind::PerOutput, Kind::Vector, Kind::Scaled] {
-            for d in [1, 5, OUTPUT_BLOCK + 3] {
-                let model = model(kind, d, 4);
-                let baseline: Vec<f64> = (0..d).map(|j| j as f64 / 3.0).collect();
-                let mut all = vec![0.0f64; 70 * d];
-                model.predict(&pool, Table::Dense(&x), 0..3, &baseline, &mut all).unwrap();
-                let outputs: Vec<usize> = (0..d).rev().step_by(2).collect();
-                let part = model.of_outputs(&outputs).unwrap();
-                assert_eq!(part.n_trees(), 4 * part.trees_per_round());
-                let chosen: Vec<f64> = outputs.iter().map(|&j| baseline[j]).collect();
-                let mut some = vec![0.0f64; 70 * outputs.len()];
-                part.predict(&pool, Table::Dense(&x), 0..3, &chosen, &mut some).unwrap();
-                let expected: Vec<f64> =
-                    all.chunks(d).flat_map(|row| outputs.iter().map(|&j| row[j])).collect();
-                assert_eq!(some, expected);
-                assert!(model.of_outputs(&[d]).is_err());
             }
         }
     }
@@ -679,9 +428,9 @@ mod tests {
                 // Ties between neighbours.
                 let baseline: Vec<f64> = (0..d).map(|j| -((j * j) as f64) / 50.0).collect();
                 let mut all = vec![0.0f64; 70 * d];
-                model.predict(&pool, Table::Dense(&x), 0..4, &baseline, &mut all).unwrap();
+                model.predict(&pool, FeatureRows::Dense(&x), 0..4, &baseline, &mut all).unwrap();
                 let mut best = vec![Ranked::default(); 70 * k];
-                let rows = Table::Dense(&x);
+                let rows = FeatureRows::Dense(&x);
                 model.top_k(&pool, rows, 0..4, &baseline, k, &mut best).unwrap();
                 for (row, best) in all.chunks(d).zip(best.chunks(k)) {
                     let mut order: Vec<usize> = (0..d).collect();
@@ -694,27 +443,6 @@ mod tests {
                 }
                 for k in [0, d + 1] {
                     assert!(model.top_k(&pool, rows, 0..4, &baseline, k, &mut best).is_err());
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn an_output_keeps_its_first_rounds_alone() {
-        let x: Vec<f32> = (0..9).map(|i| (i % 3) as f32 / 2.0).collect();
-        let (d, kept) = (3, [4usize, 0, 2]);
-        let pool = Pool::serial();
-        for kind in [Kind::PerOutput, Kind::Vector, Kind::Scaled] {
-            let full = model(kind, d, 4);
-            let mut cut = full.clone();
-            cut.keep(&kept);
-            let mut found = vec![0.0f32; 9 * d];
-            cut.add_to(&pool, Table::Dense(&x), 0..4, &mut found).unwrap();
-            for (j, &rounds) in kept.iter().enumerate() {
-                let mut expected = vec![0.0f32; 9 * d];
-                full.add_to(&pool, Table::Dense(&x), 0..rounds, &mut expected).unwrap();
-                for i in 0..9 {
-                    assert_eq!(found[i * d + j], expected[i * d + j]);
                 }
             }
         }
