@@ -18,6 +18,7 @@ from manyboost import params
 from manyboost.distributed.dask import partitions, running
 from manyboost.distributed.dask.predicting import is_collection, predict_lazily
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.estimators.documentation import documented
 from manyboost.estimators.fitting import Fitting, Given, all_or_nothing
 from manyboost.estimators.predicting import Predicting
 from manyboost.persistence.info import ModelInfo
@@ -250,7 +251,7 @@ def _for_collections(predict: Any) -> Any:
     return predict_any
 
 
-@params.documented
+@documented
 class DaskManyBoostRegressor(OnDask, ManyBoostRegressor):  # type: ignore[misc]
     """:class:`~manyboost.ManyBoostRegressor` for Dask arrays and data frames.
 
@@ -273,7 +274,7 @@ class DaskManyBoostRegressor(OnDask, ManyBoostRegressor):  # type: ignore[misc]
     predict = _for_collections(ManyBoostRegressor.predict)
 
 
-@params.documented
+@documented
 class DaskManyBoostClassifier(OnDask, ManyBoostClassifier):  # type: ignore[misc]
     """:class:`~manyboost.ManyBoostClassifier` for Dask arrays and data frames.
 
