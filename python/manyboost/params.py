@@ -82,6 +82,13 @@ def one_of(*options: Any) -> Check:
     return Check(words, lambda v: any(type(v) is type(o) and v == o for o in options), options)
 
 
+def name_in(records: Mapping[str, Any], *others: str) -> Check:
+    """A name of one of the records, or of the others."""
+    options = (*records, *others)
+    words = " or ".join(map(repr, options))
+    return Check(words, lambda v: isinstance(v, str) and (v in records or v in others), options)
+
+
 def kind(words: str, *types: type) -> Check:
     """Instances of the given types."""
     return Check(words, lambda v: isinstance(v, types) and not isinstance(v, type))
@@ -192,7 +199,7 @@ PARAMS: dict[str, Param] = {
     ),
     "strategy": Param(
         "relabel",
-        (one_of(*STRATEGIES, "auto"),),
+        (name_in(STRATEGIES, "auto"),),
         "How a round serves all outputs. ``'independent'``: one tree per output; "
         "``'multioutput'``: one tree grown on all outputs; ``'project'``: one tree grown on a "
         "random projection of the residuals, fitted to each output by one step; ``'relabel'``: "
@@ -205,7 +212,7 @@ PARAMS: dict[str, Param] = {
     ),
     "projection": Param(
         "gaussian",
-        (one_of(*PROJECTIONS), _callable),
+        (name_in(PROJECTIONS), _callable),
         "Distribution of the projection, for ``'project'`` and ``'relabel'``: "
         + ", ".join(f"``{name!r}``" for name in PROJECTIONS)
         + "; or a callable ``(n_components, n_outputs, rng)`` returning an array of shape "

@@ -457,7 +457,7 @@ class Fitting(Model):
 def _warn_of_divergence(progress: Progress, boosting: Boosting) -> None:
     """Warn if training ended with a larger loss than it began with."""
     first, last = progress.train_score[0], progress.train_score[-1]
-    if last < first:
+    if last < first - 1e-6 * abs(first):
         warnings.warn(
             f"Training ended with a mean loss of {-last:.6g}, above the {-first:.6g} of the "
             f"baseline; use a smaller learning_rate than {boosting.plan.learning_rate:g}, or a "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -82,7 +83,7 @@ def read_loss(
     return loss
 
 
-def _known(*, is_class: bool, mixed: bool) -> dict[str, LossFacts]:
+def _known(*, is_class: bool, mixed: bool) -> Mapping[str, LossFacts]:
     """Return the losses that a model of this type may have, by their names in a file."""
     if is_class:
         tables = [*LABEL_LOSSES.values(), *CLASS_LOSSES.values()]

@@ -6,6 +6,7 @@ its record. Other modules never compare names of losses; they ask the record.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -208,9 +209,7 @@ CLASS_LOSSES = {
 }
 # fmt: on
 #: Losses of a list with one loss for each output; those of labels take targets of 0 and 1.
-LISTED_LOSSES = REGRESSION_LOSSES | {
-    name: facts for name, facts in LABEL_LOSSES.items() if name not in REGRESSION_LOSSES
-}
+LISTED_LOSSES = ChainMap(REGRESSION_LOSSES, LABEL_LOSSES)
 
 
 def custom_facts(*, curved: bool) -> LossFacts:
