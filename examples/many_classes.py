@@ -7,8 +7,8 @@ rounds.
 """
 
 # %%
-# A map of sixty regions around sixty towns, with noisy positions as features. The map is twisted, so
-# borders are not straight lines.
+# A map of sixty regions around sixty towns, with noisy positions as features. The map is twisted,
+# so borders are not straight lines.
 
 import time
 
@@ -43,8 +43,8 @@ X = seen(points)
 train, test = slice(0, 4000), slice(4000, None)
 
 # %%
-# Softmax over sixty classes. "independent" grows a tree for each class and round. It gets few rounds
-# here, so that it does not take much longer than the others; with more it would rank its other
+# Softmax over sixty classes. "independent" grows a tree for each class and round. It gets few
+# rounds here, so that it does not take much longer than the others; with more it would rank its other
 # guesses better.
 
 results = {}

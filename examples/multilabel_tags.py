@@ -85,7 +85,7 @@ ranked, _ = model.predict_top_k(X[test], ks[-1])
 hits = np.array([[tag in tags[2500 + i] for tag in row] for i, row in enumerate(ranked)])
 n_given = np.maximum(truth.sum(axis=1), 1)[:, None]
 right.plot(ks, (hits.cumsum(axis=1) / n_given).mean(axis=0), "o-", label="tags found")
-right.plot(ks, (hits.cumsum(axis=1) / ks).mean(axis=0), "s-", label="correct suggestions", color="C1")
+right.plot(ks, (hits.cumsum(axis=1) / ks).mean(axis=0), "s-", label="correct", color="C1")
 right.set(xlabel="number of suggestions", ylabel="share", title="The first k suggestions")
 right.set_ylim(0, 1)
 right.legend(frameon=False)

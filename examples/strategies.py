@@ -7,8 +7,8 @@ on that; ``strategy="auto"`` finds it.
 """
 
 # %%
-# The problems of the paper. In "group", outputs share one signal. In "chain", each output is the one
-# before it plus noise. In "ind", outputs share nothing.
+# The problems of the paper. In "group", outputs share one signal. In "chain", each output is the
+# one before it plus noise. In "ind", outputs share nothing.
 
 import matplotlib.pyplot as plt
 import numpy as np
