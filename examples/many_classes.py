@@ -44,8 +44,8 @@ train, test = slice(0, 4000), slice(4000, None)
 
 # %%
 # Softmax over sixty classes. "independent" grows a tree for each class and round. It gets few
-# rounds here, so that it does not take much longer than the others; with more it would rank its other
-# guesses better.
+# rounds here, so that it does not take much longer than the others; with more it would rank its
+# other guesses better.
 
 results = {}
 for strategy, rounds in (("relabel", 120), ("multioutput", 40), ("independent", 8)):

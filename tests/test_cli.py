@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -116,3 +117,13 @@ def test_traceback_on_demand(failing, monkeypatch):
     monkeypatch.setenv("MANYBOOST_TRACEBACK", "1")
     with pytest.raises(KeyError):
         main(["info", "model.mb"])
+
+
+def test_a_warning_is_one_line(monkeypatch, capsys):
+    def run(arguments):
+        warnings.simplefilter("always")
+        warnings.warn("Use a smaller learning rate.", UserWarning, stacklevel=1)
+
+    monkeypatch.setattr(info, "run", run)
+    assert main(["info", "model.mb"]) == 0
+    assert capsys.readouterr().err == "manyboost info: Warning: Use a smaller learning rate.\n"

@@ -121,7 +121,8 @@ class Curves(Item):
                 if results:
                     lines[label] = Line.of(label, runs[0], results)
             if lines:
-                blocks += _over_components(self.name, dataset, lines) if scope.components else []
+                if any(line.components for line in lines.values()):
+                    blocks += _over_components(self.name, dataset, lines)
                 blocks += _over_time(self.name, dataset, lines)
             for claim in self.claims(dataset):
                 measured, holds = "runs are missing", None

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use libfuzzer_sys::fuzz_target;
-use manyboost_core::ensemble::{Ensemble, Kind, FeatureRows};
+use manyboost_core::ensemble::{Ensemble, FeatureRows, Kind};
 use manyboost_core::format::{Arrays, from_arrays, to_arrays};
 use manyboost_core::parallel::Pool;
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 
 from manyboost.commands import (
@@ -56,10 +57,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     verb = words[0] if words and not words[0].startswith("-") else None
     name = "manyboost" if verb is None else f"manyboost {verb}"
     try:
-        if verb is None:
-            _general(words)
-        else:
-            carry_out(verb, VERBS, words[1:])
+        with warnings.catch_warnings():
+            # One line for users: no file, line and category of the library.
+            warnings.showwarning = lambda message, *_: print(
+                f"{name}: Warning: {message}", file=sys.stderr
+            )
+            if verb is None:
+                _general(words)
+            else:
+                carry_out(verb, VERBS, words[1:])
         sys.stdout.flush()
     except SystemExit as end:  # argparse exits after --help
         return end.code if isinstance(end.code, int) else SUCCESS

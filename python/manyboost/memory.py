@@ -16,8 +16,6 @@ from typing import Any
 
 from scipy import sparse
 
-from manyboost.data.stored import StoredTable
-
 # Bytes for small objects, threads and the allocator, which no estimate counts.
 _MARGIN = 1 << 24
 # The core keeps histograms of at most so many bytes, and of at most so many nodes.
@@ -98,8 +96,8 @@ class Training:
 
     def _features(self, X: Any) -> int:
         """Return the bytes of copies of the features, and of their bins."""
-        if isinstance(X, StoredTable):
-            return 32 * X.shape[0]  # some columns at a time; the bins are in a file
+        if getattr(X, "is_in_files", False):
+            return 32 * int(X.shape[0])  # some columns at a time; the bins are in a file
         size = X.dtype.itemsize
         held_out = size if self.splits else 0
         if sparse.issparse(X):

@@ -73,6 +73,7 @@ def test_flags_are_parameters(run, folder):
         "--loss quantile --quantile 0.1,0.9 --max-leaf-nodes none --subsample 0.5 --max-iter 3"
         " --interaction-cst sepal_length,sepal_width --monotonic-cst sepal_width=1 --n-jobs 1"
         " --early-stopping false --random-state 3 --max-features sqrt --verbose 2"
+        " --learning-rate 0.01"
     )
     words = "fit iris_train.csv --target petal* --ignore species -o some.mb"
     run(*words.split(), *flags.split())

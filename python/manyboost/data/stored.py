@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,7 @@ class StoredTable:
     exact: NDArray[np.bool_]
     rows: NDArray[np.intp] | None = None
     recode: Callable[[int, F32], F32] | None = None
+    is_in_files: ClassVar[bool] = True  # so that it takes little memory
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -120,17 +120,18 @@ class Model(CallbackSupportMixin, Parameters, Pickling):
     def save(self, path: str | os.PathLike[str], *, records: str = "auto") -> None:
         """Write the fitted model to a file, which :func:`manyboost.load` reads.
 
-        The file holds all that predictions and warm starts need, and no code: a model of another
-        ``estimator``, or of a :class:`~manyboost.Loss` with an ``inverse_link`` of its own, is
-        refused; a callable ``projection``, ``scoring`` or other ``loss``, ``callbacks`` and a
-        RandomState are left out, so that fit refuses the loaded model until they are given again.
-        :meth:`info` says what is left out. The same model gives the same bytes. The file appears
-        whole or not at all.
+        The file holds everything that predictions and warm starts need, and no code. A model with
+        another ``estimator``, or with a :class:`~manyboost.Loss` that has its own ``inverse_link``,
+        is refused. A callable ``projection`` or ``scoring``, another :class:`~manyboost.Loss`,
+        ``callbacks`` and a RandomState are left out: fit refuses the loaded model until they are
+        set again, and :meth:`info` lists them. The same model gives the same bytes. An error leaves
+        an existing file as it was.
 
         Parameters
         ----------
         path : path
-            Where to write; what is there is replaced.
+            Where to write. A file is replaced, or the file that a symbolic link points to; pipes
+            and devices are written to.
         records : {"auto", "all"}
             Importances and validation curves by output take n_features × n_outputs and n_iter ×
             n_outputs numbers. ``"auto"``: a model of ``strategy="project"``, whose trees are small,

@@ -26,12 +26,14 @@ from manyboost.data.readers import Reader
 from manyboost.data.rows import Rows, split_validation
 from manyboost.data.stored import StoredTable
 from manyboost.estimators.base import Model
+from manyboost.persistence.checkpoint import Recorder
+from manyboost.persistence.identity import Identity
 from manyboost.threads import resolve_threads
 from manyboost.training.assembly import assemble, new_progress
 from manyboost.training.baselines import Sample, fit_loss
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Display, FitTasks, Watchers, with_callbacks
-from manyboost.training.checkpoints import Found, Identity, Recorder, Start
+from manyboost.training.checkpoints import Found, Start
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.learners import unweighted
 from manyboost.training.losses import loss_facts
@@ -155,7 +157,8 @@ class Fitting(Model):
         given.refuse_validation_alone()
         continued = self._earlier() is not None
         reader = self._reader(given, continued=continued)
-        X = check_X(self, given.X, reset=not continued, categorical=self.categorical_features)
+        categorical = self.categorical_features
+        X = check_X(self, given.X, reset=not continued, categorical=categorical, comm=given.comm)
         categories = self._find_categories(X, given.comm, continued=continued)
         names = getattr(self, "feature_names_in_", None)
         X = categories.encode(X, names, refuse_unknown=continued)
@@ -165,7 +168,7 @@ class Fitting(Model):
         rows = reader.training(X, given.y, given.sample_weight, given.offset, given.row_numbers)
         validation = None
         if given.X_val is not None:
-            X_val = check_X(self, given.X_val, reset=False, name="X_val")
+            X_val = check_X(self, given.X_val, reset=False, name="X_val", comm=given.comm)
             X_val = categories.encode(X_val, names, "X_val")
             validation = reader.validation(
                 X_val, given.Y_val, given.sample_weight_val, given.offset_val

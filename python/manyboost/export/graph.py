@@ -1,4 +1,4 @@
-"""A model as an ONNX graph: operators and constants, before they become a file or part of one."""
+"""A model as an ONNX graph: operators and constants, to be stored alone or in a pipeline."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.losses import Link
 
 ML = "ai.onnx.ml"
-#: Versions of the operators. Older than most runtimes: these operators have not changed since.
+#: Versions of the operators, which have not changed since; older than most runtimes.
 OPSETS = {"": 15, ML: 3}
 
-#: Bytes that a file can have, a limit of protocol buffers; and those that a leaf value takes at the
-#: least: its weight, and the numbers of its tree, node and output.
+#: The largest file that protocol buffers allow, and the least bytes of a leaf value: its weight,
+#: and the numbers of its tree, node and output.
 MAX_BYTES = 2**31
 WEIGHT_BYTES = 4 + 3
 
@@ -43,7 +43,7 @@ class Graph:
         self._names: set[str] = set()
 
     def unique(self, name: str) -> str:
-        """Return a name like this one that nothing in the graph has yet."""
+        """Return a name like this one that is not yet in the graph."""
         while name in self._names:
             name += "_"
         self._names.add(name)
@@ -73,7 +73,7 @@ class Graph:
     def raw_predictions(
         self, model: Any, X: str, offset: str | None, places: NDArray[np.intp]
     ) -> str:
-        """Add what computes raw predictions (n_rows, n_outputs) from features.
+        """Add the operators from features to raw predictions (n_rows, n_outputs).
 
         ``places`` (n_features,) are the columns of ``X`` that hold the features of the model.
         """
@@ -94,7 +94,7 @@ class Graph:
     def _tree_sums(
         self, model: Any, X: str, places: NDArray[np.intp]
     ) -> tuple[str, NDArray[np.float32] | None]:
-        """Add one operator for all trees: sums by output, or the values of all trees and steps."""
+        """Add one operator for all trees; return sums by output, or values by tree and steps."""
         _check_tables(model)
         nodes: dict[str, list[Any]] = {name: [] for name in _NODE_FIELDS}
         targets: dict[str, list[Any]] = {name: [] for name in _TARGET_FIELDS}
@@ -135,7 +135,7 @@ class Graph:
     # ------------------------------------------------------------------ from raw predictions on
 
     def results(self, model: Any, raw: str, names: list[str]) -> None:
-        """Add what turns raw predictions into the results of an estimator, under these names."""
+        """Add the operators from raw predictions to the results of an estimator."""
         if is_classifier(model):
             results = self._classified(model, raw)
         else:
@@ -144,7 +144,7 @@ class Graph:
             self.operators.append(Operator("Identity", "", [result], [name], {}))
 
     def _predicted(self, model: Any, raw: str) -> str:
-        """Add what a regressor predicts, in the shape of its ``predict``."""
+        """Add the predictions of a regressor, in the shape of its ``predict``."""
         values = self._linked(model._fitted_loss, raw)
         if model._quantiles is not None:
             n_levels = model._n_levels
@@ -172,7 +172,7 @@ class Graph:
                 return [self._indicator(model, raw, linked), linked]
 
     def _indicator(self, model: Any, raw: str, linked: str) -> str:
-        """Add 1 where a label is likelier than its threshold; without one, likelier than not."""
+        """Add 1 for labels with a probability above the threshold, or above one half."""
         thresholds = getattr(model, "thresholds_", None)
         if thresholds is None:
             present = self.call("Greater", [raw, self.single("zero", 0)], "present")
@@ -187,11 +187,11 @@ class Graph:
         return self.call("Gather", [values, number], "class", axis=0)
 
     def _without_outputs(self, values: str) -> str:
-        """Drop the axis of outputs, of which there is one."""
+        """Drop the axis of the only output."""
         return self.call("Squeeze", [values, self.constant("output_axis", [1])], "single_output")
 
     def _normalised(self, shares: str, n_classes: int) -> str:
-        """Bring one class against the rest to a sum of one; all the same if all are zero."""
+        """Divide shares by their sum; if all are zero, make them equal."""
         axis = self.constant("class_axis", [1])
         total = self.call("ReduceSum", [shares, axis], "total", keepdims=1)
         some = self.call("Greater", [total, self.single("zero", 0)], "some")
@@ -248,13 +248,13 @@ def _node_columns(tree: Tree, places: NDArray[np.intp]) -> dict[str, list[Any]]:
 
 
 def _chain(columns: dict[str, list[Any]], node: int, categories: NDArray[Any]) -> None:
-    """Turn a split by categories into comparisons, one after the other, with each of them.
+    """Replace a split by categories by one comparison after the other.
 
-    What equals none of them, NaN among it, goes where missing values go::
+    Values that equal none of the categories, such as NaN, go where missing values go::
 
         x = 3 ─true──────────────┬─ child of the categories 3, 5
           └false─ x = 5 ─true────┘
-                    └false───────── child of all else
+                    └false───────── child of all others
     """
     missing_left = columns["missing_value_tracks_true"][node]
     left, right = columns["truenodeids"][node], columns["falsenodeids"][node]
@@ -282,7 +282,7 @@ def _check_tables(model: Any) -> None:
         if len(np.unique(table.astype(np.float32))) < len(table):
             raise ValueError(
                 f"Column {feature_label(model, j)} has categories that are equal in single "
-                "precision, in which ONNX takes features; number them from 0."
+                "precision, which ONNX uses for features; number them from 0."
             )
 
 
@@ -296,6 +296,6 @@ def class_values(model: Any) -> NDArray[Any]:
     if all(isinstance(value, str) for value in values):
         return values.astype(object)
     raise ValueError(
-        f"The classes are of the type {type(values[0]).__name__}, which ONNX does not have; fit on "
+        f"The classes have the type {type(values[0]).__name__}, which ONNX does not know; fit on "
         "classes of text or numbers."
     )

@@ -10,12 +10,12 @@ from sklearn.base import is_classifier
 
 from manyboost.export.trees import Tree, check_link, feature_label, import_extra, trees_of
 
-#: The largest whole number up to which single precision holds all.
+#: Single precision holds all integers up to this one.
 MAX_CATEGORY = 2**24
 
 
 def to_treelite(model: Any, *, raw: bool) -> Any:
-    """Return the model (treelite.Model); ``raw``: of raw predictions, without link and offset."""
+    """Return the model (treelite.Model); ``raw``: without link and offset."""
     builder = import_extra("treelite.model_builder", "to_treelite", "treelite")
     task, postprocessor = "kRegressor", "identity"
     if not raw:
@@ -86,13 +86,13 @@ def _refuse(what: str) -> NoReturn:
 
 
 def _check_tables(model: Any) -> None:
-    """Refuse categories other than those that treelite has."""
+    """Refuse categories that treelite does not know."""
     for j, table in model._progress.categories.tables.items():
         unlike = (table != np.floor(table)) | (table < 0) | (table > MAX_CATEGORY)
         if unlike.any():
             raise ValueError(
                 f"Column {feature_label(model, j)} has the category {table[np.argmax(unlike)]:g}, "
-                "but treelite knows whole numbers from 0 alone; number the categories from 0."
+                "but treelite only knows integers from 0; number the categories from 0."
             )
 
 
@@ -133,5 +133,5 @@ def _add(construction: Any, tree: Tree) -> None:
 
 
 def _leaf_vectors(tree: Tree) -> NDArray[np.float32]:
-    """Return what leaves add to outputs: the products of "project", rounded as predict does."""
+    """Return what leaves add to the outputs, rounded as predict rounds it."""
     return tree.values if tree.steps is None else tree.values * tree.steps

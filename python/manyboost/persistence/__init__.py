@@ -11,7 +11,6 @@ import os
 from typing import Any
 
 from manyboost import memory
-from manyboost.estimators.base import Model
 from manyboost.persistence import container
 from manyboost.persistence.container import BrokenFileError
 from manyboost.persistence.files import FilePath, replacing
@@ -29,7 +28,7 @@ __all__ = [
 ]
 
 
-def save(model: Model, path: FilePath, records: str = "auto") -> None:
+def save(model: Any, path: FilePath, records: str = "auto") -> None:
     """Write a fitted model to a file; see ``save`` of the estimators."""
     with memory.explaining_writing():
         parts = to_parts(model, records)

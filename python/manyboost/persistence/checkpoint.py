@@ -1,8 +1,15 @@
-"""Checkpoint files: the state of a fit, in the container of model files and read as strictly."""
+"""Checkpoint files: the state of a fit, in the container of model files and read as strictly.
+
+A checkpoint holds all rounds so far, what later rounds depend on, and the identity of the fit. It
+replaces the file before it at once, so that the path always names a whole file.
+"""
 
 from __future__ import annotations
 
+import os
+import time
 from copy import deepcopy
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +18,7 @@ from manyboost.data.categories import Categories
 from manyboost.persistence import container
 from manyboost.persistence.container import BrokenFileError, broken
 from manyboost.persistence.files import replacing
+from manyboost.persistence.identity import Identity, trees_digest
 from manyboost.persistence.parts import (
     IMPORTANCES,
     RECORDS,
@@ -24,7 +32,11 @@ from manyboost.persistence.parts import (
     read_trees,
 )
 from manyboost.persistence.schema import Array, Contents, Field, collect, within
-from manyboost.training.checkpoints import Found, Identity, Recorder, State, trees_digest
+from manyboost.training.checkpoints import Checkpoint, Found, Start, State
+from manyboost.training.progress import Progress
+
+# Between two files pass so many times the seconds that the last one took to write.
+_PAUSE = 20.0
 
 
 class _Checkpoint(NamedTuple):
@@ -144,3 +156,84 @@ def _result(found: Found) -> str:
     if "top" in found.stopping:
         progress.keep_best(best.astype(np.intp))
     return trees_digest(progress)
+
+
+class Recorder:
+    """Keeps the checkpoints of one fit; ``found`` is the state to go on from, if there is one."""
+
+    def __init__(self, checkpoint: str | os.PathLike[str] | Checkpoint, identity: Identity) -> None:
+        given = checkpoint
+        self.checkpoint = given if isinstance(given, Checkpoint) else Checkpoint(given)
+        self.path = Path(self.checkpoint.path)
+        self.identity = identity
+        self.found: Found | None = None
+        self.began_with: str | None = None
+        self.start: Start | None = None
+        self._next = 0.0
+        self._signature = _signature(self.path)
+
+    @classmethod
+    def open(
+        cls,
+        checkpoint: str | os.PathLike[str] | Checkpoint,
+        identity: Identity,
+        categories: Categories,
+        *,
+        max_iter: int,
+        earlier: Progress | None,
+    ) -> Recorder:
+        """Find the state of this very fit, or make sure that one can be written.
+
+        ``earlier`` is the model that a warm start continues. A file that is not a checkpoint, or
+        the checkpoint of another fit, is refused.
+        """
+        recorder = cls(checkpoint, identity)
+        path = recorder.path
+        if not path.parent.is_dir() or path.is_dir():
+            what = "is a folder" if path.is_dir() else f"is in no folder ({str(path.parent)!r})"
+            raise ValueError(f"checkpoint={str(path)!r} {what}; give the path of a file.")
+        if not os.access(path.parent, os.W_OK):
+            raise ValueError(
+                f"checkpoint={str(path)!r} cannot be written: its folder is read-only; give "
+                "another path."
+            )
+        if earlier is not None:
+            recorder.began_with = trees_digest(earlier)
+        if path.exists():
+            recorder.found = read(recorder, categories, continued=earlier is not None)
+        if recorder.found is not None and recorder.found.progress.n_rounds > max_iter:
+            raise ValueError(
+                f"The checkpoint {str(path)!r} has {recorder.found.progress.n_rounds} rounds, more "
+                f"than max_iter={max_iter}; use a larger max_iter, or remove the file to start "
+                "anew."
+            )
+        return recorder
+
+    def is_due(self, n_rounds: int) -> bool:
+        """Whether a file is to be written now that so many rounds are complete."""
+        if self.checkpoint.every is not None:
+            return n_rounds % self.checkpoint.every == 0
+        return time.monotonic() >= self._next
+
+    def write(self, state: State) -> None:
+        """Put a file in the place of the last one."""
+        began = time.monotonic()
+        # (One that was removed meanwhile is written again.)
+        if _signature(self.path) not in (None, self._signature):
+            raise RuntimeError(
+                f"The checkpoint {str(self.path)!r} was changed by someone else during training; "
+                "give every fit a path of its own."
+            )
+        write(self, state)
+        self._signature = _signature(self.path)
+        now = time.monotonic()
+        self._next = now + _PAUSE * (now - began)
+
+
+def _signature(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is replaced."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+import manyboost
 from manyboost import params
 from manyboost.data.categories import Categories
 from manyboost.data.cells import column_name
 from manyboost.data.frames import CategoryLabels
-from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.estimators.base import Model
 from manyboost.persistence import container
 from manyboost.persistence.container import broken
 from manyboost.persistence.losses import read_loss, stored_losses
@@ -54,9 +53,7 @@ from manyboost.training.custom import Loss
 from manyboost.training.fitted_losses import MixedLoss
 from manyboost.training.progress import Progress
 
-ESTIMATORS: dict[str, type[Model]] = {
-    each.__name__: each for each in (ManyBoostRegressor, ManyBoostClassifier)
-}
+ESTIMATORS = frozenset(["ManyBoostRegressor", "ManyBoostClassifier"])
 
 # Parameters of a run, which files do not store.
 _OF_A_RUN = ("checkpoint",)
@@ -163,7 +160,7 @@ def _output_format(source: Source) -> str:
 # Entries that encode values come in the order in which their arrays are numbered.
 FIELDS = [
     Field("content", frozenset(["model"]), lambda source: "model"),
-    Field("estimator", frozenset(ESTIMATORS), lambda source: type(source.model).__name__),
+    Field("estimator", ESTIMATORS, lambda source: type(source.model).__name__),
     Field("manyboost", str, _attribute("_release")),
     *SIZES,
     Field("mixed", bool, lambda source: isinstance(source.model._fitted_loss, MixedLoss)),
@@ -212,7 +209,7 @@ ARRAYS = [
 # ---------------------------------------------------------------------- writing
 
 
-def contents(model: Model, records: str = "auto") -> tuple[dict[str, Any], dict[str, AnyArray]]:
+def contents(model: Any, records: str = "auto") -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Return header and arrays of a model's file."""
     if records not in ("auto", "all"):
         raise ValueError(f"records={records!r} is not allowed; it must be 'auto' or 'all'.")
@@ -232,14 +229,19 @@ def contents(model: Model, records: str = "auto") -> tuple[dict[str, Any], dict[
     return smaller
 
 
-def to_parts(model: Model, records: str = "auto") -> Iterator[bytes]:
+def _is_own_class(model: Any) -> bool:
+    name = type(model).__name__
+    return name in ESTIMATORS and type(model) is getattr(manyboost, name)
+
+
+def to_parts(model: Any, records: str = "auto") -> Iterator[bytes]:
     """Yield the bytes of a model's file, piece by piece."""
     return container.pack(*contents(model, records))
 
 
-def complete_file(model: Model) -> bytes | None:
+def complete_file(model: Any) -> bytes | None:
     """Return the file of a model with default parameters; None if it would leave something out."""
-    if type(model) not in ESTIMATORS.values():
+    if not _is_own_class(model):
         return None
     bare = type(model)()
     bare.__dict__.update({name: each for name, each in vars(model).items() if name in STORED})
@@ -252,10 +254,10 @@ def complete_file(model: Model) -> bytes | None:
     return None if model._fitted_loss.custom else b"".join(container.pack(header, arrays))
 
 
-def _refuse_code(model: Model) -> None:
+def _refuse_code(model: Any) -> None:
     """Refuse models that need code of the user to predict."""
     name = type(model).__name__
-    if type(model) not in ESTIMATORS.values():
+    if not _is_own_class(model):
         raise ValueError(
             f"{name} is a class of your own, and a model file holds no code; save a "
             "ManyBoostRegressor or ManyBoostClassifier, or use pickle."
@@ -273,7 +275,7 @@ def _refuse_code(model: Model) -> None:
         )
 
 
-def _choices(model: Model) -> list[tuple[str, ...]]:
+def _choices(model: Any) -> list[tuple[str, ...]]:
     """Return what may be left out of a file of scaled trees, the best choice first.
 
     Scaled trees are small, since they have one step for each output and tree; their records can be
@@ -287,7 +289,7 @@ def _choices(model: Model) -> list[tuple[str, ...]]:
 
 
 def _without(
-    model: Model, header: dict[str, Any], arrays: dict[str, AnyArray], records: Sequence[str]
+    model: Any, header: dict[str, Any], arrays: dict[str, AnyArray], records: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Return header and arrays without some records."""
     arrays = dict(arrays)
@@ -316,7 +318,7 @@ def from_bytes(data: bytes) -> Any:
     # Values are decoded in the order in which they were encoded.
     categories = _read_categories(found)
     labels = _read_labels(file, categories)
-    model: Any = ESTIMATORS[found.estimator](**_read_parameters(file))
+    model: Any = getattr(manyboost, found.estimator)(**_read_parameters(file))
     trained_with = _read_trained_with(file)
     attributes = read_targets(file)
     kinds = attributes.get("_classes"), attributes.get("_quantiles")
@@ -411,7 +413,7 @@ def _read_labels(file: Contents, categories: Categories) -> CategoryLabels:
 
 def _read_parameters(file: Contents) -> dict[str, Any]:
     stored = file.found.parameters
-    known = set(ESTIMATORS[file.found.estimator]._get_param_names()).difference(_OF_A_RUN)
+    known = set(getattr(manyboost, file.found.estimator)._get_param_names()).difference(_OF_A_RUN)
     missing = known.difference(stored, _LATER)
     if missing:
         broken(f"it has no parameter {min(missing)!r}")

@@ -8,7 +8,6 @@ import numpy as np
 
 from manyboost import params
 from manyboost.data.labels import Classes
-from manyboost.estimators import ManyBoostClassifier
 from manyboost.persistence.container import broken
 from manyboost.persistence.parts import Source
 from manyboost.persistence.schema import Contents, finite, names
@@ -28,7 +27,7 @@ def stored_targets(source: Source) -> dict[str, Any]:
 def read_targets(file: Contents) -> dict[str, Any]:
     """Return the attributes of the estimator that say what its outputs are."""
     found, d = file.found, file.found.n_outputs
-    if found.estimator == ManyBoostClassifier.__name__:
+    if found.estimator == "ManyBoostClassifier":
         output_names = names(found.output_names, d, "output_names")
         classes = _read_classes(file, output_names)
         attributes = {"_classes": classes, "classes_": classes.values}

@@ -7,7 +7,6 @@ Built-in losses answer through kernels of the core: :class:`BuiltinObjective`, a
 
 from __future__ import annotations
 
-import functools
 import math
 from abc import ABC, abstractmethod
 from typing import Any
@@ -213,13 +212,19 @@ class BuiltinObjective(Objective):
         self.max_curvature = self._curvature_bound()
         return loss / self.cells
 
-    @functools.cached_property
+    _largest_target: F64 | None = None
+
+    @property
     def largest_target(self) -> F64:
         """Largest target of each output (n_outputs,); of all outputs if they share a loss."""
-        largest = np.fmax.reduce(self.y, axis=0, initial=0).astype(np.float64)
-        if len(self.blocks) == 1:
-            largest = np.full(self.n_outputs, largest.max(initial=0))
-        return self.pool.largest(largest)
+        # Not functools.cached_property: before Python 3.12 its lock is that of the class, and ranks
+        # that are threads of one process would wait for each other.
+        if self._largest_target is None:
+            largest = np.fmax.reduce(self.y, axis=0, initial=0).astype(np.float64)
+            if len(self.blocks) == 1:
+                largest = np.full(self.n_outputs, largest.max(initial=0))
+            self._largest_target = self.pool.largest(largest)
+        return self._largest_target
 
     def _curvature_bound(self) -> F64:
         bounds = [facts.curvature_bound(self) for facts, _ in self.blocks]

@@ -65,7 +65,7 @@ class TreeLimits:
 
 @dataclass(frozen=True)
 class Plan:
-    """Parameters of training, resolved; ``blocks`` (how steps are found) once the loss is fitted."""
+    """Parameters of training, resolved; ``blocks`` are known once the loss is fitted."""
 
     strategy: Strategy
     projection: str | Projection

@@ -46,7 +46,11 @@ def outside():
     yield "cut_in_the_prefix", RELABEL[:13], "cut short"
     yield "one_bit", bytes(flipped), "checksum"
     yield "version_2", mended(RELABEL[:8] + b"\x02" + RELABEL[9:]), "format version 2"
-    yield "header_too_long", mended(RELABEL[:12] + b"\xff" * 4 + RELABEL[16:]), "header of"
+    yield (
+        "header_too_long",
+        mended(RELABEL[:12] + b"\xff" * 4 + RELABEL[16:]),
+        "length of its header",
+    )
     yield "header_not_json", with_header_text(RELABEL, b"{'a': 1}"), "not JSON"
     yield "header_not_text", with_header_text(RELABEL, b'{"a":"\xff"}'), "not JSON"
     deep = b'{"arrays":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
@@ -81,8 +85,8 @@ def outside():
     yield "array_of_true", array("baseline", shape=[True]), "impossible shape"
     yield "array_of_empty_rows", array("baseline", shape=[10**9, 0]), "impossible shape"
     yield "array_length", array("baseline", length=16), "length"
-    yield "array_elsewhere", array("baseline", offset=64), "not where"
-    yield "array_without_offset", with_header(RELABEL, _drop("baseline", "offset")), "described"
+    yield "array_elsewhere", array("baseline", offset=64), "offset"
+    yield "array_without_offset", with_header(RELABEL, _drop("baseline", "offset")), "offset"
 
 
 def _drop(array, key):
