@@ -75,7 +75,7 @@ def comment(lines: str, marker: str) -> str:
 
 def markdown(text: str) -> str:
     """Rust's links to items as code."""
-    return re.sub(r"\[(`[^`]+`)\](?!\()", r"\1", text)
+    return re.sub(r"\[(`[^`]+`)\](?:\([\w:]+\)|(?!\())", r"\1", text)
 
 
 def items(source: str) -> list[tuple[str, str]]:
