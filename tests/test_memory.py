@@ -114,11 +114,11 @@ def test_small_fits_never_ask(monkeypatch):
 
 
 def test_an_allocation_that_fails_on_the_way_is_explained(monkeypatch):
-    def fail(self):
+    def fail(*arguments):
         raise MemoryError("no memory for another 3 MB")
 
     model = ManyBoostRegressor(max_iter=1).fit(X[:50], Y[:50])
-    monkeypatch.setattr(ManyBoostRegressor, "_resolve_max_features", fail)
+    monkeypatch.setattr("manyboost.training.plan._resolve_max_features", fail)
     before = dict(vars(model))
     with pytest.raises(
         MemoryError,

@@ -473,16 +473,11 @@ def _parameter(name: str) -> Param:
     return PARAMS[name] if name in PARAMS else CLUSTER_PARAMS[name]
 
 
-def documented(cls: type) -> type:
-    """Fill ``{parameters}`` in a class docstring from the table."""
+def described(cls: type) -> str:
+    """Return the "Parameters" section of the docstring of an estimator, from the table."""
     lines = []
     for name, parameter in inspect.signature(cls).parameters.items():
         lines.append(f"{name} : default={parameter.default!r}")
-        lines.append(
-            textwrap.fill(
-                _parameter(name).meaning, 88, initial_indent="    ", subsequent_indent="    "
-            )
-        )
-    indented = textwrap.indent("\n".join(lines), "    ").strip()
-    cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", indented)
-    return cls
+        meaning = _parameter(name).meaning
+        lines.append(textwrap.fill(meaning, 88, initial_indent="    ", subsequent_indent="    "))
+    return "\n".join(lines)

@@ -25,9 +25,11 @@ from manyboost.data.weights import (
     check_weight,
     without_class_weights,
 )
+from manyboost.estimators.documentation import documented
 from manyboost.estimators.explaining import Explaining
 from manyboost.estimators.exporting import Exporting
-from manyboost.estimators.fitting import Fitting, Given
+from manyboost.estimators.fitting import Fitting
+from manyboost.estimators.given import Given
 from manyboost.estimators.predicting import BLOCK_CELLS
 from manyboost.threads import resolve_threads
 from manyboost.training.callbacks import Callback
@@ -40,7 +42,7 @@ from manyboost.training.scoring import RunningClassifier
 from manyboost.training.thresholds import tune_thresholds
 
 
-@params.documented
+@documented
 class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
     """Gradient tree boosting for classes, or for one or many labels.
 
@@ -59,46 +61,13 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         was a frame, else the numbers of its columns.
     thresholds_ : ndarray of shape (n_outputs_,)
         Probability above which a label is predicted, if ``thresholds`` was given.
-    n_iter_ : int
-        Rounds in the model.
     n_outputs_ : int
         Number of outputs: labels, classes, or 1 for two classes.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had them.
     output_names_ : ndarray of shape (n_outputs_,)
         Names of the outputs, if y had them: columns of a frame, or labels in sets.
     target_name_ : str
         Name of y, if it held one class per row and had a name: a series, or a frame of one column.
-    strategy_, projection_ : str
-        What the model was trained with; the given ones, or the winner of ``strategy="auto"``.
-    search_results_ : dict of ndarray
-        With ``strategy="auto"``, what was tried, the best first: ``"strategy"``,
-        ``"projection"``, ``"heats"`` it ran in, ``"n_rounds"`` up to its best,
-        ``"validation_score"``.
-    baseline_ : ndarray of shape (n_outputs_,)
-        Raw prediction before the first round.
-    best_iter_ : int
-        The round with the best validation score; the model ends there. With
-        ``early_stopping="per_output"`` the last of the outputs' best rounds.
-    best_iter_per_output_ : ndarray of shape (n_outputs_,)
-        The best round of each output, with ``early_stopping="per_output"``.
-    step_sizes_ : ndarray of shape (n_iter_, n_outputs_)
-        Steps ρ, where the strategy has them.
-    train_score_, validation_score_ : ndarray of shape (n_iter_ + 1,)
-        Negative mean loss after each round, entry 0 that of the baseline; the latter is the score
-        that decides on early stopping, if ``scoring`` says so.
-    validation_scores_ : dict of ndarray of shape (n_iter_ + 1,)
-        All scores by name, if ``scoring`` is a list.
-    validation_score_per_output_ : ndarray of shape (n_iter_ + 1, n_outputs_)
-        Negative mean loss of each output on the validation rows; not for softmax.
-    feature_importances_ : ndarray of shape (n_features_in_,)
-        Share of each feature in the gain.
-    output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
-        The same for each output.
-    expected_value_ : float or ndarray of shape (n_outputs_,)
-        Raw predictions where no feature is known, which Shapley values are added to.
+    {attributes}
 
     Examples
     --------
@@ -175,15 +144,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
             indicator are missing labels, which have no influence on the model.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), optional
             Weights of the rows, or of single labels; weight zero makes a label missing.
-        X_val, Y_val, sample_weight_val : array-like, optional
-            Rows for early stopping, instead of some of X.
-        offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Added to the raw predictions: the logarithm of an exposure, or what another model
-            predicts. A model that was fitted with an offset needs one to predict.
-
-        Returns
-        -------
-        self
+        {fit}
         """
         self._fit(Given(X, y, sample_weight, X_val, Y_val, sample_weight_val, offset, offset_val))
         return self
@@ -290,15 +251,10 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Offsets of the raw predictions, if the model was fitted with such.
+        {rows}
         outputs : list of str or int, optional
             Names or numbers of the labels or classes to compute; None: all.
-        dtype : float64 or float32
-            Type of the result; with float32 no array of all predictions in double precision is
-            made.
+        {dtype}
 
         Returns
         -------
@@ -315,15 +271,10 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Offsets of the raw predictions, if the model was fitted with such.
+        {rows}
         outputs : list of str or int, optional
             Names or numbers of the labels or classes to return; None: all.
-        dtype : float64 or float32
-            Type of the result; with float32 no array of all predictions in double precision is
-            made.
+        {dtype}
 
         Returns
         -------
@@ -339,10 +290,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Offsets of the raw predictions, if the model was fitted with such.
+        {rows}
         outputs : list of str or int, optional
             Names or numbers of the labels to predict; None: all.
 

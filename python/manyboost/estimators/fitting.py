@@ -9,7 +9,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,27 +19,26 @@ from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core, memory, params
 from manyboost.arrays import F32
-from manyboost.comm import ALONE, Comm, CommError
+from manyboost.comm import Comm, CommError
 from manyboost.data.categories import Categories
 from manyboost.data.features import Table, check_X, resolve_categorical
 from manyboost.data.readers import Reader
 from manyboost.data.rows import Rows, split_validation
 from manyboost.data.stored import StoredTable
 from manyboost.estimators.base import Model
+from manyboost.estimators.given import Given
 from manyboost.persistence.checkpoint import Recorder
 from manyboost.persistence.identity import Identity
 from manyboost.threads import resolve_threads
 from manyboost.training.assembly import assemble, new_progress
-from manyboost.training.baselines import Sample, fit_loss
+from manyboost.training.baselines import fit_loss
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Display, FitTasks, Watchers, with_callbacks
 from manyboost.training.checkpoints import Found, Start
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.learners import unweighted
-from manyboost.training.losses import loss_facts
 from manyboost.training.plan import (
     Plan,
-    TrainingData,
     check_memory,
     make_plan,
     refuse_foreign,
@@ -48,8 +47,9 @@ from manyboost.training.plan import (
     with_loss,
 )
 from manyboost.training.progress import Progress
-from manyboost.training.racing import SHARE_OF_TIME, Contender, Race, contenders
+from manyboost.training.racing import race
 from manyboost.training.scoring import LOSS, Scorer, as_list, resolve
+from manyboost.training.training_data import TrainingData
 
 # Fitted attributes that not every fit has.
 _OPTIONAL_ATTRIBUTES = (
@@ -61,35 +61,6 @@ _OPTIONAL_ATTRIBUTES = (
 )
 
 _Fit = TypeVar("_Fit", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True)
-class Given:
-    """The arguments of fit as the user passed them, and the ranks that hold the other rows."""
-
-    X: Any
-    y: Any
-    sample_weight: Any = None
-    X_val: Any = None
-    Y_val: Any = None
-    sample_weight_val: Any = None
-    offset: Any = None
-    offset_val: Any = None
-    comm: Comm = ALONE
-    row_numbers: NDArray[np.uint64] | None = None
-
-    def refuse_validation_alone(self) -> None:
-        """Refuse arguments that belong together and are not all there."""
-        if (self.X_val is None) != (self.Y_val is None):
-            given, missing = ("X_val", "Y_val") if self.Y_val is None else ("Y_val", "X_val")
-            raise ValueError(f"{given} was given without {missing}; pass both or neither.")
-        if self.X_val is None:
-            for name in ("sample_weight_val", "offset_val"):
-                if getattr(self, name) is not None:
-                    raise ValueError(f"{name} was given without X_val and Y_val; pass all.")
-        elif (self.offset is None) != (self.offset_val is None):
-            pair = ("offset_val", "offset") if self.offset is None else ("offset", "offset_val")
-            raise ValueError(f"{pair[0]} was given without {pair[1]}; pass both or neither.")
 
 
 def all_or_nothing(fit: _Fit) -> _Fit:
@@ -134,7 +105,7 @@ class Fitting(Model):
             recorder.start = start
         found = None if recorder is None else recorder.found
         threads = _core.Pool(resolve_threads(self.n_jobs))
-        self._check_memory(plan, data, threads)
+        check_memory(plan, self, data, threads.threads)
         if plan.splits_rows:
             data = self._split(data)
         # A copy: an error leaves the fitted model as it was.
@@ -258,54 +229,12 @@ class Fitting(Model):
         refuse_foreign(self, "strategy='auto'")
         if data.validation is None:
             data = self._split(data)
-        weighted = self.output_weight is not None
-        race = Race(
-            contenders(data.n_outputs, self.projection, self.n_components, weighted=weighted)
-        )
-        models: dict[Contender, Progress] = {}
+        scoring = copy.copy(self)
+        scoring.thresholds = None
         threads = _core.Pool(resolve_threads(self.n_jobs))
-        entrant = self._entrant()
-
-        def heat(contender: Contender, rounds: int, seconds: float | None) -> tuple[float, int]:
-            chosen = contender.projection
-            plan = make_plan(
-                entrant,
-                data,
-                seed=self._seed,
-                strategy=contender.strategy,
-                projection=self.projection if chosen is None else chosen,
-            )
-            plan = replace(plan, max_iter=rounds, max_time=seconds)
-            entrant._check_memory(plan, data, threads)
-            loss = entrant._fit_loss(data, threads)
-            plan = with_loss(plan, entrant, loss)
-            progress = models.get(contender)
-            if progress is None:
-                progress = new_progress(plan, data.n_outputs, self.n_features_in_)
-            scorers = functools.partial(entrant._scorers, loss)
-            limits = resolve_limits(self, data.rows.count(), self.n_features_in_)
-            boosting = assemble(
-                plan, limits, data, loss, progress, scorers, Watchers([], None, None), threads
-            )
-            boosting.run()
-            progress.truncate(boosting.complete.best)
-            models[contender] = progress
-            return max(progress.validation_score), boosting.complete.best
-
-        limit = None if self.max_time is None else SHARE_OF_TIME * self.max_time
-        winner = race.run(heat, int(self.max_iter), limit)
+        winner, self.search_results_ = race(self, data, self._seed, scoring._scorers, threads)
         self.strategy_ = winner.strategy
         self.projection_ = self.projection if winner.projection is None else winner.projection
-        self.search_results_ = race.results
-
-    def _entrant(self) -> Fitting:
-        """Return a copy with the parameters of a race: no early end, no thresholds."""
-        model = copy.copy(self)
-        # That of all rounds, which may depend on their number.
-        model.learning_rate = resolve_learning_rate(self)
-        model.early_stopping, model.n_iter_no_change = True, int(self.max_iter)
-        model.thresholds, model.callbacks, model.max_time = None, None, None
-        return model
 
     def _check_warm_start(self, plan: Plan, data: TrainingData, earlier: Progress) -> None:
         if self.max_iter < self.n_iter_:
@@ -358,10 +287,6 @@ class Fitting(Model):
             "tuned": isinstance(self.thresholds, str),
         }
 
-    def _check_memory(self, plan: Plan, data: TrainingData, threads: _core.Pool) -> None:
-        facts = loss_facts(self.loss, data.rows.kind) if isinstance(self.loss, str) else None
-        check_memory(plan, self, data, facts, threads.threads)
-
     # ------------------------------------------------------------------ boosting
 
     def _boost(
@@ -374,7 +299,7 @@ class Fitting(Model):
         given: Given,
     ) -> None:
         """Run the plan; keep what is complete if it is interrupted."""
-        loss = self._fit_loss(data, threads) if self._earlier() is None else self._fitted_loss
+        loss = fit_loss(self, data, threads) if self._earlier() is None else self._fitted_loss
         plan = with_loss(plan, self, loss)
         if progress is None:
             progress = new_progress(plan, data.n_outputs, self.n_features_in_)
@@ -424,21 +349,6 @@ class Fitting(Model):
         """Set validation rows apart."""
         train, validation = split_validation(data.rows, self.validation_fraction, self._seed)
         return replace(data, rows=train, validation=validation)
-
-    def _fit_loss(self, data: TrainingData, threads: _core.Pool) -> FittedLoss:
-        rows, levels = data.rows, np.atleast_1d(np.asarray(self.quantile, dtype=np.float64))
-        sample = Sample(
-            rows.Y,
-            rows.weights,
-            rows.pool(threads),
-            data.n_outputs,
-            rows.kind,
-            # The levels of one output of y are neighbours.
-            np.tile(levels, data.n_outputs // len(levels)),
-            self.huber_delta,
-            rows.offset,
-        )
-        return fit_loss(self.loss, sample)
 
     def _watch(
         self,

@@ -22,8 +22,10 @@ from manyboost.data.frames import column_names
 from manyboost.data.readers import Reader, RealReader, as_columns
 from manyboost.data.targets import check_offset, check_output_names, check_targets
 from manyboost.data.weights import check_weight
+from manyboost.estimators.documentation import documented
 from manyboost.estimators.exporting import Exporting
-from manyboost.estimators.fitting import Fitting, Given
+from manyboost.estimators.fitting import Fitting
+from manyboost.estimators.given import Given
 from manyboost.estimators.tracing import Tracing
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
@@ -33,7 +35,7 @@ from manyboost.training.projections import Projection
 from manyboost.training.scoring import LOSS, as_list, mean_over_outputs
 
 
-@params.documented
+@documented
 class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
     """Gradient tree boosting for one or many regression outputs.
 
@@ -43,44 +45,11 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
 
     Attributes
     ----------
-    n_iter_ : int
-        Rounds in the model.
     n_outputs_ : int
         Number of outputs.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had them.
     output_names_ : ndarray of shape (n_outputs_,)
         Names of the outputs, if y had them.
-    strategy_, projection_ : str
-        What the model was trained with; the given ones, or the winner of ``strategy="auto"``.
-    search_results_ : dict of ndarray
-        With ``strategy="auto"``, what was tried, the best first: ``"strategy"``,
-        ``"projection"``, ``"heats"`` it ran in, ``"n_rounds"`` up to its best,
-        ``"validation_score"``.
-    baseline_ : ndarray of shape (n_outputs_,)
-        Raw prediction before the first round.
-    best_iter_ : int
-        The round with the best validation score; the model ends there. With
-        ``early_stopping="per_output"`` the last of the outputs' best rounds.
-    best_iter_per_output_ : ndarray of shape (n_outputs_,)
-        The best round of each output, with ``early_stopping="per_output"``.
-    step_sizes_ : ndarray of shape (n_iter_, n_outputs_)
-        Steps ρ, where the strategy has them.
-    train_score_, validation_score_ : ndarray of shape (n_iter_ + 1,)
-        Negative mean loss after each round, entry 0 that of the baseline; the latter is the score
-        that decides on early stopping, if ``scoring`` says so.
-    validation_scores_ : dict of ndarray of shape (n_iter_ + 1,)
-        All scores by name, if ``scoring`` is a list.
-    validation_score_per_output_ : ndarray of shape (n_iter_ + 1, n_outputs_)
-        Negative mean loss of each output on the validation rows; not for softmax.
-    feature_importances_ : ndarray of shape (n_features_in_,)
-        Share of each feature in the gain.
-    output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
-        The same for each output.
-    expected_value_ : float or ndarray of shape (n_outputs_,)
-        Raw predictions where no feature is known, which Shapley values are added to.
+    {attributes}
 
     Examples
     --------
@@ -156,15 +125,7 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
             one at least.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
             Weights of the rows, or of single cells; weight zero makes a target missing.
-        X_val, Y_val, sample_weight_val : array-like, optional
-            Rows for early stopping, instead of some of X.
-        offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Added to the raw predictions: the logarithm of an exposure, or what another model
-            predicts. A model that was fitted with an offset needs one to predict.
-
-        Returns
-        -------
-        self
+        {fit}
         """
         self._fit(Given(X, y, sample_weight, X_val, Y_val, sample_weight_val, offset, offset_val))
         return self
@@ -249,16 +210,10 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Offsets of the raw predictions, if the model was fitted with such: for all outputs of y,
-            whichever are asked for.
+        {rows}
         outputs : list of str or int, optional
             Names or numbers of the outputs of y to compute, in the order of the result; None: all.
-        dtype : float64 or float32
-            Type of the result; with float32 no array of all predictions in double precision is
-            made.
+        {dtype}
 
         Returns
         -------

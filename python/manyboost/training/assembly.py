@@ -18,9 +18,10 @@ from manyboost.training.checkpoints import Recorder
 from manyboost.training.ensembles import ForeignEnsemble, TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.learners import ForeignLearner, TreeLearner
-from manyboost.training.plan import Plan, TrainingData, TreeLimits
+from manyboost.training.plan import Plan, TreeLimits
 from manyboost.training.progress import Progress
 from manyboost.training.scoring import Scorer
+from manyboost.training.training_data import TrainingData
 from manyboost.training.validation import Validation
 
 

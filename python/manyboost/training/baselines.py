@@ -25,7 +25,9 @@ from manyboost.training.losses import (
     loss_facts,
 )
 from manyboost.training.objectives import BuiltinObjective, Objective
+from manyboost.training.parameters import Parameters
 from manyboost.training.steps import minimise_along, softmax_step
+from manyboost.training.training_data import TrainingData
 
 # The raw prediction of an output whose label never varies.
 BASELINE_LIMIT = 15.0
@@ -81,8 +83,25 @@ class Sample:
         return loss.bind(self.Y, self.weights, self.pool, offset=self.offset)
 
 
-def fit_loss(loss: str | Loss | list[str] | tuple[str, ...], sample: Sample) -> FittedLoss:
-    """Find the baseline and constants of a loss on the training targets."""
+def fit_loss(parameters: Parameters, data: TrainingData, threads: _core.Pool) -> FittedLoss:
+    """Find the baseline and constants of the loss on the training targets."""
+    rows, levels = data.rows, np.atleast_1d(np.asarray(parameters.quantile, dtype=np.float64))
+    sample = Sample(
+        rows.Y,
+        rows.weights,
+        rows.pool(threads),
+        data.n_outputs,
+        rows.kind,
+        # The levels of one output of y are neighbours.
+        np.tile(levels, data.n_outputs // len(levels)),
+        parameters.huber_delta,
+        rows.offset,
+    )
+    return fit_sample(parameters.loss, sample)
+
+
+def fit_sample(loss: str | Loss | list[str] | tuple[str, ...], sample: Sample) -> FittedLoss:
+    """Find the baseline and constants of a loss on a sample of targets."""
     if isinstance(loss, Loss):
         return _searched(loss, sample)
     if isinstance(loss, str):

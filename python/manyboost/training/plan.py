@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost import _core, memory
 from manyboost.arrays import F64
-from manyboost.data.categories import Categories
 from manyboost.data.cells import TargetKind
 from manyboost.data.rows import Rows
 from manyboost.training.constraints import (
@@ -22,33 +20,17 @@ from manyboost.training.constraints import (
 )
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.learners import check_foreign
-from manyboost.training.losses import LossFacts
+from manyboost.training.losses import LossFacts, loss_facts
 from manyboost.training.objectives import Objective
 from manyboost.training.parameters import Parameters
 from manyboost.training.projections import Projection, is_identity, resolve_n_components
 from manyboost.training.scoring import LOSS, as_list
 from manyboost.training.steps import Block
 from manyboost.training.strategies import STRATEGIES, Strategy
+from manyboost.training.training_data import TrainingData
 
 EARLY_STOPPING_ROWS = 10_000
 _UNLIMITED = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """What a fit is given: checked and encoded rows.
-
-    ``n_levels`` is the number of outputs of the model for each output of y, ``names`` those of the
-    features.
-    """
-
-    rows: Rows
-    validation: Rows | None
-    categories: Categories
-    n_outputs: int
-    n_levels: int = 1
-    names: NDArray[Any] | None = None
-    output_names: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -296,13 +278,8 @@ def _resolve_max_features(wanted: int | float | str, n_features: int) -> int:
     return max(1, int(float(wanted) * n_features))
 
 
-def check_memory(
-    plan: Plan, parameters: Parameters, data: TrainingData, facts: LossFacts | None, threads: int
-) -> None:
-    """Refuse to train where there is too little memory; ``facts`` are those of the loss.
-
-    None: outputs have different losses, or the loss is Python code.
-    """
+def check_memory(plan: Plan, parameters: Parameters, data: TrainingData, threads: int) -> None:
+    """Refuse to train where there is too little memory."""
     if plan.estimator is not None:
         return
     rows, d = data.rows, data.n_outputs
@@ -311,7 +288,8 @@ def check_memory(
     n_components = plan.n_components if plan.projects else d
     limits = resolve_limits(parameters, n, data.categories.n_features)
     leaves = min(limits.max_leaf_nodes, n // limits.min_samples_leaf + 1)
-    in_place = facts is not None and facts.residuals_suffice
+    loss = parameters.loss
+    in_place = isinstance(loss, str) and loss_facts(loss, rows.kind).residuals_suffice
     training = memory.Training(
         n_outputs=d,
         n_columns=trees.n_grown_columns(d, n_components),

@@ -18,7 +18,9 @@ from manyboost import params
 from manyboost.distributed.dask import partitions, running
 from manyboost.distributed.dask.predicting import is_collection, predict_lazily
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.estimators.fitting import Fitting, Given, all_or_nothing
+from manyboost.estimators.documentation import documented
+from manyboost.estimators.fitting import Fitting, all_or_nothing
+from manyboost.estimators.given import Given
 from manyboost.estimators.predicting import Predicting
 from manyboost.persistence.info import ModelInfo
 from manyboost.training.callbacks import Display, FitTasks, Watchers
@@ -250,7 +252,7 @@ def _for_collections(predict: Any) -> Any:
     return predict_any
 
 
-@params.documented
+@documented
 class DaskManyBoostRegressor(OnDask, ManyBoostRegressor):  # type: ignore[misc]
     """:class:`~manyboost.ManyBoostRegressor` for Dask arrays and data frames.
 
@@ -273,7 +275,7 @@ class DaskManyBoostRegressor(OnDask, ManyBoostRegressor):  # type: ignore[misc]
     predict = _for_collections(ManyBoostRegressor.predict)
 
 
-@params.documented
+@documented
 class DaskManyBoostClassifier(OnDask, ManyBoostClassifier):  # type: ignore[misc]
     """:class:`~manyboost.ManyBoostClassifier` for Dask arrays and data frames.
 

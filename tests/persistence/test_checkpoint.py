@@ -421,14 +421,14 @@ def test_a_failed_write_leaves_the_last_file_and_no_other(tmp_path, monkeypatch)
 
 
 def test_without_a_frequency_writing_takes_little_of_the_time(tmp_path, monkeypatch):
-    from manyboost.training import checkpoints
+    from manyboost.persistence import checkpoint
 
     clock = iter(np.arange(0, 1000, 0.5))  # every look takes half a second, a write one
-    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: float(next(clock)))
     written = []
-    write = checkpoints.Recorder.write
+    write = checkpoint.Recorder.write
     monkeypatch.setattr(
-        checkpoints.Recorder, "write", lambda self, state: (written.append(1), write(self, state))
+        checkpoint.Recorder, "write", lambda self, state: (written.append(1), write(self, state))
     )
     ManyBoostRegressor(max_iter=100, checkpoint=tmp_path / "run").fit(X, Y)
     # 100 looks of half a second, and pauses of ten: the first, the last, and four between.
