@@ -139,6 +139,12 @@ def name_reports(app, docname: str, source: list[str]) -> None:
         source[0] = re.sub(link, r'<a href="\2">\1</a>', source[0])
 
 
+def list_decisions(app, docname: str, source: list[str]) -> None:
+    """Give the page that lists the decisions their contents, for the site alone."""
+    if docname == "decisions/README":
+        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n[0-9]*\n```\n"
+
+
 def copy_reports(app, exception: Exception | None) -> None:
     """Put the HTML pages of `python -m experiments` beside the others."""
     if exception is None and app.builder.format == "html":
@@ -154,5 +160,6 @@ def setup(app) -> None:
     internals.write_pages(HERE / "internals")
     app.connect("source-read", keep_what_exists)
     app.connect("source-read", name_reports)
+    app.connect("source-read", list_decisions)
     app.connect("autodoc-process-docstring", escape_shapes, priority=100)  # before numpydoc
     app.connect("build-finished", copy_reports)

@@ -272,3 +272,17 @@ def test_everything_exported_exists_and_is_documented():
         thing = getattr(manyboost, name)
         assert name == "__version__" or inspect.getdoc(thing)
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", manyboost.__version__)
+
+
+def test_every_decision_is_in_the_index_and_says_why():
+    folder = ROOT / "docs" / "decisions"
+    pages = sorted(folder.glob("[0-9]*.md"))
+    assert [int(page.name[:2]) for page in pages] == list(range(1, len(pages) + 1))
+    titles = {}
+    for page in pages:
+        sections = re.findall(r"^(#+ .*)", page.read_text(), re.M)
+        titles[page.name] = sections[0].removeprefix("# ")
+        assert sections[1:3] == ["## Decision", "## Why"], page.name
+        assert sections[3:] in ([], ["## Tried and dropped"]), page.name
+    listed = re.findall(r"\[(.*)\]\((\d.*\.md)\)", (folder / "README.md").read_text())
+    assert listed == [(title, name) for name, title in titles.items()]
