@@ -478,13 +478,17 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
     def _present(self, raw: F64, outputs: list[int] | None = None) -> F64:
         """Return the probability of each class or label on its own."""
         loss = self._fitted_loss
+        name = type(loss.custom).__name__
+        if loss.custom is not None and type(loss.custom).inverse_link is Loss.inverse_link:
+            raise ValueError(
+                f"{name} has no inverse_link from raw predictions to probabilities; implement it, "
+                "or use decision_function and predict."
+            )
         proba = loss.predict(raw, outputs)
         if loss.custom is not None and not ((proba >= 0) & (proba <= 1)).all():
-            name = type(loss.custom).__name__
             raise ValueError(
-                f"{name}.inverse_link returned {proba.min():g} to {proba.max():g}, which are not "
-                "probabilities; implement it to return numbers from 0 to 1, or use "
-                "decision_function."
+                f"{name}.inverse_link returned numbers from {proba.min():g} to {proba.max():g}; it "
+                "must return probabilities from 0 to 1."
             )
         return proba
 
