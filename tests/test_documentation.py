@@ -24,6 +24,7 @@ from manyboost.commands.usage import parser_for
 from manyboost.params import PARAMS
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "python" / "manyboost"
 ESTIMATORS = [ManyBoostRegressor, ManyBoostClassifier]
 
 # Where an estimator's default is not that of the table.
@@ -286,3 +287,14 @@ def test_every_decision_is_in_the_index_and_says_why():
         assert sections[3:] in ([], ["## Tried and dropped"]), page.name
     listed = re.findall(r"\[(.*)\]\((\d.*\.md)\)", (folder / "README.md").read_text())
     assert listed == [(title, name) for name, title in titles.items()]
+
+
+def test_the_architecture_names_every_module():
+    named = set(re.findall(r"`([\w/.]+)`", (ROOT / "ARCHITECTURE.md").read_text()))
+    named = {re.sub(r"/$|\.py$", "", name) for name in named}
+    core = ROOT / "crates" / "core" / "src"
+    modules = set(re.findall(r"^pub mod (\w+);", (core / "lib.rs").read_text(), re.M))
+    for folder in (PACKAGE, PACKAGE / "training"):
+        modules |= {path.stem for path in folder.glob("*.py")}
+        modules |= {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert modules - {"__init__", "__main__"} <= named
