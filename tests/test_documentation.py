@@ -62,7 +62,7 @@ def test_the_examples_of_the_readme_run_in_order(tmp_path, monkeypatch):
 
 
 def pages_of_the_site():
-    """Pages of the site, those apart that it is made of besides."""
+    """Pages of the site, without generated ones."""
     made = {ROOT / "docs" / name for name in ("_build", "gallery", "internals")}
     pages = sorted((ROOT / "docs").rglob("*.md"))
     return [page for page in pages if not made & set(page.parents)]
@@ -81,7 +81,7 @@ def test_the_examples_of_a_page_print_what_it_shows(page, tmp_path, monkeypatch)
     for block in re.finditer(r"^```pycon\n(.*?)^```", text, re.M | re.S):
         line = text[: block.start(1)].count("\n")
         example = parser.get_doctest(block[1], names, page.stem, str(page), line)
-        example.globs = names  # (It was given a copy.)
+        example.globs = names  # get_doctest made a copy
         runner.run(example, out=shown.append, clear_globs=False)
     assert runner.tries > 5
     assert not runner.failures, "".join(shown)
