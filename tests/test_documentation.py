@@ -24,6 +24,7 @@ from manyboost.commands.usage import parser_for
 from manyboost.params import PARAMS
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "python" / "manyboost"
 ESTIMATORS = [ManyBoostRegressor, ManyBoostClassifier]
 
 # Where an estimator's default is not that of the table.
@@ -61,7 +62,7 @@ def test_the_examples_of_the_readme_run_in_order(tmp_path, monkeypatch):
 
 
 def pages_of_the_site():
-    """Pages of the site, those apart that it is made of besides."""
+    """Pages of the site, without generated ones."""
     made = {ROOT / "docs" / name for name in ("_build", "gallery", "internals")}
     pages = sorted((ROOT / "docs").rglob("*.md"))
     return [page for page in pages if not made & set(page.parents)]
@@ -80,7 +81,7 @@ def test_the_examples_of_a_page_print_what_it_shows(page, tmp_path, monkeypatch)
     for block in re.finditer(r"^```pycon\n(.*?)^```", text, re.M | re.S):
         line = text[: block.start(1)].count("\n")
         example = parser.get_doctest(block[1], names, page.stem, str(page), line)
-        example.globs = names  # (It was given a copy.)
+        example.globs = names  # get_doctest made a copy
         runner.run(example, out=shown.append, clear_globs=False)
     assert runner.tries > 5
     assert not runner.failures, "".join(shown)
@@ -286,3 +287,14 @@ def test_every_decision_is_in_the_index_and_says_why():
         assert sections[3:] in ([], ["## Tried and dropped"]), page.name
     listed = re.findall(r"\[(.*)\]\((\d.*\.md)\)", (folder / "README.md").read_text())
     assert listed == [(title, name) for name, title in titles.items()]
+
+
+def test_the_architecture_names_every_module():
+    named = set(re.findall(r"`([\w/.]+)`", (ROOT / "ARCHITECTURE.md").read_text()))
+    named = {re.sub(r"/$|\.py$", "", name) for name in named}
+    core = ROOT / "crates" / "core" / "src"
+    modules = set(re.findall(r"^pub mod (\w+);", (core / "lib.rs").read_text(), re.M))
+    for folder in (PACKAGE, PACKAGE / "training"):
+        modules |= {path.stem for path in folder.glob("*.py")}
+        modules |= {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert modules - {"__init__", "__main__"} <= named
