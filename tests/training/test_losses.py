@@ -272,5 +272,5 @@ def test_an_inverse_link_beyond_probabilities_is_refused():
 
     X = np.random.default_rng(0).normal(size=(200, 3))
     model = ManyBoostClassifier(Doubled(), max_iter=30, random_state=0).fit(X, (X > 0).astype(int))
-    with pytest.raises(ValueError, match="Doubled.inverse_link returned numbers from"):
+    with pytest.raises(ValueError, match=r"Doubled\.inverse_link returned numbers from"):
         model.predict_proba(X)
