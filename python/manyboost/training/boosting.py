@@ -204,10 +204,7 @@ class Boosting:
 
     def _state(self, m: int, started: float) -> RoundState:
         """What is told about round ``m``."""
-        progress, steps = self.progress, self.updater.steps
-        if steps is not None:
-            steps = steps.copy()
-            steps.flags.writeable = False
+        progress = self.progress
         return RoundState(
             round=m + 1,
             n_iter=self.complete.best,
@@ -215,7 +212,7 @@ class Boosting:
             elapsed=time.monotonic() - started,
             train_score=progress.train_score[-1],
             validation_score=progress.validation_score[-1] if self.validation else None,
-            step_sizes=steps,
+            step_sizes=self.updater.shown_steps(),
         )
 
     # ------------------------------------------------------------------ what rounds are made of

@@ -112,6 +112,14 @@ class Updater:
             raise self.divergence("raw predictions leave the range of single precision")
         return single
 
+    def shown_steps(self) -> F64 | None:
+        """Return the steps of the last round, as a copy that cannot be changed."""
+        if self.steps is None:
+            return None
+        steps = self.steps.copy()
+        steps.flags.writeable = False
+        return steps
+
     def divergence(self, how: str) -> ValueError:
         """Return the error of raw predictions that grow without limit."""
         return ValueError(
