@@ -412,10 +412,6 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
             Weights of the rows.
         offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
             Offsets of the raw predictions, if the model was fitted with such.
-
-        Returns
-        -------
-        float
         """
         # (Importing it takes as long as everything else.)
         from sklearn.metrics import accuracy_score
