@@ -134,8 +134,8 @@ def test_outputs_that_there_are_not():
         (
             ["a"],
             (
-                "outputs names the output 'a', but y has no output names; give its number from 0 to "
-                "6, or fit on a data frame."
+                "outputs names the output 'a', but y has no output names; give its number from 0 "
+                "to 6, or fit on a data frame."
             ),
         ),
     ]:

@@ -276,11 +276,11 @@ def _without_labels(estimator: Any, *, reset: bool, name: str) -> None:
 def _refuse_other_columns(X: Any, name: str) -> None:
     """Refuse a frame with a column that is not numeric, without narwhals."""
     others = ("str", "obj", "cat", "enum", "bin", "date", "time", "dur", "per", "interval")
-    others += ("list", "array", "struct")
+    nested = ("list", "array", "struct")
     for label in X.columns:
         column = X[label]
         dtype = str(getattr(column, "dtype", "")).lower()
-        numeric = not dtype.startswith(others)
+        numeric = not dtype.startswith(others + nested)
         if dtype == "object":
             numeric = all(isinstance(value, int | float | np.number) for value in column)
         if not numeric:
