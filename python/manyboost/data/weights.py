@@ -233,7 +233,9 @@ def class_weights(
 def _from_dict(weights: Any, known: list[Any], name: str) -> F64:
     """Return the weights of the known classes, 1 for those not in the dict."""
     if not isinstance(weights, dict):
-        raise ValueError(f"{name} is {weights!r}; it must be a dict such as {{0: 1, 1: 5}}.")
+        raise ValueError(
+            f"{name} is {weights!r}; it must be a dict of weights such as {{0: 1, 1: 5}}."
+        )
     table = np.ones(len(known))
     for key, weight in weights.items():
         if key not in known:
