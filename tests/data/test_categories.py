@@ -424,14 +424,13 @@ def test_features_that_do_not_exist_are_refused(given, words):
     assert words in sentence
 
 
-def test_an_unknown_name_is_refused_with_the_known_ones():
+def test_an_unknown_name_is_refused_with_a_likely_one():
     pd = pytest.importorskip("pandas")
     X, Y, _ = subset_problem(0, n=100)
     frame = pd.DataFrame(X, columns=["a", "colour", "c"])
     model = ManyBoostRegressor(categorical_features=["color"])
-    sentence = refusal(lambda: model.fit(frame, Y))
-    assert "'color'" in sentence
-    assert "'a', 'colour', 'c'" in sentence
+    with pytest.raises(ValueError, match="'color', which X does not have; did you mean 'colour'?"):
+        model.fit(frame, Y)
 
 
 def test_too_many_categories_are_refused_with_the_remedy():

@@ -79,8 +79,8 @@ def test_sets_that_cannot_be_used():
         (
             [{"a"}, "b"] * 40,
             (
-                "y holds 'b' in row 1 but sets of labels in others; pass a set of labels for every "
-                "row, an empty one if it has none."
+                "y holds 'b' in row 1 but sets of labels in others; pass a set for every row, "
+                "maybe an empty one."
             ),
         ),
         (

@@ -5,8 +5,7 @@ Every refusal is one sentence: what was wrong, where, and what to do.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,11 @@ from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from manyboost.arrays import F32, Mask
 from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import column_name, first_cell
 from manyboost.data.frames import (
+    ENCODE,
     CategoryLabels,
     category_columns,
     column_names,
@@ -29,12 +30,17 @@ from manyboost.data.named import NamedTable
 from manyboost.data.plain_arrays import plain_numbers, stacked
 from manyboost.data.stored import StoredTable
 from manyboost.errors import RowError
-from manyboost.spelling import closest
-
-F32 = NDArray[np.float32]
+from manyboost.spelling import closest, number_of
 
 #: Features: a dense array, a CSR matrix or a :class:`StoredTable`.
 Table = Any
+
+#: Options of scikit-learn's checks that leave values and sizes to ours.
+ANY_VALUES: dict[str, Any] = {
+    "ensure_all_finite": False,
+    "ensure_min_samples": 0,
+    "ensure_min_features": 0,
+}
 
 
 def check_X(
@@ -54,17 +60,22 @@ def check_X(
     """
     if X is None:
         raise ValueError(f"{name} is None; pass an array or a frame of features.")
-    if isinstance(X, StoredTable):
-        return _check_stored(estimator, X, reset=reset, name=name)
-    X = stacked(X, name) if isinstance(X, list | tuple) else X
     from_frame = is_frame(X)
     if from_frame:
         X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical, comm=comm)
     else:
+        X = stacked(X, name) if isinstance(X, list | tuple) else X
         if isinstance(X, np.ndarray) and X.ndim == 2:
-            remedy = "encode it (OrdinalEncoder, OneHotEncoder) or drop it"
-            X = plain_numbers(X, name, remedy, by_column=True)
+            X = plain_numbers(X, name, ENCODE, by_column=True)
         _without_labels(estimator, reset=reset, name=name)
+    if isinstance(X, StoredTable):  # its values were checked before they were written
+        if estimator.estimator is not None:
+            raise ValueError(
+                f"estimator={estimator.estimator!r} takes features in memory, but those of {name} "
+                "are in a file; use built-in trees (estimator=None)."
+            )
+        _match_features(estimator, X.names, X.n_features, reset=reset, name=name)
+        return X
     dimensions = len(getattr(X, "shape", (0, 0)))
     if dimensions != 2:
         # scikit-learn's checks look for "Reshape your data".
@@ -73,14 +84,7 @@ def check_X(
             f"your data, with {name}.reshape(-1, 1) if it has one feature or {name}.reshape(1, -1) "
             "if it is one row."
         )
-    options: dict[str, Any] = {
-        "dtype": [np.float64, np.float32],
-        "accept_sparse": "csr",
-        "accept_large_sparse": True,
-        "ensure_all_finite": False,
-        "ensure_min_samples": 0,
-        "ensure_min_features": 0,
-    }
+    options = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", **ANY_VALUES}
     try:
         if from_frame:  # its names are checked already
             X = check_array(X, estimator=estimator, input_name=name, **options)
@@ -97,34 +101,17 @@ def check_X(
         X = in_canonical_order(X)
     if (infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf)) is not None:
         row, j = _row_and_column(X, infinite)
-        names = getattr(estimator, "feature_names_in_", None)
-        raise RowError(
-            name,
-            f"Column {column_name(j, names)} of {name} has an infinite value (inf)",
-            row,
-            "; replace it by a finite number, or by NaN if it is missing.",
-        )
+        column = column_name(j, getattr(estimator, "feature_names_in_", None))
+        rest = "; replace it by a finite number, or by NaN if it is missing."
+        raise RowError(name, f"Column {column} of {name} has an infinite value (inf)", row, rest)
     return X
 
 
 def _refuse_no_features(X: Any, name: str) -> None:
     if X.shape[1] == 0:
         # scikit-learn's checks look for these words.
-        raise ValueError(
-            f"{name} has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
-        )
-
-
-def _check_stored(estimator: Any, X: StoredTable, *, reset: bool, name: str) -> StoredTable:
-    """Return features in a file, whose values were checked before they were written."""
-    if estimator.estimator is not None:
-        raise ValueError(
-            f"estimator={estimator.estimator!r} takes features in memory, but those of {name} are "
-            "in a file; use built-in trees (estimator=None)."
-        )
-    _without_labels(estimator, reset=reset, name=name)
-    _match_features(estimator, X.names, X.n_features, reset=reset, name=name)
-    return X
+        what = f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required"
+        raise ValueError(f"{name} has {what}.")
 
 
 def _match_features(
@@ -138,9 +125,8 @@ def _match_features(
             estimator.feature_names_in_ = np.array(names, dtype=object)
         return
     known = getattr(estimator, "feature_names_in_", None)
-    if names is not None and known is not None and known.tolist() != names:
-        meant = _suggestions(names, known)
-        hint = f"did you mean {meant}?" if meant else "select those of feature_names_in_."
+    if names is not None and known is not None and (known := known.tolist()) != names:
+        hint = _suggestions(names, known, "select those of feature_names_in_.")
         raise ValueError(
             f"The features of {name} should be those of fit, in the same order; {hint}"
         )
@@ -150,13 +136,12 @@ def _match_features(
         )
 
 
-def _suggestions(given: Iterable[str], known: Iterable[str]) -> str:
-    """Return which known names were probably meant by unknown ones, as text."""
-    given, known = list(given), list(known)
+def _suggestions(given: Sequence[str], known: Sequence[str], otherwise: str) -> str:
+    """Return a question whether known names were meant by unknown ones, if they are alike."""
     missing = [each for each in known if each not in given]
     pairs = ((each, closest(each, missing)) for each in given if each not in known)
     meant = [f"{likely!r} for {each!r}" for each, likely in pairs if likely is not None]
-    return ", ".join(meant[:5])
+    return f"did you mean {', '.join(meant[:5])}?" if meant else otherwise
 
 
 def in_canonical_order(X: Any) -> Any:
@@ -176,37 +161,13 @@ def _row_and_column(X: Table, place: NDArray[np.intp]) -> tuple[int, int]:
     return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
 
 
-def feature_number(
-    parameter: str, feature: Any, n_features: int, names: NDArray[Any] | None
-) -> int:
+def feature_number(parameter: str, feature: Any, n_features: int, names: Any) -> int:
     """Return the number of a feature that a parameter gives by number or name."""
-    if isinstance(feature, str):
-        if names is None:
-            raise ValueError(
-                f"{parameter} names the feature {feature!r}, but X has no feature names; give its "
-                "number, or pass X as a data frame."
-            )
-        places = np.flatnonzero(names == feature)
-        if len(places) == 0:
-            raise ValueError(
-                f"{parameter} names the feature {feature!r}, which X does not have; its features "
-                f"are {textwrap.shorten(', '.join(map(repr, map(str, names))), 200)}."
-            )
-        return int(places[0])
-    if isinstance(feature, bool | np.bool_) or not isinstance(feature, int | np.integer):
-        raise ValueError(
-            f"{parameter} has {feature!r} in place of a feature; give its number or its name."
-        )
-    if not 0 <= feature < n_features:
-        raise ValueError(
-            f"{parameter} has the feature {feature}; X has the features 0 to {n_features - 1}."
-        )
-    return int(feature)
+    places = None if names is None else {str(name): j for j, name in enumerate(names)}
+    return number_of(parameter, feature, "feature", n_features, places)
 
 
-def resolve_categorical(
-    X: Table, categorical_features: Any, feature_names: NDArray[Any] | None
-) -> NDArray[np.bool_]:
+def resolve_categorical(X: Table, categorical_features: Any, feature_names: Any) -> Mask:
     """Return which features of X hold categories, as a mask (n_features,).
 
     ``categorical_features`` is None, "from_dtype" (no feature of an array), a mask, or a list of
@@ -262,9 +223,6 @@ def for_kernels(X: Table) -> Any:
     return compressed(X) if sparse.issparse(X) else X
 
 
-# ------------------------------------------------------------------ frames
-
-
 def _read_frame(
     estimator: Any, X: Any, *, reset: bool, name: str, categorical: Any, comm: Comm
 ) -> Any:
@@ -281,30 +239,24 @@ def _read_frame(
         try:
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         except ValueError as error:
-            known = getattr(estimator, "feature_names_in_", ())
+            known = list(getattr(estimator, "feature_names_in_", ()))
             where = "" if name == "X" else f"{name}: "
-            meant = _suggestions(names or [], known)
-            hint = f"Did you mean {meant}?" if meant else ""
-            raise ValueError(f"{where}{error}{hint}") from None
+            hint = _suggestions(names or [], known, "")
+            raise ValueError(f"{where}{error}{hint[:1].upper()}{hint[1:]}") from None
     if frame is None:
         _refuse_other_columns(X, name)
         if reset:
             estimator._category_labels = CategoryLabels()
         return X
     if reset:
-        places = _labelled_columns(frame, categorical)
+        if isinstance(categorical, str):
+            places = category_columns(frame)
+        else:
+            mask = resolve_categorical(frame, categorical, frame.columns)
+            # Numbers are categories without labels: an array can hold them too.
+            places = [j for j in np.flatnonzero(mask).tolist() if not is_numeric(frame, j)]
         estimator._category_labels = CategoryLabels.of(frame, places).united(comm)
     return estimator._category_labels.encode(frame, name)
-
-
-def _labelled_columns(frame: Any, categorical_features: Any) -> list[int]:
-    """Return the indices of the columns whose labels become codes."""
-    if isinstance(categorical_features, str):
-        return category_columns(frame)
-    names = np.array(list(frame.columns), dtype=object)
-    mask = resolve_categorical(frame, categorical_features, names)
-    # Numbers are categories without labels: an array can hold them too.
-    return [j for j in np.flatnonzero(mask).tolist() if not is_numeric(frame, j)]
 
 
 def _without_labels(estimator: Any, *, reset: bool, name: str) -> None:
@@ -321,21 +273,17 @@ def _without_labels(estimator: Any, *, reset: bool, name: str) -> None:
         )
 
 
-_NOT_NUMBERS = (
-    *("str", "obj", "cat", "enum", "bin", "date", "time", "dur", "per", "interval"),
-    *("list", "array", "struct"),
-)
-
-
 def _refuse_other_columns(X: Any, name: str) -> None:
     """Refuse a frame with a column that is not numeric, without narwhals."""
+    others = ("str", "obj", "cat", "enum", "bin", "date", "time", "dur", "per", "interval")
+    nested = ("list", "array", "struct")
     for label in X.columns:
         column = X[label]
         dtype = str(getattr(column, "dtype", "")).lower()
-        is_numeric_object = dtype == "object" and all(
-            isinstance(value, int | float | np.number) for value in column
-        )
-        if dtype.startswith(_NOT_NUMBERS) and not is_numeric_object:
+        numeric = not dtype.startswith(others + nested)
+        if dtype == "object":
+            numeric = all(isinstance(value, int | float | np.number) for value in column)
+        if not numeric:
             raise ValueError(
                 f"Column {str(label)!r} of {name} holds {column.dtype} values, not numbers; encode "
                 "it (OrdinalEncoder, OneHotEncoder), drop it, or install narwhals for more types "

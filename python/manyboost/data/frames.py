@@ -8,6 +8,7 @@ narwhals (the extra ``frames``) is imported with the first frame.
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyboost.arrays import F32, F64
 from manyboost.comm import Comm
 from manyboost.data.named import NamedTable
 from manyboost.data.plain_arrays import as_float, is_missing
@@ -24,10 +26,10 @@ from manyboost.data.plain_arrays import as_float, is_missing
 _SMALL = ("Boolean", "Float32", "Int8", "Int16", "UInt8", "UInt16")
 _CATEGORICAL = ("Categorical", "Enum")
 
-_ENCODE = "encode it (OrdinalEncoder, OneHotEncoder) or drop it"
+ENCODE = "encode it (OrdinalEncoder, OneHotEncoder) or drop it"
 _DAYS = "turn it into numbers (such as the days since a date) or drop it"
 _SPREAD = "spread it over numeric columns or drop it"
-_NAME = f"name it in categorical_features, {_ENCODE}"
+_NAME = f"name it in categorical_features, {ENCODE}"
 #: What to do about columns of a type that is not numeric.
 _REMEDIES = {
     "Date": _DAYS,
@@ -67,21 +69,18 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
             f"{name} is a lazy frame, which holds no values yet; pass {name}.collect()."
         )
     names = list(data.column_names if hasattr(data, "column_names") else data.columns)
-    seen: set[Any] = set()
-    for each in names:
-        if each in seen:
-            raise ValueError(f"{name} has two columns named {each!r}; rename or drop one.")
-        seen.add(each)
+    if twice := [each for each, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"{name} has two columns named {twice[0]!r}; rename or drop one.")
     return names if names and all(isinstance(each, str) for each in names) else None
 
 
 def densified_frame(data: Any) -> Any:
     """Return a pandas frame with its sparse columns made dense; other data as they are."""
     dtypes = list(getattr(data, "dtypes", []))
-    if not any(map(_is_sparse, dtypes)):
-        return data
-    columns = zip(data.columns, dtypes, strict=True)
-    return data.astype({column: dtype.subtype for column, dtype in columns if _is_sparse(dtype)})
+    if any(map(_is_sparse, dtypes)):
+        pairs = zip(data.columns, dtypes, strict=True)
+        return data.astype({column: dtype.subtype for column, dtype in pairs if _is_sparse(dtype)})
+    return data
 
 
 def _is_sparse(dtype: Any) -> bool:
@@ -135,12 +134,9 @@ def is_numeric(frame: Any, j: int) -> bool:
 
 @dataclass(frozen=True)
 class CategoryLabels:
-    """The category columns of a frame and their labels in fit.
+    """The category columns of a frame, by index, and their sorted labels in fit.
 
-    Attributes
-    ----------
-    of_column : dict
-        The sorted labels of each category column, by its index; a label's index is its code.
+    A label's index is its code.
     """
 
     of_column: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
@@ -179,11 +175,10 @@ class CategoryLabels:
         # Column by column, as frames store them.
         values = np.empty((len(columns), len(frame)), np.float32 if small else np.float64)
         for j, column in enumerate(columns):
-            labels = self.of_column.get(j)
-            if labels is None:
-                values[j] = _numbers(column, name, remedy)
+            if j in self.of_column:
+                values[j] = _codes(column, self.of_column[j], name)
             else:
-                values[j] = _codes(column, labels, name)
+                values[j] = _numbers(column, name, remedy)
         return values.T
 
 
@@ -204,11 +199,12 @@ def _sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(known, key=lambda label: (type(label).__name__, str(label))))
 
 
-def _codes(column: Any, labels: Sequence[Any], name: str) -> NDArray[np.float32]:
+def _codes(column: Any, labels: Sequence[Any], name: str) -> F32:
     """Return the codes of a column's labels, NaN for missing and unknown ones."""
-    if _holds_numbers(column) and labels and not any(map(_is_number, labels)):
+    number = int | float | np.number | np.bool_
+    if _holds_numbers(column) and not any(isinstance(each, number) for each in labels):
         values = [value for value in column.to_list() if not is_missing(value)]
-        if values:
+        if values and labels:
             raise ValueError(
                 f"Column {column.name!r} of {name} holds numbers ({values[0]!r}), but held "
                 f"categories such as {labels[0]!r} in fit; pass the labels that the numbers stand "
@@ -219,7 +215,7 @@ def _codes(column: Any, labels: Sequence[Any], name: str) -> NDArray[np.float32]
     return np.fromiter(codes, np.float32, len(column))
 
 
-def _numbers(column: Any, name: str, remedy: str | None) -> NDArray[np.float64]:
+def _numbers(column: Any, name: str, remedy: str | None) -> F64:
     """Return the values of a column as floats, NaN if missing; refuse columns of other types."""
     kind = _kind(column)
     if _holds_numbers(column):
@@ -245,12 +241,8 @@ def _numbers(column: Any, name: str, remedy: str | None) -> NDArray[np.float64]:
         what = f"{type(other).__name__} values (such as {str(other)[:50]!r})"
     else:
         what = f"{dtype} values"
-    remedy = remedy or _REMEDIES.get(kind, _ENCODE)
+    remedy = remedy or _REMEDIES.get(kind, ENCODE)
     raise ValueError(f"Column {column.name!r} of {name} holds {what}, not numbers; {remedy}.")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number | np.bool_) and not isinstance(value, complex)
 
 
 def make_frame(library: str, values: NDArray[Any], names: Sequence[str], like: Any) -> Any:

@@ -14,13 +14,14 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import type_of_target
 
 from manyboost import memory
+from manyboost.arrays import Mask
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import MISSING_LABEL, cell_error, first_cell, row_blocks
+from manyboost.data.cells import MISSING_LABEL, cell_error, class_numbers, first_cell, row_blocks
 from manyboost.data.features import Table, in_canonical_order
 from manyboost.data.frames import column_names, is_series
 from manyboost.data.plain_arrays import is_missing
 from manyboost.data.stored import CheckedTargets
-from manyboost.data.targets import check_length, check_outputs, refuse_cell, refuse_no_outputs
+from manyboost.data.targets import check_outputs, check_shape, refuse_cell
 from manyboost.errors import RowError
 
 
@@ -28,20 +29,13 @@ from manyboost.errors import RowError
 class Classes:
     """How labels become targets and scores become labels.
 
-    Attributes
-    ----------
-    kind : str
-        "binary" (one output), "multiclass" (one output per class) or "multilabel".
-    values : ndarray
-        The sorted classes. For "multilabel" the labels: sorted if they came in sets, else the names
-        of the outputs, or their numbers if they have no names.
-    names : tuple of str or None
-        Names of the labels, if they have any.
+    ``values`` are the sorted classes. For "multilabel" they are the labels: sorted if they came in
+    sets, else the names of the outputs, or their numbers if they have no names.
     """
 
-    kind: str
+    kind: str  # "binary" (one output), "multiclass" (one output per class) or "multilabel"
     values: NDArray[Any]
-    names: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = None  # of labels
 
     @property
     def n_outputs(self) -> int:
@@ -81,9 +75,8 @@ class Classes:
         unlike = np.asarray(self.values[known] != y)
         if unlike.any():
             row = int(np.argmax(unlike))
-            problem = f"{name} has the class {_shown(y[row])}"
             rest = ", which the model does not know; fit on rows of all classes."
-            raise RowError(name, problem, row, rest)
+            raise RowError(name, f"{name} has the class {_shown(y[row])}", row, rest)
         if self.kind == "binary":
             return known.astype(np.uint8)[:, None]
         if softmax:
@@ -94,10 +87,7 @@ class Classes:
         """Return the labels that :meth:`encode` was given."""
         if self.kind == "multilabel":
             return encoded.astype(np.int64)
-        if encoded.ndim == 1:
-            return np.asarray(self.values[encoded])
-        single = encoded.shape[1] == 1
-        return np.asarray(self.values[encoded[:, 0] if single else encoded.argmax(axis=1)])
+        return np.asarray(self.values[class_numbers(encoded)])
 
 
 def read_labels(
@@ -114,29 +104,28 @@ def read_labels(
         names = column_names(y, name) if labels.ndim == 2 else None
         return classes or Classes.of(labels, names, comm), labels
     if classes is None:
-        labels = labels_of(frozenset().union(*each) for each in comm.gather(sets))
+        labels = _sorted_labels(frozenset().union(*(s for each in comm.gather(sets) for s in each)))
         classes = Classes("multilabel", labels, tuple(str(label) for label in labels))
     elif classes.kind != "multilabel":
         raise ValueError(
             f"{name} holds sets of labels, but the model was given one class per row; pass one "
             "class per row."
         )
-    check_length(len(sets), X, name)
+    check_shape((len(sets),), X, name)
     return classes, indicator(sets, classes.values, name)
 
 
 def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
     """Return labels: one class per row (n,), or an indicator (n, d) of 0, 1 and missing labels."""
     if isinstance(y, CheckedTargets):
-        check_length(len(y.array), X, name)
+        check_shape(y.shape, X, name)
         return y.array
-    if sparse.issparse(y) and len(y.shape) == 2 and y.shape[1] == 1:
-        y = y.toarray()  # one class per row
-    if sparse.issparse(y):
+    if sparse.issparse(y) and y.shape[1:] != (1,):
         return _sparse_indicator(y, X, name)
+    y = y.toarray() if sparse.issparse(y) else y
     labels = check_outputs(y, X, name, numeric=False)
     if labels.ndim == 2 and labels.shape[1] > 1:
-        return dense_indicator(labels, name, column_names(y, name))
+        return _dense_indicator(labels, name, column_names(y, name))
     if labels.ndim == 2:
         labels = labels[:, 0]
         warnings.warn(
@@ -153,19 +142,20 @@ def _check_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
     missing = _missing(labels)
     if missing.any():
         refuse_cell(name, "a missing value (NaN)", np.argwhere(missing)[0])
-    if labels.dtype == object:
-        labels = _without_objects(labels, name)
+    numeric = bool | int | float | np.number | np.bool_
+    if labels.dtype == object and all(isinstance(value, numeric) for value in labels):
+        values = np.array(labels.tolist())
+        if values.dtype.kind == "f" and (place := first_cell(values, np.isinf)) is not None:
+            refuse_cell(name, "an infinite value (inf)", place)
+        labels = values if values.dtype.kind in "biuf" else labels
     try:
         kind = type_of_target(labels, input_name=name)
     except TypeError:
-        types = sorted({type(value).__name__ for value in labels})
         if all(isinstance(value, bytes) for value in labels):
             raise ValueError(
                 f"{name} holds bytes (such as {_shown(labels[0])}); decode them into text."
             ) from None
-        raise ValueError(
-            f"{name} mixes classes of the types {' and '.join(types)}; bring them to one type."
-        ) from None
+        raise _mixture(f"{name} mixes classes", labels) from None
     if kind not in ("binary", "multiclass"):
         # scikit-learn's checks look for the first three words.
         raise ValueError(
@@ -175,17 +165,7 @@ def _check_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
     return labels
 
 
-def _without_objects(labels: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return an array of numbers for an object array that holds only numbers."""
-    if not all(isinstance(v, bool | int | float | np.number | np.bool_) for v in labels):
-        return labels
-    values = np.array(labels.tolist())
-    if values.dtype.kind == "f" and (place := first_cell(values, np.isinf)) is not None:
-        refuse_cell(name, "an infinite value (inf)", place)
-    return values if values.dtype.kind in "biuf" else labels
-
-
-def _missing(y: NDArray[Any]) -> NDArray[np.bool_]:
+def _missing(y: NDArray[Any]) -> Mask:
     """Return where labels of any type are missing: NaN, None or pandas.NA."""
     if y.dtype == object:
         return np.asarray(np.vectorize(is_missing, otypes=[bool])(y))
@@ -196,10 +176,7 @@ def _shown(value: Any) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-# ------------------------------------------------------------------ indicators
-
-
-def dense_indicator(
+def _dense_indicator(
     labels: NDArray[Any], name: str, names: Sequence[str] | None = None
 ) -> NDArray[np.uint8]:
     """Encode an indicator of several labels as 0, 1 and :data:`MISSING_LABEL`."""
@@ -211,7 +188,7 @@ def dense_indicator(
         unlike = (known != 0) & (known != 1)
         if unlike.any():
             i, j = np.argwhere(unlike)[0] + [rows.start, 0]
-            _refuse_label(labels[i, j], (i, j), name, names)
+            raise _label_error(labels[i, j], (i, j), name, names)
         if not is_encoded:
             encoded[rows] = known
             encoded[rows][missing] = MISSING_LABEL
@@ -220,35 +197,29 @@ def dense_indicator(
 
 def _sparse_indicator(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
     """Encode a sparse indicator without a wide dense copy; a stored NaN is missing."""
-    if len(y.shape) != 2:
-        raise ValueError(f"{name} has {len(y.shape)} dimension(s); it must have one or two.")
-    check_length(y.shape[0], X, name)
-    refuse_no_outputs(y, name)
+    check_shape(y.shape, X, name)
     y = in_canonical_order(y.tocsr())
     rows = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
     missing = _missing(y.data)
     unlike = (y.data != 0) & (y.data != 1) & ~missing
     if unlike.any():
         k = int(np.argmax(unlike))
-        _refuse_label(y.data[k], (rows[k], y.indices[k]), name)
+        raise _label_error(y.data[k], (rows[k], y.indices[k]), name)
     memory.check_labels(y.shape[0], y.shape[1], name)
     encoded = np.zeros(y.shape, np.uint8)
     encoded[rows, y.indices] = np.where(missing, MISSING_LABEL, y.data)
     return encoded
 
 
-def _refuse_label(
+def _label_error(
     value: Any, place: tuple[int, int], name: str, names: Sequence[str] | None = None
-) -> None:
-    problem = f"{name} has the value {_shown(value)}"
+) -> RowError:
     rest = (
         "; several outputs must be an indicator of 0 and 1, one column per label, or a list of "
         "sets of labels."
     )
-    raise cell_error(name, problem, place, rest, names)
+    return cell_error(name, f"{name} has the value {_shown(value)}", place, rest, names)
 
-
-# ------------------------------------------------------------------ sets of labels
 
 _ROW_TYPES = (list, tuple, set, frozenset)
 
@@ -272,10 +243,7 @@ def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
         return None
     for i, each in enumerate(rows):
         if not isinstance(each, _ROW_TYPES):
-            rest = (
-                " but sets of labels in others; pass a set of labels for every row, an empty one "
-                "if it has none."
-            )
+            rest = " but sets of labels in others; pass a set for every row, maybe an empty one."
             raise RowError(name, f"{name} holds {each!r}", i, rest)
     if is_list and not any(isinstance(each, set | frozenset) for each in rows):
         text = {value for each in rows for value in each if isinstance(value, str)}
@@ -289,25 +257,23 @@ def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
     return [frozenset(each) for each in rows]
 
 
-def labels_of(sets: Iterable[frozenset[Any]]) -> NDArray[Any]:
-    """Return all labels, sorted."""
-    labels = frozenset().union(*sets)
+def _sorted_labels(labels: frozenset[Any]) -> NDArray[Any]:
     if not labels:
         raise ValueError("y has no label in any row; a classifier needs at least one label.")
     try:
         ordered = sorted(labels)
     except TypeError:
-        types = sorted({type(label).__name__ for label in labels})
-        raise ValueError(
-            f"y mixes labels of the types {' and '.join(types)}; bring them to one type."
-        ) from None
+        raise _mixture("y mixes labels", labels) from None
     text = any(isinstance(label, str) for label in labels)
     return np.array(ordered, dtype=object if text else None)
 
 
-def indicator(
-    sets: list[frozenset[Any]], labels: NDArray[Any], name: str = "y"
-) -> NDArray[np.uint8]:
+def _mixture(problem: str, values: Iterable[Any]) -> ValueError:
+    types = " and ".join(sorted({type(value).__name__ for value in values}))
+    return ValueError(f"{problem} of the types {types}; bring them to one type.")
+
+
+def indicator(sets: list[frozenset[Any]], labels: NDArray[Any], name: str = "y") -> NDArray[Any]:
     """Return 0/1 for every row and label (n_rows, n_labels); refuse unknown labels."""
     column = {label: j for j, label in enumerate(labels.tolist())}
     memory.check_labels(len(sets), len(labels), name)

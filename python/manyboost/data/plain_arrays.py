@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from manyboost.arrays import F64
 from manyboost.data.cells import cell_error
 
 
@@ -56,7 +58,8 @@ def plain_numbers(
         problem = f"{name} holds {what}"
         return cell_error(name, problem, place, rest) if place else ValueError(problem + rest)
 
-    if values.dtype.kind in "SU" or (values.dtype == object and _has_text(values)):
+    types = set(map(type, values.ravel().tolist())) if values.dtype == object else set()
+    if values.dtype.kind in "SU" or any(issubclass(each, str | bytes) for each in types):
         place = _first_text(values)
         text = values[place]
         if not _is_word(text):
@@ -84,24 +87,37 @@ def plain_numbers(
     return floats
 
 
+def dense_floats(values: Any, name: str, empty_cells: str) -> F64:
+    """Return weights or offsets as an aligned array."""
+    refuse_sparse(values, name, empty_cells)
+    plain = plain_numbers(stacked(values, name), name, "pass numbers")
+    return np.require(np.asarray(plain, dtype=np.float64), None, "A")
+
+
+def refuse_sparse(values: Any, name: str, empty_cells: str) -> None:
+    """Refuse a sparse matrix; its ``empty_cells`` could be something else than zeros."""
+    if sparse.issparse(values):
+        raise ValueError(
+            f"{name} is a sparse matrix, whose empty cells could be zeros or {empty_cells}; pass a "
+            f"dense array, with {name}.toarray() if they are zeros."
+        )
+
+
 def refuse_type(values: NDArray[Any], name: str) -> None:
     """Refuse arrays of a type that could be mistaken for numbers."""
-    if values.dtype.kind in "mM":
-        raise ValueError(
-            f"{name} holds {values.dtype} values, not numbers; turn them into numbers, such as the "
-            "days since a date."
-        )
-    if values.dtype.kind == "c":
+    held = f"{name} holds {values.dtype} values"
+    dates = f"{held}, not numbers; turn them into numbers, such as the days since a date."
+    reasons = {
+        "m": dates,
+        "M": dates,
         # scikit-learn's checks look for the first four words.
-        raise ValueError(
-            f"Complex data not supported: {name} holds {values.dtype} values; pass their real and "
-            "imaginary parts as separate columns."
-        )
-    if values.dtype.kind == "V":
-        raise ValueError(
-            f"{name} is an array of records ({values.dtype}); pass an array of numbers, with a "
-            "column for each field."
-        )
+        "c": f"Complex data not supported: {held}; pass their real and imaginary parts as separate "
+        "columns.",
+        "V": f"{name} is an array of records ({values.dtype}); pass an array of numbers, with a "
+        "column for each field.",
+    }
+    if values.dtype.kind in reasons:
+        raise ValueError(reasons[values.dtype.kind])
 
 
 def is_missing(value: Any) -> bool:
@@ -119,20 +135,16 @@ def as_float(value: Any) -> float | None:
     """
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return float("nan")
-    if isinstance(value, np.generic | np.ndarray) and (
-        value.ndim or value.dtype.kind not in "biuf"
-    ):
-        return None
-    if isinstance(value, str | bytes) or not hasattr(type(value), "__float__"):
+    if isinstance(value, np.generic | np.ndarray):
+        is_number = not value.ndim and value.dtype.kind in "biuf"
+    else:
+        is_number = not isinstance(value, str | bytes) and hasattr(type(value), "__float__")
+    if not is_number:
         return None
     try:
         return float(value)
     except (TypeError, ValueError):
         return None
-
-
-def _has_text(values: NDArray[Any]) -> bool:
-    return any(issubclass(each, str | bytes) for each in set(map(type, values.ravel().tolist())))
 
 
 def _first_text(values: NDArray[Any]) -> tuple[int, ...]:

@@ -8,44 +8,33 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manyboost.arrays import F64
 from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import TargetKind
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names
-from manyboost.data.labels import Classes, read_labels
+from manyboost.data.labels import read_labels
 from manyboost.data.rows import Rows, make_rows
 from manyboost.data.targets import check_offset, check_output_names, check_targets
 from manyboost.data.weights import class_weights, refuse_unobserved_outputs
 
-F64 = NDArray[np.float64]
 
-
+@dataclass(eq=False)
 class Reader(ABC):
-    """Reads targets, weights and offsets into :class:`Rows`.
+    """Reads targets, weights and offsets into :class:`Rows`."""
 
-    Attributes
-    ----------
-    kind : TargetKind
-        What encoded targets hold.
-    n_outputs : int
-        Number of outputs of the model.
-    names : sequence of str or None
-        Names of the outputs.
-    """
-
-    kind: TargetKind
-    n_outputs: int
-    names: Sequence[str] | None = None
-    n_levels = 1
-    table: F64 | None = None
-
-    def __init__(self, comm: Comm = ALONE) -> None:
-        self.comm = comm
+    comm: Comm = ALONE  # the ranks that hold the other rows
+    n_levels: int = 1  # outputs of the model for each output of y: the levels of quantiles
+    names: Sequence[str] | None = None  # of the outputs
+    kind: TargetKind = field(init=False)
+    n_outputs: int = field(init=False)  # of the model
+    table: F64 | None = field(default=None, init=False)  # weights of classes
 
     def training(
         self,
@@ -55,15 +44,9 @@ class Reader(ABC):
         offset: Any = None,
         numbers: NDArray[np.uint64] | None = None,
     ) -> Rows:
-        """Return training rows of checked features.
-
-        ``numbers`` are those of the rows among the rows of all ranks.
-        """
+        """Return training rows of checked features; ``numbers`` are those among all ranks."""
         Y = self._learn(y, X)
-        check_output_names(y, self.names, "y")
-        offset = self.read_offset(offset, X)
-        options: Any = {"kind": self.kind, "comm": self.comm, "numbers": numbers}
-        rows = make_rows(X, Y, sample_weight, "sample_weight", offset, **options)
+        rows = self._rows(X, Y, y, "", sample_weight, offset, numbers)
         self.table = self._class_weights(rows)
         rows = rows.with_class_weights(self.table)
         refuse_unobserved_outputs(rows.Y, "y", self.names, self.comm)
@@ -72,19 +55,27 @@ class Reader(ABC):
     def validation(self, X: Table, y: Any, sample_weight: Any = None, offset: Any = None) -> Rows:
         """Return validation rows of checked features, with the outputs of the training rows."""
         Y = self._read(y, X, "Y_val")
-        check_output_names(y, self.names, "Y_val")
-        offset = self.read_offset(offset, X, "offset_val")
-        options: Any = {"kind": self.kind, "comm": self.comm}
-        rows = make_rows(X, Y, sample_weight, "sample_weight_val", offset, **options)
+        rows = self._rows(X, Y, y, "_val", sample_weight, offset)
         return rows.with_class_weights(self.table).repeated(self.n_levels)
 
-    def read_offset(self, offset: Any, X: Table, name: str = "offset") -> F64 | None:
-        """Return an offset as an array (n_rows, n_outputs), or None."""
-        if offset is None:
-            return None
-        softmax = self.kind is TargetKind.CLASSES
-        array = check_offset(offset, X, self.n_outputs // self.n_levels, softmax=softmax, name=name)
-        return np.repeat(array, self.n_levels, axis=1) if self.n_levels > 1 else array
+    def _rows(
+        self,
+        X: Table,
+        Y: NDArray[Any],
+        y: Any,
+        ending: str,
+        weight: Any,
+        offset: Any,
+        numbers: NDArray[np.uint64] | None = None,
+    ) -> Rows:
+        """Return rows of encoded targets Y; ``ending`` is that of the names of the arguments."""
+        check_output_names(y, self.names, "Y_val" if ending else "y")
+        if offset is not None:
+            softmax, n_given = self.kind is TargetKind.CLASSES, self.n_outputs // self.n_levels
+            offset = check_offset(offset, X, n_given, softmax=softmax, name=f"offset{ending}")
+            offset = np.repeat(offset, self.n_levels, axis=1) if self.n_levels > 1 else offset
+        options: Any = {"kind": self.kind, "comm": self.comm, "numbers": numbers}
+        return make_rows(X, Y, weight, f"sample_weight{ending}", offset, **options)
 
     @abstractmethod
     def _learn(self, y: Any, X: Table) -> NDArray[Any]:
@@ -99,48 +90,18 @@ class Reader(ABC):
         return None
 
 
+@dataclass(eq=False)
 class RealReader(Reader):
-    """Reads numbers.
+    """Reads numbers."""
 
-    Parameters
-    ----------
-    comm : Comm
-        The ranks that hold the other rows.
-    n_levels : int
-        Outputs of the model for each output of y: the levels of a list of quantiles.
-    check : callable, optional
-        Refuses targets that the loss cannot take: ``check(Y, y, name)`` with the checked
-        targets, the same as they were passed, and what the user calls them.
-    fitted_names : sequence of str or None
-        Names of the outputs of a fitted model, with ``continued``.
-    continued : bool
-        Whether a fitted model is continued: then names are not learned from y.
-
-    Attributes
-    ----------
-    one_dimensional : bool
-        Whether y has one dimension.
-    """
-
-    kind = TargetKind.REAL
-    one_dimensional: bool
-
-    def __init__(
-        self,
-        comm: Comm = ALONE,
-        *,
-        n_levels: int = 1,
-        check: Callable[[F64, Any, str], None] | None = None,
-        fitted_names: Sequence[str] | None = None,
-        continued: bool = False,
-    ) -> None:
-        super().__init__(comm)
-        self.n_levels, self.names = n_levels, fitted_names
-        self._check, self._continued = check, continued
+    # check(Y, y, name) refuses targets that the loss cannot take: checked, and as they were passed.
+    check: Callable[[F64, Any, str], None] | None = None
+    continued: bool = False  # whether to continue a fitted model, with its names
+    one_dimensional: bool = field(init=False)  # whether y is
 
     def _learn(self, y: Any, X: Table) -> F64:
-        Y = self._checked(y, X, "y")
-        if not self._continued:
+        self.kind, Y = TargetKind.REAL, self._checked(y, X, "y")
+        if not self.continued:
             self.names = column_names(y, "y")
         self.one_dimensional = Y.ndim == 1
         Y = as_columns(Y)
@@ -158,67 +119,38 @@ class RealReader(Reader):
 
     def _checked(self, y: Any, X: Table, name: str) -> F64:
         Y = check_targets(y, X, name)
-        if self._check is not None:
-            self._check(Y, y, name)
+        if self.check is not None:
+            self.check(Y, y, name)
         return Y
 
 
+@dataclass(eq=False)
 class LabelReader(Reader):
-    """Reads classes, indicators and sets of labels.
+    """Reads classes, indicators and sets of labels."""
 
-    Parameters
-    ----------
-    comm : Comm
-        The ranks that hold the other rows.
-    softmax : bool
-        Whether more than two classes are encoded as class numbers, not as 0/1.
-    class_weight : dict, list of dict, "balanced" or None
-        The parameter of the classifier.
-    classes : Classes or None
-        The classes of a fitted model that is continued; None: those of y.
-
-    Attributes
-    ----------
-    classes : Classes
-        Classes or labels.
-    table : ndarray or None
-        Weights of the classes, (n_classes,) or (n_labels, 2).
-    target_name : str or None
-        Name of the column of classes.
-    """
-
-    classes: Classes
-    target_name: str | None = None
-
-    def __init__(
-        self,
-        comm: Comm = ALONE,
-        *,
-        softmax: bool,
-        class_weight: Any = None,
-        classes: Classes | None = None,
-    ) -> None:
-        super().__init__(comm)
-        self._softmax, self._class_weight, self._known = softmax, class_weight, classes
+    softmax: bool = False  # whether to encode more than two classes as class numbers, not as 0/1
+    class_weight: Any = None  # the parameter of the classifier
+    classes: Any = None  # the Classes of a fitted model that is continued, then those of y
+    target_name: str | None = None  # of the column of classes
 
     def _learn(self, y: Any, X: Table) -> NDArray[Any]:
-        classes, labels = read_labels(y, X, classes=self._known, comm=self.comm)
+        classes, labels = read_labels(y, X, classes=self.classes, comm=self.comm)
         self.classes, self.names, self.n_outputs = classes, classes.names, classes.n_outputs
         if classes.kind == "multilabel":
             self.kind = TargetKind.LABELS
         else:
-            numbered = self._softmax and classes.kind == "multiclass"
+            numbered = self.softmax and classes.kind == "multiclass"
             self.kind = TargetKind.CLASSES if numbered else TargetKind.ONE_VS_REST
             names = column_names(y, "y")
             self.target_name = None if names is None else names[0]
-        return classes.encode(labels, softmax=self._softmax)
+        return classes.encode(labels, softmax=self.softmax)
 
     def _read(self, y: Any, X: Table, name: str) -> NDArray[Any]:
         _, labels = read_labels(y, X, name, self.classes)
-        return self.classes.encode(labels, softmax=self._softmax, name=name)
+        return np.asarray(self.classes.encode(labels, softmax=self.softmax, name=name))
 
     def _class_weights(self, rows: Rows) -> F64 | None:
-        return class_weights(self._class_weight, rows.Y, self.classes, self.comm)
+        return class_weights(self.class_weight, rows.Y, self.classes, self.comm)
 
 
 def as_columns(Y: F64) -> F64:

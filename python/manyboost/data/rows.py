@@ -9,44 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F64
 from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import TargetKind, class_numbers, missing_cells
 from manyboost.data.features import Table
 from manyboost.data.stored import StoredTable
 from manyboost.data.weights import Weights, check_weight, normalise, weigh_classes
 
-F64 = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to train on or to score.
-
-    Attributes
-    ----------
-    X : array, CSR matrix or StoredTable of shape (n_rows, n_features)
-        Features.
-    Y : ndarray of shape (n_rows, n_outputs) or (n_rows,)
-        Encoded targets.
-    weights : Weights
-        Weights of the rows and cells.
-    numbers : ndarray of shape (n_rows,)
-        Numbers of the rows among the rows of all ranks.
-    offset : ndarray of shape (n_rows, n_outputs) or None
-        Offsets of the raw predictions.
-    kind : TargetKind
-        What ``Y`` holds.
-    comm : Comm
-        The ranks that hold the other rows.
-    """
+    """Rows to train on or to score."""
 
     X: Table
-    Y: NDArray[Any]
+    Y: NDArray[Any]  # encoded targets, (n_rows, n_outputs) or (n_rows,)
     weights: Weights
-    numbers: NDArray[np.uint64]
-    offset: F64 | None = None
-    kind: TargetKind = TargetKind.REAL
-    comm: Comm = ALONE
+    numbers: NDArray[np.uint64]  # of the rows, among the rows of all ranks
+    offset: F64 | None = None  # of the raw predictions, (n_rows, n_outputs)
+    kind: TargetKind = TargetKind.REAL  # what Y holds
+    comm: Comm = ALONE  # the ranks that hold the other rows
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -79,10 +60,7 @@ class Rows:
         return replace(self, Y=Y, weights=self.weights.repeated(times))
 
     def weighted(self, weight: NDArray[np.floating] | None, name: str) -> Rows:
-        """Return the rows with other weights; rows without an observed cell are dropped.
-
-        ``name`` is what the user calls the weights.
-        """
+        """Return the rows with other weights; rows without an observed cell are dropped."""
         Y, weights, observed = normalise(self.Y, weight, name, self.comm)
         rows = replace(self, Y=Y, weights=weights)
         return rows if observed.all() else rows.take(np.flatnonzero(observed))
@@ -133,10 +111,7 @@ def make_rows(
 
 
 def split_validation(rows: Rows, fraction: int | float, seed: int) -> tuple[Rows, Rows]:
-    """Return training and validation rows.
-
-    The validation rows are drawn by row number, class by class if every row has one class.
-    """
+    """Return training and validation rows; these are drawn by number, class by class if any."""
     comm, n = rows.comm, rows.count()
     whole = isinstance(fraction, int | np.integer)
     count = int(fraction) if whole else max(1, round(fraction * n))
@@ -163,20 +138,13 @@ def split_validation(rows: Rows, fraction: int | float, seed: int) -> tuple[Rows
         # Every output keeps a cell to train on, in the first row that has one.
         observed = ~missing_cells(rows.Y)
         left = comm.largest(observed[~chosen].any(axis=0)) > 0
-        first = _first_numbers(observed[:, ~left], rows.numbers, comm)
-        chosen &= ~np.isin(rows.numbers, first)
+        none = float(2**53)
+        numbers = np.where(observed[:, ~left], rows.numbers.astype(np.float64)[:, None], none)
+        first = -comm.largest(-numbers.min(axis=0, initial=none))
+        chosen &= ~np.isin(rows.numbers, np.asarray(first).astype(np.uint64))
         if not comm.any(chosen.any()):
             raise ValueError(
                 "Each row that could be set apart for validation holds the only observed value of "
                 "some output; pass X_val and Y_val, or use early_stopping=False."
             )
     return rows.take(np.flatnonzero(~chosen)), rows.take(np.flatnonzero(chosen))
-
-
-def _first_numbers(
-    marked: NDArray[np.bool_], numbers: NDArray[np.uint64], comm: Comm
-) -> NDArray[np.uint64]:
-    """Return the lowest number of a marked row on any rank, for each column."""
-    none = float(2**53)
-    lowest = np.where(marked, numbers.astype(np.float64)[:, None], none).min(axis=0, initial=none)
-    return np.asarray(-comm.largest(-lowest)).astype(np.uint64)

@@ -11,6 +11,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -18,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, Mask
 from manyboost.data.cells import row_blocks
-
-F32 = NDArray[np.float32]
 
 #: Values of features that are in memory at once during binning.
 _VALUES_PER_BLOCK = 1 << 24
@@ -28,33 +28,15 @@ _VALUES_PER_BLOCK = 1 << 24
 
 @dataclass(frozen=True)
 class StoredTable:
-    """Features in single precision, in a file of chunks of rows.
+    """Features in single precision, in a file of chunks of rows."""
 
-    Attributes
-    ----------
-    path : Path
-        The file of chunks, each (n_features, n_rows of the chunk).
-    ends : ndarray of int
-        Number of rows up to the end of each chunk.
-    n_features : int
-        Number of features.
-    names : list of str or None
-        Their names.
-    exact : ndarray of bool, (n_features,)
-        Features whose values are exact in single precision.
-    rows : ndarray of int or None
-        Indices of the table's rows, ascending; None: all.
-    recode : callable or None
-        Function (feature, values) → values that turns categories into codes.
-    """
-
-    path: Path
-    ends: NDArray[np.intp]
+    path: Path  # each chunk is (n_features, n_rows of the chunk)
+    ends: NDArray[np.intp]  # number of rows up to the end of each chunk
     n_features: int
     names: list[str] | None
-    exact: NDArray[np.bool_]
-    rows: NDArray[np.intp] | None = None
-    recode: Callable[[int, F32], F32] | None = None
+    exact: Mask  # features whose values are exact in single precision
+    rows: NDArray[np.intp] | None = None  # indices of the table's rows, ascending; None: all
+    recode: Callable[[int, F32], F32] | None = None  # codes of the values of a feature
     is_in_files: ClassVar[bool] = True  # so that it takes little memory
 
     @property
@@ -77,26 +59,17 @@ class StoredTable:
             return self.columns_between(feature, feature + 1)[0]
         return replace(self, rows=key if self.rows is None else self.rows[key])
 
-    def recoded(self, recode: Callable[[int, F32], F32]) -> StoredTable:
-        """Return the table with ``recode(feature, values)`` applied to its values."""
-        return replace(self, recode=recode)
-
     def columns_between(self, first: int, last: int) -> F32:
         """Return the values of the features ``first`` up to ``last``, (last - first, n_rows)."""
         values = np.empty((last - first, len(self)), np.float32)
-        with self.path.open("rb", buffering=0) as file:
-            for chunk, chosen, out in self._chunks():
-                part = self._read(file, chunk, first, last)
-                values[:, out] = part if chosen is None else part[:, chosen]
-        return self._with_codes(values, first)
+        for rows, part in self._parts(first, last):
+            values[:, rows] = part
+        return values
 
     def blocks(self) -> Iterator[tuple[slice, F32]]:
         """Yield blocks of rows: their slice, and their values (n_rows of the block, n_features)."""
-        with self.path.open("rb", buffering=0) as file:
-            for chunk, chosen, out in self._chunks():
-                part = self._read(file, chunk, 0, self.n_features)
-                part = part if chosen is None else part[:, chosen]
-                yield out, np.ascontiguousarray(self._with_codes(part, 0).T)
+        for rows, part in self._parts(0, self.n_features):
+            yield rows, np.ascontiguousarray(part.T)
 
     def load(self) -> F32:
         """Read all values, (n_rows, n_features), into memory."""
@@ -127,23 +100,26 @@ class StoredTable:
                 release(Y)
         return file.mapped(Y.shape[1:])
 
-    def _chunks(self) -> Iterator[tuple[int, NDArray[np.intp] | None, slice]]:
-        """Yield each chunk, which of its rows to take (None: all), and where they go."""
-        start = 0
-        for chunk, end in enumerate(self.ends.tolist()):
-            if self.rows is None:
-                yield chunk, None, slice(start, end)
-            else:
-                first, last = np.searchsorted(self.rows, [start, end]).tolist()
-                if last > first:
-                    yield chunk, self.rows[first:last] - start, slice(first, last)
-            start = end
+    def _parts(self, first: int, last: int) -> Iterator[tuple[slice, F32]]:
+        """Yield the rows of each chunk: their slice, and the values of features, one by one."""
+        with self.path.open("rb", buffering=0) as file:
+            for start, end in pairwise([0, *self.ends.tolist()]):
+                rows = slice(start, end)
+                if self.rows is not None:
+                    rows = slice(*np.searchsorted(self.rows, [start, end]).tolist())
+                    if rows.stop == rows.start:
+                        continue
+                file.seek(4 * (start * self.n_features + first * (end - start)))
+                values = self._read(file, (last - first, end - start))
+                if self.rows is not None:
+                    values = values[:, self.rows[rows] - start]
+                if self.recode is not None:
+                    for k, column in enumerate(values):
+                        values[k] = self.recode(first + k, column)
+                yield rows, values
 
-    def _read(self, file: IO[bytes], chunk: int, first: int, last: int) -> F32:
-        start = int(self.ends[chunk - 1]) if chunk else 0
-        n_rows = int(self.ends[chunk]) - start
-        values = np.empty((last - first, n_rows), np.float32)
-        file.seek(4 * (start * self.n_features + first * n_rows))
+    def _read(self, file: IO[bytes], shape: tuple[int, int]) -> F32:
+        values = np.empty(shape, np.float32)
         left = values.data.cast("B")
         while left:
             n_read = file.readinto(left)  # type: ignore[attr-defined]
@@ -152,31 +128,18 @@ class StoredTable:
             left = left[n_read:]
         return values
 
-    def _with_codes(self, values: F32, first: int) -> F32:
-        if self.recode is not None:
-            for k, column in enumerate(values):
-                values[k] = self.recode(first + k, column)
-        return values
-
 
 class CheckedTargets:
-    """Targets that are already checked.
+    """Targets (n_rows,) or (n_rows, n_outputs) that are already checked.
 
-    Parameters
-    ----------
-    array : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-        Numbers in a mapped file (float32 or float64, NaN if missing), or encoded labels (uint8).
-    names : sequence of str, optional
-        Names of the outputs.
+    They are numbers in a mapped file (float32 or float64, NaN if missing) or encoded labels
+    (uint8).
     """
 
-    def __init__(self, array: NDArray[Any], names: Sequence[str] | None = None) -> None:
-        self.array, self._names = array, list(names or ())
+    columns: Sequence[str] = ()  # names of the outputs
 
-    @property
-    def columns(self) -> list[str]:
-        """Names of the outputs; empty if they have none."""
-        return self._names
+    def __init__(self, array: NDArray[Any], names: Sequence[str] | None = None) -> None:
+        self.array, self.columns = array, names or ()
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils import check_array
 
+from manyboost.arrays import F64
 from manyboost.data.cells import cell_error, first_cell
-from manyboost.data.features import Table
+from manyboost.data.features import ANY_VALUES, Table
 from manyboost.data.frames import (
     CategoryLabels,
     column_names,
@@ -21,11 +21,16 @@ from manyboost.data.frames import (
     is_series,
     open_frame,
 )
-from manyboost.data.plain_arrays import plain_numbers, refuse_type, stacked, unmasked
+from manyboost.data.plain_arrays import (
+    dense_floats,
+    plain_numbers,
+    refuse_sparse,
+    refuse_type,
+    stacked,
+    unmasked,
+)
 from manyboost.data.stored import CheckedTargets
-from manyboost.spelling import closest
-
-F64 = NDArray[np.float64]
+from manyboost.spelling import closest, number_of
 
 #: The largest target and offset: their differences, and the steps of a line search along them,
 #: stay within single precision.
@@ -35,41 +40,26 @@ LARGEST_TARGET = 1e37
 def check_targets(y: Any, X: Table, name: str = "y") -> F64:
     """Return regression targets as a float64 array (n,) or (n, d); NaN is missing."""
     if isinstance(y, CheckedTargets):
-        check_length(len(y.array), X, name)
+        check_shape(y.shape, X, name)
         return y.array
-    if sparse.issparse(y):
-        raise ValueError(
-            f"{name} is a sparse matrix, whose empty cells could be zeros or missing values; pass "
-            f"a dense array, with {name}.toarray() if they are zeros."
-        )
+    refuse_sparse(y, name, "missing values")
     Y = check_outputs(y, X, name, numeric=True)
-    refuse_large(Y, name, column_names(y, name))
+    place = first_cell(Y, lambda block: np.abs(block) > LARGEST_TARGET)
+    if place is not None:
+        what = f"{name} has the value {Y[tuple(place)]:g}"
+        rest = (
+            f", beyond {LARGEST_TARGET:g}, for which single precision has room; divide it by a "
+            "constant."
+        )
+        raise cell_error(name, what, place, rest, column_names(y, name))
     return Y
-
-
-def refuse_large(Y: NDArray[Any], name: str, names: Sequence[str] | None = None) -> None:
-    """Refuse numbers that are infinite or beyond :data:`LARGEST_TARGET`."""
-    place = first_cell(Y, lambda block: np.abs(block, dtype=np.float64) > LARGEST_TARGET)
-    if place is None:
-        return
-    value = Y[tuple(place)]
-    if np.isinf(value):
-        refuse_cell(name, "an infinite value (inf)", place, names)
-    rest = (
-        f", beyond {LARGEST_TARGET:g}, for which single precision has room; divide it by a "
-        "constant."
-    )
-    raise cell_error(name, f"{name} has the value {value:g}", place, rest, names)
 
 
 def check_offset(
     offset: Any, X: Table, n_outputs: int, *, softmax: bool = False, name: str = "offset"
 ) -> F64:
     """Return an offset of the raw predictions, (n,) or (n, d), as an array (n, d)."""
-    if sparse.issparse(offset):
-        raise ValueError(f"{name} is a sparse matrix; pass a dense array, with {name}.toarray().")
-    plain = plain_numbers(stacked(offset, name), name, "pass numbers")
-    array = np.require(np.asarray(plain, dtype=np.float64), None, "A")
+    array = dense_floats(offset, name, "missing values")
     n_rows = X.shape[0]
     if softmax and array.ndim == 1:
         raise ValueError(
@@ -83,18 +73,14 @@ def check_offset(
             f"{name} has shape {np.shape(offset)}; it must have one number for each of the "
             f"{n_rows} rows, or one for each row and output, {(n_rows, n_outputs)}."
         )
-    bad = ~(np.abs(array) <= LARGEST_TARGET)
-    if bad.any():
-        place = np.argwhere(bad)[0]
+    place = first_cell(array, lambda block: ~(np.abs(block) <= LARGEST_TARGET))
+    if place is not None:
         rest = (
             f"; it must hold finite numbers of at most {LARGEST_TARGET:g}, which single precision "
             "has room for."
         )
         raise cell_error(name, f"{name} has the value {array[tuple(place)]:g}", place[:1], rest)
     return np.broadcast_to(array, (n_rows, n_outputs))
-
-
-# ------------------------------------------------------------------ numbers, labels and classes
 
 
 def check_outputs(y: Any, X: Table, name: str, *, numeric: bool) -> NDArray[Any]:
@@ -111,52 +97,35 @@ def check_outputs(y: Any, X: Table, name: str, *, numeric: bool) -> NDArray[Any]
     names = column_names(y, name)
     if is_frame(y):
         y = _read_frame(y, name, numeric=numeric)
+    elif numeric:
+        y = stacked(y, name) if isinstance(y, list | tuple) or is_series(y) else y
+        if isinstance(y, np.ndarray):
+            y = plain_numbers(y, name, "encode it, or use ManyBoostClassifier for classes")
     else:
-        y = _read_numbers(y, name) if numeric else _read_classes(y, name)
+        y = _read_classes(y, name)
+    dtype = np.float64 if numeric else None
     try:
         y = check_array(
-            y,
-            dtype=np.float64 if numeric else None,
-            order="C",
-            ensure_2d=False,
-            allow_nd=True,
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-            ensure_min_features=0,
-            input_name=name,
+            y, dtype=dtype, order="C", ensure_2d=False, allow_nd=True, input_name=name, **ANY_VALUES
         )
     except ValueError as error:
         reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
         raise ValueError(f"{name} must hold numbers: {reason}.") from None
     y = np.require(y, None, "A")
-    if y.ndim not in (1, 2):
-        raise ValueError(f"{name} has {y.ndim} dimension(s); it must have one or two.")
-    check_length(len(y), X, name)
-    if y.ndim == 2:
-        refuse_no_outputs(y, name)
+    check_shape(y.shape, X, name)
     if y.dtype.kind == "f" and (place := first_cell(y, np.isinf)) is not None:
         refuse_cell(name, "an infinite value (inf)", place, names)
     return np.asarray(y)
 
 
 def _read_frame(y: Any, name: str, *, numeric: bool) -> Any:
-    """Return the numbers of a frame, or the frame if it is a single column of classes."""
-    refuse_no_outputs(y, name)
+    """Return the numbers of a frame; a single column of classes is returned as it is."""
     y = densified_frame(y)
     if y.shape[1] == 1 and not numeric:
         return y
     frame = open_frame(y, name)
     remedy = "turn it into numbers, 0 and 1 for labels, or drop it"
     return y if frame is None else CategoryLabels().encode(frame, name, remedy)
-
-
-def _read_numbers(y: Any, name: str) -> Any:
-    """Return an array of numbers for a list, series or array; NaN is missing."""
-    if isinstance(y, list | tuple) or is_series(y):
-        y = stacked(y, name)
-    if not isinstance(y, np.ndarray):
-        return y
-    return plain_numbers(y, name, "encode it, or use ManyBoostClassifier for classes")
 
 
 def _read_classes(y: Any, name: str) -> Any:
@@ -179,20 +148,18 @@ def _read_classes(y: Any, name: str) -> Any:
     return y
 
 
-def check_length(n_rows: int, X: Table, name: str) -> None:
-    """Refuse targets with another number of rows than the features."""
-    if n_rows != X.shape[0]:
+def check_shape(shape: tuple[int, ...], X: Table, name: str) -> None:
+    """Refuse targets that are no vector or matrix with the rows of X and at least one column."""
+    if len(shape) not in (1, 2):
+        raise ValueError(f"{name} has {len(shape)} dimension(s); it must have one or two.")
+    if shape[1:] == (0,):
+        raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
+    if shape[0] != X.shape[0]:
         features = "X_val" if name == "Y_val" else "X"
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {features} has "
-            f"{X.shape[0]} rows and {name} has {n_rows}; they must have the same number."
+            f"{X.shape[0]} rows and {name} has {shape[0]}; they must have the same number."
         )
-
-
-def refuse_no_outputs(y: Any, name: str) -> None:
-    """Refuse a frame or matrix without columns."""
-    if y.shape[1] == 0:
-        raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
 
 
 def refuse_cell(
@@ -201,9 +168,6 @@ def refuse_cell(
     """Refuse the value of one cell."""
     rest = "; drop such rows or fill them in before fit."
     raise cell_error(name, f"{name} has {what}", place, rest, names)
-
-
-# ------------------------------------------------------------------ names of outputs
 
 
 def check_output_names(y: Any, known: Sequence[str] | None, name: str) -> None:
@@ -231,34 +195,13 @@ def resolve_outputs(outputs: Any, names: Sequence[str] | None, n_outputs: int) -
         raise ValueError(
             f"outputs={outputs!r} is not a list; pass a list of the names or numbers of outputs."
         )
-    number_of = None if names is None else {each: j for j, each in enumerate(names)}
+    places = None if names is None else {each: j for j, each in enumerate(names)}
     found: dict[int, None] = {}
     for each in outputs:
-        j = _output_number(each, number_of, n_outputs)
+        j = number_of("outputs", each, "output", n_outputs, places)
         if j in found:
             raise ValueError(f"outputs asks for {each!r} twice; ask for it once.")
         found[j] = None
     if not found:
         raise ValueError("outputs is empty; ask for at least one, or leave it out for all.")
     return list(found)
-
-
-def _output_number(output: Any, number_of: Mapping[str, int] | None, n_outputs: int) -> int:
-    if isinstance(output, str):
-        if number_of is None:
-            raise ValueError(
-                f"outputs asks for {output!r}, but the outputs have no names; ask by numbers from "
-                f"0 to {n_outputs - 1}, or fit on a frame of outputs."
-            )
-        if output not in number_of:
-            likely = closest(output, number_of)
-            hint = f"did you mean {likely!r}?" if likely else "see output_names_."
-            raise ValueError(f"There is no output {output!r}; {hint}")
-        return number_of[output]
-    whole = isinstance(output, int | np.integer) and not isinstance(output, bool | np.bool_)
-    if not (whole and 0 <= output < n_outputs):
-        raise ValueError(
-            f"outputs asks for {output!r}; outputs are asked for by name or by a number from 0 to "
-            f"{n_outputs - 1}."
-        )
-    return int(output)

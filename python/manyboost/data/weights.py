@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from manyboost import _core
+from manyboost.arrays import F32, F64, Mask
 from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import (
     MISSING_LABEL,
@@ -26,29 +26,16 @@ from manyboost.data.cells import (
     missing_cells,
 )
 from manyboost.data.labels import Classes
-from manyboost.data.plain_arrays import plain_numbers, stacked
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
+from manyboost.data.plain_arrays import dense_floats
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights as the kernels take them; the weight of a cell is the product of both arrays.
+    """Weights as the kernels take them; the weight of a cell is the product of both arrays."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_rows,) or None
-        Weights of the rows; None: 1.
-    cells : ndarray of shape (n_rows, n_outputs) or None
-        Weights of the cells, zero if the target is missing; None: 1.
-    partial : bool
-        Whether any target is missing.
-    """
-
-    rows: F32 | None = None
-    cells: F32 | None = None
-    partial: bool = False
+    rows: F32 | None = None  # (n_rows,); None: 1
+    cells: F32 | None = None  # (n_rows, n_outputs), zero if the target is missing; None: 1
+    partial: bool = False  # whether any target is missing
 
     @property
     def by_cell(self) -> bool:
@@ -128,15 +115,6 @@ class Weights:
         return weight if self.rows is None else weight * self.rows[:, None]
 
 
-def as_rows(weight: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Return row weights if those of cells agree up to rounding; None if all are 1."""
-    if weight is None:
-        return None
-    if weight.ndim == 2 and np.allclose(weight, weight[:, :1], rtol=1e-6, atol=0):
-        weight = weight[:, 0]
-    return None if np.allclose(weight, 1, rtol=1e-6, atol=0) else weight
-
-
 def check_weight(
     sample_weight: Any, shape: tuple[int, ...], name: str, comm: Comm = ALONE
 ) -> F64 | None:
@@ -144,13 +122,7 @@ def check_weight(
     if sample_weight is None:
         return None
     n_rows = shape[0]
-    if sparse.issparse(sample_weight):
-        raise ValueError(
-            f"{name} is a sparse matrix, whose empty cells could be zeros or ones; pass a dense "
-            f"array, with {name}.toarray() if they are zeros."
-        )
-    plain = plain_numbers(stacked(sample_weight, name), name, "pass numbers")
-    weight = np.require(np.asarray(plain, dtype=np.float64), None, "A")
+    weight = dense_floats(sample_weight, name, "ones")
     if weight.ndim == 0:
         weight = np.full(n_rows, weight)
     if weight.shape not in ((n_rows,), shape):
@@ -171,20 +143,12 @@ def check_weight(
 
 def normalise(
     Y: NDArray[Any], weight: NDArray[np.floating] | None, name: str, comm: Comm = ALONE
-) -> tuple[NDArray[Any], Weights, NDArray[np.bool_]]:
+) -> tuple[NDArray[Any], Weights, Mask]:
     """Bring encoded targets and checked weights to the one form that training takes.
 
     Cells of weight zero become missing targets. Weights that agree within each row become weights
-    of rows, and weights that are all 1 become none. All ranks choose the same form.
-
-    Returns
-    -------
-    Y : ndarray
-        Targets.
-    weights : Weights
-        Their weights.
-    observed : ndarray of shape (n_rows,)
-        Which rows have an observed cell of positive weight.
+    of rows, and weights that are all 1 become none. All ranks choose the same form. Also return
+    which rows have an observed cell of positive weight.
     """
     if weight is not None and weight.ndim == 2 and not weight.all():
         Y = np.array(Y)
@@ -205,16 +169,6 @@ def normalise(
             weight = heaviest
         elif partial:
             weight = np.where(missing, 0, weight)
-    single = _to_single(weight, name)
-    if single.ndim == 2:
-        return Y, Weights(cells=single, partial=partial), observed
-    if comm.all((single[observed] == 1).all()):
-        return Y, Weights(partial=partial), observed
-    return Y, Weights(rows=single, partial=partial), observed
-
-
-def _to_single(weight: NDArray[np.floating], name: str) -> F32:
-    """Return weights in single precision; refuse those that would overflow or vanish."""
     with np.errstate(over="ignore", under="ignore"):
         single = np.ascontiguousarray(weight, dtype=np.float32)
     if not (np.isfinite(single).all() and np.array_equal(single > 0, weight > 0)):
@@ -223,24 +177,22 @@ def _to_single(weight: NDArray[np.floating], name: str) -> F32:
             f"{name} spans {positive.min():g} to {positive.max():g}, beyond the range of single "
             "precision; divide it by a constant."
         )
-    return single
+    if single.ndim == 2:
+        return Y, Weights(cells=single, partial=partial), observed
+    is_one = comm.all((single[observed] == 1).all())
+    return Y, Weights(rows=None if is_one else single, partial=partial), observed
 
 
 def refuse_unobserved_outputs(
     Y: NDArray[Any], name: str, names: Sequence[str] | None = None, comm: Comm = ALONE
 ) -> None:
     """Refuse targets with an output that is missing in all rows."""
-    if Y.ndim == 2:
-        unobserved = comm.largest(~missing_cells(Y).all(axis=0)) == 0
-        if unobserved.any():
-            raise ValueError(
-                f"Output {column_name(int(np.argmax(unobserved)), names)} of {name} has no "
-                "observed value of positive weight; leave the output out, or give it a value in at "
-                "least one row."
-            )
-
-
-# ---------------------------------------------------------------------- weights of classes
+    if Y.ndim == 2 and not (observed := comm.largest(~missing_cells(Y).all(axis=0))).all():
+        raise ValueError(
+            f"Output {column_name(int(np.argmin(observed)), names)} of {name} has no observed "
+            "value of positive weight; leave the output out, or give it a value in at least one "
+            "row."
+        )
 
 
 def class_weights(
@@ -249,46 +201,41 @@ def class_weights(
     """Return weights of classes (n_classes,), or of absent and present labels (n_labels, 2)."""
     if class_weight is None:
         return None
-    if classes.kind != "multilabel":
-        if isinstance(class_weight, str):
-            counts = np.bincount(class_numbers(Y), minlength=len(classes.values))
-            return _balanced(comm.totals(counts))
-        if not isinstance(class_weight, dict):
-            raise ValueError(
-                f"class_weight is a list of {len(class_weight)} dicts, one for each label, but y "
-                "has one class per row; pass one dict."
-            )
-        return _from_dict(class_weight, classes.values.tolist(), "class_weight")
+    multilabel = classes.kind == "multilabel"
     if isinstance(class_weight, str):
-        counts = np.stack([np.equal(Y, label).sum(axis=0) for label in (0, 1)], axis=1)
-        return np.stack([_balanced(of_label) for of_label in comm.totals(counts)])
+        if multilabel:
+            counts = np.stack([np.equal(Y, label).sum(axis=0) for label in (0, 1)], axis=1)
+        else:
+            counts = np.bincount(class_numbers(Y), minlength=len(classes.values))
+        counts = comm.totals(counts)
+        # All classes get the same total; an absent class gets 1.
+        total, table = counts.sum(axis=-1, keepdims=True), np.ones(counts.shape)
+        np.divide(total, counts.shape[-1] * counts, out=table, where=counts > 0)
+        return table
     if isinstance(class_weight, dict):
-        return np.tile(_from_dict(class_weight, [0, 1], "class_weight"), (classes.n_outputs, 1))
+        known = [0, 1] if multilabel else classes.values.tolist()
+        table = _from_dict(class_weight, known, "class_weight")
+        return np.tile(table, (classes.n_outputs, 1)) if multilabel else table
+    if not multilabel:
+        raise ValueError(
+            f"class_weight is a list of {len(class_weight)} dicts, one for each label, but y has "
+            "one class per row; pass one dict."
+        )
     if len(class_weight) != classes.n_outputs:
         raise ValueError(
             f"class_weight has {len(class_weight)} dicts, but y has {classes.n_outputs} labels; "
             "pass one dict for each label, or one for all."
         )
-    for j, weights in enumerate(class_weight):
-        if not isinstance(weights, dict):
-            raise ValueError(
-                f"class_weight[{j}] is {weights!r}; it must be a dict of weights such as "
-                "{0: 1, 1: 5}."
-            )
-    names = [f"class_weight[{j}]" for j in range(classes.n_outputs)]
-    pairs = zip(class_weight, names, strict=True)
-    return np.stack([_from_dict(weights, [0, 1], name) for weights, name in pairs])
+    labels = enumerate(class_weight)
+    return np.stack([_from_dict(each, [0, 1], f"class_weight[{j}]") for j, each in labels])
 
 
-def _balanced(counts: NDArray[np.integer]) -> F64:
-    """Return weights that give all classes the same total; an absent class gets 1."""
-    weights = np.ones(len(counts))
-    np.divide(counts.sum(), len(counts) * counts, out=weights, where=counts > 0)
-    return weights
-
-
-def _from_dict(weights: dict[Any, Any], known: list[Any], name: str) -> F64:
+def _from_dict(weights: Any, known: list[Any], name: str) -> F64:
     """Return the weights of the known classes, 1 for those not in the dict."""
+    if not isinstance(weights, dict):
+        raise ValueError(
+            f"{name} is {weights!r}; it must be a dict of weights such as {{0: 1, 1: 5}}."
+        )
     table = np.ones(len(known))
     for key, weight in weights.items():
         if key not in known:
@@ -326,11 +273,18 @@ def _by_label(Y: NDArray[Any], table: F64) -> F32:
 def without_class_weights(
     weights: Weights, Y: NDArray[Any], table: F64 | None
 ) -> NDArray[np.floating] | None:
-    """Return the weights of rows or cells without those of classes."""
+    """Return the weights of rows or cells without those of classes; None if all are 1."""
+    given: NDArray[np.floating] | None
     if table is None:
-        return weights.matrix(Y) if weights.by_cell else weights.rows
-    if table.ndim == 1:
-        rows = np.ones(len(Y)) if weights.rows is None else weights.rows
-        return np.asarray(rows / table[class_numbers(Y)])
-    matrix = weights.matrix(Y)
-    return np.divide(matrix, _by_label(Y, table), out=matrix, where=matrix > 0)
+        given = weights.matrix(Y) if weights.by_cell else weights.rows
+    elif table.ndim == 1:
+        given = (1.0 if weights.rows is None else weights.rows) / table[class_numbers(Y)]
+    else:
+        given = weights.matrix(Y)
+        np.divide(given, _by_label(Y, table), out=given, where=given > 0)
+    if given is None:
+        return None
+    # Cells of a row agree up to rounding.
+    if given.ndim == 2 and np.allclose(given, given[:, :1], rtol=1e-6, atol=0):
+        given = given[:, 0]
+    return None if np.allclose(given, 1, rtol=1e-6, atol=0) else given

@@ -21,7 +21,6 @@ from manyboost.data.readers import LabelReader, Reader
 from manyboost.data.rows import Rows
 from manyboost.data.targets import check_offset, check_output_names
 from manyboost.data.weights import (
-    as_rows,
     check_weight,
     without_class_weights,
 )
@@ -241,8 +240,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
     def _given_weight(self, rows: Rows) -> NDArray[Any] | None:
         # How much a mistake costs in training is no matter of how often labels are found.
-        weight = without_class_weights(rows.weights, rows.Y, self._class_weights)
-        return as_rows(weight)
+        return without_class_weights(rows.weights, rows.Y, self._class_weights)
 
     def decision_function(
         self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64

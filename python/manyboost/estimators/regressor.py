@@ -138,7 +138,7 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
             given.comm,
             n_levels=self._n_levels,
             check=self._check_values,
-            fitted_names=getattr(self, "output_names_", None) if continued else None,
+            names=getattr(self, "output_names_", None) if continued else None,
             continued=continued,
         )
 

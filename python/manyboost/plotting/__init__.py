@@ -4,8 +4,7 @@ They need matplotlib, which the extra ``plots`` installs. Without ``ax`` they ma
 size suits the content. With many outputs or features, only some names are shown.
 """
 
-from manyboost.plotting.curves import plot_learning_curves
-from manyboost.plotting.fits import plot_calibration, plot_predictions
+from manyboost.plotting.fits import plot_calibration, plot_learning_curves, plot_predictions
 from manyboost.plotting.outputs import plot_importances, plot_output_similarity
 from manyboost.plotting.trees import plot_tree
 

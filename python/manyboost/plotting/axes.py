@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any  # matplotlib is imported with the first picture
 
 BLUE, RED, GREY = "#2166ac", "#b2182b", "#666666"
 #: Up to so many lines have their own colour and name.
@@ -58,15 +60,10 @@ def _name_ticks(axis: Any, names: list[str], rotation: int = 0) -> None:
 
 def feature_names(model: Any) -> list[str]:
     """Return the names of the features, or x0, x1, ..."""
-    names = getattr(model, "feature_names_in_", None)
-    return (
-        [f"x{k}" for k in range(model.n_features_in_)] if names is None else list(map(str, names))
-    )
+    numbered = (f"x{k}" for k in range(model.n_features_in_))
+    return list(map(str, getattr(model, "feature_names_in_", numbered)))
 
 
 def chosen_outputs(model: Any, outputs: Any) -> list[int] | None:
     """Return the numbers of the outputs that the user named; None: all."""
-    if outputs is None:
-        return None
-    places: list[int] = model._check_request(outputs, np.float64)[0]
-    return places
+    return None if outputs is None else list(model._check_request(outputs, np.float64)[0])

@@ -1,31 +1,98 @@
-"""Predictions against the truth."""
+"""How good a fit is: learning curves, predictions against the truth, calibration."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from manyboost.arrays import F64
 from manyboost.data.labels import indicator, read_label_sets
+from manyboost.data.named import densified
 from manyboost.plotting.axes import (
     BLUE,
     FAINT,
     GREY,
     NAMED_LINES,
     RED,
+    Axes,
     chosen_outputs,
     new_axes,
     open_frame,
 )
+from manyboost.training.scoring import LOSS, as_list
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
-F64 = NDArray[np.float64]
+def plot_learning_curves(model: Any, *, per_output: bool = False, ax: Axes | None = None) -> Axes:
+    """Draw the loss after each round, on training and validation rows.
+
+    If early stopping used another score than the loss, that score is drawn instead.
+
+    Parameters
+    ----------
+    model : ManyBoostRegressor or ManyBoostClassifier
+        A fitted model.
+    per_output : bool
+        Draw the validation loss of each output, relative to that of the baseline, and their median.
+    ax : Axes, optional
+        Where to draw.
+    """
+    check_is_fitted(model, "n_iter_")
+    if per_output:
+        return _draw_output_curves(model, ax)
+    ax = new_axes(ax, 6.4, 4.0)
+    rounds = np.arange(model.n_iter_ + 1)
+    validation = getattr(model, "validation_score_", None)
+    score, sign, label = as_list(model.scoring)[0], -1, "mean loss"
+    if validation is not None and score != LOSS:
+        name = score if isinstance(score, str) else getattr(score, "__name__", "score")
+        sign, label = 1, name.replace("_", " ")
+    else:
+        ax.plot(rounds, -model.train_score_, color=BLUE, label="training")
+    if validation is not None:
+        ax.plot(rounds, sign * validation, color=RED, label="validation")
+        _mark_best(ax, model.best_iter_)
+    ax.legend(frameon=False)
+    ax.margins(x=0.01)
+    return open_frame(ax, "rounds", label)
+
+
+def _draw_output_curves(model: Any, ax: Axes | None) -> Axes:
+    curves = getattr(model, "validation_score_per_output_", None)
+    if curves is None:
+        raise ValueError(
+            "per_output=True needs validation_score_per_output_, which this model does not have; "
+            "fit with early stopping and a loss for each output, or use per_output=False."
+        )
+    ax = new_axes(ax, 6.4, 4.0)
+    rounds, start = np.arange(len(curves)), curves[:1]
+    relative = np.divide(curves, start, out=np.full_like(curves, np.nan), where=start != 0)
+    names = model._explained_names(None)
+    best = getattr(model, "best_iter_per_output_", None)
+    few = len(names) <= NAMED_LINES
+    for j, name in enumerate(names):
+        style = {"label": name, "linewidth": 1.4} if few else FAINT
+        line = ax.plot(rounds, relative[:, j], **style)[0]
+        if best is not None:
+            ax.plot(best[j], relative[best[j], j], "o", markersize=3.5, color=line.get_color())
+    if not few:
+        median = np.nanmedian(relative, axis=1)
+        ax.plot(rounds, median, color=RED, linewidth=2, label=f"median of {len(names)} outputs")
+    if best is None:
+        _mark_best(ax, model.best_iter_)
+    ax.axhline(1, color=GREY, linewidth=0.8, linestyle=":")
+    ax.legend(frameon=False, ncols=2 if few and len(names) > 4 else 1)
+    ax.margins(x=0.01)
+    return open_frame(ax, "rounds", "validation loss, baseline = 1")
+
+
+def _mark_best(ax: Axes, best: int) -> None:
+    ax.axvline(best, color=GREY, linewidth=0.8, linestyle="--")
+    style: dict[str, Any] = {"ha": "right", "color": GREY, "fontsize": "small"}
+    place = ax.get_xaxis_transform()
+    ax.annotate(f"best: {best}", (best, 0.02), (-4, 0), place, "offset points", **style)
 
 
 def plot_predictions(
@@ -45,10 +112,6 @@ def plot_predictions(
         How many panels at most; if there are more outputs, some from the best to the worst.
     ax : Axes, optional
         Where to draw; the panels are its ``child_axes``.
-
-    Returns
-    -------
-    Axes
     """
     check_is_fitted(model, "n_iter_")
     if hasattr(model, "classes_") or model._n_levels > 1:
@@ -57,11 +120,12 @@ def plot_predictions(
             "classifiers, and leave out lists of quantiles."
         )
     places = chosen_outputs(model, outputs)
-    predicted = _columns(model._values(X, None, places))
-    true = _columns(y)
+    predicted, true = _columns(model._values(X, None, places)), _columns(y)
     true = true if places is None else true[:, places]
-    _check_shape(true, predicted, "predictions", "targets")
-    scores = np.array([_r2(true[:, j], predicted[:, j]) for j in range(true.shape[1])])
+    _check_shape(true, predicted)
+    known = [~np.isnan(column) for column in true.T]
+    pairs = [(true[rows, j], predicted[rows, j]) for j, rows in enumerate(known)]
+    scores = np.array([_r2(*pair) for pair in pairs])
     order = np.argsort(-scores, kind="stable")
     chosen = order[np.linspace(0, len(order) - 1, min(max_outputs, len(order))).round().astype(int)]
     n_columns = int(np.ceil(np.sqrt(len(chosen))))
@@ -73,7 +137,8 @@ def plot_predictions(
         row, column = divmod(k, n_columns)
         corner = 1.2 * column * width, 1 - height - 1.34 * row * height
         panel = ax.inset_axes((*corner, width, height))
-        _draw_panel(panel, true[:, j], predicted[:, j], f"{names[j]}: r² = {scores[j]:.2f}")
+        _draw_panel(panel, *pairs[j])
+        panel.set_title(f"{names[j]}: r² = {scores[j]:.2f}", fontsize=9, pad=3)
     if len(order) > len(chosen):
         ax.set_title(f"{len(chosen)} of {len(order)} outputs, from best to worst", pad=24)
     ax.set_xlabel("true", labelpad=18)
@@ -88,17 +153,15 @@ def _columns(values: Any) -> F64:
     return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
 
 
-def _check_shape(true: F64, predicted: F64, predictions: str, targets: str) -> None:
+def _check_shape(true: F64, predicted: F64) -> None:
     if true.shape != predicted.shape:
         raise ValueError(
-            f"y has shape {true.shape} but the {predictions} have {predicted.shape}; pass the "
-            f"{targets} of the rows of X."
+            f"y has shape {true.shape} but predictions have {predicted.shape}; pass the targets of "
+            "the rows of X."
         )
 
 
-def _draw_panel(ax: Axes, true: F64, predicted: F64, title: str) -> None:
-    known = ~np.isnan(true)
-    true, predicted = true[known], predicted[known]
+def _draw_panel(ax: Axes, true: F64, predicted: F64) -> None:
     both = np.concatenate([true, predicted])
     low, high = (both.min(), both.max()) if len(both) else (0.0, 1.0)
     margin = 0.04 * (high - low) or 1.0
@@ -110,15 +173,12 @@ def _draw_panel(ax: Axes, true: F64, predicted: F64, title: str) -> None:
     ax.set(xlim=limits, ylim=limits)
     ax.locator_params(nbins=4)
     ax.tick_params(labelsize=7)
-    ax.set_title(title, fontsize=9, pad=3)
     open_frame(ax)
 
 
 def _r2(true: F64, predicted: F64) -> float:
-    known = ~np.isnan(true)
-    total = ((true[known] - true[known].mean()) ** 2).sum() if known.any() else 0.0
-    left = ((true[known] - predicted[known]) ** 2).sum()
-    return float(1 - left / total) if total > 0 else float("nan")
+    total = ((true - true.mean()) ** 2).sum() if len(true) else 0.0
+    return float(1 - ((true - predicted) ** 2).sum() / total) if total > 0 else float("nan")
 
 
 def plot_calibration(
@@ -141,10 +201,6 @@ def plot_calibration(
         Points of a line at most.
     ax : Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    Axes
     """
     check_is_fitted(model, "n_iter_")
     if not hasattr(model, "classes_"):
@@ -152,7 +208,7 @@ def plot_calibration(
     places = chosen_outputs(model, outputs)
     probabilities = model._predicted(X, model._probabilities)
     true = _indicator(model, y)
-    _check_shape(true, probabilities, "probabilities", "labels")
+    _check_shape(true, probabilities)
     if model._is_single():
         lines = {1: str(model.classes_[1])}
     else:
@@ -168,9 +224,8 @@ def plot_calibration(
         ax.plot(*points, **(named if few else FAINT))
         farthest = max(farthest, *np.max(points, axis=1, initial=0.0))
     if len(lines) > 1:
-        columns = list(lines)
-        everything = probabilities[:, columns].ravel(), true[:, columns].ravel()
-        points = calibration_points(*everything, 2 * n_bins)
+        pooled, present = (each[:, list(lines)].ravel() for each in (probabilities, true))
+        points = calibration_points(pooled, present, 2 * n_bins)
         label = f"all {len(lines)} {'labels' if model._classes.kind == 'multilabel' else 'classes'}"
         ax.plot(*points, color=RED if not few else "black", linewidth=2, label=label)
     # The points of rare labels lie in a corner of the square, which is enlarged.
@@ -203,6 +258,5 @@ def _indicator(model: Any, y: Any) -> F64:
     if model._classes.kind != "multilabel":
         return np.asarray(np.asarray(y).reshape(-1, 1) == model.classes_, dtype=np.float64)
     sets = read_label_sets(y)
-    if sets is not None:
-        return np.asarray(indicator(sets, model.classes_), dtype=np.float64)
-    return np.asarray(y.toarray() if sparse.issparse(y) else y, dtype=np.float64)
+    y = densified(y) if sets is None else indicator(sets, model.classes_)
+    return np.asarray(y, dtype=np.float64)

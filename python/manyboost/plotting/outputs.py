@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import pdist, squareform
 
-from manyboost.plotting.axes import GREY, draw_table, feature_names, new_axes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-F64 = NDArray[np.float64]
+from manyboost.arrays import F64
+from manyboost.plotting.axes import GREY, Axes, draw_table, feature_names, new_axes
 
 
 def plot_importances(
@@ -33,10 +28,6 @@ def plot_importances(
         shares.
     ax : Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    Axes
     """
     shares = model.output_importances_
     features = np.argsort(-shares.mean(axis=0), kind="stable")[:max_features]
@@ -45,15 +36,9 @@ def plot_importances(
         outputs = outputs[hierarchy.leaves_list(_links(pdist(shares[outputs])))]
     ax = new_axes(ax, 2.2 + 0.28 * len(features), 1.6 + 0.2 * min(len(outputs), 45))
     columns, rows = feature_names(model), model._explained_names(None)
-    image = draw_table(
-        ax,
-        shares[np.ix_(outputs, features)],
-        [rows[j] for j in outputs],
-        [columns[k] for k in features],
-        aspect="auto",
-        cmap="Blues",
-        vmin=0,
-    )
+    names = [rows[j] for j in outputs], [columns[k] for k in features]
+    table = shares[np.ix_(outputs, features)]
+    image = draw_table(ax, table, *names, aspect="auto", cmap="Blues", vmin=0)
     ax.set_xlabel(_of("features", len(features), shares.shape[1]))
     ax.set_ylabel(_of("outputs", len(outputs), len(shares)))
     ax.figure.colorbar(image, ax=ax, label="share of the gain", pad=0.02)
@@ -73,10 +58,6 @@ def plot_output_similarity(model: Any, *, ax: Axes | None = None) -> Axes:
         A fitted model; see its method ``output_similarity``.
     ax : Axes, optional
         Where to draw; the dendrogram and the colour scale take some of its space.
-
-    Returns
-    -------
-    Axes
     """
     similarity = model.output_similarity()
     n_outputs = len(similarity)
@@ -89,26 +70,20 @@ def plot_output_similarity(model: Any, *, ax: Axes | None = None) -> Axes:
     if n_outputs > 2:
         links = _links(squareform(1 - similarity, checks=False))
         order = hierarchy.leaves_list(links)
-        _draw_dendrogram(beside.append_axes("top", "16%", pad=0.05), links, n_outputs)
-    all_names = model._explained_names(None)
-    names = [all_names[j] for j in order]
+        tree = hierarchy.dendrogram(links, no_plot=True)
+        above = beside.append_axes("top", "16%", pad=0.05)
+        for x, height in zip(tree["icoord"], tree["dcoord"], strict=True):
+            # The leaves of SciPy are at 5, 15, ..., those of the image at 0, 1, ...
+            above.plot((np.array(x) - 5) / 10, height, color=GREY, linewidth=0.9)
+        above.set(xlim=(-0.5, n_outputs - 0.5), ylim=(0, 1.04 * float(links[:, 2].max()) or 1.0))
+        above.axis("off")
+    names = np.array(model._explained_names(None), dtype=object)[order].tolist()
     ordered = similarity[np.ix_(order, order)]
     image = draw_table(ax, ordered, names, names, cmap="RdBu_r", vmin=-1, vmax=1)
     ax.figure.colorbar(image, cax=beside.append_axes("right", "4%", pad=0.1), label="similarity")
     return ax
 
 
-def _draw_dendrogram(ax: Axes, links: F64, n_leaves: int) -> None:
-    tree = hierarchy.dendrogram(links, no_plot=True)
-    for x, height in zip(tree["icoord"], tree["dcoord"], strict=True):
-        # The leaves of SciPy are at 5, 15, ..., those of the image at 0, 1, ...
-        ax.plot((np.array(x) - 5) / 10, height, color=GREY, linewidth=0.9)
-    ax.set_xlim(-0.5, n_leaves - 0.5)
-    ax.set_ylim(0, 1.04 * float(links[:, 2].max()) or 1.0)
-    ax.axis("off")
-
-
 def _links(distances: F64) -> F64:
     """Return the average linkage, ordered so that neighbours are as similar as possible."""
-    links = hierarchy.linkage(np.maximum(distances, 0), method="average", optimal_ordering=True)
-    return np.asarray(links)
+    return np.asarray(hierarchy.linkage(np.maximum(distances, 0), "average", optimal_ordering=True))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from manyboost.arrays import F64
 from manyboost.inspection import leaf_shares
-from manyboost.plotting.axes import chosen_outputs, feature_names, new_axes
+from manyboost.plotting.axes import Axes, chosen_outputs, feature_names, new_axes
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-F64 = NDArray[np.float64]
 _BOX = {"boxstyle": "round,pad=0.3", "edgecolor": "#888888", "linewidth": 0.7}
 
 
@@ -45,10 +42,6 @@ def plot_tree(
         Mark the splits that send missing values left; the others send them right.
     ax : Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    Axes
     """
     check_is_fitted(model, "n_iter_")
     ensemble = model._built_in_trees("plot_tree")
@@ -89,9 +82,8 @@ class _TreeDrawing:
     def __init__(
         self, model: Any, nodes: Any, values: F64, max_depth: int | None, show_missing: bool
     ) -> None:
-        self.feature, self.threshold, self.left, self.missing_left, self.cover, _, self.codes = (
-            nodes
-        )
+        self.feature, self.threshold, self.left = nodes[:3]
+        self.missing_left, self.cover, _, self.codes = nodes[3:]
         self.values, self.max_depth, self.show_missing = values, max_depth, show_missing
         self.names = feature_names(model)
         self.tables = model._progress.categories.tables
@@ -108,11 +100,8 @@ class _TreeDrawing:
     def _place(self, node: int, depth: int) -> float:
         self.depth = max(self.depth, depth)
         children = self._children(node, depth)
-        if children:
-            x = float(np.mean([self._place(child, depth + 1) for child in children]))
-        else:
-            x = float(self.n_ends)
-            self.n_ends += 1
+        x = float(np.mean([self._place(child, depth + 1) for child in children] or self.n_ends))
+        self.n_ends += not children
         self.places[node] = x, depth
         return x
 
@@ -138,8 +127,7 @@ class _TreeDrawing:
             box = {"facecolor": colour, **_BOX}
             rows = f"{float(self.cover[node]):.4g}{' rows' if node == 0 else ''}"
             ax.text(x, -depth, f"{text}\n{rows}", bbox=box, **style)
-        ax.set_xlim(-0.7, self.n_ends - 0.3)
-        ax.set_ylim(-self.depth - 0.5, 0.5)
+        ax.set(xlim=(-0.7, self.n_ends - 0.3), ylim=(-self.depth - 0.5, 0.5))
         ax.axis("off")
 
     def _condition(self, node: int) -> str:
