@@ -11,48 +11,21 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import cast
 
-from manyboost.commands import (
-    bench,
-    completion,
-    demo,
-    evaluate,
-    explain,
-    export,
-    fit,
-    info,
-    predict,
-)
 from manyboost.commands.usage import Parser, UsageError, Verb, carry_out
 
 SUCCESS, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
+_NAMES = ["fit", "predict", "evaluate", "info", "explain", "export", "demo", "bench", "completion"]
 VERBS: Mapping[str, Verb] = {
-    "fit": fit,
-    "predict": predict,
-    "evaluate": evaluate,
-    "info": info,
-    "explain": explain,
-    "export": export,
-    "demo": demo,
-    "bench": bench,
-    "completion": completion,
+    name: cast(Verb, import_module(f"manyboost.commands.{name}")) for name in _NAMES
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Carry out a command.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments after the program's name; by default those of the process.
-
-    Returns
-    -------
-    code : int
-        The exit code.
-    """
+    """Carry out a command, by default that of the process; return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     verb = words[0] if words and not words[0].startswith("-") else None
     name = "manyboost" if verb is None else f"manyboost {verb}"

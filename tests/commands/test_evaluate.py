@@ -303,7 +303,7 @@ def test_bench_fits_every_strategy(run):
     ("words", "sentence"),
     [
         ("--strategies relable", "There is no strategy 'relable'; did you mean 'relabel'?"),
-        ("--test-fraction 1", "leaves no rows to learn from"),
+        ("--test-fraction 1", "is not a number between 0 and 1"),
         ("--strategy project", "There is no option '--strategy'; did you mean '--strategies'?"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from manyboost.commands import data
 from manyboost.commands.output import count, show, table, tell
 from manyboost.commands.parameters import add_parameters, estimator_for, given, implied_task
-from manyboost.commands.usage import UsageError, check_names, names, positive_float
+from manyboost.commands.usage import check_names, fraction, names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,23 +22,12 @@ SUMMARY = "Compare the strategies on a file: score, time and size of each."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s FILE --target NAME… [options]"
-    data.add_file(parser, "rows to learn from", "train")
-    data.add_targets(parser, "the outputs that the file declares")
-    data.add_task(parser)
+    data.add_problem(parser)
     add = parser.add_argument
-    add(
-        "--strategies",
-        type=names,
-        metavar="A,B",
-        help="strategies to compare (default: all that are fast enough, and auto)",
-    )
-    add(
-        "--test-fraction",
-        type=positive_float,
-        default=0.2,
-        metavar="F",
-        help="share of the rows held out for scoring (default: 0.2)",
-    )
+    meaning = "strategies to compare (default: all that are fast enough, and auto)"
+    add("--strategies", type=names, metavar="A,B", help=meaning)
+    meaning = "share of the rows held out for scoring (default: 0.2)"
+    add("--test-fraction", type=fraction, default=0.2, metavar="F", help=meaning)
     add("--json", action="store_true", help="print JSON")
     add("--quiet", action="store_true", help="print nothing but errors")
     add_parameters(parser, "strategy", "verbose")
@@ -49,8 +38,6 @@ def run(arguments: argparse.Namespace) -> None:
     from manyboost.training.strategies import STRATEGIES
 
     check_names("strategy", arguments.strategies or [], [*STRATEGIES, "auto"])
-    if arguments.test_fraction >= 1:
-        raise UsageError("--test-fraction leaves no rows to learn from; pass less than 1.")
     parameters = given(arguments)
     parameters.setdefault("random_state", 0)
     problem = data.read_problem(arguments, implied_task(parameters))
@@ -67,18 +54,12 @@ def run(arguments: argparse.Namespace) -> None:
         return
     best = max(result["score"] for result in results)
     header = ["strategy", results[0]["metric"], "", "fit, s", "rounds", "predict, s", "file, kB"]
-    rows = [
-        [
-            result["strategy"] + (f" ({result['chosen']})" if result["chosen"] else ""),
-            result["score"],
-            "best" if result["score"] == best else "",
-            f"{result['fit_seconds']:.2f}",
-            result["rounds"],
-            f"{result['predict_seconds']:.3f}",
-            f"{result['bytes'] / 1000:,.0f}",
-        ]
-        for result in results
-    ]
+    rows = []
+    for each in results:
+        name = each["strategy"] + (f" ({each['chosen']})" if each["chosen"] else "")
+        times = f"{each['fit_seconds']:.2f}", each["rounds"], f"{each['predict_seconds']:.3f}"
+        mark, size = "best" if each["score"] == best else "", f"{each['bytes'] / 1000:,.0f}"
+        rows.append([name, each["score"], mark, *times, size])
     show(f"{count(len(train), 'training row')}, {count(len(test), 'test row')}.")
     show()
     show(table(header, rows))
@@ -130,9 +111,8 @@ def _run(
     X_test = problem.X.take(test)
     model.predict(X_test)
     predicted = time.perf_counter()
-    scores = score_model(
-        model, Predictions.of(model, X_test), problem.Y.take(test).values, problem.outputs
-    )
+    truth = problem.Y.take(test).values
+    scores = score_model(model, Predictions.of(model, X_test), truth, problem.outputs)
     metric, score = scores.main
     if metric == "pinball_loss":
         metric, score = "-pinball_loss", -score

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyboost.commands.output import count
-from manyboost.commands.usage import UsageError
+from manyboost.commands.usage import UsageError, add_names
 from manyboost.spelling import listing, nearest
 
 if TYPE_CHECKING:
@@ -37,24 +37,21 @@ def add_file(parser: argparse.ArgumentParser, what: str, default_rows: str = "al
         default=default_rows,
         help="rows to use if the file contains a split, as .npz may (default: %(default)s)",
     )
-    add("--ignore", nargs="+", action="extend", metavar="NAME", help="columns to leave out")
+    add_names(parser, "--ignore", "columns to leave out")
 
 
 def add_targets(parser: argparse.ArgumentParser, default: str) -> None:
     """Declare how a verb is told which columns are outputs."""
-    add = parser.add_argument
-    add(
-        "--target",
-        nargs="+",
-        action="extend",
-        metavar="NAME",
-        help=f"columns to predict: names or patterns such as 'y*' (default: {default})",
-    )
-    add("--targets-prefix", metavar="TEXT", help="also predict the columns that begin with TEXT")
+    meaning = f"columns to predict: names or patterns such as 'y*' (default: {default})"
+    add_names(parser, "--target", meaning)
+    meaning = "also predict the columns that begin with TEXT"
+    parser.add_argument("--targets-prefix", metavar="TEXT", help=meaning)
 
 
-def add_task(parser: argparse.ArgumentParser) -> None:
-    """Declare how a verb is told the task."""
+def add_problem(parser: argparse.ArgumentParser) -> None:
+    """Declare the file that a verb learns from, its outputs and the task."""
+    add_file(parser, "rows to learn from", "train")
+    add_targets(parser, "the outputs that the file declares")
     parser.add_argument(
         "--task",
         choices=("classification", "regression"),
@@ -118,6 +115,11 @@ def open_data(
 # ------------------------------------------------------------------ to learn
 
 
+def row_noun(part: str | None) -> str:
+    """Return what to call a row of a part of a file."""
+    return {"train": "training row", "test": "test row"}.get(part or "", "row")
+
+
 @dataclass(frozen=True)
 class Problem:
     """Features and outputs of a file, and what the outputs are."""
@@ -155,14 +157,9 @@ class Problem:
                     "classes, pass --task classification."
                 )
         return (
-            f"{self.file}: {described_rows(rows, self.part)}, {count(features, 'feature')}"
+            f"{self.file}: {count(rows, row_noun(self.part))}, {count(features, 'feature')}"
             f"{categorical}, {what[self.kind]}.{doubt}"
         )
-
-
-def described_rows(number: int, part: str | None) -> str:
-    """Return a number of rows, and which ones."""
-    return count(number, {"train": "training row", "test": "test row"}.get(part or "", "row"))
 
 
 def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
@@ -193,7 +190,14 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     blocks = file.blocks(features, outputs, {features[j]: True for j in nominal})
     X_table, Y_table = whole(file.file, blocks)
     X = features_of(X_table)
-    _check_categories(file.file, X)
+    for j in X.categories:
+        name, n_labels = X.columns[j], len(X.labels(j))
+        if n_labels > MOST_CATEGORIES:
+            raise ValueError(
+                f"Column {name!r} of {file.file} holds text with {n_labels:,} distinct values, but "
+                f"a feature can have {MOST_CATEGORIES} categories; merge rare ones, or leave it "
+                f"out with --ignore {name!r}."
+            )
     Y, kind = outputs_of(Y_table, task)  # type: ignore[arg-type]
     return Problem(file.file, X, Y, kind, file.part)
 
@@ -227,18 +231,6 @@ def _chosen_outputs(arguments: argparse.Namespace, file: TableFile) -> list[int]
     if chosen:
         return [places[j] for j in dict.fromkeys(chosen)]
     return None if file.declared is None else list(file.declared)
-
-
-def _check_categories(file: str, X: NamedTable) -> None:
-    for j in X.categories:
-        n_labels = len(X.labels(j))
-        if n_labels > MOST_CATEGORIES:
-            name = X.columns[j]
-            raise ValueError(
-                f"Column {name!r} of {file} holds text with {n_labels:,} distinct values, but a "
-                f"feature can have {MOST_CATEGORIES} categories; merge rare ones, or leave it out "
-                f"with --ignore {name!r}."
-            )
 
 
 # ------------------------------------------------------------------ for a model

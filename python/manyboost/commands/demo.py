@@ -6,40 +6,33 @@ import argparse
 import csv
 import shlex
 import tempfile
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
-from manyboost.commands import evaluate, explain, fit, predict
 from manyboost.commands.output import show
-from manyboost.commands.usage import carry_out
+from manyboost.commands.usage import Verb, carry_out
 
 SUMMARY = "Create a small data set, train on it, score the model, and show the commands."
 
 N_TRAIN, N_TEST, N_OUTPUTS = 1000, 500, 8
-VERBS = {"fit": fit, "evaluate": evaluate, "explain": explain, "predict": predict}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="DIR",
-        help="folder to keep the files in (default: a temporary one)",
-    )
+    meaning = "folder to keep the files in (default: a temporary one)"
+    parser.add_argument("-o", "--output", metavar="DIR", help=meaning)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Show the commands and their results."""
-    if arguments.output is not None:
-        folder = Path(arguments.output)
-        folder.mkdir(parents=True, exist_ok=True)
-        _show(folder)
-        return
-    with tempfile.TemporaryDirectory() as name:
-        _show(Path(name))
+    kept = arguments.output
+    with tempfile.TemporaryDirectory() if kept is None else nullcontext(kept) as name:
+        Path(name).mkdir(parents=True, exist_ok=True)
+        _show(Path(name), arguments.verbs)
 
 
-def _show(folder: Path) -> None:
+def _show(folder: Path, verbs: Mapping[str, Verb]) -> None:
     _write_data(folder)
     show(f"Synthetic data: train.csv ({N_TRAIN} rows) and test.csv ({N_TEST} rows). The features")
     show("are five sensors and a machine. All outputs, y0 to y7, depend on the same signal.")
@@ -53,7 +46,7 @@ def _show(folder: Path) -> None:
         show(f"$ manyboost {command}")
         verb, *words = shlex.split(command)
         files = ("train.csv", "test.csv", "model.mb", "predictions.csv")
-        carry_out(verb, VERBS, [str(folder / word) if word in files else word for word in words])
+        carry_out(verb, verbs, [str(folder / word) if word in files else word for word in words])
     show()
     show("$ head -n 3 predictions.csv")
     with (folder / "predictions.csv").open(encoding="utf-8") as lines:

@@ -18,13 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     data.add_file(parser, "rows to score, with their outputs", "test")
     data.add_targets(parser, "the outputs of the model")
     add = parser.add_argument
-    add(
-        "--worst",
-        type=positive_int,
-        default=5,
-        metavar="N",
-        help="number of worst outputs to show (default: 5)",
-    )
+    meaning = "number of worst outputs to show (default: 5)"
+    add("--worst", type=positive_int, default=5, metavar="N", help=meaning)
     add("--json", action="store_true", help="print the scores of all outputs as JSON")
 
 
@@ -54,27 +49,17 @@ def run(arguments: argparse.Namespace) -> None:
     names = data.target_names(model) or rows.outputs
     scores = score_model(model, Predictions.joined(predictions), truth, names)
     if arguments.json:
-        report = {
-            "rows": len(truth),
-            "task": kind,
-            "scores": scores.overall,
-            "by_output": scores.by_output,
-        }
-        show(json.dumps(report, indent=2))
+        report = {"rows": len(truth), "task": kind, "scores": scores.overall}
+        show(json.dumps(report | {"by_output": scores.by_output}, indent=2))
         return
-    rows_of_file = data.described_rows(len(truth), rows.part)
-    show(f"{file}: {rows_of_file}, {_outputs(kind, len(scores.by_output))}.")
+    what = {"labels": "label", "classes": "class"}.get(kind, "output")
+    n_rows, n_outputs = len(truth), len(scores.by_output)
+    outputs_found = f"{n_outputs:,} classes" if kind == "classes" else count(n_outputs, what)
+    show(f"{file}: {count(n_rows, data.row_noun(rows.part))}, {outputs_found}.")
     show()
     show(table(["score", "value"], list(scores.overall.items())))
     if len(scores.by_output) > 1:
         worst = scores.worst(arguments.worst)
-        what = {"labels": "label", "classes": "class"}.get(kind, "output")
         header = [f"worst {what}", *scores.by_output[worst[0]]]
         show()
         show(table(header, [[name, *scores.by_output[name].values()] for name in worst]))
-
-
-def _outputs(kind: str, number: int) -> str:
-    if kind == "classes":
-        return f"{number:,} classes"
-    return count(number, "label" if kind == "labels" else "output")

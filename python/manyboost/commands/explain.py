@@ -6,13 +6,12 @@ import argparse
 import csv
 import json
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from manyboost.commands import data
 from manyboost.commands.output import show, table
-from manyboost.commands.predict import output_names
-from manyboost.commands.usage import UsageError, positive_int
+from manyboost.commands.predict import by_level, output_names
+from manyboost.commands.usage import UsageError, add_names, positive_int
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,13 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--shap", action="store_true", help="write the Shapley values of each row of FILE as CSV")
     add("--top", type=positive_int, default=10, metavar="N", help="features to show (default: 10)")
-    add(
-        "--outputs",
-        nargs="+",
-        action="extend",
-        metavar="NAME",
-        help="outputs to show: names or patterns (default: the first ten)",
-    )
+    meaning = "outputs to show: names or patterns (default: the first ten)"
+    add_names(parser, "--outputs", meaning)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print all importances as JSON")
     how.add_argument("--csv", action="store_true", help="print all importances as CSV")
@@ -52,20 +46,47 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.file is not None:
         raise UsageError("Importances need no file; remove FILE, or add --shap.")
+    features, overall = feature_names(model), model.feature_importances_
     chosen = list(range(len(names))) if places is None else places
-    importances = Importances(
-        feature_names(model),
-        model.feature_importances_,
-        names,
-        # Model files above a size do not store the importances of single outputs.
-        getattr(model, "output_importances_", None),
-    )
+    # (n_outputs, n_features). Model files above a size do not store them.
+    stored = getattr(model, "output_importances_", None)
+    by_output = [] if stored is None else [(names[j], stored[j]) for j in chosen]
     if arguments.json:
-        importances.show_json(chosen)
+        report: dict[str, Any] = {"features": dict(zip(features, overall.tolist(), strict=True))}
+        if stored is not None:
+            named = {name: zip(features, each.tolist(), strict=True) for name, each in by_output}
+            report["outputs"] = {name: dict(shares) for name, shares in named.items()}
+        show(json.dumps(report, indent=2))
     elif arguments.csv:
-        importances.show_csv(chosen)
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(["feature", "importance", *(name for name, _ in by_output)])
+        columns = [overall, *(each for _, each in by_output)]
+        writer.writerows(zip(features, *(each.tolist() for each in columns), strict=True))
     else:
-        importances.show_tables(arguments.top, chosen[:10] if places is None else chosen)
+        show(table(["feature", "importance"], _best(features, overall, arguments.top)))
+        if by_output and len(names) > 1:
+            shown = by_output[:10] if places is None else by_output
+            _show_outputs(features, shown, arguments.top, len(names) - len(shown))
+
+
+def _best(features: list[str], shares: NDArray[Any], top: int) -> list[tuple[str, float]]:
+    """Return the most important features and their importances (n_features,)."""
+    order = (-shares).argsort(kind="stable")[:top].tolist()
+    return [(features[i], float(shares[i])) for i in order if shares[i] > 0]
+
+
+def _show_outputs(
+    features: list[str], outputs: list[tuple[str, NDArray[Any]]], top: int, n_more: int
+) -> None:
+    """Print the most important features of some outputs, and how many outputs are left out."""
+    rows = []
+    for name, shares in outputs:
+        best = _best(features, shares, min(top, 3))
+        rows.append([name, ", ".join(f"{each} {share:.2f}" for each, share in best) or "none"])
+    show()
+    show(table(["output", "most important features"], rows))
+    if n_more:
+        show(f"({n_more:,} more outputs: use --outputs, --csv or --json)")
 
 
 def feature_names(model: Any) -> list[str]:
@@ -78,60 +99,7 @@ def outputs_of_trees(model: Any) -> list[str]:
     names = output_names(model)
     if data.kind_of(model) == "classes" and model.n_outputs_ == 1:
         return names[1:]
-    levels = getattr(model, "_quantiles", None)
-    if levels is not None:
-        names = [f"{name}_q{level:g}" for name in names for level in levels]
-    return names
-
-
-@dataclass(frozen=True)
-class Importances:
-    """The importances of features (n_features,), also by output (n_outputs, n_features)."""
-
-    features: list[str]
-    overall: NDArray[Any]
-    outputs: list[str]
-    by_output: NDArray[Any] | None
-
-    def show_tables(self, top: int, chosen: list[int]) -> None:
-        """Print the most important features."""
-        show(table(["feature", "importance"], self._best(self.overall, top)))
-        if self.by_output is None or len(self.outputs) == 1:
-            return
-        rows = []
-        for j in chosen:
-            best = self._best(self.by_output[j], min(top, 3))
-            shares = ", ".join(f"{name} {share:.2f}" for name, share in best)
-            rows.append([self.outputs[j], shares or "none"])
-        show()
-        show(table(["output", "most important features"], rows))
-        if len(chosen) < len(self.outputs):
-            more = len(self.outputs) - len(chosen)
-            show(f"({more:,} more outputs: use --outputs, --csv or --json)")
-
-    def _best(self, shares: NDArray[Any], top: int) -> list[tuple[str, float]]:
-        order = (-shares).argsort(kind="stable")[:top].tolist()
-        return [(self.features[i], float(shares[i])) for i in order if shares[i] > 0]
-
-    def show_json(self, chosen: list[int]) -> None:
-        """Print importances as JSON."""
-        report: dict[str, Any] = {"features": self._named(self.overall)}
-        if self.by_output is not None:
-            report["outputs"] = {self.outputs[j]: self._named(self.by_output[j]) for j in chosen}
-        show(json.dumps(report, indent=2))
-
-    def _named(self, shares: NDArray[Any]) -> dict[str, float]:
-        return dict(zip(self.features, shares.tolist(), strict=True))
-
-    def show_csv(self, chosen: list[int]) -> None:
-        """Print importances as CSV, a line for each feature."""
-        chosen = [] if self.by_output is None else chosen
-        columns = [self.overall, *(self.by_output[j] for j in chosen)]  # type: ignore[index]
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(["feature", "importance", *(self.outputs[j] for j in chosen)])
-        shares = zip(*(column.tolist() for column in columns), strict=True)
-        for name, row in zip(self.features, shares, strict=True):
-            writer.writerow([name, *row])
+    return by_level(model, names)
 
 
 def _show_shap(

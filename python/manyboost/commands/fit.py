@@ -20,9 +20,7 @@ SUMMARY = "Train a model on a file."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s FILE --target NAME… -o MODEL [options]"
-    data.add_file(parser, "rows to learn from", "train")
-    data.add_targets(parser, "the outputs that the file declares")
-    data.add_task(parser)
+    data.add_problem(parser)
     add = parser.add_argument
     add("-o", "--output", metavar="MODEL", help="file to write the model to, such as model.mb")
     add("--resume", metavar="MODEL", help="continue to train this model, up to --max-iter rounds")
@@ -32,7 +30,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train, then write the model."""
-    output = _output(arguments)
+    if arguments.output is None or arguments.output == "-":
+        raise UsageError("Name the file to write the model to, with -o model.mb.")
+    output = Path(arguments.output)
+    if not output.parent.is_dir():
+        raise UsageError(f"There is no folder {str(output.parent)!r} to write the model to.")
+    check_output(arguments.output, arguments.file)
     comm = _ranks()
     quiet = arguments.quiet or comm.rank > 0
     parameters = given(arguments)
@@ -86,16 +89,6 @@ def _fit(model: Any, problem: data.Problem, comm: Comm) -> None:
     n = len(problem.X)
     rows = np.arange(n * comm.rank // comm.size, n * (comm.rank + 1) // comm.size)
     fit_rank(model, comm, problem.X.take(rows), problem.Y.take(rows))
-
-
-def _output(arguments: argparse.Namespace) -> Path:
-    if arguments.output is None or arguments.output == "-":
-        raise UsageError("Name the file to write the model to, with -o model.mb.")
-    output = Path(arguments.output)
-    if not output.parent.is_dir():
-        raise UsageError(f"There is no folder {str(output.parent)!r} to write the model to.")
-    check_output(arguments.output, arguments.file)
-    return output
 
 
 def _save(model: Any, output: Path) -> None:

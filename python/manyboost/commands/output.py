@@ -25,13 +25,7 @@ def tell(text: str) -> None:
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number of things.
-
-    Examples
-    --------
-    >>> count(1, "row"), count(2000, "row")
-    ('1 row', '2,000 rows')
-    """
+    """Return a number of things: "1 row", "2,000 rows"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -46,16 +40,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     cold   -12.5000
     """
     texts = [[_text(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(header, *texts, strict=True)]
-    right = [all(map(_NUMBER.fullmatch, column)) for column in zip(*texts, strict=True)]
-    lines = []
-    for cells in (header, *texts):
-        padded = [
-            cell.rjust(width) if is_right else cell.ljust(width)
-            for cell, width, is_right in zip(cells, widths, right, strict=True)
-        ]
-        lines.append("  ".join(padded).rstrip())
-    return "\n".join(lines)
+    aligned = []
+    for name, *cells in zip(header, *texts, strict=True):
+        side = ">" if all(map(_NUMBER.fullmatch, cells)) else "<"
+        aligned.append(f"{side}{max(map(len, [name, *cells]))}")
+    lines = (map(format, cells, aligned) for cells in (header, *texts))
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 def _text(cell: Any) -> str:

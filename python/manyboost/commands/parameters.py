@@ -42,27 +42,17 @@ def add_parameters(parser: argparse.ArgumentParser, *without: str) -> None:
     for name, parameter in PARAMS.items():
         if name in WITHOUT_FLAG or name in without:
             continue
+        meaning, default = parameter.meaning, str(parameter.default).lower()
+        default = {"loss": "depends on the task", "verbose": "1"}.get(name, default)
         options: dict[str, Any] = {"type": partial(parse, name)}
         if name == "categorical_features":  # names, to be looked up in the file
             options = {"type": names, "action": "extend"}
-        group.add_argument(
-            flag(name),
-            metavar="VALUE",
-            default=argparse.SUPPRESS,
-            help=_help(name, parameter.meaning, parameter.default),
-            **options,
-        )
-
-
-def _help(name: str, meaning: str, default: Any) -> str:
-    if name == "categorical_features":
-        meaning = "Columns of numbers that are categories; columns of text always are."
-        default = "columns of text"
-    if name == "verbose":
-        default = 1
-    text = re.sub(r":\w+:`~?([^`]*)`", r"\1", meaning).replace("``", "")
-    shown = "depends on the task" if name == "loss" else str(default).lower()
-    return f"{text} (default: {shown})".replace("%", "%%")
+            meaning = "Columns of numbers that are categories; columns of text always are."
+            default = "columns of text"
+        text = re.sub(r":\w+:`~?([^`]*)`", r"\1", meaning).replace("``", "")
+        text = f"{text} (default: {default})".replace("%", "%%")
+        options |= {"metavar": "VALUE", "default": argparse.SUPPRESS, "help": text}
+        group.add_argument(flag(name), **options)
 
 
 def choices(name: str) -> list[str]:
@@ -149,13 +139,13 @@ def estimator_for(kind: Kind, parameters: Mapping[str, Any]) -> Any:
     """Return an estimator for a kind of outputs; parameters of the other one are refused."""
     from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
-    task, other = "classification", "regression"
-    if kind == "regression":
-        task, other = other, task
+    is_regression = kind == "regression"
+    tasks = ("regression", "classification")
+    task, other = tasks if is_regression else reversed(tasks)
     for name in parameters:
         if name not in _parameters_by_task()[task]:
             raise UsageError(
                 f"{flag(name)} is for {other}, but the task is {task}; remove it, or pass --task "
                 f"{other}."
             )
-    return (ManyBoostRegressor if kind == "regression" else ManyBoostClassifier)(**parameters)
+    return (ManyBoostRegressor if is_regression else ManyBoostClassifier)(**parameters)

@@ -9,7 +9,7 @@ from typing import Any
 
 from manyboost.commands import data
 from manyboost.commands.output import check_output, written
-from manyboost.commands.usage import UsageError, positive_int
+from manyboost.commands.usage import UsageError, add_names, positive_int
 
 SUMMARY = "Predict the rows of a file, and write CSV."
 
@@ -20,20 +20,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     data.add_file(parser, "rows to predict; features are found by name, other columns are ignored")
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", help="file to write to (default: standard output)")
-    add(
-        "--outputs",
-        nargs="+",
-        action="extend",
-        metavar="NAME",
-        help="predict only these outputs: names or patterns",
-    )
+    add_names(parser, "--outputs", "predict only these outputs: names or patterns")
     add("--proba", action="store_true", help="predict probabilities (classifiers)")
-    add(
-        "--top-k",
-        type=positive_int,
-        metavar="K",
-        help="write the K best labels or classes of each row, with scores",
-    )
+    meaning = "write the K best labels or classes of each row, with scores"
+    add("--top-k", type=positive_int, metavar="K", help=meaning)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -76,12 +66,11 @@ def _prediction(
     if by_class:
         name = getattr(model, "target_name_", "class")
         return [name], lambda X: ([label] for label in model.predict(X).tolist())
-    levels = getattr(model, "_quantiles", None)
-    if levels is not None:
-        names = [f"{name}_q{level:g}" for name in names for level in levels]
     if model._is_single():
         places = None
-    return names, lambda X: model.predict(X, outputs=places).reshape(len(X), -1).tolist()
+    return by_level(
+        model, names
+    ), lambda X: model.predict(X, outputs=places).reshape(len(X), -1).tolist()
 
 
 def output_names(model: Any) -> list[str]:
@@ -92,6 +81,14 @@ def output_names(model: Any) -> list[str]:
     if names is not None:
         return [str(name) for name in names]
     return [f"y{j}" for j in range(model.n_outputs_ // model._n_levels)]
+
+
+def by_level(model: Any, names: list[str]) -> list[str]:
+    """Return the names of outputs, or of each quantile of each output if a model predicts those."""
+    levels = getattr(model, "_quantiles", None)
+    if levels is None:
+        return names
+    return [f"{name}_q{level:g}" for name in names for level in levels]
 
 
 def _best(model: Any, k: int) -> tuple[Sequence[Any], Callable[[Any], Iterable[Any]]]:

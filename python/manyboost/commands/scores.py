@@ -8,28 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyboost.arrays import F64
 from manyboost.commands.data import kind_of
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of a model on some rows.
+    """Scores of a model on some rows."""
 
-    Attributes
-    ----------
-    overall : dict
-        Scores of all outputs together, by name.
-    by_output : dict
-        Scores of each output, by its name.
-    worst_by : str
-        The score that ranks the outputs; higher is better.
-    """
-
-    overall: dict[str, float]
-    by_output: dict[str, dict[str, float]]
-    worst_by: str
+    overall: dict[str, float]  # of all outputs together, by name
+    by_output: dict[str, dict[str, float]]  # of each output, by its name
+    worst_by: str  # the score that ranks the outputs; higher is better
 
     @property
     def main(self) -> tuple[str, float]:
@@ -49,9 +38,10 @@ class Scores:
 def score_model(model: Any, predicted: Predictions, Y: NDArray[Any], names: list[str]) -> Scores:
     """Score predictions against true outputs (n_rows,) or (n_rows, n_outputs)."""
     if predicted.proba is None:
+        Y = Y.reshape(len(Y), -1)
         if getattr(model, "_quantiles", None) is not None:
-            return _quantiles(predicted.values, _columns(Y), model._quantiles, names)
-        return _regression(_columns(predicted.values), _columns(Y), names)
+            return _quantiles(predicted.values, Y, model._quantiles, names)
+        return _regression(predicted.values.reshape(Y.shape), Y, names)
     if kind_of(model) == "labels":
         return _labels(predicted, Y.astype(np.float64), names)
     return _classes(predicted, Y, model.classes_)
@@ -92,7 +82,8 @@ def _regression(P: F64, Y: F64, names: list[str]) -> Scores:
         r2 = np.where(variance > 0, 1 - square / variance, np.where(square == 0, 1.0, 0.0))
     r2 = np.where(n > 0, r2, np.nan)
     columns = {"r2": r2, "rmse": np.sqrt(square), "mae": absolute}
-    return Scores(_means(columns), _by_name(columns, names), "r2")
+    means = {name: float(column[n > 0].mean()) for name, column in columns.items()}
+    return Scores(means, _by_name(columns, names), "r2")
 
 
 def _quantiles(P: F64, Y: F64, levels: list[float], names: list[str]) -> Scores:
@@ -169,15 +160,6 @@ def _classes(predicted: Predictions, y: NDArray[Any], classes: NDArray[Any]) -> 
         overall["roc_auc"] = float(metrics.roc_auc_score(positive, predicted.proba[known][:, 1]))
     columns = {"f1": f1, "precision": precision, "recall": recall, "rows": rows}
     return Scores(overall, _by_name(columns, [str(each) for each in classes]), "f1")
-
-
-def _columns(values: NDArray[Any]) -> NDArray[Any]:
-    return values[:, None] if values.ndim == 1 else values
-
-
-def _means(columns: dict[str, F64]) -> dict[str, float]:
-    known = ~np.isnan(next(iter(columns.values())))
-    return {name: float(column[known].mean()) for name, column in columns.items()}
 
 
 def _by_name(columns: dict[str, Any], names: list[str]) -> dict[str, dict[str, float]]:

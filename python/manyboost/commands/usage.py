@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, Protocol
 
@@ -21,8 +20,7 @@ class Interrupted(KeyboardInterrupt):
 class Verb(Protocol):
     """What a module of :mod:`manyboost.commands` offers."""
 
-    #: One line for the list of verbs.
-    SUMMARY: str
+    SUMMARY: str  # one line for the list of verbs
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
@@ -68,6 +66,11 @@ def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
             raise UsageError(f"There is no {kind} {name!r}; {nearest(name, known)}")
 
 
+def add_names(parser: argparse.ArgumentParser, option: str, meaning: str) -> None:
+    """Declare an option that takes several names and may be repeated."""
+    parser.add_argument(option, nargs="+", action="extend", metavar="NAME", help=meaning)
+
+
 # ------------------------------------------------------------------ types of arguments
 
 
@@ -86,12 +89,12 @@ def positive_int(text: str) -> int:
     return int(text)
 
 
-def positive_float(text: str) -> float:
-    """A number above zero."""
+def fraction(text: str) -> float:
+    """A number between 0 and 1, both excluded."""
     try:
         number = float(text)
     except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+        number = 0.0
+    if not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
     return number

@@ -36,7 +36,12 @@ def to_onnx(model: Any, path: FilePath | None = None) -> Any:
     raw = graph.raw_predictions(model, features, offset if model._with_offset else None, places)
     graph.results(model, raw, [name for name, _, _ in outputs])
     proto = _assembled(onnx, graph, inputs, outputs)
-    onnx.helper.set_model_props(proto, _names(model))
+    names = {  # stored as metadata
+        "feature_names": getattr(model, "feature_names_in_", None),
+        "output_names": getattr(model, "output_names_", None),
+    }
+    known = {key: json.dumps(found.tolist()) for key, found in names.items() if found is not None}
+    onnx.helper.set_model_props(proto, known)
     if path is not None:
         with replacing(path) as file:
             file.write(proto.SerializeToString())
@@ -74,8 +79,7 @@ def _read_features(
         name = graph.unique(str(model.feature_names_in_[j]))
         encoding, dtype = _encoding(model, j, labels)
         inputs.append((name, dtype, [None, 1]))
-        codes = np.arange(len(labels), dtype=np.float32).tolist()
-        encoding |= {"values_floats": codes, "default_float": np.nan}
+        encoding |= {"values_floats": list(map(float, range(len(labels)))), "default_float": np.nan}
         parts.append(graph.call("LabelEncoder", [name], "codes", domain=ML, **encoding))
     features = parts[0] if len(parts) == 1 else graph.call("Concat", parts, "features", axis=1)
     places = np.empty(p, np.intp)
@@ -116,18 +120,13 @@ def _assembled(onnx: Any, graph: Graph, inputs: list[Variable], outputs: list[Va
 
     nodes = [
         helper.make_node(
-            each.kind, each.inputs, each.outputs, domain=each.domain, **each.attributes
+            node.kind, node.inputs, node.outputs, domain=node.domain, **node.attributes
         )
-        for each in graph.operators
+        for node in graph.operators
     ]
     constants = [tensor(onnx, name, values) for name, values in graph.constants.items()]
-    body = helper.make_graph(
-        nodes,
-        "manyboost",
-        [declared(each) for each in inputs],
-        [declared(each) for each in outputs],
-        constants,
-    )
+    variables = list(map(declared, inputs)), list(map(declared, outputs))
+    body = helper.make_graph(nodes, "manyboost", *variables, constants)
     return helper.make_model(
         body,
         opset_imports=[helper.make_opsetid(domain, n) for domain, n in OPSETS.items()],
@@ -135,12 +134,3 @@ def _assembled(onnx: Any, graph: Graph, inputs: list[Variable], outputs: list[Va
         producer_name="manyboost",
         producer_version=_core.__version__,
     )
-
-
-def _names(model: Any) -> dict[str, str]:
-    """Return the names of features and outputs, which are stored as metadata."""
-    known = {
-        "feature_names": getattr(model, "feature_names_in_", None),
-        "output_names": getattr(model, "output_names_", None),
-    }
-    return {key: json.dumps(names.tolist()) for key, names in known.items() if names is not None}

@@ -41,25 +41,16 @@ def register_skl2onnx() -> None:
     ['variable']
     """
     skl2onnx = import_extra("skl2onnx", "register_skl2onnx", "onnx")
-    for estimator in (ManyBoostRegressor, ManyBoostClassifier):
-        skl2onnx.update_registered_converter(
-            estimator,
-            estimator.__name__,
-            _set_shapes,
-            _convert,
-            parser=_declare_outputs,
-            options={"zipmap": [False]} if estimator is ManyBoostClassifier else None,
-        )
+    for each, options in ((ManyBoostRegressor, None), (ManyBoostClassifier, {"zipmap": [False]})):
+        steps = _set_shapes, _convert, True, _declare_outputs, options
+        skl2onnx.update_registered_converter(each, each.__name__, *steps)
 
 
-def _declare_outputs(
-    scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
-) -> list[Any]:
+def _declare_outputs(scope: Any, model: Any, inputs: list[Any], **_: Any) -> list[Any]:
     operator = scope.declare_local_operator(type(model).__name__, model)
     operator.inputs = inputs
     for name, dtype, shape in output_variables(model):
-        variable = scope.declare_local_variable(_NAMES[name], _type(dtype, shape))
-        operator.outputs.append(variable)
+        operator.outputs.append(scope.declare_local_variable(_NAMES[name], _type(dtype, shape)))
     return list(operator.outputs)
 
 
@@ -92,9 +83,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     graph.results(model, raw, outputs)
     # Names are unique in the graph; here they must be unique in the pipeline.
     inner = [*graph.constants, *(name for each in graph.operators for name in each.outputs)]
-    known = {name: name for name in (*inputs, *outputs)}
-    renamed = {name: scope.get_unique_variable_name(name) for name in inner if name not in known}
-    renamed |= known
+    renamed = {name: scope.get_unique_variable_name(name) for name in inner if name not in outputs}
+    renamed |= {name: name for name in (*inputs, *outputs)}
     for name, values in graph.constants.items():
         kind = tensor(onnx, name, values).data_type
         container.add_initializer(renamed[name], kind, list(values.shape), values.ravel())

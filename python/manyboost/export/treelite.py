@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyboost.export.trees import Tree, check_link, feature_label, import_extra, trees_of
@@ -34,6 +33,7 @@ def to_treelite(model: Any, *, raw: bool) -> Any:
     width = d if shared else 1
     each = [(-1 if d > 1 else 0) if shared else int(tree.outputs[0]) for tree in trees]
     only = [0] * len(trees)
+    targets, kinds = (only, each) if classes else (each, only)
     construction = builder.ModelBuilder(
         threshold_type="float32",
         leaf_output_type="float32",
@@ -45,11 +45,7 @@ def to_treelite(model: Any, *, raw: bool) -> Any:
             num_class=[d] if classes else [1] * d,
             leaf_vector_shape=(1, width) if classes else (width, 1),
         ),
-        tree_annotation=builder.TreeAnnotation(
-            num_tree=len(trees),
-            target_id=only if classes else each,
-            class_id=each if classes else only,
-        ),
+        tree_annotation=builder.TreeAnnotation(len(trees), target_id=targets, class_id=kinds),
         postprocessor=builder.PostProcessorFunc(name=postprocessor),
         base_scores=model.baseline_.tolist(),
     )
@@ -98,40 +94,28 @@ def _check_tables(model: Any) -> None:
 
 def _add(construction: Any, tree: Tree) -> None:
     """Add a tree, node by node."""
-    values = _leaf_vectors(tree)
+    # Rounded as predict rounds it.
+    values = tree.values if tree.steps is None else tree.values * tree.steps
     construction.start_tree()
-    for node in range(tree.n_nodes):
+    for node in range(len(tree.left)):
         construction.start_node(node)
         feature, left = int(tree.feature[node]), int(tree.left[node])
         missing_left, categories = bool(tree.missing_left[node]), tree.categories[node]
+        split = {"feature_id": feature, "default_left": missing_left}
+        split |= {"left_child_key": left, "right_child_key": left + 1}
         if left == 0:
             vector = values[feature].tolist()
             construction.leaf(vector if len(vector) > 1 else vector[0])
         elif categories is None:
-            construction.numerical_test(
-                feature_id=feature,
-                threshold=float(tree.threshold[node]),
-                default_left=missing_left,
-                opname="<=",
-                left_child_key=left,
-                right_child_key=left + 1,
-            )
+            threshold = float(tree.threshold[node])
+            construction.numerical_test(threshold=threshold, opname="<=", **split)
         else:
+            codes = categories.astype(int).tolist()
             construction.categorical_test(
-                feature_id=feature,
-                default_left=missing_left,
-                category_list=categories.astype(int).tolist(),
-                category_list_right_child=missing_left,
-                left_child_key=left,
-                right_child_key=left + 1,
+                category_list=codes, category_list_right_child=missing_left, **split
             )
         if left:
             construction.gain(float(tree.gain[node]))
         construction.sum_hess(float(tree.cover[node]))
         construction.end_node()
     construction.end_tree()
-
-
-def _leaf_vectors(tree: Tree) -> NDArray[np.float32]:
-    """Return what leaves add to the outputs, rounded as predict rounds it."""
-    return tree.values if tree.steps is None else tree.values * tree.steps

@@ -11,57 +11,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, U32, Mask
 from manyboost.data.cells import column_name
 from manyboost.training.custom import Loss
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
-
-F32 = NDArray[np.float32]
-U32 = NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
 class Tree:
     """A tree, node by node; the root is node 0.
 
-    Attributes
-    ----------
-    feature : (n_nodes,)
-        Feature of a split; in a leaf the number of the leaf.
-    threshold : (n_nodes,)
-        Values up to it go left; +∞ sends all values left that are not missing.
-    left : (n_nodes,)
-        Left child, directly followed by the right one; 0 in a leaf.
-    missing_left : (n_nodes,)
-        Whether missing values go left.
-    categories : list of ndarray or None
-        In a split by categories those, as values of X, that go the other way than missing values.
-        All other values count as missing.
-    cover, gain : (n_nodes,)
-        Weight of the training rows; variance reduction of the split.
-    values : (n_leaves, width)
-        What a leaf adds to each of ``outputs``.
-    outputs : (width,)
-        Outputs of the model that the tree predicts; the number of the tree if it has ``steps``.
-    steps : (n_outputs,) or None
-        Factors of the one value of a leaf, for each output.
+    A split by categories lists those, as values of X, that go the other way than missing values.
+    All other values count as missing.
     """
 
-    feature: U32
-    threshold: F32
-    left: U32
-    missing_left: NDArray[np.bool_]
+    feature: U32  # (n_nodes,); in a leaf the number of the leaf
+    threshold: F32  # values up to it go left; +∞ sends all values left that are not missing
+    left: U32  # left child, directly followed by the right one; 0 in a leaf
+    missing_left: Mask  # whether missing values go left
     categories: list[NDArray[Any] | None]
-    cover: F32
-    gain: F32
-    values: F32
-    outputs: NDArray[np.intp]
-    steps: F32 | None
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-        return len(self.left)
+    cover: F32  # weight of the training rows
+    gain: F32  # variance reduction of the split
+    values: F32  # (n_leaves, width), what a leaf adds to each of ``outputs``
+    outputs: NDArray[np.intp]  # (width,), those that it predicts; its own number if it has steps
+    steps: F32 | None  # (n_outputs,), factors of the one value of a leaf
 
 
 def trees_of(model: Any) -> Iterator[Tree]:

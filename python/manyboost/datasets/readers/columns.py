@@ -296,6 +296,15 @@ def _labels_decoded(table: Table) -> Matrix:
     return sparse.hstack(parts, format="csr") if is_sparse else np.hstack(parts)
 
 
+def split_table(
+    table: Table, outputs: Sequence[int], drop: Selection, task: Task | None, name: str
+) -> Dataset:
+    """Make a data set of the columns of a table; those neither outputs nor dropped are features."""
+    dropped = select(drop, table.names, table.file, "drop")
+    features = remaining(table.names, table.file, outputs, dropped)
+    return assemble(table.take(features), table.take(outputs), name, task)
+
+
 def assemble(X: Table, Y: Table, name: str, task: Task | None = None) -> Dataset:
     """Make a data set of features and outputs."""
     if task is not None:
@@ -306,23 +315,15 @@ def assemble(X: Table, Y: Table, name: str, task: Task | None = None) -> Dataset
     features = single_precision(X)
     outputs, task = typed_outputs(Y, task)
     categories = {j: found for j, found in _categories(X).items() if found != BINARY}
-    return Dataset(
-        name=name,
-        X=features,
-        Y=outputs,
-        feature_names=tuple(X.names),
-        target_names=tuple(Y.names),
-        task=task,
-        categorical=tuple(categories),
-        categories=categories,
-    )
+    names = tuple(X.names), tuple(Y.names)
+    nominal = {"categorical": tuple(categories), "categories": categories}
+    return Dataset(name, features, outputs, *names, task, **nominal)  # type: ignore[arg-type]
 
 
 def _first(matrix: Matrix, flags: NDArray[np.bool_]) -> tuple[int, int]:
     """Row and column of the first flagged value, among stored values if sparse."""
-    if sparse.issparse(matrix):
-        entries = matrix.tocoo()
-        k = int(np.flatnonzero(flags)[0])
-        return int(entries.row[k]), int(entries.col[k])
-    row, column = np.argwhere(flags)[0]
-    return int(row), int(column)
+    if not sparse.issparse(matrix):
+        row, column = np.argwhere(flags)[0]
+        return int(row), int(column)
+    entries, k = matrix.tocoo(), np.argmax(flags)
+    return int(entries.row[k]), int(entries.col[k])

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from manyboost.datasets.dataset import Dataset, Matrix
+from manyboost.datasets.readers import sparse_text
 from manyboost.datasets.readers.arff import arff_table
-from manyboost.datasets.readers.columns import BINARY, Column, Table
+from manyboost.datasets.readers.columns import BINARY, Column, Table, select_targets
 from manyboost.datasets.readers.npz import read_npz
-from manyboost.datasets.readers.sparse_text import (
-    Targets,
-    read_svmlight,
-    read_svmlight_like,
-    read_xc,
-)
-from manyboost.datasets.readers.tables import CsvFile, ParquetFile
+from manyboost.datasets.readers.tables import CsvFile, FrameFile, ParquetFile, Part
 from manyboost.datasets.readers.text import STDIN, PathLike, file_name
 
 #: Formats by the ending of the file name, without that of compression.
@@ -28,117 +23,13 @@ ENDINGS = {
     ".npz": "npz", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight",
 }  # fmt: skip
 
-#: Training rows, test rows, or both.
-Part: TypeAlias = Literal["train", "test", "all"]
-
-
-class TableFile(Protocol):
-    """What a file of any format offers."""
-
-    #: How errors name the file; the names of its columns; the indices of its outputs, if the file
-    #: declares them. Only then may an output have the same name as a feature.
-    file: str
-    names: list[str]
-    declared: Sequence[int] | None
-    #: Which rows are read, if the file has a split into training and test rows.
-    part: Part | None
-
-    def blocks(
-        self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
-    ) -> Iterator[tuple[Table, Table]]:
-        """Yield features and outputs, columns by index in the given order, some rows at a time.
-
-        ``is_nominal`` says which columns hold categories and which hold numbers, for formats that
-        do not say so themselves.
-        """
-
-
-def format_of(path: PathLike) -> str | None:
-    """Return the format that the ending of a file stands for, if any; standard input is CSV."""
-    path = Path(path)
-    if path == STDIN:
-        return "csv"
-    endings = [ending.lower() for ending in path.suffixes if ending.lower() != ".gz"]
-    return ENDINGS.get(endings[-1]) if endings else None
-
-
-def open_file(
-    path: PathLike,
-    format: str,
-    *,
-    delimiter: str | None = None,
-    part: Part = "all",
-    like: tuple[Sequence[str], Sequence[str]] | None = None,
-    targets: Targets = "auto",
-) -> TableFile:
-    """Open a file.
-
-    Parameters
-    ----------
-    path : str or path
-        The file; ``-`` is standard input, for text formats.
-    format : {"csv", "parquet", "arff", "npz", "svmlight", "xc"}
-        Its format.
-    delimiter : str, optional
-        The character between the cells of a CSV file: by default a comma, or a tab for ``.tsv``.
-    part : {"train", "test", "all"}, default="all"
-        Rows to read of a file that has a split into training and test rows.
-    like : pair of sequences of str, optional
-        Names of the features and outputs that an svmlight file should have.
-    targets : {"labels", "numbers", "auto"}, default="auto"
-        What the rows of an svmlight file begin with; see ``read_svmlight``.
-
-    Returns
-    -------
-    TableFile
-    """
-    path = Path(path)
-    if path == STDIN and format in ("parquet", "npz"):
-        raise ValueError(f"A {format} file cannot be read from standard input; pass its name.")
-    if path != STDIN and not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise FileNotFoundError(f"The file {str(path)!r} {what}; check its name.")
-    if format == "csv":
-        is_tsv = ".tsv" in [ending.lower() for ending in path.suffixes]
-        return CsvFile(path, delimiter=delimiter or ("\t" if is_tsv else ","))
-    if format == "parquet":
-        return ParquetFile(path)
-    if format == "arff":
-        return StoredFile(*arff_table(path))
-    if format == "npz":
-        return _stored(file_name(path), read_npz(path), part)
-    if format == "xc":
-        return _stored(file_name(path), read_xc(path))
-    data = None if like is None else read_svmlight_like(path, *like)
-    if data is None:
-        data = read_svmlight(path, targets=targets)
-    return _stored(file_name(path), data)
-
-
-def _stored(file: str, data: Dataset, part: Part = "all") -> StoredFile:
-    X, Y = data.X, data.Y
-    if data.split is not None and part != "all":
-        X, Y = data.train() if part == "train" else data.test()
-    columns = [Column(n, data.categories.get(j)) for j, n in enumerate(data.feature_names)]
-    columns += map(Column, data.target_names)
-    table = Table(file, columns, X, "row {}".format)
-    declared = range(data.n_features, len(columns))
-    return StoredFile(table, declared, Y, None if data.split is None else part)
-
 
 class StoredFile:
     """A file that is read as a whole.
 
-    Parameters
-    ----------
-    table : Table
-        Its columns. The values may lack the last ones, which are then in ``more``.
-    declared : sequence of int or None
-        Indices of the outputs, if the file declares them.
-    more : ndarray or csr_matrix, optional
-        Values of the remaining columns.
-    part : {"train", "test", "all"} or None, default=None
-        The rows that were read, if the file has a split.
+    The values of ``table`` may lack the last columns, which are then in ``more``. ``declared`` are
+    the indices of the outputs, if the file declares them; only then may an output have the same
+    name as a feature. ``part`` says which rows were read, if the file has a split.
     """
 
     def __init__(
@@ -154,7 +45,7 @@ class StoredFile:
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
     ) -> Iterator[tuple[Table, Table]]:
-        """Yield features and outputs of all rows."""
+        """Yield features and outputs of all rows, columns by index in the given order."""
         yield self._take(features, is_nominal), self._take(outputs, is_nominal)
 
     def _take(self, places: Sequence[int], is_nominal: Mapping[int, bool]) -> Table:
@@ -177,3 +68,64 @@ class StoredFile:
         parts = [values[:, [i]] if i < width else more[:, [i - width]] for i in places]
         is_sparse = any(map(sparse.issparse, parts))
         return sparse.hstack(parts, format="csr") if is_sparse else np.hstack(parts)
+
+
+#: A file of any format.
+TableFile: TypeAlias = FrameFile | StoredFile
+
+
+def format_of(path: PathLike) -> str | None:
+    """Return the format that the ending of a file stands for, if any; standard input is CSV."""
+    path = Path(path)
+    if path == STDIN:
+        return "csv"
+    endings = [ending.lower() for ending in path.suffixes if ending.lower() != ".gz"]
+    return ENDINGS.get(endings[-1]) if endings else None
+
+
+def open_file(
+    path: PathLike,
+    format: str,
+    *,
+    delimiter: str | None = None,
+    part: Part = "all",
+    like: tuple[Sequence[str], Sequence[str]] | None = None,
+    targets: sparse_text.Targets = "auto",
+) -> TableFile:
+    """Open a file of a known format; ``-`` is standard input, for text formats.
+
+    ``delimiter`` is that of CSV files: by default a comma, or a tab for ``.tsv``. ``part`` selects
+    rows of a file that has a split. ``like`` are the names of the features and outputs that an
+    svmlight file should have, and ``targets`` what its rows begin with.
+    """
+    path = Path(path)
+    if path == STDIN and format in ("parquet", "npz"):
+        raise ValueError(f"A {format} file cannot be read from standard input; pass its name.")
+    if path != STDIN and not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise FileNotFoundError(f"The file {str(path)!r} {what}; check its name.")
+    if format == "csv":
+        is_tsv = ".tsv" in [ending.lower() for ending in path.suffixes]
+        return CsvFile(path, delimiter or ("\t" if is_tsv else ","))
+    if format == "parquet":
+        return ParquetFile(path)
+    if format == "arff":
+        table, k = arff_table(path)
+        return StoredFile(table, None if k is None else select_targets(k, table.names, table.file))
+    if format == "npz":
+        return _stored(file_name(path), read_npz(path), part)
+    if format == "xc":
+        return _stored(file_name(path), sparse_text.read_xc(path))
+    data = None if like is None else sparse_text.read_svmlight_like(path, *like)
+    return _stored(file_name(path), data or sparse_text.read_svmlight(path, targets=targets))
+
+
+def _stored(file: str, data: Dataset, part: Part = "all") -> StoredFile:
+    X, Y = data.X, data.Y
+    if data.split is not None and part != "all":
+        X, Y = data.train() if part == "train" else data.test()
+    columns = [Column(n, data.categories.get(j)) for j, n in enumerate(data.feature_names)]
+    columns += map(Column, data.target_names)
+    table = Table(file, columns, X, "row {}".format)
+    declared = range(data.n_features, len(columns))
+    return StoredFile(table, declared, Y, None if data.split is None else part)

@@ -9,23 +9,16 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manyboost.datasets.dataset import Dataset, Matrix
-from manyboost.datasets.readers.text import (
-    LineError,
-    PathLike,
-    file_name,
-    number,
-    numbered_lines,
-    stem,
-)
+from manyboost.arrays import F64
+from manyboost.datasets.dataset import Dataset, Matrix, Task
+from manyboost.datasets.readers.text import PathLike, TextFile, number, set_name
 
 _LARGEST = float(np.finfo(np.float32).max)
 #: What a row begins with; "auto": labels, if all rows could begin with labels.
@@ -85,9 +78,9 @@ def read_svmlight(
     >>> toy.feature_names
     ('1', '2', '3', '4')
     """
-    rows = _Rows(path, _without_comments(path), targets)
+    rows = _svmlight_rows(path, targets)
     if not len(rows):
-        raise ValueError(f"{rows.file} has no rows; a data set needs at least one.")
+        raise ValueError(f"{rows.file.name} has no rows; a data set needs at least one.")
     if zero_based == "auto":
         zero_based = bool((rows.features == 0).any())
     first = 0 if zero_based else 1
@@ -104,7 +97,7 @@ def read_svmlight(
         Y, names = rows.labels(labels), tuple(str(int(label)) for label in labels)
     if not names or not n_features:
         what = "features" if names else "labels"
-        raise ValueError(f"{rows.file} has no {what}; a data set needs some.")
+        raise ValueError(f"{rows.file.name} has no {what}; a data set needs some.")
     return rows.dataset(Y, names, n_features, first, name)
 
 
@@ -121,19 +114,17 @@ def read_svmlight_like(
     if list(feature_names) != [*map(str, range(first, first + n_features))]:
         return None
     has_labels = all(name.isdecimal() for name in target_names)
-    rows = _Rows(path, _without_comments(path), "labels" if has_labels else "numbers")
+    rows = _svmlight_rows(path, "labels" if has_labels else "numbers")
     rows.check("feature", first, first + n_features)
-    if has_labels:
-        Y = rows.labels(np.array(target_names, dtype=np.float64))
-    else:
-        Y = rows.numbers(len(target_names))
+    labels = np.array(target_names, dtype=np.float64) if has_labels else None
+    Y = rows.numbers(len(target_names)) if labels is None else rows.labels(labels)
     return rows.dataset(Y, tuple(target_names), n_features, first)
 
 
-def _without_comments(path: PathLike) -> Iterator[tuple[int, str]]:
-    for line, text in numbered_lines(Path(path)):
-        if row := text.partition("#")[0].strip():
-            yield line, row
+def _svmlight_rows(path: PathLike, targets: Targets) -> _Rows:
+    file = TextFile(path)
+    without_comments = (text.partition("#")[0].strip() for text in file)
+    return _Rows(file, filter(None, without_comments), targets)
 
 
 def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
@@ -145,10 +136,8 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
 
     Parameters
     ----------
-    path : str or path
-        The file, which may be gzip-compressed.
-    name : str or None, default=None
-        Name of the data set; ``None`` uses the name of the file.
+    path, name
+        See :func:`read_svmlight`.
 
     Returns
     -------
@@ -170,17 +159,17 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
     array([[1, 0, 1],
            [0, 0, 0]], dtype=uint8)
     """
-    lines = numbered_lines(Path(path))
-    header = re.fullmatch(r"(\d+)\s+(\d+)\s+(\d+)", next(lines, (1, ""))[1].strip())
+    file = TextFile(path)
+    texts = iter(file)
+    header = re.fullmatch(r"(\d+)\s+(\d+)\s+(\d+)", next(texts, "").strip())
     if header is None or "0" in header.groups():
-        raise LineError(
-            Path(path), 1, "the first line must hold the numbers of rows, features and labels."
-        )
+        what = "the first line must hold the numbers of rows, features and labels."
+        raise file.error(what, 1)
     n_rows, n_features, n_outputs = (int(count) for count in header.groups())
-    rows = _Rows(path, lines, "labels")
+    rows = _Rows(file, texts, "labels")
     if len(rows) != n_rows:
         raise ValueError(
-            f"{rows.file} has {len(rows)} rows but its first line says {n_rows}; the file may be "
+            f"{file.name} has {len(rows)} rows but its first line says {n_rows}; the file may be "
             "cut short."
         )
     rows.check("feature", 0, n_features)
@@ -192,26 +181,24 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
 class _Rows:
     """The rows of a file: targets and features, one row after another."""
 
-    def __init__(self, path: PathLike, lines: Iterable[tuple[int, str]], targets: Targets) -> None:
-        self.path = Path(path)
-        self.file = file_name(self.path)
+    def __init__(self, file: TextFile, texts: Iterable[str], targets: Targets) -> None:
+        self.file = file
         #: Whether targets are numbers to predict, not labels, as far as the rows tell.
         self.hold_numbers = targets == "numbers"
         self._may_hold_numbers = targets != "labels"
         self._lines = array("q")
         found, features, values = array("d"), array("q"), array("d")
         self._target_ends, self._feature_ends = array("q", [0]), array("q", [0])
-        twice: LineError | None = None  # an error unless the targets are numbers
-        for line, text in lines:
-            row_targets, row_features, row_values = self._parsed(line, text)
+        twice: ValueError | None = None  # an error unless the targets are numbers
+        for text in texts:
+            row_targets, row_features, row_values = self._parsed(text)
             if twice is None and len(set(row_targets)) < len(row_targets):
-                twice = self._twice(line, "label", row_targets)
+                twice = self._twice("label", row_targets)
             if len(set(row_features)) < len(row_features):
-                raise self._twice(line, "feature", row_features)
+                raise self._twice("feature", row_features)
             if row_values and max(map(abs, row_values)) > _LARGEST:
-                what = "a value is beyond single precision (3e38); divide the feature."
-                raise LineError(self.path, line, what)
-            self._lines.append(line)
+                raise file.error("a value is beyond single precision (3e38); divide the feature.")
+            self._lines.append(file.line)
             found.extend(row_targets)
             features.extend(row_features)
             values.extend(row_values)
@@ -225,21 +212,21 @@ class _Rows:
     def __len__(self) -> int:
         return len(self._lines)
 
-    def _parsed(self, line: int, text: str) -> tuple[list[float], list[int], list[float]]:
+    def _parsed(self, text: str) -> tuple[list[float], list[int], list[float]]:
         words = text.split()
         written = [] if not words or ":" in words[0] else words.pop(0).split(",")
         pairs = [word.partition(":") for word in words]
         try:
             targets = [self._target(target) for target in written]
-            return targets, [_index(pair[0]) for pair in pairs], [number(pair[2]) for pair in pairs]
+            if not all(index.isdecimal() for index, _, _ in pairs):
+                raise ValueError(text)
+            return targets, [int(pair[0]) for pair in pairs], [number(pair[2]) for pair in pairs]
         except ValueError:
             target = "number" if self.hold_numbers else "label"
-            raise LineError(
-                self.path,
-                line,
+            raise self.file.error(
                 f"the row is not '{target},{target} feature:value ...' with whole numbers, 0 or "
                 f"more, for {'' if self.hold_numbers else 'labels and '}features, and finite "
-                "values.",
+                "values."
             ) from None
 
     def _target(self, text: str) -> float:
@@ -250,9 +237,9 @@ class _Rows:
             raise ValueError(text)
         return number(text)
 
-    def _twice(self, line: int, what: str, numbers: Sequence[float]) -> LineError:
+    def _twice(self, what: str, numbers: Sequence[float]) -> ValueError:
         twice = next(k for k in numbers if numbers.count(k) > 1)
-        return LineError(self.path, line, f"{what} {twice:.0f} occurs twice; remove one.")
+        return self.file.error(f"{what} {twice:.0f} occurs twice; remove one.")
 
     def check(self, what: Literal["feature", "label"], first: int, stop: int) -> None:
         """Refuse a feature or label outside the half-open range."""
@@ -262,27 +249,25 @@ class _Rows:
         outside = np.flatnonzero((numbers < first) | (numbers >= stop))
         if outside.size:
             row = int(np.searchsorted(np.asarray(ends), outside[0], side="right")) - 1
-            raise LineError(
-                self.path,
-                self._lines[row],
+            raise self.file.error(
                 f"{what} {numbers[outside[0]]:.0f} is not between {first} and {stop - 1}; correct "
                 f"the row or the number of {what}s.",
+                self._lines[row],
             )
 
-    def numbers(self, n_outputs: int | None) -> NDArray[np.float64]:
+    def numbers(self, n_outputs: int | None) -> F64:
         """Return targets as numbers (n_rows, n_outputs), NaN in rows without any."""
         counts = np.diff(np.asarray(self._target_ends))
         if n_outputs is None:
             n_outputs = int(counts[np.argmax(counts > 0)])
         if not n_outputs:
-            raise ValueError(f"{self.file} has no numbers to predict; write some.")
+            raise ValueError(f"{self.file.name} has no numbers to predict; write some.")
         wrong = np.flatnonzero((counts != n_outputs) & (counts > 0))
         if wrong.size:
-            raise LineError(
-                self.path,
-                self._lines[wrong[0]],
+            raise self.file.error(
                 f"the row has {counts[wrong[0]]} numbers to predict instead of {n_outputs}; write "
                 "the same number in every row, or none if they are missing.",
+                self._lines[wrong[0]],
             )
         Y = np.full((len(self), n_outputs), np.nan)
         Y[counts > 0] = self.targets.reshape(-1, n_outputs)
@@ -309,17 +294,6 @@ class _Rows:
         arrays = self._values, self.features - first, np.asarray(self._feature_ends)
         X = sparse.csr_matrix(arrays, shape=(len(self), n_features))
         X.sort_indices()
-        return Dataset(
-            name=stem(self.path) if name is None else name,
-            X=X,
-            Y=Y,
-            feature_names=tuple(map(str, range(first, first + n_features))),
-            target_names=target_names,
-            task="regression" if self.hold_numbers else "multilabel",
-        )
-
-
-def _index(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(text)
-    return int(text)
+        feature_names = tuple(map(str, range(first, first + n_features)))
+        task: Task = "regression" if self.hold_numbers else "multilabel"
+        return Dataset(set_name(self.file.path, name), X, Y, feature_names, target_names, task)

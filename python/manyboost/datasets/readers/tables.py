@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyboost.arrays import F64
 from manyboost.datasets.dataset import Dataset, Task, check_unique
 from manyboost.datasets.readers.columns import (
     Column,
@@ -27,16 +27,15 @@ from manyboost.datasets.readers.columns import (
     select_targets,
     stack,
 )
-from manyboost.datasets.readers.text import (
-    LineError,
-    PathLike,
-    file_name,
-    numbered_lines,
-    stem,
-)
+from manyboost.datasets.readers.text import PathLike, TextFile, set_name
 
 if TYPE_CHECKING:
     import polars
+
+#: Training rows, test rows, or both.
+Part: TypeAlias = Literal["train", "test", "all"]
+#: Where a row of a block is in the file, for errors: "line 12".
+Place: TypeAlias = Callable[[int], str]
 
 #: Cells that are read at a time: a few tens of megabytes.
 BLOCK_CELLS = 1 << 18
@@ -102,8 +101,8 @@ def read_csv(
     >>> houses.feature_names, houses.categories
     (('area', 'town'), {1: ('Ghent', 'Huy')})
     """
-    file = CsvFile(path, delimiter=delimiter, encoding=encoding)
-    return _dataset(file, targets, categorical, drop, task, stem(path) if name is None else name)
+    file = CsvFile(path, delimiter, encoding)
+    return _dataset(file, targets, categorical, drop, task, set_name(path, name))
 
 
 def read_parquet(
@@ -146,8 +145,7 @@ def read_parquet(
     ('multilabel', array([[1, 0],
            [0, 0]], dtype=uint8))
     """
-    name = stem(path) if name is None else name
-    return _dataset(ParquetFile(path), targets, categorical, drop, task, name)
+    return _dataset(ParquetFile(path), targets, categorical, drop, task, set_name(path, name))
 
 
 def _dataset(
@@ -177,12 +175,11 @@ def _dataset(
 class FrameFile(ABC):
     """A file that polars reads as frames, some rows at a time."""
 
-    #: How errors name the file, and the names of its columns.
-    file: str
-    names: list[str]
-    #: These formats declare neither outputs nor a split into training and test rows.
+    file: str  # how errors name it
+    names: list[str]  # of its columns
+    # These formats declare neither outputs nor a split into training and test rows.
     declared: Sequence[int] | None = None
-    part: Literal["train", "test", "all"] | None = None
+    part: Part | None = None
 
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
@@ -209,8 +206,8 @@ class FrameFile(ABC):
             yield parts[0], parts[1]
 
     def _values(
-        self, cells: polars.Series, is_nominal: bool, place: Callable[[int], str]
-    ) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
+        self, cells: polars.Series, is_nominal: bool, place: Place
+    ) -> tuple[F64, tuple[str, ...] | None]:
         """Return numbers, or codes and their categories."""
         pl = polars_module()
         if is_nominal:
@@ -229,7 +226,7 @@ class FrameFile(ABC):
             )
         return numbers, None
 
-    def _numbers(self, cells: polars.Series) -> tuple[NDArray[np.float64], int | None]:
+    def _numbers(self, cells: polars.Series) -> tuple[F64, int | None]:
         """Return numbers, NaN where one is missing, and the first row without a finite number."""
         numbers = self._cast(cells)
         wrong = numbers.is_infinite().fill_null(False)
@@ -240,9 +237,7 @@ class FrameFile(ABC):
         return numbers.to_numpy(), wrong.arg_max() if wrong.any() else None
 
     @abstractmethod
-    def _frames(
-        self, names: Sequence[str]
-    ) -> Iterator[tuple[polars.DataFrame, Callable[[int], str]]]:
+    def _frames(self, names: Sequence[str]) -> Iterator[tuple[polars.DataFrame, Place]]:
         """Yield the named columns, some rows at a time, and where a row is in the file."""
 
     @abstractmethod
@@ -255,33 +250,19 @@ class FrameFile(ABC):
 
 
 class CsvFile(FrameFile):
-    """A CSV file whose first line names the columns; it can be read once.
+    """A CSV file whose first line names the columns; it can be read once."""
 
-    Parameters
-    ----------
-    path : str or path
-        The file, which may be gzip-compressed; ``-`` is standard input.
-    delimiter : str, default=","
-        The character between the cells of a line.
-    encoding : str, default="utf-8-sig"
-        Encoding of the file.
-    """
-
-    def __init__(
-        self, path: PathLike, *, delimiter: str = ",", encoding: str = "utf-8-sig"
-    ) -> None:
+    def __init__(self, path: PathLike, delimiter: str, encoding: str = "utf-8-sig") -> None:
         polars_module()
-        self._path, self._delimiter = Path(path), delimiter
-        self.file = file_name(self._path)
-        self._lines = numbered_lines(self._path, encoding)
+        self._text, self._delimiter = TextFile(path, encoding), delimiter
+        self.file = self._text.name
+        self._lines = ((self._text.line, line) for line in self._text)
         self.names = [name.strip() for name in next(self._rows(self._lines), (0, []))[1]]
         if not self.names or "" in self.names:
             raise ValueError(f"The first line of {self.file} must name every column.")
         check_unique(self.names, self.file, "columns")
 
-    def _frames(
-        self, names: Sequence[str]
-    ) -> Iterator[tuple[polars.DataFrame, Callable[[int], str]]]:
+    def _frames(self, names: Sequence[str]) -> Iterator[tuple[polars.DataFrame, Place]]:
         pl = polars_module()
         schema = dict.fromkeys(self.names, pl.String)
         n_rows = max(1, BLOCK_CELLS // len(self.names))
@@ -322,16 +303,12 @@ class CsvFile(FrameFile):
                 if cells:
                     yield last, cells
         except csv.Error as error:
-            raise LineError(self._path, last, f"not valid CSV ({error}).") from None
+            raise self._text.error(f"not valid CSV ({error}).", last) from None
 
     def _check_width(self, line: int, width: int) -> None:
         if width != len(self.names):
-            raise LineError(
-                self._path,
-                line,
-                f"the row has {width} cells for {len(self.names)} columns; check delimiter and "
-                "quotes.",
-            )
+            what = f"the row has {width} cells for {len(self.names)} columns; check delimiter and"
+            raise self._text.error(f"{what} quotes.", line)
 
     def _cleaned(self, cells: polars.Series) -> polars.Series:
         texts = cells.str.strip_chars()
@@ -342,22 +319,14 @@ class CsvFile(FrameFile):
 
 
 class ParquetFile(FrameFile):
-    """A Parquet file.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    """
+    """A Parquet file."""
 
     def __init__(self, path: PathLike) -> None:
         self.file = Path(path).name
         self._scan = polars_module().scan_parquet(path)
         self.names = self._scan.collect_schema().names()
 
-    def _frames(
-        self, names: Sequence[str]
-    ) -> Iterator[tuple[polars.DataFrame, Callable[[int], str]]]:
+    def _frames(self, names: Sequence[str]) -> Iterator[tuple[polars.DataFrame, Place]]:
         size = max(1, BLOCK_CELLS // max(1, len(names)))
         start = 0
         while len(frame := self._scan.select(names).slice(start, size).collect()):
@@ -382,7 +351,7 @@ class ParquetFile(FrameFile):
         return (cells if is_number else cells.clear(len(cells))).cast(pl.Float64)
 
 
-def _places(numbers: Sequence[int], what: str = "line") -> Callable[[int], str]:
+def _places(numbers: Sequence[int], what: str = "line") -> Place:
     if numbers and numbers[-1] - numbers[0] == len(numbers) - 1:
         numbers = range(numbers[0], numbers[-1] + 1)  # takes no memory
     return lambda row: f"{what} {numbers[row]}"
