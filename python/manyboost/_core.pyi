@@ -65,11 +65,7 @@ class Pool:
 class Features:
     @staticmethod
     def fit(
-        pool: Pool,
-        x: _F32,
-        weight: _F64 | None,
-        max_bins: int,
-        n_categories: _U32 | None = None,
+        pool: Pool, x: _F32, weight: _F64 | None, max_bins: int, n_categories: _U32 | None = None
     ) -> Features: ...
     @staticmethod
     def fit_sparse(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import numbers
 import textwrap
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any
@@ -419,7 +420,7 @@ CLUSTER_PARAMS: dict[str, Param] = {
 }
 
 
-_ALL = PARAMS | CLUSTER_PARAMS
+_ALL = ChainMap(PARAMS, CLUSTER_PARAMS)
 
 
 def assign(estimator: Any, arguments: dict[str, Any]) -> None:

@@ -20,10 +20,7 @@ from manyboost.data.labels import Classes, read_labels
 from manyboost.data.readers import LabelReader, Reader
 from manyboost.data.rows import Rows
 from manyboost.data.targets import check_offset, check_output_names
-from manyboost.data.weights import (
-    check_weight,
-    without_class_weights,
-)
+from manyboost.data.weights import check_weight, without_class_weights
 from manyboost.estimators.documentation import documented
 from manyboost.estimators.explaining import Explaining
 from manyboost.estimators.exporting import Exporting

@@ -233,11 +233,7 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
         return self._framed(values, X, places, self._known_names())
 
     def _values(
-        self,
-        X: Any,
-        offset: Any,
-        places: list[int] | None = None,
-        dtype: DTypeLike = np.float64,
+        self, X: Any, offset: Any, places: list[int] | None = None, dtype: DTypeLike = np.float64
     ) -> NDArray[Any]:
         """Predictions as an array, of all outputs of y or some."""
         columns = None

@@ -26,10 +26,7 @@ from manyboost.training.losses import (
 )
 
 # A loss in Python is stored by what training knows about it; predictions need none of its code.
-_CUSTOM = {
-    "custom": custom_facts(curved=False),
-    "custom_curved": custom_facts(curved=True),
-}
+_CUSTOM = {"custom": custom_facts(curved=False), "custom_curved": custom_facts(curved=True)}
 
 
 def stored_losses(source: Source) -> list[list[Any]]:

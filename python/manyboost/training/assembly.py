@@ -51,11 +51,7 @@ def assemble(
     rows, pool = data.rows, data.rows.pool(threads)
     X = rows.X if plan.estimator is not None else to_single(rows.X, data.names)
     objective = loss.bind(
-        rows.Y,
-        rows.weights,
-        pool,
-        offset=rows.offset,
-        projected=plan.trains_on_projections,
+        rows.Y, rows.weights, pool, offset=rows.offset, projected=plan.trains_on_projections
     )
     learner = _learner(plan, limits, X, data, pool)
     progress.categories, progress.constraints = data.categories, plan.constraints

@@ -109,10 +109,7 @@ class Constraints:
 
 
 def resolve_monotonic(
-    monotonic_cst: Any,
-    n_outputs: int,
-    is_categorical: Mask,
-    names: NDArray[Any] | None,
+    monotonic_cst: Any, n_outputs: int, is_categorical: Mask, names: NDArray[Any] | None
 ) -> Monotonic | None:
     """Check ``monotonic_cst``; None if nothing is constrained."""
     n_features = len(is_categorical)

@@ -141,11 +141,7 @@ class CustomObjective(Objective):
         return np.asarray(np.ldexp(largest.astype(np.float64), exponent))
 
     def advance(
-        self,
-        raw: F32,
-        out: F32,
-        move: Move | None = None,
-        split: SplitGradients | None = None,
+        self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
     ) -> float:
         if move is not None:
             _core.add_leaves(self.pool, move.leaf_of_row, move.values, move.steps, raw)
@@ -198,11 +194,7 @@ class CustomObjective(Objective):
         )
 
     def leaf_weights(
-        self,
-        leaf_of_row: U32,
-        n_leaves: int,
-        weights: Weights,
-        output: Outputs = None,
+        self, leaf_of_row: U32, n_leaves: int, weights: Weights, output: Outputs = None
     ) -> F64:
         observed = np.ones((self.n_rows, self.n_outputs), np.float32)
         if self.missing is not None:
@@ -248,12 +240,7 @@ class CustomObjective(Objective):
         raise NotImplementedError("a custom loss is minimised through its gradient")
 
     def leaf_quantiles(
-        self,
-        leaf_of_row: U32,
-        n_leaves: int,
-        raw: F32,
-        weights: Weights,
-        output: Outputs = None,
+        self, leaf_of_row: U32, n_leaves: int, raw: F32, weights: Weights, output: Outputs = None
     ) -> F64:
         raise NotImplementedError("a custom loss is minimised through its gradient")
 

@@ -73,11 +73,7 @@ class LeafFitter:
         return _zero(values, frozen), None if steps is None else _zero(steps, frozen)
 
     def fit_outputs(
-        self,
-        weak: WeakModel,
-        split: SplitGradients,
-        weights: Weights,
-        frozen: Mask | None = None,
+        self, weak: WeakModel, split: SplitGradients, weights: Weights, frozen: Mask | None = None
     ) -> tuple[F64, F64]:
         """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output."""
         if isinstance(weak, Predictions):
@@ -133,13 +129,7 @@ class LeafFitter:
         return [block for block in parts if block is not None]
 
     def _label_block(
-        self,
-        block: Block,
-        weak: Leaves,
-        weights: Weights,
-        frozen: Mask | None,
-        *,
-        search: bool,
+        self, block: Block, weak: Leaves, weights: Weights, frozen: Mask | None, *, search: bool
     ) -> tuple[F64, F64 | None]:
         """Leaf values and steps for outputs that share a loss."""
         outputs = block.outputs

@@ -48,11 +48,7 @@ class Objective(ABC):
 
     @abstractmethod
     def advance(
-        self,
-        raw: F32,
-        out: F32,
-        move: Move | None = None,
-        split: SplitGradients | None = None,
+        self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
     ) -> float:
         """Move raw predictions, write residuals into ``out``, and fill the split gradients.
 
@@ -191,11 +187,7 @@ class BuiltinObjective(Objective):
         self.max_curvature = self.heaviest
 
     def advance(
-        self,
-        raw: F32,
-        out: F32,
-        move: Move | None = None,
-        split: SplitGradients | None = None,
+        self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
     ) -> float:
         by_cell = split is not None and split.shares is not None
         loss, self.max_residual = self.kernel.advance(
@@ -319,11 +311,7 @@ class ResidualObjective(BuiltinObjective):
         return np.asarray(self.y)
 
     def advance(
-        self,
-        raw: F32,
-        out: F32,
-        move: Move | None = None,
-        split: SplitGradients | None = None,
+        self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
     ) -> float:
         loss, self.max_residual = _core.advance_residuals(
             self.pool, out, self.weights.rows, **_moved(move), **_projected(split)

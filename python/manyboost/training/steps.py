@@ -249,10 +249,7 @@ def _next_point(
 
 
 def softmax_step(
-    objective: BuiltinObjective,
-    raw: F32,
-    weights: Weights,
-    direction: Direction,
+    objective: BuiltinObjective, raw: F32, weights: Weights, direction: Direction
 ) -> F64:
     """Steps ρ (n_classes,) that minimise the softmax loss jointly, by Newton's method.
 
