@@ -10,7 +10,6 @@ from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -75,34 +74,6 @@ SOFTMAX_LINK = Link("softmax", _softmax, (("Softmax", ()),), "softmax", joint=Tr
 HALVED = Link("halved", _halved, (("Mul", (0.5,)), ("Add", (0.5,)), ("Clip", (0.0, 1.0))), None)
 
 
-class Extremes(Protocol):
-    """The largest numbers of each output (n_outputs,), which bound its curvatures."""
-
-    heaviest: F64
-    """Weights."""
-    max_residual: F64
-    """Weighted residuals."""
-
-    @property
-    def largest_target(self) -> F64:
-        """Targets."""
-
-
-def at_most_one(cells: Extremes) -> F64:
-    """Bound a curvature that never exceeds 1."""
-    return cells.heaviest
-
-
-def like_residual(cells: Extremes) -> F64:
-    """Bound a curvature that never exceeds the absolute residual."""
-    return cells.max_residual
-
-
-def target_less_residual(cells: Extremes) -> F64:
-    """Bound the curvature y - r."""
-    return cells.largest_target * cells.heaviest + cells.max_residual
-
-
 class Baseline(Enum):
     """How the constant raw prediction that training starts from is found."""
 
@@ -136,7 +107,6 @@ class LossFacts:
     domain: Domain
     link: Link
     baseline: Baseline
-    curvature_bound: Callable[[Extremes], F64]  # largest weighted curvature of each output
     centred: bool = False  # targets are kept relative to the baseline
     curved: bool = True  # the second derivative is worth a Newton step
     quadratic: bool = False  # the second derivative is 1 everywhere
@@ -164,46 +134,46 @@ class LossFacts:
 # fmt: off
 REGRESSION_LOSSES = {
     "squared_error": LossFacts(
-        "squared_error", Domain.REAL, IDENTITY, Baseline.MEAN, at_most_one,
+        "squared_error", Domain.REAL, IDENTITY, Baseline.MEAN,
         centred=True, quadratic=True, residuals_suffice=True,
     ),
     "absolute_error": LossFacts(
-        "absolute_error", Domain.REAL, IDENTITY, Baseline.QUANTILE, at_most_one,
+        "absolute_error", Domain.REAL, IDENTITY, Baseline.QUANTILE,
         centred=True, curved=False, piecewise_linear=True,
     ),
     "huber": LossFacts(
         # Its curvature is 0 beyond δ, where a Newton step can overshoot.
-        "huber", Domain.REAL, IDENTITY, Baseline.CENTRE, at_most_one,
+        "huber", Domain.REAL, IDENTITY, Baseline.CENTRE,
         centred=True, default_step="line_search", constants_allowed=_positive,
     ),
     "quantile": LossFacts(
-        "quantile", Domain.REAL, IDENTITY, Baseline.QUANTILE, at_most_one,
+        "quantile", Domain.REAL, IDENTITY, Baseline.QUANTILE,
         centred=True, curved=False, piecewise_linear=True, has_levels=True,
         constants_allowed=_between_zero_and_one,
     ),
     "poisson": LossFacts(
-        "poisson", Domain.COUNTS, EXPONENTIAL, Baseline.LOG_MEAN, target_less_residual,
+        "poisson", Domain.COUNTS, EXPONENTIAL, Baseline.LOG_MEAN,
         damping=1.0, bounded=True,
     ),
 }
 LABEL_LOSSES = {
     "log_loss": LossFacts(
-        "log_loss", Domain.LABELS, LOGISTIC, Baseline.LOG_ODDS, at_most_one,
+        "log_loss", Domain.LABELS, LOGISTIC, Baseline.LOG_ODDS,
         damping=1.0, bounded=True,
     ),
     "exponential": LossFacts(
-        "exponential", Domain.LABELS, LOGISTIC, Baseline.LOG_ODDS, like_residual,
+        "exponential", Domain.LABELS, LOGISTIC, Baseline.LOG_ODDS,
         damping=1.0, bounded=True,
     ),
     "squared_error": LossFacts(
-        "squared_labels", Domain.LABELS, HALVED, Baseline.SIGNED_SHARE, at_most_one,
+        "squared_labels", Domain.LABELS, HALVED, Baseline.SIGNED_SHARE,
         quadratic=True,
     ),
 }
 #: Losses of more than two classes that train all classes together; others take one against rest.
 CLASS_LOSSES = {
     "log_loss": LossFacts(
-        "softmax", Domain.CLASSES, SOFTMAX_LINK, Baseline.CLASS_LOGS, at_most_one,
+        "softmax", Domain.CLASSES, SOFTMAX_LINK, Baseline.CLASS_LOGS,
         damping=1.0, bounded=True,
     ),
 }
@@ -219,7 +189,6 @@ def custom_facts(*, curved: bool) -> LossFacts:
         Domain.REAL,
         IDENTITY,
         Baseline.SEARCH,
-        at_most_one,
         curved=curved,
         # Nothing is known about the hessian; it may vanish.
         damping=1.0 if curved else 0.0,
@@ -228,7 +197,7 @@ def custom_facts(*, curved: bool) -> LossFacts:
 
 
 #: The record of outputs with different losses: what they share; each output has its own besides.
-MIXED = LossFacts("mixed", Domain.REAL, IDENTITY, Baseline.MEAN, at_most_one, centred=True)
+MIXED = LossFacts("mixed", Domain.REAL, IDENTITY, Baseline.MEAN, centred=True)
 
 
 def loss_facts(name: str, kind: TargetKind) -> LossFacts:

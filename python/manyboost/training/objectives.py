@@ -185,6 +185,13 @@ class BuiltinObjective(Objective):
         self.heaviest = weights.heaviest_of(self.n_outputs, pool)
         self.max_residual = np.zeros(self.n_outputs)
         self.max_curvature = self.heaviest
+        # Of each output, or of all if they share a loss.
+        self.largest_target = np.ones(self.n_outputs)
+        if kernel.curvature_uses_target:
+            largest = np.fmax.reduce(y, axis=0, initial=0).astype(np.float64)
+            if len(blocks) == 1:
+                largest = np.full(self.n_outputs, largest.max(initial=0))
+            self.largest_target = pool.largest(largest)
 
     def advance(
         self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
@@ -201,30 +208,9 @@ class BuiltinObjective(Objective):
             omega=split.weight if split is not None and by_cell else None,
             shares=split.shares if split is not None else None,
         )
-        self.max_curvature = self._curvature_bound()
+        extremes = self.heaviest, self.max_residual, self.largest_target
+        self.max_curvature = self.kernel.curvature_bound(*extremes)
         return loss / self.cells
-
-    _largest_target: F64 | None = None
-
-    @property
-    def largest_target(self) -> F64:
-        """Largest target of each output (n_outputs,); of all outputs if they share a loss."""
-        # Not functools.cached_property: before Python 3.12 its lock is that of the class, and ranks
-        # that are threads of one process would wait for each other.
-        if self._largest_target is None:
-            largest = np.fmax.reduce(self.y, axis=0, initial=0).astype(np.float64)
-            if len(self.blocks) == 1:
-                largest = np.full(self.n_outputs, largest.max(initial=0))
-            self._largest_target = self.pool.largest(largest)
-        return self._largest_target
-
-    def _curvature_bound(self) -> F64:
-        bounds = [facts.curvature_bound(self) for facts, _ in self.blocks]
-        if len(bounds) == 1:
-            return bounds[0]
-        ranges = [outputs for _, outputs in self.blocks if outputs is not None]
-        pairs = zip(bounds, ranges, strict=True)
-        return np.concatenate([bound[start:stop] for bound, (start, stop) in pairs])
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
         if self.is_joint:
