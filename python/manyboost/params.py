@@ -61,9 +61,8 @@ def real(low: float, high: float = float("inf"), *, include_low: bool = True) ->
         words += f" and at most {high:g}"
 
     def holds(value: Any) -> bool:
-        if not _is_real(value) or value == float("inf"):
-            return False
-        return bool((value >= low if include_low else value > low) and value <= high)
+        inside = _is_real(value) and low <= value <= high and value < float("inf")
+        return bool(inside and (include_low or value > low))
 
     return Check(words, holds)
 
@@ -214,8 +213,7 @@ PARAMS: dict[str, Param] = {
     "min_samples_leaf": Param(
         "auto",
         (one_of("auto"), integer(1)),
-        "Rows of positive weight in a leaf at least. ``'auto'``: one in a hundred of the training "
-        "rows, at least 1 and at most 20.",
+        "Rows of positive weight in a leaf at least. ``'auto'``: a hundredth of all, 1 to 20.",
     ),
     "min_split_gain": Param(
         0.0,
@@ -231,8 +229,7 @@ PARAMS: dict[str, Param] = {
     "max_features": Param(
         1.0,
         (integer(1), _fraction, one_of("sqrt", "log2")),
-        "Features looked at in a node, drawn anew at every node: a number, a fraction, "
-        "``'sqrt'`` or ``'log2'``.",
+        "Features drawn for each node: a number, a fraction, ``'sqrt'`` or ``'log2'``.",
     ),
     "subsample": Param(
         1.0,

@@ -60,11 +60,16 @@ def check_X(
     """
     if X is None:
         raise ValueError(f"{name} is None; pass an array or a frame of features.")
+    X = stacked(X, name) if isinstance(X, list | tuple) else X
+    shape = getattr(X, "shape", ())
+    if len(shape) == 2 and shape[1] == 0:
+        # scikit-learn's checks look for these words.
+        what = f"0 feature(s) (shape={shape}) while a minimum of 1 is required"
+        raise ValueError(f"{name} has {what}.")
     from_frame = is_frame(X)
     if from_frame:
         X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical, comm=comm)
     else:
-        X = stacked(X, name) if isinstance(X, list | tuple) else X
         if isinstance(X, np.ndarray) and X.ndim == 2:
             X = plain_numbers(X, name, ENCODE, by_column=True)
         _without_labels(estimator, reset=reset, name=name)
@@ -96,22 +101,13 @@ def check_X(
         raise ValueError(f"{name}: {error}") from None
     if X.shape[0] == 0 and comm.size == 1:
         raise ValueError(f"{name} has no rows (shape {X.shape}); it needs at least one.")
-    _refuse_no_features(X, name)
-    if sparse.issparse(X):
-        X = in_canonical_order(X)
+    X = in_canonical_order(X) if sparse.issparse(X) else X
     if (infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf)) is not None:
         row, j = _row_and_column(X, infinite)
         column = column_name(j, getattr(estimator, "feature_names_in_", None))
         rest = "; replace it by a finite number, or by NaN if it is missing."
         raise RowError(name, f"Column {column} of {name} has an infinite value (inf)", row, rest)
     return X
-
-
-def _refuse_no_features(X: Any, name: str) -> None:
-    if X.shape[1] == 0:
-        # scikit-learn's checks look for these words.
-        what = f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required"
-        raise ValueError(f"{name} has {what}.")
 
 
 def _match_features(
@@ -200,11 +196,10 @@ def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
             values = single.data
         else:
             single = values = np.require(X, np.float32, ["C", "A"])
-    infinite = None if X.dtype == np.float32 else first_cell(values, np.isinf)
-    if infinite is not None:
-        _, j = _row_and_column(X, infinite)
+    if X.dtype != np.float32 and (infinite := first_cell(values, np.isinf)) is not None:
+        column = column_name(_row_and_column(X, infinite)[1], names)
         raise ValueError(
-            f"Column {column_name(j, names)} of {name} has values beyond the range of single "
+            f"Column {column} of {name} has values beyond the range of single "
             "precision (3e38); divide it by a constant or take its logarithm."
         )
     return single
@@ -231,7 +226,6 @@ def _read_frame(
     A frame that narwhals cannot open is returned as it is; scikit-learn converts it.
     """
     names = column_names(X, name)
-    _refuse_no_features(X, name)
     frame = open_frame(X, name)
     if isinstance(X, NamedTable):
         _match_features(estimator, X.columns, X.shape[1], reset=reset, name=name)

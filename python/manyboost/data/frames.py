@@ -56,10 +56,7 @@ def is_series(data: Any) -> bool:
 
 
 def column_names(data: Any, name: str = "X") -> list[str] | None:
-    """Return the column names of a frame or series; None unless there are some and all are text.
-
-    Duplicate names are refused.
-    """
+    """Return the names of the columns, unless they are not all text; refuse duplicates."""
     if is_series(data):
         return [data.name] if isinstance(data.name, str) and data.name else None
     if not is_frame(data):

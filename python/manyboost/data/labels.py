@@ -51,10 +51,8 @@ class Classes:
             return cls("multilabel", np.array(names, dtype=object), tuple(names))
         values = comm.unique(y)
         if len(values) < 2:
-            raise ValueError(
-                f"y has only one class ({_shown(values[0])}); a classifier needs at least two "
-                "classes."
-            )
+            only = f"y has only one class ({_shown(values[0])})"
+            raise ValueError(f"{only}; a classifier needs at least two classes.")
         return cls("binary" if len(values) == 2 else "multiclass", values)
 
     def encode(self, y: NDArray[Any], *, softmax: bool, name: str = "y") -> NDArray[Any]:
@@ -227,8 +225,7 @@ _ROW_TYPES = (list, tuple, set, frozenset)
 def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
     """Return the labels of every row, or None if ``y`` does not hold sets of labels.
 
-    A row is a set, or a list or tuple if the rows cannot be read as an indicator: because their
-    lengths differ or because they hold text.
+    A row may be a list if rows are no indicator: their lengths differ or they hold text.
     """
     is_list = isinstance(y, list | tuple)
     if is_list:

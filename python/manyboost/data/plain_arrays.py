@@ -158,10 +158,9 @@ def _first_text(values: NDArray[Any]) -> tuple[int, ...]:
 
 def _is_word(value: Any) -> bool:
     """Whether a value is text that does not spell a number."""
-    if not isinstance(value, str | bytes):
-        return False
-    try:
-        float(value)
-    except ValueError:
-        return True
+    if isinstance(value, str | bytes):
+        try:
+            float(value)
+        except ValueError:
+            return True
     return False

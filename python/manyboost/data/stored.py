@@ -37,17 +37,13 @@ class StoredTable:
     exact: Mask  # features whose values are exact in single precision
     rows: NDArray[np.intp] | None = None  # indices of the table's rows, ascending; None: all
     recode: Callable[[int, F32], F32] | None = None  # codes of the values of a feature
+    dtype: ClassVar[np.dtype[np.float32]] = np.dtype(np.float32)
     is_in_files: ClassVar[bool] = True  # so that it takes little memory
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and features."""
         return int(self.ends[-1]) if self.rows is None else len(self.rows), self.n_features
-
-    @property
-    def dtype(self) -> np.dtype[np.float32]:
-        """Type of the values."""
-        return np.dtype(np.float32)
 
     def __len__(self) -> int:
         return self.shape[0]
