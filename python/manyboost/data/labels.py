@@ -91,11 +91,7 @@ class Classes:
 def read_labels(
     y: Any, X: Table, name: str = "y", classes: Classes | None = None, comm: Comm = ALONE
 ) -> tuple[Classes, NDArray[Any]]:
-    """Return the classes, and the labels as :meth:`Classes.encode` takes them.
-
-    ``y`` is what :func:`check_labels` takes, or a list of sets of labels. Without known ``classes``
-    they are those of ``y`` on all ranks.
-    """
+    """Return the classes, by default those of y on all ranks, and labels or indicators."""
     sets = read_label_sets(y, name)
     if sets is None:
         labels = check_labels(y, X, name)

@@ -1,7 +1,7 @@
 """Readers: from what users pass to fit to training and validation rows.
 
 A reader learns from the training targets (names of outputs, classes, class weights) and holds the
-validation targets to it. :class:`RealReader` and :class:`LabelReader` differ only in that.
+validation targets to it.
 """
 
 from __future__ import annotations

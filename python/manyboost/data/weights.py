@@ -1,8 +1,6 @@
 """Weights of rows, cells and classes.
 
-A cell is the target of one row and one output. A cell of weight zero and a missing target are the
-same thing: NaN among numbers, :data:`MISSING_LABEL` among 0/1 labels. Such a cell has no gradient,
-no weight and no loss.
+A cell of weight zero and a missing target are the same thing: it has no gradient and no loss.
 """
 
 from __future__ import annotations
