@@ -25,11 +25,8 @@ from manyboost.spelling import closest, number_of
 Table = Any
 
 #: Options of scikit-learn's checks that leave values and sizes to ours.
-ANY_VALUES: dict[str, Any] = {
-    "ensure_all_finite": False,
-    "ensure_min_samples": 0,
-    "ensure_min_features": 0,
-}
+ANY_VALUES: dict[str, Any] = {"ensure_all_finite": False}
+ANY_VALUES |= {"ensure_min_samples": 0, "ensure_min_features": 0}
 
 
 def check_X(

@@ -82,10 +82,6 @@ class StoredTable:
             binner.push(pool, self.columns_between(first, last))
         return binner.finish()
 
-    def new_file(self, what: str) -> Path:
-        """Return an unused path in the same folder."""
-        return new_file(self.path.parent, what)
-
     def take_targets(self, Y: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
         """Return some rows of the targets, in a new file if the targets are in one."""
         if mapping(Y) is None or not len(rows):

@@ -60,10 +60,7 @@ def check_offset(
         )
     place = first_cell(array, lambda block: ~(np.abs(block) <= LARGEST_TARGET))
     if place is not None:
-        rest = (
-            f"; it must hold finite numbers of at most {LARGEST_TARGET:g}, which single precision "
-            "has room for."
-        )
+        rest = f"; it must hold finite numbers of at most {LARGEST_TARGET:g}."
         raise cell_error(name, f"{name} has the value {array[tuple(place)]:g}", place[:1], rest)
     return np.broadcast_to(array, (n_rows, n_outputs))
 
@@ -79,15 +76,11 @@ def check_outputs(y: Any, X: Table, name: str, *, numeric: bool) -> NDArray[Any]
     if frames.is_frame(y):
         y = _read_frame(y, name, numeric=numeric)
     elif numeric:
-        y = (
-            plain_arrays.stacked(y, name)
-            if isinstance(y, list | tuple) or frames.is_series(y)
-            else y
-        )
+        if isinstance(y, list | tuple) or frames.is_series(y):
+            y = plain_arrays.stacked(y, name)
         if isinstance(y, np.ndarray):
-            y = plain_arrays.plain_numbers(
-                y, name, "encode it, or use ManyBoostClassifier for classes"
-            )
+            remedy = "encode it, or use ManyBoostClassifier for classes"
+            y = plain_arrays.plain_numbers(y, name, remedy)
     else:
         y = _read_classes(y, name)
     dtype = np.float64 if numeric else None
