@@ -61,10 +61,8 @@ class Weights:
         if self.is_trivial:
             return np.ones(n_outputs)
         rows = 1.0 if self.rows is None else float(self.rows.max(initial=0))
-        largest = np.ones(n_outputs)
-        if self.cells is not None:
-            largest = self.cells.max(axis=0, initial=0).astype(np.float64)
-        both = pool.largest(np.append(largest, rows))
+        largest = np.ones(n_outputs) if self.cells is None else self.cells.max(axis=0, initial=0)
+        both = pool.largest(np.append(largest, rows).astype(np.float64))
         return np.asarray(both[:-1] * both[-1])
 
     def take(self, chosen: NDArray[Any]) -> Weights:
@@ -78,13 +76,6 @@ class Weights:
         bag = np.zeros(n_rows, np.float32)
         bag[chosen] = 1.0 if self.rows is None else self.rows[chosen]
         return Weights(bag, self.cells, self.partial)
-
-    def of_output(self, j: int) -> F32 | None:
-        """Return the weights of one output in all rows, also where it is missing."""
-        if self.cells is None:
-            return self.rows
-        column = self.cells[:, j]
-        return np.ascontiguousarray(column if self.rows is None else column * self.rows)
 
     def of_outputs(self, columns: slice) -> Weights:
         """Return the weights of neighbouring outputs."""
@@ -257,10 +248,8 @@ def weigh_classes(weights: Weights, Y: NDArray[Any], table: F64) -> NDArray[np.f
         by_class = table[class_numbers(Y)]
         return by_class if weights.rows is None else by_class * weights.rows
     by_label = _by_label(Y, table)
-    for given in (weights.cells, None if weights.rows is None else weights.rows[:, None]):
-        if given is not None:
-            by_label *= given
-    return by_label
+    by_label = by_label if weights.cells is None else by_label * weights.cells
+    return by_label if weights.rows is None else by_label * weights.rows[:, None]
 
 
 def _by_label(Y: NDArray[Any], table: F64) -> F32:
