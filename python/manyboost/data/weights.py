@@ -77,6 +77,13 @@ class Weights:
         bag[chosen] = 1.0 if self.rows is None else self.rows[chosen]
         return Weights(bag, self.cells, self.partial)
 
+    def of_output(self, j: int) -> F32 | None:
+        """Return the weights of one output in all rows, also where it is missing."""
+        if self.cells is None:
+            return self.rows
+        column = self.cells[:, j]
+        return np.ascontiguousarray(column if self.rows is None else column * self.rows)
+
     def of_outputs(self, columns: slice) -> Weights:
         """Return the weights of neighbouring outputs."""
         cells = None if self.cells is None else np.ascontiguousarray(self.cells[:, columns])
