@@ -4,25 +4,10 @@ from __future__ import annotations
 
 
 class RowError(ValueError):
-    """A row of an argument holds something that cannot be used.
+    """A row of an argument, such as ``"X_val"``, holds something that cannot be used.
 
-    The message reads ``{problem} in row {row}, output {output}{rest}``. A caller that passed only
-    some of the rows rewrites it with :meth:`relocated`.
-
-    Parameters
-    ----------
-    argument : str
-        The argument of ``fit`` or ``predict``, such as ``"X_val"``.
-    problem : str
-        What is wrong, such as ``"y has an infinite value (inf)"``.
-    row : int
-        The number of the row in the argument.
-    rest : str
-        The end of the sentence, with its punctuation: what to do.
-    output : str, optional
-        The name or number of the output.
-    note : str, optional
-        What else there is to say about the place.
+    The message reads ``{problem} in row {row}, output {output} ({note}){rest}``; ``rest`` says what
+    to do. A caller that passed only some of the rows rewrites it with :meth:`relocated`.
 
     Examples
     --------

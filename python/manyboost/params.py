@@ -62,9 +62,8 @@ def real(low: float, high: float = float("inf"), *, include_low: bool = True) ->
         words += f" and at most {high:g}"
 
     def holds(value: Any) -> bool:
-        if not _is_real(value) or value == float("inf"):
-            return False
-        return bool((value >= low if include_low else value > low) and value <= high)
+        inside = _is_real(value) and low <= value <= high and value < float("inf")
+        return bool(inside and (include_low or value > low))
 
     return Check(words, holds)
 
@@ -88,9 +87,7 @@ def kind(words: str, *types: type) -> Check:
 
 
 _fraction = Check("a float in (0, 1]", lambda v: _is_real(v) and not _is_integer(v) and 0 < v <= 1)
-_boolean = Check(
-    "True or False", lambda v: type(v).__name__ in ("bool", "bool_"), choices=(True, False)
-)
+_boolean = Check("True or False", lambda v: isinstance(v, bool | np.bool_), (True, False))
 _none = one_of(None)
 
 
@@ -204,8 +201,7 @@ PARAMS: dict[str, Param] = {
         "auto",
         (one_of(*STEPS),),
         "How far to go along a tree. ``'line_search'``: the best step for each output; "
-        "``'newton'``: regularised Newton leaves; ``'auto'``: whichever measured better for the "
-        "loss and strategy.",
+        "``'newton'``: regularised Newton leaves; ``'auto'``: by the loss and strategy.",
     ),
     "learning_rate": Param(
         "auto",
@@ -222,8 +218,7 @@ PARAMS: dict[str, Param] = {
     "min_samples_leaf": Param(
         "auto",
         (one_of("auto"), integer(1)),
-        "Rows of positive weight in a leaf at least. ``'auto'``: one in a hundred of the training "
-        "rows, at least 1 and at most 20.",
+        "Rows of positive weight in a leaf at least. ``'auto'``: a hundredth of all, 1 to 20.",
     ),
     "min_split_gain": Param(
         0.0,
@@ -239,23 +234,17 @@ PARAMS: dict[str, Param] = {
     "max_features": Param(
         1.0,
         (integer(1), _fraction, one_of("sqrt", "log2")),
-        "Features looked at in a node, drawn anew at every node: a number, a fraction, "
-        "``'sqrt'`` or ``'log2'``.",
+        "Features drawn for each node: a number, a fraction, ``'sqrt'`` or ``'log2'``.",
     ),
     "subsample": Param(
         1.0,
         (real(0, 1, include_low=False),),
         "Fraction of the rows, drawn without replacement, that a tree is fitted to.",
     ),
-    "max_bins": Param(
-        255, (integer(2, 255),), "Bins per feature at most; missing values have one more."
-    ),
+    "max_bins": Param(255, (integer(2, 255),), "Bins per feature; missing values have one more."),
     "categorical_features": Param(
         "from_dtype",
-        (
-            one_of("from_dtype", None),
-            Check("a mask, or the numbers or names of features", _is_flat),
-        ),
+        (one_of("from_dtype", None), Check("a mask, or numbers or names of features", _is_flat)),
         "Features that hold categories: a boolean mask, feature numbers or feature names. Splits "
         "send any set of categories left. A column has at most max_bins categories; one that was "
         "not seen in training counts as missing. ``'from_dtype'``: by the types of a data frame's "
@@ -263,11 +252,7 @@ PARAMS: dict[str, Param] = {
     ),
     "monotonic_cst": Param(
         None,
-        (
-            _none,
-            kind("a dict of feature names to signs", Mapping),
-            Check("an array-like", _is_array_like),
-        ),
+        (_none, kind("a dict of names to signs", Mapping), Check("an array-like", _is_array_like)),
         "Monotonic constraints: 1 if raw predictions must not fall as the feature rises, -1 if "
         "they must not rise, 0 for none. Signs (n_features,) for all outputs, or (n_outputs, "
         "n_features), or a dict of feature names to a sign or to one for each output. Not for more "
@@ -275,10 +260,7 @@ PARAMS: dict[str, Param] = {
     ),
     "interaction_cst": Param(
         None,
-        (
-            one_of(None, "pairwise", "no_interactions"),
-            Check("a sequence of sets of features", _is_array_like),
-        ),
+        (one_of(None, "pairwise", "no_interactions"), Check("sets of features", _is_array_like)),
         "Interaction constraints: sets of features, by number or name, of which one must hold all "
         "features on a path from root to leaf; features in no set make up another one. "
         "``'pairwise'`` and ``'no_interactions'``: all sets of two features, or of one.",
@@ -307,8 +289,7 @@ PARAMS: dict[str, Param] = {
         "auto",
         (one_of("auto", None),),
         "``'auto'``: when trees are grown, residuals are divided by each output's standard "
-        "deviation, so that outputs on large scales do not drown the others (regression only). "
-        "None: residuals as they are.",
+        "deviation, so that all scales count the same (regression only). None: as they are.",
     ),
     "estimator": Param(
         None,

@@ -429,7 +429,7 @@ def test_an_unknown_name_is_refused_with_a_likely_one():
     X, Y, _ = subset_problem(0, n=100)
     frame = pd.DataFrame(X, columns=["a", "colour", "c"])
     model = ManyBoostRegressor(categorical_features=["color"])
-    with pytest.raises(ValueError, match="'color', which X does not have; did you mean 'colour'?"):
+    with pytest.raises(ValueError, match="'color', which X does not have; did you mean 'colour'"):
         model.fit(frame, Y)
 
 

@@ -21,14 +21,10 @@ _CELLS_PER_BLOCK = 1 << 19
 class TargetKind(Enum):
     """What encoded targets ``Y`` hold."""
 
-    #: Numbers: floats (n_rows, n_outputs), NaN if missing.
-    REAL = "real"
-    #: Any number of labels per row: 0/1 as uint8 (n_rows, n_outputs), 255 if missing.
-    LABELS = "labels"
-    #: One class per row: 0/1 as uint8 (n_rows, n_outputs); two classes share one column.
-    ONE_VS_REST = "one_vs_rest"
-    #: One class per row: class numbers as uint32 (n_rows,), for softmax.
-    CLASSES = "classes"
+    REAL = "real"  # floats (n_rows, n_outputs), NaN if missing
+    LABELS = "labels"  # any number per row: 0/1 as uint8 (n_rows, n_outputs), 255 if missing
+    ONE_VS_REST = "one_vs_rest"  # a class per row: 0/1 as uint8; two classes share one column
+    CLASSES = "classes"  # a class per row: class numbers as uint32 (n_rows,), for softmax
 
     @property
     def one_class_per_row(self) -> bool:

@@ -1,7 +1,4 @@
-"""Features: what users pass as X, checked, named, and in the form that training takes.
-
-Every refusal is one sentence: what was wrong, where, and what to do.
-"""
+"""Features: what users pass as X, checked, named, and in the form that training takes."""
 
 from __future__ import annotations
 
@@ -16,16 +13,8 @@ from sklearn.utils.validation import validate_data
 
 from manyboost.arrays import F32, Mask
 from manyboost.comm import ALONE, Comm
+from manyboost.data import frames
 from manyboost.data.cells import column_name, first_cell
-from manyboost.data.frames import (
-    ENCODE,
-    CategoryLabels,
-    category_columns,
-    column_names,
-    is_frame,
-    is_numeric,
-    open_frame,
-)
 from manyboost.data.named import NamedTable
 from manyboost.data.plain_arrays import plain_numbers, stacked
 from manyboost.data.stored import StoredTable
@@ -36,11 +25,8 @@ from manyboost.spelling import closest, number_of
 Table = Any
 
 #: Options of scikit-learn's checks that leave values and sizes to ours.
-ANY_VALUES: dict[str, Any] = {
-    "ensure_all_finite": False,
-    "ensure_min_samples": 0,
-    "ensure_min_features": 0,
-}
+ANY_VALUES: dict[str, Any] = {"ensure_all_finite": False}
+ANY_VALUES |= {"ensure_min_samples": 0, "ensure_min_features": 0}
 
 
 def check_X(
@@ -60,13 +46,18 @@ def check_X(
     """
     if X is None:
         raise ValueError(f"{name} is None; pass an array or a frame of features.")
-    from_frame = is_frame(X)
+    X = stacked(X, name) if isinstance(X, list | tuple) else X
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) == 2 and shape[1] == 0:
+        # scikit-learn's checks look for these words.
+        what = f"0 feature(s) (shape={shape}) while a minimum of 1 is required"
+        raise ValueError(f"{name} has {what}.")
+    from_frame = frames.is_frame(X)
     if from_frame:
         X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical, comm=comm)
     else:
-        X = stacked(X, name) if isinstance(X, list | tuple) else X
         if isinstance(X, np.ndarray) and X.ndim == 2:
-            X = plain_numbers(X, name, ENCODE, by_column=True)
+            X = plain_numbers(X, name, frames.ENCODE, by_column=True)
         _without_labels(estimator, reset=reset, name=name)
     if isinstance(X, StoredTable):  # its values were checked before they were written
         if estimator.estimator is not None:
@@ -96,22 +87,13 @@ def check_X(
         raise ValueError(f"{name}: {error}") from None
     if X.shape[0] == 0 and comm.size == 1:
         raise ValueError(f"{name} has no rows (shape {X.shape}); it needs at least one.")
-    _refuse_no_features(X, name)
-    if sparse.issparse(X):
-        X = in_canonical_order(X)
+    X = in_canonical_order(X) if sparse.issparse(X) else X
     if (infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf)) is not None:
         row, j = _row_and_column(X, infinite)
         column = column_name(j, getattr(estimator, "feature_names_in_", None))
         rest = "; replace it by a finite number, or by NaN if it is missing."
         raise RowError(name, f"Column {column} of {name} has an infinite value (inf)", row, rest)
     return X
-
-
-def _refuse_no_features(X: Any, name: str) -> None:
-    if X.shape[1] == 0:
-        # scikit-learn's checks look for these words.
-        what = f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required"
-        raise ValueError(f"{name} has {what}.")
 
 
 def _match_features(
@@ -168,11 +150,7 @@ def feature_number(parameter: str, feature: Any, n_features: int, names: Any) ->
 
 
 def resolve_categorical(X: Table, categorical_features: Any, feature_names: Any) -> Mask:
-    """Return which features of X hold categories, as a mask (n_features,).
-
-    ``categorical_features`` is None, "from_dtype" (no feature of an array), a mask, or a list of
-    numbers or names of features.
-    """
+    """Return which features of X hold categories, as a mask; "from_dtype": none of an array."""
     n_features = X.shape[1]
     mask = np.zeros(n_features, bool)
     if categorical_features is None or isinstance(categorical_features, str):
@@ -200,11 +178,10 @@ def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
             values = single.data
         else:
             single = values = np.require(X, np.float32, ["C", "A"])
-    infinite = None if X.dtype == np.float32 else first_cell(values, np.isinf)
-    if infinite is not None:
-        _, j = _row_and_column(X, infinite)
+    if X.dtype != np.float32 and (infinite := first_cell(values, np.isinf)) is not None:
+        column = column_name(_row_and_column(X, infinite)[1], names)
         raise ValueError(
-            f"Column {column_name(j, names)} of {name} has values beyond the range of single "
+            f"Column {column} of {name} has values beyond the range of single "
             "precision (3e38); divide it by a constant or take its logarithm."
         )
     return single
@@ -226,13 +203,9 @@ def for_kernels(X: Table) -> Any:
 def _read_frame(
     estimator: Any, X: Any, *, reset: bool, name: str, categorical: Any, comm: Comm
 ) -> Any:
-    """Return the numbers of a frame; with ``reset`` remember its names and labels.
-
-    A frame that narwhals cannot open is returned as it is; scikit-learn converts it.
-    """
-    names = column_names(X, name)
-    _refuse_no_features(X, name)
-    frame = open_frame(X, name)
+    """Return the numbers of a frame, or the frame as it is if scikit-learn converts it."""
+    names = frames.column_names(X, name)
+    frame = frames.open_frame(X, name)
     if isinstance(X, NamedTable):
         _match_features(estimator, X.columns, X.shape[1], reset=reset, name=name)
     else:
@@ -246,25 +219,25 @@ def _read_frame(
     if frame is None:
         _refuse_other_columns(X, name)
         if reset:
-            estimator._category_labels = CategoryLabels()
+            estimator._category_labels = frames.CategoryLabels()
         return X
     if reset:
         if isinstance(categorical, str):
-            places = category_columns(frame)
+            places = frames.category_columns(frame)
         else:
             mask = resolve_categorical(frame, categorical, frame.columns)
             # Numbers are categories without labels: an array can hold them too.
-            places = [j for j in np.flatnonzero(mask).tolist() if not is_numeric(frame, j)]
-        estimator._category_labels = CategoryLabels.of(frame, places).united(comm)
+            places = [j for j in np.flatnonzero(mask).tolist() if not frames.is_numeric(frame, j)]
+        estimator._category_labels = frames.CategoryLabels.of(frame, places).united(comm)
     return estimator._category_labels.encode(frame, name)
 
 
 def _without_labels(estimator: Any, *, reset: bool, name: str) -> None:
     """Remember that features have no labels; refuse them if fit saw columns with labels."""
     if reset:
-        estimator._category_labels = CategoryLabels()
+        estimator._category_labels = frames.CategoryLabels()
         return
-    known = getattr(estimator, "_category_labels", CategoryLabels())
+    known = getattr(estimator, "_category_labels", frames.CategoryLabels())
     if known.of_column:
         column = column_name(min(known.of_column), getattr(estimator, "feature_names_in_", None))
         raise ValueError(

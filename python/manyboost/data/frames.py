@@ -1,8 +1,6 @@
 """Data frames in and out: pandas, polars, and every other library that narwhals reads.
 
-Every column of a frame becomes a column of numbers, or an error names it and says what to do. The
-type of an object tells frames from arrays, so that no frame library is imported for arrays.
-narwhals (the extra ``frames``) is imported with the first frame.
+narwhals (the extra ``frames``) is imported with the first frame, no frame library for arrays.
 """
 
 from __future__ import annotations
@@ -27,21 +25,16 @@ _SMALL = ("Boolean", "Float32", "Int8", "Int16", "UInt8", "UInt16")
 _CATEGORICAL = ("Categorical", "Enum")
 
 ENCODE = "encode it (OrdinalEncoder, OneHotEncoder) or drop it"
-_DAYS = "turn it into numbers (such as the days since a date) or drop it"
-_SPREAD = "spread it over numeric columns or drop it"
+_NUMBERS = "turn it into numbers (such as {}) or drop it"
 _NAME = f"name it in categorical_features, {ENCODE}"
 #: What to do about columns of a type that is not numeric.
 _REMEDIES = {
-    "Date": _DAYS,
-    "Datetime": _DAYS,
-    "Duration": "turn it into numbers (such as its total seconds) or drop it",
-    "Time": "turn it into numbers (such as the seconds since midnight) or drop it",
-    "List": _SPREAD,
-    "Array": _SPREAD,
-    "Struct": _SPREAD,
+    **dict.fromkeys(("Date", "Datetime"), _NUMBERS.format("the days since a date")),
+    "Duration": _NUMBERS.format("its total seconds"),
+    "Time": _NUMBERS.format("the seconds since midnight"),
+    **dict.fromkeys(("List", "Array", "Struct"), "spread it over numeric columns or drop it"),
+    **dict.fromkeys(_CATEGORICAL, _NAME),
     "String": f"cast it to a categorical type, {_NAME}",
-    "Categorical": _NAME,
-    "Enum": _NAME,
 }
 
 
@@ -56,10 +49,7 @@ def is_series(data: Any) -> bool:
 
 
 def column_names(data: Any, name: str = "X") -> list[str] | None:
-    """Return the column names of a frame or series; None unless there are some and all are text.
-
-    Duplicate names are refused.
-    """
+    """Return the names of the columns, unless they are not all text; refuse duplicates."""
     if is_series(data):
         return [data.name] if isinstance(data.name, str) and data.name else None
     if not is_frame(data):
@@ -157,11 +147,9 @@ class CategoryLabels:
         return CategoryLabels({j: _sorted_labels(chain(*(p[j] for p in parts))) for j in parts[0]})
 
     def encode(self, frame: Any, name: str = "X", remedy: str | None = None) -> Any:
-        """Return the numbers of a frame (n_rows, n_columns), with codes for labels.
+        """Return the numbers of a frame, with codes for labels; NaN: missing or unknown.
 
-        Missing values and labels that fit did not see are NaN. The result is float32 if that holds
-        all numbers exactly, else float64. ``remedy`` ends the error about a column that is not
-        numeric; by default its type decides.
+        They are float32 if exact. ``remedy`` ends the error about a column that is not numeric.
         """
         if isinstance(frame, NamedTable):
             return frame.encode(self.of_column, name)

@@ -51,10 +51,8 @@ class Classes:
             return cls("multilabel", np.array(names, dtype=object), tuple(names))
         values = comm.unique(y)
         if len(values) < 2:
-            raise ValueError(
-                f"y has only one class ({_shown(values[0])}); a classifier needs at least two "
-                "classes."
-            )
+            only = f"y has only one class ({_shown(values[0])})"
+            raise ValueError(f"{only}; a classifier needs at least two classes.")
         return cls("binary" if len(values) == 2 else "multiclass", values)
 
     def encode(self, y: NDArray[Any], *, softmax: bool, name: str = "y") -> NDArray[Any]:
@@ -93,11 +91,7 @@ class Classes:
 def read_labels(
     y: Any, X: Table, name: str = "y", classes: Classes | None = None, comm: Comm = ALONE
 ) -> tuple[Classes, NDArray[Any]]:
-    """Return the classes, and the labels as :meth:`Classes.encode` takes them.
-
-    ``y`` is what :func:`check_labels` takes, or a list of sets of labels. Without known ``classes``
-    they are those of ``y`` on all ranks.
-    """
+    """Return the classes, by default those of y on all ranks, and labels or indicators."""
     sets = read_label_sets(y, name)
     if sets is None:
         labels = check_labels(y, X, name)
@@ -227,8 +221,7 @@ _ROW_TYPES = (list, tuple, set, frozenset)
 def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
     """Return the labels of every row, or None if ``y`` does not hold sets of labels.
 
-    A row is a set, or a list or tuple if the rows cannot be read as an indicator: because their
-    lengths differ or because they hold text.
+    A row may be a list if rows are no indicator: their lengths differ or they hold text.
     """
     is_list = isinstance(y, list | tuple)
     if is_list:

@@ -1,8 +1,4 @@
-"""Tables and columns with names: a minimal frame that needs no other package.
-
-Estimators take them like frames of pandas or polars. The command line reads files into them, which
-keeps names and categories whatever is installed.
-"""
+"""Tables and columns with names: a minimal frame that needs no other package."""
 
 from __future__ import annotations
 
@@ -49,10 +45,7 @@ class NamedTable:
         return {self.categories[j][int(code)] for code in codes[~np.isnan(codes)]}
 
     def encode(self, known: Mapping[int, Sequence[Any]], name: str) -> Matrix:
-        """Return the values, with categories as indices into the ``known`` labels of their column.
-
-        Labels are compared as text; unknown labels become NaN.
-        """
+        """Return the values, with the codes of ``known`` labels; unknown labels become NaN."""
         for j, column in enumerate(self.columns):
             if (j in known) != (j in self.categories):
                 held, expected = "numbers", "text"

@@ -1,8 +1,4 @@
-"""Arrays of any type as arrays of plain numbers: masked arrays, objects, text, dates.
-
-Missing values (masked, None, pandas.NA) become NaN. Anything that is not a number is refused with
-its position, before NumPy can turn it into something else.
-"""
+"""Arrays of any type as arrays of plain numbers; what is missing (None, masked) becomes NaN."""
 
 from __future__ import annotations
 
@@ -46,8 +42,7 @@ def plain_numbers(
 ) -> NDArray[Any]:
     """Return an array of floats, integers or booleans for an array of any type.
 
-    ``remedy`` ends the error about a value that is not a number. ``by_column`` makes the error
-    name the column of the value instead of its row and output.
+    ``remedy`` ends the error about other values, which names their row and output, or column.
     """
     values = unmasked(values)
     refuse_type(values, name)
@@ -129,10 +124,7 @@ def is_missing(value: Any) -> bool:
 
 
 def as_float(value: Any) -> float | None:
-    """Return a number of any type as a float, NaN if it is missing, None if it is no number.
-
-    A number beyond double precision raises OverflowError.
-    """
+    """Return a number as a float (or OverflowError), NaN if missing, None if no number."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return float("nan")
     if isinstance(value, np.generic | np.ndarray):
@@ -158,10 +150,9 @@ def _first_text(values: NDArray[Any]) -> tuple[int, ...]:
 
 def _is_word(value: Any) -> bool:
     """Whether a value is text that does not spell a number."""
-    if not isinstance(value, str | bytes):
-        return False
-    try:
-        float(value)
-    except ValueError:
-        return True
+    if isinstance(value, str | bytes):
+        try:
+            float(value)
+        except ValueError:
+            return True
     return False

@@ -1,7 +1,7 @@
 """Readers: from what users pass to fit to training and validation rows.
 
 A reader learns from the training targets (names of outputs, classes, class weights) and holds the
-validation targets to it. :class:`RealReader` and :class:`LabelReader` differ only in that.
+validation targets to it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Reader(ABC):
     comm: Comm = ALONE  # the ranks that hold the other rows
     n_levels: int = 1  # outputs of the model for each output of y: the levels of quantiles
     names: Sequence[str] | None = None  # of the outputs
+    class_weight: Any = None  # the parameter of a classifier
+    classes: Any = None  # Classes: those of a fitted model that is continued, then those of y
     kind: TargetKind = field(init=False)
     n_outputs: int = field(init=False)  # of the model
     table: F64 | None = field(default=None, init=False)  # weights of classes
@@ -47,7 +49,7 @@ class Reader(ABC):
         """Return training rows of checked features; ``numbers`` are those among all ranks."""
         Y = self._learn(y, X)
         rows = self._rows(X, Y, y, "", sample_weight, offset, numbers)
-        self.table = self._class_weights(rows)
+        self.table = class_weights(self.class_weight, rows.Y, self.classes, self.comm)
         rows = rows.with_class_weights(self.table)
         refuse_unobserved_outputs(rows.Y, "y", self.names, self.comm)
         return rows.repeated(self.n_levels)
@@ -84,10 +86,6 @@ class Reader(ABC):
     @abstractmethod
     def _read(self, y: Any, X: Table, name: str) -> NDArray[Any]:
         """Return encoded targets of the same outputs."""
-
-    def _class_weights(self, rows: Rows) -> F64 | None:
-        """Return the weights of classes for the training rows, or None."""
-        return None
 
 
 @dataclass(eq=False)
@@ -129,8 +127,6 @@ class LabelReader(Reader):
     """Reads classes, indicators and sets of labels."""
 
     softmax: bool = False  # whether to encode more than two classes as class numbers, not as 0/1
-    class_weight: Any = None  # the parameter of the classifier
-    classes: Any = None  # the Classes of a fitted model that is continued, then those of y
     target_name: str | None = None  # of the column of classes
 
     def _learn(self, y: Any, X: Table) -> NDArray[Any]:
@@ -148,9 +144,6 @@ class LabelReader(Reader):
     def _read(self, y: Any, X: Table, name: str) -> NDArray[Any]:
         _, labels = read_labels(y, X, name, self.classes)
         return np.asarray(self.classes.encode(labels, softmax=self.softmax, name=name))
-
-    def _class_weights(self, rows: Rows) -> F64 | None:
-        return class_weights(self.class_weight, rows.Y, self.classes, self.comm)
 
 
 def as_columns(Y: F64) -> F64:

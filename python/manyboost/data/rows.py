@@ -89,11 +89,7 @@ def make_rows(
     comm: Comm = ALONE,
     numbers: NDArray[np.uint64] | None = None,
 ) -> Rows:
-    """Check weights and put rows together; drop rows without an observed cell of positive weight.
-
-    Weights may be those of cells, (n, d), unless a row has one class. ``name`` is what the user
-    calls the weights; ``numbers`` are those of the rows among the rows of all ranks.
-    """
+    """Check weights, called ``name``, and put rows together; drop those without any weight."""
     shape = Y.shape[:1] if kind.one_class_per_row else Y.shape
     weight = check_weight(sample_weight, shape, name, comm)
     n_rows = X.shape[0]

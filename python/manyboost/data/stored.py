@@ -37,17 +37,13 @@ class StoredTable:
     exact: Mask  # features whose values are exact in single precision
     rows: NDArray[np.intp] | None = None  # indices of the table's rows, ascending; None: all
     recode: Callable[[int, F32], F32] | None = None  # codes of the values of a feature
+    dtype: ClassVar[np.dtype[np.float32]] = np.dtype(np.float32)
     is_in_files: ClassVar[bool] = True  # so that it takes little memory
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and features."""
         return int(self.ends[-1]) if self.rows is None else len(self.rows), self.n_features
-
-    @property
-    def dtype(self) -> np.dtype[np.float32]:
-        """Type of the values."""
-        return np.dtype(np.float32)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -85,10 +81,6 @@ class StoredTable:
             last = min(first + size, self.n_features)
             binner.push(pool, self.columns_between(first, last))
         return binner.finish()
-
-    def new_file(self, what: str) -> Path:
-        """Return an unused path in the same folder."""
-        return new_file(self.path.parent, what)
 
     def take_targets(self, Y: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
         """Return some rows of the targets, in a new file if the targets are in one."""

@@ -11,24 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from manyboost.arrays import F64
+from manyboost.data import frames, plain_arrays
 from manyboost.data.cells import cell_error, first_cell
 from manyboost.data.features import ANY_VALUES, Table
-from manyboost.data.frames import (
-    CategoryLabels,
-    column_names,
-    densified_frame,
-    is_frame,
-    is_series,
-    open_frame,
-)
-from manyboost.data.plain_arrays import (
-    dense_floats,
-    plain_numbers,
-    refuse_sparse,
-    refuse_type,
-    stacked,
-    unmasked,
-)
 from manyboost.data.stored import CheckedTargets
 from manyboost.spelling import closest, number_of
 
@@ -42,7 +27,7 @@ def check_targets(y: Any, X: Table, name: str = "y") -> F64:
     if isinstance(y, CheckedTargets):
         check_shape(y.shape, X, name)
         return y.array
-    refuse_sparse(y, name, "missing values")
+    plain_arrays.refuse_sparse(y, name, "missing values")
     Y = check_outputs(y, X, name, numeric=True)
     place = first_cell(Y, lambda block: np.abs(block) > LARGEST_TARGET)
     if place is not None:
@@ -51,7 +36,7 @@ def check_targets(y: Any, X: Table, name: str = "y") -> F64:
             f", beyond {LARGEST_TARGET:g}, for which single precision has room; divide it by a "
             "constant."
         )
-        raise cell_error(name, what, place, rest, column_names(y, name))
+        raise cell_error(name, what, place, rest, frames.column_names(y, name))
     return Y
 
 
@@ -59,7 +44,7 @@ def check_offset(
     offset: Any, X: Table, n_outputs: int, *, softmax: bool = False, name: str = "offset"
 ) -> F64:
     """Return an offset of the raw predictions, (n,) or (n, d), as an array (n, d)."""
-    array = dense_floats(offset, name, "missing values")
+    array = plain_arrays.dense_floats(offset, name, "missing values")
     n_rows = X.shape[0]
     if softmax and array.ndim == 1:
         raise ValueError(
@@ -75,32 +60,27 @@ def check_offset(
         )
     place = first_cell(array, lambda block: ~(np.abs(block) <= LARGEST_TARGET))
     if place is not None:
-        rest = (
-            f"; it must hold finite numbers of at most {LARGEST_TARGET:g}, which single precision "
-            "has room for."
-        )
+        rest = f"; it must hold finite numbers of at most {LARGEST_TARGET:g}."
         raise cell_error(name, f"{name} has the value {array[tuple(place)]:g}", place[:1], rest)
     return np.broadcast_to(array, (n_rows, n_outputs))
 
 
 def check_outputs(y: Any, X: Table, name: str, *, numeric: bool) -> NDArray[Any]:
-    """Return targets, labels or classes as an array (n,) or (n, d) without infinite values.
-
-    The result is float64 if it must be ``numeric``; else a single column may hold classes of any
-    type.
-    """
+    """Return targets (``numeric``), labels or classes (of any type) as an array (n,) or (n, d)."""
     if y is None:
         # scikit-learn's checks look for these words.
         raise ValueError(
             f"This estimator requires {name} to be passed, but the target {name} is None."
         )
-    names = column_names(y, name)
-    if is_frame(y):
+    names = frames.column_names(y, name)
+    if frames.is_frame(y):
         y = _read_frame(y, name, numeric=numeric)
     elif numeric:
-        y = stacked(y, name) if isinstance(y, list | tuple) or is_series(y) else y
+        if isinstance(y, list | tuple) or frames.is_series(y):
+            y = plain_arrays.stacked(y, name)
         if isinstance(y, np.ndarray):
-            y = plain_numbers(y, name, "encode it, or use ManyBoostClassifier for classes")
+            remedy = "encode it, or use ManyBoostClassifier for classes"
+            y = plain_arrays.plain_numbers(y, name, remedy)
     else:
         y = _read_classes(y, name)
     dtype = np.float64 if numeric else None
@@ -120,12 +100,12 @@ def check_outputs(y: Any, X: Table, name: str, *, numeric: bool) -> NDArray[Any]
 
 def _read_frame(y: Any, name: str, *, numeric: bool) -> Any:
     """Return the numbers of a frame; a single column of classes is returned as it is."""
-    y = densified_frame(y)
+    y = frames.densified_frame(y)
     if y.shape[1] == 1 and not numeric:
         return y
-    frame = open_frame(y, name)
+    frame = frames.open_frame(y, name)
     remedy = "turn it into numbers, 0 and 1 for labels, or drop it"
-    return y if frame is None else CategoryLabels().encode(frame, name, remedy)
+    return y if frame is None else frames.CategoryLabels().encode(frame, name, remedy)
 
 
 def _read_classes(y: Any, name: str) -> Any:
@@ -137,14 +117,14 @@ def _read_classes(y: Any, name: str) -> Any:
             objects = np.empty(len(y), object)
             objects[:] = y
             return objects
-        y = stacked(y, name)
-    if is_series(y) and str(y.dtype).startswith("complex"):
+        y = plain_arrays.stacked(y, name)
+    if frames.is_series(y) and str(y.dtype).startswith("complex"):
         y = np.asarray(y)
     if not isinstance(y, np.ndarray):
         return y
-    y = unmasked(y)
+    y = plain_arrays.unmasked(y)
     if y.dtype.kind in "cV":
-        refuse_type(y, name)
+        plain_arrays.refuse_type(y, name)
     return y
 
 
@@ -172,7 +152,7 @@ def refuse_cell(
 
 def check_output_names(y: Any, known: Sequence[str] | None, name: str) -> None:
     """Refuse outputs with other names, or in another order, than those of fit."""
-    names = column_names(y, name) if is_frame(y) else None
+    names = frames.column_names(y, name) if frames.is_frame(y) else None
     if names is None or known is None or list(known) == names:
         return
     for given, expected in zip(names, known, strict=False):

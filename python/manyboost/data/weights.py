@@ -1,8 +1,6 @@
 """Weights of rows, cells and classes.
 
-A cell is the target of one row and one output. A cell of weight zero and a missing target are the
-same thing: NaN among numbers, :data:`MISSING_LABEL` among 0/1 labels. Such a cell has no gradient,
-no weight and no loss.
+A cell of weight zero and a missing target are the same thing: it has no gradient and no loss.
 """
 
 from __future__ import annotations
@@ -63,10 +61,8 @@ class Weights:
         if self.is_trivial:
             return np.ones(n_outputs)
         rows = 1.0 if self.rows is None else float(self.rows.max(initial=0))
-        largest = np.ones(n_outputs)
-        if self.cells is not None:
-            largest = self.cells.max(axis=0, initial=0).astype(np.float64)
-        both = pool.largest(np.append(largest, rows))
+        largest = np.ones(n_outputs) if self.cells is None else self.cells.max(axis=0, initial=0)
+        both = pool.largest(np.append(largest, rows).astype(np.float64))
         return np.asarray(both[:-1] * both[-1])
 
     def take(self, chosen: NDArray[Any]) -> Weights:
@@ -259,10 +255,8 @@ def weigh_classes(weights: Weights, Y: NDArray[Any], table: F64) -> NDArray[np.f
         by_class = table[class_numbers(Y)]
         return by_class if weights.rows is None else by_class * weights.rows
     by_label = _by_label(Y, table)
-    for given in (weights.cells, None if weights.rows is None else weights.rows[:, None]):
-        if given is not None:
-            by_label *= given
-    return by_label
+    by_label = by_label if weights.cells is None else by_label * weights.cells
+    return by_label if weights.rows is None else by_label * weights.rows[:, None]
 
 
 def _by_label(Y: NDArray[Any], table: F64) -> F32:

@@ -12,12 +12,9 @@ else:
     Axes = Any  # matplotlib is imported with the first picture
 
 BLUE, RED, GREY = "#2166ac", "#b2182b", "#666666"
-#: Up to so many lines have their own colour and name.
-NAMED_LINES = 8
-#: Style of a line among many.
+NAMED_LINES = 8  # up to so many have their own colour and name, others are faint
 FAINT: dict[str, Any] = {"color": BLUE, "alpha": 0.25, "linewidth": 0.7}
-#: Names along an axis, at most.
-NAMES = 40
+NAMES = 40  # along an axis, at most
 
 
 def new_axes(ax: Axes | None, width: float, height: float, layout: Any = "constrained") -> Axes:

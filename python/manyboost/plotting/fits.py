@@ -209,11 +209,10 @@ def plot_calibration(
     probabilities = model._predicted(X, model._probabilities)
     true = _indicator(model, y)
     _check_shape(true, probabilities)
-    if model._is_single():
-        lines = {1: str(model.classes_[1])}
-    else:
-        lines = dict(enumerate(model._explained_names(None)))
-        lines = lines if places is None else {j: lines[j] for j in places}
+    lines = {1: str(model.classes_[1])}
+    if not model._is_single():
+        names = model._explained_names(None)
+        lines = {j: names[j] for j in (range(len(names)) if places is None else places)}
     ax = new_axes(ax, 5.2, 4.8)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":")
     few = len(lines) <= NAMED_LINES

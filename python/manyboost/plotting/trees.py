@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost.arrays import F64
@@ -112,8 +111,8 @@ class _TreeDrawing:
 
         reach = float(np.abs(self.values).max()) or 1.0
         shade, colours = Normalize(-1.6 * reach, 1.6 * reach), colormaps["RdBu_r"]
-        style: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 2}
-        style["fontsize"] = 8 if self.n_ends <= 20 else 7
+        size = 8 if self.n_ends <= 20 else 7
+        style: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 2, "fontsize": size}
         for node, (x, depth) in sorted(self.places.items()):
             children = self._children(node, depth)
             for child in children:
@@ -134,19 +133,14 @@ class _TreeDrawing:
         feature = int(self.feature[node])
         name, threshold, codes = self.names[feature], self.threshold[node], self.codes[node]
         missing = "\nor missing" if self.missing_left[node] and self.show_missing else ""
-        if codes is not None:
-            return f"{name} in\n{self._category_names(feature, codes)}{missing}"
-        if np.isinf(threshold):
-            return f"{name}\nnot missing"
-        return f"{name} ≤ {_number(threshold)}{missing}"
-
-    def _category_names(self, feature: int, codes: NDArray[Any]) -> str:
-        """Return the categories of a set, without those that no training row has."""
+        if codes is None:
+            condition = f"{name} ≤ {_number(threshold)}{missing}"
+            return f"{name}\nnot missing" if np.isinf(threshold) else condition
         table, labels = self.tables[feature], self.labels.get(feature)
-        known = [table[code] for code in codes if code < len(table)]
+        known = [table[code] for code in codes if code < len(table)]  # in a training row
         names = [f"{each:g}" if labels is None else str(labels[int(each)]) for each in known]
-        shown = ", ".join(names[:3])
-        return f"{{{shown}, … {len(names)}}}" if len(names) > 3 else f"{{{shown}}}"
+        more = f", … {len(names)}" if len(names) > 3 else ""
+        return f"{name} in\n{{{', '.join(names[:3])}{more}}}{missing}"
 
 
 def _number(value: float, how: str = ".3g") -> str:

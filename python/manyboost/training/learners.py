@@ -19,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 from manyboost import _core
 from manyboost.arrays import F32, F64, I8, U32
 from manyboost.data.features import Table, compressed
-from manyboost.data.stored import StoredTable
+from manyboost.data.stored import StoredTable, new_file
 from manyboost.training.strategies import Strategy
 
 
@@ -78,7 +78,7 @@ class TreeLearner:
     ) -> _core.Features:
         """Find cuts in single-precision features and bin them."""
         if isinstance(X, StoredTable):
-            path, n_rows = X.new_file("bins"), len(X)
+            path, n_rows = new_file(X.path.parent, "bins"), len(X)
             binner = _core.ColumnBinner(pool, path, n_rows, weight, max_bins, n_categories)
             return X.binned(pool, binner)
         if sparse.issparse(X):
@@ -89,7 +89,9 @@ class TreeLearner:
     def prepare(self, X: Table) -> _core.Features:
         """Other data in the form that :meth:`leaves_of` takes."""
         if isinstance(X, StoredTable):
-            binner = _core.ColumnBinner.known(X.new_file("bins"), len(X), self.features)
+            binner = _core.ColumnBinner.known(
+                new_file(X.path.parent, "bins"), len(X), self.features
+            )
             return X.binned(self.pool, binner)
         if sparse.issparse(X):
             return self.features.bin_sparse(self.pool, compressed(X.tocsc()), X.shape[0])
