@@ -128,7 +128,6 @@ def _show_shap(
             if is_single and places is not None:
                 values = values[:, :, places]
             for each in values:
-                writer.writerows(
-                    [row, names[j], *each[:, k].tolist()] for k, j in enumerate(chosen)
-                )
+                lines = zip(chosen, each.T.tolist(), strict=True)
+                writer.writerows([row, names[j], *line] for j, line in lines)
                 row += 1

@@ -30,13 +30,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train, then write the model."""
+    from manyboost.distributed import Alone
+    from manyboost.distributed.mpi import MPIComm, launched_ranks
+
     if arguments.output is None or arguments.output == "-":
         raise UsageError("Name the file to write the model to, with -o model.mb.")
     output = Path(arguments.output)
     if not output.parent.is_dir():
         raise UsageError(f"There is no folder {str(output.parent)!r} to write the model to.")
     check_output(arguments.output, arguments.file)
-    comm = _ranks()
+    # The processes that share the fit: those of mpiexec, or this one alone.
+    comm: Comm = MPIComm() if launched_ranks() > 1 else Alone()
     quiet = arguments.quiet or comm.rank > 0
     parameters = given(arguments)
     parameters.setdefault("verbose", 0 if quiet else 1)
@@ -67,14 +71,6 @@ def run(arguments: argparse.Namespace) -> None:
     if not quiet:
         size = output.stat().st_size
         tell(f"Wrote {output}: {count(model.n_iter_, 'round')}, {count(size, 'byte')}.")
-
-
-def _ranks() -> Comm:
-    """Return the processes that share the fit: those of mpiexec, or this one alone."""
-    from manyboost.distributed import Alone
-    from manyboost.distributed.mpi import MPIComm, launched_ranks
-
-    return MPIComm() if launched_ranks() > 1 else Alone()
 
 
 def _fit(model: Any, problem: data.Problem, comm: Comm) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
@@ -21,18 +22,14 @@ class Dataset:
 
     Attributes
     ----------
-    name : str
-        Name of the set.
+    name, task : str
+        Name of the set; what Y holds, "multilabel" or "regression".
     X : ndarray or csr_matrix of shape (n_rows, n_features), float32
         Features; NaN where a value is missing, codes for categories.
     Y : ndarray or csr_matrix of shape (n_rows, n_outputs)
         Labels, uint8 0 or 1, sparse if the file is; or targets of a regression, dense floats.
-    feature_names : tuple of str
-        One name for each column of X.
-    target_names : tuple of str
-        One name for each column of Y.
-    task : {"multilabel", "regression"}
-        What Y holds.
+    feature_names, target_names : tuple of str
+        One name for each column of X and Y.
     split : ndarray of shape (n_rows,), uint8, or None
         0 for training rows and 1 for test rows, if the set has a split.
     categorical : tuple of int
@@ -132,17 +129,15 @@ def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -
 
     Parameters
     ----------
-    train : Dataset
-        The training rows, which come first.
-    test : Dataset
-        The test rows, with the same features, categories, outputs and task.
+    train, test : Dataset
+        Training and test rows, with the same features, categories, outputs and task.
     name : str or None, default=None
         Name of the joined set; ``None`` uses that of ``train``.
 
     Returns
     -------
     Dataset
-        All rows, ``split`` 0 for those of ``train`` and 1 for those of ``test``.
+        All rows, those of ``train`` first, with ``split`` 0, then those of ``test`` with 1.
 
     Examples
     --------
@@ -161,11 +156,10 @@ def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -
                 f"Training set {train.name!r} and test set {test.name!r} do not have the same "
                 f"{what}{_first_difference(ours, theirs)}; read both with the same arguments."
             )
-    for part in (train, test):
-        if part.split is not None:
-            raise ValueError(
-                f"Data set {part.name!r} is split already; join sets that have no split."
-            )
+    for each in (train, test):
+        if each.split is not None:
+            what = f"Data set {each.name!r} is split already"
+            raise ValueError(f"{what}; join sets that have no split.")
     return replace(
         train,
         name=train.name if name is None else name,
@@ -183,11 +177,9 @@ def check_task(task: str | None) -> None:
 
 def check_unique(names: Sequence[str], place: str, what: str) -> None:
     """Refuse a name that occurs twice, because it is ambiguous."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"{place} has two {what} called {name!r}; rename one of them.")
-        seen.add(name)
+    if len(set(names)) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise ValueError(f"{place} has two {what} called {twice!r}; rename one of them.")
 
 
 def _stack(first: Matrix, second: Matrix) -> Matrix:
@@ -198,12 +190,11 @@ def _stack(first: Matrix, second: Matrix) -> Matrix:
 
 def _first_difference(ours: Any, theirs: Any) -> str:
     """Describe the first difference of two descriptions, briefly."""
-    if isinstance(ours, tuple) and len(ours) != len(theirs):
-        return f" ({len(ours)} and {len(theirs)})"
     if isinstance(ours, tuple):
-        pair = next((a, b) for a, b in zip(ours, theirs, strict=True) if a != b)
-        return f" ({pair[0]!r} and {pair[1]!r})"
-    if isinstance(ours, str):
+        if len(ours) != len(theirs):
+            return f" ({len(ours)} and {len(theirs)})"
+        ours, theirs = next((a, b) for a, b in zip(ours, theirs, strict=True) if a != b)
+    if not isinstance(ours, Mapping):
         return f" ({ours!r} and {theirs!r})"
     feature = next(key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key))
     return f" (of feature {feature})"

@@ -28,10 +28,8 @@ _FORM_FEATURES = 2
 # What the three friedman1 problems have in common.
 _PARAMETERS = """Parameters
     ----------
-    n_rows : int, default=300
-        Number of rows.
-    n_outputs : int, default=16
-        Number of outputs.
+    n_rows, n_outputs : int, default=300, 16
+        Numbers of rows and outputs.
     noise : float, default=1.0
         Standard deviation of each εⱼ.
     distribution : {"uniform", "normal"}, default="uniform"
@@ -155,28 +153,22 @@ def make_low_rank_multilabel(
 ) -> tuple[F64, NDArray[np.uint8]]:
     """Draw a multi-label problem: many labels explained by a few nonlinear factors.
 
-    ``rank`` latent factors (sines, products and signs of random linear forms of two features)
-    are mixed at random into one score per label, and a little noise is added. Label j
-    goes to the rows where its score is highest. How many rows that is falls from label to
-    label like a power law, in random order of the labels, and sums to ``cardinality`` labels
-    a row on average.
+    ``rank`` latent factors (sines, products and signs of random linear forms of two features) are
+    mixed at random into one score per label, with a little noise. Label j goes to the rows where
+    its score is highest. How many rows that is follows a power law over the labels, in random
+    order, and sums to ``cardinality`` labels a row on average.
 
-    The mixing is drawn together with the rows: to get training and test rows of the same
-    problem, draw them in one call and split.
+    To get training and test rows of the same problem, draw them in one call and split.
 
     Parameters
     ----------
     n_rows : int, default=1000
         Number of rows, at least 2.
-    n_features : int, default=20
-        Number of standard normal features.
-    n_outputs : int, default=50
-        Number of labels.
-    rank : int, default=5
-        Number of latent factors.
+    n_features, n_outputs, rank : int, default=20, 50, 5
+        Numbers of standard normal features, labels and latent factors.
     cardinality : float, default=3.0
-        Mean number of labels per row, more than 0 and less than ``n_outputs``.
-        Every label is present in some row and absent in some row whenever
+        Mean number of labels per row, more than 0 and less than ``n_outputs``. Every label is
+        present in some row and absent in some row whenever
         ``n_outputs <= cardinality * n_rows <= n_outputs * (n_rows - 1)``.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Source of randomness; an int gives the same data at every call.

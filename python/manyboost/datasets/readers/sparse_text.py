@@ -1,8 +1,7 @@
 """Files with one sparse row a line, ``label,label feature:value feature:value``.
 
 Two formats share it: svmlight, with labels or with numbers to predict in their place, and that of
-the extreme classification repository, whose first line is ``rows features labels``. scikit-learn's
-reader is of no help: its errors do not tell the line, and it refuses features in another order.
+the extreme classification repository, whose first line is ``rows features labels``.
 """
 
 from __future__ import annotations
@@ -43,12 +42,9 @@ def read_svmlight(
     ----------
     path : str or path
         The file, which may be gzip-compressed.
-    n_features : int or None, default=None
-        Number of features; ``None`` uses the highest number in the file. Pass it if several files
-        must agree.
-    n_outputs : int or None, default=None
-        Number of outputs, the labels 0 to ``n_outputs - 1``; ``None`` makes one output of each
-        label in the file. Pass it if several files must agree.
+    n_features, n_outputs : int or None, default=None
+        Number of features, by default the highest in the file, and of outputs, the labels 0 to
+        ``n_outputs - 1``, by default those in the file. Pass them if several files must agree.
     zero_based : bool or "auto", default="auto"
         Whether features are counted from 0 or from 1; "auto" looks for a feature 0.
     targets : {"labels", "numbers", "auto"}, default="labels"
@@ -118,7 +114,7 @@ def read_svmlight_like(
     rows.check("feature", first, first + n_features)
     labels = np.array(target_names, dtype=np.float64) if has_labels else None
     Y = rows.numbers(len(target_names)) if labels is None else rows.labels(labels)
-    return rows.dataset(Y, tuple(target_names), n_features, first)
+    return rows.dataset(Y, tuple(target_names), n_features, first, None)
 
 
 def _svmlight_rows(path: PathLike, targets: Targets) -> _Rows:
@@ -283,17 +279,12 @@ class _Rows:
         return sparse.csr_matrix(entries, shape=(len(self), len(known)))
 
     def dataset(
-        self,
-        Y: Matrix,
-        target_names: tuple[str, ...],
-        n_features: int,
-        first: int,
-        name: str | None = None,
+        self, Y: Matrix, names: tuple[str, ...], n_features: int, first: int, name: str | None
     ) -> Dataset:
-        """Return features, counted from ``first``, with the given outputs."""
+        """Return features, counted from ``first``, with the given outputs and their names."""
         arrays = self._values, self.features - first, np.asarray(self._feature_ends)
         X = sparse.csr_matrix(arrays, shape=(len(self), n_features))
         X.sort_indices()
         feature_names = tuple(map(str, range(first, first + n_features)))
         task: Task = "regression" if self.hold_numbers else "multilabel"
-        return Dataset(set_name(self.file.path, name), X, Y, feature_names, target_names, task)
+        return Dataset(set_name(self.file.path, name), X, Y, feature_names, names, task)

@@ -133,17 +133,15 @@ def read_parquet(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> import polars
+    >>> import pathlib, polars, tempfile
     >>> from manyboost.datasets import read_parquet
-    >>> frame = polars.DataFrame({"x": [1.5, None], "a": [True, False], "b": [False, False]})
+    >>> frame = polars.DataFrame({"x": [1.5, None], "a": [True, False]})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "toy.parquet")
     ...     frame.write_parquet(path)
-    ...     toy = read_parquet(path, targets=["a", "b"])
-    >>> toy.task, toy.Y
-    ('multilabel', array([[1, 0],
-           [0, 0]], dtype=uint8))
+    ...     toy = read_parquet(path, targets=["a"])
+    >>> toy.task, toy.Y.tolist()
+    ('multilabel', [[1], [0]])
     """
     return _dataset(ParquetFile(path), targets, categorical, drop, task, set_name(path, name))
 
@@ -158,8 +156,7 @@ def _dataset(
 ) -> Dataset:
     outputs = select_targets(targets, file.names, file.file)
     nominal = select(categorical, file.names, file.file, "categorical")
-    dropped = select(drop, file.names, file.file, "drop")
-    features = remaining(file.names, file.file, outputs, dropped)
+    features = remaining(file.names, file.file, outputs, drop)
     if both := set(nominal) & set(outputs):
         raise ValueError(
             f"Column {file.names[min(both)]!r} of {file.file} is in both targets and categorical; "
@@ -192,17 +189,16 @@ class FrameFile(ABC):
         known = dict(is_nominal)
         for frame, place in self._frames([self.names[i] for i in (*features, *outputs)]):
             parts = []
-            for columns in (features, outputs):
-                values = np.empty((len(frame), len(columns)))
-                described = []
-                for j, i in enumerate(columns):
+            for places in (features, outputs):
+                values, columns = np.empty((len(frame), len(places))), []
+                for j, i in enumerate(places):
                     cells = frame[self.names[i]]
                     if i not in known:
                         first = self._cleaned(cells).drop_nulls().head(1)
                         known |= {i: self._numbers(first)[1] is not None} if len(first) else {}
                     values[:, j], categories = self._values(cells, known.get(i, False), place)
-                    described.append(Column(self.names[i], categories))
-                parts.append(Table(self.file, described, values, place))
+                    columns.append(Column(self.names[i], categories))
+                parts.append(Table(self.file, columns, values, place))
             yield parts[0], parts[1]
 
     def _values(
@@ -280,13 +276,9 @@ class CsvFile(FrameFile):
             elif plain := [(line, text) for line, text in lines if text.strip("\r\n")]:
                 for line, text in plain:
                     self._check_width(line, text.count(self._delimiter) + 1)
-                frame = pl.read_csv(
-                    "".join(text for _, text in plain).encode(),
-                    has_header=False,
-                    schema=schema,
-                    separator=self._delimiter,
-                    quote_char=None,
-                )
+                options = {"separator": self._delimiter, "schema": schema, "quote_char": None}
+                text = "".join(text for _, text in plain)
+                frame = pl.read_csv(text.encode(), has_header=False, **options)
                 yield frame.select(names), _places([line for line, _ in plain])
 
     def _rows(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
