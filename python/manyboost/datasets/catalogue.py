@@ -75,18 +75,14 @@ class CatalogueEntry:
         return self.n_train + (self.n_test or 0)
 
 
-def _read_catalogue() -> Mapping[str, CatalogueEntry]:
-    text = resources.files("manyboost.datasets").joinpath("catalogue.json").read_text("utf-8")
-    return MappingProxyType(
-        {
-            name: CatalogueEntry(name, **{**facts, "targets": tuple(facts.get("targets", ()))})
-            for name, facts in json.loads(text).items()
-        }
-    )
-
-
+_STORED = resources.files("manyboost.datasets").joinpath("catalogue.json").read_text("utf-8")
 #: All known data sets by name, those of the paper first.
-CATALOGUE = _read_catalogue()
+CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType(
+    {
+        name: CatalogueEntry(name, **{**facts, "targets": tuple(facts.get("targets", ()))})
+        for name, facts in json.loads(_STORED).items()
+    }
+)
 
 
 def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = True) -> Dataset:
@@ -227,9 +223,9 @@ def _from_openml(entry: CatalogueEntry) -> Dataset:
     target = np.asarray(bunch.target)
     columns = [Column(name) for name in bunch.target_names]
     if target.dtype.kind == "O":  # words such as TRUE and FALSE
-        coded = [np.unique(column.astype(str), return_inverse=True) for column in target.T]
-        columns = [
-            Column(c.name, tuple(kinds)) for c, (kinds, _) in zip(columns, coded, strict=True)
-        ]
-        target = np.column_stack([codes for _, codes in coded]).astype(np.float64)
+        codes = np.empty(target.shape)
+        for j, words in enumerate(target.astype(str).T):
+            kinds, codes[:, j] = np.unique(words, return_inverse=True)
+            columns[j] = Column(columns[j].name, tuple(kinds))
+        target = codes
     return assemble(table, Table(file, columns, target, table.place), entry.name, entry.task)

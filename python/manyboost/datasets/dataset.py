@@ -82,9 +82,8 @@ class Dataset:
                 "write 0 for a training row and 1 for a test row."
             )
         check_unique(self.target_names, f"Data set {self.name!r}", "outputs")
-        if set(self.categorical) != set(self.categories) or not all(
-            0 <= feature < features for feature in self.categorical
-        ):
+        nominal = set(self.categorical)
+        if nominal != set(self.categories) or not nominal <= set(range(features)):
             raise ValueError(
                 f"Data set {self.name!r} has the nominal features {list(self.categorical)} but "
                 f"categories for {sorted(self.categories)} of {features} features; "
@@ -160,13 +159,12 @@ def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -
         if each.split is not None:
             what = f"Data set {each.name!r} is split already"
             raise ValueError(f"{what}; join sets that have no split.")
-    return replace(
-        train,
-        name=train.name if name is None else name,
-        X=_stack(train.X, test.X),
-        Y=_stack(train.Y, test.Y),
-        split=np.repeat(np.array([0, 1], dtype=np.uint8), [train.n_rows, test.n_rows]),
+    X, Y = (
+        sparse.vstack(pair, format="csr") if any(map(sparse.issparse, pair)) else np.vstack(pair)
+        for pair in ((train.X, test.X), (train.Y, test.Y))
     )
+    split = np.repeat(np.array([0, 1], dtype=np.uint8), [train.n_rows, test.n_rows])
+    return replace(train, name=train.name if name is None else name, X=X, Y=Y, split=split)
 
 
 def check_task(task: str | None) -> None:
@@ -180,12 +178,6 @@ def check_unique(names: Sequence[str], place: str, what: str) -> None:
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
         raise ValueError(f"{place} has two {what} called {twice!r}; rename one of them.")
-
-
-def _stack(first: Matrix, second: Matrix) -> Matrix:
-    if sparse.issparse(first) or sparse.issparse(second):
-        return sparse.vstack([first, second], format="csr")
-    return np.vstack([first, second])
 
 
 def _first_difference(ours: Any, theirs: Any) -> str:

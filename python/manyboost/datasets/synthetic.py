@@ -20,10 +20,8 @@ from manyboost.arrays import F64
 Distribution: TypeAlias = Literal["uniform", "normal"]
 RandomStateLike: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
-# Standard deviation of the label noise; the noiseless scores have standard deviation 1.
-_SCORE_NOISE = 0.3
-# Features in each random linear form: few, so that trees need few splits to follow it.
-_FORM_FEATURES = 2
+_SCORE_NOISE = 0.3  # standard deviation; the noiseless scores have standard deviation 1
+_FORM_FEATURES = 2  # in each random linear form: few, so that trees need few splits to follow it
 
 # What the three friedman1 problems have in common.
 _PARAMETERS = """Parameters

@@ -95,9 +95,8 @@ def read_csv(
     ...     path = pathlib.Path(folder, "houses.csv")
     ...     _ = path.write_text("id,area,town,y_heat,y_cool\n7,80,Ghent,1.5,2\n8,95,Huy,2.5,3\n")
     ...     houses = read_csv(path, targets="y_*", categorical="town", drop="id")
-    >>> houses.Y
-    array([[1.5, 2. ],
-           [2.5, 3. ]])
+    >>> houses.Y.tolist()
+    [[1.5, 2.0], [2.5, 3.0]]
     >>> houses.feature_names, houses.categories
     (('area', 'town'), {1: ('Ghent', 'Huy')})
     """
