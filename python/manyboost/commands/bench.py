@@ -109,20 +109,13 @@ def _run(
     predicted = time.perf_counter()
     truth = problem.Y.take(test).values
     scores = score_model(model, Predictions.of(model, X_test), truth, problem.outputs)
-    metric, score = scores.main
+    metric, score = next(iter(scores.overall.items()))
     if metric == "pinball_loss":
         metric, score = "-pinball_loss", -score
     chosen = ""
     if strategy == "auto":
         projected = STRATEGIES[model.strategy_].projects
         chosen = f"{model.strategy_}, {model.projection_}" if projected else model.strategy_
-    return {
-        "strategy": strategy,
-        "chosen": chosen,
-        "metric": metric,
-        "score": score,
-        "fit_seconds": fitted - start,
-        "predict_seconds": predicted - fitted,
-        "rounds": int(model.n_iter_),
-        "bytes": model.info()["n_bytes"],
-    }
+    result = {"strategy": strategy, "chosen": chosen, "metric": metric, "score": score}
+    result |= {"fit_seconds": fitted - start, "predict_seconds": predicted - fitted}
+    return result | {"rounds": int(model.n_iter_), "bytes": model.info()["n_bytes"]}

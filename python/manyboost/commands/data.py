@@ -79,10 +79,8 @@ def open_data(arguments: argparse.Namespace, model: Any = None, task: Any = None
             "--target."
         )
     delimiter = arguments.delimiter
-    if delimiter is not None:
-        delimiter = delimiter.replace("\\t", "\t")
-        if len(delimiter) != 1:
-            raise UsageError(f"--delimiter {arguments.delimiter!r} is not a single character.")
+    if delimiter is not None and len(delimiter := delimiter.replace("\\t", "\t")) != 1:
+        raise UsageError(f"--delimiter {arguments.delimiter!r} is not a single character.")
     format_ = arguments.format or format_of(arguments.file)
     if format_ is None:
         raise UsageError(
@@ -150,7 +148,7 @@ class Problem:
 
 def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     """Read a file to learn from; ``task`` is the one that the parameters imply, if any."""
-    from manyboost.datasets.readers.columns import features_of, outputs_of
+    from manyboost.datasets.readers.columns import features_of, outputs_of, whole
 
     task = arguments.task or task
     file = open_data(arguments, task=task)
@@ -186,16 +184,6 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
             )
     Y, kind = outputs_of(Y_table, task)  # type: ignore[arg-type]
     return Problem(file.file, X, Y, kind, file.part)
-
-
-def whole(file: str, blocks: Iterable[tuple[Table, Table]]) -> tuple[Table, Table]:
-    """Return the features and outputs of all blocks."""
-    from manyboost.datasets.readers.columns import stack
-
-    parts = list(blocks)
-    if not parts:
-        raise ValueError(f"{file} has no rows; a model needs some.")
-    return stack([X for X, _ in parts]), stack([Y for _, Y in parts])
 
 
 def _chosen_outputs(arguments: argparse.Namespace, file: TableFile) -> list[int] | None:

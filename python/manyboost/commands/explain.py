@@ -96,10 +96,8 @@ def feature_names(model: Any) -> list[str]:
 
 def outputs_of_trees(model: Any) -> list[str]:
     """Return the names of the outputs of the trees: one for two classes, one for each quantile."""
-    names = output_names(model)
-    if data.kind_of(model) == "classes" and model.n_outputs_ == 1:
-        return names[1:]
-    return by_level(model, names)
+    is_binary = data.kind_of(model) == "classes" and model.n_outputs_ == 1
+    return by_level(model, output_names(model)[1 if is_binary else 0 :])
 
 
 def _show_shap(

@@ -94,13 +94,13 @@ def _save(model: Any, output: Path) -> None:
 
 def _problem_like(arguments: argparse.Namespace, model: Any) -> data.Problem:
     """Read a file with the features and outputs of a model."""
-    from manyboost.datasets.readers.columns import features_of
+    from manyboost.datasets.readers.columns import features_of, whole
 
     for option in ("task", "categorical_features"):
         if getattr(arguments, option, None) is not None:
             raise UsageError(f"The model of --resume determines {flag(option)}; remove it.")
     rows = data.read_rows(arguments, model, with_outputs=True)
-    X, Y = data.whole(rows.file, rows.blocks)
+    X, Y = whole(rows.file, rows.blocks)
     return data.Problem(
         rows.file, features_of(X), data.outputs_like(model, Y), data.kind_of(model), rows.part
     )

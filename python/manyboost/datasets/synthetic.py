@@ -6,11 +6,9 @@ on Friedman's function; one is a multi-label problem of low rank.
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
-from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +21,23 @@ RandomStateLike: TypeAlias = int | np.random.Generator | np.random.RandomState |
 _SCORE_NOISE = 0.3  # standard deviation; the noiseless scores have standard deviation 1
 _FORM_FEATURES = 2  # in each random linear form: few, so that trees need few splits to follow it
 
-# What the three friedman1 problems have in common.
-_PARAMETERS = """Parameters
+
+def make_friedman1_chain(
+    n_rows: int = 300,
+    *,
+    n_outputs: int = 16,
+    noise: float = 1.0,
+    distribution: Distribution = "uniform",
+    noisy_outputs: bool = False,
+    random_state: RandomStateLike = None,
+) -> tuple[F64, F64]:
+    """Draw friedman1-chain: each output is the previous one plus noise.
+
+    y₁ = f(x) + ε₁ and yⱼ = yⱼ₋₁ + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ +
+    5 x₅. The first output is the cleanest; the best model learns it alone and repeats it for all
+    outputs.
+
+    Parameters
     ----------
     n_rows, n_outputs : int, default=300, 16
         Numbers of rows and outputs.
@@ -41,36 +54,8 @@ _PARAMETERS = """Parameters
 
     Returns
     -------
-    X : ndarray of shape (n_rows, 5), or (n_rows, 5 * n_outputs) for friedman1-ind
-    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)"""
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def _documented(function: _Function) -> _Function:
-    """Fill ``{parameters}`` in the docstring of a friedman1 problem."""
-    text = inspect.cleandoc(function.__doc__ or "")
-    function.__doc__ = text.replace("{parameters}", inspect.cleandoc(_PARAMETERS))
-    return function
-
-
-@_documented
-def make_friedman1_chain(
-    n_rows: int = 300,
-    *,
-    n_outputs: int = 16,
-    noise: float = 1.0,
-    distribution: Distribution = "uniform",
-    noisy_outputs: bool = False,
-    random_state: RandomStateLike = None,
-) -> tuple[F64, F64]:
-    """Draw friedman1-chain: each output is the previous one plus noise.
-
-    y₁ = f(x) + ε₁ and yⱼ = yⱼ₋₁ + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ +
-    5 x₅. The first output is the cleanest; the best model learns it alone and repeats it for all
-    outputs.
-
-    {parameters}
+    X : ndarray of shape (n_rows, 5)
+    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
 
     Examples
     --------
@@ -83,7 +68,6 @@ def make_friedman1_chain(
     return _draw_friedman1(*arguments, chained=True)
 
 
-@_documented
 def make_friedman1_group(
     n_rows: int = 300,
     *,
@@ -98,7 +82,15 @@ def make_friedman1_group(
     yⱼ = f(x) + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ + 5 x₅. Averaging
     the outputs filters the noise; the best model learns that average.
 
-    {parameters}
+    Parameters
+    ----------
+    n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
+        See :func:`make_friedman1_chain`.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, 5)
+    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
 
     Examples
     --------
@@ -111,7 +103,6 @@ def make_friedman1_group(
     return _draw_friedman1(*arguments)
 
 
-@_documented
 def make_friedman1_ind(
     n_rows: int = 300,
     *,
@@ -127,7 +118,15 @@ def make_friedman1_ind(
     20 (x₃ − 0.5)² + 10 x₄ + 5 x₅. The outputs share nothing; the best model is one for each output.
     Output j reads columns ``5 * j`` to ``5 * j + 4`` of X.
 
-    {parameters}
+    Parameters
+    ----------
+    n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
+        See :func:`make_friedman1_chain`.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, 5 * n_outputs)
+    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
 
     Examples
     --------

@@ -6,7 +6,7 @@ All formats end here, so that they select outputs, decode labels and refuse valu
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import accumulate
@@ -149,6 +149,14 @@ def stack(tables: Sequence[Table]) -> Table:
         return tables[k].place(row - starts[k])
 
     return Table(first.file, columns, values, place)
+
+
+def whole(file: str, blocks: Iterable[tuple[Table, Table]]) -> tuple[Table, Table]:
+    """Return the features and outputs of all blocks of a file."""
+    parts = list(blocks)
+    if not parts:
+        raise ValueError(f"{file} has no rows; it needs at least one.")
+    return stack([X for X, _ in parts]), stack([Y for _, Y in parts])
 
 
 def recoded(codes: NDArray[Any], mapping: Sequence[float]) -> F64:

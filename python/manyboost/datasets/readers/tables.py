@@ -25,7 +25,7 @@ from manyboost.datasets.readers.columns import (
     remaining,
     select,
     select_targets,
-    stack,
+    whole,
 )
 from manyboost.datasets.readers.text import PathLike, TextFile, set_name
 
@@ -161,11 +161,8 @@ def _dataset(
             f"Column {file.names[min(both)]!r} of {file.file} is in both targets and categorical; "
             "categorical is for features."
         )
-    blocks = list(file.blocks(features, outputs, {i: i in nominal for i in features}))
-    if not blocks:
-        raise ValueError(f"{file.file} has no rows; a data set needs at least one.")
-    X, Y = (stack([pair[k] for pair in blocks]) for k in (0, 1))
-    return assemble(X, Y, name, task)
+    blocks = file.blocks(features, outputs, {i: i in nominal for i in features})
+    return assemble(*whole(file.file, blocks), name, task)
 
 
 class FrameFile(ABC):
