@@ -85,12 +85,7 @@ def make_friedman1_group(
     Parameters
     ----------
     n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
-        See :func:`make_friedman1_chain`.
-
-    Returns
-    -------
-    X : ndarray of shape (n_rows, 5)
-    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
+        See :func:`make_friedman1_chain`, also for the result.
 
     Examples
     --------

@@ -375,6 +375,6 @@ def _unquoted(text: str) -> str:
     return _ESCAPE.sub(resolve, text[1:-1])
 
 
-def _short(text: str, most: int = 40) -> str:
+def _short(text: str) -> str:
     """Quote text of a file, shortened to fit a message."""
-    return repr(text if len(text) <= most else text[: most - 1] + "…")
+    return repr(text if len(text) <= 40 else text[:39] + "…")
