@@ -260,18 +260,13 @@ def _has_text_classes(model: Any) -> bool:
     return kind_of(model) == "classes" and model.classes_.dtype.kind not in "iuf"
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The features of a model in a file, and its outputs if asked for, in blocks."""
+def read_rows(
+    arguments: argparse.Namespace, model: Any, *, with_outputs: bool = False
+) -> tuple[TableFile, list[str], Iterator[tuple[Table, Table]]]:
+    """Open a file that has the columns of a model.
 
-    file: str
-    part: str | None
-    outputs: list[str]
-    blocks: Iterator[tuple[Table, Table]]
-
-
-def read_rows(arguments: argparse.Namespace, model: Any, *, with_outputs: bool = False) -> Rows:
-    """Open a file that has the columns of a model."""
+    Return it, the names of the outputs if asked for, and blocks of features and outputs.
+    """
     file = open_data(arguments, model)
     places = _output_places(arguments, file, model) if with_outputs else []
     features = _feature_places(arguments, file, model, places)
@@ -280,7 +275,7 @@ def read_rows(arguments: argparse.Namespace, model: Any, *, with_outputs: bool =
     if _has_text_classes(model):
         is_nominal |= dict.fromkeys(places, True)
     names = [file.names[i] for i in places]
-    return Rows(file.file, file.part, names, file.blocks(features, places, is_nominal))
+    return file, names, file.blocks(features, places, is_nominal)
 
 
 def _output_places(arguments: argparse.Namespace, file: TableFile, model: Any) -> list[int]:

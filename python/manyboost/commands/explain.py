@@ -111,7 +111,7 @@ def _show_shap(
     is_single = len(names) == 1 or getattr(model, "_quantiles", None) is not None
     asked = {} if places is None or is_single else {"outputs": places}
     chosen = range(len(names)) if places is None else places
-    blocks = data.read_rows(arguments, model).blocks
+    _, _, blocks = data.read_rows(arguments, model)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(["row", "output", *feature_names(model)])
     row = 0

@@ -99,8 +99,7 @@ def _problem_like(arguments: argparse.Namespace, model: Any) -> data.Problem:
     for option in ("task", "categorical_features"):
         if getattr(arguments, option, None) is not None:
             raise UsageError(f"The model of --resume determines {flag(option)}; remove it.")
-    rows = data.read_rows(arguments, model, with_outputs=True)
-    X, Y = whole(rows.file, rows.blocks)
-    return data.Problem(
-        rows.file, features_of(X), data.outputs_like(model, Y), data.kind_of(model), rows.part
-    )
+    file, _, blocks = data.read_rows(arguments, model, with_outputs=True)
+    X, Y = whole(file.file, blocks)
+    outputs, kind = data.outputs_like(model, Y), data.kind_of(model)
+    return data.Problem(file.file, features_of(X), outputs, kind, file.part)

@@ -33,11 +33,11 @@ def run(arguments: argparse.Namespace) -> None:
     check_output(arguments.output, arguments.model, arguments.file)
     model = data.load_model(arguments.model)
     header, predict = _prediction(arguments, model)
-    rows = data.read_rows(arguments, model)
+    _, _, blocks = data.read_rows(arguments, model)
     with written(arguments.output) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header)
-        for X, _ in rows.blocks:
+        for X, _ in blocks:
             writer.writerows(predict(features_of(X)))
 
 
