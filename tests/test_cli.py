@@ -71,7 +71,10 @@ def test_help_imports_no_library_that_is_slow_to_import():
         ("info a.mb b.mb", "Unexpected argument 'b.mb'; see manyboost info --help"),
         ("info", "the following arguments are required: MODEL; see manyboost info --help."),
         ("evaluate m f --worst 0", "argument --worst: '0' is not a whole number above 0"),
-        ("bench f --test-fraction nan", "argument --test-fraction: 'nan' is not a number between 0 and 1"),
+        (
+            "bench f --test-fraction nan",
+            "argument --test-fraction: 'nan' is not a number between 0 and 1",
+        ),
         ("bench f --strategies ,", "argument --strategies: give at least one name"),
         ("evaluate m f --worst", "argument --worst: expected one argument"),
     ],

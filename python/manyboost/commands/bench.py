@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Rows = NDArray[np.intp]
+
 SUMMARY = "Compare the strategies on a file: score, time and size of each."
 
 
@@ -79,9 +81,7 @@ def _affordable(problem: data.Problem, quiet: bool) -> list[str]:
     return [each for each in (*STRATEGIES, "auto") if each not in slow]
 
 
-def _split(
-    problem: data.Problem, fraction: float, seed: Any
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _split(problem: data.Problem, share: float, seed: Any) -> tuple[Rows, Rows]:
     """Return training and test rows, in the order of the file, stratified by class."""
     import numpy as np
     from sklearn.model_selection import train_test_split
@@ -90,16 +90,12 @@ def _split(
     classes = problem.Y.values if problem.kind == "classes" else None
     if classes is not None and np.unique(classes, return_counts=True)[1].min() < 2:
         classes = None
-    train, test = train_test_split(rows, test_size=fraction, random_state=seed, stratify=classes)
+    train, test = train_test_split(rows, test_size=share, random_state=seed, stratify=classes)
     return np.sort(train), np.sort(test)
 
 
 def _run(
-    problem: data.Problem,
-    strategy: str,
-    parameters: dict[str, Any],
-    train: NDArray[np.intp],
-    test: NDArray[np.intp],
+    problem: data.Problem, strategy: str, parameters: dict[str, Any], train: Rows, test: Rows
 ) -> dict[str, Any]:
     from manyboost.commands.scores import Predictions, score_model
     from manyboost.training.strategies import STRATEGIES
@@ -113,20 +109,13 @@ def _run(
     predicted = time.perf_counter()
     truth = problem.Y.take(test).values
     scores = score_model(model, Predictions.of(model, X_test), truth, problem.outputs)
-    metric, score = scores.main
+    metric, score = next(iter(scores.overall.items()))
     if metric == "pinball_loss":
         metric, score = "-pinball_loss", -score
     chosen = ""
     if strategy == "auto":
         projected = STRATEGIES[model.strategy_].projects
         chosen = f"{model.strategy_}, {model.projection_}" if projected else model.strategy_
-    return {
-        "strategy": strategy,
-        "chosen": chosen,
-        "metric": metric,
-        "score": score,
-        "fit_seconds": fitted - start,
-        "predict_seconds": predicted - fitted,
-        "rounds": int(model.n_iter_),
-        "bytes": model.info()["n_bytes"],
-    }
+    result = {"strategy": strategy, "chosen": chosen, "metric": metric, "score": score}
+    result |= {"fit_seconds": fitted - start, "predict_seconds": predicted - fitted}
+    return result | {"rounds": int(model.n_iter_), "bytes": model.info()["n_bytes"]}

@@ -69,9 +69,7 @@ def matching(option: str, wanted: Iterable[str], known: Sequence[str], place: st
         raise UsageError(f"{option} {error.pattern!r} {error.problem}") from None
 
 
-def open_data(
-    arguments: argparse.Namespace, model: Any = None, *, task: str | None = None
-) -> TableFile:
+def open_data(arguments: argparse.Namespace, model: Any = None, task: Any = None) -> TableFile:
     """Open the file of a command; svmlight files get the features and outputs of the model."""
     from manyboost.datasets.readers.files import ENDINGS, format_of, open_file
 
@@ -81,10 +79,8 @@ def open_data(
             "--target."
         )
     delimiter = arguments.delimiter
-    if delimiter is not None:
-        delimiter = delimiter.replace("\\t", "\t")
-        if len(delimiter) != 1:
-            raise UsageError(f"--delimiter {arguments.delimiter!r} is not a single character.")
+    if delimiter is not None and len(delimiter := delimiter.replace("\\t", "\t")) != 1:
+        raise UsageError(f"--delimiter {arguments.delimiter!r} is not a single character.")
     format_ = arguments.format or format_of(arguments.file)
     if format_ is None:
         raise UsageError(
@@ -94,14 +90,9 @@ def open_data(
     like = None
     if model is not None and hasattr(model, "feature_names_in_"):
         like = model.feature_names_in_.tolist(), target_names(model)
-    file = open_file(
-        arguments.file,
-        format_,
-        delimiter=delimiter,
-        part=arguments.rows,
-        like=like,
-        targets="numbers" if task == "regression" else "auto",
-    )
+    how: Any = {"delimiter": delimiter, "part": arguments.rows, "like": like}
+    how["targets"] = "numbers" if task == "regression" else "auto"
+    file = open_file(arguments.file, format_, **how)
     if len(file.names) == 1 and format_ == "csv":
         other = next((c for c in ";\t|" if c in file.names[0]), None)
         if other is not None:
@@ -110,9 +101,6 @@ def open_data(
                 f"{file.file} has a single column, {file.names[0]!r}; pass --delimiter '{shown}'."
             )
     return file
-
-
-# ------------------------------------------------------------------ to learn
 
 
 def row_noun(part: str | None) -> str:
@@ -148,23 +136,19 @@ class Problem:
             "labels": f"{count(len(self.outputs), 'label')}: multi-label classification",
             "classes": f"classes in {self.outputs[0]!r}: classification",
         }
-        doubt = ""
+        text = f"{self.file}: {count(rows, row_noun(self.part))}, {count(features, 'feature')}"
+        text += f"{categorical}, {what[self.kind]}."
         if self.kind == "regression" and len(self.outputs) == 1:
             values = set(self.Y.values.tolist())
             if len(values) <= MOST_DOUBTFUL and all(value.is_integer() for value in values):
-                doubt = (
-                    f" {self.outputs[0]!r} holds {len(values)} distinct integers: if they are "
-                    "classes, pass --task classification."
-                )
-        return (
-            f"{self.file}: {count(rows, row_noun(self.part))}, {count(features, 'feature')}"
-            f"{categorical}, {what[self.kind]}.{doubt}"
-        )
+                text += f" {self.outputs[0]!r} holds {len(values)} distinct integers: if they are "
+                text += "classes, pass --task classification."
+        return text
 
 
 def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     """Read a file to learn from; ``task`` is the one that the parameters imply, if any."""
-    from manyboost.datasets.readers.columns import features_of, outputs_of
+    from manyboost.datasets.readers.columns import features_of, outputs_of, whole
 
     task = arguments.task or task
     file = open_data(arguments, task=task)
@@ -202,16 +186,6 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     return Problem(file.file, X, Y, kind, file.part)
 
 
-def whole(file: str, blocks: Iterable[tuple[Table, Table]]) -> tuple[Table, Table]:
-    """Return the features and outputs of all blocks."""
-    from manyboost.datasets.readers.columns import stack
-
-    parts = list(blocks)
-    if not parts:
-        raise ValueError(f"{file} has no rows; a model needs some.")
-    return stack([X for X, _ in parts]), stack([Y for _, Y in parts])
-
-
 def _chosen_outputs(arguments: argparse.Namespace, file: TableFile) -> list[int] | None:
     """Return the indices of the outputs of the command, else of those that the file declares."""
     places = range(len(file.names))
@@ -231,9 +205,6 @@ def _chosen_outputs(arguments: argparse.Namespace, file: TableFile) -> list[int]
     if chosen:
         return [places[j] for j in dict.fromkeys(chosen)]
     return None if file.declared is None else list(file.declared)
-
-
-# ------------------------------------------------------------------ for a model
 
 
 def load_model(path: str) -> Any:
@@ -289,18 +260,13 @@ def _has_text_classes(model: Any) -> bool:
     return kind_of(model) == "classes" and model.classes_.dtype.kind not in "iuf"
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The features of a model in a file, and its outputs if asked for, in blocks."""
+def read_rows(
+    arguments: argparse.Namespace, model: Any, *, with_outputs: bool = False
+) -> tuple[TableFile, list[str], Iterator[tuple[Table, Table]]]:
+    """Open a file that has the columns of a model.
 
-    file: str
-    part: str | None
-    outputs: list[str]
-    blocks: Iterator[tuple[Table, Table]]
-
-
-def read_rows(arguments: argparse.Namespace, model: Any, *, with_outputs: bool = False) -> Rows:
-    """Open a file that has the columns of a model."""
+    Return it, the names of the outputs if asked for, and blocks of features and outputs.
+    """
     file = open_data(arguments, model)
     places = _output_places(arguments, file, model) if with_outputs else []
     features = _feature_places(arguments, file, model, places)
@@ -309,7 +275,7 @@ def read_rows(arguments: argparse.Namespace, model: Any, *, with_outputs: bool =
     if _has_text_classes(model):
         is_nominal |= dict.fromkeys(places, True)
     names = [file.names[i] for i in places]
-    return Rows(file.file, file.part, names, file.blocks(features, places, is_nominal))
+    return file, names, file.blocks(features, places, is_nominal)
 
 
 def _output_places(arguments: argparse.Namespace, file: TableFile, model: Any) -> list[int]:
@@ -330,9 +296,8 @@ def _output_places(arguments: argparse.Namespace, file: TableFile, model: Any) -
     place = {name: i for i, name in enumerate(file.names)}
     for name in names:
         if name not in place:
-            raise ValueError(
-                f"{file.file} lacks the output {name!r} of the model; {nearest(name, file.names)}"
-            )
+            hint = nearest(name, file.names)
+            raise ValueError(f"{file.file} lacks the output {name!r} of the model; {hint}")
     return [place[name] for name in names]
 
 
@@ -345,19 +310,15 @@ def _feature_places(
     if hasattr(model, "feature_names_in_"):
         place = {name: i for i, name in enumerate(file.names) if i not in declared}
         wanted = [str(name) for name in model.feature_names_in_]
-        missing = [name for name in wanted if name not in place]
-        if missing:
+        if missing := [name for name in wanted if name not in place]:
             spare = [name for name in place if name not in wanted]
             more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
             hint = nearest(missing[0], spare) if spare else "add it."
-            raise ValueError(
-                f"{file.file} lacks the feature {missing[0]!r}{more} of the model; {hint}"
-            )
-        for i in ignored:
-            if file.names[i] in wanted:
-                raise UsageError(
-                    f"--ignore leaves out {file.names[i]!r}, which is a feature of the model."
-                )
+            lacking = f"{file.file} lacks the feature {missing[0]!r}{more}"
+            raise ValueError(f"{lacking} of the model; {hint}")
+        for name in (file.names[i] for i in ignored):
+            if name in wanted:
+                raise UsageError(f"--ignore leaves out {name!r}, which is a feature of the model.")
         return [place[name] for name in wanted]
     left_out = {*ignored, *declared, *outputs}
     known = target_names(model)

@@ -31,22 +31,21 @@ def run(arguments: argparse.Namespace) -> None:
     from manyboost.datasets.readers.columns import features_of, stack
 
     model = data.load_model(arguments.model)
-    rows = data.read_rows(arguments, model, with_outputs=True)
-    file = rows.file
+    file, names, blocks = data.read_rows(arguments, model, with_outputs=True)
     predictions, outputs = [], []
-    for X, Y in rows.blocks:
+    for X, Y in blocks:
         predictions.append(Predictions.of(model, features_of(X)))
         outputs.append(Y)
     if not predictions:
-        raise ValueError(f"{file} has no rows to score; check the file and --rows.")
+        raise ValueError(f"{file.file} has no rows to score; check the file and --rows.")
     truth = data.outputs_like(model, stack(outputs)).values
     kind = data.kind_of(model)
     if kind == "classes" and (unknown := int((~np.isin(truth, model.classes_)).sum())):
         tell(
-            f"Classes unknown to the model, in {count(unknown, 'row')} of {file}, count as errors "
-            "and are left out of the log loss."
+            f"Classes unknown to the model, in {count(unknown, 'row')} of {file.file}, count as "
+            "errors and are left out of the log loss."
         )
-    names = data.target_names(model) or rows.outputs
+    names = data.target_names(model) or names
     scores = score_model(model, Predictions.joined(predictions), truth, names)
     if arguments.json:
         report = {"rows": len(truth), "task": kind, "scores": scores.overall}
@@ -55,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
     what = {"labels": "label", "classes": "class"}.get(kind, "output")
     n_rows, n_outputs = len(truth), len(scores.by_output)
     outputs_found = f"{n_outputs:,} classes" if kind == "classes" else count(n_outputs, what)
-    show(f"{file}: {count(n_rows, data.row_noun(rows.part))}, {outputs_found}.")
+    show(f"{file.file}: {count(n_rows, data.row_noun(file.part))}, {outputs_found}.")
     show()
     show(table(["score", "value"], list(scores.overall.items())))
     if len(scores.by_output) > 1:

@@ -96,10 +96,8 @@ def feature_names(model: Any) -> list[str]:
 
 def outputs_of_trees(model: Any) -> list[str]:
     """Return the names of the outputs of the trees: one for two classes, one for each quantile."""
-    names = output_names(model)
-    if data.kind_of(model) == "classes" and model.n_outputs_ == 1:
-        return names[1:]
-    return by_level(model, names)
+    is_binary = data.kind_of(model) == "classes" and model.n_outputs_ == 1
+    return by_level(model, output_names(model)[1 if is_binary else 0 :])
 
 
 def _show_shap(
@@ -113,7 +111,7 @@ def _show_shap(
     is_single = len(names) == 1 or getattr(model, "_quantiles", None) is not None
     asked = {} if places is None or is_single else {"outputs": places}
     chosen = range(len(names)) if places is None else places
-    blocks = data.read_rows(arguments, model).blocks
+    _, _, blocks = data.read_rows(arguments, model)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(["row", "output", *feature_names(model)])
     row = 0
@@ -128,7 +126,6 @@ def _show_shap(
             if is_single and places is not None:
                 values = values[:, :, places]
             for each in values:
-                writer.writerows(
-                    [row, names[j], *each[:, k].tolist()] for k, j in enumerate(chosen)
-                )
+                lines = zip(chosen, each.T.tolist(), strict=True)
+                writer.writerows([row, names[j], *line] for j, line in lines)
                 row += 1

@@ -30,13 +30,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train, then write the model."""
+    from manyboost.distributed import Alone
+    from manyboost.distributed.mpi import MPIComm, launched_ranks
+
     if arguments.output is None or arguments.output == "-":
         raise UsageError("Name the file to write the model to, with -o model.mb.")
     output = Path(arguments.output)
     if not output.parent.is_dir():
         raise UsageError(f"There is no folder {str(output.parent)!r} to write the model to.")
     check_output(arguments.output, arguments.file)
-    comm = _ranks()
+    # The processes that share the fit: those of mpiexec, or this one alone.
+    comm: Comm = MPIComm() if launched_ranks() > 1 else Alone()
     quiet = arguments.quiet or comm.rank > 0
     parameters = given(arguments)
     parameters.setdefault("verbose", 0 if quiet else 1)
@@ -69,14 +73,6 @@ def run(arguments: argparse.Namespace) -> None:
         tell(f"Wrote {output}: {count(model.n_iter_, 'round')}, {count(size, 'byte')}.")
 
 
-def _ranks() -> Comm:
-    """Return the processes that share the fit: those of mpiexec, or this one alone."""
-    from manyboost.distributed import Alone
-    from manyboost.distributed.mpi import MPIComm, launched_ranks
-
-    return MPIComm() if launched_ranks() > 1 else Alone()
-
-
 def _fit(model: Any, problem: data.Problem, comm: Comm) -> None:
     """Fit a model; every rank has read the whole file and uses its share of the rows."""
     if comm.size == 1:
@@ -98,13 +94,12 @@ def _save(model: Any, output: Path) -> None:
 
 def _problem_like(arguments: argparse.Namespace, model: Any) -> data.Problem:
     """Read a file with the features and outputs of a model."""
-    from manyboost.datasets.readers.columns import features_of
+    from manyboost.datasets.readers.columns import features_of, whole
 
     for option in ("task", "categorical_features"):
         if getattr(arguments, option, None) is not None:
             raise UsageError(f"The model of --resume determines {flag(option)}; remove it.")
-    rows = data.read_rows(arguments, model, with_outputs=True)
-    X, Y = data.whole(rows.file, rows.blocks)
-    return data.Problem(
-        rows.file, features_of(X), data.outputs_like(model, Y), data.kind_of(model), rows.part
-    )
+    file, _, blocks = data.read_rows(arguments, model, with_outputs=True)
+    X, Y = whole(file.file, blocks)
+    outputs, kind = data.outputs_like(model, Y), data.kind_of(model)
+    return data.Problem(file.file, features_of(X), outputs, kind, file.part)

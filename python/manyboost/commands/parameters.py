@@ -111,11 +111,10 @@ def given(arguments: argparse.Namespace) -> dict[str, Any]:
     return {n: value for n, value in vars(arguments).items() if n in PARAMS and n not in without}
 
 
-def _parameters_by_task() -> dict[str, set[str]]:
+def _estimators() -> dict[str, Any]:
     from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
-    estimators = {"classification": ManyBoostClassifier, "regression": ManyBoostRegressor}
-    return {task: set(inspect.signature(each).parameters) for task, each in estimators.items()}
+    return {"classification": ManyBoostClassifier, "regression": ManyBoostRegressor}
 
 
 def implied_task(parameters: Mapping[str, Any]) -> str | None:
@@ -131,21 +130,18 @@ def implied_task(parameters: Mapping[str, Any]) -> str | None:
             return "classification"
     elif loss is not None:
         return "regression"
-    fitting = [task for task, its in _parameters_by_task().items() if its >= set(parameters)]
+    own = {task: inspect.signature(each).parameters for task, each in _estimators().items()}
+    fitting = [task for task, its in own.items() if its.keys() >= parameters.keys()]
     return fitting[0] if len(fitting) == 1 else None
 
 
 def estimator_for(kind: Kind, parameters: Mapping[str, Any]) -> Any:
     """Return an estimator for a kind of outputs; parameters of the other one are refused."""
-    from manyboost import ManyBoostClassifier, ManyBoostRegressor
-
-    is_regression = kind == "regression"
-    tasks = ("regression", "classification")
-    task, other = tasks if is_regression else reversed(tasks)
-    for name in parameters:
-        if name not in _parameters_by_task()[task]:
-            raise UsageError(
-                f"{flag(name)} is for {other}, but the task is {task}; remove it, or pass --task "
-                f"{other}."
-            )
-    return (ManyBoostRegressor if is_regression else ManyBoostClassifier)(**parameters)
+    task = "regression" if kind == "regression" else "classification"
+    other = "classification" if kind == "regression" else "regression"
+    estimator = _estimators()[task]
+    own = inspect.signature(estimator).parameters
+    for foreign in (flag(name) for name in parameters if name not in own):
+        what = f"{foreign} is for {other}, but the task is {task}"
+        raise UsageError(f"{what}; remove it, or pass --task {other}.")
+    return estimator(**parameters)

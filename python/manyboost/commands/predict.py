@@ -33,11 +33,11 @@ def run(arguments: argparse.Namespace) -> None:
     check_output(arguments.output, arguments.model, arguments.file)
     model = data.load_model(arguments.model)
     header, predict = _prediction(arguments, model)
-    rows = data.read_rows(arguments, model)
+    _, _, blocks = data.read_rows(arguments, model)
     with written(arguments.output) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header)
-        for X, _ in rows.blocks:
+        for X, _ in blocks:
             writer.writerows(predict(features_of(X)))
 
 
@@ -77,18 +77,16 @@ def output_names(model: Any) -> list[str]:
     """Return the names of what a model predicts: outputs, labels or classes."""
     if data.kind_of(model) == "classes":
         return [str(label) for label in model.classes_]
+    n_outputs = model.n_outputs_ // model._n_levels
     names = model._known_names()
-    if names is not None:
-        return [str(name) for name in names]
-    return [f"y{j}" for j in range(model.n_outputs_ // model._n_levels)]
+    return [f"y{j}" for j in range(n_outputs)] if names is None else [*map(str, names)]
 
 
 def by_level(model: Any, names: list[str]) -> list[str]:
     """Return the names of outputs, or of each quantile of each output if a model predicts those."""
     levels = getattr(model, "_quantiles", None)
-    if levels is None:
-        return names
-    return [f"{name}_q{level:g}" for name in names for level in levels]
+    endings = [""] if levels is None else [f"_q{level:g}" for level in levels]
+    return [name + ending for name in names for ending in endings]
 
 
 def _best(model: Any, k: int) -> tuple[Sequence[Any], Callable[[Any], Iterable[Any]]]:

@@ -16,23 +16,14 @@ from manyboost.commands.data import kind_of
 class Scores:
     """Scores of a model on some rows."""
 
-    overall: dict[str, float]  # of all outputs together, by name
+    overall: dict[str, float]  # of all outputs together, by name; the first compares models
     by_output: dict[str, dict[str, float]]  # of each output, by its name
     worst_by: str  # the score that ranks the outputs; higher is better
 
-    @property
-    def main(self) -> tuple[str, float]:
-        """The score to compare models by: the first."""
-        return next(iter(self.overall.items()))
-
     def worst(self, n: int) -> list[str]:
         """Return the names of the outputs with the lowest scores, undefined scores last."""
-
-        def rank(name: str) -> tuple[bool, float]:
-            score = self.by_output[name][self.worst_by]
-            return score != score, score
-
-        return sorted(self.by_output, key=rank)[:n]
+        scores = {name: each[self.worst_by] for name, each in self.by_output.items()}
+        return sorted(scores, key=lambda name: (np.isnan(scores[name]), scores[name]))[:n]
 
 
 def score_model(model: Any, predicted: Predictions, Y: NDArray[Any], names: list[str]) -> Scores:

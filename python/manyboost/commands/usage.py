@@ -71,9 +71,6 @@ def add_names(parser: argparse.ArgumentParser, option: str, meaning: str) -> Non
     parser.add_argument(option, nargs="+", action="extend", metavar="NAME", help=meaning)
 
 
-# ------------------------------------------------------------------ types of arguments
-
-
 def names(text: str) -> list[str]:
     """Names separated by commas."""
     found = [part.strip() for part in text.split(",") if part.strip()]

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -25,7 +25,7 @@ from scipy import sparse
 
 from manyboost.datasets.dataset import Dataset, Task, join_train_test
 from manyboost.datasets.readers.arff import read_arff
-from manyboost.datasets.readers.columns import Column, Table, assemble, remaining, select
+from manyboost.datasets.readers.columns import Column, Table, assemble, select, split_table
 from manyboost.datasets.readers.npz import read_npz
 from manyboost.datasets.readers.text import PathLike
 from manyboost.spelling import nearest
@@ -39,10 +39,8 @@ class CatalogueEntry:
 
     Attributes
     ----------
-    name : str
-        The name to load it by.
-    task : {"multilabel", "regression"}
-        What its outputs are.
+    name, task : str
+        The name to load it by; "multilabel" or "regression".
     in_paper : bool
         Whether it is one of the 29 sets of the paper.
     n_train, n_test : int, int or None
@@ -52,10 +50,8 @@ class CatalogueEntry:
         Columns of X and Y.
     source : str
         Where to get it.
-    sha256 : str or None
-        Hash of its ``.npz`` file.
-    openml : int or None
-        Its number at OpenML.
+    sha256, openml : str or None, int or None
+        Hash of its ``.npz`` file; its number at OpenML.
     targets : tuple of str
         Patterns of the names of its outputs. If empty, OpenML marks the outputs and Mulan's XML
         file names them.
@@ -79,18 +75,14 @@ class CatalogueEntry:
         return self.n_train + (self.n_test or 0)
 
 
-def _read_catalogue() -> Mapping[str, CatalogueEntry]:
-    text = resources.files("manyboost.datasets").joinpath("catalogue.json").read_text("utf-8")
-    return MappingProxyType(
-        {
-            name: CatalogueEntry(name, **{**facts, "targets": tuple(facts.get("targets", ()))})
-            for name, facts in json.loads(text).items()
-        }
-    )
-
-
+_STORED = resources.files("manyboost.datasets").joinpath("catalogue.json").read_text("utf-8")
 #: All known data sets by name, those of the paper first.
-CATALOGUE = _read_catalogue()
+CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType(
+    {
+        name: CatalogueEntry(name, **{**facts, "targets": tuple(facts.get("targets", ()))})
+        for name, facts in json.loads(_STORED).items()
+    }
+)
 
 
 def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = True) -> Dataset:
@@ -134,74 +126,44 @@ def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = 
     ...
     ValueError: There is no data set 'delicius'; did you mean 'delicious'?
     """
-    entry = _entry(name)
-    for folder in _folders(data_dir):
-        dataset = _from_folder(entry, folder, verify)
-        if dataset is not None:
-            break
-    else:
+    if name not in CATALOGUE:
+        raise ValueError(f"There is no data set {name!r}; {nearest(str(name), CATALOGUE)}")
+    entry = CATALOGUE[name]
+    dataset: Dataset | None = None
+    folders = ("data_dir", data_dir), (_FOLDER_VARIABLE, os.environ.get(_FOLDER_VARIABLE))
+    for origin, folder in folders:
+        if folder and dataset is None:
+            if not Path(folder).is_dir():
+                raise FileNotFoundError(
+                    f"{origin}={str(folder)!r} is not a folder; pass the folder of the data."
+                )
+            dataset = _from_folder(entry, Path(folder), verify)
+    if dataset is None:
         dataset = _from_openml(entry)
     _check_shape(entry, dataset)
     return dataset
 
 
-def _entry(name: str) -> CatalogueEntry:
-    if name in CATALOGUE:
-        return CATALOGUE[name]
-    raise ValueError(f"There is no data set {name!r}; {nearest(str(name), CATALOGUE)}")
-
-
-def _folders(data_dir: PathLike | None) -> Iterator[Path]:
-    for origin, folder in (
-        ("data_dir", data_dir),
-        (_FOLDER_VARIABLE, os.environ.get(_FOLDER_VARIABLE)),
-    ):
-        if folder:
-            if not Path(folder).is_dir():
-                raise FileNotFoundError(
-                    f"{origin}={str(folder)!r} is not a folder; pass the folder of the data."
-                )
-            yield Path(folder)
-
-
 def _from_folder(entry: CatalogueEntry, folder: Path, verify: bool) -> Dataset | None:
-    npz = folder / f"{entry.name}.npz"
+    npz, xml = folder / f"{entry.name}.npz", folder / f"{entry.name}.xml"
     if npz.is_file():
-        if verify and entry.sha256 is not None:
-            _check_hash(npz, entry.sha256)
+        expected = entry.sha256 if verify else None
+        if expected and (found := hashlib.sha256(npz.read_bytes()).hexdigest()) != expected:
+            raise ValueError(
+                f"{npz.name} has the sha256 {found}, but the catalogue expects {expected}; get the "
+                "file again, or pass verify=False to use it as it is."
+            )
         return read_npz(npz, name=entry.name)
-    whole, train, test = (_arff_file(folder, entry.name + part) for part in ("", "-train", "-test"))
-    if whole is not None:
-        return _from_arff(entry, whole)
-    if train is not None and test is not None:
-        parts = (_from_arff(entry, path) for path in (train, test))
-        return join_train_test(*parts, name=entry.name)
+    labels, targets = (xml, None) if xml.is_file() else (None, entry.targets or None)
+    for parts in ([""], ["-train", "-test"]):
+        stems = [f"{entry.name}{part}.arff" for part in parts]
+        # The compressed file counts if the plain one does not exist.
+        paths = [folder / (s if (folder / s).is_file() else f"{s}.gz") for s in stems]
+        if all(path.is_file() for path in paths):
+            options: Any = {"task": entry.task, "name": entry.name}
+            read = [read_arff(path, labels=labels, targets=targets, **options) for path in paths]
+            return read[0] if len(read) == 1 else join_train_test(*read)
     return None
-
-
-def _arff_file(folder: Path, name: str) -> Path | None:
-    paths = (folder / f"{name}.arff", folder / f"{name}.arff.gz")
-    return next((path for path in paths if path.is_file()), None)
-
-
-def _from_arff(entry: CatalogueEntry, path: Path) -> Dataset:
-    labels = path.parent / f"{entry.name}.xml"
-    return read_arff(
-        path,
-        labels=labels if labels.is_file() else None,
-        targets=entry.targets if entry.targets and not labels.is_file() else None,
-        task=entry.task,
-        name=entry.name,
-    )
-
-
-def _check_hash(path: Path, expected: str) -> None:
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != expected:
-        raise ValueError(
-            f"{path.name} has the sha256 {found}, but the catalogue expects {expected}; get the "
-            "file again, or pass verify=False to use it as it is."
-        )
 
 
 def _check_shape(entry: CatalogueEntry, dataset: Dataset) -> None:
@@ -257,14 +219,13 @@ def _from_openml(entry: CatalogueEntry) -> Dataset:
     table = Table(file, columns, values, "row {}".format)
     if entry.targets:
         outputs = select(entry.targets, table.names, file, "targets")
-        X = table.take(remaining(table.names, file, outputs, []))
-        return assemble(X, table.take(outputs), entry.name, entry.task)
+        return split_table(table, outputs, (), entry.task, entry.name)
     target = np.asarray(bunch.target)
     columns = [Column(name) for name in bunch.target_names]
     if target.dtype.kind == "O":  # words such as TRUE and FALSE
-        coded = [np.unique(column.astype(str), return_inverse=True) for column in target.T]
-        columns = [
-            Column(c.name, tuple(kinds)) for c, (kinds, _) in zip(columns, coded, strict=True)
-        ]
-        target = np.column_stack([codes for _, codes in coded]).astype(np.float64)
+        codes = np.empty(target.shape)
+        for j, words in enumerate(target.astype(str).T):
+            kinds, codes[:, j] = np.unique(words, return_inverse=True)
+            columns[j] = Column(columns[j].name, tuple(kinds))
+        target = codes
     return assemble(table, Table(file, columns, target, table.place), entry.name, entry.task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
@@ -21,18 +22,14 @@ class Dataset:
 
     Attributes
     ----------
-    name : str
-        Name of the set.
+    name, task : str
+        Name of the set; what Y holds, "multilabel" or "regression".
     X : ndarray or csr_matrix of shape (n_rows, n_features), float32
         Features; NaN where a value is missing, codes for categories.
     Y : ndarray or csr_matrix of shape (n_rows, n_outputs)
         Labels, uint8 0 or 1, sparse if the file is; or targets of a regression, dense floats.
-    feature_names : tuple of str
-        One name for each column of X.
-    target_names : tuple of str
-        One name for each column of Y.
-    task : {"multilabel", "regression"}
-        What Y holds.
+    feature_names, target_names : tuple of str
+        One name for each column of X and Y.
     split : ndarray of shape (n_rows,), uint8, or None
         0 for training rows and 1 for test rows, if the set has a split.
     categorical : tuple of int
@@ -85,9 +82,8 @@ class Dataset:
                 "write 0 for a training row and 1 for a test row."
             )
         check_unique(self.target_names, f"Data set {self.name!r}", "outputs")
-        if set(self.categorical) != set(self.categories) or not all(
-            0 <= feature < features for feature in self.categorical
-        ):
+        nominal = set(self.categorical)
+        if nominal != set(self.categories) or not nominal <= set(range(features)):
             raise ValueError(
                 f"Data set {self.name!r} has the nominal features {list(self.categorical)} but "
                 f"categories for {sorted(self.categories)} of {features} features; "
@@ -132,17 +128,15 @@ def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -
 
     Parameters
     ----------
-    train : Dataset
-        The training rows, which come first.
-    test : Dataset
-        The test rows, with the same features, categories, outputs and task.
+    train, test : Dataset
+        Training and test rows, with the same features, categories, outputs and task.
     name : str or None, default=None
         Name of the joined set; ``None`` uses that of ``train``.
 
     Returns
     -------
     Dataset
-        All rows, ``split`` 0 for those of ``train`` and 1 for those of ``test``.
+        All rows, those of ``train`` first, with ``split`` 0, then those of ``test`` with 1.
 
     Examples
     --------
@@ -161,18 +155,16 @@ def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -
                 f"Training set {train.name!r} and test set {test.name!r} do not have the same "
                 f"{what}{_first_difference(ours, theirs)}; read both with the same arguments."
             )
-    for part in (train, test):
-        if part.split is not None:
-            raise ValueError(
-                f"Data set {part.name!r} is split already; join sets that have no split."
-            )
-    return replace(
-        train,
-        name=train.name if name is None else name,
-        X=_stack(train.X, test.X),
-        Y=_stack(train.Y, test.Y),
-        split=np.repeat(np.array([0, 1], dtype=np.uint8), [train.n_rows, test.n_rows]),
+    for each in (train, test):
+        if each.split is not None:
+            what = f"Data set {each.name!r} is split already"
+            raise ValueError(f"{what}; join sets that have no split.")
+    X, Y = (
+        sparse.vstack(pair, format="csr") if any(map(sparse.issparse, pair)) else np.vstack(pair)
+        for pair in ((train.X, test.X), (train.Y, test.Y))
     )
+    split = np.repeat(np.array([0, 1], dtype=np.uint8), [train.n_rows, test.n_rows])
+    return replace(train, name=train.name if name is None else name, X=X, Y=Y, split=split)
 
 
 def check_task(task: str | None) -> None:
@@ -183,27 +175,18 @@ def check_task(task: str | None) -> None:
 
 def check_unique(names: Sequence[str], place: str, what: str) -> None:
     """Refuse a name that occurs twice, because it is ambiguous."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"{place} has two {what} called {name!r}; rename one of them.")
-        seen.add(name)
-
-
-def _stack(first: Matrix, second: Matrix) -> Matrix:
-    if sparse.issparse(first) or sparse.issparse(second):
-        return sparse.vstack([first, second], format="csr")
-    return np.vstack([first, second])
+    if len(set(names)) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise ValueError(f"{place} has two {what} called {twice!r}; rename one of them.")
 
 
 def _first_difference(ours: Any, theirs: Any) -> str:
     """Describe the first difference of two descriptions, briefly."""
-    if isinstance(ours, tuple) and len(ours) != len(theirs):
-        return f" ({len(ours)} and {len(theirs)})"
     if isinstance(ours, tuple):
-        pair = next((a, b) for a, b in zip(ours, theirs, strict=True) if a != b)
-        return f" ({pair[0]!r} and {pair[1]!r})"
-    if isinstance(ours, str):
+        if len(ours) != len(theirs):
+            return f" ({len(ours)} and {len(theirs)})"
+        ours, theirs = next((a, b) for a, b in zip(ours, theirs, strict=True) if a != b)
+    if not isinstance(ours, Mapping):
         return f" ({ours!r} and {theirs!r})"
     feature = next(key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key))
     return f" (of feature {feature})"

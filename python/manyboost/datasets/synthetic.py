@@ -6,11 +6,9 @@ on Friedman's function; one is a multi-label problem of low rank.
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
-from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,45 +18,10 @@ from manyboost.arrays import F64
 Distribution: TypeAlias = Literal["uniform", "normal"]
 RandomStateLike: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
-# Standard deviation of the label noise; the noiseless scores have standard deviation 1.
-_SCORE_NOISE = 0.3
-# Features in each random linear form: few, so that trees need few splits to follow it.
-_FORM_FEATURES = 2
-
-# What the three friedman1 problems have in common.
-_PARAMETERS = """Parameters
-    ----------
-    n_rows : int, default=300
-        Number of rows.
-    n_outputs : int, default=16
-        Number of outputs.
-    noise : float, default=1.0
-        Standard deviation of each εⱼ.
-    distribution : {"uniform", "normal"}, default="uniform"
-        Distribution of the features: uniform on [0, 1], which reproduces the scores of the paper,
-        or standard normal, as its text says.
-    noisy_outputs : bool, default=False
-        Append a copy of every output with its rows permuted, each copy on its own: outputs that
-        look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Source of randomness; an int gives the same data at every call.
-
-    Returns
-    -------
-    X : ndarray of shape (n_rows, 5), or (n_rows, 5 * n_outputs) for friedman1-ind
-    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)"""
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_SCORE_NOISE = 0.3  # standard deviation; the noiseless scores have standard deviation 1
+_FORM_FEATURES = 2  # in each random linear form: few, so that trees need few splits to follow it
 
 
-def _documented(function: _Function) -> _Function:
-    """Fill ``{parameters}`` in the docstring of a friedman1 problem."""
-    text = inspect.cleandoc(function.__doc__ or "")
-    function.__doc__ = text.replace("{parameters}", inspect.cleandoc(_PARAMETERS))
-    return function
-
-
-@_documented
 def make_friedman1_chain(
     n_rows: int = 300,
     *,
@@ -74,7 +37,25 @@ def make_friedman1_chain(
     5 x₅. The first output is the cleanest; the best model learns it alone and repeats it for all
     outputs.
 
-    {parameters}
+    Parameters
+    ----------
+    n_rows, n_outputs : int, default=300, 16
+        Numbers of rows and outputs.
+    noise : float, default=1.0
+        Standard deviation of each εⱼ.
+    distribution : {"uniform", "normal"}, default="uniform"
+        Distribution of the features: uniform on [0, 1], which reproduces the scores of the paper,
+        or standard normal, as its text says.
+    noisy_outputs : bool, default=False
+        Append a copy of every output with its rows permuted, each copy on its own: outputs that
+        look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+        Source of randomness; an int gives the same data at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, 5)
+    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
 
     Examples
     --------
@@ -87,7 +68,6 @@ def make_friedman1_chain(
     return _draw_friedman1(*arguments, chained=True)
 
 
-@_documented
 def make_friedman1_group(
     n_rows: int = 300,
     *,
@@ -102,7 +82,10 @@ def make_friedman1_group(
     yⱼ = f(x) + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ + 5 x₅. Averaging
     the outputs filters the noise; the best model learns that average.
 
-    {parameters}
+    Parameters
+    ----------
+    n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
+        See :func:`make_friedman1_chain`, also for the result.
 
     Examples
     --------
@@ -115,7 +98,6 @@ def make_friedman1_group(
     return _draw_friedman1(*arguments)
 
 
-@_documented
 def make_friedman1_ind(
     n_rows: int = 300,
     *,
@@ -131,7 +113,15 @@ def make_friedman1_ind(
     20 (x₃ − 0.5)² + 10 x₄ + 5 x₅. The outputs share nothing; the best model is one for each output.
     Output j reads columns ``5 * j`` to ``5 * j + 4`` of X.
 
-    {parameters}
+    Parameters
+    ----------
+    n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
+        See :func:`make_friedman1_chain`.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, 5 * n_outputs)
+    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
 
     Examples
     --------
@@ -155,28 +145,22 @@ def make_low_rank_multilabel(
 ) -> tuple[F64, NDArray[np.uint8]]:
     """Draw a multi-label problem: many labels explained by a few nonlinear factors.
 
-    ``rank`` latent factors (sines, products and signs of random linear forms of two features)
-    are mixed at random into one score per label, and a little noise is added. Label j
-    goes to the rows where its score is highest. How many rows that is falls from label to
-    label like a power law, in random order of the labels, and sums to ``cardinality`` labels
-    a row on average.
+    ``rank`` latent factors (sines, products and signs of random linear forms of two features) are
+    mixed at random into one score per label, with a little noise. Label j goes to the rows where
+    its score is highest. How many rows that is follows a power law over the labels, in random
+    order, and sums to ``cardinality`` labels a row on average.
 
-    The mixing is drawn together with the rows: to get training and test rows of the same
-    problem, draw them in one call and split.
+    To get training and test rows of the same problem, draw them in one call and split.
 
     Parameters
     ----------
     n_rows : int, default=1000
         Number of rows, at least 2.
-    n_features : int, default=20
-        Number of standard normal features.
-    n_outputs : int, default=50
-        Number of labels.
-    rank : int, default=5
-        Number of latent factors.
+    n_features, n_outputs, rank : int, default=20, 50, 5
+        Numbers of standard normal features, labels and latent factors.
     cardinality : float, default=3.0
-        Mean number of labels per row, more than 0 and less than ``n_outputs``.
-        Every label is present in some row and absent in some row whenever
+        Mean number of labels per row, more than 0 and less than ``n_outputs``. Every label is
+        present in some row and absent in some row whenever
         ``n_outputs <= cardinality * n_rows <= n_outputs * (n_rows - 1)``.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Source of randomness; an int gives the same data at every call.

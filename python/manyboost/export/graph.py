@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ OPSETS = {"": 15, ML: 3}
 #: and the numbers of its tree, node and output.
 MAX_BYTES = 2**31
 WEIGHT_BYTES = 4 + 3
+_INT64 = 7  # onnx.TensorProto.INT64
+
+#: The column of each feature of a model in an array, (n_features,).
+Places: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,8 @@ class Graph:
         self.operators.append(Operator(kind, domain, inputs, names, attributes))
         return names[0]
 
-    def raw_predictions(
-        self, model: Any, X: str, offset: str | None, places: NDArray[np.intp]
-    ) -> str:
-        """Add the operators from features to raw predictions (n_rows, n_outputs).
-
-        ``places`` (n_features,) are the columns of ``X`` that hold the features of the model.
-        """
+    def raw_predictions(self, model: Any, X: str, offset: str | None, places: Places) -> str:
+        """Add the operators from features to raw predictions (n_rows, n_outputs)."""
         sums, steps = self._tree_sums(model, X, places)
         if steps is not None:
             sums = self.call("MatMul", [sums, self.constant("steps", steps)], "tree_sums")
@@ -86,7 +85,7 @@ class Graph:
             offset = self.call("Gather", operands, "offsets", axis=1)
         return self.call("Add", [raw, offset], "raw_predictions_with_offset")
 
-    def _tree_sums(self, model: Any, X: str, places: NDArray[np.intp]) -> tuple[str, F32 | None]:
+    def _tree_sums(self, model: Any, X: str, places: Places) -> tuple[str, F32 | None]:
         """Add one operator for all trees; return sums by output, or values by tree and steps."""
         _check_tables(model)
         fields: dict[str, list[Any]] = defaultdict(list)  # of nodes and of leaf values
@@ -203,10 +202,7 @@ class Graph:
         return linked[0] if len(linked) == 1 else self.call("Concat", linked, "linked", axis=1)
 
 
-_INT64 = 7  # onnx.TensorProto.INT64
-
-
-def _node_columns(tree: Tree, places: NDArray[np.intp]) -> dict[str, list[Any]]:
+def _node_columns(tree: Tree, places: Places) -> dict[str, list[Any]]:
     """Return the nodes of a tree, field by field; splits by categories take several nodes."""
     leaf = tree.left == 0
     fields = {

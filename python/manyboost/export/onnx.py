@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyboost import _core
-from manyboost.export.graph import ML, OPSETS, Graph, class_values
+from manyboost.export.graph import ML, OPSETS, Graph, Places, class_values
 from manyboost.export.trees import built_in_trees, feature_label, import_extra
 from manyboost.persistence.files import FilePath, replacing
 
@@ -36,12 +36,10 @@ def to_onnx(model: Any, path: FilePath | None = None) -> Any:
     raw = graph.raw_predictions(model, features, offset if model._with_offset else None, places)
     graph.results(model, raw, [name for name, _, _ in outputs])
     proto = _assembled(onnx, graph, inputs, outputs)
-    names = {  # stored as metadata
-        "feature_names": getattr(model, "feature_names_in_", None),
-        "output_names": getattr(model, "output_names_", None),
-    }
-    known = {key: json.dumps(found.tolist()) for key, found in names.items() if found is not None}
-    onnx.helper.set_model_props(proto, known)
+    names = {"feature_names": "feature_names_in_", "output_names": "output_names_"}
+    known = {key: getattr(model, name) for key, name in names.items() if hasattr(model, name)}
+    metadata = {key: json.dumps(each.tolist()) for key, each in known.items()}
+    onnx.helper.set_model_props(proto, metadata)
     if path is not None:
         with replacing(path) as file:
             file.write(proto.SerializeToString())
@@ -52,20 +50,18 @@ def output_variables(model: Any) -> list[Variable]:
     """Return the outputs of the exported model: those of the estimator, in single precision."""
     d = model.n_outputs_
     if is_classifier(model):
+        kind = model._classes.kind
         labels: Variable = ("labels", np.int64, [None, d])
-        if model._classes.kind != "multilabel":
+        if kind != "multilabel":
             labels = ("labels", class_values(model).dtype, [None])
-        n_columns = 2 if model._classes.kind == "binary" else d
-        return [labels, ("probabilities", np.float32, [None, n_columns])]
+        return [labels, ("probabilities", np.float32, [None, 2 if kind == "binary" else d])]
     shape: list[int | None] = [None] if model._one_dimensional else [None, d // model._n_levels]
     if model._quantiles is not None:
         shape.append(model._n_levels)
     return [("predictions", np.float32, shape)]
 
 
-def _read_features(
-    graph: Graph, model: Any, X: str
-) -> tuple[list[Variable], str, NDArray[np.intp]]:
+def _read_features(graph: Graph, model: Any, X: str) -> tuple[list[Variable], str, Places]:
     """Return the inputs, one array of all features, and the column of each feature in it.
 
     Columns that held labels in fit are separate inputs. The others are one input.

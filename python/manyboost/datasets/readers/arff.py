@@ -1,18 +1,7 @@
-"""ARFF files as Mulan and MEKA write them, with dense or sparse rows.
+"""ARFF files as Mulan and MEKA write them: ``@attribute`` lines, then ``@data`` and the rows.
 
-A file is a header of ``@attribute`` lines and, after ``@data``, one line for each row::
-
-    @relation 'Music: -C 2'
-    @attribute happy {0,1}
-    @attribute sad {0,1}
-    @attribute tempo numeric
-    @attribute genre {rock, 'hip hop'}
-    @data
-    1,0,120,rock
-    {1 1, 2 90.5, 3 'hip hop'}
-
-A file has either dense or sparse rows. In a sparse row, an attribute that is not written is 0, or
-its first category. A malformed line is refused with its number.
+Rows are all dense, ``1,0,'hip hop'``, or all sparse, ``{1 1, 2 90.5}``. In a sparse row, an
+attribute that is not written is 0, or its first category. A malformed line is refused.
 """
 
 from __future__ import annotations
@@ -101,14 +90,13 @@ def read_arff(
     --------
     >>> import pathlib, tempfile
     >>> from manyboost.datasets import read_arff
-    >>> text = '''@relation 'weather: -C 2'
+    >>> text = '''@relation 'weather: -C 1'
     ... @attribute rain {0,1}
-    ... @attribute wind {0,1}
     ... @attribute pressure numeric
     ... @attribute sky {clear, 'partly cloudy'}
     ... @data
-    ... 1,0,990.5,'partly cloudy'
-    ... 0,0,?,clear
+    ... 1,990.5,'partly cloudy'
+    ... 0,?,clear
     ... '''
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "weather.arff")
@@ -118,7 +106,7 @@ def read_arff(
     array([[990.5,   1. ],
            [  nan,   0. ]], dtype=float32)
     >>> weather.target_names, weather.categories
-    (('rain', 'wind'), {1: ('clear', 'partly cloudy')})
+    (('rain',), {1: ('clear', 'partly cloudy')})
     """
     path = Path(path)
     table, option = arff_table(path, encoding)
@@ -167,15 +155,14 @@ def _labelled(labels: Path, names: list[str], path: Path) -> list[int]:
         what = "a label without a name" if found else "no labels"
         raise ValueError(f"{labels.name} has {what}; it should hold elements <label name=...>.")
     index = {name: i for i, name in enumerate(names)}
-    for label in found:
+    for k, label in enumerate(found):
         if label not in index:
             raise ValueError(
                 f"Label {label!r} of {labels.name} is not an attribute of {path.name}; check that "
                 "the two files belong together."
             )
-    if len(set(found)) < len(found):
-        twice = next(label for label in found if found.count(label) > 1)
-        raise ValueError(f"{labels.name} names the label {twice!r} twice; remove one.")
+        if label in found[:k]:
+            raise ValueError(f"{labels.name} names the label {label!r} twice; remove one.")
     return sorted(index[str(label)] for label in found)
 
 
@@ -388,6 +375,6 @@ def _unquoted(text: str) -> str:
     return _ESCAPE.sub(resolve, text[1:-1])
 
 
-def _short(text: str, most: int = 40) -> str:
+def _short(text: str) -> str:
     """Quote text of a file, shortened to fit a message."""
-    return repr(text if len(text) <= most else text[: most - 1] + "…")
+    return repr(text if len(text) <= 40 else text[:39] + "…")

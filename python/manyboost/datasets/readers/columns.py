@@ -6,7 +6,7 @@ All formats end here, so that they select outputs, decode labels and refuse valu
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import accumulate
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manyboost.arrays import F64, Mask
 from manyboost.data.named import NamedColumn, NamedTable, densified
 from manyboost.datasets.dataset import Dataset, Matrix, Task, check_task, check_unique
 from manyboost.spelling import listing, nearest
@@ -62,6 +63,21 @@ class Table:
         """Names of the columns."""
         return [column.name for column in self.columns]
 
+    @property
+    def categories(self) -> dict[int, tuple[str, ...]]:
+        """Categories of the columns that have any."""
+        kinds = {j: column.categories for j, column in enumerate(self.columns)}
+        return {j: found for j, found in kinds.items() if found is not None}
+
+    def refuse_text(self, what: str) -> None:
+        """Refuse columns of text; ``what`` they should be."""
+        for column in self.columns:
+            if column.is_text:
+                raise ValueError(
+                    f"{what} {column.name!r} of {self.file} is text; turn it into numbers or "
+                    "categories, or leave it out."
+                )
+
     def take(self, columns: Sequence[int]) -> Table:
         """Return some of the columns."""
         values = self.values[:, list(columns)]
@@ -91,14 +107,14 @@ def select_targets(targets: Selection | int, names: Sequence[str], file: str) ->
             f"targets={targets} does not leave outputs and features among the {len(names)} "
             f"columns of {file}; pass a smaller number of outputs, negative to count from the end."
         )
-    columns = list(range(len(names)))
-    return columns[:targets] if targets > 0 else columns[targets:]
+    return list(range(len(names)))[slice(targets) if targets > 0 else slice(targets, None)]
 
 
 def remaining(
-    names: Sequence[str], file: str, outputs: Sequence[int], dropped: Sequence[int]
+    names: Sequence[str], file: str, outputs: Sequence[int], drop: Selection
 ) -> list[int]:
     """Return the columns that are neither outputs nor dropped: the features."""
+    dropped = select(drop, names, file, "drop")
     if both := set(outputs) & set(dropped):
         raise ValueError(
             f"Column {names[min(both)]!r} of {file} is in both targets and drop; remove it from "
@@ -118,18 +134,15 @@ def stack(tables: Sequence[Table]) -> Table:
     first = tables[0]
     starts = [0, *accumulate(table.values.shape[0] for table in tables)]
     values = np.concatenate([table.values for table in tables])
-    columns: list[Column] = []
-    for i, column in enumerate(first.columns):
+    columns = list(first.columns)
+    for i in {i for table in tables for i in table.categories}:
         # A block without any value of the column has no categories.
-        if all(table.columns[i].categories is None for table in tables):
-            columns.append(column)
-            continue
-        merged = tuple(sorted({c for table in tables for c in table.columns[i].categories or ()}))
+        parts = [table.columns[i].categories or () for table in tables]
+        merged = tuple(sorted({category for part in parts for category in part}))
         codes = {category: code for code, category in enumerate(merged)}
-        for start, stop, table in zip(starts, starts[1:], tables, strict=False):
-            mapping = [codes[category] for category in table.columns[i].categories or ()]
-            values[start:stop, i] = recoded(values[start:stop, i], mapping)
-        columns.append(Column(column.name, merged))
+        for start, stop, part in zip(starts, starts[1:], parts, strict=False):
+            values[start:stop, i] = recoded(values[start:stop, i], [codes[c] for c in part])
+        columns[i] = Column(columns[i].name, merged)
 
     def place(row: int) -> str:
         k = bisect_right(starts, row) - 1
@@ -138,30 +151,30 @@ def stack(tables: Sequence[Table]) -> Table:
     return Table(first.file, columns, values, place)
 
 
-def recoded(codes: NDArray[Any], mapping: Sequence[float]) -> NDArray[np.float64]:
+def whole(file: str, blocks: Iterable[tuple[Table, Table]]) -> tuple[Table, Table]:
+    """Return the features and outputs of all blocks of a file."""
+    parts = list(blocks)
+    if not parts:
+        raise ValueError(f"{file} has no rows; it needs at least one.")
+    return stack([X for X, _ in parts]), stack([Y for _, Y in parts])
+
+
+def recoded(codes: NDArray[Any], mapping: Sequence[float]) -> F64:
     """Replace each code k by ``mapping[k]``; NaN stays NaN."""
     numbers = np.array([*mapping, np.nan])
     return np.asarray(numbers[np.where(np.isnan(codes), len(mapping), codes).astype(np.intp)])
 
 
-# ------------------------------------------------------------------ features
-
-
 def features_of(table: Table) -> NamedTable:
     """Return all columns as features, in single precision."""
-    X, categories = single_precision(table), _categories(table)
+    X, categories = single_precision(table), table.categories
     # A sparse matrix does not store code 0, which is a category like any other.
     return NamedTable(table.names, densified(X) if categories else X, categories)
 
 
-def _categories(table: Table) -> dict[int, tuple[str, ...]]:
-    kinds = {j: column.categories for j, column in enumerate(table.columns)}
-    return {j: found for j, found in kinds.items() if found is not None}
-
-
 def single_precision(table: Table) -> Matrix:
     """Return features as float32; text and values that float32 cannot hold are refused."""
-    _refuse_text(table, "Feature")
+    table.refuse_text("Feature")
     with np.errstate(over="ignore"):
         X = table.values.astype(np.float32)
     infinite = np.isinf(X.data if sparse.issparse(X) else X)
@@ -173,18 +186,6 @@ def single_precision(table: Table) -> Matrix:
             "a constant."
         )
     return X
-
-
-def _refuse_text(table: Table, what: str) -> None:
-    for column in table.columns:
-        if column.is_text:
-            raise ValueError(
-                f"{what} {column.name!r} of {table.file} is text; turn it into numbers or "
-                "categories, or leave it out."
-            )
-
-
-# ------------------------------------------------------------------ outputs
 
 
 def outputs_of(
@@ -199,7 +200,7 @@ def outputs_of(
     if only is not None and only.categories is not None:
         return _classes(table, only, task), "classes"
     if only is not None and task == "classification":
-        _refuse_text(table, "Output")
+        table.refuse_text("Output")
         Y, found = table.values, "multilabel"
     else:
         wanted: Task | None = "multilabel" if task == "classification" else task
@@ -238,18 +239,18 @@ def typed_outputs(
 
     Labels with missing values stay floats, if ``missing_labels`` allows them.
     """
-    _refuse_text(table, "Output")
+    table.refuse_text("Output")
     Y = _labels_decoded(table)
     stored = Y.data if sparse.issparse(Y) else Y
     missing = np.isnan(stored)
     other = ~np.isin(stored, (0, 1)) & ~missing
     if task is None:
         task = "regression" if other.any() else "multilabel"
-        labels = [column.name for column in table.columns if column.categories is not None]
-        if task == "regression" and labels:
+        if task == "regression" and table.categories:
             _, j = _first(Y, other)
+            label = table.names[min(table.categories)]
             raise ValueError(
-                f"{table.file} has labels (output {labels[0]!r}) and numbers (output "
+                f"{table.file} has labels (output {label!r}) and numbers (output "
                 f"{table.names[j]!r}) among its outputs; choose one kind, or set the task to "
                 "regression to predict the labels as numbers."
             )
@@ -275,24 +276,22 @@ def _labels_decoded(table: Table) -> Matrix:
     """Return outputs with codes of categories replaced by the 0 or 1 their category means."""
     Y = table.values
     is_sparse = sparse.issparse(Y)
-    columns: list[Matrix] = [None] * len(table.columns)
-    for j, column in enumerate(table.columns):
-        if column.categories is None:
-            continue
-        truth = [_TRUTH.get(category.lower()) for category in column.categories]
+    decoded: dict[int, Matrix] = {}
+    for j, categories in table.categories.items():
+        truth = [_TRUTH.get(category.lower()) for category in categories]
         known = [value for value in truth if value is not None]
-        if len(known) < len(truth) or len(set(known)) < len(known):
+        if len(set(known)) < len(truth):
             raise ValueError(
-                f"Output {column.name!r} of {table.file} takes the values "
-                f"{listing(column.categories)}, not 0 and 1; make it one label for each value."
+                f"Output {table.names[j]!r} of {table.file} takes the values "
+                f"{listing(categories)}, not 0 and 1; make it one label for each value."
             )
         if known != list(range(len(known))):
-            decoded = recoded(densified(Y[:, [j]]), known)
-            columns[j] = sparse.csr_matrix(decoded) if is_sparse else decoded
-    if all(column is None for column in columns):
+            column = recoded(densified(Y[:, [j]]), known)
+            decoded[j] = sparse.csr_matrix(column) if is_sparse else column
+    if not decoded:
         return Y
     # A code 0 that a sparse row does not store may mean 1, so such columns are built anew.
-    parts = [Y[:, [j]] if column is None else column for j, column in enumerate(columns)]
+    parts = [decoded[j] if j in decoded else Y[:, [j]] for j in range(len(table.columns))]
     return sparse.hstack(parts, format="csr") if is_sparse else np.hstack(parts)
 
 
@@ -300,8 +299,7 @@ def split_table(
     table: Table, outputs: Sequence[int], drop: Selection, task: Task | None, name: str
 ) -> Dataset:
     """Make a data set of the columns of a table; those neither outputs nor dropped are features."""
-    dropped = select(drop, table.names, table.file, "drop")
-    features = remaining(table.names, table.file, outputs, dropped)
+    features = remaining(table.names, table.file, outputs, drop)
     return assemble(table.take(features), table.take(outputs), name, task)
 
 
@@ -314,13 +312,12 @@ def assemble(X: Table, Y: Table, name: str, task: Task | None = None) -> Dataset
         raise ValueError(f"{X.file} has no rows; a data set needs at least one.")
     features = single_precision(X)
     outputs, task = typed_outputs(Y, task)
-    categories = {j: found for j, found in _categories(X).items() if found != BINARY}
-    names = tuple(X.names), tuple(Y.names)
-    nominal = {"categorical": tuple(categories), "categories": categories}
-    return Dataset(name, features, outputs, *names, task, **nominal)  # type: ignore[arg-type]
+    categories = {j: found for j, found in X.categories.items() if found != BINARY}
+    names, nominal = (tuple(X.names), tuple(Y.names)), tuple(categories)
+    return Dataset(name, features, outputs, *names, task, None, nominal, categories)
 
 
-def _first(matrix: Matrix, flags: NDArray[np.bool_]) -> tuple[int, int]:
+def _first(matrix: Matrix, flags: Mask) -> tuple[int, int]:
     """Row and column of the first flagged value, among stored values if sparse."""
     if not sparse.issparse(matrix):
         row, column = np.argwhere(flags)[0]

@@ -55,15 +55,11 @@ def read_npz(path: PathLike, *, name: str | None = None) -> Dataset:
     >>> import pathlib, tempfile
     >>> import numpy as np
     >>> from manyboost.datasets import read_npz
-    >>> arrays = {
-    ...     "X": np.array([[0.5], [1.5]], dtype=np.float32),
-    ...     "Y": np.array([[1, 0], [0, 1]], dtype=np.uint8),
-    ...     "feature_names": np.array(["x"]),
-    ...     "target_names": np.array(["a", "b"]),
-    ... }
+    >>> arrays = {"X": [[0.5], [1.5]], "Y": [[1, 0], [0, 1]]}
+    >>> names = {"feature_names": ["x"], "target_names": ["a", "b"]}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "toy.npz")
-    ...     np.savez_compressed(path, **arrays)
+    ...     np.savez_compressed(path, **arrays, **names)
     ...     toy = read_npz(path)
     >>> toy.name, toy.task, toy.target_names
     ('toy', 'multilabel', ('a', 'b'))

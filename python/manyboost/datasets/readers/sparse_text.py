@@ -1,8 +1,7 @@
 """Files with one sparse row a line, ``label,label feature:value feature:value``.
 
 Two formats share it: svmlight, with labels or with numbers to predict in their place, and that of
-the extreme classification repository, whose first line is ``rows features labels``. scikit-learn's
-reader is of no help: its errors do not tell the line, and it refuses features in another order.
+the extreme classification repository, whose first line is ``rows features labels``.
 """
 
 from __future__ import annotations
@@ -43,12 +42,9 @@ def read_svmlight(
     ----------
     path : str or path
         The file, which may be gzip-compressed.
-    n_features : int or None, default=None
-        Number of features; ``None`` uses the highest number in the file. Pass it if several files
-        must agree.
-    n_outputs : int or None, default=None
-        Number of outputs, the labels 0 to ``n_outputs - 1``; ``None`` makes one output of each
-        label in the file. Pass it if several files must agree.
+    n_features, n_outputs : int or None, default=None
+        Number of features, by default the highest in the file, and of outputs, the labels 0 to
+        ``n_outputs - 1``, by default those in the file. Pass them if several files must agree.
     zero_based : bool or "auto", default="auto"
         Whether features are counted from 0 or from 1; "auto" looks for a feature 0.
     targets : {"labels", "numbers", "auto"}, default="labels"
@@ -72,11 +68,8 @@ def read_svmlight(
     ...     path = pathlib.Path(folder, "toy.svm")
     ...     _ = path.write_text("3,7 1:0.5 4:2\n7 2:1\n")
     ...     toy = read_svmlight(path)
-    >>> toy.target_names, toy.Y.toarray()
-    (('3', '7'), array([[1, 1],
-           [0, 1]], dtype=uint8))
-    >>> toy.feature_names
-    ('1', '2', '3', '4')
+    >>> toy.feature_names, toy.target_names, toy.Y.toarray().tolist()
+    (('1', '2', '3', '4'), ('3', '7'), [[1, 1], [0, 1]])
     """
     rows = _svmlight_rows(path, targets)
     if not len(rows):
@@ -118,7 +111,7 @@ def read_svmlight_like(
     rows.check("feature", first, first + n_features)
     labels = np.array(target_names, dtype=np.float64) if has_labels else None
     Y = rows.numbers(len(target_names)) if labels is None else rows.labels(labels)
-    return rows.dataset(Y, tuple(target_names), n_features, first)
+    return rows.dataset(Y, tuple(target_names), n_features, first, None)
 
 
 def _svmlight_rows(path: PathLike, targets: Targets) -> _Rows:
@@ -152,12 +145,8 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
     ...     path = pathlib.Path(folder, "toy.txt")
     ...     _ = path.write_text("2 4 3\n0,2 1:0.5 3:2\n 0:1\n")
     ...     toy = read_xc(path)
-    >>> toy.X.toarray()
-    array([[0. , 0.5, 0. , 2. ],
-           [1. , 0. , 0. , 0. ]], dtype=float32)
-    >>> toy.Y.toarray()
-    array([[1, 0, 1],
-           [0, 0, 0]], dtype=uint8)
+    >>> toy.X.shape, toy.Y.toarray().tolist()
+    ((2, 4), [[1, 0, 1], [0, 0, 0]])
     """
     file = TextFile(path)
     texts = iter(file)
@@ -168,10 +157,8 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
     n_rows, n_features, n_outputs = (int(count) for count in header.groups())
     rows = _Rows(file, texts, "labels")
     if len(rows) != n_rows:
-        raise ValueError(
-            f"{file.name} has {len(rows)} rows but its first line says {n_rows}; the file may be "
-            "cut short."
-        )
+        counts = f"{len(rows)} rows but its first line says {n_rows}"
+        raise ValueError(f"{file.name} has {counts}; the file may be cut short.")
     rows.check("feature", 0, n_features)
     rows.check("label", 0, n_outputs)
     names = tuple(map(str, range(n_outputs)))
@@ -283,17 +270,12 @@ class _Rows:
         return sparse.csr_matrix(entries, shape=(len(self), len(known)))
 
     def dataset(
-        self,
-        Y: Matrix,
-        target_names: tuple[str, ...],
-        n_features: int,
-        first: int,
-        name: str | None = None,
+        self, Y: Matrix, names: tuple[str, ...], n_features: int, first: int, name: str | None
     ) -> Dataset:
-        """Return features, counted from ``first``, with the given outputs."""
+        """Return features, counted from ``first``, with the given outputs and their names."""
         arrays = self._values, self.features - first, np.asarray(self._feature_ends)
         X = sparse.csr_matrix(arrays, shape=(len(self), n_features))
         X.sort_indices()
         feature_names = tuple(map(str, range(first, first + n_features)))
         task: Task = "regression" if self.hold_numbers else "multilabel"
-        return Dataset(set_name(self.file.path, name), X, Y, feature_names, target_names, task)
+        return Dataset(set_name(self.file.path, name), X, Y, feature_names, names, task)
