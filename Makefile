@@ -7,6 +7,7 @@ PYTEST_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 BUILT := $(VENV)/.built
+TOOLS := $(VENV)/.tools
 SOURCES := pyproject.toml $(wildcard Cargo.toml Cargo.lock crates/*/Cargo.toml) \
 	$(shell find crates -name '*.rs' 2>/dev/null)
 
@@ -43,10 +44,11 @@ build: $(BUILT) ## make .venv and build the extension into it, optimised
 
 lint: lint-python lint-rust ## formatting, linters and types, both languages
 
-lint-python: $(BUILT)
-	$(say) 'ruff, mypy, stubtest'
+lint-python: $(BUILT) $(TOOLS)
+	$(say) 'ruff, import-linter, mypy, stubtest'
 	@$(BIN)/ruff format --check --quiet . || { echo 'Not formatted: run `make format`.'; exit 1; }
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/lint-imports --no-cache >/dev/null || { $(BIN)/lint-imports --no-cache; exit 1; }
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/stubtest --concise manyboost._core
 
@@ -61,15 +63,15 @@ test-rust: cargo ## the Rust tests
 	$(say) 'cargo test'
 	@cargo test --quiet --release --workspace --exclude manyboost-python
 
-test-python: $(BUILT) browser ## the Python tests; PYTEST_ARGS="-k name" selects
+test-python: $(BUILT) $(TOOLS) browser ## the Python tests; PYTEST_ARGS="-k name" selects
 	$(say) 'pytest'
-	@$(BIN)/python -m pytest --quiet $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --quiet -n 2 --dist worksteal $(PYTEST_ARGS)
 
 # A wheel runs where the C library is as new as here, at least; zig links to an older one, at the
 # price of a build of its own.
 GLIBC ?=
 
-wheel: $(BUILT) ## build a wheel into dist; GLIBC=2.28 for older systems than this one
+wheel: $(BUILT) $(TOOLS) ## build a wheel into dist; GLIBC=2.28 for older systems than this one
 	$(say) 'maturin build'
 	@rm -rf dist
 	@$(if $(GLIBC),$(BIN)/python -m pip install ziglang)
@@ -82,7 +84,7 @@ test-wheel: wheel ## install the wheel in a clean environment, without Rust, and
 	@MANYBOOST_WHEEL="$$(ls dist/*.whl)" $(BIN)/python -m pytest --quiet tests/test_wheel.py
 
 # Warnings are errors. Examples are run each time: the library may have changed where they did not.
-docs: $(BUILT) ## build the documentation site into docs/_build/html
+docs: $(BUILT) $(TOOLS) ## build the documentation site into docs/_build/html
 	$(say) 'sphinx'
 	@$(BIN)/python -m sphinx -W --keep-going --quiet -d docs/_build/doctrees docs docs/_build/html
 	@echo docs/_build/html/index.html
@@ -126,13 +128,13 @@ bench-distributed: cargo ## Dask workers beside xgboost's, into docs/guide/scali
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.distributed
 
-reproduce: $(BUILT) ## the paper's experiments, into docs/reproduction/full (a day; resumes)
-	@$(BIN)/manyboost reproduce --n-jobs 2 --output docs/reproduction/full --store reproduction/runs.sqlite
+reproduce: $(BUILT) $(TOOLS) ## the paper's experiments, into docs/reproduction/full (a day; resumes)
+	@$(BIN)/python -m experiments --n-jobs 2 --output docs/reproduction/full --store experiments/results.jsonl
 
 profile: $(BUILT) ## where the time of a round goes, into docs/profile.md
 	@$(BIN)/python -m benchmarks.roofline
 
-torture: $(BUILT) ## the long battery of tests, into docs/torture.md (hours)
+torture: $(BUILT) $(TOOLS) ## the long battery of tests, into docs/torture.md (hours)
 	@$(BIN)/python -m torture
 
 format: cargo | $(BIN)/ruff ## format all code, and repair what the linter can
@@ -143,7 +145,7 @@ format: cargo | $(BIN)/ruff ## format all code, and repair what the linter can
 clean: ## remove all that the other targets made
 	rm -rf $(VENV) target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so \
 		docs/_build docs/gallery docs/internals
-	find python tests examples benchmarks torture -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find python tests examples experiments benchmarks torture -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/maturin:
 	$(say) 'creating $(VENV)'
@@ -153,15 +155,21 @@ $(BIN)/maturin:
 		{ echo 'Python could not create $(VENV); on Debian and Ubuntu: apt install python3-venv'; exit 1; }
 	@$(BIN)/python -m pip install 'maturin>=1.9,<2'
 
-# maturin installs the dependencies and the extras too; Python files are used in place.
+# maturin installs the dependencies too; Python files are used in place.
 $(BUILT): $(SOURCES) | cargo $(BIN)/maturin
-	$(say) 'building the extension (the first build takes a few minutes)'
+	$(say) 'building the extension (the first build takes a minute or two)'
+	@$(BIN)/maturin develop --quiet --release
+	@touch $@
+
+# What tests, linters and the site need besides; their versions are in pyproject.toml.
+$(TOOLS): pyproject.toml | $(BUILT)
+	$(say) 'installing tools for tests, linters and documentation'
 	@$(BIN)/maturin develop --quiet --release --extras test,dev,docs
 	@touch $@
 
 # Code that does not build can still be formatted, once the tools are there.
 $(BIN)/ruff:
-	@$(MAKE) --no-print-directory build PYTHON='$(PYTHON)'
+	@$(MAKE) --no-print-directory $(TOOLS) PYTHON='$(PYTHON)'
 
 cargo:
 	@command -v cargo >/dev/null || \

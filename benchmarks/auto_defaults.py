@@ -1,6 +1,6 @@
 """Leaf sizes and learning rates: the evidence behind `min_samples_leaf` and `learning_rate="auto"`.
 
-    python -m benchmarks.auto_defaults       rewrites the table in ARCHITECTURE.md
+    python -m benchmarks.auto_defaults       rewrites the table of docs/decisions/40
 
 Mean scores over random cuts of the *training* rows of real sets, half of them held out; up to 1000
 rounds, early stopping on a tenth of the other half. Needs the data folder; takes some minutes.
@@ -15,7 +15,7 @@ from sklearn.metrics import label_ranking_average_precision_score, r2_score
 from benchmarks import workloads
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
-PAGE = Path(__file__).parent.parent / "ARCHITECTURE.md"
+PAGE = Path(__file__).parent.parent / "docs/decisions/40-default-leaf-size-and-learning-rate.md"
 BEGIN, END = "<!-- auto-defaults:begin -->", "<!-- auto-defaults:end -->"
 LABEL_SETS = ("birds", "CAL500", "emotions", "enron", "genbase", "medical", "scene", "yeast")
 REGRESSION_SETS = ("atp7d", "edm", "enb", "oes97", "scm20d", "slump", "water-quality")

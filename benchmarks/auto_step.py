@@ -1,6 +1,6 @@
 """Which step is better, for which loss and strategy: the evidence behind `step="auto"`.
 
-    python -m benchmarks.auto_step           rewrites the table in ARCHITECTURE.md
+    python -m benchmarks.auto_step           rewrites the table of docs/decisions/41
 
 Test scores after 100 rounds with default parameters on real sets; needs the data folder.
 """
@@ -13,7 +13,7 @@ from sklearn.metrics import label_ranking_average_precision_score
 from benchmarks import workloads
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
-PAGE = Path(__file__).parent.parent / "ARCHITECTURE.md"
+PAGE = Path(__file__).parent.parent / "docs/decisions/41-newton-leaves-by-default.md"
 BEGIN, END = "<!-- auto-step:begin -->", "<!-- auto-step:end -->"
 STRATEGIES = ("project", "relabel")
 LABEL_SETS = ("enron", "scene", "stackex_cs")

@@ -85,7 +85,7 @@ def measured_fit(model: Any, X: Any, Y: Any) -> Record:
         "fits": len(seconds),
         "peak_bytes": peak,
         "model_bytes": pickled_bytes(model),
-        "model_sha256": hashlib.sha256(model._progress.model.to_bytes()).hexdigest(),
+        "model_sha256": hashlib.sha256(model._progress.model.trees.to_bytes()).hexdigest(),
     }
 
 

@@ -48,7 +48,7 @@ class Case:
 
 def as_shap_trees(model: ManyBoostRegressor) -> list[dict[str, Any]]:
     """The trees of a model as `shap` reads them, values of all outputs at every leaf."""
-    ensemble, n_outputs = model._progress.model, model.n_outputs_
+    ensemble, n_outputs = model._progress.model.trees, model.n_outputs_
     steps = ensemble.steps()
     trees = []
     for t in range(len(ensemble.tree_sizes())):

@@ -27,7 +27,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-# (Files of other engines' output are no sources.)
+# Output of other programs is not a source.
 exclude_patterns = ["_build", "reproduction/*/tables", "reproduction/*/figures"]
 nitpicky = True
 nitpick_ignore = [
@@ -57,7 +57,7 @@ numpydoc_validation_checks: set[str] = set()
 
 # ------------------------------------------------------------------ the gallery
 
-# Pages without examples, for a quick look at the others.
+# MANYBOOST_DOCS=pages builds the site without running examples.
 without_gallery = os.environ.get("MANYBOOST_DOCS") == "pages"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -66,7 +66,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"^demo\.py$",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
-    "run_stale_examples": True,  # the library may have changed where the example did not
+    "run_stale_examples": True,  # the library may have changed, even if the example did not
     "image_scrapers": ("matplotlib",),
     "reset_modules": ("matplotlib",),
     "image_srcset": ["2x"],
@@ -81,7 +81,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": None,
     "min_reported_time": 1e9,
 }
-# A version of its own for every run would make every build another one.
+# The gallery's configuration cannot be cached, which does not matter.
 suppress_warnings = ["config.cache"]
 
 # ------------------------------------------------------------------ the look
@@ -109,7 +109,7 @@ copyright = "manyboost developers, BSD-3-Clause"
 
 
 def keep_what_exists(app, docname: str, source: list[str]) -> None:
-    """Lines of contents that end with a question mark are for pages that may not be there."""
+    """Drop lines of contents that end with a question mark if their page does not exist."""
 
     def kept(match: re.Match[str]) -> str:
         page = (HERE / docname).parent / f"{match[1]}.md"
@@ -119,7 +119,7 @@ def keep_what_exists(app, docname: str, source: list[str]) -> None:
 
 
 def escape_shapes(app, what, name, thing, options, lines: list[str]) -> None:
-    """Let names that end with an underscore be no links of reStructuredText, in shapes."""
+    """Escape names with a final underscore in shapes; reStructuredText takes them for links."""
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             lines[i] = re.sub(
@@ -128,7 +128,7 @@ def escape_shapes(app, what, name, thing, options, lines: list[str]) -> None:
 
 
 def name_reports(app, docname: str, source: list[str]) -> None:
-    """Call every page of `manyboost reproduce` by its folder: they all have the same title.
+    """Call every page of `python -m experiments` by its folder: they all have the same title.
 
     Their HTML pages are linked as they are, not as downloads, which would lose their tables.
     """
@@ -139,8 +139,14 @@ def name_reports(app, docname: str, source: list[str]) -> None:
         source[0] = re.sub(link, r'<a href="\2">\1</a>', source[0])
 
 
+def list_decisions(app, docname: str, source: list[str]) -> None:
+    """Give the page that lists the decisions their contents, for the site alone."""
+    if docname == "decisions/README":
+        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n[0-9]*\n```\n"
+
+
 def copy_reports(app, exception: Exception | None) -> None:
-    """Put the HTML pages of `manyboost reproduce` beside the others."""
+    """Put the HTML pages of `python -m experiments` beside the others."""
     if exception is None and app.builder.format == "html":
         for page in (HERE / "reproduction").glob("*/index.html"):
             place = Path(app.outdir, "reproduction", page.parent.name)
@@ -154,5 +160,6 @@ def setup(app) -> None:
     internals.write_pages(HERE / "internals")
     app.connect("source-read", keep_what_exists)
     app.connect("source-read", name_reports)
+    app.connect("source-read", list_decisions)
     app.connect("autodoc-process-docstring", escape_shapes, priority=100)  # before numpydoc
     app.connect("build-finished", copy_reports)

@@ -1,6 +1,6 @@
-"""Pages about the modules of the Rust core, from their own comments and from ARCHITECTURE.md.
+"""Pages about the modules of the Rust core, from their own comments and from docs/decisions.
 
-Nothing about a module is written here but which decisions of ARCHITECTURE.md concern it.
+Nothing about a module is written here but which decisions concern it.
 """
 
 from __future__ import annotations
@@ -11,31 +11,34 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 CORE = ROOT / "crates" / "core" / "src"
 
-# How the decisions begin that concern a module.
+# The numbers of the decisions that concern a module.
 DECISIONS = {
-    "baseline": ["The baseline is kept apart"],
-    "binning": ["Compressed columns"],
-    "category": ["A set of categories"],
-    "ensemble": ["Some outputs are a smaller model", "Early stopping per output"],
-    "format": ["A model file has one way to be written"],
-    "grower": ["Where the speed of growing comes from", "Compressed columns"],
-    "histogram": ["Sums over rows are integers", "Where the speed of growing comes from"],
-    "interaction": ["Interaction constraints"],
-    "leaf": ["Two passes over rows × outputs a round", "Subsampled rounds"],
-    "losses": ["Curvature is a function of the residual", "Two passes over rows × outputs a round"],
-    "lowlevel": ["No platform mathematics in kernels", "Threads"],
-    "math": ["No platform mathematics in kernels"],
-    "monotone": ["Monotonic constraints are kept by the leaves"],
-    "parallel": ["Threads"],
-    "projection": ['`output_scaling="auto"`'],
-    "random": ["Random numbers are addressed"],
-    "ranking": ["Some outputs are a smaller model"],
-    "reduce": ["Sums over rows are integers"],
-    "runs": ["Outputs of different losses"],
-    "shap": ["Shapley values are integrals"],
-    "split": ["The gain is"],
-    "step": ["The line search"],
-    "weights": ["A missing target is a cell of weight zero"],
+    "baseline": [6, 28],
+    "binning": [12, 13],
+    "category": [3],
+    "comm": [29],
+    "ensemble": [17, 25],
+    "format": [31],
+    "grower": [11, 12, 29],
+    "histogram": [1, 11],
+    "interaction": [5],
+    "leaf": [10, 23],
+    "losses": [7, 10, 24],
+    "lowlevel": [8, 13, 14],
+    "math": [8],
+    "memory": [36],
+    "monotone": [4],
+    "outputs": [24],
+    "parallel": [14],
+    "projection": [15, 47],
+    "random": [9],
+    "ranking": [17],
+    "reduce": [1, 29],
+    "select": [1, 29],
+    "shap": [18],
+    "split": [2],
+    "step": [16],
+    "weights": [21, 22],
 }
 
 ITEM = re.compile(
@@ -49,15 +52,20 @@ def modules() -> list[str]:
     return re.findall(r"^pub mod (\w+);", (CORE / "lib.rs").read_text(), re.M)
 
 
-def decisions() -> dict[str, str]:
-    """Paragraphs of the section "Decisions" of ARCHITECTURE.md by the words in bold."""
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    section = text.split("\n## Decisions\n", 1)[1].split("\n## ", 1)[0]
+def decisions() -> dict[int, str]:
+    """Title, link and first paragraph of each page of docs/decisions, by number."""
     found = {}
-    for paragraph in re.split(r"\n(?=\*\*)", section):
-        if match := re.match(r"\*\*(.*?)\*\*", paragraph.strip(), re.S):
-            found[match[1]] = paragraph.strip()
+    for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md")):
+        text = path.read_text()
+        match = re.match(r"# (.*)\n\n## Decision\n\n((?:.+\n)+)", text)
+        if match is None:
+            raise ValueError(f"{path} does not begin with a title and the section Decision.")
+        found[int(path.name[:2])] = f"[{match[1]}](../decisions/{path.name})\n: {_indent(match[2])}"
     return found
+
+
+def _indent(text: str) -> str:
+    return text.rstrip().replace("\n", "\n  ")
 
 
 def comment(lines: str, marker: str) -> str:
@@ -67,7 +75,7 @@ def comment(lines: str, marker: str) -> str:
 
 def markdown(text: str) -> str:
     """Rust's links to items as code."""
-    return re.sub(r"\[(`[^`]+`)\](?!\()", r"\1", text)
+    return re.sub(r"\[(`[^`]+`)\](?:\([\w:]+\)|(?!\())", r"\1", text)
 
 
 def items(source: str) -> list[tuple[str, str]]:
@@ -81,27 +89,25 @@ def items(source: str) -> list[tuple[str, str]]:
     return found
 
 
-def page(module: str, known: dict[str, str]) -> str:
+def page(module: str, known: dict[int, str]) -> str:
     """The page of a module."""
-    source = (CORE / f"{module}.rs").read_text()
+    folder = CORE / module
+    parts = sorted(folder.glob("*.rs"), key=lambda path: (path.stem != "mod", path.stem))
+    sources = [path.read_text() for path in parts or [CORE / f"{module}.rs"]]
+    source = sources[0]
     head = re.match(r"(?://!.*\n)*", source)[0]
     lines = [f"# `{module}`", "", markdown(comment(head, "//!")), ""]
     wanted = DECISIONS.get(module, [])
     if wanted:
         lines += ["## Decisions", ""]
-    for beginning in wanted:
-        match = [text for title, text in known.items() if title.startswith(beginning)]
-        if not match:
-            raise LookupError(
-                f"ARCHITECTURE.md has no decision that begins with {beginning!r}, which "
-                f"docs/internals.py wants for the module {module!r}; name another there."
-            )
-        lines += [match[0], ""]
-    if found := items(source):
+    for number in wanted:
+        lines += [known[number], ""]
+    if found := [item for part in sources for item in items(part)]:
         lines += ["## What it offers", "", "| item | what it is |", "|---|---|"]
         lines += [f"| `{name}` | {meaning} |" for name, meaning in found]
-    rows = len(source.splitlines())
-    lines += ["", f"*`crates/core/src/{module}.rs`, {rows:,} lines, tests included.*", ""]
+    rows = sum(len(part.splitlines()) for part in sources)
+    place = f"{module}/" if parts else f"{module}.rs"
+    lines += ["", f"*`crates/core/src/{place}`, {rows:,} lines, tests included.*", ""]
     return "\n".join(lines)
 
 
@@ -114,8 +120,8 @@ def write_pages(folder: Path) -> None:
     contents = "\n".join(modules())
     pages["index.md"] = (
         "# Modules of the core\n\n"
-        f"{intro}\n\nThese pages are made of the comments in `crates/core` and of the decisions in "
-        f"[Architecture](../architecture.md).\n\n```{{toctree}}\n{contents}\n```\n"
+        f"{intro}\n\nThese pages are made from the comments in `crates/core` and from the "
+        f"[decisions](../decisions/README.md).\n\n```{{toctree}}\n{contents}\n```\n"
     )
     for old in folder.glob("*.md"):
         if old.name not in pages:

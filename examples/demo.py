@@ -35,8 +35,8 @@ PAPER = {
 
 # The same for every strategy and problem, chosen on draws that are not shown here.
 TREES = {"learning_rate": 0.2, "max_leaf_nodes": 4, "min_samples_leaf": 5}
-# A round of "independent" grows a tree for each of the 16 outputs, a round of the others one
-# tree for all: where the outputs share nothing, the others need more rounds.
+# A round of "independent" grows a tree for each of the 16 outputs, a round of the others one tree
+# for all. If the outputs share nothing, the others need more rounds.
 ROUNDS = {"chain": 100, "group": 100, "ind": 600}
 ROUNDS_INDEPENDENT = 100
 N_DRAWS, N_TRAIN, N_TEST = 5, 300, 4000
@@ -97,7 +97,7 @@ def show_multilabel():
     start = time.perf_counter()
     model = ManyBoostClassifier(random_state=0).fit(X_train, Y_train)
     seconds = time.perf_counter() - start
-    labelled = Y_test.any(axis=1)  # a row without labels has no ranking to judge
+    labelled = Y_test.any(axis=1)  # a row without labels has no ranking
     rankings = {
         "ManyBoostClassifier()": model.decision_function(X_test),
         "most frequent labels first": np.tile(Y_train.mean(axis=0), (n_test, 1)),

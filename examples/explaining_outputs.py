@@ -2,13 +2,13 @@
 Explaining outputs
 ==================
 
-Which features serve which outputs, which outputs go together, and why one prediction is what it is:
-three questions, answered for all outputs at once.
+Which features matter for which outputs? Which outputs are related? Why is a prediction what it is?
+One model answers these questions for all outputs at once.
 """
 
 # %%
-# Twelve stations measure the air of three towns. Stations of a town share their causes; the names
-# of the stations do not tell.
+# Twelve stations measure the air of three towns. Stations of a town share their causes, but their
+# names do not say which town they belong to.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,13 +36,13 @@ model = ManyBoostRegressor(max_iter=150, random_state=0).fit(X[:1000], Y[:1000])
 print(f"r² on test rows: {model.score(X[1000:], Y[1000:]):.3f}")
 
 # %%
-# The share of every feature in every output. Rows that are alike stand together.
+# The share of every feature in every output. Similar rows are next to each other.
 
 plotting.plot_importances(model)
 plt.show()
 
 # %%
-# How far outputs share trees shows the towns, which the model was never told.
+# How much outputs share trees reveals the towns, which the model was never told.
 
 plotting.plot_output_similarity(model)
 plt.show()
@@ -51,7 +51,7 @@ for name in ("harbour", "valley", "city"):
 
 # %%
 # Exact Shapley values say how far each feature moves a prediction away from the mean. All outputs
-# come from one call, here those of the day with the worst forecast for a station of the city.
+# come from one call. Here is the day with the worst forecast for the stations of the city.
 
 rows = X[1000:]
 city = [f"station {j + 1}" for j in np.flatnonzero(town == "city")]

@@ -2,12 +2,12 @@
 Forecast horizons
 =================
 
-Two days of an hourly series at once: every horizon is an output, every quantile of it another one.
-One model of 48 × 3 outputs draws the band, and its quantiles never cross.
+Forecast two days of an hourly series at once: every quantile of every horizon is an output. One
+model has 48 × 3 outputs, and its quantiles never cross.
 """
 
 # %%
-# The load of a small power grid, made up: a daily and a weekly rhythm, weather that persists, and
+# The synthetic load of a small power grid: a daily and a weekly rhythm, weather that persists, and
 # noise that is larger by day.
 
 import matplotlib.pyplot as plt
@@ -27,8 +27,8 @@ load = 10 + 3 * day - 2 * weekend + weather
 load += (0.3 + 0.4 * (day > 0)) * rng.normal(size=n_hours)
 
 # %%
-# What is known at an hour: the last day of the series, and the calendar. What is asked for: the 48
-# hours that follow.
+# The features of an hour are the last day of the series and the calendar. The outputs are the next
+# 48 hours.
 
 windows = np.lib.stride_tricks.sliding_window_view(load, 24 + n_horizons)
 start = np.arange(len(windows)) + 24  # the first hour to be forecast
@@ -51,14 +51,14 @@ bands = model.predict(X_test)
 print(bands.shape)  # rows, horizons, quantiles
 
 # %%
-# Of the hours that came, eight in ten should lie within the band.
+# Eight in ten of the true values should lie within the band.
 
 inside = (bands[:, :, 0] <= Y_test) & (Y_test <= bands[:, :, 2])
 print(f"{inside.mean():.0%} of the hours lie between the 10 % and the 90 % quantile")
 
 # %%
-# A forecast that was right in so many hours, and how far the median is off at each horizon, beside
-# a forecast that repeats the last day.
+# Left: a forecast that covers that many hours. Right: the error of the median at each horizon,
+# compared with a forecast that repeats the last day.
 
 naive = X_test[:, np.arange(n_horizons) % 24]
 errors = {

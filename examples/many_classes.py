@@ -2,13 +2,13 @@
 Many classes
 ============
 
-One tree a round serves all classes, where a tree for each class would make sixty. Of the same
-time, more rounds are left for the others.
+One tree a round serves all sixty classes, instead of sixty trees. So there is time for more
+rounds.
 """
 
 # %%
-# A map of sixty regions around sixty towns, and noisy positions as features. The paths between two
-# towns are twisted, so that borders are no straight lines.
+# A map of sixty regions around sixty towns, with noisy positions as features. The map is twisted,
+# so borders are not straight lines.
 
 import time
 
@@ -43,8 +43,8 @@ X = seen(points)
 train, test = slice(0, 4000), slice(4000, None)
 
 # %%
-# Softmax over sixty classes. "independent" grows a tree for each class and round, so that few
-# rounds must do here, so as not to take much longer than the others: with more it would order its
+# Softmax over sixty classes. "independent" grows a tree for each class and round. It gets few
+# rounds here, so that it does not take much longer than the others; with more it would rank its
 # other guesses better.
 
 results = {}
@@ -60,7 +60,7 @@ for strategy, rounds in (("relabel", 120), ("multioutput", 40), ("independent", 
     )
 
 # %%
-# The map that was learnt, and how often the right class is among the first k.
+# The learned map, and how often the right class is among the first k.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 axis = np.linspace(0, 1, 180)
@@ -75,7 +75,7 @@ edges[0], edges[:, 0] = False, False
 lines = np.zeros((*edges.shape, 4))
 lines[edges] = 0, 0, 0, 0.8
 left.imshow(lines, origin="lower", extent=(0, 1, 0, 1), interpolation="nearest")
-left.set(title="Regions as learnt (colours) and true (lines)", xticks=[], yticks=[])
+left.set(title="Regions: learned (colours) and true (lines)", xticks=[], yticks=[])
 
 ks = np.arange(1, 7)
 for strategy, (model, seconds) in results.items():

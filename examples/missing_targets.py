@@ -2,13 +2,13 @@
 Missing targets
 ===============
 
-Not every sensor answered every time. A target that is NaN has no influence, and the other outputs
-of its row count as ever; leaving out whole rows throws most of the data away.
+Sensors fail. A target that is NaN has no influence, and the other outputs of its row still count.
+Dropping incomplete rows would lose most of the data.
 """
 
 # %%
-# Sixteen sensors that see the same few causes. Each cell of the targets is lost with the same
-# probability; few rows stay complete.
+# Sixteen sensors measure the same few causes. Each cell of the targets is lost with the same
+# probability, and few rows stay complete.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,8 +34,8 @@ def score(rows, targets):
 
 
 # %%
-# Three ways to deal with it: keep the cells that are there, keep complete rows only, or fill the
-# gaps with the mean of the output.
+# There are three ways to handle this: use all observed cells, use complete rows only, or fill gaps
+# with the mean of the output.
 
 shares = [0.0, 0.05, 0.1, 0.2, 0.4, 0.7]
 results = {"NaN where a target is missing": [], "mean in its place": [], "complete rows only": []}
@@ -50,7 +50,7 @@ for share in shares:
     results["complete rows only"].append(score(X_train[complete], holes[complete]))
 
 # %%
-# The number beside a mark is that of the complete rows.
+# The number beside a mark is the number of complete rows.
 
 figure, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for (name, scores), colour in zip(results.items(), ("C0", "C2", "C1"), strict=True):

@@ -2,13 +2,13 @@
 Mixed outputs
 =============
 
-An amount, a count and a yes or no, each with the loss that suits it, in one model: what the outputs
-have in common is learnt once.
+An amount, a count and a binary outcome in one model, each with its own loss. What the outputs share
+is learned once.
 """
 
 # %%
-# Insured cars, made up. Whether a customer cancels, how many claims there are in the time that a
-# contract ran, and what the car is worth, all depend on the same features.
+# Synthetic data about insured cars. Whether a customer cancels, how many claims there are during a
+# contract, and what the car is worth all depend on the same features.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,8 +47,8 @@ predicted = pd.DataFrame(model.predict(test), columns=Y.columns, index=test.inde
 print(predicted.head(3).round(2))
 
 # %%
-# Sorted by prediction and cut in twenty groups, predicted and true means should agree, whatever the
-# kind of the output.
+# Rows are sorted by prediction and cut into twenty groups. For every kind of output, predicted and
+# true means should agree.
 
 figure, axes = plt.subplots(1, 3, figsize=(9.5, 3.3), layout="constrained")
 words = {

@@ -2,13 +2,13 @@
 Multi-label tags
 ================
 
-Short texts with tags, some of which are rare. Words are a sparse matrix, tags are sets, and each
-tag gets the threshold at which it is predicted best.
+Short texts with tags; some tags are rare. Words are a sparse matrix, tags are sets, and each tag
+gets the threshold with the best F1.
 """
 
 # %%
-# Made-up questions on a forum: a question is about one or two topics, every topic prefers some
-# words and some tags, and tags differ widely in how often they are used.
+# Synthetic questions on a forum. A question is about one or two topics. Every topic prefers some
+# words and some tags, and some tags are much more frequent than others.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,7 +36,7 @@ tags = [set(names[row]) for row in indicator]
 print(f"{X.nnz / X.shape[0]:.0f} words and {indicator.sum(axis=1).mean():.1f} tags a question")
 
 # %%
-# Tags can be given as they are. ``predict_top_k`` suggests the best of them.
+# Pass tags as sets. ``predict_top_k`` suggests the best ones.
 
 train, test = slice(0, 2500), slice(2500, None)
 model = ManyBoostClassifier(random_state=0).fit(X[train], tags[train])
@@ -45,8 +45,8 @@ for row in range(3):
     print("suggested", *suggested[row][:4], "  given", *sorted(tags[2500 + row]))
 
 # %%
-# A rare tag is seldom likelier than not, so that the usual threshold of one half never predicts it.
-# ``thresholds="tuned"`` finds, on rows set apart, where the F1 of each tag is best.
+# The probability of a rare tag is seldom above one half, so the usual threshold never predicts it.
+# ``thresholds="tuned"`` finds the threshold with the best F1 for each tag, on validation rows.
 
 tuned = ManyBoostClassifier(thresholds="tuned", validation_fraction=0.25, random_state=0).fit(
     X[train], tags[train]
@@ -58,8 +58,7 @@ f1 = {
 }
 
 # %%
-# The picture shows both for every tag, and how often a question has a tag among the first k
-# suggestions.
+# The plot shows both for every tag, and how many tags are found among the first k suggestions.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(9, 3.6), layout="constrained", width_ratios=[3, 2]
@@ -78,7 +77,7 @@ left.vlines(frequency, *f1.values(), color="0.85", lw=1, zorder=0)
 left.set_xscale("log")
 left.set_xticks([0.02, 0.05, 0.1, 0.2], ["2 %", "5 %", "10 %", "20 %"])
 left.minorticks_off()
-left.set(xlabel="questions with the tag", ylabel="F1 on test questions", title="Every dot a tag")
+left.set(xlabel="questions with the tag", ylabel="F1 on test questions", title="Each dot is a tag")
 left.legend(frameon=False, loc="upper left")
 
 ks = np.arange(1, 11)
@@ -86,7 +85,7 @@ ranked, _ = model.predict_top_k(X[test], ks[-1])
 hits = np.array([[tag in tags[2500 + i] for tag in row] for i, row in enumerate(ranked)])
 n_given = np.maximum(truth.sum(axis=1), 1)[:, None]
 right.plot(ks, (hits.cumsum(axis=1) / n_given).mean(axis=0), "o-", label="tags found")
-right.plot(ks, (hits.cumsum(axis=1) / ks).mean(axis=0), "s-", label="suggestions right", color="C1")
+right.plot(ks, (hits.cumsum(axis=1) / ks).mean(axis=0), "s-", label="correct", color="C1")
 right.set(xlabel="number of suggestions", ylabel="share", title="The first k suggestions")
 right.set_ylim(0, 1)
 right.legend(frameon=False)

@@ -2,8 +2,8 @@
 Scaling out
 ===========
 
-What does one more output cost? The search for splits looks at a projection, so that only what must
-be done for each output (residuals, leaves, predictions) grows with their number.
+What does one more output cost? The search for splits looks at a projection. Only the work for each
+output (residuals, leaves, predictions) grows with their number.
 """
 
 # %%
@@ -23,12 +23,12 @@ signals = np.column_stack([np.sin(X[:, k] + X[:, k + 1] * X[:, k + 2]) for k in 
 Y = signals @ rng.normal(size=(10, 1000)) + rng.normal(size=(n_rows, 1000))
 
 # %%
-# Each strategy is timed up to the number of outputs at which it stops being fun.
+# Each strategy is timed up to the number of outputs at which it becomes slow.
 
 seconds = {"relabel": {}, "project": {}, "multioutput": {}, "independent": {}}
 most = {"relabel": 1000, "project": 1000, "multioutput": 64, "independent": 16}
 sizes = [4, 16, 64, 250, 1000]
-ManyBoostRegressor(max_iter=2).fit(X, Y[:, :4])  # (the first fit also starts the threads)
+ManyBoostRegressor(max_iter=2).fit(X, Y[:, :4])  # the first fit also starts the threads
 for strategy, times in seconds.items():
     for n_outputs in sizes:
         if n_outputs <= most[strategy]:
@@ -40,9 +40,9 @@ for strategy, times in seconds.items():
     print(f"{strategy:12}", "  ".join(f"{d}: {1000 * s:6.1f} ms" for d, s in times.items()))
 
 # %%
-# Axes are logarithmic: the dotted line is what a cost in proportion to the outputs looks like. Of
-# the two that are quick, "project" also has small models: a number for each leaf and one for each
-# output, where "relabel" has a number for each leaf and output.
+# Axes are logarithmic. The dotted line is a cost proportional to the number of outputs. Two
+# strategies are fast, and "project" also has small models: a number for each leaf and one for each
+# output. "relabel" has a number for each leaf and output.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 colours = dict(zip(seconds, ("C0", "C2", "C1", "C3"), strict=True))
@@ -56,7 +56,7 @@ for strategy, times in seconds.items():
         color=colours[strategy],
     )
 start = 1000 * seconds["independent"][4]
-left.plot([4, 1000], [start, start * 250], ":", color="0.6", label="in proportion")
+left.plot([4, 1000], [start, start * 250], ":", color="0.6", label="proportional")
 left.set(xscale="log", yscale="log", xlabel="outputs", ylabel="milliseconds a round")
 left.set_title("Time of a round")
 left.set_xticks(sizes, [str(size) for size in sizes])

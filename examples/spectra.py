@@ -2,13 +2,13 @@
 Spectra
 =======
 
-A whole curve as the answer: the absorption of a mixture at 150 wavelengths, from what was mixed.
-Neighbouring wavelengths go up and down together; trees that serve all of them can use that.
+Predict a whole curve: the absorption of a mixture at 150 wavelengths, from its ingredients.
+Neighbouring wavelengths rise and fall together, which trees for all outputs can use.
 """
 
 # %%
-# Six substances, each with a few bands; the bands shift with the acidity, which is what a linear
-# mixture of six spectra cannot follow.
+# Six substances have a few bands each. The bands shift with the acidity, which a linear mixture of
+# six spectra cannot follow.
 
 import time
 
@@ -35,8 +35,8 @@ Y += 0.01 * rng.normal(size=Y.shape)
 train, test = slice(0, 900), slice(900, None)
 
 # %%
-# "independent" grows 150 trees a round, the others one: with ten times the rounds they are still
-# the quicker ones.
+# "independent" grows 150 trees a round, the others one. Even with ten times the rounds, the others
+# are faster.
 
 settings = {
     "relabel": {"strategy": "relabel", "max_iter": 200},
@@ -56,7 +56,7 @@ for name, score, seconds in table:
     print(f"{name:15} r² {score:.3f}   {seconds:.2f} s")
 
 # %%
-# Two test mixtures that are far from linear, and where on the wavelengths the errors are.
+# Two test mixtures that are far from linear, and the errors by wavelength.
 
 figure, axes = plt.subplots(1, 3, figsize=(9.5, 3.5), layout="constrained")
 predicted = models["relabel"].predict(X[test])

@@ -2,13 +2,13 @@
 The four strategies
 ===================
 
-Three problems of sixteen outputs that differ in what the outputs share. Which strategy is best
-depends on it; ``strategy="auto"`` finds out by itself.
+Three problems of sixteen outputs that differ in what the outputs share. The best strategy depends
+on that; ``strategy="auto"`` finds it.
 """
 
 # %%
-# The problems of the paper: outputs that share one signal ("group"), outputs that are each the one
-# before plus noise ("chain"), and outputs that share nothing ("ind").
+# The problems of the paper. In "group", outputs share one signal. In "chain", each output is the
+# one before it plus noise. In "ind", outputs share nothing.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,8 +25,8 @@ strategies = ["independent", "multioutput", "project", "relabel"]
 n_train, n_test = 300, 500
 
 # %%
-# After every round the score on test rows. A round of "independent" grows sixteen trees, of the
-# others one, so that the trees are counted, not the rounds.
+# The score on test rows after every round. A round of "independent" grows sixteen trees and a round
+# of the others one, so we count trees, not rounds.
 
 curves, chosen = {}, {}
 for problem, make in problems.items():
@@ -57,8 +57,8 @@ for problem, make in problems.items():
     chosen[problem] = auto.strategy_
 
 # %%
-# Where outputs share a signal, trees for all of them average their noise away. Where they share
-# nothing, a tree for each is the right thing, and "project" comes closest.
+# If outputs share a signal, trees for all of them average out their noise. If they share nothing, a
+# tree for each output is best, and "project" comes closest.
 
 figure, axes = plt.subplots(1, 3, figsize=(9.5, 3.5), layout="constrained", sharex=True)
 titles = {"group": "one signal for all", "chain": "a chain", "ind": "nothing in common"}

@@ -45,7 +45,7 @@ def digest(n_jobs, strategy, seed):
         (ManyBoostClassifier(class_weight="balanced", **common), labels, weight),
     ]:
         model.fit(X, Y, weights)
-        sha.update(model._progress.model.to_bytes())
+        sha.update(model._progress.model.trees.to_bytes())
         sha.update(model.train_score_.tobytes())
     for model, Y in [
         (ManyBoostRegressor(**constrained), Z),
@@ -62,7 +62,7 @@ def digest(n_jobs, strategy, seed):
     ]:
         features = X if model.interaction_cst is None else with_categories
         model.fit(features, Y, weight)
-        sha.update(model._progress.model.to_bytes())
+        sha.update(model._progress.model.trees.to_bytes())
         sha.update(model.train_score_.tobytes())
         sha.update(model._raw_predict(features).tobytes())
     return sha.hexdigest()

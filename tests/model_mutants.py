@@ -23,8 +23,7 @@ import numpy as np
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.persistence import trees_from_bytes
 from manyboost.persistence.container import BrokenFileError
-from manyboost.persistence.reading import from_bytes
-from manyboost.persistence.writing import to_parts
+from manyboost.persistence.model import from_bytes, to_parts
 from model_surgery import closed, header_text, mended, opened, with_header_text
 
 SPARE_MEMORY = 64 << 20
@@ -239,7 +238,7 @@ def main(n_mutants, seed):
     for data in GOLDEN.values():
         # Everything is imported before memory is limited.
         assert outcome(data) == "sound"
-    trees = from_bytes(GOLDEN["relabel"])._progress.model.to_bytes()
+    trees = from_bytes(GOLDEN["relabel"])._progress.model.trees.to_bytes()
     limit_memory()
     for k in range(n_mutants):
         kind = list(KINDS)[k % len(KINDS)]

@@ -34,7 +34,12 @@ PARTITIONS = {
 def fingerprint(model):
     """Hash of all that training left."""
     progress = model._progress
-    parts = [progress.model.to_bytes(), model.baseline_, model.train_score_, progress.importances]
+    parts = [
+        progress.model.trees.to_bytes(),
+        model.baseline_,
+        model.train_score_,
+        progress.importances,
+    ]
     parts += [getattr(model, "validation_score_", b""), np.array(progress.steps)]
     sha = hashlib.sha256()
     for part in parts:

@@ -41,7 +41,7 @@ def test_seeds_do_change_the_model():
         ManyBoostRegressor(random_state=seed, max_iter=3).fit(X, X @ np.ones((4, 3)) * [1, 2, 3])
         for seed in (0, 1)
     ]
-    assert models[0]._progress.model.to_bytes() != models[1]._progress.model.to_bytes()
+    assert models[0]._progress.model.trees.to_bytes() != models[1]._progress.model.trees.to_bytes()
 
 
 @pytest.mark.parametrize("name", ["gaussian", "sparse", "subsample"])
@@ -62,7 +62,7 @@ def test_order_of_rows_matters_to_no_sum():
     for estimator, target in ((ManyBoostRegressor, Y), (ManyBoostClassifier, labels)):
         plain = estimator(random_state=0, max_iter=10).fit(X, target)
         shuffled = estimator(random_state=0, max_iter=10).fit(X[order], target[order])
-        assert plain._progress.model.to_bytes() == shuffled._progress.model.to_bytes()
+        assert plain._progress.model.trees.to_bytes() == shuffled._progress.model.trees.to_bytes()
         np.testing.assert_array_equal(plain.train_score_, shuffled.train_score_)
 
 
@@ -86,7 +86,7 @@ def test_memory_need_not_be_aligned(dtype):
     other = ManyBoostRegressor(**parameters).fit(
         unaligned(X), unaligned(Y), unaligned(weight), offset=unaligned(offset)
     )
-    assert plain._progress.model.to_bytes() == other._progress.model.to_bytes()
+    assert plain._progress.model.trees.to_bytes() == other._progress.model.trees.to_bytes()
     predicted = other.predict(unaligned(X), offset=unaligned(offset))
     np.testing.assert_array_equal(predicted, plain.predict(X, offset=offset))
     matrix = sparse.csr_matrix(np.where(X > 1, X, 0))
@@ -94,5 +94,5 @@ def test_memory_need_not_be_aligned(dtype):
     shifted.data, shifted.indices = unaligned(matrix.data), unaligned(matrix.indices)
     plain = ManyBoostRegressor(**parameters).fit(matrix, Y)
     other = ManyBoostRegressor(**parameters).fit(shifted, unaligned(Y))
-    assert plain._progress.model.to_bytes() == other._progress.model.to_bytes()
+    assert plain._progress.model.trees.to_bytes() == other._progress.model.trees.to_bytes()
     np.testing.assert_array_equal(other.predict(shifted), plain.predict(matrix))

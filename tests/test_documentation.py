@@ -18,11 +18,13 @@ import pytest
 
 import manyboost
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.cli import VERBS, parser_of
+from manyboost.cli import VERBS
 from manyboost.commands.parameters import flag
+from manyboost.commands.usage import parser_for
 from manyboost.params import PARAMS
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "python" / "manyboost"
 ESTIMATORS = [ManyBoostRegressor, ManyBoostClassifier]
 
 # Where an estimator's default is not that of the table.
@@ -60,7 +62,7 @@ def test_the_examples_of_the_readme_run_in_order(tmp_path, monkeypatch):
 
 
 def pages_of_the_site():
-    """Pages of the site, those apart that it is made of besides."""
+    """Pages of the site, without generated ones."""
     made = {ROOT / "docs" / name for name in ("_build", "gallery", "internals")}
     pages = sorted((ROOT / "docs").rglob("*.md"))
     return [page for page in pages if not made & set(page.parents)]
@@ -79,7 +81,7 @@ def test_the_examples_of_a_page_print_what_it_shows(page, tmp_path, monkeypatch)
     for block in re.finditer(r"^```pycon\n(.*?)^```", text, re.M | re.S):
         line = text[: block.start(1)].count("\n")
         example = parser.get_doctest(block[1], names, page.stem, str(page), line)
-        example.globs = names  # (It was given a copy.)
+        example.globs = names  # get_doctest made a copy
         runner.run(example, out=shown.append, clear_globs=False)
     assert runner.tries > 5
     assert not runner.failures, "".join(shown)
@@ -150,9 +152,7 @@ def test_the_two_lines_of_the_readme_make_a_model_and_predict(tmp_path):
                 red = rng.random() < 0.5
                 writer.writerow([size, size + red, ["blue", "red"][red], size - red])
     done = run_in_bash(block, tmp_path)
-    assert (
-        "200 rows, 2 features (1 of categories), 2 outputs of numbers: regression." in done.stderr
-    )
+    assert "200 rows, 2 features (1 categorical), 2 outputs: regression." in done.stderr
     header, rows = rows_of(tmp_path / "out.csv")
     _, test = rows_of(tmp_path / "test.csv")
     assert header == ["y_red", "y_blue"]
@@ -184,9 +184,9 @@ def test_every_verb_and_its_options_are_on_the_page(verb):
     page = (ROOT / "docs" / "cli.md").read_text()
     assert f"manyboost {verb}" in page
     parameters = {flag(name) for name in PARAMS}
-    for action in parser_of(verb)._actions:
+    for action in parser_for(verb, VERBS[verb])._actions:
         names = set(action.option_strings)
-        if verb != "reproduce" and names and not names & {"--help", *parameters}:
+        if names and not names & {"--help", *parameters}:
             assert any(re.search(rf"(?<![\w-]){name}\b", page) for name in names), names
 
 
@@ -273,3 +273,28 @@ def test_everything_exported_exists_and_is_documented():
         thing = getattr(manyboost, name)
         assert name == "__version__" or inspect.getdoc(thing)
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", manyboost.__version__)
+
+
+def test_every_decision_is_in_the_index_and_says_why():
+    folder = ROOT / "docs" / "decisions"
+    pages = sorted(folder.glob("[0-9]*.md"))
+    assert [int(page.name[:2]) for page in pages] == list(range(1, len(pages) + 1))
+    titles = {}
+    for page in pages:
+        sections = re.findall(r"^(#+ .*)", page.read_text(), re.M)
+        titles[page.name] = sections[0].removeprefix("# ")
+        assert sections[1:3] == ["## Decision", "## Why"], page.name
+        assert sections[3:] in ([], ["## Tried and dropped"]), page.name
+    listed = re.findall(r"\[(.*)\]\((\d.*\.md)\)", (folder / "README.md").read_text())
+    assert listed == [(title, name) for name, title in titles.items()]
+
+
+def test_the_architecture_names_every_module():
+    named = set(re.findall(r"`([\w/.]+)`", (ROOT / "ARCHITECTURE.md").read_text()))
+    named = {re.sub(r"/$|\.py$", "", name) for name in named}
+    core = ROOT / "crates" / "core" / "src"
+    modules = set(re.findall(r"^pub mod (\w+);", (core / "lib.rs").read_text(), re.M))
+    for folder in (PACKAGE, PACKAGE / "training"):
+        modules |= {path.stem for path in folder.glob("*.py")}
+        modules |= {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert modules - {"__init__", "__main__"} <= named

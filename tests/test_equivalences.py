@@ -18,7 +18,7 @@ def make_data(n=200, p=5, d=4, seed=0):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber"])

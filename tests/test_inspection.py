@@ -214,9 +214,9 @@ def test_what_has_no_weights_is_refused():
 
 def test_other_data_than_those_of_the_fit_are_refused():
     model = regressor().fit(X, Y)
-    assert "means" in refusal(lambda: model.training_weights(X, X, Y + 1))
+    assert "baseline" in refusal(lambda: model.training_weights(X, X, Y + 1))
     weight = np.linspace(1, 2, N)
-    assert "means" in refusal(lambda: model.training_weights(X, X, Y, weight))
+    assert "baseline" in refusal(lambda: model.training_weights(X, X, Y, weight))
     assert "reproduce" in refusal(lambda: model.training_weights(X, X[::-1], Y))
     model.set_params(learning_rate=0.02)
     assert "parameters" in refusal(lambda: model.training_weights(X, X, Y))

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, load, memory
-from manyboost.data.inputs import check_labels
+from manyboost.data.labels import check_labels
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100_000, 40))
@@ -114,11 +114,11 @@ def test_small_fits_never_ask(monkeypatch):
 
 
 def test_an_allocation_that_fails_on_the_way_is_explained(monkeypatch):
-    def fail(self):
+    def fail(*arguments):
         raise MemoryError("no memory for another 3 MB")
 
     model = ManyBoostRegressor(max_iter=1).fit(X[:50], Y[:50])
-    monkeypatch.setattr(ManyBoostRegressor, "_resolve_max_features", fail)
+    monkeypatch.setattr("manyboost.training.plan._resolve_max_features", fail)
     before = dict(vars(model))
     with pytest.raises(
         MemoryError,
@@ -170,29 +170,64 @@ def test_buffers_of_the_core_that_cannot_be_had_raise():
         ensemble.predict(_core.Pool(1), rows, 0, np.zeros(2**24))
 
 
-def test_estimates_count_what_is_made_of_the_features():
-    training = memory.Training(
-        n_outputs=3,
-        components=1,
-        weight_lanes=0,
-        in_place=True,
-        splits=False,
-        max_bins=255,
-        leaves=31,
-        summed=3,
-        scaled=False,
-        rounds=0,
-        threads=1,
-    )
+def training(**facts):
+    given = {
+        "n_outputs": 3,
+        "n_columns": 1,
+        "row_weights": False,
+        "cell_weights": False,
+        "residuals_only": True,
+        "splits": False,
+        "max_bins": 255,
+        "max_leaves": 31,
+        "tree_kind": "vector",
+        "rounds": 0,
+        "threads": 1,
+    }
+    return memory.Training(**given | facts)
 
+
+def test_estimates_count_what_is_made_of_the_features():
     def features(X):
-        return training.parts(X, Y)[0].size
+        return training().needs(X, Y)["features"]
 
     single = X.astype(np.float32)
     assert features(single) == X.size  # bins alone
     assert features(X) == features(np.asfortranarray(single)) == 5 * X.size  # and a copy
     few = sparse.csr_array(np.where(X > 2, X, 0))
     assert features(few) < features(X)
+
+
+def test_estimates_count_the_values_of_a_model_by_the_kind_of_its_trees():
+    sizes = {
+        kind: training(n_outputs=100, rounds=10, tree_kind=kind).needs(X, Y)["the model"]
+        for kind in ("vector", "per_output", "scaled")
+    }
+    assert sizes["vector"] == sizes["per_output"] == 6 * 10 * 31 * 100
+    assert sizes["scaled"] == 6 * 10 * (31 + 100)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "residuals_only"),
+    [
+        (ManyBoostRegressor("squared_error"), True),
+        (ManyBoostRegressor("squared_error", strategy="multioutput"), False),
+        (ManyBoostRegressor("absolute_error"), False),
+        # The loss of labels has the same name, but keeps raw predictions beside the residuals.
+        (ManyBoostClassifier("squared_error"), False),
+    ],
+)
+def test_raw_predictions_and_residuals_are_counted_unless_residuals_suffice(
+    estimator, residuals_only, monkeypatch
+):
+    seen = []
+    monkeypatch.setattr(memory, "check_training", lambda *given: seen.append(given))
+    targets = (Y[:500] > 0).astype(int) if isinstance(estimator, ManyBoostClassifier) else Y[:500]
+    estimator.set_params(max_iter=1).fit(X[:500], targets)
+    facts, features, encoded = seen[0]
+    copies = 4 if encoded.dtype.kind == "f" else 0
+    state = copies if residuals_only else copies + 8
+    assert facts.needs(features, encoded)["outputs"] == state * encoded.size
 
 
 # What there is ----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, plotting
+from manyboost.plotting.fits import calibration_points
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -163,8 +164,8 @@ def test_similarity_of_two_outputs_needs_no_dendrogram():
 
 def test_a_tree_shows_its_splits_rows_and_leaves():
     model = ManyBoostRegressor(max_iter=1, max_leaf_nodes=3, random_state=0).fit(X, Y[:, 0])
-    feature, threshold, left, _, cover, _, _ = model._progress.model.tree(0)
-    values = model._progress.model.leaf_values(0)[:, 0]
+    feature, threshold, left, _, cover, _, _ = model._progress.model.trees.tree(0)
+    values = model._progress.model.trees.leaf_values(0)[:, 0]
     ax = plotting.plot_tree(model)
     found = texts(ax)
     assert len(found) == 5
@@ -215,7 +216,7 @@ def test_categories_missing_values_and_hidden_splits():
     assert len(hidden) == 3
     assert sum(text.startswith("…") for text in hidden) >= 1
     shown = " ".join(texts(plotting.plot_tree(model, show_missing=True)))
-    left = model._progress.model.tree(0)[3]
+    left = model._progress.model.trees.tree(0)[3]
     assert ("or missing" in shown) == bool(left[0])
 
 
@@ -264,7 +265,7 @@ def test_predictions_of_other_things_are_refused(model, classifier):
 def test_calibration_points_are_means_of_equal_groups():
     probabilities = np.array([0.1, 0.9, 0.2, 0.8, 0.3, 0.7])
     true = np.array([0.0, 1, 1, 1, 0, np.nan])
-    predicted, observed = plotting.calibration_points(probabilities, true, 2)
+    predicted, observed = calibration_points(probabilities, true, 2)
     # Of 0.1, 0.2, 0.3, 0.8, 0.9 the first two, then the others.
     np.testing.assert_allclose(predicted, [0.15, 2 / 3])
     np.testing.assert_allclose(observed, [0.5, 2 / 3])
@@ -273,7 +274,7 @@ def test_calibration_points_are_means_of_equal_groups():
 def test_ties_are_not_parted():
     probabilities = np.array([0.5] * 7 + [0.9])
     true = np.array([0, 1, 0, 1, 0, 1, 0, 1.0])
-    predicted, observed = plotting.calibration_points(probabilities, true, 4)
+    predicted, observed = calibration_points(probabilities, true, 4)
     np.testing.assert_allclose(predicted, [0.5, 0.9])
     np.testing.assert_allclose(observed, [3 / 7, 1])
 
@@ -282,7 +283,7 @@ def test_calibration_has_a_line_for_each_label_and_one_for_all(classifier):
     ax = plotting.plot_calibration(classifier, X, LABELS, outputs=[4, 1])
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["y4", "y1", "all 2 labels"]
     probabilities = classifier.predict_proba(X)
-    expected = plotting.calibration_points(probabilities[:, 4], LABELS[:, 4].astype(float), 10)
+    expected = calibration_points(probabilities[:, 4], LABELS[:, 4].astype(float), 10)
     np.testing.assert_allclose(lines(ax)["y4"].get_data(), expected)
     # Many lines have one name in common.
     ax = plotting.plot_calibration(classifier, X, LABELS)
@@ -297,9 +298,7 @@ def test_calibration_of_classes_and_of_two_classes():
     assert list(lines(ax))[1:] == ["blue", "green", "red", "all 3 classes"]
     two = ManyBoostClassifier(max_iter=5, random_state=0).fit(X, names == "red")
     ax = plotting.plot_calibration(two, X, names == "red")
-    expected = plotting.calibration_points(
-        two.predict_proba(X)[:, 1], (names == "red").astype(float), 10
-    )
+    expected = calibration_points(two.predict_proba(X)[:, 1], (names == "red").astype(float), 10)
     np.testing.assert_allclose(lines(ax)["True"].get_data(), expected)
 
 

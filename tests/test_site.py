@@ -44,13 +44,17 @@ def pages():
 
 
 def test_the_pages_that_were_asked_for_are_there():
-    root = Path(SITE)
-    modules = Path(__file__).parent.parent.joinpath("crates", "core", "src").glob("*.rs")
-    wanted = {f"internals/{module.stem}.html" for module in modules if module.stem != "lib"}
+    root, repository = Path(SITE), Path(__file__).parent.parent
+    core = repository / "crates" / "core" / "src"
+    modules = {path.stem for path in core.glob("*.rs")} - {"lib"}  # files and folders
+    modules |= {path.parent.name for path in core.glob("*/mod.rs")}
+    wanted = {f"internals/{module}.html" for module in modules}
+    decisions = repository.joinpath("docs", "decisions").glob("*.md")
+    wanted |= {f"decisions/{page.stem}.html" for page in decisions}
     wanted |= {"index.html", "start.html", "method.html", "changelog.html", "benchmarks.html"}
     missing = {name for name in wanted if not (root / name).is_file()}
     assert missing == set()
-    examples = Path(__file__).parent.parent.joinpath("examples").glob("*.py")
+    examples = repository.joinpath("examples").glob("*.py")
     shown = {page.stem for page in root.joinpath("gallery").glob("*.html")}
     assert {example.stem for example in examples} - {"demo"} <= shown
     assert len(shown) > 8

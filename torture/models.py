@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.persistence.writing import to_parts
+from manyboost.persistence.model import to_parts
 
 #: Where processes are started, so that they find the battery.
 ROOT = Path(__file__).resolve().parent.parent

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use libfuzzer_sys::fuzz_target;
-use manyboost_core::ensemble::{Ensemble, Kind, Table};
+use manyboost_core::ensemble::{Ensemble, FeatureRows, Kind};
 use manyboost_core::format::{Arrays, from_arrays, to_arrays};
 use manyboost_core::parallel::Pool;
 
@@ -67,7 +67,7 @@ fn use_model(model: &Ensemble, arrays: &Arrays<'_>, n_outputs: usize, n_features
         .collect();
     let rounds = 0..model.n_trees() / model.trees_per_round();
     let mut raw = vec![0.0f32; 3 * n_outputs];
-    model.add_to(&Pool::serial(), Table::Dense(&rows), rounds, &mut raw).expect("a prediction");
+    model.add_to(&Pool::serial(), FeatureRows::Dense(&rows), rounds, &mut raw).expect("a prediction");
     assert!(raw.iter().all(|v| !v.is_nan()) || overflows(arrays));
 }
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from manyboost.persistence import load
     from manyboost.training.callbacks import RoundState
     from manyboost.training.checkpoints import Checkpoint
-    from manyboost.training.losses import Loss
+    from manyboost.training.custom import Loss
 
 __all__ = [
     "Checkpoint",
@@ -24,7 +24,7 @@ __all__ = [
 # Loaded when first asked for: the command line answers --help without scikit-learn.
 _HOMES = {
     "Checkpoint": "manyboost.training.checkpoints",
-    "Loss": "manyboost.training.losses",
+    "Loss": "manyboost.training.custom",
     "ManyBoostClassifier": "manyboost.estimators",
     "ManyBoostRegressor": "manyboost.estimators",
     "RoundState": "manyboost.training.callbacks",

@@ -11,7 +11,7 @@ _F64 = NDArray[np.float64]
 _U32 = NDArray[np.uint32]
 # Starts, indices and values of a compressed sparse matrix.
 _Sparse = tuple[NDArray[np.int64], NDArray[np.int32], _F32]
-# One output, or those from a first to before a last.
+# One output, or a half-open range of outputs.
 _Outputs = int | tuple[int, int]
 
 # Weights of rows (n,) and of cells (n, d); whether targets are missing.
@@ -65,11 +65,7 @@ class Pool:
 class Features:
     @staticmethod
     def fit(
-        pool: Pool,
-        x: _F32,
-        weight: _F64 | None,
-        max_bins: int,
-        n_categories: _U32 | None = None,
+        pool: Pool, x: _F32, weight: _F64 | None, max_bins: int, n_categories: _U32 | None = None
     ) -> Features: ...
     @staticmethod
     def fit_sparse(
@@ -199,6 +195,11 @@ class Objective:
     ) -> tuple[float, _F64]: ...
     def loss_sum(self, pool: Pool, y: NDArray[Any], raw: _F32, weights: _Weights) -> float: ...
     def output_losses(self, pool: Pool, y: NDArray[Any], raw: _F32, weights: _Weights) -> _F64: ...
+    def curvature_bound(self, heaviest: _F64, max_residual: _F64, largest_target: _F64) -> _F64: ...
+    @property
+    def curvature_uses_target(self) -> bool: ...
+    @property
+    def is_quadratic(self) -> bool: ...
     def curvatures(self, pool: Pool, y: NDArray[Any], residuals: _F32, out: _F32) -> None: ...
     def derivatives(
         self,

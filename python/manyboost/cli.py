@@ -9,91 +9,44 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import NoReturn, Protocol
+from importlib import import_module
+from typing import cast
 
-from manyboost.commands import (
-    UsageError,
-    bench,
-    completion,
-    demo,
-    evaluate,
-    explain,
-    export,
-    fit,
-    info,
-    nearest,
-    predict,
-    reproduce,
-)
+from manyboost.commands.usage import Parser, UsageError, Verb, carry_out
 
 SUCCESS, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
-
-class Verb(Protocol):
-    """What a module of :mod:`manyboost.commands` offers."""
-
-    #: One line for the list of verbs.
-    SUMMARY: str
-
-    def configure(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments."""
-
-    def run(self, arguments: argparse.Namespace) -> None:
-        """Do it."""
-
-
+_NAMES = ["fit", "predict", "evaluate", "info", "explain", "export", "demo", "bench", "completion"]
 VERBS: Mapping[str, Verb] = {
-    "fit": fit,
-    "predict": predict,
-    "evaluate": evaluate,
-    "info": info,
-    "explain": explain,
-    "export": export,
-    "demo": demo,
-    "bench": bench,
-    "reproduce": reproduce,
-    "completion": completion,
+    name: cast(Verb, import_module(f"manyboost.commands.{name}")) for name in _NAMES
 }
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence."""
-
-    def error(self, message: str) -> NoReturn:
-        """Refuse the arguments."""
-        raise UsageError(f"{message.rstrip('.')}; see {self.prog} --help.")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Carry out a command.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments after the program's name; by default those of the process.
-
-    Returns
-    -------
-    code : int
-        The exit code.
-    """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    verb = arguments[0] if arguments and not arguments[0].startswith("-") else None
+    """Carry out a command, by default that of the process; return its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    verb = words[0] if words and not words[0].startswith("-") else None
     name = "manyboost" if verb is None else f"manyboost {verb}"
     try:
-        if verb is None:
-            _general(arguments)
-        else:
-            carry_out(verb, arguments[1:])
+        with warnings.catch_warnings():
+            # One line for users: no file, line and category of the library.
+            warnings.showwarning = lambda message, *_: print(
+                f"{name}: Warning: {message}", file=sys.stderr
+            )
+            if verb is None:
+                _general(words)
+            else:
+                carry_out(verb, VERBS, words[1:])
         sys.stdout.flush()
-    except SystemExit as end:  # argparse ends so after --help and --version
+    except SystemExit as end:  # argparse exits after --help
         return end.code if isinstance(end.code, int) else SUCCESS
     except UsageError as error:
         return _complain(name, str(error), USAGE)
     except KeyboardInterrupt as error:
         return _complain(name, str(error) or "Interrupted.", INTERRUPTED)
-    except BrokenPipeError:  # whoever read the output has gone: nothing to tell
+    except BrokenPipeError:  # the reader of the output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE
     except Exception as error:
@@ -103,47 +56,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     return SUCCESS
 
 
-def _general(arguments: Sequence[str]) -> None:
-    """What is asked without a verb: help or the version."""
-    verbs = "\n".join(f"  {verb:<12}{module.SUMMARY}" for verb, module in VERBS.items())
+def _general(words: Sequence[str]) -> None:
+    """Answer a command without a verb: help or the version."""
+    verbs = "\n".join(f"  {name:<12}{verb.SUMMARY}" for name, verb in VERBS.items())
     parser = Parser(
         prog="manyboost",
         usage="manyboost VERB …",
         description="Gradient tree boosting for many outputs.",
-        epilog=f"verbs:\n{verbs}\n\nmanyboost VERB --help tells more.",
+        epilog=f"verbs:\n{verbs}\n\nSee manyboost VERB --help for the options of a verb.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="show the version and exit")
-    if parser.parse_args(arguments).version:
+    if parser.parse_args(words).version:
         from manyboost import __version__
 
         print(f"manyboost {__version__}")
     else:
         parser.print_help()
-
-
-def parser_of(verb: str) -> Parser:
-    """Return the parser of a verb."""
-    module = VERBS[verb]
-    parser = Parser(prog=f"manyboost {verb}", description=module.SUMMARY, allow_abbrev=False)
-    module.configure(parser)
-    return parser
-
-
-def carry_out(verb: str, arguments: Sequence[str]) -> None:
-    """Do what a verb stands for."""
-    if verb not in VERBS:
-        raise UsageError(f"There is no verb {verb!r}; {nearest(verb, VERBS)}")
-    parser = parser_of(verb)
-    # Intermixed: names may stand before and after options.
-    options, unknown = parser.parse_known_intermixed_args(arguments)
-    if unknown:
-        if not unknown[0].startswith("-"):
-            raise UsageError(f"{unknown[0]!r} is one word too many; see {parser.prog} --help.")
-        flags = [name for action in parser._actions for name in action.option_strings]
-        raise UsageError(f"There is no option {unknown[0]!r}; {nearest(unknown[0], flags)}")
-    VERBS[verb].run(options)
 
 
 def _complain(name: str, sentence: str, code: int) -> int:
@@ -152,9 +82,9 @@ def _complain(name: str, sentence: str, code: int) -> int:
 
 
 def _sentence(error: Exception) -> str:
-    """An error on one line; its type too, unless it was raised to be read."""
+    """Return an error on one line, with its type unless the message is meant for users."""
     text = " ".join(str(error).split())
     if not text:
         return f"{type(error).__name__}."
-    spoken = isinstance(error, ValueError | OSError | RuntimeError | ImportError)
-    return text if spoken else f"{type(error).__name__}: {text}"
+    is_for_users = isinstance(error, ValueError | OSError | RuntimeError | ImportError)
+    return text if is_for_users else f"{type(error).__name__}: {text}"

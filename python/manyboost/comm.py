@@ -1,8 +1,8 @@
-"""The one seam of distributed training: what the machines that share a fit say to each other.
+"""What the ranks of a distributed fit exchange; nothing else depends on how they are connected.
 
-Every *rank* runs the same fit on its own rows. Where a number depends on all rows, the ranks add up
-theirs, or take the largest, and go on with the same number; all end with the same model, byte for
-byte. One machine is a single rank (:data:`ALONE`), for which nothing is exchanged.
+Every *rank* runs the same fit on its own rows. If a number depends on all rows, the ranks exchange
+their sums or maxima and continue with the same number; all end with the same model, byte for byte.
+One machine is a single rank (:data:`ALONE`), which exchanges nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _T = TypeVar("_T")
 
 
 class CommError(RuntimeError):
-    """A rank was lost, or training was ended from outside.
+    """A rank was lost, or training was cancelled.
 
     Attributes
     ----------
     round : int
-        The round of training that did not end; 0 before the first.
+        The round that was not completed; 0 before the first.
     unfinished : dict or None
-        Attributes of the estimator with its complete rounds, from which training can go on.
+        Attributes of the estimator with its complete rounds, from which training can continue.
     """
 
     round: int = 0
@@ -39,14 +39,14 @@ class Comm(ABC):
     """A set of ranks, seen from one of them.
 
     All ranks call the same methods in the same order, with arrays of the same shapes; a call
-    returns when all have come. What goes wrong raises :class:`CommError`.
+    returns once all ranks have called. Failures raise :class:`CommError`.
 
     Attributes
     ----------
     rank, size : int
-        The number of this rank, and how many there are.
+        The number of this rank, and the number of ranks.
     n_exchanges, n_bytes : int
-        Reductions so far, and the bytes of numbers that this rank brought to them.
+        Number of reductions so far, and the bytes of the arrays that this rank passed to them.
     """
 
     rank: int = 0
@@ -56,25 +56,25 @@ class Comm(ABC):
 
     @abstractmethod
     def _reduce(self, sums: I64, maxima: F64) -> None:
-        """Replace sums and maxima of this rank by those of all, in one exchange."""
+        """Replace sums and maxima of this rank by those of all ranks, in one exchange."""
 
     @abstractmethod
     def broadcast(self, value: Any, root: int = 0) -> Any:
-        """Return what the rank ``root`` calls this with; anything that can be pickled."""
+        """Return the value that the rank ``root`` passes; anything that can be pickled."""
 
     def reduce(self, sums: I64, maxima: F64) -> None:
-        """Replace sums (around the end of 64 bits) and maxima of this rank by those of all."""
+        """Replace sums (modulo 2**64) and maxima of this rank by those of all ranks."""
         if self.size > 1:
             self.n_exchanges += 1
             self.n_bytes += sums.nbytes + maxima.nbytes
             self._reduce(sums, maxima)
 
     def sum(self, array: I64) -> None:
-        """Replace integers by their sums over all ranks."""
+        """Replace integers by their sums over the ranks."""
         self.reduce(array, np.empty(0))
 
     def max(self, array: F64) -> None:
-        """Replace numbers by the largest over all ranks."""
+        """Replace numbers by their maxima over the ranks."""
         self.reduce(np.empty(0, np.int64), array)
 
     def gather(self, value: _T) -> list[_T]:
@@ -84,13 +84,11 @@ class Comm(ABC):
         return [self.broadcast(value, root) for root in range(self.size)]
 
     def subset(self, ranks: list[int]) -> Comm | None:
-        """Return these ranks as a set of their own, None for the others; all ranks call this."""
+        """Return a set of these ranks only, None on the others; all ranks call this."""
         raise NotImplementedError(f"{type(self).__name__} cannot leave out ranks")
 
-    def fail(self, error: BaseException) -> None:  # noqa: B027 (most need not do anything)
-        """Take note that this rank cannot go on; called before the error is raised."""
-
-    # What is made of these.
+    def fail(self, error: BaseException) -> None:  # noqa: B027 (optional)
+        """Note that this rank cannot continue; called before the error is raised."""
 
     def total(self, number: int) -> int:
         """Return the sum of a number over all ranks."""
@@ -127,14 +125,14 @@ class Alone(Comm):
     """One rank."""
 
     def _reduce(self, sums: I64, maxima: F64) -> None:
-        """Nothing to exchange."""
+        """Exchange nothing."""
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the value."""
         return value
 
     def subset(self, ranks: list[int]) -> Comm | None:
-        """Return the one rank, if it is wanted."""
+        """Return the one rank, if it is chosen."""
         return self if ranks == [0] else None
 
 
@@ -142,7 +140,7 @@ ALONE = Alone()
 
 
 class Threads(Comm):
-    """Ranks that are threads of one process: to try out what other machines would do.
+    """Ranks that are threads of one process, to try out a distributed fit.
 
     >>> Threads.run(3, lambda comm: comm.total(comm.rank))
     [3, 3, 3]
@@ -153,7 +151,7 @@ class Threads(Comm):
 
     @classmethod
     def run(cls, size: int, work: Callable[[Comm], _T]) -> list[_T]:
-        """Call ``work(comm)`` on ``size`` ranks; returns what each returned."""
+        """Call ``work(comm)`` on ``size`` ranks; return the result of each."""
         shared = _Shared(size)
         results: list[Any] = [None] * size
         errors: list[BaseException] = []
@@ -161,7 +159,7 @@ class Threads(Comm):
         def start(rank: int) -> None:
             try:
                 results[rank] = work(cls(rank, size, shared))
-            except BaseException as error:  # reaches the caller below
+            except BaseException as error:  # raised below
                 errors.append(error)
                 shared.barrier.abort()
 
@@ -174,31 +172,31 @@ class Threads(Comm):
             raise error
         return results
 
-    def _meet(self, mine: Any) -> list[Any]:
-        """Return what all ranks brought."""
-        self.shared.brought[self.rank] = mine
+    def gather(self, value: Any) -> list[Any]:
+        """Return the values of all ranks, in their order."""
+        self.shared.values[self.rank] = value
         try:
             self.shared.barrier.wait()
-            brought = list(self.shared.brought)
+            values = list(self.shared.values)
             self.shared.barrier.wait()
         except threading.BrokenBarrierError:
             raise CommError("Another rank failed; training ended.") from None
-        return brought
+        return values
 
     def _reduce(self, sums: I64, maxima: F64) -> None:
-        brought = self._meet((sums.copy(), maxima.copy()))
-        shapes = {(len(s), len(m)) for s, m in brought}
+        values = self.gather((sums.copy(), maxima.copy()))
+        shapes = {(len(s), len(m)) for s, m in values}
         if len(shapes) > 1:
             raise AssertionError(f"ranks are out of step: {shapes}")
-        sums[:] = np.add.reduce([s for s, _ in brought])
-        maxima[:] = np.maximum.reduce([m for _, m in brought])
+        sums[:] = np.add.reduce([s for s, _ in values])
+        maxima[:] = np.maximum.reduce([m for _, m in values])
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
-        """Return what the rank ``root`` calls this with."""
-        return self._meet(value)[root]
+        """Return the value that the rank ``root`` passes."""
+        return self.gather(value)[root]
 
     def subset(self, ranks: list[int]) -> Comm | None:
-        """Return these ranks as a set of their own."""
+        """Return a set of these ranks only."""
         shared = self.broadcast(_Shared(len(ranks)), ranks[0])
         if self.rank not in ranks:
             return None
@@ -208,4 +206,4 @@ class Threads(Comm):
 class _Shared:
     def __init__(self, size: int) -> None:
         self.barrier = threading.Barrier(size)
-        self.brought: list[Any] = [None] * size
+        self.values: list[Any] = [None] * size

@@ -1,4 +1,4 @@
-"""What a fitted model says about its outputs and its training rows."""
+"""Similarity of outputs, and the training rows behind a prediction."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ U32 = NDArray[np.uint32]
 
 
 def leaf_shares(model: _core.Ensemble, tree: int) -> F64:
-    """Share of the training rows in each leaf of a tree (n_leaves,)."""
+    """Return the share of the training rows in each leaf of a tree (n_leaves,)."""
     _, _, left, _, cover, _, _ = model.tree(tree)
     covers = cover[left == 0].astype(np.float64)
     return np.asarray(covers / covers.sum() if covers.sum() > 0 else np.ones_like(covers))
 
 
 def output_products(model: _core.Ensemble, n_outputs: int) -> F64:
-    """Covariances of what the trees add to the outputs, summed over the trees.
+    """Return the covariances of what trees add to the outputs, summed over the trees.
 
-    A matrix (n_outputs, n_outputs), for trees that serve all outputs.
+    The result is (n_outputs, n_outputs). The trees must be shared by all outputs.
     """
     steps = model.steps().astype(np.float64)
     products = np.zeros((n_outputs, n_outputs))
@@ -43,7 +43,7 @@ def output_products(model: _core.Ensemble, n_outputs: int) -> F64:
 
 
 def cosines(products: F64) -> F64:
-    """Products of vectors divided by their lengths: 1 on the diagonal, 0 for vectors of zeros."""
+    """Divide products of vectors by their lengths: 1 on the diagonal, 0 for zero vectors."""
     lengths = np.sqrt(np.diag(products))
     scale = np.outer(lengths, lengths)
     result = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0)
@@ -52,18 +52,17 @@ def cosines(products: F64) -> F64:
 
 
 class LinearRounds:
-    """Boosting with squared error, seen as a linear function of the targets.
+    """Boosting with squared error as a linear function of the targets.
 
-    Given the trees, the residuals r of the training rows go through r ← r − μ A r in each round,
-    and the prediction of a row grows by μ a·r. For leaf means, A takes the mean over the leaf of
-    each row; where a tree has one number g for each leaf and a step ρ for each output, A projects
-    on g.
+    For given trees, a round changes the residuals r of the training rows to r − μ A r and adds
+    μ a·r to the prediction of a row. With leaf means, A averages over the leaf of each row. With
+    one value g for each leaf and a step ρ for each output, A projects on g.
 
     Parameters
     ----------
     model : Ensemble
     leaves, training_leaves : (n_rows, n_trees), (n_train, n_trees)
-        Leaves of the rows to predict for, and of the training rows.
+        Leaves of the rows to predict, and of the training rows.
     learning_rate, l2 : float
     """
 
@@ -83,13 +82,13 @@ class LinearRounds:
         self.is_scaled = len(model.steps()) > 0
 
     def weights(self, trees: range, weight: F64, within: Callable[[int], F64]) -> F64:
-        """Weights (n_rows, n_train) of the targets of the training rows.
+        """Return the weights (n_rows, n_train) of the training targets in the predictions.
 
-        ``trees`` are those of an output, round by round; ``weight`` (n_train,) is that of the rows,
-        and ``within(m)`` the same with zeros for the rows that round m was not fitted to.
+        ``trees`` are those of an output, round by round; ``weight`` (n_train,) has the weights of
+        the rows, and ``within(m)`` the same with zeros for rows that round m was not fitted to.
         """
         n_train, n_rows = len(self.training_leaves), len(self.leaves)
-        # Backwards: what the residuals before a round count in the end.
+        # Backwards: the weights of the residuals before a round in the final predictions.
         counts = np.zeros((n_train, n_rows))
         for m in reversed(range(len(trees))):
             step = self._along_values if self.is_scaled else self._by_leaf

@@ -1,8 +1,7 @@
-"""Memory: what training will need, what there is, and a way out where it is not enough.
+"""Memory: what training takes, what there is, and an error that says what to do.
 
 Large allocations that fail raise MemoryError. Most systems promise more memory than they have,
-though, and end the process that takes it at its word; so what is about to be taken is compared with
-what is there.
+though, and kill the process that uses it. So estimates are compared with what is free beforehand.
 """
 
 from __future__ import annotations
@@ -11,119 +10,132 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scipy import sparse
 
-from manyboost.data.stored import StoredTable
-
-# What small objects, threads and the allocator take besides what is counted.
+# Bytes for small objects, threads and the allocator, which no estimate counts.
 _MARGIN = 1 << 24
-# The largest budget for histograms that the core keeps, and the most nodes that it keeps them for.
+# The core keeps histograms of at most so many bytes, and of at most so many nodes.
 _HISTOGRAMS, _HISTOGRAM_NODES = 1 << 30, 64
 
 _CGROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
-@dataclass(frozen=True)
-class Part:
-    """Some of the memory that is needed, and what makes it less."""
+class ExplainedMemoryError(MemoryError):
+    """A MemoryError that says what needs how much memory, and what to do."""
 
-    what: str
-    size: int
-    remedy: str
+
+# ---------------------------------------------------------------------- what training takes
 
 
 @dataclass(frozen=True)
 class Training:
-    """What the memory of training depends on.
+    """What the memory of training depends on, besides the data.
 
-    ``components`` are the columns that a tree is grown on, ``weight_lanes`` the weights that go
-    with them; ``in_place`` says that residuals are the only state, ``splits`` that validation rows
-    are to be set apart, ``summed`` for how many outputs leaves are summed at a time, and ``scaled``
-    that leaves have one value. ``rounds`` is 0 if training may end at any time.
+    Attributes
+    ----------
+    n_outputs : int
+    n_columns : int
+        Columns of gradients that a tree is grown on.
+    row_weights, cell_weights : bool
+        Whether rows, or single cells, have weights.
+    residuals_only : bool
+        Whether the residuals are the only state of training, without raw predictions beside them.
+    splits : bool
+        Whether some of the rows will be set apart for validation.
+    max_bins : int
+    max_leaves : int
+        The most leaves that a tree can have.
+    tree_kind : {"vector", "scaled", "per_output"}
+        What leaves hold, as the core calls it.
+    rounds : int
+        Rounds that training will certainly do; 0 if it may end at any time.
+    threads : int
     """
 
     n_outputs: int
-    components: int
-    weight_lanes: int
-    in_place: bool
+    n_columns: int
+    row_weights: bool
+    cell_weights: bool
+    residuals_only: bool
     splits: bool
     max_bins: int
-    leaves: int
-    summed: int
-    scaled: bool
+    max_leaves: int
+    tree_kind: str
     rounds: int
     threads: int
 
-    def parts(self, X: Any, Y: Any) -> list[Part]:
-        """Return what checked features and encoded targets will take, besides themselves."""
-        n, d = X.shape[0], self.n_outputs
-        features = self._features(X)
+    def needs(self, X: Any, Y: Any) -> dict[str, int]:
+        """Return the bytes that training takes besides checked features and encoded targets."""
+        (n, n_features), d = X.shape, self.n_outputs
         targets = (Y.nbytes if self.splits else 0) + (4 * n * d if Y.dtype.kind == "f" else 0)
-        state = targets + (0 if self.in_place else 8 * n * d)
-        width = self.components + self.weight_lanes + 1
-        packed = self.components == 1 and self.weight_lanes == 0
-        gradients = n * (4 * self.components + (8 if packed else 4 * width) + 12)
-        bins = min(self.max_bins + 1, n)
-        histogram = 8 * X.shape[1] * bins * (1 if packed else width)
-        keeps = histogram * (min(self.leaves, _HISTOGRAM_NODES) + 1) <= _HISTOGRAMS
-        # Half of the nodes are open at a time, mostly.
-        kept = min(histogram * (self.leaves // 2 + 2), _HISTOGRAMS) if keeps else 0
+        lanes = self.n_columns if self.cell_weights else int(self.row_weights)
+        # One column without weights is packed: sum and count in one number.
+        packed = self.n_columns == 1 and lanes == 0
+        width = self.n_columns + lanes + 1
+        histogram = 8 * n_features * min(self.max_bins + 1, n) * (1 if packed else width)
+        fits = histogram * (min(self.max_leaves, _HISTOGRAM_NODES) + 1) <= _HISTOGRAMS
+        # About half of the nodes are open at a time.
+        kept = min(histogram * (self.max_leaves // 2 + 2), _HISTOGRAMS) if fits else 0
+        # Leaves are summed in pieces of the rows, which are added up in the end.
         pieces = max(4 * self.threads, 2 * n * d // 40_000_000) if self.threads > 1 else 1
-        # Sums of all outputs in each piece of the rows, and what is known of a leaf.
-        sums = self.leaves * (16 * self.summed * pieces + 16 * width + 400)
-        values = self.leaves + d if self.scaled else self.leaves * d
-        # (A list that grows has room for half as much again.)
-        model = 6 * self.rounds * values
-        fewer = "train on fewer rows or outputs at a time"
-        return [
-            Part("features", features, "pass fewer rows or features, X as float32, or sparse X"),
-            Part("outputs", state, fewer),
-            Part("split gradients", gradients, f"{fewer}, or use fewer components"),
-            Part(
-                "histograms",
-                kept,
-                "use a smaller max_bins or max_leaf_nodes, or strategy='relabel'",
-            ),
-            Part("leaves", sums, "use a smaller max_leaf_nodes or a larger min_samples_leaf"),
-            Part(
-                "the model",
-                model,
-                "use a smaller max_iter or max_leaf_nodes, or strategy='project'",
-            ),
-        ]
+        summed = 1 if self.tree_kind == "per_output" else d
+        values = self.max_leaves + d if self.tree_kind == "scaled" else self.max_leaves * d
+        return {
+            "features": self._features(X),
+            "outputs": targets + (0 if self.residuals_only else 8 * n * d),
+            "split gradients": n * (4 * self.n_columns + (8 if packed else 4 * width) + 12),
+            "histograms": kept,
+            "leaves": self.max_leaves * (16 * summed * pieces + 16 * width + 400),
+            # Four bytes a value, in a list with room for half as many again.
+            "the model": 6 * self.rounds * values,
+        }
 
     def _features(self, X: Any) -> int:
-        """Bytes of copies of the features, and of their bins."""
+        """Return the bytes of copies of the features, and of their bins."""
+        if getattr(X, "is_in_files", False):
+            return 32 * int(X.shape[0])  # some columns at a time; the bins are in a file
+        size = X.dtype.itemsize
+        held_out = size if self.splits else 0
         if sparse.issparse(X):
-            stored = X.nnz
-            copies = (X.dtype.itemsize + 4 if self.splits else 0) + (X.dtype.itemsize != 4) * 4
-            # By columns; bins and their rows; and by rows again.
-            return int(stored * (copies + 8 + 5 + 8))
-        if isinstance(X, StoredTable):
-            # Some columns at a time; bins lie in a file.
-            return 32 * X.shape[0]
-        cells, single = X.shape[0] * X.shape[1], X.dtype.itemsize == 4 and X.flags.c_contiguous
-        copies = (X.dtype.itemsize if self.splits else 0) + (0 if single else 4)
-        return int(cells * (copies + 1))
+            # Copies by row, in single precision; by column; bins with their rows; bins by row.
+            copies = held_out + (4 if self.splits else 0) + (0 if size == 4 else 4)
+            return int(X.nnz * (copies + 8 + 5 + 8))
+        is_single = size == 4 and X.flags.c_contiguous
+        return int(X.shape[0] * X.shape[1] * (held_out + (0 if is_single else 4) + 1))
+
+
+_FEWER = "train on fewer rows or outputs at a time"
+_REMEDIES = {
+    "features": "pass fewer rows or features, X as float32, or sparse X",
+    "outputs": _FEWER,
+    "split gradients": f"{_FEWER}, or use fewer components",
+    "histograms": "use a smaller max_bins or max_leaf_nodes, or strategy='relabel'",
+    "leaves": "use a smaller max_leaf_nodes or a larger min_samples_leaf",
+    "the model": "use a smaller max_iter or max_leaf_nodes, or strategy='project'",
+}
+_PREDICT_LESS = (
+    "predict fewer rows at a time, some outputs (outputs=…), or with dtype=numpy.float32"
+)
 
 
 def check_training(training: Training, X: Any, Y: Any) -> None:
-    """Refuse to train where there is too little memory."""
-    parts = training.parts(X, Y)
-    most = max(parts, key=lambda part: part.size)
+    """Refuse to train if there is too little memory."""
+    needs = training.needs(X, Y)
+    most = max(needs, key=needs.__getitem__)
     rows, features = X.shape
     check(
-        sum(part.size for part in parts),
+        sum(needs.values()),
         f"Training on {rows:,} rows, {features:,} features and {training.n_outputs:,} outputs",
-        f"most of it is for {most.what}: {most.remedy}",
+        f"most of it is for {most}: {_REMEDIES[most]}",
     )
 
 
 def check_labels(n_rows: int, n_labels: int, name: str) -> None:
-    """Refuse to spread out labels, and the state of their training, without the memory for it."""
+    """Refuse to make sparse labels dense, and to train on them, if there is too little memory."""
     is_trained_on = name == "y"
     check(
         n_rows * n_labels * (9 if is_trained_on else 1),
@@ -133,65 +145,52 @@ def check_labels(n_rows: int, n_labels: int, name: str) -> None:
 
 
 def check_predictions(n_rows: int, n_outputs: int, itemsize: int) -> None:
-    """Refuse predictions for which there is too little memory."""
-    check(
-        n_rows * n_outputs * itemsize,
-        f"Predicting {n_outputs:,} outputs of {n_rows:,} rows",
-        _PREDICT_LESS,
-    )
+    """Refuse to predict if there is too little memory."""
+    what = f"Predicting {n_outputs:,} outputs of {n_rows:,} rows"
+    check(n_rows * n_outputs * itemsize, what, _PREDICT_LESS)
 
 
-_PREDICT_LESS = (
-    "predict fewer rows at a time, some outputs (outputs=…), or with dtype=numpy.float32"
-)
+# ---------------------------------------------------------------------- the error
 
 
 def check(needed: int, what: str, remedy: str) -> None:
-    """Refuse to go on if so many bytes are needed and there are fewer."""
+    """Raise an error if ``what`` needs more bytes than there are."""
     if needed < _MARGIN:
         return
     free = available()
     if free is not None and needed + _MARGIN > free:
-        raise _explained(
+        raise ExplainedMemoryError(
             f"{what} needs about {_words(needed)} of memory, but {_words(free)} are free; {remedy}."
         )
 
 
-def _explained(sentence: str) -> MemoryError:
-    error = MemoryError(sentence)
-    error.explained = True  # type: ignore[attr-defined]
-    return error
-
-
 @contextlib.contextmanager
 def explaining(what: str, remedy: str) -> Iterator[None]:
-    """Make a MemoryError say what ran out of it, how much was missing, and what to do."""
+    """Make a MemoryError say what ran out of memory, how much was missing, and what to do."""
     try:
         yield
+    except ExplainedMemoryError:
+        raise
     except MemoryError as error:
-        if hasattr(error, "explained"):
-            raise
         missing = f" ({str(error).rstrip('.')})" if str(error) else ""
-        raise _explained(f"{what} ran out of memory{missing}; {remedy}.") from error
+        raise ExplainedMemoryError(f"{what} ran out of memory{missing}; {remedy}.") from error
 
 
-def explaining_fit() -> contextlib.AbstractContextManager[None]:
-    """Explain what a fit ran out of."""
-    return explaining(
-        "Training",
-        "train on fewer rows, features or outputs at a time, pass X as float32, or use a smaller "
-        "max_leaf_nodes",
-    )
-
-
-def explaining_predictions() -> contextlib.AbstractContextManager[None]:
-    """Explain what predictions ran out of."""
-    return explaining("Predicting", _PREDICT_LESS)
+explaining_fit = partial(
+    explaining,
+    "Training",
+    "train on fewer rows, features or outputs at a time, pass X as float32, or use a smaller "
+    "max_leaf_nodes",
+)
+explaining_predictions = partial(explaining, "Predicting", _PREDICT_LESS)
+explaining_writing = partial(
+    explaining, "Writing the model", "free some, or write it before other objects are made"
+)
 
 
 @contextlib.contextmanager
 def explaining_reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Refuse to read a model file for which there is too little memory, and explain failures."""
+    """Refuse to read a model file if there is too little memory, and explain failures."""
     name = f"{os.fspath(path)!r}"
     remedy = (
         "read it where there is more, or save a smaller model (fewer rounds or leaves, "
@@ -200,16 +199,11 @@ def explaining_reading(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         size = Path(path).stat().st_size
     except OSError:
-        size = 0  # whoever opens it says why it cannot be read
+        size = 0  # whoever opens the file says why it cannot be read
     # The bytes of the file, and the trees made of them.
     check(2 * size, f"Reading {name}", remedy)
     with explaining(f"Reading the {_words(size)} of {name}", remedy):
         yield
-
-
-def explaining_writing() -> contextlib.AbstractContextManager[None]:
-    """Explain what writing a model ran out of."""
-    return explaining("Writing the model", "free some, or write it before anything else is held")
 
 
 def _words(size: int) -> str:
@@ -222,26 +216,26 @@ def _words(size: int) -> str:
 
 
 def available() -> int | None:
-    """Return the bytes that this process may still take; None where that cannot be known."""
+    """Return the bytes that this process may still take; None if the system does not say."""
     rooms = [room for look in (_of_machine, _of_group, _of_process) if (room := _try(look))]
     return min(rooms, default=None)
 
 
 def _try(look: Callable[[], int | None]) -> int | None:
-    # (Files that other systems do not have, or write in another way.)
+    # Other systems do not have these files, or write them differently.
     with contextlib.suppress(OSError, ValueError, IndexError, KeyError, ImportError):
         return look()
     return None
 
 
 def _of_machine() -> int | None:
-    """Free memory and what can be freed, with the swap space."""
+    """Return the memory that is free or can be freed, and the free swap space."""
     fields = _fields(Path("/proc/meminfo"))
     return 1024 * (fields["MemAvailable:"] + fields.get("SwapFree:", 0))
 
 
 def _of_group() -> int | None:
-    """What limits on groups of processes leave, that of this one and those above it."""
+    """Return what the limits of the control group of this process, and of its parents, leave."""
     rooms = []
     for line in _OWN_GROUPS.read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -265,15 +259,15 @@ def _room_in(group: Path, limit: str, usage: str) -> int | None:
     try:
         most = int((group / limit).read_text())  # "max" is no number
         used = int((group / usage).read_text())
-        # What was read from files is forgotten before anything is refused.
-        forgettable = _fields(group / "memory.stat").get("inactive_file", 0)
+        # The system drops cached files before it refuses memory.
+        droppable = _fields(group / "memory.stat").get("inactive_file", 0)
     except (OSError, ValueError, IndexError):
         return None
-    return max(1, most - used + forgettable)
+    return max(1, most - used + droppable)
 
 
 def _of_process() -> int | None:
-    """What the limit on its own address space leaves (``ulimit -v``)."""
+    """Return what the limit on the address space (``ulimit -v``) leaves."""
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -284,6 +278,6 @@ def _of_process() -> int | None:
 
 
 def _fields(file: Path) -> dict[str, int]:
-    """Return the numbers of a file of names and numbers."""
+    """Return a file of names and numbers as a dict."""
     lines = (line.split() for line in file.read_text().splitlines())
     return {line[0]: int(line[1]) for line in lines if len(line) > 1}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import numbers
 import textwrap
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any
@@ -16,20 +17,22 @@ import numpy as np
 
 from manyboost.training.callbacks import check_callbacks
 from manyboost.training.checkpoints import Checkpoint, is_path
-from manyboost.training.losses import LABEL_LOSSES, LISTED_LOSSES, REGRESSION_LOSSES, Loss
+from manyboost.training.custom import Loss
+from manyboost.training.losses import LABEL_LOSSES, LISTED_LOSSES, REGRESSION_LOSSES
 from manyboost.training.projections import PROJECTIONS
 from manyboost.training.scoring import is_scoring
+from manyboost.training.strategies import STRATEGIES
 
-STRATEGIES = ("independent", "multioutput", "project", "relabel")
 STEPS = ("auto", "line_search", "newton")
 
 
 @dataclass(frozen=True)
 class Check:
-    """A condition on a value and the words for it."""
+    """A condition on a value, the words for it, and the values themselves if they are few."""
 
     words: str
     holds: Callable[[Any], bool]
+    choices: tuple[Any, ...] = ()
 
 
 def _is_integer(value: Any) -> bool:
@@ -40,10 +43,10 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and value == value
 
 
-def _is_thresholds(value: Any) -> bool:
-    if not isinstance(value, list | tuple | np.ndarray):
-        return False
-    return len(value) > 0 and all(_is_real(each) and 0 <= each <= 1 for each in value)
+def _is_list(value: Any, holds: Callable[[Any], bool], *types: type) -> bool:
+    """Whether a value is a list with entries, all of which pass a test."""
+    is_list = isinstance(value, (list, tuple, *types)) and getattr(value, "ndim", 1) == 1
+    return is_list and len(value) > 0 and all(map(holds, value))
 
 
 def integer(low: int, high: int | None = None) -> Check:
@@ -66,18 +69,17 @@ def real(low: float, high: float = float("inf"), *, include_low: bool = True) ->
     return Check(words, holds)
 
 
-def fraction() -> Check:
-    """Floats in (0, 1]."""
-    return Check(
-        "a float in (0, 1]",
-        lambda v: _is_real(v) and not _is_integer(v) and 0 < v <= 1,
-    )
-
-
 def one_of(*options: Any) -> Check:
     """One of the given values."""
     words = " or ".join(repr(option) for option in options)
-    return Check(words, lambda v: any(type(v) is type(o) and v == o for o in options))
+    return Check(words, lambda v: any(type(v) is type(o) and v == o for o in options), options)
+
+
+def name_in(records: Mapping[str, Any], *others: str) -> Check:
+    """A name of one of the records, or of the others."""
+    options = (*records, *others)
+    words = " or ".join(map(repr, options))
+    return Check(words, lambda v: isinstance(v, str) and (v in records or v in others), options)
 
 
 def kind(words: str, *types: type) -> Check:
@@ -85,8 +87,10 @@ def kind(words: str, *types: type) -> Check:
     return Check(words, lambda v: isinstance(v, types) and not isinstance(v, type))
 
 
-_boolean = Check("True or False", lambda v: type(v).__name__ in ("bool", "bool_"))
-_callable = Check("a callable", callable)
+_fraction = Check("a float in (0, 1]", lambda v: _is_real(v) and not _is_integer(v) and 0 < v <= 1)
+_boolean = Check(
+    "True or False", lambda v: type(v).__name__ in ("bool", "bool_"), choices=(True, False)
+)
 _none = one_of(None)
 
 
@@ -96,7 +100,8 @@ def _is_array_like(value: Any) -> bool:
     return isinstance(value, Iterable) and isinstance(value, Sized) and not is_other
 
 
-_array_like = Check("an array-like", _is_array_like)
+def _is_flat(value: Any) -> bool:
+    return _is_array_like(value) and not any(map(_is_array_like, value))
 
 
 def _is_level(value: Any) -> bool:
@@ -104,18 +109,7 @@ def _is_level(value: Any) -> bool:
 
 
 def _are_levels(value: Any) -> bool:
-    if not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) != 1 or len(value) == 0:
-        return False
-    return all(_is_level(v) for v in value) and bool(np.all(np.diff(value) > 0))
-
-
-def _are_losses(value: Any) -> bool:
-    names = isinstance(value, list | tuple) and len(value) > 0
-    return names and all(isinstance(name, str) and name in LISTED_LOSSES for name in value)
-
-
-def _are_scorers(value: Any) -> bool:
-    return isinstance(value, list | tuple) and len(value) > 0 and all(map(is_scoring, value))
+    return _is_list(value, _is_level, np.ndarray) and bool(np.all(np.diff(value) > 0))
 
 
 def _is_client(value: Any) -> bool:
@@ -134,9 +128,8 @@ def _is_output_weight(value: Any) -> bool:
     return bool(weights.ndim == 1 and fits.all() and weights.any())
 
 
-_output_weight = Check(
-    "an array of one number for each output, none negative and not all zero", _is_output_weight
-)
+def _literals(names: Iterable[str]) -> str:
+    return ", ".join(f"``{name!r}``" for name in names)
 
 
 @dataclass(frozen=True)
@@ -155,19 +148,15 @@ PARAMS: dict[str, Param] = {
             kind("the name of a loss", str),
             kind("a Loss object", Loss),
             Check(
-                "a list with a name for each output: "
-                + ", ".join(repr(name) for name in LISTED_LOSSES),
-                _are_losses,
+                f"a list with a name for each output: {', '.join(map(repr, LISTED_LOSSES))}",
+                lambda v: _is_list(v, lambda name: isinstance(name, str) and name in LISTED_LOSSES),
             ),
         ),
-        "What is minimised. Regression: "
-        + ", ".join(f"``{name!r}``" for name in REGRESSION_LOSSES)
-        + ". Classification: "
-        + ", ".join(f"``{name!r}``" for name in LABEL_LOSSES)
-        + " (labels as ±1 for ``'squared_error'``; softmax for ``'log_loss'`` with more than two "
-        "classes). Or a :class:`~manyboost.Loss` of your own. For a regressor also a list with one "
-        "name per output, where ``'log_loss'`` and ``'exponential'`` take targets of 0 and 1 and "
-        "predict probabilities.",
+        f"What is minimised. Regression: {_literals(REGRESSION_LOSSES)}. Classification: "
+        f"{_literals(LABEL_LOSSES)} (labels as ±1 for ``'squared_error'``; softmax for "
+        "``'log_loss'`` with more than two classes). Or a :class:`~manyboost.Loss` of your own. "
+        "For a regressor also a list with one name per output, where ``'log_loss'`` and "
+        "``'exponential'`` take targets of 0 and 1 and predict probabilities.",
     ),
     "quantile": Param(
         0.5,
@@ -188,28 +177,26 @@ PARAMS: dict[str, Param] = {
     ),
     "strategy": Param(
         "relabel",
-        (one_of(*STRATEGIES, "auto"),),
+        (name_in(STRATEGIES, "auto"),),
         "How a round serves all outputs. ``'independent'``: one tree per output; "
         "``'multioutput'``: one tree grown on all outputs; ``'project'``: one tree grown on a "
         "random projection of the residuals, fitted to each output by one step; ``'relabel'``: "
         "the same, each leaf then labelled with the residuals of all outputs. ``'auto'``: they "
-        "race on validation rows (X_val, or ``validation_fraction`` of the rows), with dense and "
-        "sparse projections unless ``projection`` is given: heats of 20, 40, 80, … rounds, after "
-        "which the better half goes on; with ``max_time`` heats of equal time, a third of it in "
-        "all. The winner is then trained as if it had been chosen; see ``strategy_`` and "
-        "``search_results_``.",
+        "race on validation rows, with dense and sparse projections unless ``projection`` is "
+        "given: heats of 20, 40, 80, … rounds, after which the better half goes on; with "
+        "``max_time`` heats of equal time, a third of it in all. The winner is then trained as if "
+        "it had been chosen; see ``strategy_`` and ``search_results_``.",
     ),
     "projection": Param(
         "gaussian",
-        (one_of(*PROJECTIONS), _callable),
+        (name_in(PROJECTIONS), Check("a callable", callable)),
         "Distribution of the projection, for ``'project'`` and ``'relabel'``: "
-        + ", ".join(f"``{name!r}``" for name in PROJECTIONS)
-        + "; or a callable ``(n_components, n_outputs, rng)`` returning an array of shape "
-        "(n_components, n_outputs), called once a round.",
+        f"{_literals(PROJECTIONS)}; or a callable ``(n_components, n_outputs, rng)`` that returns "
+        "an array of shape (n_components, n_outputs) for each round.",
     ),
     "n_components": Param(
         1,
-        (integer(1), fraction()),
+        (integer(1), _fraction),
         "Number of projected outputs a tree is grown on, or a fraction of the outputs. More than "
         "1 needs ``strategy='relabel'``.",
     ),
@@ -251,7 +238,7 @@ PARAMS: dict[str, Param] = {
     ),
     "max_features": Param(
         1.0,
-        (integer(1), fraction(), one_of("sqrt", "log2")),
+        (integer(1), _fraction, one_of("sqrt", "log2")),
         "Features looked at in a node, drawn anew at every node: a number, a fraction, "
         "``'sqrt'`` or ``'log2'``.",
     ),
@@ -267,23 +254,24 @@ PARAMS: dict[str, Param] = {
         "from_dtype",
         (
             one_of("from_dtype", None),
-            Check(
-                "a mask, or the numbers or names of features",
-                lambda v: _is_array_like(v) and not any(map(_is_array_like, v)),
-            ),
+            Check("a mask, or the numbers or names of features", _is_flat),
         ),
-        "Features that hold categories: a boolean mask, feature numbers or feature names; a split "
-        "by such a feature sends any set of categories left. A category is a distinct value of its "
-        "column, at most max_bins of them; one that was not seen in training counts as missing. "
-        "``'from_dtype'``: by the types of a data frame's columns; none for arrays. None: none.",
+        "Features that hold categories: a boolean mask, feature numbers or feature names. Splits "
+        "send any set of categories left. A column has at most max_bins categories; one that was "
+        "not seen in training counts as missing. ``'from_dtype'``: by the types of a data frame's "
+        "columns; none for arrays. None: none.",
     ),
     "monotonic_cst": Param(
         None,
-        (_none, kind("a dict of feature names to signs", Mapping), _array_like),
+        (
+            _none,
+            kind("a dict of feature names to signs", Mapping),
+            Check("an array-like", _is_array_like),
+        ),
         "Monotonic constraints: 1 if raw predictions must not fall as the feature rises, -1 if "
-        "they must not rise, 0 for none. One sign for each feature, for all outputs; or a row of "
-        "signs for each output (n_outputs, n_features); or a dict of feature names to a sign, or "
-        "to one for each output. Not for more than two classes, nor for categorical features.",
+        "they must not rise, 0 for none. Signs (n_features,) for all outputs, or (n_outputs, "
+        "n_features), or a dict of feature names to a sign or to one for each output. Not for more "
+        "than two classes, nor for categorical features.",
     ),
     "interaction_cst": Param(
         None,
@@ -297,11 +285,10 @@ PARAMS: dict[str, Param] = {
     ),
     "output_weight": Param(
         None,
-        (_none, _output_weight),
+        (_none, Check("a number for each output, none negative, not all zero", _is_output_weight)),
         "Importance of each output, (n_outputs,), when shared trees are grown: the gain of a split "
-        "counts an output's squared residuals that many times (residuals are multiplied by the "
-        "square root). Leaves, steps and scores do not depend on it: an output of weight zero "
-        "takes no part in growing but is fitted nevertheless. None: all outputs count the same.",
+        "counts an output's squared residuals that many times. Leaves, steps and scores do not "
+        "depend on it: an output of weight zero is fitted too. None: all outputs count the same.",
     ),
     "class_weight": Param(
         None,
@@ -334,7 +321,7 @@ PARAMS: dict[str, Param] = {
             _none,
             one_of("tuned"),
             real(0, 1),
-            Check("an array of numbers from 0 to 1, one for each label", _is_thresholds),
+            Check("an array of such numbers", lambda v: _is_list(v, real(0, 1).holds, np.ndarray)),
         ),
         "Probability above which a label (or the second of two classes) is predicted: one number, "
         "or one for each label. ``'tuned'``: for each label the one that maximises its F1 on the "
@@ -351,10 +338,7 @@ PARAMS: dict[str, Param] = {
     ),
     "validation_fraction": Param(
         0.1,
-        (
-            integer(1),
-            Check("a float in (0, 1)", lambda v: _is_real(v) and 0 < v < 1),
-        ),
+        (integer(1), Check("a float in (0, 1)", _is_level)),
         "Rows set apart for early stopping when X_val is not given: a fraction or a number.",
     ),
     "n_iter_no_change": Param(
@@ -365,9 +349,8 @@ PARAMS: dict[str, Param] = {
         "loss",
         (
             one_of("loss"),
-            Check("the name of a scikit-learn scorer", is_scoring),
-            Check("a callable (estimator, X, y)", is_scoring),
-            Check("a list of these", _are_scorers),
+            Check("the name of a scikit-learn scorer, or a callable (estimator, X, y)", is_scoring),
+            Check("a list of these", lambda v: _is_list(v, is_scoring)),
         ),
         "What early stopping looks at, on the validation rows: ``'loss'``, the name of a "
         "scikit-learn scorer, or a callable ``(estimator, X, y)`` that returns a number, higher "
@@ -387,12 +370,11 @@ PARAMS: dict[str, Param] = {
         (_none, Check("the path of a file", is_path), kind("a Checkpoint", Checkpoint)),
         "A file that keeps the state of training, or a :class:`~manyboost.Checkpoint`, which also "
         "says after how many rounds it is written; a path alone takes a twentieth of the time. If "
-        "the file is there, fit goes on from it and ends with the model that it would have had "
-        "without interruption, byte for byte; a file of other data or parameters is refused "
-        "(``max_iter`` may grow, ``n_jobs``, ``max_time``, ``verbose`` and ``callbacks`` may "
-        "change). It stays when training is complete: the same fit then trains nothing and has the "
-        "same model. ``strategy='auto'`` is kept once it has chosen. Built-in trees only; no part "
-        "of a saved model.",
+        "the file is there, fit goes on from it and ends with the same model as without "
+        "interruption; a file of other data or parameters is refused (``max_iter`` may grow, "
+        "``n_jobs``, ``max_time``, ``verbose`` and ``callbacks`` may change). It stays when "
+        "training is complete: the same fit then trains nothing. ``strategy='auto'`` is kept once "
+        "it has chosen. Built-in trees only; no part of a saved model.",
     ),
     "callbacks": Param(
         None,
@@ -414,10 +396,7 @@ PARAMS: dict[str, Param] = {
     ),
     "n_jobs": Param(
         None,
-        (
-            _none,
-            Check("an integer other than 0", lambda v: _is_integer(v) and v != 0),
-        ),
+        (_none, Check("an integer other than 0", lambda v: _is_integer(v) and v != 0)),
         "Threads. None: as OMP_NUM_THREADS says, else all CPUs the process may use; -1: all of "
         "these. The model does not depend on it.",
     ),
@@ -441,35 +420,36 @@ CLUSTER_PARAMS: dict[str, Param] = {
 }
 
 
+_ALL = ChainMap(PARAMS, CLUSTER_PARAMS)
+
+
+def assign(estimator: Any, arguments: dict[str, Any]) -> None:
+    """Set the parameters of an estimator from the arguments of its constructor."""
+    for name, value in arguments.items():
+        if name in _ALL:
+            setattr(estimator, name, value)
+
+
 def validate(estimator: Any) -> None:
     """Check every parameter of an estimator, or say which one is wrong and what it may be."""
     for name, value in estimator.get_params(deep=False).items():
-        check_value(name, value)
+        if name in _ALL:  # a subclass may have parameters of its own
+            check_value(name, value)
 
 
 def check_value(name: str, value: Any) -> None:
     """Check one parameter."""
-    checks = _parameter(name).checks
+    checks = _ALL[name].checks
     if not any(check.holds(value) for check in checks):
         allowed = ", or ".join(check.words for check in checks)
         shown = textwrap.shorten(repr(value), 60, placeholder="...")
         raise ValueError(f"{name}={shown} is not allowed; it must be {allowed}.")
 
 
-def _parameter(name: str) -> Param:
-    return PARAMS[name] if name in PARAMS else CLUSTER_PARAMS[name]
-
-
-def documented(cls: type) -> type:
-    """Fill ``{parameters}`` in a class docstring from the table."""
+def described(cls: type) -> str:
+    """Return the "Parameters" section of the docstring of an estimator, from the table."""
     lines = []
     for name, parameter in inspect.signature(cls).parameters.items():
         lines.append(f"{name} : default={parameter.default!r}")
-        lines.append(
-            textwrap.fill(
-                _parameter(name).meaning, 88, initial_indent="    ", subsequent_indent="    "
-            )
-        )
-    indented = textwrap.indent("\n".join(lines), "    ").strip()
-    cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", indented)
-    return cls
+        lines.append(textwrap.indent(textwrap.fill(_ALL[name].meaning, 84), "    "))
+    return "\n".join(lines)

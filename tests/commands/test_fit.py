@@ -40,12 +40,15 @@ def test_names_categories_and_outputs_are_in_the_model(folder):
     ("words", "said"),
     [
         ("iris_train.csv --target species", "100 rows, 4 features, classes in 'species'"),
-        ("iris_train.csv --target petal*", "3 features (1 of categories), 2 outputs of numbers: r"),
+        ("iris_train.csv --target petal*", "3 features (1 categorical), 2 outputs: r"),
         ("tags_train.csv --delimiter ; --target long wide", "2 labels: multi-label"),
-        ("iris_train.csv --target petal_width --ignore species sepal*", "1 feature, 1 output of"),
+        (
+            "iris_train.csv --target petal_width --ignore species sepal*",
+            "1 feature, 1 output: regr",
+        ),
         (
             "iris_train.csv --target petal_width --categorical-features sepal_width",
-            "4 features (2 of categories)",
+            "4 features (2 categorical)",
         ),
     ],
 )
@@ -59,7 +62,7 @@ def test_what_was_read_is_told(run, folder, words, said):
 def test_whole_numbers_raise_a_doubt(run, folder):
     write_csv(folder / "stars.csv", ["x", "stars"], [[i, i % 5] for i in range(50)])
     run("fit", "stars.csv", "--target", "stars", "-o", "stars.mb", "--max-iter", "2")
-    assert "'stars' holds 5 different whole numbers: if they are classes, pass --task" in run.err
+    assert "'stars' holds 5 distinct integers: if they are classes, pass --task" in run.err
     run("fit", "stars.csv", "--target", "stars", "-o", "stars.mb", "--task", "classification")
     assert "classes in 'stars': classification." in run.err
     assert manyboost.load(folder / "stars.mb").classes_.tolist() == [0, 1, 2, 3, 4]
@@ -70,6 +73,7 @@ def test_flags_are_parameters(run, folder):
         "--loss quantile --quantile 0.1,0.9 --max-leaf-nodes none --subsample 0.5 --max-iter 3"
         " --interaction-cst sepal_length,sepal_width --monotonic-cst sepal_width=1 --n-jobs 1"
         " --early-stopping false --random-state 3 --max-features sqrt --verbose 2"
+        " --learning-rate 0.01"
     )
     words = "fit iris_train.csv --target petal* --ignore species -o some.mb"
     run(*words.split(), *flags.split())
@@ -124,24 +128,24 @@ def test_going_on_is_training_longer(run, folder):
     ("words", "code", "sentence"),
     [
         ("iris_train.csv --target specis", 2, "matches no column of iris_train.csv; did you"),
-        ("iris_train.csv", 2, "Say which columns of iris_train.csv are outputs, with"),
+        ("iris_train.csv", 2, "Say which columns of iris_train.csv to predict, with"),
         ("iris_train.csv --target species --ignore petal_lenght", 2, "mean 'petal_length'?"),
         ("iris_train.csv --target species --ignore species", 2, "is in both --target and --ignore"),
         ("iris_train.csv --target *", 2, "is left without any feature"),
-        ("iris_train.csv --targets-prefix z", 2, "--targets-prefix 'z' begins no column"),
+        ("iris_train.csv --targets-prefix z", 2, "begins with --targets-prefix 'z'"),
         ("--target species iris_train.csv", 2, "put it before options that take several names"),
         ("tags_train.csv --target long", 2, "has a single column, 'sepal_length;sepal_width;long;"),
         ("tags_train.csv --delimiter ;; --target long", 2, "';;' is not a single character"),
         ("iris_train.csv --target species --max-iter 0", 2, "max_iter=0 is not allowed; it must"),
         ("iris_train.csv --target species --max-itr 3", 2, "did you mean '--max-iter'?"),
         ("iris_train.csv --target species --loss hubr", 2, "no loss 'hubr'; did you mean 'huber'?"),
-        ("iris_train.csv extra --target species", 2, "'extra' is one word too many"),
+        ("iris_train.csv extra --target species", 2, "Unexpected argument 'extra'"),
         ("iris_train.csv --target species --task regression --class-weight balanced", 1, "is text"),
         ("iris_train.csv --target petal* --task regression --thresholds 0.3", 2, "--thresholds is"),
-        ("iris.dat --target species", 2, "does not tell its format; end it with"),
+        ("iris.dat --target species", 2, "is unknown; pass --format"),
         ("nothing.csv --target species", 1, "The file 'nothing.csv' does not exist"),
         ("iris_train.csv --target sepal_width species", 1, "takes the values"),
-        ("iris_train.csv --resume sizes.mb --task regression", 2, "--task is settled by the model"),
+        ("iris_train.csv --resume sizes.mb --task regression", 2, "--resume determines --task"),
         ("iris_train.csv --resume nothing.mb", 1, "The model file 'nothing.mb' does not exist"),
     ],
 )  # fmt: skip
@@ -167,7 +171,7 @@ def test_text_of_too_many_values_is_refused(refused, folder):
     code, said = refused("fit", "ids.csv", "--target", "y", "-o", "refused.mb")
     path.unlink()
     assert code == 1
-    assert "Column 'id' of ids.csv holds text, 300 different values" in said
+    assert "Column 'id' of ids.csv holds text with 300 distinct values" in said
     assert "--ignore 'id'" in said
 
 
@@ -186,7 +190,7 @@ def test_an_interrupt_keeps_what_was_learnt(folder, monkeypatch, capsys):
     monkeypatch.setattr(ManyBoostClassifier, "fit", interrupted)
     words = "fit iris_train.csv --target species -o part.mb --quiet"
     assert main(words.split()) == 130
-    assert "the model of the 3 rounds so far is in part.mb: --resume part.mb" in (
+    assert "part.mb holds the model after 3 rounds, pass --resume part.mb" in (
         capsys.readouterr().err
     )
     assert manyboost.load("part.mb").n_iter_ == 3

@@ -34,7 +34,7 @@ def diabetes(tmp_path_factory):
         dump_svmlight_file(X[rows], y[rows], str(folder / f"{name}.svm"), zero_based=False)
     parameters = ["--task", "regression", "--max-iter", "40", "--random-state", "0"]
     _, said = command(folder, "fit", "train.svm", "-o", "model.mb", *parameters)
-    assert "train.svm: 300 rows, 10 features, 1 output of numbers: regression." in said
+    assert "train.svm: 300 rows, 10 features, 1 output: regression." in said
     return folder, X, y
 
 
@@ -62,7 +62,7 @@ def test_signs_and_points_tell_numbers_from_labels(run, tmp_path, monkeypatch):
     (tmp_path / "signs.svm").write_text("".join(lines))
     words = ["fit", "signs.svm", "-o", "signs.mb", "--max-iter", "5"]
     run(*words)
-    assert "2 different whole numbers: if they are classes, pass --task classification" in run.err
+    assert "2 distinct integers: if they are classes, pass --task classification" in run.err
     run(*words, "--task", "classification")
     model = manyboost.load(tmp_path / "signs.mb")
     assert model.classes_.tolist() == [-1, 1]

@@ -10,8 +10,9 @@ import pytest
 
 import manyboost
 from commands.csv_files import write_csv
-from manyboost.cli import VERBS, main, parser_of
+from manyboost.cli import VERBS, main
 from manyboost.commands.parameters import WITHOUT_FLAG, flag
+from manyboost.commands.usage import parser_for
 from manyboost.params import PARAMS
 
 BASH = shutil.which("bash")
@@ -42,7 +43,7 @@ def test_ctrl_c_writes_the_model_so_far(tmp_path):
     process.stderr.close()
     model = manyboost.load(tmp_path / "model.mb")
     rounds = f"{model.n_iter_:,} round{'s' * (model.n_iter_ > 1)}"
-    assert last.startswith(f"manyboost fit: Interrupted; the model of the {rounds} so far is in")
+    assert last.startswith(f"manyboost fit: Interrupted; model.mb holds the model after {rounds},")
 
 
 @pytest.mark.skipif(BASH is None, reason="needs bash")
@@ -80,7 +81,11 @@ def test_every_verb_explains_itself(verb, capsys):
 
 
 def test_every_parameter_has_a_flag():
-    flags = {name for action in parser_of("fit")._actions for name in action.option_strings}
+    flags = {
+        name
+        for action in parser_for("fit", VERBS["fit"])._actions
+        for name in action.option_strings
+    }
     assert {flag(name) for name in PARAMS if name not in WITHOUT_FLAG} <= flags
     assert not {flag(name) for name in WITHOUT_FLAG} & flags
 
@@ -113,7 +118,7 @@ def test_bash_completes(script, tmp_path, line, expected):
     (tmp_path / "complete.sh").write_text(script("bash"))
     quoted = " ".join(f"'{word}'" for word in words)
     probe = (
-        f"source complete.sh; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _manyboost;"
+        f"source complete.sh; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _shtab_manyboost;"
         ' printf "%s\\n" "${COMPREPLY[@]}"'
     )
     done = subprocess.run([BASH, "-c", probe], cwd=tmp_path, capture_output=True, text=True)
@@ -126,7 +131,7 @@ def test_scripts_know_all_verbs_and_flags(script, shell):
     text = script(shell)
     for verb in VERBS:
         assert verb in text
-        for action in parser_of(verb)._actions:
+        for action in parser_for(verb, VERBS[verb])._actions:
             for name in action.option_strings:
                 long = f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
                 assert (long if shell == "fish" else name) in text
@@ -172,10 +177,10 @@ def test_zsh_takes_the_script_after_compinit(script, tmp_path):
     (tmp_path / "complete.zsh").write_text(script("zsh"))
     probe = (
         "autoload -Uz compinit; compinit -u -d ./dump; source ./complete.zsh;"
-        " print -- $_comps[manyboost]; whence -w _manyboost"
+        " print -- $_comps[manyboost]; whence -w _shtab_manyboost"
     )
     done = subprocess.run(
         [program, "-f", "-c", probe], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.stderr == ""
-    assert done.stdout.split("\n")[:2] == ["_manyboost", "_manyboost: function"]
+    assert done.stdout.split("\n")[:2] == ["_shtab_manyboost", "_shtab_manyboost: function"]

@@ -13,12 +13,10 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score
-from sklearn.preprocessing import MultiLabelBinarizer
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.data.features import check_X
 from manyboost.data.frames import CategoryLabels, category_columns
-from manyboost.data.inputs import check_X
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -42,7 +40,7 @@ def named(frame, values, names=NAMES):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 def refusal(call, error=ValueError):
@@ -490,93 +488,6 @@ def test_validation_outputs_have_the_names_of_fit(frame):
         assert "did you mean 'tax'?" in refusal(lambda: model.fit(X, other))  # noqa: B023
         assert model.fit(X, y).n_iter_ == 7
         assert model.output_names_.tolist() == ["price", "rent", "tax"]
-
-
-# Sets of labels ---------------------------------------------------------------------------------
-
-TAGS = np.array(["ant", "bee", "cat"])
-SETS = [set(TAGS[row > 0].tolist()) for row in LABELS]
-SET_FORMS = {
-    "sets": SETS,
-    "frozensets": tuple(frozenset(each) for each in SETS),
-    "lists": [sorted(each) for each in SETS],
-    "tuples": [tuple(sorted(each)) for each in SETS],
-    "objects": pd.Series([sorted(each) for each in SETS]).to_numpy(),
-    "pandas": pd.Series([sorted(each) for each in SETS], name="tags"),
-    "polars": pl.Series("tags", [sorted(each) for each in SETS]),
-}
-
-
-@pytest.mark.parametrize("sets", SET_FORMS.values(), ids=SET_FORMS)
-def test_sets_of_labels_are_the_indicator_that_scikit_learn_makes_of_them(sets):
-    binarizer = MultiLabelBinarizer().fit(SETS)
-    model = classifier().fit(X, sets, X_val=X, Y_val=sets)
-    assert model.classes_.tolist() == binarizer.classes_.tolist() == TAGS.tolist()
-    assert model.output_names_.tolist() == TAGS.tolist()
-    expected = classifier().fit(X, LABELS, X_val=X, Y_val=LABELS)
-    assert model_bytes(model) == model_bytes(expected)
-    assert np.array_equal(model.predict(X), expected.predict(X))
-    assert model.predict_labels(X) == binarizer.inverse_transform(expected.predict(X))
-    assert model.score(X, sets) == accuracy_score(LABELS, expected.predict(X))
-
-
-def test_labels_that_are_numbers():
-    sets = [{10 * (j + 1) for j in np.flatnonzero(row)} for row in LABELS]
-    lists = [sorted(int(label) for label in each) for each in sets]
-    for y in [sets, lists]:
-        model = classifier().fit(X, y)
-        assert model.classes_.tolist() == [10, 20, 30]
-        assert model.output_names_.tolist() == ["10", "20", "30"]
-        assert set(model.predict_labels(X)[0]) <= {10, 20, 30}
-    one = classifier().fit(X, [{7} if flag else set() for flag in LABELS[:, 0]])
-    assert one.predict(X).shape == (80, 1)
-    assert set(one.predict_labels(X)) == {(), (7,)}
-
-
-def test_rows_of_equal_length_are_an_indicator():
-    assert classifier().fit(X, LABELS.tolist()).classes_.tolist() == [0, 1, 2]
-    pairs = [["ant", "bee"], ["bee", "cat"]] * 40
-    assert classifier().fit(X, pairs).classes_.tolist() == ["ant", "bee", "cat"]
-    numbers = [[3, 4], [5, 6]] * 40
-    assert "or a list of sets of labels." in refusal(lambda: classifier().fit(X, numbers))
-
-
-def test_sets_that_cannot_be_used():
-    for y, sentence in [
-        ([set()] * 80, "y has no label in any row; a classifier needs at least one label."),
-        (
-            [{1, 2}, {"a"}] * 40,
-            "y mixes labels of the types int and str; bring them to one type.",
-        ),
-        (
-            [{"a"}, "b"] * 40,
-            (
-                "y holds 'b' in row 1 but sets of labels in others; pass a set of labels for every "
-                "row, an empty one where there is none."
-            ),
-        ),
-        (
-            [{"a"}, {None}] * 40,
-            "y has the label None in row 1; labels must be text or numbers.",
-        ),
-        (
-            [{"a"}, {float("nan")}] * 40,
-            "y has the label nan in row 1; labels must be text or numbers.",
-        ),
-    ]:
-        assert refusal(lambda y=y: classifier().fit(X, y)) == sentence
-    unknown = [{"dog"}, *SETS[1:]]
-    assert refusal(lambda: classifier().fit(X, SETS, X_val=X, Y_val=unknown)) == (
-        "Y_val has the label 'dog' in row 0, which the model does not know; fit on rows of all "
-        "labels."
-    )
-    assert "Y_val holds sets of labels, but the model was given one class per row" in refusal(
-        lambda: classifier().fit(X, CLASSES, X_val=X, Y_val=SETS)
-    )
-    assert "inconsistent numbers" in refusal(lambda: classifier().fit(X, SETS[:-1]))
-    assert refusal(lambda: classifier().fit(X, CLASSES).predict_labels(X)) == (
-        "predict_labels is for labels, but this model predicts one of 3 classes; use predict."
-    )
 
 
 # Frames out -------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def data():
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -59,7 +59,7 @@ def cell_weights(shape, seed=1):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 def assert_same(a, b):
@@ -187,7 +187,7 @@ def test_whole_weights_are_repetitions(strategy, loss):
         settings["min_samples_leaf"] = 1
         weighted = estimator(**settings).fit(X, T, weight)
         repeated = estimator(**settings).fit(np.repeat(X, weight, 0), np.repeat(T, weight, 0))
-        trees = [[m._progress.model.tree(t) for t in range(6)] for m in (weighted, repeated)]
+        trees = [[m._progress.model.trees.tree(t) for t in range(6)] for m in (weighted, repeated)]
         for one, two in zip(*trees, strict=True):
             np.testing.assert_array_equal(one[0], two[0])
             np.testing.assert_array_equal(one[1], two[1])
@@ -610,8 +610,8 @@ def test_class_weights_that_do_not_fit():
             [{0: 1}],
             classes,
             (
-                "class_weight is a list of 1 dicts, which belongs to several labels, but y has one "
-                "class per row; pass one dict."
+                "class_weight is a list of 1 dicts, one for each label, but y has one class per "
+                "row; pass one dict."
             ),
         ),
         (
@@ -797,7 +797,7 @@ def test_sparse_labels_that_do_not_fit():
         sentence = refusal(lambda y=y: ManyBoostClassifier(**COMMON).fit(X, y))
         assert sentence.endswith(words)
     assert refusal(lambda: ManyBoostRegressor(**COMMON).fit(X, labels)) == (
-        "y is a sparse matrix, whose empty places could be zeros or missing values; pass a dense "
+        "y is a sparse matrix, whose empty cells could be zeros or missing values; pass a dense "
         "array, with y.toarray() if they are zeros."
     )
 
@@ -831,7 +831,7 @@ def test_an_output_without_an_observed_cell_is_named():
 def test_sparse_weights_are_refused():
     X, Y = discrete_data()
     assert refusal(lambda: ManyBoostRegressor().fit(X, Y, sparse.csr_array(np.abs(Y)))) == (
-        "sample_weight is a sparse matrix, whose empty places could be zeros or ones; pass a dense "
+        "sample_weight is a sparse matrix, whose empty cells could be zeros or ones; pass a dense "
         "array, with sample_weight.toarray() if they are zeros."
     )
 

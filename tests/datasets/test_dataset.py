@@ -59,14 +59,14 @@ def test_without_a_split_there_are_no_parts():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"task": "ranking"}, r"task='ranking' is not a task: pass 'multilabel' or"),
+        ({"task": "ranking"}, r"task='ranking' is not a task; pass 'multilabel' or"),
         ({"Y": np.zeros((3, 3))}, r"has 3 rows in Y but 4 rows in X"),
         ({"Y": np.zeros(4)}, r"has 3 output names but 0 outputs in Y"),
         ({"feature_names": ("u",)}, r"has 1 feature names but 2 features in X"),
         ({"target_names": ("a", "b")}, r"has 2 output names but 3 outputs in Y"),
         ({"target_names": ("a", "b", "a")}, r"has two outputs called 'a'; rename one"),
         ({"split": np.zeros(3)}, r"has 3 entries in split but 4 rows in X"),
-        ({"split": np.array([0, 1, 2, 0])}, r"The split of data set 'toy' holds other values"),
+        ({"split": np.array([0, 1, 2, 0])}, r"The split of data set 'toy' holds values other"),
         ({"categories": {}}, r"has the nominal features \[1\] but categories for \[\]"),
         ({"categorical": (2,), "categories": {2: ("x",)}}, r"nominal features \[2\].* 2 features"),
     ],

@@ -1,18 +1,20 @@
-"""One rank of a fit with MPI: ``mpiexec -n 2 python mpi_rank.py PARTITION STRATEGY TARGET FATE``.
+"""Fits with MPI: ``mpiexec -n 4 python mpi_rank.py FATE SIZE,PARTITION,STRATEGY,TARGET...``.
 
-Prints the fingerprint of the model, or the error that all ranks were told of.
+Every case is fitted on the first SIZE ranks. Each of them prints the number of the case and the
+fingerprint of the model, or the error that all ranks got.
 """
 
 import os
 import sys
+
+from mpi4py import MPI
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.distributed import MPIComm, fit_rank
 from rank_problems import LABELS, N_ROWS, PARTITIONS, X, Y, fingerprint
 
 
-def main(partition, strategy, target, fate):
-    comm = MPIComm()
+def fitted(comm, partition, strategy, target, fate):
     ends = PARTITIONS.get(partition, [N_ROWS * k // comm.size for k in range(comm.size + 1)])
     rows = slice(ends[comm.rank], ends[comm.rank + 1])
     estimator = ManyBoostClassifier if target == "labels" else ManyBoostRegressor
@@ -35,5 +37,15 @@ def main(partition, strategy, target, fate):
     return fingerprint(model)
 
 
+def main(fate, *cases):
+    world = MPI.COMM_WORLD
+    for number, case in enumerate(cases):
+        size, *how = case.split(",")
+        takes_part = world.Get_rank() < int(size)
+        some = world.Split(0 if takes_part else MPI.UNDEFINED, world.Get_rank())
+        if takes_part:
+            sys.stdout.write(f"{number} {fitted(MPIComm(some), *how, fate)}\n")
+
+
 if __name__ == "__main__":
-    sys.stdout.write(f"{main(*sys.argv[1:])}\n")
+    main(*sys.argv[1:])

@@ -32,42 +32,48 @@ def mpiexec(size, *command, **options):
     )
 
 
-def rank(size, partition="even", strategy="relabel", target="numbers", fate="fine"):
-    return mpiexec(size, HERE / "mpi_rank.py", partition, strategy, target, fate)
+def fit(fate, *cases):
+    """Fit cases, (size, partition, strategy, target) each, on as many ranks as the largest."""
+    size = max(case[0] for case in cases)
+    return mpiexec(size, HERE / "mpi_rank.py", fate, *(",".join(map(str, case)) for case in cases))
 
 
-@pytest.mark.parametrize(
-    ("size", "partition", "strategy", "target"),
-    [
-        (2, "even", "relabel", "numbers"),
+ONE_CASE = (2, "even", "relabel", "numbers")
+
+
+def test_processes_end_with_the_model_of_one_machine():
+    # One start for all: most of the time goes into imports.
+    cases = [
+        ONE_CASE,
         (4, "uneven", "project", "labels"),
         (3, "empty", "multioutput", "numbers"),
         (2, "two", "independent", "labels"),
-    ],
-)
-def test_processes_end_with_the_model_of_one_machine(size, partition, strategy, target):
-    done = rank(size, partition, strategy, target)
+    ]
+    done = fit("fine", *cases)
     assert done.returncode == 0, done.stderr
-    estimator = ManyBoostClassifier if target == "labels" else ManyBoostRegressor
-    model = estimator(strategy=strategy, max_iter=4, max_leaf_nodes=7, random_state=1)
-    expected = fingerprint(model.fit(X, LABELS if target == "labels" else Y))
-    assert done.stdout.split() == [expected] * size
+    expected = []
+    for number, (size, _, strategy, target) in enumerate(cases):
+        estimator = ManyBoostClassifier if target == "labels" else ManyBoostRegressor
+        model = estimator(strategy=strategy, max_iter=4, max_leaf_nodes=7, random_state=1)
+        model.fit(X, LABELS if target == "labels" else Y)
+        expected += [f"{number} {fingerprint(model)}"] * size
+    assert sorted(done.stdout.splitlines()) == sorted(expected)
 
 
 def test_an_error_of_one_rank_ends_all_and_says_why():
-    done = rank(2, fate="bad row")
+    done = fit("bad row", ONE_CASE)
     assert done.returncode != 0
     assert "rank 1 of 2 failed: Column 0 of X has an infinite value (inf) in row 0" in done.stderr
 
 
 def test_an_error_of_all_ranks_is_an_exception_on_all():
-    done = rank(2, fate="bad parameter")
+    done = fit("bad parameter", ONE_CASE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("ValueError: max_iter=-1") == 2
 
 
 def test_a_rank_that_dies_ends_all():
-    done = rank(2, fate="die")
+    done = fit("die", ONE_CASE)
     assert done.returncode != 0
 
 

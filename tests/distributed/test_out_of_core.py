@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.distributed import fit_files
-from manyboost.training.losses import Loss
 
 polars = pytest.importorskip("polars")
 
@@ -245,18 +244,6 @@ def test_parquet_files_give_the_model_of_frames(tmp_path: Path) -> None:
     )
 
 
-def test_parquet_without_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pyarrow")
-    table = frame()
-    table.write_parquet(tmp_path / "data.parquet", row_group_size=200)
-    features, outputs = table.select("^x.*$"), table.select("y0", "y1", "y2")
-    expected = ManyBoostRegressor(**FAST).fit(features, outputs)
-    monkeypatch.setitem(sys.modules, "polars", None)
-    options = {"targets": "y*", "ignore": ["w", "class"], "chunk_rows": 90}
-    model = fit_files(ManyBoostRegressor(**FAST), tmp_path / "data.parquet", **options)
-    assert saved(model, tmp_path) == saved(expected, tmp_path)
-
-
 # ---------------------------------------------------------------------- blocks
 
 
@@ -286,10 +273,9 @@ def spoilt(array: np.ndarray, place: tuple[int, int], value: float) -> np.ndarra
         (spoilt(X, (699, 8), 1e39), Y, ["X.npy", "Column 8", "1e+39", "row 699"]),
         (X, spoilt(Y, (401, 1), -np.inf), ["Y.npy", "infinite", "row 401, output 1"]),
         (X, spoilt(Y, (401, 1), 1e300), ["Y.npy", "1e+300", "row 401, output 1"]),
-        (X, Y[:-1], ["X.npy has 700 rows", "Y.npy has 699"]),
-        (X[:, 0], Y, ["X.npy has 1 dimension(s)"]),
         (X.astype(str), Y, ["X.npy holds", "not numbers"]),
-        (X, Y.astype(str), ["Y.npy holds", "ManyBoostClassifier"]),
+        (X, Y.astype(str), ["Y.npy holds text", "row 0, output 0", "astype(float)"]),
+        (X, spoilt(Y, (401, 1), 2e37), ["Y.npy", "2e+37", "row 401, output 1", "beyond 1e+37"]),
         (X[:0], Y[:0], ["X.npy has no rows"]),
         (X[:, :0], Y, ["X.npy has no features"]),
     ],
@@ -315,16 +301,10 @@ def test_labels_other_than_0_and_1_are_refused(tmp_path: Path) -> None:
         fit_files(ManyBoostClassifier(), files["X"], files["Y"], chunk_rows=50)
 
 
-def test_columns_of_parquet_files_are_refused_by_name(tmp_path: Path) -> None:
+def test_errors_name_the_columns_of_parquet_files(tmp_path: Path) -> None:
     table = frame()
     path = tmp_path / "data.parquet"
     table.write_parquet(path)
-    with pytest.raises(ValueError, match=r"Column 'class' of data\.parquet holds .* not numbers"):
-        fit_files(ManyBoostRegressor(), path, targets="y*")
-    with pytest.raises(ValueError, match="targets='z' matches no column"):
-        fit_files(ManyBoostRegressor(), path, targets="z")
-    with pytest.raises(ValueError, match="Say which columns of"):
-        fit_files(ManyBoostRegressor(), path)
     spoilt = table.with_columns(
         polars.when(polars.arange(N_ROWS) == 321)
         .then(np.inf)
@@ -342,22 +322,12 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     files = npy(tmp_path, X=X, Y=Y)
     with pytest.raises(ValueError, match="takes features in memory"):
         fit_files(ManyBoostRegressor(estimator=DecisionTreeRegressor()), files["X"], files["Y"])
-    with pytest.raises(ValueError, match="single precision, in which features are stored"):
+    with pytest.raises(ValueError, match="features are stored in single precision"):
         fit_files(ManyBoostRegressor(categorical_features=[0]), files["X"], files["Y"])
-    with pytest.raises(ValueError, match="X is a ndarray"):
-        fit_files(ManyBoostRegressor(), X, Y)
-    with pytest.raises(ValueError, match="holds features alone"):
-        fit_files(ManyBoostRegressor(), files["X"])
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        fit_files(ManyBoostRegressor(), tmp_path / "none.npy", files["Y"])
     with pytest.raises(FileNotFoundError, match="There is no folder"):
         fit_files(ManyBoostRegressor(), files["X"], files["Y"], scratch=tmp_path / "none")
     with pytest.raises(ValueError, match="chunk_rows=0 is not allowed"):
         fit_files(ManyBoostRegressor(), files["X"], files["Y"], chunk_rows=0)
-    whole = files["X"].read_bytes()
-    files["X"].write_bytes(whole[:-8])
-    with pytest.raises(ValueError, match=r"X\.npy ends after"):
-        fit_files(ManyBoostRegressor(), files["X"], files["Y"])
 
 
 def test_a_small_disk_is_told_before_any_work(
@@ -367,4 +337,15 @@ def test_a_small_disk_is_told_before_any_work(
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
     with pytest.raises(OSError, match=r"take up to .* GB, but .* has 0\.0 GB left; pass scratch="):
+        fit_files(ManyBoostRegressor(), files["X"], files["Y"])
+
+
+def test_a_disk_that_fills_up_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = npy(tmp_path, X=X, Y=Y)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("manyboost.data.stored.TargetFile.write", full)
+    with pytest.raises(OSError, match="has no room left for scratch files; pass scratch="):
         fit_files(ManyBoostRegressor(), files["X"], files["Y"])

@@ -74,7 +74,7 @@ def classifier(**parameters):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 def fitted_models():
@@ -333,7 +333,7 @@ def test_models_of_projected_trees_are_small():
     for strategy in ["project", "relabel"]:
         model = regressor(strategy=strategy, max_iter=200, min_samples_leaf=1).fit(X, Y)
         # 31 leaves and 30 splits.
-        assert np.all(model._progress.model.tree_sizes() == 61)
+        assert np.all(model._progress.model.trees.tree_sizes() == 61)
         sizes[strategy] = len(pickle.dumps(model))
     assert sizes["project"] < 0.08 * sizes["relabel"]
 

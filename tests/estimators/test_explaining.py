@@ -51,7 +51,7 @@ def refusal(call, error=ValueError):
 
 def trees_of(model):
     """Each tree's nodes, and the values (n_leaves, n_outputs) that its leaves add."""
-    ensemble, d = model._progress.model, model.n_outputs_
+    ensemble, d = model._progress.model.trees, model.n_outputs_
     steps = ensemble.steps()
     for t in range(len(ensemble.tree_sizes())):
         values = ensemble.leaf_values(t).astype(float)

@@ -19,7 +19,7 @@ from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
-from manyboost.data.inputs import make_rows, split_validation
+from manyboost.data.rows import make_rows, split_validation
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 
@@ -47,7 +47,7 @@ def classifier(**parameters):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 # Warm starts ------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_leaves_are_as_large_as_the_rows_allow(n_rows, fewest):
     automatic = ManyBoostRegressor(**options).fit(X, Y)
     given = ManyBoostRegressor(min_samples_leaf=fewest, **options).fit(X, Y)
     assert model_bytes(automatic) == model_bytes(given)
-    _, _, left, _, cover, _, _ = automatic._progress.model.tree(0)
+    _, _, left, _, cover, _, _ = automatic._progress.model.trees.tree(0)
     assert cover[left == 0].min() >= fewest
 
 
@@ -304,38 +304,6 @@ def test_a_small_improvement_does_not_count():
     assert model.n_iter_ == 0
 
 
-@pytest.mark.parametrize(("fraction", "expected"), [(0.25, 50), (37, 37), (0.001, 1)])
-def test_validation_rows_are_set_apart_by_fraction_or_number(fraction, expected):
-    X, Y = numbers()
-    weight = np.arange(1.0, 201)
-    train, val = split_validation(
-        make_rows(X, Y, weight, "sample_weight"), fraction, seed=0, by_class=None
-    )
-    assert len(val.X) == expected
-    assert sorted([*train.numbers, *val.numbers]) == list(range(200))
-    for rows in (train, val):
-        assert np.array_equal(rows.X, X[rows.numbers])
-        assert np.array_equal(rows.Y, Y[rows.numbers])
-        assert np.array_equal(rows.weights.rows, weight[rows.numbers])
-
-
-def test_validation_rows_are_another_choice_with_another_seed():
-    rows = make_rows(*numbers(), None, "sample_weight")
-
-    def chosen(seed):
-        return split_validation(rows, 0.3, seed, by_class=None)[1].numbers.tolist()
-
-    assert chosen(0) == chosen(0) != chosen(1)
-
-
-def test_validation_rows_are_shared_out_over_the_classes():
-    X, _ = numbers()
-    y = np.r_[np.zeros(150), np.ones(40), np.full(9, 2), 3].astype(int)
-    train, val = split_validation(make_rows(X, y, None, ""), 0.2, 0, by_class=y)
-    assert np.bincount(val.Y, minlength=4).tolist() == [30, 8, 2, 0]
-    assert set(train.Y) == {0, 1, 2, 3}
-
-
 @pytest.mark.parametrize("fraction", [0.3, 60])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_model_validated_on_some_rows_is_trained_on_the_others(strategy, fraction):
@@ -343,7 +311,7 @@ def test_a_model_validated_on_some_rows_is_trained_on_the_others(strategy, fract
     model = regressor(
         strategy=strategy, early_stopping=True, validation_fraction=fraction, n_iter_no_change=10
     ).fit(X, Y)
-    train, val = split_validation(make_rows(X, Y, None, ""), fraction, model._seed, by_class=None)
+    train, val = split_validation(make_rows(X, Y, None, ""), fraction, model._seed)
     expected = regressor(strategy=strategy)
     expected.fit(train.X, train.Y, X_val=val.X, Y_val=val.Y)
     assert model_bytes(model) == model_bytes(expected)
@@ -432,11 +400,11 @@ def test_ctrl_c_between_many_rounds_leaves_those_done(strategy):
         n = model.n_iter_
         plain = ManyBoostRegressor(max_iter=n, **same).fit(X, Y)
         print(n, len(model.train_score_), sum(1 for _ in model.staged_predict(X[:5])))
-        print(model._progress.model.to_bytes() == plain._progress.model.to_bytes())
+        print(model._progress.model.trees.to_bytes() == plain._progress.model.trees.to_bytes())
         print((model.predict(X) == plain.predict(X)).all())
         for m in [model, plain]:
             m.set_params(warm_start=True, max_iter=n + 3).fit(X, Y)
-        print(model._progress.model.to_bytes() == plain._progress.model.to_bytes())
+        print(model._progress.model.trees.to_bytes() == plain._progress.model.trees.to_bytes())
     """
     seconds, (sizes, *checks) = interrupt(setup, after=0.5, report=report)
     rounds, scores, stages = map(int, sizes.split())
@@ -559,7 +527,7 @@ X, Y = rng.normal(size=(20_000, 10)), rng.normal(size=(20_000, 5))
 
 def fit():
     model = ManyBoostRegressor(max_iter=5, n_jobs=2, random_state=0).fit(X, Y)
-    return model._progress.model.to_bytes(), model.predict(X).tobytes()
+    return model._progress.model.trees.to_bytes(), model.predict(X).tobytes()
 
 expected = fit()
 child = os.fork()
@@ -694,7 +662,8 @@ def explode(*_):
         {"estimator": ExplosiveRidge("predict"), "strategy": "independent"},
     ],
     ids=lambda p: " ".join(
-        f"{v.method} {v.calls_left}" if isinstance(v, Explosive) else str(v) for v in p.values()
+        f"{v.method} {v.calls_left}" if isinstance(v, Explosive) else getattr(v, "__name__", str(v))
+        for v in p.values()
     ),
 )
 def test_an_exception_of_the_user_reaches_the_user(parameters):

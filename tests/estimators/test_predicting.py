@@ -123,22 +123,10 @@ def test_some_labels_with_thresholds_and_a_link_of_the_users():
 def test_outputs_that_there_are_not():
     model = regressor().fit(X, Y)
     for outputs, sentence in [
-        (
-            [7],
-            "outputs asks for 7; outputs are asked for by name or by a number from 0 to 6.",
-        ),
-        (
-            [-1],
-            "outputs asks for -1; outputs are asked for by name or by a number from 0 to 6.",
-        ),
-        (
-            [True],
-            "outputs asks for True; outputs are asked for by name or by a number from 0 to 6.",
-        ),
-        (
-            [1.0],
-            "outputs asks for 1.0; outputs are asked for by name or by a number from 0 to 6.",
-        ),
+        ([7], "outputs has the output 7; y has the outputs 0 to 6."),
+        ([-1], "outputs has the output -1; y has the outputs 0 to 6."),
+        ([True], "outputs has True in place of an output; give its number or its name."),
+        ([1.0], "outputs has 1.0 in place of an output; give its number or its name."),
         ([1, 2, 1], "outputs asks for 1 twice; ask for it once."),
         ([], "outputs is empty; ask for at least one, or leave it out for all."),
         (3, "outputs=3 is not a list; pass a list of the names or numbers of outputs."),
@@ -146,8 +134,8 @@ def test_outputs_that_there_are_not():
         (
             ["a"],
             (
-                "outputs asks for 'a', but the outputs have no names; ask by numbers from 0 to 6, "
-                "or fit on a frame of outputs."
+                "outputs names the output 'a', but y has no output names; give its number from 0 "
+                "to 6, or fit on a data frame."
             ),
         ),
     ]:
@@ -155,10 +143,10 @@ def test_outputs_that_there_are_not():
     sets = [{"price", "rent"} if i % 2 else {"tax"} for i in range(len(X))]
     named = classifier().fit(X, sets)
     assert refusal(lambda: named.predict(X, outputs=["prise"])) == (
-        "There is no output 'prise'; did you mean 'price'?"
+        "outputs names the output 'prise', which y does not have; did you mean 'price'?"
     )
     assert refusal(lambda: named.predict(X, outputs=["zz"])) == (
-        "There is no output 'zz'; see output_names_."
+        "outputs names the output 'zz', which y does not have; available: 'price', 'rent', 'tax'."
     )
     for single in [regressor().fit(X, Y[:, 0]), classifier().fit(X, LABELS[:, 0])]:
         assert refusal(lambda single=single: single.predict(X, outputs=[0])) == (

@@ -1,50 +1,15 @@
 """Bad input gets one sentence that names what is wrong and what to do, before any work is done."""
 
-import datetime
-
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from manyboost import Checkpoint, Loss, ManyBoostClassifier, ManyBoostRegressor, RoundState
+from manyboost import Checkpoint, Loss, RoundState
 from manyboost.params import PARAMS
-from manyboost.training.boosting import Boosting
 from refusals import refusal
-
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(60, 3))
-Y = RNG.normal(size=(60, 2))
-LABELS = (Y > 0).astype(int)
-CLASSES = np.array(["a", "b", "c"])[RNG.integers(0, 3, 60)]
-
-
-def regressor(**parameters):
-    return ManyBoostRegressor(**{"max_iter": 3, "random_state": 0, **parameters})
-
-
-def classifier(**parameters):
-    return ManyBoostClassifier(**{"max_iter": 3, "random_state": 0, **parameters})
-
-
-def replaced(array, place, value):
-    """A copy with one value changed."""
-    changed = array.astype(object if isinstance(value, str) else array.dtype)
-    changed[place] = value
-    return changed
-
-
-@pytest.fixture
-def no_work(monkeypatch):
-    """Training must not have begun when input is refused."""
-
-    def run(self):
-        raise AssertionError("training began")
-
-    monkeypatch.setattr(Boosting, "run", run)
-
+from small_problems import CLASSES, LABELS, X, Y, classifier, regressor, replaced
 
 # Parameters -------------------------------------------------------------------------------------
 
@@ -226,206 +191,7 @@ def test_parameters_that_do_go_together():
         assert np.isfinite(regressor(**parameters).fit(X, Y).predict(X)).all()
 
 
-# X ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("no_work")
-@pytest.mark.parametrize("model", [regressor(), classifier()], ids=["regressor", "classifier"])
-def test_the_shape_of_the_features(model):
-    for bad, words in [
-        (X[:, 0], "X has 1 dimension(s), it must have two"),
-        (X[:, 0].tolist(), "X has 1 dimension(s), it must have two"),
-        (X[None], "X has 3 dimension(s), it must have two"),
-        (np.float64(3), "X has 0 dimension(s), it must have two"),
-        (X[:0], "X has no rows (shape (0, 3)); it needs at least one."),
-        (X[:, :0], "X has 0 feature(s) (shape=(60, 0)) while a minimum of 1 is required."),
-    ]:
-        assert words in refusal(lambda bad=bad: model.fit(bad, LABELS))
-
-
-@pytest.mark.usefixtures("no_work")
-@pytest.mark.parametrize("value", [np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_infinite_features_are_found(value, dtype):
-    bad = replaced(X, (3, 1), value).astype(dtype)
-    expected = (
-        "Column {} of X has an infinite value (inf) in row 3; replace it by a finite number, or "
-        "by NaN if it is missing."
-    )
-    assert refusal(lambda: regressor().fit(bad, Y)) == expected.format(1)
-    assert refusal(lambda: classifier().fit(bad, LABELS)) == expected.format(1)
-    named = pd.DataFrame(bad, columns=["u", "v", "w"])
-    assert refusal(lambda: regressor().fit(named, Y)) == expected.format("'v'")
-
-
-@pytest.mark.usefixtures("no_work")
-def test_features_beyond_single_precision_are_found():
-    bad = replaced(X, (3, 1), 1e39)
-    expected = (
-        "Column {} of X has values beyond the range of single precision (3e38); divide it by a "
-        "constant or take its logarithm."
-    )
-    assert refusal(lambda: regressor().fit(bad, Y)) == expected.format(1)
-    named = pd.DataFrame(bad, columns=["u", "v", "w"])
-    assert refusal(lambda: regressor().fit(named, Y)) == expected.format("'v'")
-
-
-def day(i):
-    return datetime.datetime(2024, 1, 1) + datetime.timedelta(days=i)
-
-
-PANDAS_COLUMNS = {
-    "text": ["x"] * 60,
-    "string": pd.Series(["x"] * 60, dtype="string"),
-    "objects": pd.Series(["x", 1] * 30, dtype=object),
-    "times": pd.date_range("2024", periods=60),
-    "time zone": pd.date_range("2024", periods=60, tz="UTC"),
-    "spans": pd.timedelta_range("1D", periods=60),
-    "periods": pd.period_range("2024", periods=60),
-}
-POLARS_COLUMNS = {
-    "text": ["x"] * 60,
-    "times": [day(i) for i in range(60)],
-    "dates": [day(i).date() for i in range(60)],
-    "clock": [day(i).time() for i in range(60)],
-    "spans": [day(i) - day(0) for i in range(60)],
-    "lists": [[1, 2]] * 60,
-    "bytes": [b"x"] * 60,
-}
-
-
-@pytest.mark.usefixtures("no_work")
-@pytest.mark.parametrize(
-    ("frame", "values"),
-    [
-        *((pd.DataFrame, values) for values in PANDAS_COLUMNS.values()),
-        *((pl.DataFrame, values) for values in POLARS_COLUMNS.values()),
-    ],
-    ids=[f"pandas {k}" for k in PANDAS_COLUMNS] + [f"polars {k}" for k in POLARS_COLUMNS],
-)
-def test_columns_that_are_not_numbers_are_named(frame, values):
-    bad = frame({"fine": X[:, 0], "odd one": values})
-    plain = {"categorical_features": None}
-    for model, target in [(regressor(**plain), Y), (classifier(**plain), CLASSES)]:
-        sentence = refusal(lambda model=model, target=target: model.fit(bad, target))
-        assert sentence.startswith("Column 'odd one' of X holds ")
-        assert ", not numbers; " in sentence
-        assert sentence.endswith(" or drop it.")
-
-
-@pytest.mark.usefixtures("no_work")
-def test_text_in_arrays_is_found():
-    expected = (
-        "Column 1 of X holds text ('red'), not numbers; encode it (OrdinalEncoder, OneHotEncoder) "
-        "or drop it."
-    )
-    bad = replaced(X, (4, 1), "red")
-    for rows in [bad, bad.astype(str), bad.tolist()]:
-        assert refusal(lambda rows=rows: regressor().fit(rows, Y)) == expected
-    spelled = (
-        "Column 0 of X holds text ('1.5'), not numbers; turn it into numbers with astype(float)."
-    )
-    for rows in [np.full((60, 3), "1.5"), np.full((60, 3), "1.5", dtype=object)]:
-        assert refusal(lambda rows=rows: regressor().fit(rows, Y)) == spelled
-
-
-@pytest.mark.usefixtures("no_work")
-def test_numbers_of_other_kinds_are_not_converted():
-    days = np.arange(60).astype("datetime64[D]")
-    dates = "{} holds datetime64[D] values, not numbers; turn them into numbers, such as the days "
-    dates += "since a date."
-    assert refusal(lambda: regressor().fit(days[:, None], Y)) == dates.format("X")
-    assert refusal(lambda: regressor().fit(X, days)) == dates.format("y")
-    for y in [pd.Series(days), pl.Series(days)]:
-        assert refusal(lambda y=y: regressor().fit(X, y)).startswith("y holds datetime64[")
-    assert refusal(lambda: regressor().fit(X, days - days[0])).startswith("y holds timedelta64[D]")
-    for call, name in [
-        (lambda: regressor().fit(X + 1j, Y), "X"),
-        (lambda: classifier().fit(X + 1j, LABELS), "X"),
-        (lambda: regressor().fit(X, Y + 1j), "y"),
-    ]:
-        sentence = refusal(call)
-        assert sentence.startswith(f"Complex data not supported: {name} holds complex128 values; ")
-
-
-@pytest.mark.usefixtures("no_work")
-def test_text_among_regression_targets():
-    for y in [CLASSES, CLASSES.tolist(), pd.Series(CLASSES), pl.Series(CLASSES)]:
-        assert refusal(lambda y=y: regressor().fit(X, y)) == (
-            f"y holds text ({str(CLASSES[0])!r}) in row 0, not numbers; encode it, or use "
-            "ManyBoostClassifier for classes."
-        )
-    assert "in row 0, output 0, not" in refusal(lambda: regressor().fit(X, np.c_[CLASSES, CLASSES]))
-    assert refusal(lambda: regressor().fit(X, Y.astype(str))).endswith(
-        "in row 0, output 0, not numbers; turn it into numbers with astype(float)."
-    )
-
-
-def test_none_and_na_are_missing_in_arrays_of_objects():
-    for null in [None, pd.NA, np.nan]:
-        features, y = X.astype(object), Y[:, 0].astype(object)
-        features[3, 1] = y[5] = null
-        expected = np.where(np.arange(60) == 5, np.nan, Y[:, 0])
-        missing = replaced(X, (3, 1), np.nan)
-        predicted = regressor().fit(missing, expected).predict(missing)
-        for target in [y, pd.Series(y, dtype=object), pd.DataFrame({"y": pd.Series(y)}), [*y]]:
-            model = regressor().fit(features, target)
-            assert np.array_equal(model.predict(features).ravel(), predicted)
-
-
 # y ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("no_work")
-@pytest.mark.parametrize("model", [regressor(), classifier()], ids=["regressor", "classifier"])
-def test_the_shape_of_the_outputs(model):
-    for bad, words in [
-        (LABELS[:9], "X has 60 rows and y has 9; they must have the same number."),
-        (LABELS[:0], "X has 60 rows and y has 0; they must have the same number."),
-        (LABELS[..., None], "y has 3 dimension(s); it must have one or two."),
-        (3, "y has 0 dimension(s); it must have one or two."),
-        (LABELS[:, :0], "y has no outputs (0 columns); it needs at least one."),
-        (None, "This estimator requires y to be passed, but the target y is None."),
-    ]:
-        assert refusal(lambda bad=bad: model.fit(X, bad)).endswith(words)
-
-
-@pytest.mark.usefixtures("no_work")
-def test_infinite_outputs_are_found():
-    remedy = "; drop such rows or fill them in before fit."
-    for value in (np.inf, -np.inf):
-        two = replaced(Y, (5, 1), value)
-        one = two[:, 1]
-        labels = replaced(LABELS.astype(float), (5, 1), value)
-        for model, bad, place in [
-            (regressor(), two, "row 5, output 1"),
-            (regressor(), one, "row 5"),
-            (classifier(), labels, "row 5, output 1"),
-            (classifier(), labels[:, 1], "row 5"),
-        ]:
-            sentence = refusal(lambda model=model, bad=bad: model.fit(X, bad))
-            assert sentence == f"y has an infinite value (inf) in {place}{remedy}"
-
-
-@pytest.mark.usefixtures("no_work")
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA], ids=["None", "nan", "NA"])
-def test_missing_classes_are_found(missing):
-    bad = CLASSES.astype(object)
-    bad[5] = missing
-    expected = "y has a missing value (NaN) in row 5; drop such rows or fill them in before fit."
-    assert refusal(lambda: classifier().fit(X, bad)) == expected
-    assert refusal(lambda: classifier().fit(X, pd.Series(bad))) == expected
-    if missing is None:
-        assert refusal(lambda: classifier().fit(X, pl.Series(bad.tolist()))) == expected
-
-
-@pytest.mark.usefixtures("no_work")
-def test_outputs_beyond_single_precision():
-    bad = replaced(Y, (5, 1), 1e39)
-    assert refusal(lambda: regressor().fit(X, bad)) == (
-        "y has the value 1e+39 in row 5, output 1, beyond 1e+37, for which single precision has "
-        "room; divide it by a constant."
-    )
 
 
 @pytest.mark.usefixtures("no_work")
@@ -439,36 +205,6 @@ def test_counts_cannot_be_negative():
     assert refusal(lambda: model.fit(X, bad[:, 1])) == expected.format("y", "")
     call = lambda: model.fit(X, LABELS, X_val=X, Y_val=bad)  # noqa: E731
     assert refusal(call) == expected.format("Y_val", ", output 1")
-
-
-@pytest.mark.usefixtures("no_work")
-def test_what_a_classifier_cannot_take_for_classes():
-    several = (
-        "several outputs must be an indicator of 0 and 1, one column per label, or a list of sets "
-        "of labels."
-    )
-    for bad, expected in [
-        (
-            Y[:, 0],
-            (
-                "Unknown label type: continuous; y must hold classes, for numbers use "
-                "ManyBoostRegressor."
-            ),
-        ),
-        (Y, f"y has the value {Y[0, 0].item()!r} in row 0, output 0; {several}"),
-        (np.c_[LABELS, np.arange(60)], f"y has the value 2 in row 2, output 2; {several}"),
-        (
-            np.c_[CLASSES, CLASSES],
-            f"y has the value {str(CLASSES[0])!r} in row 0, output 0; {several}",
-        ),
-        (np.zeros(60), "y has only one class (0.0); a classifier needs at least two classes."),
-        (["x"] * 60, "y has only one class ('x'); a classifier needs at least two classes."),
-        (
-            np.array(["x", 1] * 30, dtype=object),
-            "y mixes classes of the types int and str; bring them to one type.",
-        ),
-    ]:
-        assert refusal(lambda bad=bad: classifier().fit(X, bad)) == expected
 
 
 # Weights and validation rows --------------------------------------------------------------------
@@ -553,16 +289,6 @@ def test_validation_rows_without_early_stopping():
     )
 
 
-@pytest.mark.usefixtures("no_work")
-def test_classes_of_validation_rows_must_be_known():
-    unknown = replaced(CLASSES, 7, "d")
-    sentence = refusal(lambda: classifier().fit(X, CLASSES, X_val=X, Y_val=unknown))
-    assert sentence == (
-        "Y_val has the class 'd' in row 7, which the model does not know; fit on rows of all "
-        "classes."
-    )
-
-
 # Prediction -------------------------------------------------------------------------------------
 
 
@@ -583,25 +309,6 @@ def test_what_cannot_be_predicted(method):
     assert refusal(lambda: predict(X[:0])).startswith("X has no rows")
     assert refusal(lambda: predict(replaced(X, (3, 1), np.inf))).startswith("Column 1 of X has an")
     assert refusal(lambda: predict(replaced(X, (3, 1), 1e39))).startswith("Column 1 of X has val")
-
-
-def test_names_of_features_must_be_those_of_the_fit():
-    named = pd.DataFrame(X, columns=["u", "v", "w"])
-    model = regressor().fit(named, Y)
-    with pytest.raises(ValueError, match="feature names should match") as caught:
-        model.predict(named.rename(columns={"v": "x"}))
-    assert "unseen at fit time:\n- x\n" in str(caught.value)
-    assert "now missing:\n- v\n" in str(caught.value)
-    with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
-        model.predict(named[["v", "u", "w"]])
-    with pytest.raises(ValueError, match="feature names should match"):
-        regressor().fit(named, Y, X_val=named.rename(columns={"v": "x"}), Y_val=Y)
-
-
-def test_columns_that_are_not_numbers_are_named_at_prediction():
-    model = regressor().fit(pd.DataFrame(X, columns=["u", "v", "w"]), Y)
-    bad = pd.DataFrame({"u": X[:, 0], "v": ["x"] * 60, "w": X[:, 2]})
-    assert refusal(lambda: model.predict(bad)).startswith("Column 'v' of X holds ")
 
 
 # Code of the user -------------------------------------------------------------------------------

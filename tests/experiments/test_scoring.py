@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from experiments.scoring import lrap, macro_r2
 from sklearn.metrics import label_ranking_average_precision_score
-
-from manyboost.experiments.scoring import lrap, macro_r2
 
 
 @pytest.mark.parametrize("levels", [2, 5, 1000])

@@ -4,11 +4,11 @@ import os
 import time
 from dataclasses import dataclass
 
-from manyboost.experiments.protocol import Result, Specification
+from experiments.protocol import Result, Run
 
 
 @dataclass(frozen=True)
-class Toy(Specification):
+class Toy(Run):
     """A run whose score is its number, plus the scores of those it needs."""
 
     number: int

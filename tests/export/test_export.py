@@ -132,7 +132,7 @@ def test_categories_may_be_any_numbers_in_onnx():
     between = X.copy()
     between[:, 2] += 0.01
     agree(run(model, between)["predictions"], model.predict(between))
-    assert "but treelite knows whole numbers from 0 alone" in refusal(model.to_treelite)
+    assert "but treelite only knows integers from 0" in refusal(model.to_treelite)
     X[known, 2] = 1 + np.arange(known.sum()) % 40 * 1e-9
     model = regressor(categorical_features=[2]).fit(X, Y)
     assert "Column 2 has categories that are equal in single precision" in refusal(model.to_onnx)
@@ -433,7 +433,7 @@ def test_project_stays_compact():
     assert list(steps.dims) == [20, 100]
     (trees,) = [each for each in graph.node if each.op_type == "TreeEnsembleRegressor"]
     weights = next(each for each in trees.attribute if each.name == "target_weights")
-    n_leaves = sum((n + 1) // 2 for n in model._progress.model.tree_sizes())
+    n_leaves = sum((n + 1) // 2 for n in model._progress.model.trees.tree_sizes())
     assert len(weights.floats) == n_leaves
     vectors = regressor(strategy="relabel").fit(X, Y)
     assert vectors.to_onnx().ByteSize() > 10 * model.to_onnx().ByteSize()
@@ -471,9 +471,11 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, call, package, e
     model = regressor(max_iter=1).fit(X, Y)
     for name in [package, f"{package}.model_builder"]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=re.escape(f"pip install 'manyboost[{extra}]'.")) as error:
+    with pytest.raises(
+        ImportError, match=re.escape(f"pip install 'manyboost[{extra}]'`.")
+    ) as error:
         call(model)
-    assert f"takes the package {package}, which is not installed" in str(error.value)
+    assert f"needs the package {package};" in str(error.value)
 
 
 # Pipelines --------------------------------------------------------------------------------------
@@ -580,3 +582,12 @@ def test_classifiers_of_real_data_give_the_same_probabilities(name, strategy):
     agree(run_treelite(model, X), model.predict_proba(X))
     if name == "digits":
         assert np.array_equal(found["labels"], model.predict(X))
+
+
+def test_an_onnx_file_is_written_through_a_link(tmp_path):
+    X, Y = problem()
+    link = tmp_path / "link.onnx"
+    link.symlink_to("model.onnx")
+    proto = regressor(max_iter=2).fit(X, Y).to_onnx(link)
+    assert link.is_symlink()
+    assert (tmp_path / "model.onnx").read_bytes() == proto.SerializeToString()

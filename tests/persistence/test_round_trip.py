@@ -14,8 +14,7 @@ from sklearn.base import clone
 
 import manyboost
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
-from manyboost.persistence.reading import from_bytes
-from manyboost.persistence.writing import to_parts
+from manyboost.persistence.model import from_bytes, to_parts
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 STEPS = ["newton", "line_search"]
@@ -146,7 +145,7 @@ def test_sparse_rows_categories_and_constraints_are_kept(strategy, tmp_path):
     if strategy == "independent":
         constrained.set_params(output_weight=None)
     again = assert_kept(constrained.fit(X, Y), X, tmp_path)
-    assert any(c is not None for t in range(3) for c in again._progress.model.tree(t)[6])
+    assert any(c is not None for t in range(3) for c in again._progress.model.trees.tree(t)[6])
     # A value that is no category of the fitted model.
     X[0, 1] = 99
     assert same(again.predict(X), constrained.predict(X))
@@ -316,7 +315,7 @@ def test_pickles_and_copies_hold_the_bytes_of_the_format():
     X, Y = problem()
     for strategy in STRATEGIES:
         model = ManyBoostRegressor(strategy=strategy, **COMMON).fit(X, Y)
-        trees = model._progress.model
+        trees = model._progress.model.trees
         assert b"\x89MBOOST\n" in pickle.dumps(model)
         assert trees.to_bytes() in pickle.dumps(trees)
         for copied in (pickle.loads(pickle.dumps(trees)), copy.deepcopy(trees)):
@@ -537,8 +536,8 @@ def test_info_says_what_there_is():
     assert info["estimator"] == "ManyBoostRegressor"
     assert (info["strategy"], info["loss"]) == ("independent", "squared_error")
     assert (info["n_features"], info["n_outputs"], info["n_rounds"]) == (5, 4, 3)
-    sizes = model._progress.model.tree_sizes()
-    leaves = sum(int((model._progress.model.tree(t)[2] == 0).sum()) for t in range(12))
+    sizes = model._progress.model.trees.tree_sizes()
+    leaves = sum(int((model._progress.model.trees.tree(t)[2] == 0).sum()) for t in range(12))
     assert (info["n_trees"], info["n_nodes"], info["n_leaves"]) == (12, sizes.sum(), leaves)
     assert info["n_bytes"] == sum(map(len, to_parts(model)))
     assert (info["format_version"], info["manyboost_version"]) == (1, manyboost.__version__)

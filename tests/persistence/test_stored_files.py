@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import manyboost
-from manyboost.persistence.reading import from_bytes
+from manyboost.persistence.model import from_bytes
 
 MODELS = Path(__file__).parents[1] / "models"
 GOLDEN = sorted(path.stem for path in MODELS.glob("*.mb"))

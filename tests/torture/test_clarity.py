@@ -5,7 +5,7 @@ import pytest
 from torture.clarity import UnclearError, check_refusal
 
 from manyboost import ManyBoostRegressor
-from manyboost.data.inputs import check_targets
+from manyboost.data.targets import check_targets
 
 
 def caught(call):

@@ -139,7 +139,7 @@ def test_shapes_of_trees(strategy, settings):
     model, expected = both(estimator, X, Y, Y, strategy, loss, "line_search", **settings)
     assert_close(model.predict(X), expected.raw)
     sizes = [len(entry["trees"][0].nodes) for entry in expected.rounds]
-    assert list(model._progress.model.tree_sizes()) == sizes
+    assert list(model._progress.model.trees.tree_sizes()) == sizes
 
 
 def test_discrete_features_with_many_ties():

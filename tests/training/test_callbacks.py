@@ -29,7 +29,7 @@ def regressor(**parameters):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 # Callbacks --------------------------------------------------------------------------------------

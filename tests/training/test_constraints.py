@@ -20,7 +20,7 @@ REGRESSION = ("squared_error", "absolute_error", "huber", "quantile", "poisson")
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 def wavy_data(seed=0, n=300, p=4, d=3, signs=0):
@@ -146,7 +146,7 @@ def test_trees_of_project_serve_outputs_that_agree_with_them():
 
 def tree_features(model, tree):
     """Features whose values a tree parts, not only cuts off the missing ones."""
-    feature, threshold, left, *_ = model._progress.model.tree(tree)
+    feature, threshold, left, *_ = model._progress.model.trees.tree(tree)
     return feature[(left > 0) & np.isfinite(threshold)].tolist()
 
 
@@ -186,7 +186,7 @@ def test_growth_avoids_splits_that_break_the_order():
         strategy="independent", monotonic_cst=[1, 0, 0, 0], max_iter=20, max_leaf_nodes=2
     ).fit(X, falling)
     for t in range(20):
-        feature, threshold, *_ = model._progress.model.tree(t)
+        feature, threshold, *_ = model._progress.model.trees.tree(t)
         # Only missing values may be cut off by the constrained feature.
         assert feature[0] != 0 or threshold[0] == np.inf
 
@@ -271,7 +271,7 @@ def test_constraints_are_given_by_name():
 
 def paths(model, tree):
     """The set of features on each path from the root of a tree to a leaf."""
-    feature, _, left, *_ = model._progress.model.tree(tree)
+    feature, _, left, *_ = model._progress.model.trees.tree(tree)
 
     def below(node, seen):
         if left[node] == 0:
@@ -302,7 +302,7 @@ def test_features_meet_only_within_a_group(strategy, case, options):
         "squared_error", strategy, "auto", Y, interaction_cst=given, categorical_features=[4],
         max_leaf_nodes=15, **options,
     ).fit(X, Y)  # fmt: skip
-    n_trees = len(model._progress.model.tree_sizes())
+    n_trees = len(model._progress.model.trees.tree_sizes())
     walked = {path for tree in range(n_trees) for path in paths(model, tree)}
     assert all(any(path <= group for group in groups) for path in walked)
     # Every group is used to the full somewhere, or the test could not fail.

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from manyboost import ManyBoostRegressor
-from manyboost.persistence.writing import to_parts
+from manyboost.persistence.model import to_parts
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))

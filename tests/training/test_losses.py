@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
+import fitted_losses
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.data.weights import Weights
-from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES, fit_loss
+from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES
 
 POOL = _core.Pool(1)
 REAL = list(REGRESSION_LOSSES)
@@ -25,7 +26,7 @@ def label_targets(n=40, seed=0):
 
 def fitted(loss, Y, weight=None, n_outputs=None):
     n_outputs = n_outputs or Y.shape[1]
-    return fit_loss(loss, Y, Weights(weight), POOL, n_outputs=n_outputs, quantile=0.3)
+    return fitted_losses.fitted(loss, Y, weight, n_outputs=n_outputs, quantile=0.3)
 
 
 def targets_of(case):
@@ -222,3 +223,54 @@ def test_a_custom_loss_is_minimised(strategy, step):
         Quartic(), strategy=strategy, step=step, max_iter=40, random_state=0
     ).fit(X, Y)
     assert model.train_score_[-1] > 0.3 * model.train_score_[0]
+
+
+class CurvedLogCosh(Loss):
+    """log cosh(y - f), whose curvature vanishes far from the target."""
+
+    def value(self, y, raw):
+        return np.logaddexp(y - raw, raw - y) - np.log(2)
+
+    def gradient(self, y, raw):
+        return np.tanh(raw - y)
+
+    def hessian(self, y, raw):
+        return 1 - np.tanh(raw - y) ** 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_loss_whose_curvature_vanishes_does_not_diverge(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(500, 5))
+    Y = 3 * X @ rng.normal(size=(5, 4)) + rng.normal(size=(500, 4))
+    model = ManyBoostRegressor(CurvedLogCosh(), random_state=seed).fit(X, Y)
+    assert model.score(X, Y) > 0.8
+
+
+def test_training_that_ends_above_the_baseline_warns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    model = ManyBoostRegressor(learning_rate=2.5, max_iter=20, random_state=0)
+    with pytest.warns(UserWarning, match="above the .* of the baseline; use a smaller"):
+        model.fit(X, X)
+
+
+def test_probabilities_of_a_loss_without_inverse_link_are_refused():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    labels = (X > 0).astype(int)
+    model = ManyBoostClassifier(CurvedLogCosh(), max_iter=30, random_state=0).fit(X, labels)
+    assert model.decision_function(X).shape == (200, 3)
+    with pytest.raises(ValueError, match="CurvedLogCosh has no inverse_link"):
+        model.predict_proba(X)
+
+
+def test_an_inverse_link_beyond_probabilities_is_refused():
+    class Doubled(CurvedLogCosh):
+        def inverse_link(self, raw):
+            return 2 * raw
+
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    model = ManyBoostClassifier(Doubled(), max_iter=30, random_state=0).fit(X, (X > 0).astype(int))
+    with pytest.raises(ValueError, match=r"Doubled\.inverse_link returned numbers from"):
+        model.predict_proba(X)

@@ -10,9 +10,10 @@ from sklearn.metrics import d2_pinball_score
 from sklearn.tree import DecisionTreeRegressor
 
 import reference
+from fitted_losses import fitted
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.data.weights import Weights
-from manyboost.training.losses import LISTED_LOSSES, fit_loss
+from manyboost.training.losses import LISTED_LOSSES
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 ALL = ["poisson", "squared_error", "squared_error", "log_loss", "huber", "absolute_error",
@@ -41,7 +42,7 @@ def regressor(loss=ALL, **parameters):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 def alone(loss, X, y, weight=None, **parameters):
@@ -262,12 +263,9 @@ def test_a_list_serves_a_single_output_too():
 def test_a_loss_in_a_list_has_the_baseline_it_has_alone(name):
     X, Y = mixed([name])
     del X
-    listed = fit_loss([name], Y, Weights(), POOL, n_outputs=1, quantile=0.2)
+    listed = fitted([name], Y, n_outputs=1, quantile=0.2)
     encoded = Y.astype(np.uint8) if name in ("log_loss", "exponential") else Y
-    assert (
-        listed.baseline
-        == fit_loss(name, encoded, Weights(), POOL, n_outputs=1, quantile=0.2).baseline
-    )
+    assert listed.baseline == fitted(name, encoded, n_outputs=1, quantile=0.2).baseline
 
 
 @pytest.mark.parametrize(

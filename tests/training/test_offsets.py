@@ -10,9 +10,10 @@ from sklearn import config_context
 from sklearn.model_selection import cross_validate
 from sklearn.tree import DecisionTreeRegressor
 
+from fitted_losses import fitted
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.data.weights import Weights
-from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES, fit_loss
+from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 POOL = _core.Pool(1)
@@ -33,7 +34,7 @@ def classifier(loss="log_loss", **parameters):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -109,7 +110,7 @@ def test_the_baseline_minimises_the_loss_given_the_offset(task, name, weighted):
         Y = np.round(np.abs(Y))
     offset = rng.normal(size=(60, 3)) * [0.5, 1, 2]
     weight = rng.uniform(0.1, 2, 60).astype(np.float32) if weighted else None
-    loss = fit_loss(name, Y, Weights(weight), POOL, n_outputs=3, quantile=0.3, offset=offset)
+    loss = fitted(name, Y, weight, n_outputs=3, quantile=0.3, offset=offset)
     objective = loss.bind(Y, Weights(weight), POOL, offset=offset)
     start = objective.blank_state()
     for j in range(3):
@@ -127,7 +128,7 @@ def test_the_baseline_of_classes_given_the_offset():
     rng = np.random.default_rng(2)
     classes = rng.integers(0, 4, 200).astype(np.uint32)
     offset = rng.normal(size=(200, 4)) * 2
-    loss = fit_loss("log_loss", classes, Weights(), POOL, n_outputs=4, offset=offset)
+    loss = fitted("log_loss", classes, n_outputs=4, offset=offset)
     objective = loss.bind(classes, Weights(), POOL, offset=offset)
 
     def total(shift):

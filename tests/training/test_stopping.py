@@ -38,7 +38,7 @@ def validation(make=numbers, n=80, seed=1, **options):
 
 
 def model_bytes(model):
-    return model._progress.model.to_bytes()
+    return model._progress.model.trees.to_bytes()
 
 
 # Scorers ----------------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ def test_frozen_outputs_take_no_part_in_growing_trees(strategy):
     target[:, 2] *= 1e6
     model.fit(X, target, X_val=val["X_val"], Y_val=val["Y_val"])
     assert model.best_iter_per_output_[2] == 0
-    gains = [model._progress.model.tree(t)[5].max() for t in range(model.n_iter_)]
+    gains = [model._progress.model.trees.tree(t)[5].max() for t in range(model.n_iter_)]
     assert min(gains[:8]) > 1e9
     assert max(gains[8:]) < 1e5
 

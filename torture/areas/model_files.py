@@ -136,14 +136,14 @@ def fuzzed(seconds: int, seed: int, *, may_build: bool) -> list[Figure]:
 
 def write_seeds(folder: Path) -> None:
     """The trees of the golden files as the target reads them: see fuzz_targets/model_arrays.rs."""
-    from manyboost.persistence.reading import from_bytes
+    from manyboost.persistence.model import from_bytes
 
     names = ("tree_sizes", "node_left", "node_cover", "split_feature", "split_threshold")
     names += ("split_gain", "split_categories", "leaf_values", "tree_steps")
     kinds = {"per_output": 0, "vector": 1, "scaled": 2}
     for path in sorted((ROOT / "tests" / "models").glob("*.mb")):
         model: Any = from_bytes(path.read_bytes())
-        trees = model._progress.model
+        trees = model._progress.model.trees
         stored = trees.arrays()
         arrays = [np.ascontiguousarray(stored.get(name, np.zeros(0, "<u4"))) for name in names]
         categories = model._progress.categories

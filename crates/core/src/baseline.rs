@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::leaf::integer_weights;
 use crate::lowlevel::widest;
 use crate::memory::{collected, zeros};
+use crate::outputs::Outputs;
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, add_up, largest, round_scaled, share};
 use crate::select::{self, Query};
@@ -44,7 +45,7 @@ pub fn column_sums<T: Cell>(
     })?;
     let max = largest(pool, maxima, d)?;
     let n_all = pool.all_rows(n);
-    let fixed: Vec<FixedPoint> = max.iter().map(|&m| FixedPoint::for_sum(m, n_all)).collect();
+    let fixed = max.iter().map(|&m| FixedPoint::for_sum(m, n_all)).collect::<Result<Vec<_>>>()?;
     let scale: Vec<f64> = fixed.iter().map(|f| f.scale).collect();
     let parts = pool.map(ranges, n * d, |rows| {
         let mut sums = vec![0i64; d];
@@ -103,10 +104,10 @@ pub fn column_quantiles<T: Cell>(
     centre: Option<&[f64]>,
 ) -> Result<Vec<f64>> {
     let n = values.len() / n_outputs;
-    let heaviest = weights.max_of_outputs(pool, values, n_outputs, 0..n_outputs)?;
+    let heaviest = weights.max_of_outputs(pool, values, &Outputs::all(n_outputs))?;
     let n_all = pool.all_rows(n);
     let query_of = |j: usize| {
-        let weight_of = integer_weights(weights, heaviest[j], n_all);
+        let weight_of = integer_weights(weights, heaviest[j], n_all)?;
         let observed = (0..n)
             .map(|i| (i, i * n_outputs + j))
             .filter(|&(_, place)| !values[place].is_missing())

@@ -1,8 +1,8 @@
-//! Rows on several machines: the one seam through which they meet.
+//! Rows on several machines: the one interface through which machines communicate.
 //!
-//! Every machine runs the same kernels on its own rows. Where a sum or a maximum over rows is
-//! needed, the machines exchange theirs ([`crate::reduce`]), and all go on with the same numbers.
-//! Exchanges happen in the calling thread only, in the same order everywhere.
+//! Every machine runs the same kernels on its own rows. When a kernel needs a sum or a maximum over
+//! all rows, the machines exchange theirs ([`crate::reduce`]) and continue with the same numbers.
+//! Exchanges happen in the calling thread only, in the same order on every machine.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::error::Result;
 
 /// A way to exchange numbers with the other machines.
 pub trait Comm: Send + Sync {
-    /// Sums integers (around the end of their range) and takes maxima, element by element, over all
-    /// machines; both in place. The integers may lie in several pieces.
+    /// Replaces `sums` by their sums over all machines, with wrapping, and `maxima` by their maxima,
+    /// element by element. The integers may be in several slices.
     fn reduce(&self, sums: &mut [&mut [i64]], maxima: &mut [f64]) -> Result<()>;
 }
 
-/// The machines among which rows are spread.
+/// The machines over which rows are spread.
 #[derive(Clone)]
 pub struct Others {
     /// How to reach them.
     pub comm: Arc<dyn Comm>,
-    /// Rows on all machines.
+    /// Number of rows on all machines.
     pub n_rows: usize,
 }

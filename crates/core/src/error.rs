@@ -2,14 +2,23 @@
 
 use std::fmt;
 
-/// Failure of a kernel call.
+/// Failure of a kernel call; partial results must be thrown away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// The caller asked to stop (Ctrl-C); partial results must be thrown away.
+    /// The caller asked to stop (Ctrl-C).
     Interrupted,
-    /// Memory for so many more bytes was not to be had; partial results must be thrown away.
+    /// The system has no memory for this many more bytes.
     OutOfMemory(usize),
-    /// An argument or a file does not hold together; the sentence says which and why.
+    /// A number that must be summed over rows is infinite.
+    NotFinite,
+    /// A file operation failed.
+    File {
+        /// The error number of the system, if there is one.
+        code: Option<i32>,
+        /// What failed, on which file, and why.
+        sentence: String,
+    },
+    /// An argument or a file is inconsistent; the sentence says which and why.
     Invalid(String),
 }
 
@@ -18,12 +27,18 @@ impl fmt::Display for Error {
         match self {
             Error::Interrupted => write!(f, "interrupted"),
             Error::OutOfMemory(bytes) => write!(f, "no memory for another {}", Bytes(*bytes)),
-            Error::Invalid(sentence) => write!(f, "{sentence}"),
+            Error::NotFinite => {
+                write!(
+                    f,
+                    "a value to be summed over rows is infinite; scale targets or weights down"
+                )
+            }
+            Error::File { sentence, .. } | Error::Invalid(sentence) => write!(f, "{sentence}"),
         }
     }
 }
 
-/// A number of bytes, in words.
+/// A number of bytes with a unit.
 struct Bytes(usize);
 
 impl fmt::Display for Bytes {

@@ -1,7 +1,6 @@
 //! A model as plain arrays, and back, with every number checked on the way in.
 //!
-//! Nothing that follows from the rest is kept: leaves have no feature, no threshold and no gain, and
-//! their numbers are their order.
+//! Nothing is kept twice: leaves have no feature, threshold or gain, and are numbered by their order.
 
 use std::borrow::Cow;
 
@@ -36,7 +35,7 @@ pub struct Arrays<'a> {
     pub tree_steps: Cow<'a, [f32]>,
 }
 
-/// The arrays of a model; an error if it holds what [`from_arrays`] would refuse.
+/// The arrays of a model. An error if [`from_arrays`] would refuse them.
 pub fn to_arrays(model: &Ensemble) -> Result<Arrays<'_>> {
     check_finite(&model.values, &model.steps)?;
     let splits = || model.nodes.iter().filter(|node| !node.is_leaf());
@@ -53,9 +52,9 @@ pub fn to_arrays(model: &Ensemble) -> Result<Arrays<'_>> {
     })
 }
 
-/// The model that arrays hold; the sentence of an error says what does not hold together.
+/// The model that arrays hold. An error says what is inconsistent.
 ///
-/// `n_categories`, where it is known, has the number of categories of each feature, 0 for numbers.
+/// `n_categories`, if known, has the number of categories of each feature, 0 for numeric ones.
 pub fn from_arrays(
     kind: Kind,
     n_outputs: usize,
@@ -104,7 +103,7 @@ pub fn from_arrays(
         let (nodes, sets) = reader
             .tree(size as usize)
             .map_err(|why| Error::Invalid(format!("tree {t} does not hold together: {why}")))?;
-        // Leaves were counted above: their values are there, and so are the steps.
+        // The lengths were checked above, so values and steps are there.
         let n_values = (nodes.len() / 2 + 1) * width;
         let n_steps = if kind == Kind::Scaled { n_outputs } else { 0 };
         let values = arrays.leaf_values.get(value..value + n_values);
@@ -128,7 +127,7 @@ fn check_finite(values: &[f32], steps: &[f32]) -> Result<()> {
     invalid("a leaf value or a step of the trees is not finite")
 }
 
-/// Takes tree after tree from the arrays, whose lengths agree.
+/// Reads one tree after the other from arrays whose lengths agree.
 struct Reader<'a> {
     arrays: &'a Arrays<'a>,
     n_features: usize,
@@ -190,7 +189,7 @@ impl Reader<'_> {
         if node.threshold.is_nan() || node.threshold == f32::NEG_INFINITY {
             return Err(format!("node {k} has a threshold of {}", node.threshold));
         }
-        // Bits, not values: a negative zero would be lost on the way out.
+        // Compare bits: writing the model again would lose a negative zero.
         if node.is_categorical() && node.threshold.to_bits() != 0 {
             return Err(format!("node {k} has a threshold beside its categories"));
         }
@@ -206,7 +205,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The next set: categories that the feature does not have go where missing values go.
+    /// The next set. Categories that the feature does not have must go where missing values go.
     fn category_set(&mut self, k: usize, node: &Node) -> std::result::Result<CategorySet, String> {
         let Some(&words) = self.sets.get(self.set) else {
             return Err(format!("node {k} has no category set"));
@@ -247,7 +246,7 @@ const _: () = assert!(FLAGS & (CATEGORICAL - 1) == 0);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ensemble::Table;
+    use crate::ensemble::FeatureRows;
     use crate::parallel::Pool;
     use crate::tree::MISSING_LEFT;
 
@@ -337,12 +336,12 @@ mod tests {
                     refused += 1;
                     continue;
                 };
-                // What is accepted says what the arrays say.
+                // An accepted model writes the same arrays again.
                 assert!(format!("{:?}", to_arrays(&model).unwrap()) == format!("{arrays:?}"));
                 let x = [0.0, f32::NAN, 3.0, 1.0, 1.0, 1.0];
                 let mut raw = [0.0; 4];
                 let rounds = 0..model.n_trees() / model.trees_per_round();
-                model.add_to(&Pool::serial(), Table::Dense(&x), rounds, &mut raw).unwrap();
+                model.add_to(&Pool::serial(), FeatureRows::Dense(&x), rounds, &mut raw).unwrap();
             }
             assert!(refused > all.len() / 3);
         }
@@ -374,8 +373,8 @@ mod tests {
         let model = model(Kind::PerOutput);
         let arrays = to_arrays(&model).unwrap();
         let read = |counts: [u32; 3]| from_arrays(Kind::PerOutput, 2, 3, &arrays, Some(&counts));
-        // The first set has category 255; the second, of a split that sends missing values right,
-        // has all.
+        // The first set has category 255. The second belongs to a split that sends missing values
+        // right, and has all categories.
         assert!(read([256, 0, 0]).is_ok());
         assert!(read([255, 0, 0]).is_err());
         assert!(read([0, 0, 0]).is_err());

@@ -7,8 +7,8 @@ pub mod binning;
 
 pub mod baseline;
 pub mod losses;
+pub mod outputs;
 pub mod projection;
-pub mod runs;
 pub mod weights;
 
 pub mod category;

@@ -1,11 +1,11 @@
-//! exp and log of our own: the same bits on every machine, and loops over them vectorise.
+//! exp and log with the same bits on every machine, in a form that vectorises.
 //!
-//! The platform's libm differs between systems, and fused multiply-add between processors; neither
+//! The platform's libm differs between systems, and fused multiply-add between processors, so neither
 //! is used. Errors stay within a few units in the last place.
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
 /// ln 2 in two parts; the first has few bits, so that its product with a small integer is exact.
-#[allow(clippy::excessive_precision)] // all nine bits are meant
+#[allow(clippy::excessive_precision)] // exact in nine bits
 const LN2_HIGH: f32 = 0.693_359_375;
 const LN2_LOW: f32 = -2.121_944_4e-4;
 /// Adding 1.5·2²³ rounds a float to the nearest integer.

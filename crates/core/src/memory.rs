@@ -1,14 +1,14 @@
-//! Large buffers: a failed allocation is an error, where Rust's own would end the process.
+//! Large buffers: a failed allocation is an error, while Rust's own containers end the process.
 //!
-//! What grows with rows, outputs or trees is allocated here; what stays small is not.
+//! Buffers that grow with rows, outputs or trees are allocated here; small ones are not.
 
 use crate::error::{Error, Result};
 use crate::lowlevel::{Plain, zeroed};
 
-/// Buffers from this size on leave something behind for small objects, whose allocation cannot fail
-/// in peace.
+/// Size in bytes from which a buffer must leave a reserve for small objects, whose failed allocation
+/// would end the process.
 const LARGE: usize = 1 << 20;
-/// Bytes that must be left.
+/// Bytes that a large buffer must leave.
 const RESERVE: usize = 1 << 20;
 
 /// A vector of `len` zeros.
@@ -26,19 +26,19 @@ pub fn room<T>(len: usize) -> Result<Vec<T>> {
     Ok(vector)
 }
 
-/// Makes room for `more` elements at least, and for the ones after them in advance.
+/// Makes room for at least `more` elements; the capacity doubles, as in [`Vec::reserve`].
 #[inline]
 pub fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
     if vector.capacity() - vector.len() >= more {
         return Ok(());
     }
-    // The allocator is asked for twice as much as there was, or for what is needed.
+    // What `try_reserve` asks the allocator for.
     let wanted = vector.len().saturating_add(more).max(2 * vector.capacity());
     vector.try_reserve(more).map_err(|_| too_many::<T>(wanted))?;
     leave_a_reserve::<T>(wanted)
 }
 
-/// Makes a vector one of `len` elements, the new ones `value`.
+/// Gives a vector `len` elements; new ones are `value`.
 pub fn resize<T: Clone>(vector: &mut Vec<T>, len: usize, value: T) -> Result<()> {
     if len > vector.capacity() {
         let more = len - vector.len();
@@ -49,7 +49,7 @@ pub fn resize<T: Clone>(vector: &mut Vec<T>, len: usize, value: T) -> Result<()>
     Ok(())
 }
 
-/// Collects what an iterator yields, at most `len` elements.
+/// Collects at most `len` elements of an iterator.
 pub fn collected<T>(len: usize, elements: impl Iterator<Item = T>) -> Result<Vec<T>> {
     let mut vector = room(len)?;
     vector.extend(elements.take(len));
@@ -60,7 +60,7 @@ fn leave_a_reserve<T>(len: usize) -> Result<()> {
     if len.saturating_mul(std::mem::size_of::<T>()) < LARGE {
         return Ok(());
     }
-    // (The compiler would leave out memory that nobody looks at.)
+    // The black boxes keep the compiler from removing an allocation that nobody uses.
     let mut reserve = std::hint::black_box(Vec::<u8>::new());
     let room = reserve.try_reserve_exact(RESERVE);
     std::hint::black_box(&reserve);

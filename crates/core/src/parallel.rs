@@ -1,9 +1,9 @@
-//! Threads: a pool of our own, in which the calling thread works too.
+//! A thread pool in which the calling thread takes part.
 //!
-//! The caller takes part in every job and between two pieces of work asks whether it should stop,
-//! so that Ctrl-C is answered within a piece of work even deep inside a round. Jobs too small to
-//! be worth a wake-up run in the caller alone. Nothing a kernel computes may depend on which
-//! thread runs which piece: pieces either own their output or are merged by exact sums.
+//! Between two pieces of work the caller checks whether it should stop, so that Ctrl-C takes effect
+//! after one piece of work, even deep inside a round. Jobs too small to be worth a wake-up run in the
+//! caller alone. No result may depend on which thread runs which piece: pieces either own their
+//! output or are merged by exact sums.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,16 +12,17 @@ use std::time::{Duration, Instant};
 
 use crate::comm::{Comm, Others};
 use crate::error::{Error, Result};
-use crate::lowlevel::Workers;
+use crate::lowlevel::{MAX_WORKERS, Workers};
 
 /// Elementary operations below which waking another thread costs more than it saves.
 const SMALL_JOB: usize = 20_000;
-/// Elementary operations that one piece of work should not exceed, so that an interrupt is heard.
+/// Elementary operations that one piece of work should not exceed, so that an interrupt takes effect
+/// soon.
 const LARGE_PIECE: usize = 40_000_000;
-/// How often the caller looks for an interrupt.
+/// How often the caller checks for an interrupt.
 const POLL_EVERY: Duration = Duration::from_millis(40);
 
-/// Answers whether the user has asked to stop.
+/// Returns whether the user has asked to stop.
 pub type Interrupt = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// A set of worker threads plus the caller, and the other machines that hold rows, if there are any.
@@ -32,26 +33,26 @@ pub struct Pool {
 
 struct Threads {
     number: usize,
-    /// Started by the first job that is worth it; `None` if the system would not start them.
+    /// Started by the first job that is worth it; `None` if the system refused to start them.
     workers: OnceLock<Option<Workers>>,
     interrupt: Interrupt,
 }
 
 thread_local! {
-    /// When this thread last looked for an interrupt. A clock of the pool would do for one caller;
-    /// but only one thread hears of signals, and others must not look in its place.
+    /// When this thread last checked for an interrupt. The pool cannot keep this time: only one thread
+    /// of a process receives signals, and checks by other threads must not replace its checks.
     static LAST_POLL: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 impl Pool {
-    /// A pool of `threads` threads, the caller included.
+    /// A pool of `threads` threads, the caller included: at least one, at most [`MAX_WORKERS`] + 1.
     pub fn new(threads: usize, interrupt: Interrupt) -> Pool {
-        let number = threads.max(1);
+        let number = threads.clamp(1, MAX_WORKERS + 1);
         let threads = Threads { number, workers: OnceLock::new(), interrupt };
         Pool { threads: Arc::new(threads), others: None }
     }
 
-    /// The same threads, working on a part of `n_rows` rows; sums over rows go through `comm`.
+    /// The same threads for one part of `n_rows` rows; sums over rows go through `comm`.
     pub fn among(&self, comm: Arc<dyn Comm>, n_rows: usize) -> Pool {
         Pool { threads: Arc::clone(&self.threads), others: Some(Others { comm, n_rows }) }
     }
@@ -61,7 +62,7 @@ impl Pool {
         self.others.as_ref()
     }
 
-    /// The number of rows on all machines, `n` of which are here.
+    /// The number of rows on all machines, given that this one has `n`.
     pub fn all_rows(&self, n: usize) -> usize {
         self.others.as_ref().map_or(n, |others| others.n_rows)
     }
@@ -76,7 +77,7 @@ impl Pool {
         self.threads.number
     }
 
-    /// Runs `f` on every item; `work` is the total of elementary operations, a rough guess.
+    /// Runs `f` on every item; `work` is a rough guess of the total number of elementary operations.
     pub fn for_each<T, I>(&self, items: I, work: usize, f: impl Fn(T) + Sync) -> Result<()>
     where
         T: Send,
@@ -106,7 +107,7 @@ impl Pool {
         if stop.into_inner() { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// Like [`Pool::for_each`] for work that may fail; after a failure nothing more is begun.
+    /// Like [`Pool::for_each`], for work that may fail; after a failure no further item is started.
     pub fn try_for_each<T, I>(
         &self,
         items: I,
@@ -129,7 +130,7 @@ impl Pool {
         failure.into_inner().map_or(Ok(()), Err)
     }
 
-    /// Like [`Pool::map`] for work that may fail.
+    /// Like [`Pool::map`], for work that may fail.
     pub fn try_map<T, R, I>(
         &self,
         items: I,
@@ -163,15 +164,15 @@ impl Pool {
         Ok(results.into_iter().map(|(_, result)| result).collect())
     }
 
-    /// Cuts `0..n` into ranges for one job: a few per thread, so that a slow thread is no drag.
+    /// Cuts `0..n` into ranges for one job: a few per thread, so that no thread is waited for long.
     pub fn row_ranges(&self, n: usize, work_per_row: usize) -> Vec<std::ops::Range<usize>> {
         let pieces = self.pieces(n * work_per_row);
         let pieces = pieces.min(n.max(1));
         (0..pieces).map(|i| n * i / pieces..n * (i + 1) / pieces).collect()
     }
 
-    /// How many pieces a job should have: a few per thread, and none so large that an interrupt
-    /// would have to wait for it; one if the job is small.
+    /// How many pieces a job should have: one if the job is small, otherwise a few per thread, and
+    /// none so large that an interrupt has to wait for it.
     pub fn pieces(&self, work: usize) -> usize {
         let shared = if self.threads() == 1 || work < SMALL_JOB { 1 } else { self.threads() * 4 };
         shared.max(work / LARGE_PIECE)
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!(pool.for_each(0..100_000, usize::MAX, slow), Err(Error::Interrupted));
     }
 
-    /// Only one thread of a process hears its signals: others must not look in its place.
+    /// Only one thread of a process receives signals: checks by others must not replace its checks.
     #[test]
     fn a_thread_looks_for_interrupts_right_after_another_did() {
         let looked = std::sync::Arc::new(Mutex::new(Vec::new()));
@@ -237,6 +238,16 @@ mod tests {
         assert_eq!(pool.try_for_each(0..100, usize::MAX, nothing), Err(Error::OutOfMemory(7)));
         assert_eq!(pool.try_map(0..100, usize::MAX, fail), Err(Error::OutOfMemory(7)));
         assert_eq!(pool.try_map(0..3, usize::MAX, fail), Ok(vec![0, 1, 2]));
+    }
+
+    #[test]
+    fn a_pool_has_no_more_threads_than_workers_can_count() {
+        let pool = |threads| Pool::new(threads, Box::new(|| false));
+        assert_eq!(
+            [0, 1, 65_536, 65_537, usize::MAX].map(|n| pool(n).threads()),
+            [1, 1, 65_536, 65_536, 65_536]
+        );
+        assert_eq!(pool(usize::MAX).pieces(SMALL_JOB), 4 * 65_536);
     }
 
     #[test]

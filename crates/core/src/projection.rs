@@ -21,7 +21,7 @@ pub enum Projection {
 }
 
 /// Draws a q × d matrix, row-major. Rows that cannot tell outputs apart are drawn again: all-zero
-/// rows and, where the residuals of a row sum to zero (`sums_to_zero`, softmax), constant rows.
+/// rows and, if the residuals of a row sum to zero (`sums_to_zero`, softmax), constant rows.
 pub fn draw(
     projection: Projection,
     n_components: usize,
@@ -84,7 +84,7 @@ pub fn draw(
     Ok(phi)
 }
 
-/// A projection matrix ready to be applied: zero entries cost nothing when most are zero.
+/// A projection matrix, ready to be applied. If most entries are zero, zeros cost nothing.
 #[derive(Debug, Clone)]
 pub enum Phi {
     /// The matrix, row-major, and its number of columns.
@@ -131,7 +131,7 @@ impl Phi {
     /// Elementary operations for one row.
     pub fn work(&self) -> usize {
         4 + match self {
-            // An inner product has a price of its own, however short.
+            // Every inner product has a fixed cost, however short it is.
             Phi::Dense(phi, d) => phi.len() / 4 + phi.len() / d * 8,
             Phi::Sparse(rows) => rows.iter().map(Vec::len).sum(),
         }

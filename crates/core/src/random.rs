@@ -1,7 +1,7 @@
-//! Random streams addressed by what they are for.
+//! Random streams, addressed by their purpose.
 //!
-//! A stream is found by its key alone: (seed, round, output, purpose, node path or row number).
-//! No key knows of a strategy, a thread or a worker, so none of these can change a draw.
+//! A stream depends on its key alone: (seed, round, output, purpose, node path or row number). No key
+//! contains a strategy, a thread or a machine, so none of these can change a draw.
 
 use crate::error::Result;
 use crate::memory::collected;
@@ -14,7 +14,7 @@ use crate::select::bound_of_smallest;
 pub enum Purpose {
     /// The projection matrix of a round.
     Projection = 1,
-    /// The features looked at in a node.
+    /// The features considered in a node.
     Features = 2,
     /// The rows a tree is grown on.
     Rows = 3,
@@ -32,8 +32,7 @@ impl Key {
         Key(mix(seed))
     }
 
-    /// The key of a round, an output within it (0 unless outputs have trees of their own) and a
-    /// purpose.
+    /// The key of a round, an output (0 unless each output has its own trees) and a purpose.
     pub fn of(seed: u64, round: u64, output: u64, purpose: Purpose) -> Key {
         Key::new(seed).with(round).with(output).with(purpose as u64)
     }
@@ -101,10 +100,10 @@ fn finalise(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Of the `count` rows with the smallest random numbers below `key`, those of this machine,
-/// ascending.
+/// Chooses the `count` rows of all machines with the smallest random numbers below `key`, and returns
+/// those of this machine, ascending.
 ///
-/// Rows are named by their global numbers, so the choice does not depend on where they are kept.
+/// Rows have global numbers, so the choice does not depend on the machine that holds them.
 pub fn choose_rows(pool: &Pool, key: Key, global_rows: &[u64], count: usize) -> Result<Vec<u32>> {
     if pool.others().is_some() {
         let draws: Vec<u64> =
@@ -124,7 +123,7 @@ pub fn choose_rows(pool: &Pool, key: Key, global_rows: &[u64], count: usize) -> 
     Ok(rows)
 }
 
-/// The first `count` of 0..n in a random order, then the rest on demand (Fisher-Yates).
+/// Moves `count` random elements of `order` to its front, in random order (Fisher-Yates).
 pub fn shuffle_prefix(key: Key, order: &mut [u32], count: usize) {
     let mut stream = key.stream();
     let n = order.len();

@@ -12,15 +12,15 @@ pub struct Ranked {
 }
 
 impl Ranked {
-    /// The better one first; of equals the one with the lower number.
+    /// The higher score first; among equals the lower number.
     fn before(&self, other: &Ranked) -> Ordering {
-        // Adding 0 makes −0 equal to 0, as it is for other comparisons of numbers.
+        // Adding 0 turns −0 into 0, so that both are equal.
         let better = (other.score + 0.0).total_cmp(&(self.score + 0.0));
         better.then(self.output.cmp(&other.output))
     }
 }
 
-/// Fills `best` with the outputs of the highest scores, best first; it holds at most as many.
+/// Fills `best`, which is no longer than `scores`, with the outputs of the highest scores, best first.
 pub fn rank(scores: &[f64], best: &mut [Ranked]) {
     let of = |(output, &score): (usize, &f64)| Ranked { output: output as u32, score };
     let mut scores = scores.iter().enumerate().map(of);
@@ -30,7 +30,7 @@ pub fn rank(scores: &[f64], best: &mut [Ranked]) {
     best.sort_unstable_by(Ranked::before);
     let Some(last) = best.len().checked_sub(1) else { return };
     for next in scores {
-        // Later outputs lose ties: most are done with after one comparison.
+        // Later outputs lose ties, so one comparison rules out most of them.
         if next.score <= best[last].score {
             continue;
         }

@@ -1,14 +1,14 @@
-//! Sums, maxima and quantiles over rows: the one place where rows meet.
+//! Sums, maxima and quantiles over rows: the one place where rows are combined.
 //!
 //! Every sum over rows is a sum of integers, because integers can be added in any order, by any
 //! number of threads and machines, with the same result to the last bit. Real numbers become
-//! integers in fixed point with a power-of-two scale taken from the exact maximum.
+//! integers in fixed point, with a power-of-two scale taken from the exact maximum.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::zeros;
 use crate::parallel::Pool;
 
-/// Sums what the pieces of a job have summed, element by element, here and on all other machines.
+/// Adds up the partial sums of a job, element by element, here and on all other machines.
 pub fn add_up(
     pool: &Pool,
     parts: impl IntoIterator<Item = Vec<i64>>,
@@ -19,7 +19,7 @@ pub fn add_up(
     Ok(total)
 }
 
-/// Sums what the pieces of a job on this machine have summed.
+/// Adds up the partial sums of a job on this machine, element by element.
 pub fn add_up_here(parts: impl IntoIterator<Item = Vec<i64>>, len: usize) -> Result<Vec<i64>> {
     let mut total = zeros::<i64>(len)?;
     for part in parts {
@@ -28,8 +28,8 @@ pub fn add_up_here(parts: impl IntoIterator<Item = Vec<i64>>, len: usize) -> Res
     Ok(total)
 }
 
-/// The largest of what the pieces of a job have found, element by element, here and on all other
-/// machines; nothing is negative.
+/// The largest of the partial maxima of a job, element by element, here and on all other machines.
+/// No value is negative; NaN is ignored.
 pub fn largest<T: Into<f64>>(
     pool: &Pool,
     parts: impl IntoIterator<Item = Vec<T>>,
@@ -40,7 +40,7 @@ pub fn largest<T: Into<f64>>(
     Ok(max)
 }
 
-/// The largest of what the pieces of a job on this machine have found; nothing is negative.
+/// The largest of the partial maxima of a job on this machine. No value is negative; NaN is ignored.
 pub fn largest_here<T: Into<f64>>(parts: impl IntoIterator<Item = Vec<T>>, len: usize) -> Vec<f64> {
     let mut max = vec![0.0f64; len];
     for part in parts {
@@ -57,16 +57,16 @@ pub fn exchange(pool: &Pool, sums: &mut [i64], maxima: &mut [f64]) -> Result<()>
     exchange_pieces(pool, &mut [sums], maxima)
 }
 
-/// [`exchange`] of sums that lie in several pieces.
+/// Does what [`exchange`] does, for sums in several slices.
 pub fn exchange_pieces(pool: &Pool, sums: &mut [&mut [i64]], maxima: &mut [f64]) -> Result<()> {
-    let is_empty = maxima.is_empty() && sums.iter().all(|piece| piece.is_empty());
+    let is_empty = maxima.is_empty() && sums.iter().all(|slice| slice.is_empty());
     match pool.others() {
         Some(others) if !is_empty => others.comm.reduce(sums, maxima),
         _ => Ok(()),
     }
 }
 
-/// The largest of some numbers, none negative, on all machines.
+/// The largest of the numbers of all machines; none is negative.
 pub fn largest_number(pool: &Pool, number: f64) -> Result<f64> {
     let mut max = [number];
     exchange(pool, &mut [], &mut max)?;
@@ -76,7 +76,7 @@ pub fn largest_number(pool: &Pool, number: f64) -> Result<f64> {
 /// Adding 1.5·2⁵² to a double of magnitude below 2⁵¹ leaves its nearest integer in the low bits.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
 const ROUNDER_BITS: i64 = ROUNDER.to_bits() as i64;
-/// Magnitude bits that the rounding trick leaves.
+/// Bits of magnitude that this way of rounding leaves.
 const MAX_BITS: i32 = 50;
 
 /// Number of bits needed to count up to `n`.
@@ -97,19 +97,24 @@ impl FixedPoint {
     /// Integers as they are.
     pub const ONE: FixedPoint = FixedPoint { scale: 1.0, unit: 1.0 };
 
-    /// The finest scale at which `rows` values of magnitude at most `max` cannot overflow a sum.
-    pub fn for_sum(max: f64, rows: usize) -> FixedPoint {
+    /// The finest scale at which a sum of `rows` values of magnitude at most `max` cannot overflow;
+    /// [`Error::NotFinite`] if `max` is infinite or NaN.
+    pub fn for_sum(max: f64, rows: usize) -> Result<FixedPoint> {
         Self::with_bits(max, MAX_BITS.min(62 - bits_for(rows)))
     }
 
-    /// The scale at which magnitudes up to `max` need `bits` bits.
-    pub fn with_bits(max: f64, bits: i32) -> FixedPoint {
-        if max == 0.0 || !max.is_finite() {
-            return FixedPoint::ONE;
+    /// The scale at which magnitudes up to `max` need `bits` bits; [`Error::NotFinite`] if `max` is
+    /// infinite or NaN.
+    pub fn with_bits(max: f64, bits: i32) -> Result<FixedPoint> {
+        if !max.is_finite() {
+            return Err(Error::NotFinite);
+        }
+        if max == 0.0 {
+            return Ok(FixedPoint::ONE);
         }
         // Beyond ±1000 the power itself would leave the range of doubles.
         let power = (bits - exponent(max)).clamp(-1000, 1000);
-        FixedPoint { scale: power_of_two(power), unit: power_of_two(-power) }
+        Ok(FixedPoint { scale: power_of_two(power), unit: power_of_two(-power) })
     }
 
     /// The integer nearest to `value · scale`.
@@ -131,13 +136,13 @@ pub fn round_scaled(scaled: f64) -> i64 {
     ((scaled + ROUNDER).to_bits() as i64).wrapping_sub(ROUNDER_BITS)
 }
 
-/// Like [`round_scaled`], but too large by [`ROUNDED_OFFSET`]: a sum of many takes that off at once.
+/// [`round_scaled`] plus [`ROUNDED_OFFSET`]: a sum of many subtracts all offsets at once.
 #[inline(always)]
 pub fn round_with_offset(scaled: f64) -> i64 {
     (scaled + ROUNDER).to_bits() as i64
 }
 
-/// What each [`round_with_offset`] adds; sums wrap around.
+/// What each [`round_with_offset`] adds; sums wrap.
 pub const ROUNDED_OFFSET: i64 = ROUNDER_BITS;
 
 /// Smallest e with |x| < 2^e, for finite positive x.
@@ -195,8 +200,8 @@ impl ExactSum {
         self.special += other.special;
     }
 
-    /// The sum of several sums, here and on all other machines, where also the largest of `maxima`
-    /// are taken.
+    /// The total of several sums, here and on all other machines. The same exchange takes the largest
+    /// of `maxima`.
     pub fn merged(pool: &Pool, parts: &[ExactSum], maxima: &mut [f64]) -> Result<f64> {
         let mut total = ExactSum::default();
         parts.iter().for_each(|part| total.merge(part));
@@ -208,8 +213,8 @@ impl ExactSum {
         Ok(total.value())
     }
 
-    /// The sum as integers that add up: four for each wide integer, 32 bits at a time, then how
-    /// often an infinity of either sign and a NaN came in.
+    /// The sum as integers that machines can add: four for each wide integer, 32 bits at a time, then
+    /// whether an infinity of either sign or a NaN was added.
     fn words(&self) -> Vec<i64> {
         let limb = |bin: i128, k: u32| (bin >> (32 * k)) as u32;
         let mut words: Vec<i64> = self
@@ -291,9 +296,9 @@ pub fn weighted_select(items: &mut [(f64, i64)], target: i128) -> Option<f64> {
     }
 }
 
-/// The integer mass that a share `level` of `total` amounts to, rounded up.
+/// `level · total`, rounded up to an integer.
 pub fn share(total: i128, level: f64) -> i128 {
-    // Levels are given in decimal (0.1, 0.9): forgive their binary rounding.
+    // Levels are given in decimal (0.1, 0.9): tolerate their binary rounding.
     let exact = total as f64 * level;
     let near = exact.round();
     if (exact - near).abs() <= 1e-9 * exact.abs().max(1.0) {
@@ -312,7 +317,7 @@ mod tests {
         let values: Vec<f64> =
             (0..1000).map(|i| ((i * 7919) % 1009) as f64 / 37.0 - 13.0).collect();
         let max = values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-        let fixed = FixedPoint::for_sum(max, values.len());
+        let fixed = FixedPoint::for_sum(max, values.len()).unwrap();
         let forward: i64 = values.iter().map(|&v| fixed.encode(v)).sum();
         let backward: i64 = values.iter().rev().map(|&v| fixed.encode(v)).sum();
         assert_eq!(forward, backward);
@@ -323,10 +328,19 @@ mod tests {
     #[test]
     fn the_scale_fits_the_largest_value() {
         for max in [1e-280, 1e-30, 1.0, 2.0, 1e30, 1e300] {
-            let fixed = FixedPoint::for_sum(max, 1 << 20);
+            let fixed = FixedPoint::for_sum(max, 1 << 20).unwrap();
             assert!(max * fixed.scale <= (1u64 << 50) as f64);
             assert!((fixed.encode(max) as f64 * fixed.unit - max).abs() <= 1e-9 * max);
         }
+    }
+
+    #[test]
+    fn values_that_are_not_finite_have_no_scale() {
+        for max in [f64::INFINITY, f64::NAN] {
+            assert_eq!(FixedPoint::for_sum(max, 10), Err(Error::NotFinite));
+            assert_eq!(FixedPoint::with_bits(max, 20), Err(Error::NotFinite));
+        }
+        assert_eq!(FixedPoint::for_sum(0.0, 10), Ok(FixedPoint::ONE));
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Quantiles of rows on one machine or on many.
+//! Quantiles of rows on one machine or on several.
 //!
-//! One machine selects. Several bring what they hold in order, and descend together through the
-//! digits of an integer that orders as the values do: at every step each tells how much lies below
-//! each digit, and the sums say where to go on. What is exchanged does not depend on the number of
-//! rows, and the result is the value that one machine with all rows would have selected.
+//! One machine uses quickselect. Several machines sort their own values and descend together through
+//! the digits of an integer key that orders as the values do: at every digit each machine reports the
+//! mass of its values with each digit, and the sums say which digit to take. The size of an exchange
+//! does not depend on the number of rows, and the result is the value that one machine with all rows
+//! would have selected.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,12 +13,12 @@ use crate::error::Result;
 use crate::parallel::Pool;
 use crate::reduce::{exchange, exchange_pieces, weighted_select};
 
-/// Values with their masses, of which one is to be found.
+/// Values with masses, of which a quantile is wanted.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
-    /// (value, mass), masses not negative, no NaN.
+    /// (value, mass) pairs; no mass is negative and no value is NaN.
     pub items: Vec<(f64, i64)>,
-    /// Masses of two kinds of items.
+    /// Total masses of two kinds of items, from which the caller computes its target.
     pub masses: [i64; 2],
 }
 
@@ -29,11 +30,12 @@ impl Query {
     }
 }
 
-/// Items that are kept in order at a time while machines look for quantiles together.
+/// Items, over all machines, of the outputs whose quantiles are searched together.
 const ITEMS_AT_A_TIME: usize = 1 << 22;
 
-/// Answers the `n_queries` queries of each of some outputs: the smallest value up to which the mass
-/// reaches the output's `target`, given the masses of the query on all machines; 0 if there is none.
+/// Answers the `n_queries` queries of each of some outputs. The answer is the smallest value whose
+/// cumulative mass reaches `target`, which is called with the output and the masses of the query on
+/// all machines; it is 0 if the query has no mass.
 pub fn for_outputs(
     pool: &Pool,
     outputs: Range<usize>,
@@ -52,13 +54,16 @@ pub fn for_outputs(
             Ok(queries_of(j)?.into_iter().map(answer).collect())
         });
     }
+    if n_queries == 0 {
+        return Ok(vec![Vec::new(); outputs.len()]);
+    }
     let mut answers = Vec::with_capacity(outputs.len());
-    // The same on all machines, whatever rows they have.
+    // The same on all machines, however many rows they have.
     let size = (ITEMS_AT_A_TIME / pool.all_rows(n_rows).max(1)).max(1);
     for start in outputs.clone().step_by(size) {
         let block = start..(start + size).min(outputs.end);
         let parts = pool.try_map(block.clone(), work * block.len(), |j| {
-            let sort = |query: Query| (query.masses, Sorted::of(query.items));
+            let sort = |query: Query| (query.masses, SortedItems::of(query.items));
             Ok(queries_of(j)?.into_iter().map(sort).collect::<Vec<_>>())
         })?;
         let (masses, sorted): (Vec<_>, Vec<_>) = parts.into_iter().flatten().unzip();
@@ -80,24 +85,24 @@ pub fn for_outputs(
     Ok(answers)
 }
 
-/// The largest of the `count` smallest numbers that all machines hold; `None` if `count` is zero.
-/// What is returned may be larger, but not as large as the next number.
+/// A bound that separates the `count` smallest numbers of all machines from the others: at least the
+/// largest of them, and below the next number. `None` if `count` is zero.
 pub fn bound_of_smallest(pool: &Pool, numbers: &[u64], count: usize) -> Result<Option<u64>> {
     let mut keys = numbers.to_vec();
     keys.sort_unstable();
     let masses = (0..=keys.len() as i64).collect();
     let target = (count > 0).then_some(count as i64);
-    Ok(descend(pool, &[Sorted { keys, masses }], &[target], true)?[0])
+    Ok(descend(pool, &[SortedItems { keys, masses }], &[target], true)?[0])
 }
 
-/// Keys in order, and the masses before each and before the end.
-struct Sorted {
+/// Sorted keys, with the cumulative mass before each of them and before the end.
+struct SortedItems {
     keys: Vec<u64>,
     masses: Vec<i64>,
 }
 
-impl Sorted {
-    fn of(items: Vec<(f64, i64)>) -> Sorted {
+impl SortedItems {
+    fn of(items: Vec<(f64, i64)>) -> SortedItems {
         let mut items: Vec<(u64, i64)> =
             items.into_iter().map(|(value, mass)| (ordered_key(value), mass)).collect();
         items.sort_unstable_by_key(|item| item.0);
@@ -106,19 +111,21 @@ impl Sorted {
             *sum += item.1;
             Some(*sum)
         }));
-        Sorted { keys: items.into_iter().map(|item| item.0).collect(), masses }
+        SortedItems { keys: items.into_iter().map(|item| item.0).collect(), masses }
     }
 }
 
 /// Bits of a digit.
 const DIGIT_BITS: u32 = 4;
+/// Number of different digits.
 const DIGITS: usize = 1 << DIGIT_BITS;
 
-/// For every set, the smallest key up to which the mass on all machines reaches the target. If any
-/// bound will do that parts this key from the next, the descent ends as soon as there is one.
+/// For every set, the smallest key whose cumulative mass on all machines reaches the target. With
+/// `any_bound` any number will do that separates this key from the next, so the descent ends as soon
+/// as the digits so far give one.
 fn descend(
     pool: &Pool,
-    sets: &[Sorted],
+    sets: &[SortedItems],
     targets: &[Option<i64>],
     any_bound: bool,
 ) -> Result<Vec<Option<u64>>> {
@@ -175,11 +182,11 @@ fn from_ordered_key(key: u64) -> f64 {
     f64::from_bits(if key >> 63 == 1 { key & !(1 << 63) } else { !key })
 }
 
-/// The values of one column on this machine, in order, as integers that order as they do.
+/// The sorted values of one column on this machine, as integers that order as they do.
 pub struct SortedColumn {
-    /// The values.
+    /// The integers.
     pub keys: Vec<u32>,
-    /// Masses before each value and before the end; `None`: one each.
+    /// Cumulative mass before each value and before the end; `None` if every value has mass one.
     pub masses: Option<Vec<i64>>,
 }
 
@@ -195,7 +202,7 @@ impl SortedColumn {
         self.keys.chunk_by(|a, b| a == b).nth(max_few).is_none()
     }
 
-    /// What lies below each child of a branch, whose keys are at `places`.
+    /// The children of a branch whose keys are at `places`.
     fn children(&self, branch: Branch, places: Range<usize>) -> Children {
         let mut children = Children { masses: [0; DIGITS], ends: [places.end; DIGITS] };
         let mut from = places.start;
@@ -213,15 +220,14 @@ impl SortedColumn {
     }
 }
 
-/// What is known of the children of a branch: their masses on all machines, and where their keys
-/// end on this one.
+/// The children of a branch: their masses on all machines, and where their keys end on this one.
 #[derive(Clone, Copy)]
 struct Children {
     masses: [i64; DIGITS],
     ends: [usize; DIGITS],
 }
 
-/// A branch of the tree of all keys, one digit a level: keys that begin with those of `prefix`.
+/// A branch of the tree of all keys, with one digit per level: the keys that begin with `prefix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Branch {
     level: u32,
@@ -232,39 +238,40 @@ impl Branch {
     const ROOT: Branch = Branch { level: 0, prefix: 0 };
     const LAST_LEVEL: u32 = u32::BITS / DIGIT_BITS - 1;
 
-    /// The child below which a key of this branch lies.
+    /// The child that holds a key of this branch.
     fn child_of(self, key: u32) -> usize {
         (key >> (DIGIT_BITS * (Self::LAST_LEVEL - self.level))) as usize % DIGITS
     }
 
-    /// What a child begins with.
+    /// The prefix of a child.
     fn prefix_of(self, child: usize) -> u32 {
         self.prefix << DIGIT_BITS | child as u32
     }
 
-    /// The child as a branch of its own; on the last level it is a key, and no branch.
+    /// The child as a branch; on the last level children are keys, not branches.
     fn below(self, child: usize) -> Branch {
         Branch { level: self.level + 1, prefix: self.prefix_of(child) }
     }
 }
 
-/// A value that was found, or guessed.
+/// A value that was selected or guessed.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
-    /// Its key; of no meaning if it is guessed.
+pub struct Selected {
+    /// The key of the value; without meaning for a guess.
     pub key: u32,
-    /// Mass of all values up to it.
-    pub after: i128,
+    /// Mass of all values up to and including this one.
+    pub up_to: i128,
 }
 
-/// What is known of the branches of a column's keys.
-type Spread = HashMap<Branch, Children>;
+/// The branches of a column that are known so far.
+type KnownBranches = HashMap<Branch, Children>;
 
-/// A look at a column that is spread over machines. What is not known of it is asked for, and
-/// guessed at meanwhile: later questions, which depend on the answer, can then be put at once.
+/// A view of a column that is spread over machines. An unknown branch becomes a question, and its
+/// answer is guessed until the next exchange: later questions that depend on it can then be asked in
+/// the same exchange.
 pub struct Enquiry<'a> {
-    known: &'a Spread,
-    /// Branches, and where their keys are on this machine.
+    known: &'a KnownBranches,
+    /// Branches to ask for, and where their keys are on this machine.
     questions: Vec<(Branch, Range<usize>)>,
     n_keys: usize,
     /// Mass of one value, on average.
@@ -272,26 +279,26 @@ pub struct Enquiry<'a> {
 }
 
 impl Enquiry<'_> {
-    /// Whether nothing had to be guessed so far.
+    /// Whether nothing was guessed so far.
     pub fn is_certain(&self) -> bool {
         self.questions.is_empty()
     }
 
-    /// The mass of all values.
+    /// The mass of all values, if known.
     pub fn total(&mut self) -> Option<i128> {
         let Children { masses, .. } = self.children(Branch::ROOT, 0..self.n_keys)?;
         Some(masses.iter().map(|&mass| i128::from(mass)).sum())
     }
 
-    /// The smallest value up to which the mass reaches `target`, at least one, at most the total.
-    pub fn select(&mut self, target: i128) -> Place {
+    /// The smallest value whose cumulative mass reaches `target`, which is between one and the total.
+    pub fn select(&mut self, target: i128) -> Selected {
         let (mut branch, mut places) = (Branch::ROOT, 0..self.n_keys);
         let (mut before, mut up_to) = (0i128, i128::MAX);
         loop {
             let Some(Children { masses, ends }) = self.children(branch, places.clone()) else {
-                // Values are spread evenly, as far as one can tell: the target lies within one.
-                let after = (target + (self.unit - 1) / 2).min(up_to);
-                return Place { key: 0, after };
+                // Guess that the target lies in the middle of a value of average mass.
+                let guess = (target + (self.unit - 1) / 2).min(up_to);
+                return Selected { key: 0, up_to: guess };
             };
             let mut child = 0;
             while child + 1 < DIGITS && before + i128::from(masses[child]) < target {
@@ -300,14 +307,14 @@ impl Enquiry<'_> {
             }
             up_to = before + i128::from(masses[child]);
             if branch.level == Branch::LAST_LEVEL {
-                return Place { key: branch.prefix_of(child), after: up_to };
+                return Selected { key: branch.prefix_of(child), up_to };
             }
             places = places_of(&places, &ends, child);
             branch = branch.below(child);
         }
     }
 
-    /// All values, with their masses.
+    /// All distinct values that are known, with their masses.
     pub fn distinct(&mut self) -> Vec<(u32, i64)> {
         let mut values = Vec::new();
         let mut open = vec![(Branch::ROOT, 0..self.n_keys)];
@@ -342,8 +349,9 @@ fn places_of(places: &Range<usize>, ends: &[usize; DIGITS], child: usize) -> Ran
     start..ends[child]
 }
 
-/// Runs one search per column, all in step, until none has a question left. `n_rows` are those of
-/// all machines; `start` is told whether no machine holds more than `max_few` distinct values.
+/// Runs one search per column, all in step, until none has a question left. `n_rows` counts the rows
+/// of all machines. `start` is called with whether no machine holds more than `max_few` distinct
+/// values of the column.
 pub fn search_columns<S>(
     pool: &Pool,
     columns: &[SortedColumn],
@@ -356,8 +364,8 @@ pub fn search_columns<S>(
     let mut totals: Vec<i64> = columns.iter().map(|c| c.mass(0..c.keys.len())).collect();
     exchange(pool, &mut totals, &mut many)?;
     let unit_of = |total: i64| (total / n_rows.max(1) as i64).max(1).into();
-    let mut searches: Vec<(S, Spread)> =
-        many.iter().map(|&many| (start(many == 0.0), Spread::default())).collect();
+    let mut searches: Vec<(S, KnownBranches)> =
+        many.iter().map(|&many| (start(many == 0.0), KnownBranches::default())).collect();
     let mut open: Vec<usize> = (0..columns.len()).collect();
     loop {
         let mut answers = Vec::new();
@@ -375,8 +383,8 @@ pub fn search_columns<S>(
         if answers.is_empty() {
             return Ok(searches.into_iter().map(|(search, _)| search).collect());
         }
-        let pieces = answers.iter_mut().map(|answer| &mut answer.2.masses[..]);
-        exchange_pieces(pool, &mut pieces.collect::<Vec<_>>(), &mut [])?;
+        let masses = answers.iter_mut().map(|answer| &mut answer.2.masses[..]);
+        exchange_pieces(pool, &mut masses.collect::<Vec<_>>(), &mut [])?;
         open = answers.iter().map(|answer| answer.0).collect();
         open.dedup();
         for (k, branch, children) in answers {
@@ -386,102 +394,4 @@ pub fn search_columns<S>(
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::comm::Comm;
-    use std::sync::{Arc, Barrier, Mutex};
-
-    /// Machines that are threads of one process.
-    pub struct Together {
-        barrier: Barrier,
-        sums: Mutex<(Vec<i64>, Vec<f64>)>,
-    }
-
-    impl Comm for Together {
-        fn reduce(&self, sums: &mut [&mut [i64]], maxima: &mut [f64]) -> Result<()> {
-            let lock = || self.sums.lock().unwrap();
-            {
-                let mut all = lock();
-                all.0.resize(sums.iter().map(|piece| piece.len()).sum(), 0);
-                all.1.resize(maxima.len(), f64::NEG_INFINITY);
-                let mine = sums.iter().flat_map(|piece| piece.iter());
-                all.0.iter_mut().zip(mine).for_each(|(a, s)| *a = a.wrapping_add(*s));
-                all.1.iter_mut().zip(&*maxima).for_each(|(a, m)| *a = a.max(*m));
-            }
-            self.barrier.wait();
-            let mine = sums.iter_mut().flat_map(|piece| piece.iter_mut());
-            mine.zip(&lock().0).for_each(|(s, a)| *s = *a);
-            maxima.copy_from_slice(&lock().1);
-            if self.barrier.wait().is_leader() {
-                *lock() = Default::default();
-            }
-            self.barrier.wait();
-            Ok(())
-        }
-    }
-
-    /// Runs `work(rank, pool)` on so many machines, which hold `n_rows` rows together.
-    pub fn on_machines<R: Send>(
-        size: usize,
-        n_rows: usize,
-        work: impl Fn(usize, &Pool) -> R + Sync,
-    ) -> Vec<R> {
-        let comm: Arc<dyn Comm> =
-            Arc::new(Together { barrier: Barrier::new(size), sums: Mutex::default() });
-        std::thread::scope(|scope| {
-            let start = |rank| {
-                let (comm, work) = (Arc::clone(&comm), &work);
-                scope.spawn(move || work(rank, &Pool::serial().among(comm, n_rows)))
-            };
-            let threads: Vec<_> = (0..size).map(start).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        })
-    }
-
-    #[test]
-    fn quantiles_are_those_of_one_machine_with_all_rows() {
-        let mut stream = crate::random::Key::new(8).stream();
-        let items: Vec<(f64, i64)> = (0..500)
-            .map(|_| match stream.below(8) {
-                0 => (0.0, 3),
-                1 => (-0.0, 1),
-                2 => (1e-310, 2),
-                _ => (stream.normals().0 * 10f64.powi(stream.below(40) as i32 - 20), 1),
-            })
-            .collect();
-        for level in [0.0, 0.1, 0.5, 0.77, 1.0] {
-            let target = |_: usize, [total, _]: [i64; 2]| (total as f64 * level) as i128;
-            let queries =
-                |part: &[(f64, i64)]| Ok(vec![Query::of(part.to_vec()), Query::default()]);
-            let pool = Pool::serial();
-            let alone = for_outputs(&pool, 3..5, 500, 2, |_| queries(&items), target).unwrap();
-            for cuts in [vec![0, 500], vec![0, 123, 500], vec![0, 0, 400, 500]] {
-                let spread = on_machines(cuts.len() - 1, 500, |rank, pool| {
-                    let part = &items[cuts[rank]..cuts[rank + 1]];
-                    for_outputs(pool, 3..5, part.len(), 2, |_| queries(part), target).unwrap()
-                });
-                let bits = |v: &Vec<Vec<f64>>| -> Vec<u64> {
-                    v.iter().flatten().map(|v| v.to_bits()).collect()
-                };
-                spread.iter().for_each(|found| assert_eq!(bits(found), bits(&alone)));
-            }
-        }
-    }
-
-    #[test]
-    fn the_bound_parts_the_smallest_numbers_from_the_others() {
-        let key = crate::random::Key::new(1);
-        let numbers: Vec<u64> = (0..300).map(|i| key.number(i)).collect();
-        let mut sorted = numbers.clone();
-        sorted.sort_unstable();
-        for count in [0usize, 1, 17, 300] {
-            let bounds = on_machines(3, 300, |rank, pool| {
-                bound_of_smallest(pool, &numbers[rank * 100..(rank + 1) * 100], count).unwrap()
-            });
-            for bound in bounds {
-                let chosen = bound.map_or(0, |b| sorted.iter().filter(|&&n| n <= b).count());
-                assert_eq!(chosen, count);
-            }
-        }
-    }
-}
+pub(crate) mod tests;

@@ -107,7 +107,7 @@ pub fn find_leaf<const CATEGORIES: bool>(
     node.feature as usize
 }
 
-/// Rows that walk down a tree together: while one waits for memory, the others go on.
+/// Rows that go down a tree together, so that the processor need not wait for one of them.
 pub const ROWS_AT_ONCE: usize = 8;
 
 /// The leaves that [`ROWS_AT_ONCE`] rows of `p` values end in. `CATEGORIES` says whether the tree has sets.

@@ -1,16 +1,15 @@
 //! Weights of rows and of single cells, and cells without a target.
 //!
 //! A missing target is NaN among real ones and [`MISSING_LABEL`] among labels. Such a cell has
-//! neither weight nor residual, curvature or loss, so a weight of zero and a missing target are one
-//! and the same: callers turn the former into the latter.
+//! no weight, residual, curvature or loss. A weight of zero and a missing target mean the same, so
+//! callers turn the former into the latter.
 
-use std::ops::Range;
-
-use crate::error::Result;
+use crate::error::{Result, invalid};
+use crate::outputs::Outputs;
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, exchange, largest};
 
-/// What stands for a missing 0/1 label.
+/// The code of a missing 0/1 label.
 pub const MISSING_LABEL: u8 = u8::MAX;
 
 /// A target as it is stored.
@@ -40,7 +39,7 @@ impl Cell for u8 {
     }
 }
 
-/// Weights: the weight of a cell is the product of what is given.
+/// Weights. The weight of a cell is the product of those given.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Weights<'a> {
     /// One for each row.
@@ -55,6 +54,19 @@ impl<'a> Weights<'a> {
     /// Weights of rows alone, or none.
     pub fn of_rows(rows: Option<&'a [f32]>) -> Weights<'a> {
         Weights { rows, cells: None, partial: false }
+    }
+
+    /// An error unless the weights fit n × d cells.
+    pub fn check(&self, n_rows: usize, n_outputs: usize) -> Result<()> {
+        for (name, given, expected) in
+            [("rows", self.rows, n_rows), ("cells", self.cells, n_rows * n_outputs)]
+        {
+            let len = given.map_or(expected, <[f32]>::len);
+            if len != expected {
+                return invalid(format!("weights.{name} has {len} elements, expected {expected}"));
+            }
+        }
+        Ok(())
     }
 
     /// Whether the cells of a row may differ in weight.
@@ -80,19 +92,18 @@ impl<'a> Weights<'a> {
         if y.is_missing() { (Y::default(), 0.0) } else { (y, self.cell(i, place)) }
     }
 
-    /// The largest weight of the cells of each of `outputs` that have a target, on any machine. (A
-    /// row may be as nothing to another, and the only one that has a target of some output.)
+    /// The largest weight of the cells of each of `outputs` that have a target, on any machine. The
+    /// scale of an output must not depend on heavy rows that have no target for it.
     pub fn max_of_outputs<Y: Cell>(
         &self,
         pool: &Pool,
         y: &[Y],
-        n_outputs: usize,
-        outputs: Range<usize>,
+        outputs: &Outputs,
     ) -> Result<Vec<f64>> {
         if self.cells.is_none() && !(self.partial && self.rows.is_some()) {
-            return Ok(vec![self.max(pool)?; outputs.len()]);
+            return Ok(vec![self.max(pool)?; outputs.width()]);
         }
-        self.max_of_leaves(pool, y, n_outputs, outputs, 1, |_| 0)
+        self.max_of_leaves(pool, y, outputs, 1, |_| 0)
     }
 
     /// The same in each leaf, n_leaves × outputs.
@@ -100,19 +111,18 @@ impl<'a> Weights<'a> {
         &self,
         pool: &Pool,
         y: &[Y],
-        n_outputs: usize,
-        outputs: Range<usize>,
+        outputs: &Outputs,
         n_leaves: usize,
         leaf_of: impl Fn(usize) -> usize + Sync,
     ) -> Result<Vec<f64>> {
-        let (n, width) = (y.len() / n_outputs, outputs.len());
+        let (n, width) = (y.len() / outputs.total, outputs.width());
         if self.rows.is_none() && self.cells.is_none() {
             return Ok(vec![1.0; n_leaves * width]);
         }
         let maxima = pool.map(pool.row_ranges(n, width * 2), n * width * 2, |rows| {
             let mut max = vec![0.0f64; n_leaves * width];
             for i in rows {
-                let first = i * n_outputs + outputs.start;
+                let first = outputs.row(i).start;
                 let max = &mut max[leaf_of(i) * width..][..width];
                 for (k, max) in max.iter_mut().enumerate() {
                     let (_, weight) = self.target(i, first + k, y[first + k]);
@@ -136,10 +146,10 @@ impl<'a> Weights<'a> {
     }
 
     /// The power of two that brings all weights below one, so that products with them stay within
-    /// single precision; such a factor changes no digit. 1 without weights.
+    /// single precision. A power of two changes no digit. 1 without weights.
     pub fn scale(&self, pool: &Pool) -> Result<FixedPoint> {
         let weighted = self.rows.is_some() || self.cells.is_some();
-        Ok(if weighted { FixedPoint::with_bits(self.max(pool)?, 0) } else { FixedPoint::ONE })
+        if weighted { FixedPoint::with_bits(self.max(pool)?, 0) } else { Ok(FixedPoint::ONE) }
     }
 }
 
@@ -148,8 +158,8 @@ fn largest_weight(weights: &[f32]) -> f64 {
     f64::from(f32::from_bits(weights.iter().fold(0u32, |m, &w| m.max(w.to_bits()))))
 }
 
-/// Runs `$body` with `$weight(k)` bound to the weight of the k-th cell of row `$i` in `$places`, if it
-/// has a target: one loop for weights of cells and one for those of rows.
+/// Runs `$body` with `$weight(k)` bound to the weight of the k-th of the cells `$places` of row `$i`,
+/// if it has a target. The body is compiled once for weights of cells and once for those of rows.
 #[macro_export]
 macro_rules! with_weights {
     ($weights:expr, $i:expr, $places:expr, $weight:ident => $body:expr) => {{
@@ -182,10 +192,11 @@ mod tests {
         let pool = Pool::serial();
         assert_eq!(weights.max(&pool), Ok(12.0));
         let y = [1.0f32, 0.0, f32::NAN, 1.0];
-        assert_eq!(weights.max_of_outputs(&pool, &y, 2, 0..2).unwrap(), [2.0, 8.0]);
-        assert_eq!(weights.max_of_outputs(&pool, &y, 2, 1..2).unwrap(), [8.0]);
+        assert_eq!(weights.max_of_outputs(&pool, &y, &Outputs::all(2)).unwrap(), [2.0, 8.0]);
+        let second = Outputs { total: 2, range: 1..2 };
+        assert_eq!(weights.max_of_outputs(&pool, &y, &second).unwrap(), [8.0]);
         let of_rows = Weights { cells: None, ..weights };
-        assert_eq!(of_rows.max_of_outputs(&pool, &y, 2, 0..2).unwrap(), [2.0, 3.0]);
+        assert_eq!(of_rows.max_of_outputs(&pool, &y, &Outputs::all(2)).unwrap(), [2.0, 3.0]);
         assert_eq!(weights.scale(&pool), Ok(FixedPoint { scale: 1.0 / 16.0, unit: 16.0 }));
         assert_eq!(Weights::default().scale(&pool), Ok(FixedPoint::ONE));
         assert_eq!(Weights::default().max(&pool), Ok(1.0));

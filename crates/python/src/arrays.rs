@@ -1,16 +1,26 @@
 //! NumPy arrays as slices, and back.
 
+use std::ops::Range;
+
 use manyboost_core::binning::SparseColumns;
-use manyboost_core::ensemble::Table;
+use manyboost_core::ensemble::FeatureRows;
 use manyboost_core::losses::Targets;
+use manyboost_core::outputs::Outputs;
 use manyboost_core::weights::Weights;
 use numpy::ndarray::Array2;
 use numpy::{
-    Element, IntoPyArray, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2,
+    Element, IntoPyArray, PyArray1, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2,
     PyReadwriteArray2, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::pool::to_py_err;
+
+/// A new vector of doubles.
+pub type Vector<'py> = Bound<'py, PyArray1<f64>>;
+/// A new matrix of doubles.
+pub type Matrix<'py> = Bound<'py, PyArray2<f64>>;
 
 /// The elements of a C-contiguous array.
 pub fn slice<'a, T: Element, D: numpy::ndarray::Dimension>(
@@ -78,10 +88,9 @@ impl WeightArrays<'_> {
     /// The weights as the core takes them, if they fit n × d cells.
     pub fn view(&self, n_rows: usize, n_outputs: usize) -> PyResult<Weights<'_>> {
         let (rows, cells) = (optional(&self.rows)?, self.cells.as_ref().map(slice).transpose()?);
-        check_len("weights.rows", rows.map_or(n_rows, <[f32]>::len), n_rows)?;
-        let size = n_rows * n_outputs;
-        check_len("weights.cells", cells.map_or(size, <[f32]>::len), size)?;
-        Ok(Weights { rows, cells, partial: self.partial })
+        let weights = Weights { rows, cells, partial: self.partial };
+        weights.check(n_rows, n_outputs).map_err(to_py_err)?;
+        Ok(weights)
     }
 }
 
@@ -127,24 +136,24 @@ impl SparseArrays<'_> {
 
 /// Rows to predict for, dense (n × p, float32) or sparse by rows.
 #[derive(FromPyObject)]
-pub enum TableArrays<'py> {
+pub enum FeatureRowArrays<'py> {
     /// float32, n × p.
     Dense(PyReadonlyArray2<'py, f32>),
     /// Starts, features, values.
     Sparse(SparseArrays<'py>),
 }
 
-impl TableArrays<'_> {
+impl FeatureRowArrays<'_> {
     /// Number of rows, and the rows as the core takes them.
-    pub fn view(&self, n_features: usize) -> PyResult<(usize, Table<'_>)> {
+    pub fn view(&self, n_features: usize) -> PyResult<(usize, FeatureRows<'_>)> {
         match self {
-            TableArrays::Dense(x) => {
+            FeatureRowArrays::Dense(x) => {
                 check_len("a row of x", x.shape()[1], n_features)?;
-                Ok((x.shape()[0], Table::Dense(slice(x)?)))
+                Ok((x.shape()[0], FeatureRows::Dense(slice(x)?)))
             }
-            TableArrays::Sparse(x) => {
+            FeatureRowArrays::Sparse(x) => {
                 let (starts, features, values) = x.checked(n_features)?;
-                Ok((starts.len() - 1, Table::Sparse { starts, features, values }))
+                Ok((starts.len() - 1, FeatureRows::Sparse { starts, features, values }))
             }
         }
     }
@@ -156,4 +165,37 @@ pub fn check_len(what: &str, len: usize, expected: usize) -> PyResult<()> {
         return Ok(());
     }
     Err(PyValueError::new_err(format!("{what} has {len} elements, expected {expected}")))
+}
+
+/// One output, or a half-open range of outputs.
+#[derive(FromPyObject)]
+pub enum OutputNumbers {
+    /// One output.
+    One(usize),
+    /// First, and one past the last.
+    Range((usize, usize)),
+}
+
+/// The outputs meant; all of them if none are named.
+pub fn outputs_of(output: Option<OutputNumbers>, n_outputs: usize) -> PyResult<Outputs> {
+    let range = match output {
+        None => 0..n_outputs,
+        Some(OutputNumbers::One(j)) => j..j.saturating_add(1),
+        Some(OutputNumbers::Range((start, stop))) => start..stop,
+    };
+    if range.end > n_outputs || range.is_empty() {
+        let Range { start, end } = range;
+        return Err(PyValueError::new_err(format!(
+            "there are no outputs {start} to {end} of {n_outputs}"
+        )));
+    }
+    Ok(Outputs { total: n_outputs, range })
+}
+
+/// Fails if a matrix has no columns for outputs: kernels divide by their number.
+pub fn check_outputs(n_outputs: usize) -> PyResult<()> {
+    if n_outputs > 0 {
+        return Ok(());
+    }
+    Err(PyValueError::new_err("there must be at least one output"))
 }

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::arrays::{TableArrays, check_len, matrix, slice, slice_mut};
+use crate::arrays::{FeatureRowArrays, check_len, matrix, slice, slice_mut};
 use crate::features::Tree;
 use crate::pool::{Pool, to_py_err};
 
@@ -27,6 +27,11 @@ impl Ensemble {
     #[new]
     fn new(kind: &str, n_outputs: usize, n_features: usize) -> PyResult<Ensemble> {
         let kind = kind_of(kind)?;
+        if n_outputs == 0 || n_features == 0 {
+            return Err(PyValueError::new_err(format!(
+                "a model needs outputs and features, not {n_outputs} and {n_features}"
+            )));
+        }
         Ok(Ensemble { inner: core::ensemble::Ensemble::new(kind, n_outputs, n_features) })
     }
 
@@ -48,7 +53,7 @@ impl Ensemble {
         self.inner.truncate(n_rounds * self.inner.trees_per_round());
     }
 
-    /// Takes back what each output got after its first `rounds[j]` rounds.
+    /// Undoes what output j got after its first `rounds[j]` rounds.
     fn keep(&mut self, rounds: PyReadonlyArray1<'_, u64>) -> PyResult<()> {
         check_len("rounds", rounds.len(), self.inner.n_outputs)?;
         let rounds: Vec<usize> = slice(&rounds)?.iter().map(|&r| r as usize).collect();
@@ -62,7 +67,7 @@ impl Ensemble {
         &self,
         py: Python<'_>,
         pool: &Pool,
-        x: TableArrays<'_>,
+        x: FeatureRowArrays<'_>,
         start: usize,
         stop: usize,
         mut raw: PyReadwriteArray2<'_, f32>,
@@ -82,7 +87,7 @@ impl Ensemble {
         &self,
         py: Python<'py>,
         pool: &Pool,
-        x: TableArrays<'_>,
+        x: FeatureRowArrays<'_>,
         stop: usize,
         baseline: PyReadonlyArray1<'_, f64>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -105,7 +110,7 @@ impl Ensemble {
         &self,
         py: Python<'py>,
         pool: &Pool,
-        x: TableArrays<'_>,
+        x: FeatureRowArrays<'_>,
         stop: usize,
         baseline: PyReadonlyArray1<'_, f64>,
         k: usize,
@@ -131,7 +136,7 @@ impl Ensemble {
         &self,
         py: Python<'_>,
         pool: &Pool,
-        x: TableArrays<'_>,
+        x: FeatureRowArrays<'_>,
         mut out: PyReadwriteArray2<'_, f64>,
     ) -> PyResult<()> {
         let (n_rows, x) = x.view(self.inner.n_features)?;
@@ -142,7 +147,7 @@ impl Ensemble {
         pool.run(py, |pool| self.inner.add_shap_values(pool, x, out))
     }
 
-    /// What the trees add to each output (d) where no feature is known.
+    /// What the trees add to each output (d) if no feature is known.
     fn expected<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.inner.expected().into_pyarray(py)
     }
@@ -152,7 +157,7 @@ impl Ensemble {
         &self,
         py: Python<'py>,
         pool: &Pool,
-        x: TableArrays<'_>,
+        x: FeatureRowArrays<'_>,
     ) -> PyResult<Bound<'py, PyArray2<u32>>> {
         let (n_rows, x) = x.view(self.inner.n_features)?;
         let n_trees = self.inner.n_trees();
@@ -219,8 +224,8 @@ impl Ensemble {
     }
 
     /// (feature, threshold, left, missing_left, cover, gain, left_categories) of the nodes of one
-    /// tree. Where a set of categories goes left, the threshold is NaN and `left_categories` has
-    /// their codes, those without rows in the node as missing values go; elsewhere it has None.
+    /// tree. If a split sends a set of categories left, its threshold is NaN and `left_categories`
+    /// has their codes; codes without rows in the node go where missing values go. Else it has None.
     #[allow(clippy::type_complexity)]
     fn tree<'py>(
         &self,

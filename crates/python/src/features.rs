@@ -9,7 +9,7 @@ use manyboost_core::histogram::SplitWeights;
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
 };
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::arrays::{SparseArrays, check_len, matrix, optional, slice};
@@ -23,8 +23,8 @@ pub struct Features {
 
 #[pymethods]
 impl Features {
-    /// Finds cuts in `x` (n × p, float32) and bins it. Features with `n_categories` hold the codes
-    /// of so many categories.
+    /// Finds cuts in `x` (n × p, float32) and bins it. `n_categories` has the number of categories of
+    /// each feature, 0 for numeric ones.
     #[staticmethod]
     #[pyo3(signature = (pool, x, weight, max_bins, n_categories=None))]
     fn fit(
@@ -37,6 +37,7 @@ impl Features {
     ) -> PyResult<Features> {
         let n_features = x.shape()[1];
         check_bins(n_features, max_bins)?;
+        check_len("weight", weight.as_ref().map_or(x.shape()[0], |w| w.len()), x.shape()[0])?;
         let (x, weight) = (slice(&x)?, optional(&weight)?);
         let n_categories = optional(&n_categories)?.unwrap_or_default();
         check_categories(x, n_features, n_categories)?;
@@ -62,6 +63,7 @@ impl Features {
         let columns = x.columns(n_rows)?;
         check_bins(columns.n_features(), max_bins)?;
         let weight = optional(&weight)?;
+        check_len("weight", weight.map_or(n_rows, <[f64]>::len), n_rows)?;
         let binned = pool.run(py, |pool| {
             let cuts = core::binning::find_cuts_sparse(pool, columns, weight, max_bins)?;
             core::binning::apply_cuts_sparse(pool, columns, &Arc::new(cuts))
@@ -95,14 +97,30 @@ impl Features {
     }
 
     /// Thresholds of one feature.
-    fn thresholds<'py>(&self, py: Python<'py>, feature: usize) -> Bound<'py, PyArray1<f32>> {
-        self.binned.cuts.thresholds[feature].clone().into_pyarray(py)
+    fn thresholds<'py>(
+        &self,
+        py: Python<'py>,
+        feature: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        self.check_feature(feature)?;
+        Ok(self.binned.cuts.thresholds[feature].clone().into_pyarray(py))
     }
 
     /// Bins of one feature.
     fn column<'py>(&self, py: Python<'py>, feature: usize) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        self.check_feature(feature)?;
         let bins = self.binned.columns[feature].to_vec(self.binned.n_rows);
         Ok(bins.map_err(to_py_err)?.into_pyarray(py))
+    }
+}
+
+impl Features {
+    fn check_feature(&self, feature: usize) -> PyResult<()> {
+        let n_features = self.binned.n_features;
+        if feature < n_features {
+            return Ok(());
+        }
+        Err(PyIndexError::new_err(format!("there is no feature {feature} of {n_features}")))
     }
 }
 
@@ -114,8 +132,7 @@ pub struct ColumnBinner {
 
 #[pymethods]
 impl ColumnBinner {
-    /// Finds cuts in what is to come, `n_rows` rows, and writes bins to a file at `path`, which must
-    /// not exist.
+    /// Finds cuts in columns of `n_rows` rows as they come, and writes bins to a new file at `path`.
     #[new]
     #[pyo3(signature = (pool, path, n_rows, weight, max_bins, n_categories=None))]
     fn new(
@@ -137,7 +154,7 @@ impl ColumnBinner {
         Ok(ColumnBinner { inner: Some(inner) })
     }
 
-    /// Bins what is to come with the cuts of other features.
+    /// Bins columns with the cuts of other features.
     #[staticmethod]
     fn known(path: PathBuf, n_rows: usize, features: &Features) -> PyResult<ColumnBinner> {
         let cuts = &features.binned.cuts;
@@ -157,7 +174,7 @@ impl ColumnBinner {
         pool.run_alone(py, |pool| inner.push(pool, columns))
     }
 
-    /// All features; nothing can be added any more.
+    /// All features. Nothing can be added afterwards.
     fn finish(&mut self) -> PyResult<Features> {
         let inner = self.inner.take().ok_or_else(finished)?;
         Ok(Features { binned: Arc::new(inner.finish().map_err(to_py_err)?) })
@@ -165,12 +182,15 @@ impl ColumnBinner {
 }
 
 fn finished() -> PyErr {
-    PyValueError::new_err("all features were binned before")
+    PyValueError::new_err("this binner is finished; make a new one")
 }
 
 fn check_bins(n_features: usize, max_bins: usize) -> PyResult<()> {
     if n_features == 0 || !(2..=core::binning::MAX_BINS).contains(&max_bins) {
-        return Err(PyValueError::new_err("cannot bin without features or with such max_bins"));
+        return Err(PyValueError::new_err(format!(
+            "cannot bin {n_features} features with max_bins={max_bins}; it must be 2 to {}",
+            core::binning::MAX_BINS
+        )));
     }
     Ok(())
 }
@@ -204,6 +224,7 @@ pub struct Grower {
 
 #[pymethods]
 impl Grower {
+    #[allow(clippy::too_many_arguments)] // named in Python
     #[new]
     #[pyo3(signature = (features, *, max_leaf_nodes, max_depth, min_samples_leaf, min_split_gain, max_features, seed, interactions=None))]
     fn new(
@@ -240,6 +261,7 @@ impl Grower {
     /// Grows one tree on split gradients `z` (n × q). Weights are those of rows (n), or of components
     /// (n × q), by which `z` is then already multiplied. `signs` (p) are monotonic constraints, for
     /// q = 1.
+    #[allow(clippy::too_many_arguments)] // the arrays of a call from Python
     #[pyo3(signature = (pool, z, weight, rows, round, output, signs=None))]
     fn grow(
         &self,
@@ -253,6 +275,9 @@ impl Grower {
         signs: Option<PyReadonlyArray1<'_, i8>>,
     ) -> PyResult<Tree> {
         let n_components = z.shape()[1];
+        if n_components == 0 {
+            return Err(PyValueError::new_err("z has no components to grow a tree on"));
+        }
         let signs = optional(&signs)?;
         if let Some(signs) = signs {
             check_len("signs", signs.len(), self.binned.n_features)?;
@@ -310,7 +335,7 @@ pub struct Tree {
 
 #[pymethods]
 impl Tree {
-    /// A tree of one leaf, which no training row has to go through.
+    /// A tree of one leaf, without training rows.
     #[staticmethod]
     fn leaf(py: Python<'_>) -> Tree {
         let root =
@@ -328,7 +353,7 @@ impl Tree {
         self.tree.n_leaves
     }
 
-    /// Features whose low and high values the tree parts, ascending.
+    /// Features that the tree splits into low and high values, ascending.
     fn ordered_features<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
         let splits = self.tree.nodes.iter().filter(|node| node.orders_values());
         let features: BTreeSet<u32> = splits.map(|node| node.feature_index() as u32).collect();
@@ -369,7 +394,10 @@ impl Tree {
         pool: &Pool,
         features: &Features,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let n_rows = features.binned.n_rows;
+        let [n_rows, n_features] = [features.binned.n_rows, features.binned.n_features];
+        if self.tree.nodes.iter().any(|n| !n.is_leaf() && n.feature_index() >= n_features) {
+            return Err(PyValueError::new_err("the tree splits by a feature that x does not have"));
+        }
         let mut leaves = core::memory::zeros::<u32>(n_rows).map_err(to_py_err)?;
         pool.run(py, |pool| self.tree.leaves_of_binned(pool, &features.binned, &mut leaves))?;
         Ok(leaves.into_pyarray(py))

@@ -3,8 +3,12 @@
 mod arrays;
 mod ensemble;
 mod features;
-mod kernels;
+mod leaves;
+mod objective;
 mod pool;
+mod projection;
+mod steps;
+mod targets;
 
 use pyo3::prelude::*;
 
@@ -18,8 +22,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<features::Grower>()?;
     module.add_class::<features::Tree>()?;
     module.add_class::<ensemble::Ensemble>()?;
-    module.add_class::<kernels::Objective>()?;
-    kernels::register(module)?;
+    module.add_class::<objective::Objective>()?;
+    leaves::register(module)?;
+    steps::register(module)?;
+    targets::register(module)?;
+    projection::register(module)?;
     module.add_function(wrap_pyfunction!(pool::simd_level, module)?)?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use manyboost_core as core;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
@@ -32,20 +32,25 @@ pub fn to_py_err(error: core::error::Error) -> PyErr {
             .with(|raised| raised.borrow_mut().take())
             .unwrap_or_else(|| PyKeyboardInterrupt::new_err(())),
         error @ core::error::Error::OutOfMemory(_) => PyMemoryError::new_err(error.to_string()),
+        core::error::Error::File { code: Some(code), sentence } => {
+            PyOSError::new_err((code, sentence))
+        }
+        core::error::Error::File { code: None, sentence } => PyOSError::new_err(sentence),
+        error @ core::error::Error::NotFinite => PyValueError::new_err(error.to_string()),
         core::error::Error::Invalid(sentence) => PyValueError::new_err(sentence),
     }
 }
 
-/// Worker threads shared by all calls with the same number of threads; and how to reach the other
-/// machines, if rows are spread over several.
+/// Worker threads, shared by all calls with the same number of threads, and the way to the other
+/// machines if rows are spread over several.
 #[pyclass(frozen, module = "manyboost._core")]
 pub struct Pool {
     threads: usize,
     others: Option<(Arc<PyComm>, usize)>,
 }
 
-/// A `manyboost.distributed.Comm`, and an array for what it is given: histograms come many times in
-/// each tree, and memory that is new each time costs more than the copy.
+/// A `manyboost.distributed.Comm`, and an array that its arguments are copied to. Each tree exchanges
+/// many histograms, and a new array each time would cost more than the copy.
 struct PyComm {
     comm: Py<PyAny>,
     room: Mutex<Option<Py<PyArray1<i64>>>>,
@@ -56,7 +61,7 @@ impl PyComm {
         PyComm { comm, room: Mutex::new(None) }
     }
 
-    /// An array of `len` integers; what is in it is of no meaning.
+    /// An array of `len` integers with arbitrary contents.
     fn array<'py>(&self, py: Python<'py>, len: usize) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let mut room = self.room.lock().unwrap_or_else(|e| e.into_inner());
         let fits = |room: &Py<PyArray1<i64>>| room.bind(py).as_untyped().len() >= len;
@@ -105,8 +110,8 @@ impl core::comm::Comm for PyComm {
 }
 
 /// Pools of one process, by number of threads. Threads do not survive a fork, and a lock that another
-/// thread held in the parent stays locked for ever: a child neither uses nor locks what is its
-/// parent's, but appends pools of its own.
+/// thread held in the parent stays locked forever. So a child neither uses nor locks its parent's
+/// pools, but appends its own.
 struct Pools {
     process: u32,
     by_threads: Mutex<Option<HashMap<usize, Arc<core::parallel::Pool>>>>,
@@ -120,7 +125,7 @@ impl Pools {
 
     /// Those of this process.
     fn own() -> &'static Pools {
-        // (No process has the number 0.)
+        // No process has the number 0.
         static FIRST: Pools = Pools::new(0);
         let process = std::process::id();
         let mut pools = &FIRST;
@@ -204,7 +209,7 @@ impl Pool {
         .map_err(to_py_err)
     }
 
-    /// Runs a kernel whose sums are those of the rows here, whatever other machines hold.
+    /// Runs a kernel without the GIL, on the rows of this machine alone.
     pub fn run_alone<R: Send>(
         &self,
         py: Python<'_>,

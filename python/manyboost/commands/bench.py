@@ -1,4 +1,4 @@
-"""``manyboost bench``: the strategies compared on a file of one's own."""
+"""``manyboost bench``: compare the strategies on a file."""
 
 from __future__ import annotations
 
@@ -7,58 +7,40 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from manyboost.commands import UsageError, check_names, count, names, positive_float, show, tell
-from manyboost.commands.data import Problem, add_file, add_ignore, add_targets, read_problem
-from manyboost.commands.layout import table
+from manyboost.commands import data
+from manyboost.commands.output import count, show, table, tell
 from manyboost.commands.parameters import add_parameters, estimator_for, given, implied_task
+from manyboost.commands.usage import check_names, fraction, names
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SUMMARY = "Compare the strategies on a file: time and score of each."
+SUMMARY = "Compare the strategies on a file: score, time and size of each."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s FILE --target NAME… [options]"
-    add_file(parser, "what to learn from", "train")
-    add_targets(parser, "those that the file itself declares")
-    add_ignore(parser)
+    data.add_problem(parser)
     add = parser.add_argument
-    add(
-        "--task",
-        choices=("classification", "regression"),
-        help="what to make of the outputs (default: text and 0/1 are classes, numbers are numbers)",
-    )
-    add(
-        "--strategies",
-        type=names,
-        metavar="A,B",
-        help="what to compare (default: all that many outputs allow, and auto)",
-    )
-    add(
-        "--test-fraction",
-        type=positive_float,
-        default=0.2,
-        metavar="F",
-        help="share of the rows that are scored, and not learnt from (default: 0.2)",
-    )
-    add("--json", action="store_true", help="as JSON")
-    add("--quiet", action="store_true", help="say nothing unless something goes wrong")
+    meaning = "strategies to compare (default: all that are fast enough, and auto)"
+    add("--strategies", type=names, metavar="A,B", help=meaning)
+    meaning = "share of the rows held out for scoring (default: 0.2)"
+    add("--test-fraction", type=fraction, default=0.2, metavar="F", help=meaning)
+    add("--json", action="store_true", help="print JSON")
+    add("--quiet", action="store_true", help="print nothing but errors")
     add_parameters(parser, "strategy", "verbose")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Fit every strategy, and show how it fared."""
-    from manyboost.params import STRATEGIES
+    """Fit every strategy, and show the results."""
+    from manyboost.training.strategies import STRATEGIES
 
     check_names("strategy", arguments.strategies or [], [*STRATEGIES, "auto"])
-    if arguments.test_fraction >= 1:
-        raise UsageError("--test-fraction leaves no rows to learn from; give less than 1.")
     parameters = given(arguments)
     parameters.setdefault("random_state", 0)
-    problem = read_problem(arguments, implied_task(parameters))
+    problem = data.read_problem(arguments, implied_task(parameters))
     if not arguments.quiet:
         tell(problem.description)
     train, test = _split(problem, arguments.test_fraction, parameters["random_state"])
@@ -72,41 +54,35 @@ def run(arguments: argparse.Namespace) -> None:
         return
     best = max(result["score"] for result in results)
     header = ["strategy", results[0]["metric"], "", "fit, s", "rounds", "predict, s", "file, kB"]
-    rows = [
-        [
-            result["strategy"] + (f" ({result['chosen']})" if result["chosen"] else ""),
-            result["score"],
-            "best" if result["score"] == best else "",
-            f"{result['fit_seconds']:.2f}",
-            result["rounds"],
-            f"{result['predict_seconds']:.3f}",
-            f"{result['bytes'] / 1000:,.0f}",
-        ]
-        for result in results
-    ]
-    show(f"{count(len(train), 'row')} learnt from, {count(len(test), 'row')} scored.")
+    rows = []
+    for each in results:
+        name = each["strategy"] + (f" ({each['chosen']})" if each["chosen"] else "")
+        times = f"{each['fit_seconds']:.2f}", each["rounds"], f"{each['predict_seconds']:.3f}"
+        mark, size = "best" if each["score"] == best else "", f"{each['bytes'] / 1000:,.0f}"
+        rows.append([name, each["score"], mark, *times, size])
+    show(f"{count(len(train), 'training row')}, {count(len(test), 'test row')}.")
     show()
     show(table(header, rows))
 
 
-def _affordable(problem: Problem, quiet: bool) -> list[str]:
-    """Strategies whose rounds are not too dear for so many outputs, and the race of them."""
-    from manyboost.params import STRATEGIES
-    from manyboost.training.racing import MOST_OUTPUTS
+def _affordable(problem: data.Problem, quiet: bool) -> list[str]:
+    """Return the strategies that are fast enough for the number of outputs, and auto."""
+    from manyboost.training.strategies import STRATEGIES
 
     n_outputs = len(problem.outputs)
     if problem.kind == "classes":
         n_outputs = len(set(problem.Y.values.tolist()))
-    dear = [each for each in STRATEGIES if n_outputs > MOST_OUTPUTS.get(each, n_outputs)]
-    if dear and not quiet:
-        tell(f"Left out, slow with {n_outputs:,} outputs: {', '.join(dear)} (see --strategies).")
-    return [each for each in (*STRATEGIES, "auto") if each not in dear]
+    limits = {name: each.max_race_outputs or n_outputs for name, each in STRATEGIES.items()}
+    slow = [name for name, limit in limits.items() if n_outputs > limit]
+    if slow and not quiet:
+        tell(f"Skipped, slow with {n_outputs:,} outputs: {', '.join(slow)} (see --strategies).")
+    return [each for each in (*STRATEGIES, "auto") if each not in slow]
 
 
 def _split(
-    problem: Problem, fraction: float, seed: Any
+    problem: data.Problem, fraction: float, seed: Any
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows to learn from and rows to score, in the order of the file; classes in both alike."""
+    """Return training and test rows, in the order of the file, stratified by class."""
     import numpy as np
     from sklearn.model_selection import train_test_split
 
@@ -119,13 +95,14 @@ def _split(
 
 
 def _run(
-    problem: Problem,
+    problem: data.Problem,
     strategy: str,
     parameters: dict[str, Any],
     train: NDArray[np.intp],
     test: NDArray[np.intp],
 ) -> dict[str, Any]:
-    from manyboost.commands.scores import Answers, score_model
+    from manyboost.commands.scores import Predictions, score_model
+    from manyboost.training.strategies import STRATEGIES
 
     model = estimator_for(problem.kind, {**parameters, "strategy": strategy})
     start = time.perf_counter()
@@ -134,15 +111,14 @@ def _run(
     X_test = problem.X.take(test)
     model.predict(X_test)
     predicted = time.perf_counter()
-    scores = score_model(
-        model, Answers.of(model, X_test), problem.Y.take(test).values, problem.outputs
-    )
+    truth = problem.Y.take(test).values
+    scores = score_model(model, Predictions.of(model, X_test), truth, problem.outputs)
     metric, score = scores.main
     if metric == "pinball_loss":
         metric, score = "-pinball_loss", -score
     chosen = ""
     if strategy == "auto":
-        projected = model.strategy_ in ("project", "relabel")
+        projected = STRATEGIES[model.strategy_].projects
         chosen = f"{model.strategy_}, {model.projection_}" if projected else model.strategy_
     return {
         "strategy": strategy,

@@ -1,4 +1,4 @@
-"""``manyboost demo``: the command line at work on made-up data, in a few seconds."""
+"""``manyboost demo``: the command line on synthetic data, in a few seconds."""
 
 from __future__ import annotations
 
@@ -6,42 +6,36 @@ import argparse
 import csv
 import shlex
 import tempfile
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
-from manyboost.commands import show
+from manyboost.commands.output import show
+from manyboost.commands.usage import Verb, carry_out
 
-SUMMARY = "Make a small data set, train on it, score the model, and show how."
+SUMMARY = "Create a small data set, train on it, score the model, and show the commands."
 
 N_TRAIN, N_TEST, N_OUTPUTS = 1000, 500, 8
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="DIR",
-        help="folder to keep the files in (default: they are removed)",
-    )
+    meaning = "folder to keep the files in (default: a temporary one)"
+    parser.add_argument("-o", "--output", metavar="DIR", help=meaning)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Show it."""
-    if arguments.output is not None:
-        folder = Path(arguments.output)
-        folder.mkdir(parents=True, exist_ok=True)
-        _show(folder)
-        return
-    with tempfile.TemporaryDirectory() as name:
-        _show(Path(name))
+    """Show the commands and their results."""
+    kept = arguments.output
+    with tempfile.TemporaryDirectory() if kept is None else nullcontext(kept) as name:
+        Path(name).mkdir(parents=True, exist_ok=True)
+        _show(Path(name), arguments.verbs)
 
 
-def _show(folder: Path) -> None:
-    from manyboost.cli import carry_out
-
+def _show(folder: Path, verbs: Mapping[str, Verb]) -> None:
     _write_data(folder)
-    show(f"Made-up data: train.csv ({N_TRAIN} rows) and test.csv ({N_TEST} rows), with sensors and")
-    show(f"a machine as features, and {N_OUTPUTS} outputs that share what there is to learn.")
+    show(f"Synthetic data: train.csv ({N_TRAIN} rows) and test.csv ({N_TEST} rows). The features")
+    show("are five sensors and a machine. All outputs, y0 to y7, depend on the same signal.")
     for command in (
         "fit train.csv --target 'y*' -o model.mb --random-state 0 --quiet",
         "evaluate model.mb test.csv --worst 3",
@@ -52,12 +46,12 @@ def _show(folder: Path) -> None:
         show(f"$ manyboost {command}")
         verb, *words = shlex.split(command)
         files = ("train.csv", "test.csv", "model.mb", "predictions.csv")
-        carry_out(verb, [str(folder / word) if word in files else word for word in words])
+        carry_out(verb, verbs, [str(folder / word) if word in files else word for word in words])
     show()
+    show("$ head -n 3 predictions.csv")
     with (folder / "predictions.csv").open(encoding="utf-8") as lines:
         for _ in range(3):
             show(next(lines).rstrip())
-    show("…")
 
 
 def _write_data(folder: Path) -> None:

@@ -1,85 +1,65 @@
-"""``manyboost evaluate``: how good a model is on the rows of a file."""
+"""``manyboost evaluate``: score a model on the rows of a file."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from manyboost.commands import count, positive_int, show, tell
-from manyboost.commands.data import (
-    add_file,
-    add_ignore,
-    add_targets,
-    described_rows,
-    kind_of,
-    load_model,
-    outputs_like,
-    read_rows,
-    target_names,
-)
-from manyboost.commands.layout import table
+from manyboost.commands import data
+from manyboost.commands.output import count, show, table, tell
+from manyboost.commands.usage import positive_int
 
-SUMMARY = "Score a model on a file whose outputs are known."
+SUMMARY = "Score a model on a file that contains the true outputs."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="file of the model")
-    add_file(parser, "rows to predict, and what is true of them", "test")
-    add_targets(parser, "those of the model")
-    add_ignore(parser)
+    data.add_file(parser, "rows to score, with their outputs", "test")
+    data.add_targets(parser, "the outputs of the model")
     add = parser.add_argument
-    add("--worst", type=positive_int, default=5, metavar="N", help="outputs to show (default: 5)")
-    add("--json", action="store_true", help="all scores, of all outputs, as JSON")
+    meaning = "number of worst outputs to show (default: 5)"
+    add("--worst", type=positive_int, default=5, metavar="N", help=meaning)
+    add("--json", action="store_true", help="print the scores of all outputs as JSON")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Score the model."""
     import numpy as np
 
-    from manyboost.commands.scores import Answers, score_model
+    from manyboost.commands.scores import Predictions, score_model
     from manyboost.datasets.readers.columns import features_of, stack
 
-    model = load_model(arguments.model)
-    rows = read_rows(arguments, model, with_outputs=True)
+    model = data.load_model(arguments.model)
+    rows = data.read_rows(arguments, model, with_outputs=True)
     file = rows.file
-    answers, outputs = [], []
+    predictions, outputs = [], []
     for X, Y in rows.blocks:
-        answers.append(Answers.of(model, features_of(X)))
+        predictions.append(Predictions.of(model, features_of(X)))
         outputs.append(Y)
-    if not answers:
-        raise ValueError(f"{file} has no rows to score.")
-    truth = outputs_like(model, stack(outputs)).values
-    kind = kind_of(model)
+    if not predictions:
+        raise ValueError(f"{file} has no rows to score; check the file and --rows.")
+    truth = data.outputs_like(model, stack(outputs)).values
+    kind = data.kind_of(model)
     if kind == "classes" and (unknown := int((~np.isin(truth, model.classes_)).sum())):
         tell(
-            f"{count(unknown, 'row')} of {file} have classes that the model does not know: they "
-            "count as wrong, and the log loss leaves them out."
+            f"Classes unknown to the model, in {count(unknown, 'row')} of {file}, count as errors "
+            "and are left out of the log loss."
         )
-    scores = score_model(model, Answers.joined(answers), truth, target_names(model) or rows.outputs)
+    names = data.target_names(model) or rows.outputs
+    scores = score_model(model, Predictions.joined(predictions), truth, names)
     if arguments.json:
-        report = {
-            "rows": len(truth),
-            "task": kind,
-            "scores": scores.overall,
-            "by_output": scores.by_output,
-        }
-        show(json.dumps(report, indent=2))
+        report = {"rows": len(truth), "task": kind, "scores": scores.overall}
+        show(json.dumps(report | {"by_output": scores.by_output}, indent=2))
         return
-    show(
-        f"{file}: {described_rows(len(truth), rows.part)}, {_outputs(kind, len(scores.by_output))}."
-    )
+    what = {"labels": "label", "classes": "class"}.get(kind, "output")
+    n_rows, n_outputs = len(truth), len(scores.by_output)
+    outputs_found = f"{n_outputs:,} classes" if kind == "classes" else count(n_outputs, what)
+    show(f"{file}: {count(n_rows, data.row_noun(rows.part))}, {outputs_found}.")
     show()
     show(table(["score", "value"], list(scores.overall.items())))
     if len(scores.by_output) > 1:
         worst = scores.worst(arguments.worst)
-        what = {"labels": "label", "classes": "class"}.get(kind, "output")
         header = [f"worst {what}", *scores.by_output[worst[0]]]
         show()
         show(table(header, [[name, *scores.by_output[name].values()] for name in worst]))
-
-
-def _outputs(kind: str, number: int) -> str:
-    if kind == "classes":
-        return f"{number:,} classes"
-    return count(number, "label" if kind == "labels" else "output")

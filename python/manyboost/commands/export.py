@@ -1,17 +1,17 @@
-"""``manyboost export``: a model for other runtimes."""
+"""``manyboost export``: write a model for other runtimes."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from manyboost.commands import UsageError, count, tell
 from manyboost.commands.data import load_model
+from manyboost.commands.output import check_output, count, tell
+from manyboost.commands.usage import UsageError
 
-SUMMARY = "Turn a model into ONNX or treelite."
+SUMMARY = "Convert a model to ONNX or treelite."
 
-#: Formats, the methods of estimators that make them, and the endings of their files.
-METHODS = {"onnx": "to_onnx", "treelite": "to_treelite"}
+#: Formats by the ending of the file.
 ENDINGS = {".onnx": "onnx", ".tl": "treelite", ".treelite": "treelite"}
 
 
@@ -20,8 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL", help="file of the model")
     add("-o", "--output", metavar="FILE", help="file to write, such as model.onnx or model.tl")
-    add("--to", choices=METHODS, help="format (default: as the ending of FILE says)")
-    add("--quiet", action="store_true", help="say nothing unless something goes wrong")
+    add("--to", choices=("onnx", "treelite"), help="format (default: from the ending of FILE)")
+    add("--quiet", action="store_true", help="print nothing but errors")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -32,15 +32,17 @@ def run(arguments: argparse.Namespace) -> None:
     format_ = arguments.to or ENDINGS.get(output.suffix.lower())
     if format_ is None:
         raise UsageError(
-            f"The name {output.name!r} does not tell the format; end it with "
-            f"{', '.join(ENDINGS)}, or pass --to."
+            f"The format of {output.name!r} is unknown; pass --to, or use one of the endings "
+            f"{', '.join(ENDINGS)}."
         )
+    check_output(arguments.output, arguments.model)
     model = load_model(arguments.model)
-    if not hasattr(model, METHODS[format_]):
-        raise UsageError(f"This version of manyboost does not export to {format_}.")
     if format_ == "onnx":
         model.to_onnx(output)
     else:
-        model.to_treelite().serialize(str(output))
+        from manyboost.persistence.files import replacing
+
+        with replacing(output) as file:
+            file.write(model.to_treelite().serialize_bytes())
     if not arguments.quiet:
-        tell(f"{output}: {count(output.stat().st_size, 'byte')}.")
+        tell(f"Wrote {output}: {count(output.stat().st_size, 'byte')}.")

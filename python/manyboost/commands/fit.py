@@ -1,4 +1,4 @@
-"""``manyboost fit``: a model of a file."""
+"""``manyboost fit``: train a model on a file."""
 
 from __future__ import annotations
 
@@ -6,60 +6,45 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manyboost.commands import Interrupted, UsageError, count, tell
-from manyboost.commands.data import (
-    Problem,
-    add_file,
-    add_ignore,
-    add_targets,
-    kind_of,
-    load_model,
-    outputs_like,
-    read_problem,
-    read_rows,
-)
+from manyboost.commands import data
+from manyboost.commands.output import check_output, count, tell
 from manyboost.commands.parameters import add_parameters, estimator_for, flag, given, implied_task
+from manyboost.commands.usage import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from manyboost.distributed import Comm
 
-SUMMARY = "Train a model on a file and write it to another."
+SUMMARY = "Train a model on a file."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "%(prog)s FILE --target NAME… -o MODEL [options]"
-    add_file(parser, "what to learn from", "train")
-    add_targets(parser, "those that the file itself declares")
-    add_ignore(parser)
+    data.add_problem(parser)
     add = parser.add_argument
     add("-o", "--output", metavar="MODEL", help="file to write the model to, such as model.mb")
-    add(
-        "--task",
-        choices=("classification", "regression"),
-        help="what to make of the outputs (default: text and 0/1 are classes, numbers are numbers)",
-    )
-    add(
-        "--resume",
-        metavar="MODEL",
-        help="go on with this model, up to --max-iter rounds, on the same outputs",
-    )
-    add("--quiet", action="store_true", help="say nothing unless something goes wrong")
+    add("--resume", metavar="MODEL", help="continue to train this model, up to --max-iter rounds")
+    add("--quiet", action="store_true", help="print nothing but errors")
     add_parameters(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Train, then write the model."""
-    output = _output(arguments)
+    if arguments.output is None or arguments.output == "-":
+        raise UsageError("Name the file to write the model to, with -o model.mb.")
+    output = Path(arguments.output)
+    if not output.parent.is_dir():
+        raise UsageError(f"There is no folder {str(output.parent)!r} to write the model to.")
+    check_output(arguments.output, arguments.file)
     comm = _ranks()
     quiet = arguments.quiet or comm.rank > 0
     parameters = given(arguments)
     parameters.setdefault("verbose", 0 if quiet else 1)
     if arguments.resume is None:
-        problem = read_problem(arguments, implied_task(parameters))
+        problem = data.read_problem(arguments, implied_task(parameters))
         model = estimator_for(problem.kind, parameters)
     else:
-        model = load_model(arguments.resume)
+        model = data.load_model(arguments.resume)
         problem = _problem_like(arguments, model)
         try:
             model.set_params(warm_start=True, **parameters)
@@ -74,26 +59,26 @@ def run(arguments: argparse.Namespace) -> None:
             raise Interrupted("Interrupted before the first round; no model was written.") from None
         _save(model, output)
         raise Interrupted(
-            f"Interrupted; the model of the {count(model.n_iter_, 'round')} so far is in {output}: "
-            f"--resume {output} goes on from there."
+            f"Interrupted; {output} holds the model after {count(model.n_iter_, 'round')}, pass "
+            f"--resume {output} to continue."
         ) from None
     if comm.rank == 0:
         _save(model, output)
     if not quiet:
         size = output.stat().st_size
-        tell(f"{output}: {count(model.n_iter_, 'round')}, {count(size, 'byte')}.")
+        tell(f"Wrote {output}: {count(model.n_iter_, 'round')}, {count(size, 'byte')}.")
 
 
 def _ranks() -> Comm:
-    """The processes that share the fit: those that mpiexec started, or this one alone."""
+    """Return the processes that share the fit: those of mpiexec, or this one alone."""
     from manyboost.distributed import Alone
     from manyboost.distributed.mpi import MPIComm, launched_ranks
 
     return MPIComm() if launched_ranks() > 1 else Alone()
 
 
-def _fit(model: Any, problem: Problem, comm: Comm) -> None:
-    """Fit a model; every rank has read the file and keeps its part of the rows."""
+def _fit(model: Any, problem: data.Problem, comm: Comm) -> None:
+    """Fit a model; every rank has read the whole file and uses its share of the rows."""
     if comm.size == 1:
         model.fit(problem.X, problem.Y)
         return
@@ -106,32 +91,20 @@ def _fit(model: Any, problem: Problem, comm: Comm) -> None:
     fit_rank(model, comm, problem.X.take(rows), problem.Y.take(rows))
 
 
-def _output(arguments: argparse.Namespace) -> Path:
-    if arguments.output is None or arguments.output == "-":
-        raise UsageError("Name the file to write the model to, with -o model.mb.")
-    output = Path(arguments.output)
-    if not output.parent.is_dir():
-        raise UsageError(f"There is no folder {str(output.parent)!r} to write the model to.")
-    return output
-
-
 def _save(model: Any, output: Path) -> None:
-    # How the model was shown and resumed is no part of it.
-    model.set_params(verbose=0, warm_start=False)
+    model.set_params(verbose=0, warm_start=False)  # settings of this command, not of the model
     model.save(output)
 
 
-def _problem_like(arguments: argparse.Namespace, model: Any) -> Problem:
+def _problem_like(arguments: argparse.Namespace, model: Any) -> data.Problem:
     """Read a file with the features and outputs of a model."""
-    from manyboost.datasets.readers.columns import features_of, stack
+    from manyboost.datasets.readers.columns import features_of
 
     for option in ("task", "categorical_features"):
         if getattr(arguments, option, None) is not None:
-            raise UsageError(f"{flag(option)} is settled by the model of --resume; leave it out.")
-    rows = read_rows(arguments, model, with_outputs=True)
-    parts = list(rows.blocks)
-    if not parts:
-        raise ValueError(f"{rows.file} has no rows; a model needs some.")
-    X, Y = (stack([pair[k] for pair in parts]) for k in (0, 1))
-    outputs = outputs_like(model, Y)
-    return Problem(rows.file, features_of(X), outputs, kind_of(model), rows.part)
+            raise UsageError(f"The model of --resume determines {flag(option)}; remove it.")
+    rows = data.read_rows(arguments, model, with_outputs=True)
+    X, Y = data.whole(rows.file, rows.blocks)
+    return data.Problem(
+        rows.file, features_of(X), data.outputs_like(model, Y), data.kind_of(model), rows.part
+    )

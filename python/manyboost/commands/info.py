@@ -1,26 +1,26 @@
-"""``manyboost info``: what a model file holds."""
+"""``manyboost info``: the contents of a model file."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from manyboost.commands import show
 from manyboost.commands.data import load_model
+from manyboost.commands.output import show
 
-SUMMARY = "Tell what a model file holds."
+SUMMARY = "Describe a model file."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="file of the model")
-    parser.add_argument("--json", action="store_true", help="as JSON, with all parameters")
+    parser.add_argument("--json", action="store_true", help="print JSON, with all parameters")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Show the facts."""
+    """Print the description."""
     info = load_model(arguments.model).info()
-    # What JSON has no word for is shown as Python writes it.
+    # Values without a form in JSON are shown as in Python.
     show(json.dumps(info, indent=2, default=_plain) if arguments.json else str(info))
 
 

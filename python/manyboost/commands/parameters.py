@@ -1,8 +1,8 @@
-"""Flags for the parameters of the estimators, made of the table of parameters.
+"""Flags for the parameters of the estimators, made from the table of parameters.
 
 ``--max-iter 200`` is ``max_iter=200``. A list is written ``0.1,0.5,0.9``, a dict ``area=1,age=-1``,
-lists of lists ``a,b;c,d``; ``none``, ``true`` and ``false`` are None, True and False. What a text
-stands for is whatever the parameter's own checks allow.
+a list of lists ``a,b;c,d``; ``none``, ``true`` and ``false`` are None, True and False. The checks
+of the parameter decide what a text stands for.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from manyboost.commands import UsageError, names, nearest
+from manyboost.commands.usage import UsageError, check_names, names
 
 if TYPE_CHECKING:
     from manyboost.datasets.readers.columns import Kind
 
-#: Parameters that a shell cannot give, or that other options stand for.
+#: Parameters that a shell cannot express, or that another option replaces.
 WITHOUT_FLAG = ("estimator", "callbacks", "warm_start")
 
 _WORDS: Mapping[str, Any] = {"none": None, "true": True, "false": False}
@@ -36,46 +36,31 @@ def add_parameters(parser: argparse.ArgumentParser, *without: str) -> None:
 
     group = parser.add_argument_group(
         "parameters of the model",
-        "As those of the estimators in Python. Write a list as 0.1,0.5,0.9, a dict as "
-        "area=1,age=-1, lists of lists as 'a,b;c,d', and none for None.",
+        "The same as in Python. Write a list as 0.1,0.5,0.9, a dict as area=1,age=-1, a list of "
+        "lists as 'a,b;c,d', and None as none.",
     )
     for name, parameter in PARAMS.items():
         if name in WITHOUT_FLAG or name in without:
             continue
-        read: Callable[[str], Any] = partial(parse, name)
-        # Names, which the file is asked for.
-        options: dict[str, Any] = {"type": read}
-        if name == "categorical_features":
+        meaning, default = parameter.meaning, str(parameter.default).lower()
+        default = {"loss": "depends on the task", "verbose": "1"}.get(name, default)
+        options: dict[str, Any] = {"type": partial(parse, name)}
+        if name == "categorical_features":  # names, to be looked up in the file
             options = {"type": names, "action": "extend"}
-        group.add_argument(
-            flag(name),
-            metavar="VALUE",
-            default=argparse.SUPPRESS,
-            help=_help(name, parameter.meaning, parameter.default),
-            **options,
-        )
+            meaning = "Columns of numbers that are categories; columns of text always are."
+            default = "columns of text"
+        text = re.sub(r":\w+:`~?([^`]*)`", r"\1", meaning).replace("``", "")
+        text = f"{text} (default: {default})".replace("%", "%%")
+        options |= {"metavar": "VALUE", "default": argparse.SUPPRESS, "help": text}
+        group.add_argument(flag(name), **options)
 
 
-def _help(name: str, meaning: str, default: Any) -> str:
-    if name == "categorical_features":
-        meaning = "Features that hold categories although they look like numbers; text always does."
-        default = "those of text"
-    if name == "verbose":
-        default = 1
-    text = re.sub(r":\w+:`~?([^`]*)`", r"\1", meaning).replace("``", "")
-    shown = "as the task asks" if name == "loss" else str(default).lower()
-    return f"{text} (default: {shown})".replace("%", "%%")
-
-
-def values_of(name: str) -> list[str]:
+def choices(name: str) -> list[str]:
     """Return the words that a parameter may be, for completion."""
     from manyboost.params import PARAMS
 
-    checks = " ".join(check.words for check in PARAMS[name].checks)
-    words = re.findall(r"'(\w+)'", checks)
-    words += ["none"] if "None" in checks else []
-    words += ["true", "false"] if "True" in checks else []
-    return words
+    values = [value for check in PARAMS[name].checks for value in check.choices]
+    return [value if isinstance(value, str) else str(value).lower() for value in values]
 
 
 def parse(name: str, text: str) -> Any:
@@ -90,11 +75,11 @@ def parse(name: str, text: str) -> Any:
         check_value(name, readings[0])
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    raise AssertionError(f"{name}={text!r} is refused by no check.")
+    raise AssertionError(f"No check refuses {name}={text!r}.")
 
 
 def _readings(name: str, text: str) -> Iterator[Any]:
-    """Yield all that a text may stand for, the likeliest first."""
+    """Yield everything that a text may stand for, the likeliest first."""
     # Names of features are text, even if they look like numbers.
     member = str if name in ("interaction_cst", "monotonic_cst") else _scalar
     if "=" in text:
@@ -111,10 +96,8 @@ def _readings(name: str, text: str) -> Iterator[Any]:
 def _scalar(text: str) -> Any:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    if re.fullmatch(r"[+-]?\d+", text):
-        return int(text)
     try:
-        return float(text)
+        return int(text) if text.lstrip("+-").isdecimal() else float(text)
     except ValueError:
         return text
 
@@ -123,51 +106,46 @@ def given(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the parameters that were given."""
     from manyboost.params import PARAMS
 
-    # Columns are read as categories, so their type says it.
-    found = {name: value for name, value in vars(arguments).items() if name in PARAMS}
-    return {name: value for name, value in found.items() if name != "categorical_features"}
+    # Categorical columns are read as categories, so the estimator finds them by their type.
+    without = {"categorical_features"}
+    return {n: value for n, value in vars(arguments).items() if n in PARAMS and n not in without}
+
+
+def _parameters_by_task() -> dict[str, set[str]]:
+    from manyboost import ManyBoostClassifier, ManyBoostRegressor
+
+    estimators = {"classification": ManyBoostClassifier, "regression": ManyBoostRegressor}
+    return {task: set(inspect.signature(each).parameters) for task, each in estimators.items()}
 
 
 def implied_task(parameters: Mapping[str, Any]) -> str | None:
-    """Return the task that parameters belong to, if they are for one alone."""
-    from manyboost import ManyBoostClassifier, ManyBoostRegressor
+    """Return the task that the parameters belong to, if they belong to only one."""
     from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES
 
     loss = parameters.get("loss")
     if isinstance(loss, str):
-        if loss not in {*LABEL_LOSSES, *REGRESSION_LOSSES}:
-            known = dict.fromkeys([*REGRESSION_LOSSES, *LABEL_LOSSES])
-            raise UsageError(f"There is no loss {loss!r}; {nearest(loss, known)}")
+        check_names("loss", [loss], [*REGRESSION_LOSSES, *LABEL_LOSSES])
         if loss not in LABEL_LOSSES:
             return "regression"
         if loss not in REGRESSION_LOSSES:
             return "classification"
     elif loss is not None:
         return "regression"
-    for task, ours, others in (
-        ("regression", ManyBoostRegressor, ManyBoostClassifier),
-        ("classification", ManyBoostClassifier, ManyBoostRegressor),
-    ):
-        alone = set(inspect.signature(ours).parameters) - set(inspect.signature(others).parameters)
-        if alone & set(parameters):
-            return task
-    return None
+    fitting = [task for task, its in _parameters_by_task().items() if its >= set(parameters)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def estimator_for(kind: Kind, parameters: Mapping[str, Any]) -> Any:
-    """Return an estimator for outputs of a kind; parameters of the other one are refused."""
+    """Return an estimator for a kind of outputs; parameters of the other one are refused."""
     from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
-    regression = kind == "regression"
-    estimator = ManyBoostRegressor if regression else ManyBoostClassifier
-    known = inspect.signature(estimator).parameters
+    is_regression = kind == "regression"
+    tasks = ("regression", "classification")
+    task, other = tasks if is_regression else reversed(tasks)
     for name in parameters:
-        if name not in known:
-            tasks = (
-                ("classification", "regression") if regression else ("regression", "classification")
-            )
+        if name not in _parameters_by_task()[task]:
             raise UsageError(
-                f"{flag(name)} is for {tasks[0]}, but the task is {tasks[1]}; leave it out, or "
-                "choose the other with --task."
+                f"{flag(name)} is for {other}, but the task is {task}; remove it, or pass --task "
+                f"{other}."
             )
-    return estimator(**parameters)
+    return (ManyBoostRegressor if is_regression else ManyBoostClassifier)(**parameters)

@@ -1,4 +1,4 @@
-"""``manyboost predict``: what a model says about the rows of a file, as CSV."""
+"""``manyboost predict``: the predictions of a model for the rows of a file, as CSV."""
 
 from __future__ import annotations
 
@@ -7,55 +7,51 @@ import csv
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from manyboost.commands import UsageError, patterns, positive_int, written
-from manyboost.commands.data import add_file, add_ignore, kind_of, load_model, read_rows
+from manyboost.commands import data
+from manyboost.commands.output import check_output, written
+from manyboost.commands.usage import UsageError, add_names, positive_int
 
-SUMMARY = "Predict the rows of a file, as CSV on standard output."
+SUMMARY = "Predict the rows of a file, and write CSV."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="file of the model")
-    add_file(parser, "rows to predict: columns are found by name, others are left out")
-    add_ignore(parser)
+    data.add_file(parser, "rows to predict; features are found by name, other columns are ignored")
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", help="file to write to (default: standard output)")
-    add(
-        "--outputs",
-        nargs="+",
-        action="extend",
-        metavar="NAME",
-        help="only these outputs: names or patterns",
-    )
-    add("--proba", action="store_true", help="probabilities, of a classifier")
-    add("--top-k", type=positive_int, metavar="K", help="the K best labels or classes of a row")
+    add_names(parser, "--outputs", "predict only these outputs: names or patterns")
+    add("--proba", action="store_true", help="predict probabilities (classifiers)")
+    meaning = "write the K best labels or classes of each row, with scores"
+    add("--top-k", type=positive_int, metavar="K", help=meaning)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Predict block by block: memory does not depend on the number of rows."""
+    """Predict block by block, so that memory does not depend on the number of rows."""
     from manyboost.datasets.readers.columns import features_of
 
-    model = load_model(arguments.model)
-    header, answer = _answer(arguments, model)
-    rows = read_rows(arguments, model)
+    check_output(arguments.output, arguments.model, arguments.file)
+    model = data.load_model(arguments.model)
+    header, predict = _prediction(arguments, model)
+    rows = data.read_rows(arguments, model)
     with written(arguments.output) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header)
         for X, _ in rows.blocks:
-            writer.writerows(answer(features_of(X)))
+            writer.writerows(predict(features_of(X)))
 
 
-def _answer(
+def _prediction(
     arguments: argparse.Namespace, model: Any
 ) -> tuple[Sequence[Any], Callable[[Any], Iterable[Any]]]:
-    """Return the names of the columns, and the function from features to rows."""
-    kind = kind_of(model)
+    """Return the names of the columns, and a function from features to rows."""
+    kind = data.kind_of(model)
     if kind == "regression" and (arguments.proba or arguments.top_k):
         option = "--proba" if arguments.proba else "--top-k"
-        raise UsageError(f"{option} is for classifiers, but the model predicts numbers.")
+        raise UsageError(f"{option} is for classifiers, but the model is a regressor.")
     if arguments.top_k:
         if arguments.proba or arguments.outputs:
-            raise UsageError("--top-k goes without --proba and --outputs; leave them out.")
+            raise UsageError("--top-k cannot be combined with --proba or --outputs; remove them.")
         return _best(model, arguments.top_k)
     names = output_names(model)
     by_class = kind == "classes" and not arguments.proba
@@ -63,34 +59,36 @@ def _answer(
         raise UsageError("--outputs is for several outputs, but the model predicts one class.")
     places = None
     if arguments.outputs:
-        places = patterns("--outputs", arguments.outputs, names, "the model")
+        places = data.matching("--outputs", arguments.outputs, names, "the model")
         names = [names[j] for j in places]
     if arguments.proba:
         return names, lambda X: model.predict_proba(X, outputs=places).tolist()
     if by_class:
         name = getattr(model, "target_name_", "class")
-        return [name], lambda X: ([each] for each in model.predict(X).tolist())
-    levels = getattr(model, "_quantiles", None)
-    if levels is not None:
-        names = [f"{name}_q{level:g}" for name in names for level in levels]
+        return [name], lambda X: ([label] for label in model.predict(X).tolist())
     if model._is_single():
         places = None
-    return names, lambda X: _rows(model.predict(X, outputs=places))
-
-
-def _rows(values: Any) -> Any:
-    """Return predictions of any shape as rows."""
-    return values.reshape(len(values), -1).tolist()
+    return by_level(
+        model, names
+    ), lambda X: model.predict(X, outputs=places).reshape(len(X), -1).tolist()
 
 
 def output_names(model: Any) -> list[str]:
-    """Names of what a model predicts: outputs of y, labels or classes."""
-    if kind_of(model) == "classes":
-        return [str(each) for each in model.classes_]
+    """Return the names of what a model predicts: outputs, labels or classes."""
+    if data.kind_of(model) == "classes":
+        return [str(label) for label in model.classes_]
     names = model._known_names()
     if names is not None:
-        return [str(each) for each in names]
+        return [str(name) for name in names]
     return [f"y{j}" for j in range(model.n_outputs_ // model._n_levels)]
+
+
+def by_level(model: Any, names: list[str]) -> list[str]:
+    """Return the names of outputs, or of each quantile of each output if a model predicts those."""
+    levels = getattr(model, "_quantiles", None)
+    if levels is None:
+        return names
+    return [f"{name}_q{level:g}" for name in names for level in levels]
 
 
 def _best(model: Any, k: int) -> tuple[Sequence[Any], Callable[[Any], Iterable[Any]]]:

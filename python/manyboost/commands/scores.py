@@ -1,4 +1,4 @@
-"""The scores that are expected of a model: of all outputs together, and of each."""
+"""The usual scores of a model: of all outputs together, and of each."""
 
 from __future__ import annotations
 
@@ -8,36 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyboost.arrays import F64
 from manyboost.commands.data import kind_of
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of a model on some rows.
+    """Scores of a model on some rows."""
 
-    Attributes
-    ----------
-    overall : dict
-        Score of all outputs, by name.
-    by_output : dict
-        Scores by the name of an output.
-    worst_by : str
-        The score by which the worst outputs are found; higher is better.
-    """
-
-    overall: dict[str, float]
-    by_output: dict[str, dict[str, float]]
-    worst_by: str
+    overall: dict[str, float]  # of all outputs together, by name
+    by_output: dict[str, dict[str, float]]  # of each output, by its name
+    worst_by: str  # the score that ranks the outputs; higher is better
 
     @property
     def main(self) -> tuple[str, float]:
-        """The score that models are compared by, which comes first."""
+        """The score to compare models by: the first."""
         return next(iter(self.overall.items()))
 
     def worst(self, n: int) -> list[str]:
-        """Names of the outputs with the lowest scores, the worst first; unknown ones are last."""
+        """Return the names of the outputs with the lowest scores, undefined scores last."""
 
         def rank(name: str) -> tuple[bool, float]:
             score = self.by_output[name][self.worst_by]
@@ -46,35 +35,36 @@ class Scores:
         return sorted(self.by_output, key=rank)[:n]
 
 
-def score_model(model: Any, predictions: Answers, Y: NDArray[Any], names: list[str]) -> Scores:
-    """Score answers of a model against outputs (n_rows,) or (n_rows, n_outputs)."""
-    if predictions.proba is None:
+def score_model(model: Any, predicted: Predictions, Y: NDArray[Any], names: list[str]) -> Scores:
+    """Score predictions against true outputs (n_rows,) or (n_rows, n_outputs)."""
+    if predicted.proba is None:
+        Y = Y.reshape(len(Y), -1)
         if getattr(model, "_quantiles", None) is not None:
-            return _quantiles(predictions.values, _columns(Y), model._quantiles, names)
-        return _regression(_columns(predictions.values), _columns(Y), names)
+            return _quantiles(predicted.values, Y, model._quantiles, names)
+        return _regression(predicted.values.reshape(Y.shape), Y, names)
     if kind_of(model) == "labels":
-        return _labels(predictions, Y.astype(np.float64), names)
-    return _classes(predictions, Y, model.classes_)
+        return _labels(predicted, Y.astype(np.float64), names)
+    return _classes(predicted, Y, model.classes_)
 
 
 @dataclass(frozen=True)
-class Answers:
-    """What a model says: values or labels, of a classifier also probabilities and raw scores."""
+class Predictions:
+    """Values or labels; for a classifier also probabilities and raw predictions."""
 
     values: NDArray[Any]
     proba: F64 | None = None
     raw: F64 | None = None
 
     @classmethod
-    def of(cls, model: Any, X: Any) -> Answers:
-        """Ask a model."""
+    def of(cls, model: Any, X: Any) -> Predictions:
+        """Predict with a model."""
         if not hasattr(model, "classes_"):
             return cls(model.predict(X))
         return cls(model.predict(X), model.predict_proba(X), model.decision_function(X))
 
     @classmethod
-    def joined(cls, parts: list[Answers]) -> Answers:
-        """Put answers for blocks of rows together."""
+    def joined(cls, parts: list[Predictions]) -> Predictions:
+        """Concatenate predictions of blocks of rows."""
         columns = ([getattr(part, name) for part in parts] for name in ("values", "proba", "raw"))
         return cls(*(None if each[0] is None else np.concatenate(each) for each in columns))  # type: ignore[arg-type]
 
@@ -88,15 +78,16 @@ def _regression(P: F64, Y: F64, names: list[str]) -> Scores:
         square, absolute = (error**2).sum(axis=0) / n, np.abs(error).sum(axis=0) / n
         spread = np.where(observed, target - target.sum(axis=0) / n, 0.0)
         variance = (spread**2).sum(axis=0) / n
-        # As scikit-learn has it where a target does not vary.
+        # The same as scikit-learn for a constant target.
         r2 = np.where(variance > 0, 1 - square / variance, np.where(square == 0, 1.0, 0.0))
     r2 = np.where(n > 0, r2, np.nan)
     columns = {"r2": r2, "rmse": np.sqrt(square), "mae": absolute}
-    return Scores(_means(columns), _by_name(columns, names), "r2")
+    means = {name: float(column[n > 0].mean()) for name, column in columns.items()}
+    return Scores(means, _by_name(columns, names), "r2")
 
 
 def _quantiles(P: F64, Y: F64, levels: list[float], names: list[str]) -> Scores:
-    """Pinball losses, and how often a target is at most its prediction."""
+    """Return pinball losses, and how often a target is at most its prediction."""
     P = P.reshape(len(Y), Y.shape[1], len(levels))
     error = Y[:, :, None] - P
     alpha = np.array(levels)
@@ -109,27 +100,27 @@ def _quantiles(P: F64, Y: F64, levels: list[float], names: list[str]) -> Scores:
     return Scores(overall, _by_name(columns, names), "negative_pinball_loss")
 
 
-def _labels(answers: Answers, Y: F64, names: list[str]) -> Scores:
+def _labels(predicted: Predictions, Y: F64, names: list[str]) -> Scores:
     from sklearn import metrics
 
-    assert answers.proba is not None
-    assert answers.raw is not None
+    assert predicted.proba is not None
+    assert predicted.raw is not None
     observed = ~np.isnan(Y)
-    truth, found = Y == 1, (answers.values == 1) & observed
+    truth, found = Y == 1, (predicted.values == 1) & observed
     hits, n_found = (truth & found).sum(axis=0), found.sum(axis=0)
     n_true = truth.sum(axis=0)
     with np.errstate(invalid="ignore"):
         f1 = np.where(n_true + n_found > 0, 2 * hits / (n_true + n_found), 0.0)
         precision = np.where(n_found > 0, hits / n_found, 0.0)
         recall = np.where(n_true > 0, hits / n_true, 0.0)
-    p = np.clip(answers.proba, np.finfo(float).eps, 1 - np.finfo(float).eps)
+    p = np.clip(predicted.proba, np.finfo(float).eps, 1 - np.finfo(float).eps)
     log_loss = -np.log(np.where(truth, p, 1 - p))[observed].mean()
     total = int(n_true.sum() + n_found.sum())
-    # Ranking the labels of a row takes all of them.
+    # Ranking the labels of a row needs all of them.
     whole = observed.all(axis=1)
     overall = {}
     if whole.any():
-        rows, raw = truth[whole].astype(int), answers.raw[whole]
+        rows, raw = truth[whole].astype(int), predicted.raw[whole]
         overall = {
             "lrap": float(metrics.label_ranking_average_precision_score(rows, raw)),
             "coverage": float(metrics.coverage_error(rows, raw)),
@@ -146,38 +137,29 @@ def _labels(answers: Answers, Y: F64, names: list[str]) -> Scores:
     return Scores(overall, _by_name(columns, names), "f1")
 
 
-def _classes(answers: Answers, y: NDArray[Any], classes: NDArray[Any]) -> Scores:
+def _classes(predicted: Predictions, y: NDArray[Any], classes: NDArray[Any]) -> Scores:
     from sklearn import metrics
 
-    assert answers.proba is not None
+    assert predicted.proba is not None
     precision, recall, f1, rows = metrics.precision_recall_fscore_support(
-        y, answers.values, labels=classes, zero_division=0.0
+        y, predicted.values, labels=classes, zero_division=0.0
     )
     known = np.isin(y, classes)
     overall = {
-        "accuracy": float((y == answers.values).mean()),
+        "accuracy": float((y == predicted.values).mean()),
         "balanced_accuracy": float(np.mean(recall[rows > 0])),
         "f1_macro": float(f1.mean()),
     }
     if known.any():
-        # A class that the model does not know has no probability.
+        # Unknown classes have no probability.
         true = np.searchsorted(classes, y[known])
-        p = answers.proba[known][np.arange(len(true)), true]
+        p = predicted.proba[known][np.arange(len(true)), true]
         overall["log_loss"] = float(-np.log(np.clip(p, np.finfo(float).eps, 1)).mean())
     if len(classes) == 2 and len(set(y[known].tolist())) == 2:
         positive = y[known] == classes[1]
-        overall["roc_auc"] = float(metrics.roc_auc_score(positive, answers.proba[known][:, 1]))
+        overall["roc_auc"] = float(metrics.roc_auc_score(positive, predicted.proba[known][:, 1]))
     columns = {"f1": f1, "precision": precision, "recall": recall, "rows": rows}
     return Scores(overall, _by_name(columns, [str(each) for each in classes]), "f1")
-
-
-def _columns(values: NDArray[Any]) -> NDArray[Any]:
-    return values[:, None] if values.ndim == 1 else values
-
-
-def _means(columns: dict[str, F64]) -> dict[str, float]:
-    known = ~np.isnan(next(iter(columns.values())))
-    return {name: float(column[known].mean()) for name, column in columns.items()}
 
 
 def _by_name(columns: dict[str, Any], names: list[str]) -> dict[str, dict[str, float]]:

@@ -1,41 +1,42 @@
 """Categories as codes: the table of each categorical feature, from fit to predict.
 
-The core knows codes alone, 0, 1, ... for the entries of a feature's table, and NaN for values that
+The core knows only codes: 0, 1, ... for the entries of a feature's table, and NaN for values that
 are missing or not in the table.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manyboost.arrays import F32, U32, Mask
 from manyboost.comm import ALONE, Comm
-from manyboost.data.inputs import Table, column_name
+from manyboost.data.cells import column_name
+from manyboost.data.features import Table
 from manyboost.data.stored import StoredTable
-
-F32 = NDArray[np.float32]
+from manyboost.errors import RowError
 
 
 @dataclass(frozen=True)
 class Categories:
     """The categories of a model's categorical features.
 
-    ``tables`` has one array of distinct values for each categorical feature, by its number: numbers
-    in ascending order, or labels (dtype object) in any order. A value's place is its code.
+    The table of a feature holds its distinct values: numbers in ascending order, or labels (dtype
+    object) in any order. A value's index is its code.
     """
 
-    n_features: int
-    tables: dict[int, NDArray[Any]]
+    n_features: int  # numeric ones included
+    tables: dict[int, NDArray[Any]]  # by number of the feature
 
     @classmethod
     def of(
         cls,
         X: Table,
-        is_categorical: NDArray[np.bool_],
+        is_categorical: Mask,
         max_categories: int,
         names: NDArray[Any] | None,
         comm: Comm = ALONE,
@@ -48,19 +49,25 @@ class Categories:
         for j in features:
             if isinstance(X, StoredTable) and not X.exact[j]:
                 raise ValueError(
-                    f"Column {column_name(j, names)} is categorical, but single precision, in "
-                    "which features are stored, cannot tell all of its values apart; give "
-                    "categories small whole numbers."
+                    f"Column {column_name(j, names)} is categorical, but features are stored in "
+                    "single precision, which cannot tell all of its values apart; use small whole "
+                    "numbers as categories."
                 )
             column = X[:, j]
-            # (+ 0.0: of two zeros which one is found depends on the order of the rows.)
+            # + 0.0 turns -0.0 into 0.0; which of them is found depends on the order of the rows.
             tables[j] = comm.unique(column[~np.isnan(column)]).astype(np.float64) + 0.0
-            check_size(tables[j], max_categories, column_name(j, names))
+            if (count := len(tables[j])) > max_categories:
+                raise ValueError(
+                    f"Column {column_name(j, names)} has {count} categories, more than max_bins="
+                    f"{max_categories}; {'raise max_bins, ' if count <= 255 else ''}merge rare "
+                    "categories, or leave it out of categorical_features to have it treated as "
+                    "numbers."
+                )
         return cls(int(X.shape[1]), tables)
 
     @property
-    def counts(self) -> NDArray[np.uint32] | None:
-        """Number of categories of each feature (n_features,), 0 for numbers; None: all numbers."""
+    def counts(self) -> U32 | None:
+        """Number of categories of each feature, 0 for numeric ones; None if all are numeric."""
         if not self.tables:
             return None
         counts = np.zeros(self.n_features, np.uint32)
@@ -69,73 +76,58 @@ class Categories:
         return counts
 
     @property
-    def mask(self) -> NDArray[np.bool_]:
+    def mask(self) -> Mask:
         """Which features are categorical, (n_features,)."""
         mask = np.zeros(self.n_features, bool)
         mask[list(self.tables)] = True
         return mask
 
     def encode(
-        self,
-        X: Table,
-        names: NDArray[Any] | None,
-        name: str = "X",
-        *,
-        refuse_unknown: bool = False,
+        self, X: Table, names: NDArray[Any] | None, name: str = "X", *, refuse_unknown: bool = False
     ) -> Table:
-        """Return X with codes in place of categories; what is unknown becomes missing."""
+        """Return X with codes in place of categories; unknown categories become missing."""
         if not self.tables:
             return X
         refuse_sparse(X, min(self.tables), name, names)
         stored = isinstance(X, StoredTable)
-        encoded = None if stored else np.array(X)
+        encoded: Any = replace(X, recode=self._recode) if stored else np.array(X)
         for j, table in self.tables.items():
             if stored and not refuse_unknown:
                 continue
             column = X[:, j]
             codes = codes_of(column, table)
-            if refuse_unknown:
-                unknown = np.isnan(codes) & ~np.isnan(column)
-                if unknown.any():
-                    row = int(np.argmax(unknown))
-                    raise ValueError(
-                        f"Column {column_name(j, names)} of {name} has the category "
-                        f"{column[row]:g} in row {row}, which the fitted model does not know; a "
-                        "warm start adds no categories, use warm_start=False."
-                    )
-            if encoded is not None:
+            unknown = np.isnan(codes) & ~np.isnan(column)
+            if refuse_unknown and unknown.any():
+                row = int(np.argmax(unknown))
+                what = f"Column {column_name(j, names)} of {name} has the category {column[row]:g}"
+                rest = (
+                    ", which the fitted model does not know; a warm start adds no categories, use "
+                    "warm_start=False."
+                )
+                raise RowError(name, what, row, rest)
+            if not stored:
                 encoded[:, j] = codes
-        return X.recoded(self._recode) if stored else encoded
+        return encoded
 
     def _recode(self, feature: int, values: F32) -> F32:
-        """Values of a feature, codes if it holds categories."""
+        """Return the values of a feature, as codes if it is categorical."""
         table = self.tables.get(feature)
         return values if table is None else codes_of(values, table)
 
 
 def codes_of(values: NDArray[Any], table: NDArray[Any]) -> F32:
-    """Return the places of values (n,) in a table, NaN for those that are not there."""
+    """Return the index of each value (n,) in a table, NaN if it is not there."""
     if table.dtype == object:
         places = {label: float(code) for code, label in enumerate(table.tolist())}
         return np.array([places.get(value, np.nan) for value in values.tolist()], np.float32)
     if len(table) == 0:
         return np.full(len(values), np.nan, np.float32)
-    nearest = np.minimum(np.searchsorted(table, values), len(table) - 1)
-    return np.where(table[nearest] == values, nearest, np.nan).astype(np.float32)
-
-
-def check_size(table: NDArray[Any], max_categories: int, column: str) -> None:
-    """Refuse a feature with more categories than bins."""
-    if len(table) > max_categories:
-        raise ValueError(
-            f"Column {column} has {len(table)} categories, more than max_bins={max_categories}; "
-            f"{'raise max_bins, ' if len(table) <= 255 else ''}merge rare categories, or leave it "
-            "out of categorical_features to have it treated as numbers."
-        )
+    codes = np.minimum(np.searchsorted(table, values), len(table) - 1)
+    return np.where(table[codes] == values, codes, np.nan).astype(np.float32)
 
 
 def refuse_sparse(X: Table, j: int, name: str, names: NDArray[Any] | None) -> None:
-    """Refuse categories in a sparse matrix, where most would be the number 0."""
+    """Refuse categories in a sparse matrix, most of which would be the number 0."""
     if sparse.issparse(X):
         raise ValueError(
             f"Column {column_name(j, names)} is categorical but {name} is a sparse matrix; pass a "

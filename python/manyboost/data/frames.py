@@ -1,14 +1,14 @@
-"""Data frames in and out: pandas, polars, and whatever else narwhals reads.
+"""Data frames in and out: pandas, polars, and every other library that narwhals reads.
 
-Every column of a frame becomes a column of numbers or is refused by name, with the remedy. Frames
-are told from arrays without importing a frame library; narwhals (the extra ``frames``) is imported
-when a frame comes.
+Every column of a frame becomes a column of numbers, or an error names it and says what to do. The
+type of an object tells frames from arrays, so that no frame library is imported for arrays.
+narwhals (the extra ``frames``) is imported with the first frame.
 """
 
 from __future__ import annotations
 
-import difflib
 import importlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -17,43 +17,48 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyboost.arrays import F32, F64
 from manyboost.comm import Comm
 from manyboost.data.named import NamedTable
-from manyboost.data.plain_arrays import as_float
+from manyboost.data.plain_arrays import as_float, is_missing
 
-#: Types whose numbers single precision holds exactly.
+#: Types whose numbers are exact in single precision.
 _SMALL = ("Boolean", "Float32", "Int8", "Int16", "UInt8", "UInt16")
+_CATEGORICAL = ("Categorical", "Enum")
 
-_ENCODE = "encode it (OrdinalEncoder, OneHotEncoder) or drop it"
+ENCODE = "encode it (OrdinalEncoder, OneHotEncoder) or drop it"
+_DAYS = "turn it into numbers (such as the days since a date) or drop it"
+_SPREAD = "spread it over numeric columns or drop it"
+_NAME = f"name it in categorical_features, {ENCODE}"
 #: What to do about columns of a type that is not numeric.
 _REMEDIES = {
-    "Date": "turn it into numbers (such as the days since a date) or drop it",
-    "Datetime": "turn it into numbers (such as the days since a date) or drop it",
+    "Date": _DAYS,
+    "Datetime": _DAYS,
     "Duration": "turn it into numbers (such as its total seconds) or drop it",
     "Time": "turn it into numbers (such as the seconds since midnight) or drop it",
-    "List": "spread it over numeric columns or drop it",
-    "Array": "spread it over numeric columns or drop it",
-    "Struct": "spread it over numeric columns or drop it",
-    "String": f"cast it to a categorical type, name it in categorical_features, {_ENCODE}",
-    "Categorical": f"name it in categorical_features, {_ENCODE}",
-    "Enum": f"name it in categorical_features, {_ENCODE}",
+    "List": _SPREAD,
+    "Array": _SPREAD,
+    "Struct": _SPREAD,
+    "String": f"cast it to a categorical type, {_NAME}",
+    "Categorical": _NAME,
+    "Enum": _NAME,
 }
 
 
 def is_frame(data: Any) -> bool:
-    """Whether data have named columns, told by their type alone."""
+    """Whether data have named columns; only their type is looked at."""
     return hasattr(type(data), "columns") and not isinstance(data, np.ndarray)
 
 
 def is_series(data: Any) -> bool:
-    """Whether data are one column that may have a name, told by their type alone."""
+    """Whether data are one column that may have a name; only their type is looked at."""
     return hasattr(type(data), "name") and hasattr(type(data), "to_numpy")
 
 
 def column_names(data: Any, name: str = "X") -> list[str] | None:
-    """Names of the columns of a frame, or of a series; None if there are none or not all are text.
+    """Return the column names of a frame or series; None unless there are some and all are text.
 
-    A name that comes twice is refused.
+    Duplicate names are refused.
     """
     if is_series(data):
         return [data.name] if isinstance(data.name, str) and data.name else None
@@ -64,91 +69,74 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
             f"{name} is a lazy frame, which holds no values yet; pass {name}.collect()."
         )
     names = list(data.column_names if hasattr(data, "column_names") else data.columns)
-    seen: set[Any] = set()
-    for each in names:
-        if each in seen:
-            raise ValueError(f"{name} has two columns named {each!r}; rename or drop one.")
-        seen.add(each)
+    if twice := [each for each, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"{name} has two columns named {twice[0]!r}; rename or drop one.")
     return names if names and all(isinstance(each, str) for each in names) else None
 
 
-def spread_out(data: Any) -> Any:
-    """Return a frame of pandas without columns that leave places empty; others as they are."""
+def densified_frame(data: Any) -> Any:
+    """Return a pandas frame with its sparse columns made dense; other data as they are."""
     dtypes = list(getattr(data, "dtypes", []))
-    if not any(map(_is_sparse, dtypes)):
-        return data
-    columns = zip(data.columns, dtypes, strict=True)
-    return data.astype({column: dtype.subtype for column, dtype in columns if _is_sparse(dtype)})
+    if any(map(_is_sparse, dtypes)):
+        pairs = zip(data.columns, dtypes, strict=True)
+        return data.astype({column: dtype.subtype for column, dtype in pairs if _is_sparse(dtype)})
+    return data
 
 
 def _is_sparse(dtype: Any) -> bool:
     return type(dtype).__name__ == "SparseDtype"
 
 
-def _empty_places_are_zeros(data: Any) -> bool:
-    dtypes = list(getattr(data, "dtypes", []))
-    return bool(dtypes) and all(_is_sparse(dtype) and dtype.fill_value == 0 for dtype in dtypes)
-
-
 def open_frame(data: Any, name: str = "X") -> Any | None:
-    """Return the frame as narwhals shows it; a named table as it is.
+    """Return the narwhals view of a frame, or a :class:`NamedTable` as it is.
 
-    None for frames that scikit-learn is left to convert: those of pandas whose empty places are
-    all zeros, and of pandas and polars if narwhals is not installed.
+    None stands for frames that scikit-learn converts: pandas frames whose columns are all sparse
+    with zeros left out, and frames of pandas and polars if narwhals is not installed.
     """
     if isinstance(data, NamedTable):
         return data
-    if _empty_places_are_zeros(data):
+    dtypes = list(getattr(data, "dtypes", []))
+    if dtypes and all(_is_sparse(dtype) and dtype.fill_value == 0 for dtype in dtypes):
         return None
-    data = spread_out(data)
+    data = densified_frame(data)
+    type_name = f"{type(data).__module__}.{type(data).__qualname__}"
     try:
         narwhals = importlib.import_module("narwhals.stable.v2")
     except ImportError:
-        if type(data).__module__.partition(".")[0] in ("pandas", "polars"):
+        if type_name.startswith(("pandas.", "polars.")):
             return None
         raise ImportError(
-            f"{name} is a {_type_of(data)}, which takes narwhals to read; install it: pip install "
+            f"{name} is a {type_name}, which takes narwhals to read; install it: pip install "
             "'manyboost[frames]'."
         ) from None
     try:
         return narwhals.from_native(data, eager_only=True)
     except TypeError:
         raise ValueError(
-            f"{name} is a {_type_of(data)}, which is not a frame in memory; pass a frame of pandas "
-            "or polars, a pyarrow table or an array."
+            f"{name} is a {type_name}, which is not a frame in memory; pass a frame of pandas or "
+            "polars, a pyarrow table or an array."
         ) from None
 
 
-def _type_of(data: Any) -> str:
-    return f"{type(data).__module__}.{type(data).__qualname__}"
-
-
 def category_columns(frame: Any) -> list[int]:
-    """Places of the columns whose type says that they hold categories."""
+    """Return the indices of the columns with a categorical type."""
     if isinstance(frame, NamedTable):
         return sorted(frame.categories)
     return [j for j, column in enumerate(frame.iter_columns()) if _kind(column) in _CATEGORICAL]
 
 
-_CATEGORICAL = ("Categorical", "Enum")
-
-
 def is_numeric(frame: Any, j: int) -> bool:
-    """Whether a column holds numbers or truth values."""
+    """Whether a column holds numbers or booleans."""
     if isinstance(frame, NamedTable):
         return j not in frame.categories
-    dtype = list(frame.iter_columns())[j].dtype
-    return bool(dtype.is_numeric()) or type(dtype).__name__ == "Boolean"
+    return _holds_numbers(list(frame.iter_columns())[j])
 
 
 @dataclass(frozen=True)
 class CategoryLabels:
-    """The category columns of a frame and their labels, as fit saw them.
+    """The category columns of a frame, by index, and their sorted labels in fit.
 
-    Attributes
-    ----------
-    of_column : dict
-        By the place of a category column its labels, sorted; their places are the codes.
+    A label's index is its code.
     """
 
     of_column: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
@@ -169,38 +157,38 @@ class CategoryLabels:
         return CategoryLabels({j: _sorted_labels(chain(*(p[j] for p in parts))) for j in parts[0]})
 
     def encode(self, frame: Any, name: str = "X", remedy: str | None = None) -> Any:
-        """Numbers (n_rows, n_columns) of a frame: values, or codes of labels.
+        """Return the numbers of a frame (n_rows, n_columns), with codes for labels.
 
-        Missing values and labels that fit did not see are NaN. The numbers are float32 if all are
-        exact in single precision, else float64. ``remedy`` says what to do about a column that
-        is refused, instead of what its type suggests.
+        Missing values and labels that fit did not see are NaN. The result is float32 if that holds
+        all numbers exactly, else float64. ``remedy`` ends the error about a column that is not
+        numeric; by default its type decides.
         """
         if isinstance(frame, NamedTable):
             return frame.encode(self.of_column, name)
         columns = list(frame.iter_columns())
-        if (
-            not self.of_column
-            and columns
-            and all(_kind(c) in ("Float32", "Float64") for c in columns)
-        ):
+        all_floats = all(_kind(column) in ("Float32", "Float64") for column in columns)
+        if columns and all_floats and not self.of_column:
             values = np.asarray(frame.to_numpy())
             if values.dtype.kind == "f":
                 return values
         small = all(_kind(c) in _SMALL for j, c in enumerate(columns) if j not in self.of_column)
-        # By columns, as frames are kept.
+        # Column by column, as frames store them.
         values = np.empty((len(columns), len(frame)), np.float32 if small else np.float64)
         for j, column in enumerate(columns):
-            labels = self.of_column.get(j)
-            if labels is None:
-                values[j] = _numbers(column, name, remedy)
+            if j in self.of_column:
+                values[j] = _codes(column, self.of_column[j], name)
             else:
-                values[j] = _codes(column, labels, name)
+                values[j] = _numbers(column, name, remedy)
         return values.T
 
 
 def _kind(column: Any) -> str:
-    """Name of the type of a column, without its parameters."""
+    """Return the name of a column's type, without its parameters."""
     return type(column.dtype).__name__
+
+
+def _holds_numbers(column: Any) -> bool:
+    return bool(column.dtype.is_numeric()) or _kind(column) == "Boolean"
 
 
 def _sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
@@ -211,11 +199,12 @@ def _sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(known, key=lambda label: (type(label).__name__, str(label))))
 
 
-def _codes(column: Any, labels: Sequence[Any], name: str) -> NDArray[np.float32]:
-    numeric = column.dtype.is_numeric() or _kind(column) == "Boolean"
-    if numeric and labels and not any(map(_is_number, labels)):
+def _codes(column: Any, labels: Sequence[Any], name: str) -> F32:
+    """Return the codes of a column's labels, NaN for missing and unknown ones."""
+    number = int | float | np.number | np.bool_
+    if _holds_numbers(column) and not any(isinstance(each, number) for each in labels):
         values = [value for value in column.to_list() if not is_missing(value)]
-        if values:
+        if values and labels:
             raise ValueError(
                 f"Column {column.name!r} of {name} holds numbers ({values[0]!r}), but held "
                 f"categories such as {labels[0]!r} in fit; pass the labels that the numbers stand "
@@ -226,16 +215,17 @@ def _codes(column: Any, labels: Sequence[Any], name: str) -> NDArray[np.float32]
     return np.fromiter(codes, np.float32, len(column))
 
 
-def _numbers(column: Any, name: str, remedy: str | None) -> NDArray[np.float64]:
-    """Values of a column as floats, NaN where missing, or a refusal by the column's name."""
+def _numbers(column: Any, name: str, remedy: str | None) -> F64:
+    """Return the values of a column as floats, NaN if missing; refuse columns of other types."""
     kind = _kind(column)
-    if kind == "Boolean" or column.dtype.is_numeric():
-        return np.asarray(column.cast(_double()).to_numpy(), dtype=np.float64)
+    if _holds_numbers(column):
+        double = importlib.import_module("narwhals.stable.v2").Float64
+        return np.asarray(column.cast(double).to_numpy(), dtype=np.float64)
     dtype = getattr(column.to_native(), "dtype", kind)
-    if kind == "Unknown" and str(dtype).startswith("float"):  # long doubles
+    if kind == "Unknown" and str(dtype).startswith("float"):  # long double
         with np.errstate(over="ignore"):
             return np.asarray(column.to_numpy()).astype(np.float64)
-    # (Objects that are all missing are taken for text.)
+    # narwhals takes a column of objects that are all missing for text.
     if kind == "Object" or (str(dtype) == "object" and column.is_null().all()):
         values = column.to_list()
         try:
@@ -251,34 +241,12 @@ def _numbers(column: Any, name: str, remedy: str | None) -> NDArray[np.float64]:
         what = f"{type(other).__name__} values (such as {str(other)[:50]!r})"
     else:
         what = f"{dtype} values"
-    remedy = remedy or _REMEDIES.get(kind, _ENCODE)
+    remedy = remedy or _REMEDIES.get(kind, ENCODE)
     raise ValueError(f"Column {column.name!r} of {name} holds {what}, not numbers; {remedy}.")
 
 
-def _double() -> Any:
-    return importlib.import_module("narwhals.stable.v2").Float64
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number | np.bool_) and not isinstance(value, complex)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value stands for none: None, NaN, NaT, pandas.NA."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    is_unlike_itself = value != value
-    return isinstance(is_unlike_itself, bool | np.bool_) and bool(is_unlike_itself)
-
-
-def nearest(name: Any, known: Iterable[str]) -> str | None:
-    """The known name that is most like another, if one is."""
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    return close[0] if close else None
-
-
 def make_frame(library: str, values: NDArray[Any], names: Sequence[str], like: Any) -> Any:
-    """Return values (n_rows, n_columns) as a frame of a library, with the index of ``like``."""
+    """Return values (n_rows, n_columns) as a frame; a pandas frame gets the index of ``like``."""
     try:
         module = importlib.import_module(library)
     except ImportError:

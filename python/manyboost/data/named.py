@@ -1,59 +1,47 @@
-"""Tables and columns with names: the least that a frame is, and nothing to install for it.
+"""Tables and columns with names: a minimal frame that needs no other package.
 
-Estimators take them as they take frames of pandas or polars. The command line reads files into
-them, so that names and categories are kept whatever is installed.
+Estimators take them like frames of pandas or polars. The command line reads files into them, which
+keeps names and categories whatever is installed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-#: A dense array or a CSR matrix (scipy's are untyped).
+#: A dense array or a CSR matrix (SciPy's are untyped).
 Matrix = Any
 
 
+# Slots: the type alone tells that these are a frame and a series (:func:`frames.is_frame`).
+@dataclass(slots=True, eq=False)
 class NamedTable:
-    """Numbers with a name for each column, and categories in some of them.
+    """Numbers with a name for each column; some columns may hold categories."""
 
-    Parameters
-    ----------
-    columns : sequence of str
-        Names of the columns.
-    values : ndarray or csr_matrix of shape (n_rows, n_columns)
-        Numbers, NaN where missing; in a column of categories their codes.
-    categories : mapping of int to tuple of str
-        By the place of a column of categories what its codes 0, 1, … stand for, in any order.
-    """
+    columns: list[str]
+    values: Matrix  # (n_rows, n_columns), NaN if missing; codes in columns of categories
+    # The labels of the codes 0, 1, …, in any order, by the index of the column.
+    categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
-    def __init__(
-        self,
-        columns: Sequence[str],
-        values: Matrix,
-        categories: Mapping[int, tuple[str, ...]] | None = None,
-    ) -> None:
-        self._columns, self.values, self.categories = list(columns), values, categories or {}
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns."""
-        return self._columns
+    def __post_init__(self) -> None:
+        self.columns = list(self.columns)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and columns."""
-        return int(self.values.shape[0]), len(self._columns)
+        return int(self.values.shape[0]), len(self.columns)
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def take(self, rows: NDArray[Any]) -> NamedTable:
         """Return some of the rows."""
-        return NamedTable(self._columns, self.values[rows], self.categories)
+        return NamedTable(self.columns, self.values[rows], self.categories)
 
     def labels(self, j: int) -> set[str]:
         """Return the categories that occur in a column."""
@@ -61,18 +49,18 @@ class NamedTable:
         return {self.categories[j][int(code)] for code in codes[~np.isnan(codes)]}
 
     def encode(self, known: Mapping[int, Sequence[Any]], name: str) -> Matrix:
-        """Return the values with codes that are places in the ``known`` labels of each column.
+        """Return the values, with categories as indices into the ``known`` labels of their column.
 
-        Labels are compared as text; those that are not known become NaN.
+        Labels are compared as text; unknown labels become NaN.
         """
-        for j, column in enumerate(self._columns):
+        for j, column in enumerate(self.columns):
             if (j in known) != (j in self.categories):
-                held, expected = (
-                    ("text", "numbers") if j in self.categories else ("numbers", "text")
-                )
+                held, expected = "numbers", "text"
+                if j in self.categories:
+                    held, expected = expected, held
                 raise ValueError(
                     f"Column {column!r} of {name} holds {held} where {expected} should be; read it "
-                    "as such, or leave it out."
+                    f"as {expected}, or leave it out."
                 )
         if not self.categories:
             return self.values
@@ -85,24 +73,12 @@ class NamedTable:
         return values
 
 
+@dataclass(slots=True, eq=False)
 class NamedColumn:
-    """Values of one column, and its name.
+    """Values of one column, numbers or text, and its name."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    values : ndarray of shape (n_rows,)
-        Numbers or text.
-    """
-
-    def __init__(self, name: str, values: NDArray[Any]) -> None:
-        self._name, self.values = name, values
-
-    @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self._name
+    name: str
+    values: NDArray[Any]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -130,7 +106,7 @@ class NamedColumn:
 
     def take(self, rows: NDArray[Any]) -> NamedColumn:
         """Return some of the rows."""
-        return NamedColumn(self._name, self.values[rows])
+        return NamedColumn(self.name, self.values[rows])
 
 
 def densified(matrix: Matrix) -> NDArray[Any]:

@@ -1,23 +1,23 @@
-"""Arrays of any kind as arrays of plain numbers: masked ones, objects, text, dates.
+"""Arrays of any type as arrays of plain numbers: masked arrays, objects, text, dates.
 
-What is missing (masked, None, pandas.NA) becomes NaN; what is not a number is refused by the place
-where it stands, instead of what NumPy makes of it.
+Missing values (masked, None, pandas.NA) become NaN. Anything that is not a number is refused with
+its position, before NumPy can turn it into something else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-#: Begins a refusal: a place (row, or row and column) of an array, and what it holds.
-Holds = Callable[[tuple[int, ...], str], str]
+from manyboost.arrays import F64
+from manyboost.data.cells import cell_error
 
 
 def unmasked(values: Any) -> NDArray[Any]:
-    """Return an array with NaN in masked places, None if it does not hold numbers."""
+    """Return an array with NaN, or None in an array without numbers, for masked values."""
     if not isinstance(values, np.ma.MaskedArray):
         return np.asarray(values)
     mask, data = np.ma.getmaskarray(values), np.asarray(values.data)
@@ -31,7 +31,7 @@ def unmasked(values: Any) -> NDArray[Any]:
 
 
 def stacked(rows: Any, name: str) -> NDArray[Any]:
-    """Return lists, or lists of lists, as an array; refuse those that do not make one."""
+    """Return an array for a list, or a list of lists of the same length."""
     try:
         return unmasked(rows)
     except ValueError:
@@ -41,60 +41,105 @@ def stacked(rows: Any, name: str) -> NDArray[Any]:
         ) from None
 
 
-def plain_numbers(values: NDArray[Any], name: str, holds: Holds, remedy: str) -> NDArray[Any]:
-    """Return an array of floats, integers or truth values for one of any kind.
+def plain_numbers(
+    values: NDArray[Any], name: str, remedy: str, *, by_column: bool = False
+) -> NDArray[Any]:
+    """Return an array of floats, integers or booleans for an array of any type.
 
-    ``holds(place, what)`` is the beginning of a refusal, which ``remedy`` ends.
+    ``remedy`` ends the error about a value that is not a number. ``by_column`` makes the error
+    name the column of the value instead of its row and output.
     """
     values = unmasked(values)
     refuse_type(values, name)
-    if values.dtype.kind in "SU" or (values.dtype == object and _has_text(values)):
+
+    def error(place: tuple[int, ...], what: str, rest: str) -> ValueError:
+        if by_column:
+            return ValueError(f"Column {place[1]} of {name} holds {what}{rest}")
+        problem = f"{name} holds {what}"
+        return cell_error(name, problem, place, rest) if place else ValueError(problem + rest)
+
+    types = set(map(type, values.ravel().tolist())) if values.dtype == object else set()
+    if values.dtype.kind in "SU" or any(issubclass(each, str | bytes) for each in types):
         place = _first_text(values)
         text = values[place]
         if not _is_word(text):
             remedy = "turn it into numbers with astype(float)"
-        raise ValueError(f"{holds(place, f'text ({str(text)!r})')}, not numbers; {remedy}.")
-    if values.dtype == object:
-        return _floats(values, holds, remedy)
+        raise error(place, f"text ({str(text)!r})", f", not numbers; {remedy}.")
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
-        # (What is beyond double precision becomes infinite, and is refused as such.)
+        # Values beyond double precision become infinite, which is refused later.
         with np.errstate(over="ignore"):
             return values.astype(np.float64)
-    return values
+    if values.dtype != object:
+        return values
+    floats = np.empty(values.shape, np.float64)
+    for place, value in np.ndenumerate(values):
+        try:
+            number = as_float(value)
+        except OverflowError:
+            what = "a number beyond double precision (1.8e308)"
+            raise error(place, what, "; divide it by a constant.") from None
+        if number is None:
+            what = f"{type(value).__name__} values (such as {str(value)[:50]!r})"
+            # scikit-learn's checks look for this type of error and these last words.
+            rest = f", not numbers; {remedy}, since an argument must be a string or a real number."
+            raise TypeError(str(error(place, what, rest)))
+        floats[place] = number
+    return floats
+
+
+def dense_floats(values: Any, name: str, empty_cells: str) -> F64:
+    """Return weights or offsets as an aligned array."""
+    refuse_sparse(values, name, empty_cells)
+    plain = plain_numbers(stacked(values, name), name, "pass numbers")
+    return np.require(np.asarray(plain, dtype=np.float64), None, "A")
+
+
+def refuse_sparse(values: Any, name: str, empty_cells: str) -> None:
+    """Refuse a sparse matrix; its ``empty_cells`` could be something else than zeros."""
+    if sparse.issparse(values):
+        raise ValueError(
+            f"{name} is a sparse matrix, whose empty cells could be zeros or {empty_cells}; pass a "
+            f"dense array, with {name}.toarray() if they are zeros."
+        )
 
 
 def refuse_type(values: NDArray[Any], name: str) -> None:
-    """Refuse arrays of a type that could be taken for numbers."""
-    if values.dtype.kind in "mM":
-        raise ValueError(
-            f"{name} holds {values.dtype} values, not numbers; turn them into numbers, such as the "
-            "days since a date."
-        )
-    if values.dtype.kind == "c":
-        # scikit-learn's words, which its checks look for, and ours.
-        raise ValueError(
-            f"Complex data not supported: {name} holds {values.dtype} values; pass their real and "
-            "imaginary parts, or what else matters of them, as columns of their own."
-        )
-    if values.dtype.kind == "V":
-        raise ValueError(
-            f"{name} is an array of records ({values.dtype}); pass an array of numbers, with a "
-            "column for each field."
-        )
+    """Refuse arrays of a type that could be mistaken for numbers."""
+    held = f"{name} holds {values.dtype} values"
+    dates = f"{held}, not numbers; turn them into numbers, such as the days since a date."
+    reasons = {
+        "m": dates,
+        "M": dates,
+        # scikit-learn's checks look for the first four words.
+        "c": f"Complex data not supported: {held}; pass their real and imaginary parts as separate "
+        "columns.",
+        "V": f"{name} is an array of records ({values.dtype}); pass an array of numbers, with a "
+        "column for each field.",
+    }
+    if values.dtype.kind in reasons:
+        raise ValueError(reasons[values.dtype.kind])
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or pandas.NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    differs_from_itself = value != value
+    return isinstance(differs_from_itself, bool | np.bool_) and bool(differs_from_itself)
 
 
 def as_float(value: Any) -> float | None:
-    """Return a number of any type, NaN if it is missing, None if it is something else.
+    """Return a number of any type as a float, NaN if it is missing, None if it is no number.
 
-    OverflowError: it is a number, but none of double precision.
+    A number beyond double precision raises OverflowError.
     """
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return float("nan")
-    if isinstance(value, np.generic | np.ndarray) and (
-        value.ndim or value.dtype.kind not in "biuf"
-    ):
-        return None
-    if isinstance(value, str | bytes) or not hasattr(type(value), "__float__"):
+    if isinstance(value, np.generic | np.ndarray):
+        is_number = not value.ndim and value.dtype.kind in "biuf"
+    else:
+        is_number = not isinstance(value, str | bytes) and hasattr(type(value), "__float__")
+    if not is_number:
         return None
     try:
         return float(value)
@@ -102,35 +147,8 @@ def as_float(value: Any) -> float | None:
         return None
 
 
-def _floats(values: NDArray[Any], holds: Holds, remedy: str) -> NDArray[np.float64]:
-    floats = np.empty(values.size, np.float64)
-    for k, value in enumerate(values.ravel()):
-        try:
-            number = as_float(value)
-        except OverflowError:
-            what = holds(_place(k, values), "a number beyond double precision (1.8e308)")
-            raise ValueError(f"{what}; divide it by a constant.") from None
-        if number is None:
-            what = f"{type(value).__name__} values (such as {str(value)[:50]!r})"
-            # The type and the last words are those that scikit-learn's checks look for.
-            raise TypeError(
-                f"{holds(_place(k, values), what)}, not numbers; {remedy}, since an argument must "
-                "be a string or a real number."
-            )
-        floats[k] = number
-    return floats.reshape(values.shape)
-
-
-def _place(k: int, values: NDArray[Any]) -> tuple[int, ...]:
-    return tuple(int(index) for index in np.unravel_index(k, values.shape))
-
-
-def _has_text(values: NDArray[Any]) -> bool:
-    return any(issubclass(each, str | bytes) for each in set(map(type, values.ravel().tolist())))
-
-
 def _first_text(values: NDArray[Any]) -> tuple[int, ...]:
-    """Place of the first text, column by column, rather one that does not spell a number."""
+    """Return the index of the first text, column by column; prefer one that spells no number."""
     for is_wanted in (_is_word, lambda value: isinstance(value, str | bytes)):
         places = np.argwhere(np.vectorize(is_wanted, otypes=[bool])(values).T)
         if len(places):
@@ -139,7 +157,7 @@ def _first_text(values: NDArray[Any]) -> tuple[int, ...]:
 
 
 def _is_word(value: Any) -> bool:
-    """Whether a value is a text that does not spell a number."""
+    """Whether a value is text that does not spell a number."""
     if not isinstance(value, str | bytes):
         return False
     try:

@@ -1,7 +1,7 @@
-"""Features and targets that were checked block by block and lie in scratch files.
+"""Features and targets in scratch files, checked block by block.
 
-:mod:`manyboost.distributed.outofcore` writes them; estimators take them in the place of arrays, and
-never hold more of the features than some columns or some rows.
+:mod:`manyboost.distributed.outofcore` writes them. Estimators take them in place of arrays, and
+hold only some columns or some rows of the features in memory at a time.
 """
 
 from __future__ import annotations
@@ -11,51 +11,33 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import F32, Mask
+from manyboost.data.cells import row_blocks
 
-F32 = NDArray[np.float32]
-
-#: Values of features that are in memory at once while columns are binned.
-_CELLS_AT_A_TIME = 1 << 24
-#: Cells of an array that are looked at at once.
-_CELLS_LOOKED_AT = 1 << 19
+#: Values of features that are in memory at once during binning.
+_VALUES_PER_BLOCK = 1 << 24
 
 
 @dataclass(frozen=True)
 class StoredTable:
-    """Features in single precision, in a file of chunks of rows.
+    """Features in single precision, in a file of chunks of rows."""
 
-    Attributes
-    ----------
-    path : Path
-        The file: one chunk after the other, (n_features, n_rows of the chunk) each.
-    ends : ndarray of int
-        Number of rows up to the end of each chunk.
-    n_features : int
-        Number of features.
-    names : list of str or None
-        Their names.
-    exact : ndarray of bool, (n_features,)
-        Features whose values single precision holds as they were given.
-    rows : ndarray of int or None
-        The rows that belong to the table, ascending; None: all.
-    recode : callable or None
-        What turns the values of a feature into codes: (feature, values) → values.
-    """
-
-    path: Path
-    ends: NDArray[np.intp]
+    path: Path  # each chunk is (n_features, n_rows of the chunk)
+    ends: NDArray[np.intp]  # number of rows up to the end of each chunk
     n_features: int
     names: list[str] | None
-    exact: NDArray[np.bool_]
-    rows: NDArray[np.intp] | None = None
-    recode: Callable[[int, F32], F32] | None = None
+    exact: Mask  # features whose values are exact in single precision
+    rows: NDArray[np.intp] | None = None  # indices of the table's rows, ascending; None: all
+    recode: Callable[[int, F32], F32] | None = None  # codes of the values of a feature
+    is_in_files: ClassVar[bool] = True  # so that it takes little memory
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -71,54 +53,45 @@ class StoredTable:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
-        """Return the table of some rows (ascending), or with ``[:, j]`` the values of a feature."""
+        """Return the table of some rows (ascending), or the values of the feature ``[:, j]``."""
         if isinstance(key, tuple):
             _, feature = key
             return self.columns_between(feature, feature + 1)[0]
         return replace(self, rows=key if self.rows is None else self.rows[key])
 
-    def recoded(self, recode: Callable[[int, F32], F32]) -> StoredTable:
-        """Return the table with the values that ``recode(feature, values)`` makes of these."""
-        return replace(self, recode=recode)
-
     def columns_between(self, first: int, last: int) -> F32:
-        """Return the values of neighbouring features, (last - first, n_rows)."""
+        """Return the values of the features ``first`` up to ``last``, (last - first, n_rows)."""
         values = np.empty((last - first, len(self)), np.float32)
-        with self.path.open("rb", buffering=0) as file:
-            for chunk, chosen, out in self._chunks():
-                part = self._read(file, chunk, first, last)
-                values[:, out] = part if chosen is None else part[:, chosen]
-        return self._with_codes(values, first)
+        for rows, part in self._parts(first, last):
+            values[:, rows] = part
+        return values
 
     def blocks(self) -> Iterator[tuple[slice, F32]]:
-        """Yield the rows, (some, n_features) at a time, and where they belong."""
-        with self.path.open("rb", buffering=0) as file:
-            for chunk, chosen, out in self._chunks():
-                part = self._read(file, chunk, 0, self.n_features)
-                part = part if chosen is None else part[:, chosen]
-                yield out, np.ascontiguousarray(self._with_codes(part, 0).T)
+        """Yield blocks of rows: their slice, and their values (n_rows of the block, n_features)."""
+        for rows, part in self._parts(0, self.n_features):
+            yield rows, np.ascontiguousarray(part.T)
 
     def load(self) -> F32:
-        """Return all values, (n_rows, n_features): for few rows."""
+        """Read all values, (n_rows, n_features), into memory."""
         values = np.empty(self.shape, np.float32)
         for rows, block in self.blocks():
             values[rows] = block
         return values
 
     def binned(self, pool: _core.Pool, binner: _core.ColumnBinner) -> _core.Features:
-        """Bin all features, some columns at a time."""
-        size = max(1, _CELLS_AT_A_TIME // max(1, len(self)))
+        """Bin all features, a block of columns at a time."""
+        size = max(1, _VALUES_PER_BLOCK // max(1, len(self)))
         for first in range(0, self.n_features, size):
             last = min(first + size, self.n_features)
             binner.push(pool, self.columns_between(first, last))
         return binner.finish()
 
     def new_file(self, what: str) -> Path:
-        """Return a name that no file has beside this one."""
+        """Return an unused path in the same folder."""
         return new_file(self.path.parent, what)
 
     def take_targets(self, Y: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
-        """Return some rows of the targets of this table: in a file again, if they are in one."""
+        """Return some rows of the targets, in a new file if the targets are in one."""
         if mapping(Y) is None or not len(rows):
             return np.asarray(Y[rows])
         with TargetFile(self.path.parent, Y.dtype) as file:
@@ -127,56 +100,46 @@ class StoredTable:
                 release(Y)
         return file.mapped(Y.shape[1:])
 
-    def _chunks(self) -> Iterator[tuple[int, NDArray[np.intp] | None, slice]]:
-        """Yield for each chunk which of its rows are wanted (None: all), and where they belong."""
-        start = 0
-        for chunk, end in enumerate(self.ends.tolist()):
-            if self.rows is None:
-                yield chunk, None, slice(start, end)
-            else:
-                first, last = np.searchsorted(self.rows, [start, end]).tolist()
-                if last > first:
-                    yield chunk, self.rows[first:last] - start, slice(first, last)
-            start = end
+    def _parts(self, first: int, last: int) -> Iterator[tuple[slice, F32]]:
+        """Yield the rows of each chunk: their slice, and the values of features, one by one."""
+        with self.path.open("rb", buffering=0) as file:
+            for start, end in pairwise([0, *self.ends.tolist()]):
+                rows = slice(start, end)
+                if self.rows is not None:
+                    rows = slice(*np.searchsorted(self.rows, [start, end]).tolist())
+                    if rows.stop == rows.start:
+                        continue
+                file.seek(4 * (start * self.n_features + first * (end - start)))
+                values = self._read(file, (last - first, end - start))
+                if self.rows is not None:
+                    values = values[:, self.rows[rows] - start]
+                if self.recode is not None:
+                    for k, column in enumerate(values):
+                        values[k] = self.recode(first + k, column)
+                yield rows, values
 
-    def _read(self, file: IO[bytes], chunk: int, first: int, last: int) -> F32:
-        start = int(self.ends[chunk - 1]) if chunk else 0
-        n_rows = int(self.ends[chunk]) - start
-        values = np.empty((last - first, n_rows), np.float32)
-        file.seek(4 * (start * self.n_features + first * n_rows))
+    def _read(self, file: IO[bytes], shape: tuple[int, int]) -> F32:
+        values = np.empty(shape, np.float32)
         left = values.data.cast("B")
         while left:
             n_read = file.readinto(left)  # type: ignore[attr-defined]
             if not n_read:
-                raise OSError(f"The scratch file {self.path} was cut short; do not touch it.")
+                raise OSError(f"The scratch file {self.path} was cut short; fit needs it whole.")
             left = left[n_read:]
-        return values
-
-    def _with_codes(self, values: F32, first: int) -> F32:
-        if self.recode is not None:
-            for k, column in enumerate(values):
-                values[k] = self.recode(first + k, column)
         return values
 
 
 class CheckedTargets:
-    """Targets that were checked block by block.
+    """Targets (n_rows,) or (n_rows, n_outputs) that are already checked.
 
-    Parameters
-    ----------
-    array : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-        Numbers, in a file (float32 or float64, NaN where missing); or encoded labels (uint8).
-    names : sequence of str, optional
-        Names of the outputs.
+    They are numbers in a mapped file (float32 or float64, NaN if missing) or encoded labels
+    (uint8).
     """
 
-    def __init__(self, array: NDArray[Any], names: Sequence[str] | None = None) -> None:
-        self.array, self._names = array, list(names or ())
+    columns: Sequence[str] = ()  # names of the outputs
 
-    @property
-    def columns(self) -> list[str]:
-        """Names of the outputs; empty if they have none."""
-        return self._names
+    def __init__(self, array: NDArray[Any], names: Sequence[str] | None = None) -> None:
+        self.array, self.columns = array, names or ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -185,7 +148,7 @@ class CheckedTargets:
 
 
 class TargetFile:
-    """A file that targets are written to, some rows at a time."""
+    """A file to which targets are written, a block of rows at a time."""
 
     def __init__(self, folder: Path, dtype: Any) -> None:
         self.path, self.dtype, self.n_rows = new_file(folder, "targets"), np.dtype(dtype), 0
@@ -203,21 +166,21 @@ class TargetFile:
         self.n_rows += len(block)
 
     def mapped(self, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return all rows, of this shape each, without reading them."""
+        """Map the file: all rows, each of the given shape."""
         mapped = np.memmap(self.path, self.dtype, "r", shape=(self.n_rows, *shape))
         if os.name == "posix":
-            # Its room on the disk is free as soon as the array is.
+            # The disk space is freed together with the array.
             self.path.unlink()
         return np.asarray(mapped)
 
 
 def new_file(folder: Path, what: str) -> Path:
-    """Return a name that no file of the folder has."""
+    """Return an unused path in a folder."""
     return folder / f"{what}-{uuid.uuid4().hex}"
 
 
 def mapping(array: NDArray[Any]) -> mmap.mmap | None:
-    """Return the mapped file that an array is a view of, or None."""
+    """Return the memory map that an array is a view of, or None."""
     base: Any = array
     while isinstance(base, np.ndarray):
         if isinstance(base, np.memmap):
@@ -228,27 +191,7 @@ def mapping(array: NDArray[Any]) -> mmap.mmap | None:
 
 
 def release(array: NDArray[Any]) -> None:
-    """Let go of the memory in which a mapped file is shown; it stays readable."""
+    """Free the memory that caches a mapped file; the array stays readable."""
     found = mapping(array)
     if found is not None and hasattr(mmap, "MADV_DONTNEED"):
         found.madvise(mmap.MADV_DONTNEED)
-
-
-def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
-    """Yield slices of rows that hold a bounded number of cells."""
-    size = max(1, _CELLS_LOOKED_AT // max(1, width))
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
-
-
-def first_cell(
-    array: NDArray[Any], test: Callable[[NDArray[Any]], NDArray[np.bool_]]
-) -> NDArray[np.intp] | None:
-    """Return the place of the first cell that passes a test, which looks at some rows at a time."""
-    for rows in row_blocks(len(array), array.size // max(1, len(array))):
-        passed = test(array[rows])
-        if passed.any():
-            place: NDArray[np.intp] = np.argwhere(passed)[0]
-            place[0] += rows.start
-            return place
-    return None

@@ -1,8 +1,8 @@
-"""Weights of rows, of single cells and of classes, and cells without a target.
+"""Weights of rows, cells and classes.
 
-A cell is the target of one row and one output. A cell of weight zero and a cell without a target
-are one and the same thing: NaN among numbers, :data:`MISSING_LABEL` among 0/1 labels. Such a cell
-has no gradient, no weight and no loss.
+A cell is the target of one row and one output. A cell of weight zero and a missing target are the
+same thing: NaN among numbers, :data:`MISSING_LABEL` among 0/1 labels. Such a cell has no gradient,
+no weight and no loss.
 """
 
 from __future__ import annotations
@@ -10,36 +10,32 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from manyboost import _core
+from manyboost.arrays import F32, F64, Mask
 from manyboost.comm import ALONE, Comm
-from manyboost.data.plain_arrays import Holds, plain_numbers, stacked
-
-if TYPE_CHECKING:
-    from manyboost.data.inputs import Classes
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-
-MISSING_LABEL = 255
+from manyboost.data.cells import (
+    MISSING_LABEL,
+    cell_error,
+    class_numbers,
+    column_name,
+    missing_cells,
+)
+from manyboost.data.labels import Classes
+from manyboost.data.plain_arrays import dense_floats
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights as the kernels take them; the weight of a cell is the product of what is given.
+    """Weights as the kernels take them; the weight of a cell is the product of both arrays."""
 
-    ``rows`` is (n_rows,), ``cells`` (n_rows, n_outputs) and zero where targets are missing;
-    ``partial`` says whether any are.
-    """
-
-    rows: F32 | None = None
-    cells: F32 | None = None
-    partial: bool = False
+    rows: F32 | None = None  # (n_rows,); None: 1
+    cells: F32 | None = None  # (n_rows, n_outputs), zero if the target is missing; None: 1
+    partial: bool = False  # whether any target is missing
 
     @property
     def by_cell(self) -> bool:
@@ -48,18 +44,16 @@ class Weights:
 
     @property
     def is_trivial(self) -> bool:
-        """Whether nothing was weighted."""
+        """Whether all weights are 1."""
         return self.rows is None and self.cells is None
 
     def heaviest(self, pool: _core.Pool) -> float:
         """Return the largest weight that a cell can have, on all ranks."""
-        if self.is_trivial:
-            return 1.0
-        factors = [1.0 if w is None else w.max(initial=0) for w in (self.rows, self.cells)]
-        return float(np.prod(pool.largest(np.array(factors, np.float64))))
+        n_outputs = 1 if self.cells is None else self.cells.shape[1]
+        return float(self.heaviest_of(n_outputs, pool).max())
 
     def total_of_rows(self, pool: _core.Pool, n_rows: int) -> float:
-        """Return the sum of the weights of rows, ``n_rows`` here, over all ranks."""
+        """Return the sum of the row weights over all ranks; this rank has ``n_rows`` rows."""
         if self.rows is None:
             return float(pool.all_rows(n_rows))
         return float(_core.column_sums(pool, self.rows[:, None], Weights())[0])
@@ -82,13 +76,13 @@ class Weights:
         return Weights(rows, cells, self.partial)
 
     def within(self, chosen: NDArray[Any], n_rows: int) -> Weights:
-        """Return weights that are zero outside of the chosen rows."""
+        """Return weights that are zero outside the chosen rows."""
         bag = np.zeros(n_rows, np.float32)
         bag[chosen] = 1.0 if self.rows is None else self.rows[chosen]
         return Weights(bag, self.cells, self.partial)
 
     def of_output(self, j: int) -> F32 | None:
-        """Return the weights of one output by row, whether it is observed there or not."""
+        """Return the weights of one output in all rows, also where it is missing."""
         if self.cells is None:
             return self.rows
         column = self.cells[:, j]
@@ -100,12 +94,12 @@ class Weights:
         return Weights(self.rows, cells, self.partial)
 
     def repeated(self, times: int) -> Weights:
-        """Return the weights of outputs that come ``times`` each, as neighbours."""
+        """Return the weights with each output repeated ``times`` times in a row."""
         cells = None if self.cells is None else np.repeat(self.cells, times, axis=1)
         return Weights(self.rows, cells, self.partial)
 
     def of_rows(self, Y: NDArray[Any]) -> F64 | None:
-        """Return the mean weight of each row's cells, or None if all are one."""
+        """Return the mean weight of each row's cells, or None if all weights are 1."""
         if not self.by_cell:
             return None if self.rows is None else self.rows.astype(np.float64)
         if self.cells is not None:
@@ -115,28 +109,10 @@ class Weights:
         return np.asarray(mean if self.rows is None else mean * self.rows)
 
     def matrix(self, Y: NDArray[Any]) -> F32:
-        """Return the weight of every cell, zero where the target is missing."""
+        """Return the weight of every cell, zero if the target is missing."""
         weight = np.ones(Y.shape, np.float32) if self.cells is None else self.cells.copy()
         weight[missing_cells(Y)] = 0
         return weight if self.rows is None else weight * self.rows[:, None]
-
-
-def as_rows(weight: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Return weights as those of rows if, but for rounding, they are; None if all are one."""
-    if weight is None:
-        return None
-    if weight.ndim == 2 and np.allclose(weight, weight[:, :1], rtol=1e-6, atol=0):
-        weight = weight[:, 0]
-    return None if np.allclose(weight, 1, rtol=1e-6, atol=0) else weight
-
-
-def missing_cells(Y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where encoded targets are missing; classes never are."""
-    if Y.dtype == np.uint8:
-        return np.asarray(Y == MISSING_LABEL)
-    if Y.dtype.kind == "f":
-        return np.asarray(np.isnan(Y))
-    return np.zeros(Y.shape, bool)
 
 
 def check_weight(
@@ -146,13 +122,7 @@ def check_weight(
     if sample_weight is None:
         return None
     n_rows = shape[0]
-    if sparse.issparse(sample_weight):
-        raise ValueError(
-            f"{name} is a sparse matrix, whose empty places could be zeros or ones; pass a dense "
-            f"array, with {name}.toarray() if they are zeros."
-        )
-    plain = plain_numbers(stacked(sample_weight, name), name, cell_holds(name), "pass numbers")
-    weight = np.require(np.asarray(plain, dtype=np.float64), None, "A")
+    weight = dense_floats(sample_weight, name, "ones")
     if weight.ndim == 0:
         weight = np.full(n_rows, weight)
     if weight.shape not in ((n_rows,), shape):
@@ -165,70 +135,40 @@ def check_weight(
         place = np.argwhere(~(weight >= 0))[0]
         value = weight[tuple(place)]
         what = "missing (NaN)" if np.isnan(value) else f"negative ({value:g})"
-        raise ValueError(f"{name} is {what} in {cell_name(place)}; weights must be at least zero.")
+        raise cell_error(name, f"{name} is {what}", place, "; weights must be at least zero.")
     if not comm.any((weight > 0).any()):
         raise ValueError(f"All of {name} is zero; at least one row needs a positive weight.")
     return weight
 
 
-def cell_holds(name: str) -> Holds:
-    """Return how a refusal begins that is about a cell of targets, weights or offsets."""
-
-    def holds(place: tuple[int, ...], what: str) -> str:
-        return f"{name} holds {what}" + (f" in {cell_name(place)}" if place else "")
-
-    return holds
-
-
-def cell_name(place: Sequence[int] | NDArray[Any], names: Sequence[str] | None = None) -> str:
-    """Say where a value is."""
-    row = f"row {place[0]}"
-    return row if len(place) == 1 else f"{row}, output {_output_name(place[1], names)}"
-
-
-def _output_name(j: int, names: Sequence[str] | None) -> str:
-    return str(j) if names is None else repr(str(names[j]))
-
-
-def settle(
+def normalise(
     Y: NDArray[Any], weight: NDArray[np.floating] | None, name: str, comm: Comm = ALONE
-) -> tuple[NDArray[Any], Weights, NDArray[np.bool_]]:
-    """Bring encoded targets and checked weights to the one form in which training takes them.
+) -> tuple[NDArray[Any], Weights, Mask]:
+    """Bring encoded targets and checked weights to the one form that training takes.
 
-    Cells of weight zero become missing targets, weights that do not differ within rows weights of
-    rows, and weights that are all one no weights. Also returns which rows have an observed cell.
-    The form is that of the rows of all ranks.
+    Cells of weight zero become missing targets. Weights that agree within each row become weights
+    of rows, and weights that are all 1 become none. All ranks choose the same form. Also return
+    which rows have an observed cell of positive weight.
     """
     if weight is not None and weight.ndim == 2 and not weight.all():
         Y = np.array(Y)
         Y[weight == 0] = MISSING_LABEL if Y.dtype == np.uint8 else np.nan
     missing = missing_cells(Y)
-    there = np.ones(len(Y), bool)
+    observed = np.ones(len(Y), bool)
     if missing.any():
-        there &= ~missing.all(axis=1)
+        observed &= ~missing.all(axis=1)
     if weight is not None and weight.ndim == 1:
-        there &= weight > 0
-    partial = comm.any(missing.any() and missing[there].any())
+        observed &= weight > 0
+    partial = comm.any(missing.any() and missing[observed].any())
     if weight is None:
-        return Y, Weights(partial=partial), there
+        return Y, Weights(partial=partial), observed
     if weight.ndim == 2:
-        observed = ~missing
-        heaviest = weight.max(axis=1, where=observed, initial=0)
-        lightest = weight.min(axis=1, where=observed, initial=np.inf)
-        if comm.all(np.array_equal(heaviest[there], lightest[there])):
+        heaviest = weight.max(axis=1, where=~missing, initial=0)
+        lightest = weight.min(axis=1, where=~missing, initial=np.inf)
+        if comm.all(np.array_equal(heaviest[observed], lightest[observed])):
             weight = heaviest
         elif partial:
-            weight = np.where(observed, weight, 0)
-    single = _to_single(weight, name)
-    if single.ndim == 2:
-        return Y, Weights(cells=single, partial=partial), there
-    if comm.all((single[there] == 1).all()):
-        return Y, Weights(partial=partial), there
-    return Y, Weights(rows=single, partial=partial), there
-
-
-def _to_single(weight: NDArray[np.floating], name: str) -> F32:
-    """Return weights in single precision; refuse those that would overflow or vanish."""
+            weight = np.where(missing, 0, weight)
     with np.errstate(over="ignore", under="ignore"):
         single = np.ascontiguousarray(weight, dtype=np.float32)
     if not (np.isfinite(single).all() and np.array_equal(single > 0, weight > 0)):
@@ -237,72 +177,65 @@ def _to_single(weight: NDArray[np.floating], name: str) -> F32:
             f"{name} spans {positive.min():g} to {positive.max():g}, beyond the range of single "
             "precision; divide it by a constant."
         )
-    return single
+    if single.ndim == 2:
+        return Y, Weights(cells=single, partial=partial), observed
+    is_one = comm.all((single[observed] == 1).all())
+    return Y, Weights(rows=None if is_one else single, partial=partial), observed
 
 
 def refuse_unobserved_outputs(
     Y: NDArray[Any], name: str, names: Sequence[str] | None = None, comm: Comm = ALONE
 ) -> None:
-    """Refuse targets of which an output is missing in all rows."""
-    if Y.ndim == 2:
-        unobserved = comm.largest(~missing_cells(Y).all(axis=0)) == 0
-        if unobserved.any():
-            raise ValueError(
-                f"Output {_output_name(int(np.argmax(unobserved)), names)} of {name} has no "
-                "observed value of positive weight; leave the output out, or give it a value in at "
-                "least one row."
-            )
-
-
-# ---------------------------------------------------------------------- weights of classes
+    """Refuse targets with an output that is missing in all rows."""
+    if Y.ndim == 2 and not (observed := comm.largest(~missing_cells(Y).all(axis=0))).all():
+        raise ValueError(
+            f"Output {column_name(int(np.argmin(observed)), names)} of {name} has no observed "
+            "value of positive weight; leave the output out, or give it a value in at least one "
+            "row."
+        )
 
 
 def class_weights(
     class_weight: Any, Y: NDArray[Any], classes: Classes, comm: Comm = ALONE
 ) -> F64 | None:
-    """Resolve ``class_weight``: weights (n_classes,), or (n_labels, 2) of absence and presence."""
+    """Return weights of classes (n_classes,), or of absent and present labels (n_labels, 2)."""
     if class_weight is None:
         return None
-    if classes.kind != "multilabel":
-        if isinstance(class_weight, str):
-            counts = np.bincount(classes.numbers(Y), minlength=len(classes.values))
-            return _balanced(comm.totals(counts))
-        if not isinstance(class_weight, dict):
-            raise ValueError(
-                f"class_weight is a list of {len(class_weight)} dicts, which belongs to several "
-                "labels, but y has one class per row; pass one dict."
-            )
-        return _from_dict(class_weight, classes.values.tolist(), "class_weight")
+    multilabel = classes.kind == "multilabel"
     if isinstance(class_weight, str):
-        counts = np.stack([np.equal(Y, label).sum(axis=0) for label in (0, 1)], axis=1)
-        return np.stack([_balanced(of_label) for of_label in comm.totals(counts)])
+        if multilabel:
+            counts = np.stack([np.equal(Y, label).sum(axis=0) for label in (0, 1)], axis=1)
+        else:
+            counts = np.bincount(class_numbers(Y), minlength=len(classes.values))
+        counts = comm.totals(counts)
+        # All classes get the same total; an absent class gets 1.
+        total, table = counts.sum(axis=-1, keepdims=True), np.ones(counts.shape)
+        np.divide(total, counts.shape[-1] * counts, out=table, where=counts > 0)
+        return table
     if isinstance(class_weight, dict):
-        return np.tile(_from_dict(class_weight, [0, 1], "class_weight"), (classes.n_outputs, 1))
+        known = [0, 1] if multilabel else classes.values.tolist()
+        table = _from_dict(class_weight, known, "class_weight")
+        return np.tile(table, (classes.n_outputs, 1)) if multilabel else table
+    if not multilabel:
+        raise ValueError(
+            f"class_weight is a list of {len(class_weight)} dicts, one for each label, but y has "
+            "one class per row; pass one dict."
+        )
     if len(class_weight) != classes.n_outputs:
         raise ValueError(
             f"class_weight has {len(class_weight)} dicts, but y has {classes.n_outputs} labels; "
             "pass one dict for each label, or one for all."
         )
-    for j, weights in enumerate(class_weight):
-        if not isinstance(weights, dict):
-            raise ValueError(
-                f"class_weight[{j}] is {weights!r}; it must be a dict of weights such as "
-                "{0: 1, 1: 5}."
-            )
-    names = [f"class_weight[{j}]" for j in range(classes.n_outputs)]
-    pairs = zip(class_weight, names, strict=True)
-    return np.stack([_from_dict(weights, [0, 1], name) for weights, name in pairs])
+    labels = enumerate(class_weight)
+    return np.stack([_from_dict(each, [0, 1], f"class_weight[{j}]") for j, each in labels])
 
 
-def _balanced(counts: NDArray[np.integer]) -> F64:
-    """Weights with which all classes count the same; that of an absent class does not matter."""
-    weights = np.ones(len(counts))
-    np.divide(counts.sum(), len(counts) * counts, out=weights, where=counts > 0)
-    return weights
-
-
-def _from_dict(weights: dict[Any, Any], known: list[Any], name: str) -> F64:
-    """Weights of the known classes; 1 for those that are not mentioned."""
+def _from_dict(weights: Any, known: list[Any], name: str) -> F64:
+    """Return the weights of the known classes, 1 for those not in the dict."""
+    if not isinstance(weights, dict):
+        raise ValueError(
+            f"{name} is {weights!r}; it must be a dict of weights such as {{0: 1, 1: 5}}."
+        )
     table = np.ones(len(known))
     for key, weight in weights.items():
         if key not in known:
@@ -320,12 +253,10 @@ def _from_dict(weights: dict[Any, Any], known: list[Any], name: str) -> F64:
     return table
 
 
-def weigh_classes(
-    weights: Weights, Y: NDArray[Any], table: F64, classes: Classes
-) -> NDArray[np.floating]:
+def weigh_classes(weights: Weights, Y: NDArray[Any], table: F64) -> NDArray[np.floating]:
     """Multiply weights by those of classes: (n,) for classes, (n, d) for labels."""
-    if classes.kind != "multilabel":
-        by_class = table[classes.numbers(Y)]
+    if table.ndim == 1:
+        by_class = table[class_numbers(Y)]
         return by_class if weights.rows is None else by_class * weights.rows
     by_label = _by_label(Y, table)
     for given in (weights.cells, None if weights.rows is None else weights.rows[:, None]):
@@ -340,17 +271,20 @@ def _by_label(Y: NDArray[Any], table: F64) -> F32:
 
 
 def without_class_weights(
-    weights: Weights, Y: NDArray[Any], table: F64 | None, classes: Classes
+    weights: Weights, Y: NDArray[Any], table: F64 | None
 ) -> NDArray[np.floating] | None:
-    """Return the weights of rows or cells before those of classes multiplied them."""
-    if table is None and not weights.by_cell:
-        return weights.rows
-    if classes.kind != "multilabel":
-        assert table is not None
-        rows = np.ones(len(Y)) if weights.rows is None else weights.rows
-        return np.asarray(rows / table[classes.numbers(Y)])
-    matrix = weights.matrix(Y)
+    """Return the weights of rows or cells without those of classes; None if all are 1."""
+    given: NDArray[np.floating] | None
     if table is None:
-        return matrix
-    by_label = _by_label(Y, table)
-    return np.divide(matrix, by_label, out=matrix, where=matrix > 0)
+        given = weights.matrix(Y) if weights.by_cell else weights.rows
+    elif table.ndim == 1:
+        given = (1.0 if weights.rows is None else weights.rows) / table[class_numbers(Y)]
+    else:
+        given = weights.matrix(Y)
+        np.divide(given, _by_label(Y, table), out=given, where=given > 0)
+    if given is None:
+        return None
+    # Cells of a row agree up to rounding.
+    if given.ndim == 2 and np.allclose(given, given[:, :1], rtol=1e-6, atol=0):
+        given = given[:, 0]
+    return None if np.allclose(given, 1, rtol=1e-6, atol=0) else given

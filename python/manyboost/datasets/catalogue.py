@@ -1,15 +1,14 @@
-"""The data sets of the paper and well-known others: what they are, and where to find them.
+"""The data sets of the paper and other well-known ones: what they are, and where to find them.
 
-The package holds no data. ``catalogue.json`` beside this file says for each set its task and
-shape, where to get it, the sha256 of its ``.npz`` file where there is one, and its number at
-OpenML with the names of its outputs there. The shapes of the 29 sets of the paper (Joly, Wehenkel
-and Geurts, *Gradient tree boosting with random output projections for multi-label classification
-and multi-output regression*) are those of its tables.
+The package holds no data. For each set, ``catalogue.json`` records the task and shape, where to get
+it, the sha256 of its ``.npz`` file if there is one, and its number at OpenML with the names of its
+outputs there. The shapes of the 29 sets of the paper (Joly, Wehenkel and Geurts, *Gradient tree
+boosting with random output projections for multi-label classification and multi-output regression*)
+are those of its tables.
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
@@ -26,16 +25,17 @@ from scipy import sparse
 
 from manyboost.datasets.dataset import Dataset, Task, join_train_test
 from manyboost.datasets.readers.arff import read_arff
-from manyboost.datasets.readers.columns import Column, Table, assemble, code, select
+from manyboost.datasets.readers.columns import Column, Table, assemble, remaining, select
 from manyboost.datasets.readers.npz import read_npz
 from manyboost.datasets.readers.text import PathLike
+from manyboost.spelling import nearest
 
 _FOLDER_VARIABLE = "MANYBOOST_DATA"
 
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """What is known of a data set before it is loaded.
+    """What is known about a data set before it is loaded.
 
     Attributes
     ----------
@@ -46,8 +46,8 @@ class CatalogueEntry:
     in_paper : bool
         Whether it is one of the 29 sets of the paper.
     n_train, n_test : int, int or None
-        Rows for training and for test. Where ``n_test`` is ``None`` the set counts as unsplit, as
-        in the paper, and ``n_train`` is the number of all rows.
+        Training and test rows. If ``n_test`` is ``None`` the set has no split, as in the paper, and
+        ``n_train`` is the number of all rows.
     n_features, n_outputs : int
         Columns of X and Y.
     source : str
@@ -57,8 +57,8 @@ class CatalogueEntry:
     openml : int or None
         Its number at OpenML.
     targets : tuple of str
-        Patterns of the names of its outputs; without any, OpenML marks them and Mulan's XML file
-        names them.
+        Patterns of the names of its outputs. If empty, OpenML marks the outputs and Mulan's XML
+        file names them.
     """
 
     name: str
@@ -96,24 +96,23 @@ CATALOGUE = _read_catalogue()
 def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = True) -> Dataset:
     """Load a data set of the paper, or another of the catalogue.
 
-    The set is looked for in the folder ``data_dir``, then in the folder that the environment
-    variable ``MANYBOOST_DATA`` names, then at OpenML (through
-    :func:`sklearn.datasets.fetch_openml`, for sets whose entry has a number there; such sets come
-    without a split). In a folder it is one of
+    The set is searched in the folder ``data_dir``, then in the folder named by the environment
+    variable ``MANYBOOST_DATA``, then at OpenML (with :func:`sklearn.datasets.fetch_openml`, if its
+    entry has a number there; such sets have no split). In a folder it is one of
 
     - ``NAME.npz``, in the layout of :func:`read_npz`;
-    - ``NAME.arff`` or ``NAME.arff.gz``, or the two files ``NAME-train`` and ``NAME-test`` of that
-      kind, with ``NAME.xml`` if there are labels that the file itself does not mark.
+    - ``NAME.arff`` or ``NAME.arff.gz``, or two such files ``NAME-train`` and ``NAME-test``, with
+      ``NAME.xml`` if the file itself does not mark its labels.
 
     Parameters
     ----------
     name : str
         A name in :data:`CATALOGUE`.
     data_dir : str or path, default=None
-        The folder to look in first.
+        The folder to search first.
     verify : bool, default=True
-        Whether an ``.npz`` file must have the sha256 of the catalogue. The shape is checked in any
-        case.
+        Whether an ``.npz`` file must have the sha256 of the catalogue. The shape is always
+        checked.
 
     Returns
     -------
@@ -122,8 +121,7 @@ def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = 
     Raises
     ------
     FileNotFoundError
-        If the set is neither in a folder nor to be had from OpenML; the message says where to get
-        it.
+        If the set is neither in a folder nor at OpenML; the message says where to get it.
 
     Examples
     --------
@@ -150,15 +148,7 @@ def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = 
 def _entry(name: str) -> CatalogueEntry:
     if name in CATALOGUE:
         return CATALOGUE[name]
-    lower = {known.lower(): known for known in CATALOGUE}
-    near = difflib.get_close_matches(str(name).lower(), lower, n=1)
-    hint = (
-        f"did you mean {lower[near[0]]!r}?"
-        if near
-        else "see manyboost.datasets.CATALOGUE, or read a file of your own with read_npz, "
-        "read_arff or read_csv."
-    )
-    raise ValueError(f"There is no data set {name!r}; {hint}")
+    raise ValueError(f"There is no data set {name!r}; {nearest(str(name), CATALOGUE)}")
 
 
 def _folders(data_dir: PathLike | None) -> Iterator[Path]:
@@ -169,7 +159,7 @@ def _folders(data_dir: PathLike | None) -> Iterator[Path]:
         if folder:
             if not Path(folder).is_dir():
                 raise FileNotFoundError(
-                    f"{origin}={str(folder)!r} is not a folder; pass the one that holds the data."
+                    f"{origin}={str(folder)!r} is not a folder; pass the folder of the data."
                 )
             yield Path(folder)
 
@@ -221,21 +211,21 @@ def _check_shape(entry: CatalogueEntry, dataset: Dataset) -> None:
         ("number of features", dataset.n_features, entry.n_features),
         ("number of outputs", dataset.n_outputs, entry.n_outputs),
     ]
-    # Where the paper does not split a set, a split that comes with the file is an extra.
+    # If the paper does not split a set, a split in the file is an extra.
     if dataset.split is not None and entry.n_test is not None:
         facts.append(("number of test rows", int(dataset.split.sum()), entry.n_test))
     for what, found, expected in facts:
         if found != expected:
             raise ValueError(
                 f"The {what} of data set {entry.name!r} is {found}, but the catalogue expects "
-                f"{expected}; this is another version of the set, to be had from {entry.source}."
+                f"{expected}; this is another version of the set, get it from {entry.source}."
             )
 
 
 def _from_openml(entry: CatalogueEntry) -> Dataset:
     advice = (
         f"get it from {entry.source} and put it, as {entry.name}.npz or {entry.name}.arff, into "
-        f"the folder data_dir, or into the one that {_FOLDER_VARIABLE} names."
+        f"the folder data_dir or the folder named by {_FOLDER_VARIABLE}."
     )
     if entry.openml is None:
         raise FileNotFoundError(f"Data set {entry.name!r} was not found; {advice}")
@@ -243,11 +233,11 @@ def _from_openml(entry: CatalogueEntry) -> Dataset:
 
     try:
         with warnings.catch_warnings():
-            # Should the second attempt fail too, the error below says so.
+            # If the second attempt fails too, the error below says so.
             warnings.filterwarnings("ignore", "A network error occurred")
             bunch = fetch_openml(
                 data_id=entry.openml,
-                # Where the catalogue knows the outputs by name, OpenML may mark only one of them.
+                # OpenML may mark only one of several outputs.
                 target_column=None if entry.targets else "default-target",
                 as_frame=False,
                 parser="liac-arff",  # the one that needs no pandas
@@ -257,27 +247,24 @@ def _from_openml(entry: CatalogueEntry) -> Dataset:
         raise FileNotFoundError(
             f"Data set {entry.name!r} could not be fetched from OpenML ({error}); {advice}"
         ) from error
-    names = list(bunch.feature_names)
+    file = f"OpenML's data set {entry.openml}"
     categories = bunch.categories or {}
     columns = [
-        Column(name, tuple(categories[name]) if name in categories else None) for name in names
+        Column(name, tuple(categories[name]) if name in categories else None)
+        for name in bunch.feature_names
     ]
-    values, file = bunch.data, f"OpenML's data set {entry.openml}"
+    values = sparse.csr_matrix(bunch.data) if sparse.issparse(bunch.data) else bunch.data
+    table = Table(file, columns, values, "row {}".format)
     if entry.targets:
-        outputs = select(entry.targets, names, file, "targets")
-    else:
-        added = list(bunch.target_names)
-        outputs = list(range(len(names), len(names) + len(added)))
-        target = np.asarray(bunch.target)
-        if target.dtype.kind == "O":  # words such as TRUE and FALSE
-            coded = [code(column) for column in target.T]
-            columns += [Column(n, kinds) for n, (_, kinds) in zip(added, coded, strict=True)]
-            target = np.column_stack([codes for codes, _ in coded])
-        else:
-            columns += [Column(n) for n in added]
-        stack = sparse.hstack if sparse.issparse(values) else np.hstack
-        values = stack([values, target])
-    if sparse.issparse(values):
-        values = sparse.csr_matrix(values)
-    table = Table(file, columns, values, lambda row: f"row {row}")
-    return assemble(table, entry.name, outputs, task=entry.task)
+        outputs = select(entry.targets, table.names, file, "targets")
+        X = table.take(remaining(table.names, file, outputs, []))
+        return assemble(X, table.take(outputs), entry.name, entry.task)
+    target = np.asarray(bunch.target)
+    columns = [Column(name) for name in bunch.target_names]
+    if target.dtype.kind == "O":  # words such as TRUE and FALSE
+        coded = [np.unique(column.astype(str), return_inverse=True) for column in target.T]
+        columns = [
+            Column(c.name, tuple(kinds)) for c, (kinds, _) in zip(columns, coded, strict=True)
+        ]
+        target = np.column_stack([codes for _, codes in coded]).astype(np.float64)
+    return assemble(table, Table(file, columns, target, table.place), entry.name, entry.task)

@@ -1,4 +1,4 @@
-"""What every reader returns: features, outputs and what is known about them."""
+"""The result of every reader: features, outputs, and their description."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Dataset:
     Attributes
     ----------
     name : str
-        What the set is called.
+        Name of the set.
     X : ndarray or csr_matrix of shape (n_rows, n_features), float32
-        Features; NaN where a value is missing, the code where it is a category.
+        Features; NaN where a value is missing, codes for categories.
     Y : ndarray or csr_matrix of shape (n_rows, n_outputs)
-        Labels, uint8 0 or 1, sparse where the file is; or targets of a regression, dense floats.
+        Labels, uint8 0 or 1, sparse if the file is; or targets of a regression, dense floats.
     feature_names : tuple of str
         One name for each column of X.
     target_names : tuple of str
@@ -34,7 +34,7 @@ class Dataset:
     task : {"multilabel", "regression"}
         What Y holds.
     split : ndarray of shape (n_rows,), uint8, or None
-        0 for training rows and 1 for test rows, where the set comes with such a split.
+        0 for training rows and 1 for test rows, if the set has a split.
     categorical : tuple of int
         Indices of the nominal features.
     categories : mapping of int to tuple of str
@@ -81,7 +81,7 @@ class Dataset:
                 )
         if self.split is not None and not np.isin(self.split, (0, 1)).all():
             raise ValueError(
-                f"The split of data set {self.name!r} holds other values than 0 and 1; "
+                f"The split of data set {self.name!r} holds values other than 0 and 1; "
                 "write 0 for a training row and 1 for a test row."
             )
         check_unique(self.target_names, f"Data set {self.name!r}", "outputs")
@@ -137,7 +137,7 @@ def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -
     test : Dataset
         The test rows, with the same features, categories, outputs and task.
     name : str or None, default=None
-        Name of the joined set; ``None`` takes that of ``train``.
+        Name of the joined set; ``None`` uses that of ``train``.
 
     Returns
     -------
@@ -176,13 +176,13 @@ def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -
 
 
 def check_task(task: str | None) -> None:
-    """Refuse a task that does not exist."""
+    """Refuse an unknown task."""
     if task not in get_args(Task):
-        raise ValueError(f"task={task!r} is not a task: pass 'multilabel' or 'regression'.")
+        raise ValueError(f"task={task!r} is not a task; pass 'multilabel' or 'regression'.")
 
 
 def check_unique(names: Sequence[str], place: str, what: str) -> None:
-    """Refuse a name that occurs twice: it would not say which of the two is meant."""
+    """Refuse a name that occurs twice, because it is ambiguous."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -197,7 +197,7 @@ def _stack(first: Matrix, second: Matrix) -> Matrix:
 
 
 def _first_difference(ours: Any, theirs: Any) -> str:
-    """Say where two descriptions part, as briefly as possible."""
+    """Describe the first difference of two descriptions, briefly."""
     if isinstance(ours, tuple) and len(ours) != len(theirs):
         return f" ({len(ours)} and {len(theirs)})"
     if isinstance(ours, tuple):

@@ -1,37 +1,64 @@
 """Synthetic problems with a known output structure, drawn with NumPy alone.
 
-Three multi-output regression problems built on Friedman's function, as in the synthetic
-experiments of Joly, Wehenkel and Geurts, and one multi-label problem of low rank:
-
-============================= ==========================================================
-``make_friedman1_chain``      every output is the one before it plus more noise
-``make_friedman1_group``      the same signal in every output, independent noise
-``make_friedman1_ind``        every output has its own five features: nothing is shared
-``make_low_rank_multilabel``  many labels, explained by a few nonlinear factors
-============================= ==========================================================
+Three are the regression problems of the synthetic experiments of Joly, Wehenkel and Geurts, built
+on Friedman's function; one is a multi-label problem of low rank.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
+from manyboost.arrays import F64
+
 Distribution: TypeAlias = Literal["uniform", "normal"]
 RandomStateLike: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
-# Friedman's function reads five features.
-_FRIEDMAN_FEATURES = 5
 # Standard deviation of the label noise; the noiseless scores have standard deviation 1.
 _SCORE_NOISE = 0.3
 # Features in each random linear form: few, so that trees need few splits to follow it.
 _FORM_FEATURES = 2
 
+# What the three friedman1 problems have in common.
+_PARAMETERS = """Parameters
+    ----------
+    n_rows : int, default=300
+        Number of rows.
+    n_outputs : int, default=16
+        Number of outputs.
+    noise : float, default=1.0
+        Standard deviation of each εⱼ.
+    distribution : {"uniform", "normal"}, default="uniform"
+        Distribution of the features: uniform on [0, 1], which reproduces the scores of the paper,
+        or standard normal, as its text says.
+    noisy_outputs : bool, default=False
+        Append a copy of every output with its rows permuted, each copy on its own: outputs that
+        look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+        Source of randomness; an int gives the same data at every call.
 
+    Returns
+    -------
+    X : ndarray of shape (n_rows, 5), or (n_rows, 5 * n_outputs) for friedman1-ind
+    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)"""
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _documented(function: _Function) -> _Function:
+    """Fill ``{parameters}`` in the docstring of a friedman1 problem."""
+    text = inspect.cleandoc(function.__doc__ or "")
+    function.__doc__ = text.replace("{parameters}", inspect.cleandoc(_PARAMETERS))
+    return function
+
+
+@_documented
 def make_friedman1_chain(
     n_rows: int = 300,
     *,
@@ -40,34 +67,14 @@ def make_friedman1_chain(
     distribution: Distribution = "uniform",
     noisy_outputs: bool = False,
     random_state: RandomStateLike = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Draw friedman1-chain: every output adds noise to the one before it.
+) -> tuple[F64, F64]:
+    """Draw friedman1-chain: each output is the previous one plus noise.
 
     y₁ = f(x) + ε₁ and yⱼ = yⱼ₋₁ + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ +
     5 x₅. The first output is the cleanest; the best model learns it alone and repeats it for all
     outputs.
 
-    Parameters
-    ----------
-    n_rows : int, default=300
-        Number of rows.
-    n_outputs : int, default=16
-        Number of outputs.
-    noise : float, default=1.0
-        Standard deviation of each εⱼ; 0 gives f(x) in every output.
-    distribution : {"uniform", "normal"}, default="uniform"
-        Distribution of the features: uniform on [0, 1], which reproduces the scores the
-        paper reports, or standard normal, which is what its text says.
-    noisy_outputs : bool, default=False
-        Append a copy of every output with its rows permuted, each copy on its own: outputs
-        that look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Source of randomness; an int gives the same data at every call.
-
-    Returns
-    -------
-    X : ndarray of shape (n_rows, 5)
-    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
+    {parameters}
 
     Examples
     --------
@@ -76,13 +83,11 @@ def make_friedman1_chain(
     >>> X.shape, Y.shape
     ((100, 5), (100, 4))
     """
-    rng = _check_friedman(n_rows, n_outputs, noise, distribution, random_state)
-    X = _draw_inputs(rng, n_rows, _FRIEDMAN_FEATURES, distribution)
-    eps = noise * rng.standard_normal((n_rows, n_outputs))
-    Y = _friedman1(X)[:, np.newaxis] + np.cumsum(eps, axis=1)
-    return X, _with_noisy_outputs(Y, rng) if noisy_outputs else Y
+    arguments = n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
+    return _draw_friedman1(*arguments, chained=True)
 
 
+@_documented
 def make_friedman1_group(
     n_rows: int = 300,
     *,
@@ -91,33 +96,13 @@ def make_friedman1_group(
     distribution: Distribution = "uniform",
     noisy_outputs: bool = False,
     random_state: RandomStateLike = None,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[F64, F64]:
     """Draw friedman1-group: one signal in all outputs, independent noise in each.
 
     yⱼ = f(x) + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ + 5 x₅. Averaging
     the outputs filters the noise; the best model learns that average.
 
-    Parameters
-    ----------
-    n_rows : int, default=300
-        Number of rows.
-    n_outputs : int, default=16
-        Number of outputs.
-    noise : float, default=1.0
-        Standard deviation of each εⱼ; 0 gives f(x) in every output.
-    distribution : {"uniform", "normal"}, default="uniform"
-        Distribution of the features: uniform on [0, 1], which reproduces the scores the
-        paper reports, or standard normal, which is what its text says.
-    noisy_outputs : bool, default=False
-        Append a copy of every output with its rows permuted, each copy on its own: outputs
-        that look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Source of randomness; an int gives the same data at every call.
-
-    Returns
-    -------
-    X : ndarray of shape (n_rows, 5)
-    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
+    {parameters}
 
     Examples
     --------
@@ -126,13 +111,11 @@ def make_friedman1_group(
     >>> X.shape, Y.shape
     ((100, 5), (100, 8))
     """
-    rng = _check_friedman(n_rows, n_outputs, noise, distribution, random_state)
-    X = _draw_inputs(rng, n_rows, _FRIEDMAN_FEATURES, distribution)
-    eps = noise * rng.standard_normal((n_rows, n_outputs))
-    Y = _friedman1(X)[:, np.newaxis] + eps
-    return X, _with_noisy_outputs(Y, rng) if noisy_outputs else Y
+    arguments = n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
+    return _draw_friedman1(*arguments)
 
 
+@_documented
 def make_friedman1_ind(
     n_rows: int = 300,
     *,
@@ -141,34 +124,14 @@ def make_friedman1_ind(
     distribution: Distribution = "uniform",
     noisy_outputs: bool = False,
     random_state: RandomStateLike = None,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[F64, F64]:
     """Draw friedman1-ind: every output depends on five features of its own.
 
     yⱼ = f(the five features of its own) + εⱼ, with f(x) = 10 sin(π x₁ x₂) +
     20 (x₃ − 0.5)² + 10 x₄ + 5 x₅. The outputs share nothing; the best model is one for each output.
+    Output j reads columns ``5 * j`` to ``5 * j + 4`` of X.
 
-    Parameters
-    ----------
-    n_rows : int, default=300
-        Number of rows.
-    n_outputs : int, default=16
-        Number of outputs.
-    noise : float, default=1.0
-        Standard deviation of each εⱼ; 0 gives f of the output's features.
-    distribution : {"uniform", "normal"}, default="uniform"
-        Distribution of the features: uniform on [0, 1], which reproduces the scores the
-        paper reports, or standard normal, which is what its text says.
-    noisy_outputs : bool, default=False
-        Append a copy of every output with its rows permuted, each copy on its own: outputs
-        that look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Source of randomness; an int gives the same data at every call.
-
-    Returns
-    -------
-    X : ndarray of shape (n_rows, 5 * n_outputs)
-        Output j reads columns ``5 * j`` to ``5 * j + 4``.
-    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
+    {parameters}
 
     Examples
     --------
@@ -177,11 +140,8 @@ def make_friedman1_ind(
     >>> X.shape, Y.shape
     ((100, 20), (100, 4))
     """
-    rng = _check_friedman(n_rows, n_outputs, noise, distribution, random_state)
-    X = _draw_inputs(rng, n_rows, _FRIEDMAN_FEATURES * n_outputs, distribution)
-    eps = noise * rng.standard_normal((n_rows, n_outputs))
-    Y = _friedman1(X.reshape(n_rows, n_outputs, _FRIEDMAN_FEATURES)) + eps
-    return X, _with_noisy_outputs(Y, rng) if noisy_outputs else Y
+    arguments = n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
+    return _draw_friedman1(*arguments, own_features=True)
 
 
 def make_low_rank_multilabel(
@@ -192,7 +152,7 @@ def make_low_rank_multilabel(
     rank: int = 5,
     cardinality: float = 3.0,
     random_state: RandomStateLike = None,
-) -> tuple[FloatArray, NDArray[np.uint8]]:
+) -> tuple[F64, NDArray[np.uint8]]:
     """Draw a multi-label problem: many labels explained by a few nonlinear factors.
 
     ``rank`` latent factors (sines, products and signs of random linear forms of two features)
@@ -235,9 +195,8 @@ def make_low_rank_multilabel(
     ((200, 20), (200, 30), 2.5)
     """
     _check_integer("n_rows", n_rows, minimum=2)
-    _check_integer("n_features", n_features)
-    _check_integer("n_outputs", n_outputs)
-    _check_integer("rank", rank)
+    for what, value in (("n_features", n_features), ("n_outputs", n_outputs), ("rank", rank)):
+        _check_integer(what, value)
     _check_real("cardinality", cardinality)
     if not 0 < cardinality < n_outputs:
         raise ValueError(
@@ -254,47 +213,53 @@ def make_low_rank_multilabel(
     return X, (place < counts).astype(np.uint8)
 
 
-def _friedman1(x: FloatArray) -> FloatArray:
-    """Friedman's function of the last axis, which has length 5."""
-    y: FloatArray = (
-        10.0 * np.sin(np.pi * x[..., 0] * x[..., 1])
-        + 20.0 * (x[..., 2] - 0.5) ** 2
-        + 10.0 * x[..., 3]
-        + 5.0 * x[..., 4]
-    )
-    return y
+def _draw_friedman1(
+    n_rows: int,
+    n_outputs: int,
+    noise: float,
+    distribution: Distribution,
+    noisy_outputs: bool,
+    random_state: RandomStateLike,
+    *,
+    own_features: bool = False,
+    chained: bool = False,
+) -> tuple[F64, F64]:
+    """Draw a friedman1 problem: features shared or for each output, noise alone or added up."""
+    _check_integer("n_rows", n_rows)
+    _check_integer("n_outputs", n_outputs)
+    _check_real("noise", noise)
+    if not 0 <= noise < math.inf:
+        raise ValueError(
+            f"noise={noise!r} is not a standard deviation: pass a finite number, 0 or more."
+        )
+    if distribution not in ("uniform", "normal"):
+        raise ValueError(f"distribution={distribution!r} is unknown: pass 'uniform' or 'normal'.")
+    rng = _as_generator(random_state)
+    shape = (n_rows, n_outputs if own_features else 1, 5)
+    x = rng.random(shape) if distribution == "uniform" else rng.standard_normal(shape)
+    eps = noise * rng.standard_normal((n_rows, n_outputs))
+    signal = 10.0 * np.sin(np.pi * x[..., 0] * x[..., 1]) + 20.0 * (x[..., 2] - 0.5) ** 2
+    signal = signal + 10.0 * x[..., 3] + 5.0 * x[..., 4]
+    Y = signal + (np.cumsum(eps, axis=1) if chained else eps)
+    if noisy_outputs:
+        Y = np.hstack([Y, rng.permuted(Y, axis=0)])
+    return x.reshape(n_rows, -1), Y
 
 
-def _draw_inputs(
-    rng: np.random.Generator, n_rows: int, n_features: int, distribution: Distribution
-) -> FloatArray:
-    shape = (n_rows, n_features)
-    return rng.random(shape) if distribution == "uniform" else rng.standard_normal(shape)
-
-
-def _with_noisy_outputs(Y: FloatArray, rng: np.random.Generator) -> FloatArray:
-    return np.hstack([Y, rng.permuted(Y, axis=0)])
-
-
-def _latent_factors(rng: np.random.Generator, X: FloatArray, rank: int) -> FloatArray:
+def _latent_factors(rng: np.random.Generator, X: F64, rank: int) -> F64:
     """Nonlinear factors of shape (n_rows, rank), each with mean 0 and variance about 1."""
+
+    def linear_form() -> F64:
+        used = rng.choice(X.shape[1], size=min(_FORM_FEATURES, X.shape[1]), replace=False)
+        weights = rng.standard_normal(used.size)
+        return np.asarray(X[:, used] @ (weights / np.linalg.norm(weights)))
+
     factors = np.empty((X.shape[0], rank))
     for k in range(rank):
-        u = _random_linear_form(rng, X)
-        v = _random_linear_form(rng, X)
-        # u and v are standard normal; E sin²(2u) = (1 − exp(−8)) / 2
+        u, v = linear_form(), linear_form()  # standard normal; E sin²(2u) = (1 − exp(−8)) / 2
         shapes = (math.sqrt(2.0) * np.sin(2.0 * u), u * v, np.sign(u))
         factors[:, k] = shapes[k % len(shapes)]
     return factors
-
-
-def _random_linear_form(rng: np.random.Generator, X: FloatArray) -> FloatArray:
-    """Combine a few random features with random weights of norm 1."""
-    n_features = X.shape[1]
-    used = rng.choice(n_features, size=min(_FORM_FEATURES, n_features), replace=False)
-    weights = rng.standard_normal(used.size)
-    form: FloatArray = X[:, used] @ (weights / np.linalg.norm(weights))
-    return form
 
 
 def _label_counts(n_rows: int, n_outputs: int, cardinality: float) -> NDArray[np.int64]:
@@ -309,7 +274,7 @@ def _label_counts(n_rows: int, n_outputs: int, cardinality: float) -> NDArray[np
     most = n_rows - 1 if total <= n_outputs * (n_rows - 1) else n_rows
     label = np.arange(1, n_outputs + 1)
 
-    def counts(log_c: float) -> FloatArray:
+    def counts(log_c: float) -> F64:
         return np.clip(n_rows / (1.0 + label * math.exp(-log_c)), fewest, most)
 
     low, high = -100.0, 100.0
@@ -319,26 +284,6 @@ def _label_counts(n_rows: int, n_outputs: int, cardinality: float) -> NDArray[np
     # Rounding the running sum, not the counts, keeps the total.
     ends = np.floor(np.cumsum(counts(high)) + 0.5).astype(np.int64)
     return np.clip(np.diff(ends, prepend=0), fewest, most)
-
-
-def _check_friedman(
-    n_rows: int,
-    n_outputs: int,
-    noise: float,
-    distribution: Distribution,
-    random_state: RandomStateLike,
-) -> np.random.Generator:
-    """Check what the three friedman1 problems have in common; return their generator."""
-    _check_integer("n_rows", n_rows)
-    _check_integer("n_outputs", n_outputs)
-    _check_real("noise", noise)
-    if not 0 <= noise < math.inf:
-        raise ValueError(
-            f"noise={noise!r} is not a standard deviation: pass a finite number, 0 or more."
-        )
-    if distribution not in ("uniform", "normal"):
-        raise ValueError(f"distribution={distribution!r} is unknown: pass 'uniform' or 'normal'.")
-    return _as_generator(random_state)
 
 
 def _check_integer(name: str, value: Any, *, minimum: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Training on rows that are spread over machines, or that no memory holds: the same model."""
+"""Training on rows that are spread over machines, or larger than memory."""
 
 from __future__ import annotations
 

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from manyboost.comm import Comm
 
-# How long a rank that failed waits for the others to fail too, before it ends them.
+# Seconds that a failed rank waits for the others to fail too, before it ends them.
 _GRACE = 2.0
-# What launchers tell the processes that they start.
+# Environment variables in which launchers tell a process the number of ranks.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
 
 
 def launched_ranks() -> int:
-    """Return how many processes a launcher of MPI has started; 1 without one."""
+    """Return how many processes an MPI launcher has started; 1 without a launcher."""
     sizes = (os.environ.get(name, "") for name in _SIZES)
     return max([1, *(int(size) for size in sizes if size.isdigit())])
 
@@ -30,8 +30,8 @@ class MPIComm(Comm):
     Parameters
     ----------
     communicator : mpi4py.MPI.Comm, optional
-        The ranks; all that were launched if None. It is duplicated, so that messages of others
-        cannot come in between.
+        The ranks; None: all that were launched. It is duplicated, so that messages of other code
+        are kept apart.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class MPIComm(Comm):
             self._ranks.Allreduce(mpi.IN_PLACE, [maxima, mpi.DOUBLE], op=mpi.MAX)
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
-        """Return what the rank ``root`` calls this with."""
+        """Return the value that the rank ``root`` passes."""
         return self._ranks.bcast(value, root=root)
 
     def gather(self, value: Any) -> list[Any]:
@@ -74,13 +74,13 @@ class MPIComm(Comm):
         return list(self._ranks.allgather(value))
 
     def subset(self, ranks: list[int]) -> Comm | None:
-        """Return these ranks as a set of their own."""
+        """Return a set of these ranks only."""
         chosen = self.rank in ranks
-        part = self._ranks.Split(0 if chosen else self._mpi.UNDEFINED, self.rank)
-        return MPIComm(part) if chosen else None
+        some = self._ranks.Split(0 if chosen else self._mpi.UNDEFINED, self.rank)
+        return MPIComm(some) if chosen else None
 
     def fail(self, error: BaseException) -> None:
-        """Return if all ranks failed; else end them all, since the others would wait for ever."""
+        """Return if all ranks failed; else end them all, since the others would wait forever."""
         if self.size == 1:
             return
         all_failed = self._failed.Ibarrier()
@@ -89,7 +89,6 @@ class MPIComm(Comm):
             if all_failed.Test():
                 return
             time.sleep(0.01)
-        sentence = f"manyboost: rank {self.rank} of {self.size} failed: {error}\n"
-        sys.stderr.write(sentence)
+        sys.stderr.write(f"manyboost: rank {self.rank} of {self.size} failed: {error}\n")
         sys.stderr.flush()
         self._ranks.Abort(1)

@@ -13,48 +13,32 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, params
-from manyboost.data.frames import column_names
-from manyboost.data.inputs import (
-    Classes,
-    Rows,
-    Table,
-    check_offset,
-    check_output_names,
-    for_kernels,
-    make_rows,
-    read_labels,
-    resolve_threads,
-    to_single,
-)
-from manyboost.data.weights import (
-    as_rows,
-    check_weight,
-    class_weights,
-    missing_cells,
-    refuse_unobserved_outputs,
-    without_class_weights,
-)
+from manyboost.arrays import F64
+from manyboost.data.cells import missing_cells
+from manyboost.data.features import Table, for_kernels, to_single
+from manyboost.data.labels import Classes, read_labels
+from manyboost.data.readers import LabelReader, Reader
+from manyboost.data.rows import Rows
+from manyboost.data.targets import check_offset, check_output_names
+from manyboost.data.weights import check_weight, without_class_weights
+from manyboost.estimators.documentation import documented
 from manyboost.estimators.explaining import Explaining
 from manyboost.estimators.exporting import Exporting
-from manyboost.estimators.fitting import Fitting, all_or_nothing
+from manyboost.estimators.fitting import Fitting
+from manyboost.estimators.given import Given
 from manyboost.estimators.predicting import BLOCK_CELLS
-from manyboost.training.callbacks import (
-    Callback,
-)
+from manyboost.threads import resolve_threads
+from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
-from manyboost.training.losses import (
-    LABEL_LOSSES,
-    Loss,
-)
+from manyboost.training.custom import Loss
+from manyboost.training.ensembles import TreeEnsemble
+from manyboost.training.losses import CLASS_LOSSES, LABEL_LOSSES
 from manyboost.training.projections import Projection
 from manyboost.training.scoring import RunningClassifier
 from manyboost.training.thresholds import tune_thresholds
 
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
-
-@params.documented
+@documented
 class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
     """Gradient tree boosting for classes, or for one or many labels.
 
@@ -73,46 +57,13 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         was a frame, else the numbers of its columns.
     thresholds_ : ndarray of shape (n_outputs_,)
         Probability above which a label is predicted, if ``thresholds`` was given.
-    n_iter_ : int
-        Rounds in the model.
     n_outputs_ : int
         Number of outputs: labels, classes, or 1 for two classes.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had them.
     output_names_ : ndarray of shape (n_outputs_,)
         Names of the outputs, if y had them: columns of a frame, or labels in sets.
     target_name_ : str
         Name of y, if it held one class per row and had a name: a series, or a frame of one column.
-    strategy_, projection_ : str
-        What the model was trained with; the given ones, or the winner of ``strategy="auto"``.
-    search_results_ : dict of ndarray
-        With ``strategy="auto"``, what was tried, the best first: ``"strategy"``,
-        ``"projection"``, ``"heats"`` it ran in, ``"n_rounds"`` up to its best,
-        ``"validation_score"``.
-    baseline_ : ndarray of shape (n_outputs_,)
-        Raw prediction before the first round.
-    best_iter_ : int
-        The round with the best validation score; the model ends there. With
-        ``early_stopping="per_output"`` the last of the outputs' best rounds.
-    best_iter_per_output_ : ndarray of shape (n_outputs_,)
-        The best round of each output, with ``early_stopping="per_output"``.
-    step_sizes_ : ndarray of shape (n_iter_, n_outputs_)
-        Steps ρ, where the strategy has them.
-    train_score_, validation_score_ : ndarray of shape (n_iter_ + 1,)
-        Negative mean loss after each round, entry 0 that of the baseline; the latter is the score
-        that decides on early stopping, if ``scoring`` says so.
-    validation_scores_ : dict of ndarray of shape (n_iter_ + 1,)
-        All scores by name, if ``scoring`` is a list.
-    validation_score_per_output_ : ndarray of shape (n_iter_ + 1, n_outputs_)
-        Negative mean loss of each output on the validation rows; not for softmax.
-    feature_importances_ : ndarray of shape (n_features_in_,)
-        Share of each feature in the gain.
-    output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
-        The same for each output.
-    expected_value_ : float or ndarray of shape (n_outputs_,)
-        Raw predictions where no feature is known, which Shapley values are added to.
+    {attributes}
 
     Examples
     --------
@@ -162,42 +113,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.loss = loss
-        self.strategy = strategy
-        self.projection = projection
-        self.n_components = n_components
-        self.step = step
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.min_split_gain = min_split_gain
-        self.l2_regularization = l2_regularization
-        self.max_features = max_features
-        self.subsample = subsample
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.interaction_cst = interaction_cst
-        self.output_weight = output_weight
-        self.class_weight = class_weight
-        self.estimator = estimator
-        self.thresholds = thresholds
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.scoring = scoring
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.callbacks = callbacks
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        params.assign(self, locals())
 
-    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -223,97 +140,42 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
             indicator are missing labels, which have no influence on the model.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), optional
             Weights of the rows, or of single labels; weight zero makes a label missing.
-        X_val, Y_val, sample_weight_val : array-like, optional
-            Rows for early stopping, instead of some of X.
-        offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Added to the raw predictions: the logarithm of an exposure, or what another model
-            predicts. A model that was fitted with an offset needs one to predict.
-
-        Returns
-        -------
-        self
+        {fit}
         """
-        params.validate(self)
+        self._fit(Given(X, y, sample_weight, X_val, Y_val, sample_weight_val, offset, offset_val))
+        return self
+
+    def _reader(self, given: Given, *, continued: bool) -> LabelReader:
         self._check_loss()
-        self._refuse_validation_alone(X_val, Y_val, sample_weight_val, offset, offset_val)
-        continued = self.warm_start and hasattr(self, "_progress")
-        given = X, y, sample_weight
-        X, categories = self._read_X(X, continued=continued)
-        known = self._classes if continued else None
-        classes, labels = read_labels(y, X, classes=known, comm=self._comm)
+        return LabelReader(
+            given.comm,
+            softmax=isinstance(self.loss, str) and self.loss in CLASS_LOSSES,
+            class_weight=self.class_weight,
+            classes=self._classes if continued else None,
+        )
+
+    def _learn_targets(self, reader: Reader) -> None:
+        assert isinstance(reader, LabelReader)
+        classes = reader.classes
         self._check_thresholds(classes)
-        check_output_names(y, classes.names, "y")
         if classes.kind == "multiclass" and self.monotonic_cst is not None:
             raise ValueError(
                 f"monotonic_cst is not defined for {len(classes.values)} classes, whose "
                 "probabilities cannot all move one way; use it with two classes or with labels."
             )
-        softmax = self.loss == "log_loss"
-        # Before offsets are checked, which depend on it.
-        self._classes = classes
+        self._classes, self._class_weights = classes, reader.table
         self.classes_ = classes.values
-        if offset is not None:
-            offset = self._offset_of(offset, X, classes.n_outputs)
-        by_cell = classes.kind == "multilabel"
-        self._refuse_unused_weights(sample_weight)
-        encoded = classes.encode(labels, softmax=softmax)
-        rows = make_rows(
-            X,
-            encoded,
-            sample_weight,
-            "sample_weight",
-            offset,
-            by_cell=by_cell,
-            comm=self._comm,
-            numbers=self._row_numbers,
-        )
-        # The rows hold them, as long as they are needed.
-        del labels, encoded
-        table = self._class_weights = class_weights(self.class_weight, rows.Y, classes, self._comm)
-        rows = rows.weighed(table, classes)
-        refuse_unobserved_outputs(rows.Y, "y", classes.names, self._comm)
-        validation = None
-        if X_val is not None:
-            X_val = self._read_X_val(X_val, categories)
-            _, labels_val = read_labels(Y_val, X_val, "Y_val", classes)
-            check_output_names(Y_val, classes.names, "Y_val")
-            encoded = classes.encode(labels_val, softmax=softmax, name="Y_val")
-            if offset_val is not None:
-                offset_val = self._offset_of(offset_val, X_val, classes.n_outputs, "offset_val")
-            name = "sample_weight_val"
-            validation = make_rows(
-                X_val,
-                encoded,
-                sample_weight_val,
-                name,
-                offset_val,
-                by_cell=by_cell,
-                comm=self._comm,
-            ).weighed(table, classes)
-
-        def by_class(rows: Rows) -> NDArray[Any] | None:
-            return None if classes.kind == "multilabel" else classes.numbers(rows.Y)
-
-        self._set_output_names(classes.names)
-        self._set_target_name(y)
-        self._fit(X, rows, validation, classes.n_outputs, by_class, categories, given)
-        return self
-
-    def _set_target_name(self, y: Any) -> None:
-        """Remember what the classes are those of, if y has a name."""
         self.__dict__.pop("target_name_", None)
-        names = None if self._classes.kind == "multilabel" else column_names(y, "y")
-        if names is not None:
-            self.target_name_ = names[0]
+        if reader.target_name is not None:
+            self.target_name_ = reader.target_name
 
     _running = RunningClassifier
 
     def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
         return self._classes.decode(Y)
 
-    def _offset_of(self, offset: Any, X: Table, n_outputs: int, name: str = "offset") -> F64:
-        softmax = self.loss == "log_loss" and self._classes.kind == "multiclass"
-        return check_offset(offset, X, n_outputs, softmax=softmax, name=name)
+    def _offset_of(self, offset: Any, X: Table, n_outputs: int) -> F64:
+        return check_offset(offset, X, n_outputs, softmax=self._fitted_loss.facts.is_joint)
 
     def _check_loss(self) -> None:
         if isinstance(self.loss, list | tuple):
@@ -358,7 +220,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
             X = to_single(X, getattr(self, "feature_names_in_", None), "X_val")
         Y, offset, d = validation_rows.Y, validation_rows.offset, self.n_outputs_
         weight = self._given_weight(validation_rows)
-        together = self._fitted_loss.custom is not None or self.estimator is not None
+        together = self._fitted_loss.is_joint or self.estimator is not None
         # Some labels at a time: probabilities of all never exist in double precision.
         size = d if together else max(1, BLOCK_CELLS // len(Y))
         thresholds = []
@@ -368,15 +230,14 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
             raw = self._raw_predictor(outputs)(X)
             if offset is not None:
                 raw += offset[:, block]
-            proba = self._fitted_loss.predict(raw, outputs)
+            proba = self._present(raw, outputs)
             of_block = weight if weight is None or weight.ndim == 1 else weight[:, block]
             thresholds.append(tune_thresholds(proba, Y[:, block], of_block))
         self.thresholds_ = np.concatenate(thresholds)
 
     def _given_weight(self, rows: Rows) -> NDArray[Any] | None:
         # How much a mistake costs in training is no matter of how often labels are found.
-        weight = without_class_weights(rows.weights, rows.Y, self._class_weights, self._classes)
-        return as_rows(weight)
+        return without_class_weights(rows.weights, rows.Y, self._class_weights)
 
     def decision_function(
         self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
@@ -385,15 +246,10 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Offsets of the raw predictions, if the model was fitted with such.
+        {rows}
         outputs : list of str or int, optional
             Names or numbers of the labels or classes to compute; None: all.
-        dtype : float64 or float32
-            Type of the result; with float32 no array of all predictions in double precision is
-            made.
+        {dtype}
 
         Returns
         -------
@@ -410,22 +266,17 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Offsets of the raw predictions, if the model was fitted with such.
+        {rows}
         outputs : list of str or int, optional
             Names or numbers of the labels or classes to return; None: all.
-        dtype : float64 or float32
-            Type of the result; with float32 no array of all predictions in double precision is
-            made.
+        {dtype}
 
         Returns
         -------
         ndarray, or a frame (see :meth:`set_output`)
         """
         places, type_ = self._check_request(outputs, dtype)
-        joint = self._classes.kind == "multiclass" or self._fitted_loss.custom is not None
+        joint = self._classes.kind == "multiclass" or self._fitted_loss.is_joint
         values = self._linked(X, self._probabilities, places, type_, offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
@@ -434,10 +285,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Offsets of the raw predictions, if the model was fitted with such.
+        {rows}
         outputs : list of str or int, optional
             Names or numbers of the labels to predict; None: all.
 
@@ -454,7 +302,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
                 )
             return self._predicted(X, self._labels, None, self.classes_.dtype, offset=offset)
         thresholds = getattr(self, "thresholds_", None)
-        joint = self._fitted_loss.custom is not None and thresholds is not None
+        joint = self._fitted_loss.is_joint and thresholds is not None
         if thresholds is not None and places is not None and not joint:
             thresholds = thresholds[places]
 
@@ -508,10 +356,10 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
                 "number of labels or classes."
             )
         model = self._progress.model
-        if isinstance(model, _core.Ensemble) and not self._with_offset and offset is None:
+        if isinstance(model, TreeEnsemble) and not self._with_offset and offset is None:
             table = for_kernels(self._checked_X(X))
             pool = _core.Pool(resolve_threads(self.n_jobs))
-            best, scores = model.top_k(pool, table, self.n_iter_, self.baseline_, int(k))
+            best, scores = model.trees.top_k(pool, table, self.n_iter_, self.baseline_, int(k))
             return self.classes_[best], scores
 
         def ranked(raw: F64) -> NDArray[Any]:
@@ -559,10 +407,6 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
             Weights of the rows.
         offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
             Offsets of the raw predictions, if the model was fitted with such.
-
-        Returns
-        -------
-        float
         """
         # (Importing it takes as long as everything else.)
         from sklearn.metrics import accuracy_score
@@ -599,10 +443,10 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         return raw[:, 0] if self._classes.kind == "binary" else raw
 
     def _probabilities(self, raw: F64) -> F64:
-        proba = self._fitted_loss.predict(raw)
+        proba = self._present(raw)
         if self._classes.kind == "binary":
             return np.column_stack([1 - proba[:, 0], proba[:, 0]])
-        if self._classes.kind == "multiclass" and self._fitted_loss.facts.kernel != "softmax":
+        if self._classes.kind == "multiclass" and not self._fitted_loss.facts.is_joint:
             # One class against the rest, brought to a sum of one.
             total = proba.sum(axis=1, keepdims=True)
             even = np.full_like(proba, 1 / proba.shape[1])
@@ -620,7 +464,24 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         """1 where a label is likelier than its threshold; without one, likelier than not."""
         if thresholds is None:
             return (raw > 0).astype(np.int64)
-        return (self._fitted_loss.predict(raw) > thresholds).astype(np.int64)
+        return (self._present(raw) > thresholds).astype(np.int64)
+
+    def _present(self, raw: F64, outputs: list[int] | None = None) -> F64:
+        """Return the probability of each class or label on its own."""
+        loss = self._fitted_loss
+        name = type(loss.custom).__name__
+        if loss.custom is not None and type(loss.custom).inverse_link is Loss.inverse_link:
+            raise ValueError(
+                f"{name} has no inverse_link from raw predictions to probabilities; implement it, "
+                "or use decision_function and predict."
+            )
+        proba = loss.predict(raw, outputs)
+        if loss.custom is not None and not ((proba >= 0) & (proba <= 1)).all():
+            raise ValueError(
+                f"{name}.inverse_link returned numbers from {proba.min():g} to {proba.max():g}; it "
+                "must return probabilities from 0 to 1."
+            )
+        return proba
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -1,33 +1,34 @@
-"""Explaining: Shapley values, what outputs share, and the training rows behind a prediction."""
+"""Explaining predictions: Shapley values, and the similarity of outputs."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core
-from manyboost.data.inputs import for_kernels, resolve_threads
+from manyboost.arrays import F64
+from manyboost.data.features import for_kernels
 from manyboost.estimators.predicting import Predicting
 from manyboost.inspection import cosines, output_products
-
-F64 = NDArray[np.float64]
+from manyboost.threads import resolve_threads
+from manyboost.training.ensembles import TreeEnsemble
+from manyboost.training.strategies import STRATEGIES
 
 
 class Explaining(Predicting):
-    """The half of an estimator that says why."""
+    """The methods of an estimator that explain its predictions."""
 
     def shap_values(self, X: Any, outputs: Any = None) -> F64:
-        """Shapley values: how far each feature of a row moves its raw predictions.
+        """Return Shapley values: the contribution of each feature to the raw predictions of a row.
 
-        They are exact (path-dependent TreeSHAP): a tree that does not know a feature goes both ways
-        at its splits, in proportion to the training rows that did. They add up: the sum over the
-        features and ``expected_value_`` is the raw prediction (for quantiles, before sorting;
-        without the offset), that of ``predict`` for squared error, of ``decision_function`` for
-        classifiers. All outputs cost hardly more than one with ``strategy="project"``, and far less
-        than one by one with vector leaves.
+        They are exact (path-dependent TreeSHAP): if a feature is unknown, a split on it follows
+        both branches, weighted by their training rows. The sum over the features plus
+        ``expected_value_`` is the raw prediction without the offset (for quantiles, before
+        sorting): that of ``predict`` for squared error, of ``decision_function`` for classifiers.
+        With ``strategy="project"``, all outputs cost hardly more than one; with vector leaves, far
+        less than one output after the other.
 
         Parameters
         ----------
@@ -39,7 +40,7 @@ class Explaining(Predicting):
         Returns
         -------
         ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_outputs)
-            The former for models of one output. A list of quantiles adds an axis at the end.
+            The former for models with one output. A list of quantiles adds an axis at the end.
 
         Examples
         --------
@@ -77,9 +78,9 @@ class Explaining(Predicting):
 
     @property
     def expected_value_(self) -> Any:
-        """Raw predictions where no feature is known: what Shapley values are added to.
+        """Raw predictions if no feature is known, to which Shapley values are added.
 
-        The mean over the training rows, tree by tree; a number for models of one output.
+        Each tree contributes its mean over the training rows. A number for models with one output.
         """
         check_is_fitted(self, "n_iter_")
         model = self._built_in_trees("expected_value_", AttributeError)
@@ -87,7 +88,7 @@ class Explaining(Predicting):
         return float(value) if value.ndim == 0 else value
 
     def shap_explanation(self, X: Any, outputs: Any = None) -> Any:
-        """Shapley values as the plots of the ``shap`` package take them.
+        """Return Shapley values as an object for the plots of the ``shap`` package.
 
         Parameters
         ----------
@@ -99,8 +100,8 @@ class Explaining(Predicting):
         Returns
         -------
         shap.Explanation
-            The values of :meth:`shap_values`, with one axis for the outputs; ``[..., j]`` is the
-            explanation of one. Categories are shown by their codes.
+            The values of :meth:`shap_values`, with one axis for the outputs; ``[..., j]`` explains
+            output j. Categories are shown as their codes.
         """
         try:
             import shap
@@ -131,20 +132,20 @@ class Explaining(Predicting):
         )
 
     def output_similarity(self) -> F64:
-        """How far outputs share trees: how alike the trees move them.
+        """Return how similarly the trees change the outputs.
 
         What the trees add to an output is a vector with an entry for every leaf of every tree. The
-        similarity of two outputs is the cosine of their vectors, each tree's entries taken relative
-        to their mean and weighted by the training rows in the leaf: 1 where trees move two outputs
-        together, in proportion, −1 where they move them in opposite directions, 0 where what moves
-        one leaves the other where it is. With ``strategy="project"`` it is found from the steps ρ:
-        the product of two outputs is Σ ρⱼ ρₖ times the variance of the tree. With
-        ``"independent"`` no tree serves two outputs, and the result is the identity.
+        similarity of two outputs is the cosine of their vectors, where the entries of each tree are
+        centred and weighted by the training rows in the leaf: 1 if trees change two outputs in
+        proportion, −1 if they change them in opposite directions, 0 if the changes are unrelated.
+        With ``strategy="project"`` it follows from the steps ρ: the product of two outputs is
+        Σ ρⱼ ρₖ times the variance of the tree. With ``"independent"`` outputs share no trees, and
+        the result is the identity.
 
         Returns
         -------
         ndarray of shape (n_outputs_, n_outputs_)
-            Symmetric, 1 on the diagonal; 0 beside it for an output that no tree moves.
+            Symmetric, with 1 on the diagonal; 0 elsewhere for an output that no tree changes.
 
         Examples
         --------
@@ -157,12 +158,12 @@ class Explaining(Predicting):
         """
         check_is_fitted(self, "n_iter_")
         model = self._built_in_trees("output_similarity")
-        if self.strategy_ == "independent":
+        if not STRATEGIES[self.strategy_].shares_trees:
             return np.eye(self.n_outputs_)
         return cosines(output_products(model, self.n_outputs_))
 
     def _explained_names(self, places: list[int] | None) -> list[str]:
-        """Names of the outputs of the model, for all outputs of y or some."""
+        """Return the names of the outputs of the model, for all or some outputs of y."""
         names = self._known_names()
         if names is None:
             names = [f"y{j}" for j in range(self.n_outputs_ // self._n_levels)]
@@ -173,14 +174,14 @@ class Explaining(Predicting):
         return [f"{name}, {level:g}-quantile" for name in names for level in levels]
 
     def _columns_of(self, places: list[int] | None) -> list[int] | None:
-        """Outputs of the model for outputs of y: all levels of a list of quantiles."""
+        """Return the outputs of the model for outputs of y: all levels of a list of quantiles."""
         if places is None:
             return None
         levels = range(self._n_levels)
         return [j * self._n_levels + level for j in places for level in levels]
 
     def _by_output(self, values: F64) -> F64:
-        """The last axis, outputs of the model, in the shape that predictions have."""
+        """Reshape the last axis, the outputs of the model, as predictions are shaped."""
         if self._n_levels > 1:
             values = values.reshape(*values.shape[:-1], -1, self._n_levels)
             return values[..., 0, :] if self._is_single() else values
@@ -188,9 +189,9 @@ class Explaining(Predicting):
 
     def _built_in_trees(self, what: str, error: type[Exception] = ValueError) -> _core.Ensemble:
         model = self._progress.model
-        if isinstance(model, _core.Ensemble):
-            return model
+        if isinstance(model, TreeEnsemble):
+            return model.trees
         raise error(
-            f"{what} is known for built-in trees only, but estimator={self.estimator!r}; fit with "
+            f"{what} needs built-in trees, but estimator={self.estimator!r}; fit with "
             "estimator=None."
         )

@@ -10,22 +10,12 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, memory
+from manyboost.arrays import F64
+from manyboost.data.features import Table, check_X, to_single
 from manyboost.data.frames import make_frame
-from manyboost.data.inputs import (
-    Table,
-    check_X,
-    for_kernels,
-    resolve_outputs,
-    resolve_threads,
-    to_single,
-)
+from manyboost.data.targets import resolve_outputs
 from manyboost.estimators.base import Model
-from manyboost.training.learners import (
-    ForeignEnsemble,
-)
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
+from manyboost.threads import resolve_threads
 
 #: Raw predictions that exist in double precision at a time where not all are wanted.
 BLOCK_CELLS = 1 << 20
@@ -37,7 +27,7 @@ class Predicting(Model):
     def _checked_X(self, X: Any) -> Table:
         check_is_fitted(self, "n_iter_")
         X = check_X(self, X, reset=False)
-        if isinstance(self._progress.model, ForeignEnsemble):
+        if not self._progress.model.has_trees:
             return X
         names = getattr(self, "feature_names_in_", None)
         return to_single(self._progress.categories.encode(X, names), names)
@@ -116,19 +106,7 @@ class Predicting(Model):
     def _raw_predictor(self, outputs: list[int] | None) -> Callable[[Table], F64]:
         """Return the function from checked features to baseline and trees (n_rows, n_outputs)."""
         pool = _core.Pool(resolve_threads(self.n_jobs))
-        model, baseline = self._progress.model, self.baseline_
-        if isinstance(model, _core.Ensemble):
-            part = model if outputs is None else model.of_outputs(outputs)
-            start = baseline if outputs is None else baseline[outputs]
-            return lambda X: part.predict(pool, for_kernels(X), self.n_iter_, start)
-
-        def foreign(X: Table) -> F64:
-            raw = np.zeros((X.shape[0], self.n_outputs_), np.float32)
-            self._add_rounds(self._progress, X, 0, self.n_iter_, raw, pool)
-            everything = baseline + raw
-            return everything if outputs is None else everything[:, outputs]
-
-        return foreign
+        return self._progress.model.predictor(pool, self.n_iter_, self.baseline_, outputs)
 
     def _linked(
         self,
@@ -226,6 +204,6 @@ class Predicting(Model):
         raw = np.zeros((X.shape[0], self.n_outputs_), np.float32)
         pool = _core.Pool(resolve_threads(self.n_jobs))
         for m in range(self.n_iter_):
-            self._add_rounds(self._progress, X, m, m + 1, raw, pool)
+            self._progress.model.add_to(pool, X, m, m + 1, raw)
             stage = self.baseline_ + raw
             yield stage if offsets is None else stage + offsets

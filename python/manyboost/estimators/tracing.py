@@ -1,4 +1,4 @@
-"""Tracing: predictions as weighted sums of the training targets."""
+"""Predictions as weighted sums of the training targets."""
 
 from __future__ import annotations
 
@@ -6,49 +6,52 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.data.inputs import Rows, for_kernels, make_rows, resolve_threads, split_validation
-from manyboost.data.weights import missing_cells
+from manyboost.arrays import F64
+from manyboost.data.cells import missing_cells
+from manyboost.data.features import for_kernels
+from manyboost.data.rows import Rows, make_rows, split_validation
+from manyboost.data.targets import check_targets
 from manyboost.estimators.explaining import Explaining
 from manyboost.inspection import LinearRounds
-
-F64 = NDArray[np.float64]
+from manyboost.threads import resolve_threads
+from manyboost.training.plan import resolve_learning_rate
+from manyboost.training.strategies import STRATEGIES
 
 
 class Tracing(Explaining):
-    """What squared error allows: the training rows behind a prediction."""
+    """The training rows behind a prediction, for squared error."""
 
     def training_weights(
         self, X: Any, X_train: Any, y_train: Any, sample_weight: Any = None
     ) -> F64:
-        """Weights w of the training rows with which predictions are f(x) = Σ wᵢ(x) yᵢ.
+        """Return the weights w of the training rows in predictions f(x) = Σ wᵢ(x) yᵢ.
 
         With squared error and given trees, a prediction is a weighted sum of the training targets
-        of its output, and the weights of a row add up to 1. They are the same for all outputs where
-        these share trees: with ``strategy="project"`` too, since a step projects the residuals of
-        an output on the values of a tree, which count as given here.
+        of its output, and the weights of a row add up to 1. Outputs that share trees have the same
+        weights, also with ``strategy="project"``: a step projects the residuals of an output on the
+        values of a tree, which count as given here.
 
-        All strategies, steps, projections and weights are covered, subsampling, missing targets,
-        held-out validation rows and stopping per output included. Other losses, monotonic
-        constraints, offsets and other weak learners are not: their predictions are no such sums, or
-        not of y alone.
+        This covers all strategies, steps, projections and weights, including subsampling, missing
+        targets, held-out validation rows and stopping per output. It excludes other losses,
+        monotonic constraints, offsets and other weak learners, whose predictions are not weighted
+        sums of y alone.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Rows whose predictions are taken apart.
+            Rows whose predictions are to be explained.
         X_train, y_train, sample_weight : array-like
-            What the model was fitted to; it keeps none of it. Data that do not reproduce the
+            The training data, which the model does not keep. Data that do not reproduce the
             predictions are refused.
 
         Returns
         -------
         ndarray of shape (n_rows, n_train) or (n_rows, n_train, n_outputs)
-            The latter where outputs differ: ``strategy="independent"``, missing targets or weights
-            of cells, or stopping per output. Rows that were not trained on have weight 0, as have
-            missing targets.
+            The latter if weights differ between outputs: with ``strategy="independent"``, missing
+            targets, weights of cells, or stopping per output. Missing targets and rows outside the
+            training data have weight 0.
 
         Examples
         --------
@@ -64,12 +67,12 @@ class Tracing(Explaining):
         X = self._checked_X(X)
         model = self._check_traceable()
         given = self._checked_X(X_train)
-        Y = np.atleast_2d(self._check_targets(y_train, given, "y_train").T).T
+        Y = np.atleast_2d(check_targets(y_train, given, "y_train").T).T
         n_given, n_outputs = Y.shape
         if n_outputs != self.n_outputs_:
             raise ValueError(
                 f"y_train has {n_outputs} outputs but the fitted model has {self.n_outputs_}; pass "
-                "what it was fitted to."
+                "its training data."
             )
         rows = self._trained_rows(make_rows(given, Y, sample_weight, "sample_weight"))
         pool = _core.Pool(resolve_threads(self.n_jobs))
@@ -77,7 +80,7 @@ class Tracing(Explaining):
             model,
             model.leaves(pool, for_kernels(X)),
             model.leaves(pool, for_kernels(rows.X)),
-            self._resolve_learning_rate(),
+            resolve_learning_rate(self),
             0.0 if self.l2_regularization == "auto" else float(self.l2_regularization),
         )
         groups = self._linear_groups(rows)
@@ -92,37 +95,31 @@ class Tracing(Explaining):
         self._check_traced(found, self._raw_predictor(None)(X), rows)
         return result[..., 0] if len(groups) == 1 else result
 
-    def _check_targets(self, y: Any, X: Any, name: str) -> F64:
-        raise NotImplementedError
-
-    def _resolve_learning_rate(self) -> float:
-        raise NotImplementedError
-
     def _check_traceable(self) -> _core.Ensemble:
-        """Refuse models whose predictions are no weighted sums of y."""
+        """Refuse models whose predictions are not weighted sums of y."""
         model = self._built_in_trees("training_weights")
-        if any(facts.kernel != "squared_error" for facts, _ in self._fitted_loss.parts):
+        if not all(facts.residuals_suffice for facts, _ in self._fitted_loss.blocks):
             raise ValueError(
-                f"training_weights needs squared error, but loss={self.loss!r}, whose predictions "
-                "are no weighted sums of the targets; fit with loss='squared_error'."
+                f"training_weights needs squared error, but loss={self.loss!r}; fit with "
+                "loss='squared_error'."
             )
         if self._progress.constraints.monotonic is not None:
             raise ValueError(
-                "training_weights does not know which leaves monotonic_cst held back; fit without."
+                "training_weights does not know which leaves monotonic_cst limited; fit without it."
             )
         if self._with_offset:
             raise ValueError(
-                "training_weights is about sums of y alone, but the model was fitted with an "
-                "offset; fit without."
+                "training_weights needs predictions that are sums of y alone, but the model was "
+                "fitted with an offset; fit without it."
             )
         return model
 
     def _trained_rows(self, rows: Rows) -> Rows:
-        """The rows that rounds were fitted to: those that reproduce the baseline."""
+        """Return the rows that rounds were fitted to: those that reproduce the baseline."""
         candidates = [rows]
         if hasattr(self, "validation_score_"):
-            # Validation rows came apart, or were taken from these.
-            held_out = split_validation(rows, self.validation_fraction, self._seed, by_class=None)
+            # Validation rows were passed to fit, or split from these.
+            held_out = split_validation(rows, self.validation_fraction, self._seed)
             candidates.append(held_out[0])
         for candidate in candidates:
             weight = candidate.weights.matrix(candidate.Y).astype(np.float64)
@@ -133,14 +130,14 @@ class Tracing(Explaining):
             if np.allclose(mean, self.baseline_, rtol=1e-6, atol=1e-6 * np.abs(Y).max()):
                 return candidate
         raise ValueError(
-            "y_train and sample_weight do not have the means that the model starts from; pass what "
-            "it was fitted to."
+            "y_train and sample_weight do not give the baseline of the model; pass its training "
+            "data."
         )
 
     def _linear_groups(self, rows: Rows) -> list[tuple[range, F64, Callable[[int], F64]]]:
-        """Trees and weights of each output, or of all if they share them."""
+        """Return trees and weights of each output, or one entry if all outputs share them."""
         d, n_iter = self.n_outputs_, self.n_iter_
-        by_output = self.strategy_ == "independent" and d > 1
+        by_output = not STRATEGIES[self.strategy_].shares_trees and d > 1
         stops = getattr(self, "best_iter_per_output_", None)
         alike = not (by_output or rows.weights.by_cell or stops is not None)
         stops = np.full(d, n_iter) if stops is None else stops
@@ -152,10 +149,10 @@ class Tracing(Explaining):
         return groups
 
     def _bags(self, rows: Rows, output: int, weight: F64) -> Callable[[int], F64]:
-        """Weights of an output in the rows that a round was fitted to, as training drew them."""
+        """Return the weights of an output in the rows that training drew for a round."""
         if self.subsample == 1.0:
             return lambda m: weight
-        alone = self.strategy_ == "independent"
+        alone = not STRATEGIES[self.strategy_].shares_trees
         candidates = np.arange(len(rows))
         if alone:
             candidates = np.flatnonzero(~missing_cells(rows.Y[:, output]))
@@ -173,10 +170,10 @@ class Tracing(Explaining):
         return bag
 
     def _check_traced(self, found: F64, predicted: F64, rows: Rows) -> None:
-        """Refuse weights that do not give the predictions of the model."""
+        """Refuse weights that do not reproduce the predictions of the model."""
         scale = np.abs(np.nan_to_num(rows.Y - self.baseline_)).max(axis=0)
         if (np.abs(found - predicted) > 1e-4 * scale + 1e-6 * np.abs(self.baseline_)).any():
             raise ValueError(
                 "X_train, y_train and sample_weight do not reproduce the predictions of the model; "
-                "pass what it was fitted to, with the parameters that it was fitted with."
+                "pass its training data, and keep its parameters."
             )

@@ -1,7 +1,8 @@
-"""A model as an ONNX graph: operators and constants, before they become a file or part of one."""
+"""A model as an ONNX graph: operators and constants, to be stored alone or in a pipeline."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,15 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from manyboost.arrays import F32
 from manyboost.export.trees import Tree, check_link, feature_label, trees_of
-from manyboost.training.losses import FittedLoss, MixedLoss
+from manyboost.training.fitted_losses import FittedLoss
 
 ML = "ai.onnx.ml"
-#: Versions of the operators. Older than most runtimes: these operators have not changed since.
+#: Versions of the operators, which have not changed since; older than most runtimes.
 OPSETS = {"": 15, ML: 3}
 
-#: Bytes that a file can have, a limit of protocol buffers; and those that a leaf value takes at the
-#: least: its weight, and the numbers of its tree, node and output.
+#: The largest file that protocol buffers allow, and the least bytes of a leaf value: its weight,
+#: and the numbers of its tree, node and output.
 MAX_BYTES = 2**31
 WEIGHT_BYTES = 4 + 3
 
@@ -42,16 +44,16 @@ class Graph:
         self._names: set[str] = set()
 
     def unique(self, name: str) -> str:
-        """Return a name like this one that nothing in the graph has yet."""
+        """Return a name like this one that is not yet in the graph."""
         while name in self._names:
             name += "_"
         self._names.add(name)
         return name
 
     def constant(self, name: str, values: Any) -> str:
-        """Add a constant and return its name."""
+        """Add a constant and return its name; a Python float is one in single precision."""
         name = self.unique(name)
-        array = np.asarray(values)
+        array = np.asarray(values, np.float32 if isinstance(values, float) else None)
         self.constants[name] = array.astype(np.int64) if array.dtype.kind == "i" else array
         return name
 
@@ -63,16 +65,10 @@ class Graph:
         self.operators.append(Operator(kind, domain, inputs, names, attributes))
         return names[0]
 
-    def single(self, name: str, value: float) -> str:
-        """Add a number in single precision."""
-        return self.constant(name, np.float32(value))
-
-    # ------------------------------------------------------------------ raw predictions
-
     def raw_predictions(
         self, model: Any, X: str, offset: str | None, places: NDArray[np.intp]
     ) -> str:
-        """Add what computes raw predictions (n_rows, n_outputs) from features.
+        """Add the operators from features to raw predictions (n_rows, n_outputs).
 
         ``places`` (n_features,) are the columns of ``X`` that hold the features of the model.
         """
@@ -90,13 +86,10 @@ class Graph:
             offset = self.call("Gather", operands, "offsets", axis=1)
         return self.call("Add", [raw, offset], "raw_predictions_with_offset")
 
-    def _tree_sums(
-        self, model: Any, X: str, places: NDArray[np.intp]
-    ) -> tuple[str, NDArray[np.float32] | None]:
-        """Add one operator for all trees: sums by output, or the values of all trees and steps."""
+    def _tree_sums(self, model: Any, X: str, places: NDArray[np.intp]) -> tuple[str, F32 | None]:
+        """Add one operator for all trees; return sums by output, or values by tree and steps."""
         _check_tables(model)
-        nodes: dict[str, list[Any]] = {name: [] for name in _NODE_FIELDS}
-        targets: dict[str, list[Any]] = {name: [] for name in _TARGET_FIELDS}
+        fields: dict[str, list[Any]] = defaultdict(list)  # of nodes and of leaf values
         steps = []
         n_weights = 0
         for t, tree in enumerate(trees_of(model)):
@@ -109,15 +102,15 @@ class Graph:
             if tree.steps is not None:
                 steps.append(tree.steps)
             columns = _node_columns(tree, places)
-            nodes["treeids"] += [t] * len(columns["nodeids"])
+            fields["nodes_treeids"] += [t] * len(columns["nodeids"])
             for name, values in columns.items():
-                nodes[name] += values
+                fields[f"nodes_{name}"] += values
             leaves = np.flatnonzero(tree.left == 0)
             width = len(tree.outputs)
-            targets["treeids"] += [t] * (len(leaves) * width)
-            targets["nodeids"] += np.repeat(leaves, width).tolist()
-            targets["ids"] += np.tile(tree.outputs, len(leaves)).tolist()
-            targets["weights"] += tree.values[tree.feature[leaves]].ravel().tolist()
+            fields["target_treeids"] += [t] * (len(leaves) * width)
+            fields["target_nodeids"] += np.repeat(leaves, width).tolist()
+            fields["target_ids"] += np.tile(tree.outputs, len(leaves)).tolist()
+            fields["target_weights"] += tree.values[tree.feature[leaves]].ravel().tolist()
         sums = self.call(
             "TreeEnsembleRegressor",
             [X],
@@ -126,27 +119,21 @@ class Graph:
             n_targets=len(steps) or model.n_outputs_,
             aggregate_function="SUM",
             post_transform="NONE",
-            **{f"nodes_{name}": values for name, values in nodes.items()},
-            **{f"target_{name}": values for name, values in targets.items()},
+            **fields,
         )
         return sums, np.array(steps) if steps else None
 
-    # ------------------------------------------------------------------ from raw predictions on
-
     def results(self, model: Any, raw: str, names: list[str]) -> None:
-        """Add what turns raw predictions into the results of an estimator, under these names."""
-        if is_classifier(model):
-            results = self._classified(model, raw)
-        else:
-            results = [self._predicted(model, raw)]
+        """Add the operators from raw predictions to the results of an estimator."""
+        classified = is_classifier(model)
+        results = self._classified(model, raw) if classified else [self._predicted(model, raw)]
         for result, name in zip(results, names, strict=True):
             self.operators.append(Operator("Identity", "", [result], [name], {}))
 
     def _predicted(self, model: Any, raw: str) -> str:
-        """Add what a regressor predicts, in the shape of its ``predict``."""
-        values = self._linked(model._fitted_loss, raw)
+        """Add the predictions of a regressor, in the shape of its ``predict``."""
+        values, n_levels = self._linked(model._fitted_loss, raw), model._n_levels
         if model._quantiles is not None:
-            n_levels = model._n_levels
             shape = self.constant("shape", [0, model.n_outputs_ // n_levels, n_levels])
             values = self.call("Reshape", [values, shape], "by_level")
             operands = [values, self.constant("n_levels", [n_levels])]
@@ -159,22 +146,22 @@ class Graph:
         match model._classes.kind:
             case "multiclass":
                 number = self.call("ArgMax", [raw], "class_number", axis=1, keepdims=0)
-                joint = model._fitted_loss.facts.kernel == "softmax"
+                joint = model._fitted_loss.facts.is_joint
                 shares = linked if joint else self._normalised(linked, model.n_outputs_)
                 return [self._named(model, number), shares]
             case "binary":
                 number = self._without_outputs(self._indicator(model, raw, linked))
-                other = self.call("Sub", [self.single("one", 1), linked], "other_class")
+                other = self.call("Sub", [self.constant("one", 1.0), linked], "other_class")
                 both = self.call("Concat", [other, linked], "both_classes", axis=1)
                 return [self._named(model, number), both]
             case _:
                 return [self._indicator(model, raw, linked), linked]
 
     def _indicator(self, model: Any, raw: str, linked: str) -> str:
-        """Add 1 where a label is likelier than its threshold; without one, likelier than not."""
+        """Add 1 for labels with a probability above the threshold, or above one half."""
         thresholds = getattr(model, "thresholds_", None)
         if thresholds is None:
-            present = self.call("Greater", [raw, self.single("zero", 0)], "present")
+            present = self.call("Greater", [raw, self.constant("zero", 0.0)], "present")
         else:
             limits = self.constant("thresholds", thresholds.astype(np.float32))
             present = self.call("Greater", [linked, limits], "present")
@@ -186,50 +173,36 @@ class Graph:
         return self.call("Gather", [values, number], "class", axis=0)
 
     def _without_outputs(self, values: str) -> str:
-        """Drop the axis of outputs, of which there is one."""
+        """Drop the axis of the only output."""
         return self.call("Squeeze", [values, self.constant("output_axis", [1])], "single_output")
 
     def _normalised(self, shares: str, n_classes: int) -> str:
-        """Bring one class against the rest to a sum of one; all the same if all are zero."""
+        """Divide shares by their sum; if all are zero, make them equal."""
         axis = self.constant("class_axis", [1])
         total = self.call("ReduceSum", [shares, axis], "total", keepdims=1)
-        some = self.call("Greater", [total, self.single("zero", 0)], "some")
+        some = self.call("Greater", [total, self.constant("zero", 0.0)], "some")
         ratio = self.call("Div", [shares, total], "ratio")
-        even = self.single("even", 1 / n_classes)
+        even = self.constant("even", 1 / n_classes)
         return self.call("Where", [some, ratio, even], "normalised")
 
     def _linked(self, loss: FittedLoss, raw: str) -> str:
         """Add the link of a loss."""
         check_link(loss)
-        if isinstance(loss, MixedLoss):
-            linked = []
-            for part, (_, (start, stop)) in zip(loss.fitted, loss.blocks, strict=True):
-                columns = self.constant("columns", np.arange(start, stop))
-                some = self.call("Gather", [raw, columns], "raw_of_loss", axis=1)
-                linked.append(self._linked(part, some))
-            return self.call("Concat", linked, "linked", axis=1)
-        match "identity" if loss.custom is not None else loss.facts.kernel:
-            case "poisson":
-                return self.call("Exp", [raw], "linked")
-            case "log_loss" | "exponential":
-                return self.call("Sigmoid", [raw], "linked")
-            case "softmax":
-                return self.call("Softmax", [raw], "linked", axis=1)
-            case "squared_labels":
-                half = self.single("half", 0.5)
-                scaled = self.call("Mul", [raw, half], "scaled")
-                share = self.call("Add", [scaled, half], "share")
-                zero, one = self.single("zero", 0), self.single("one", 1)
-                return self.call("Clip", [share, zero, one], "linked")
-            case _:
-                return self.call("Identity", [raw], "linked")
+        linked = []
+        for facts, outputs in loss.blocks:
+            values = raw
+            if outputs is not None:
+                columns = self.constant("columns", np.arange(*outputs))
+                values = self.call("Gather", [raw, columns], "raw_of_loss", axis=1)
+            link = facts.link
+            options: dict[str, Any] = {"axis": 1} if link.joint else {}
+            for operator, constants in link.onnx:
+                operands = [self.constant(f"{link.name}_{c:g}", float(c)) for c in constants]
+                values = self.call(operator, [values, *operands], "linked", **options)
+            linked.append(values)
+        return linked[0] if len(linked) == 1 else self.call("Concat", linked, "linked", axis=1)
 
 
-_NODE_FIELDS = (
-    *("treeids", "nodeids", "featureids", "modes", "values"),
-    *("truenodeids", "falsenodeids", "missing_value_tracks_true"),
-)
-_TARGET_FIELDS = ("treeids", "nodeids", "ids", "weights")
 _INT64 = 7  # onnx.TensorProto.INT64
 
 
@@ -237,7 +210,7 @@ def _node_columns(tree: Tree, places: NDArray[np.intp]) -> dict[str, list[Any]]:
     """Return the nodes of a tree, field by field; splits by categories take several nodes."""
     leaf = tree.left == 0
     fields = {
-        "nodeids": np.arange(tree.n_nodes),
+        "nodeids": np.arange(len(leaf)),
         "featureids": np.where(leaf, 0, places[np.where(leaf, 0, tree.feature)]),
         "modes": np.where(leaf, "LEAF", "BRANCH_LEQ"),
         "values": np.where(leaf, 0, tree.threshold),
@@ -253,13 +226,13 @@ def _node_columns(tree: Tree, places: NDArray[np.intp]) -> dict[str, list[Any]]:
 
 
 def _chain(columns: dict[str, list[Any]], node: int, categories: NDArray[Any]) -> None:
-    """Turn a split by categories into comparisons, one after the other, with each of them.
+    """Replace a split by categories by one comparison after the other.
 
-    What equals none of them, NaN among it, goes where missing values go::
+    Values that equal none of the categories, such as NaN, go where missing values go::
 
         x = 3 ─true──────────────┬─ child of the categories 3, 5
           └false─ x = 5 ─true────┘
-                    └false───────── child of all else
+                    └false───────── child of all others
     """
     missing_left = columns["missing_value_tracks_true"][node]
     left, right = columns["truenodeids"][node], columns["falsenodeids"][node]
@@ -268,17 +241,13 @@ def _chain(columns: dict[str, list[Any]], node: int, categories: NDArray[Any]) -
     values = categories.astype(np.float32).tolist() or [np.nan]
     first = len(columns["nodeids"])
     numbers = [node, *range(first, first + len(values) - 1)]
-    extra = len(values) - 1
-    columns["nodeids"] += numbers[1:]
-    columns["featureids"] += [columns["featureids"][node]] * extra
-    for name in ("modes", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true"):
-        columns[name] += [0] * extra
+    feature = columns["featureids"][node]
+    for column in columns.values():
+        column += [None] * (len(values) - 1)
     for number, value, below in zip(numbers, values, [*numbers[1:], other], strict=True):
-        columns["modes"][number] = "BRANCH_EQ"
-        columns["values"][number] = value
-        columns["truenodeids"][number] = equal
-        columns["falsenodeids"][number] = below
-        columns["missing_value_tracks_true"][number] = 0
+        fields = number, feature, "BRANCH_EQ", value, equal, below, 0
+        for column, each in zip(columns.values(), fields, strict=True):
+            column[number] = each
 
 
 def _check_tables(model: Any) -> None:
@@ -287,7 +256,7 @@ def _check_tables(model: Any) -> None:
         if len(np.unique(table.astype(np.float32))) < len(table):
             raise ValueError(
                 f"Column {feature_label(model, j)} has categories that are equal in single "
-                "precision, in which ONNX takes features; number them from 0."
+                "precision, which ONNX uses for features; number them from 0."
             )
 
 
@@ -301,6 +270,6 @@ def class_values(model: Any) -> NDArray[Any]:
     if all(isinstance(value, str) for value in values):
         return values.astype(object)
     raise ValueError(
-        f"The classes are of the type {type(values[0]).__name__}, which ONNX does not have; fit on "
+        f"The classes have the type {type(values[0]).__name__}, which ONNX does not know; fit on "
         "classes of text or numbers."
     )

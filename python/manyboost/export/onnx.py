@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,16 @@ from sklearn.base import is_classifier
 from manyboost import _core
 from manyboost.export.graph import ML, OPSETS, Graph, class_values
 from manyboost.export.trees import built_in_trees, feature_label, import_extra
+from manyboost.persistence.files import FilePath, replacing
 
 #: The version of the file format, as old as those of the operators.
 IR_VERSION = 8
 
-#: Name, type and shape of what goes in or out; None is any number of rows.
+#: Name, type and shape of an input or output; None stands for any number of rows.
 Variable = tuple[str, Any, list[int | None]]
 
 
-def to_onnx(model: Any, path: str | Path | None = None) -> Any:
+def to_onnx(model: Any, path: FilePath | None = None) -> Any:
     """Return the model (onnx.ModelProto), and write it to a file if a path is given."""
     onnx = import_extra("onnx", "to_onnx", "onnx")
     built_in_trees(model)
@@ -36,14 +36,20 @@ def to_onnx(model: Any, path: str | Path | None = None) -> Any:
     raw = graph.raw_predictions(model, features, offset if model._with_offset else None, places)
     graph.results(model, raw, [name for name, _, _ in outputs])
     proto = _assembled(onnx, graph, inputs, outputs)
-    onnx.helper.set_model_props(proto, _names(model))
+    names = {  # stored as metadata
+        "feature_names": getattr(model, "feature_names_in_", None),
+        "output_names": getattr(model, "output_names_", None),
+    }
+    known = {key: json.dumps(found.tolist()) for key, found in names.items() if found is not None}
+    onnx.helper.set_model_props(proto, known)
     if path is not None:
-        Path(path).write_bytes(proto.SerializeToString())
+        with replacing(path) as file:
+            file.write(proto.SerializeToString())
     return proto
 
 
 def output_variables(model: Any) -> list[Variable]:
-    """Return what the exported model gives: as the estimator's methods, in single precision."""
+    """Return the outputs of the exported model: those of the estimator, in single precision."""
     d = model.n_outputs_
     if is_classifier(model):
         labels: Variable = ("labels", np.int64, [None, d])
@@ -62,7 +68,7 @@ def _read_features(
 ) -> tuple[list[Variable], str, NDArray[np.intp]]:
     """Return the inputs, one array of all features, and the column of each feature in it.
 
-    Columns that held labels in fit are inputs of their own. The others come together.
+    Columns that held labels in fit are separate inputs. The others are one input.
     """
     p = model.n_features_in_
     labels_of = model._category_labels.of_column
@@ -73,8 +79,7 @@ def _read_features(
         name = graph.unique(str(model.feature_names_in_[j]))
         encoding, dtype = _encoding(model, j, labels)
         inputs.append((name, dtype, [None, 1]))
-        codes = np.arange(len(labels), dtype=np.float32).tolist()
-        encoding |= {"values_floats": codes, "default_float": np.nan}
+        encoding |= {"values_floats": list(map(float, range(len(labels)))), "default_float": np.nan}
         parts.append(graph.call("LabelEncoder", [name], "codes", domain=ML, **encoding))
     features = parts[0] if len(parts) == 1 else graph.call("Concat", parts, "features", axis=1)
     places = np.empty(p, np.intp)
@@ -107,28 +112,21 @@ def _assembled(onnx: Any, graph: Graph, inputs: list[Variable], outputs: list[Va
 
     def declared(variable: Variable) -> Any:
         name, dtype, shape = variable
-        is_text = np.dtype(dtype) == object
-        kind = (
-            onnx.TensorProto.STRING if is_text else helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        )
-        return helper.make_tensor_value_info(
-            name, kind, ["rows" if n is None else n for n in shape]
-        )
+        kind = onnx.TensorProto.STRING
+        if np.dtype(dtype) != object:
+            kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        sizes = ["rows" if n is None else n for n in shape]
+        return helper.make_tensor_value_info(name, kind, sizes)
 
     nodes = [
         helper.make_node(
-            each.kind, each.inputs, each.outputs, domain=each.domain, **each.attributes
+            node.kind, node.inputs, node.outputs, domain=node.domain, **node.attributes
         )
-        for each in graph.operators
+        for node in graph.operators
     ]
     constants = [tensor(onnx, name, values) for name, values in graph.constants.items()]
-    body = helper.make_graph(
-        nodes,
-        "manyboost",
-        [declared(each) for each in inputs],
-        [declared(each) for each in outputs],
-        constants,
-    )
+    variables = list(map(declared, inputs)), list(map(declared, outputs))
+    body = helper.make_graph(nodes, "manyboost", *variables, constants)
     return helper.make_model(
         body,
         opset_imports=[helper.make_opsetid(domain, n) for domain, n in OPSETS.items()],
@@ -136,12 +134,3 @@ def _assembled(onnx: Any, graph: Graph, inputs: list[Variable], outputs: list[Va
         producer_name="manyboost",
         producer_version=_core.__version__,
     )
-
-
-def _names(model: Any) -> dict[str, str]:
-    """Return the names of features and outputs, for those who look into the file."""
-    known = {
-        "feature_names": getattr(model, "feature_names_in_", None),
-        "output_names": getattr(model, "output_names_", None),
-    }
-    return {key: json.dumps(names.tolist()) for key, names in known.items() if names is not None}

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
+from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.export.graph import ML, Graph
 from manyboost.export.onnx import output_variables, tensor
 from manyboost.export.trees import built_in_trees, feature_label, import_extra
 
-#: Since this version Squeeze and ReduceSum take axes as an input.
+#: The first version in which Squeeze and ReduceSum take axes as an input.
 MIN_OPSET = 13
 
 #: Names that skl2onnx gives to the outputs of its own estimators.
@@ -22,9 +22,9 @@ def register_skl2onnx() -> None:
     """Teach skl2onnx to convert the estimators of manyboost.
 
     After that ``skl2onnx.to_onnx`` and ``convert_sklearn`` export whole pipelines, with scalers,
-    encoders and imputers. Outputs have skl2onnx's names, ``variable`` or ``label`` and
-    ``probabilities``, and are always arrays (there is no ``zipmap``). Steps before the model run
-    in single precision too: a value that they bring next to a cut point may end beyond it.
+    encoders and imputers. Outputs have the names that skl2onnx uses, ``variable`` or ``label`` and
+    ``probabilities``, and are always arrays (``zipmap`` is off). Steps before the model also run in
+    single precision, so that a value very close to a threshold may go the other way.
 
     Examples
     --------
@@ -41,25 +41,16 @@ def register_skl2onnx() -> None:
     ['variable']
     """
     skl2onnx = import_extra("skl2onnx", "register_skl2onnx", "onnx")
-    for estimator in (ManyBoostRegressor, ManyBoostClassifier):
-        skl2onnx.update_registered_converter(
-            estimator,
-            estimator.__name__,
-            _set_shapes,
-            _convert,
-            parser=_declare_outputs,
-            options={"zipmap": [False]} if estimator is ManyBoostClassifier else None,
-        )
+    for each, options in ((ManyBoostRegressor, None), (ManyBoostClassifier, {"zipmap": [False]})):
+        steps = _set_shapes, _convert, True, _declare_outputs, options
+        skl2onnx.update_registered_converter(each, each.__name__, *steps)
 
 
-def _declare_outputs(
-    scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
-) -> list[Any]:
+def _declare_outputs(scope: Any, model: Any, inputs: list[Any], **_: Any) -> list[Any]:
     operator = scope.declare_local_operator(type(model).__name__, model)
     operator.inputs = inputs
     for name, dtype, shape in output_variables(model):
-        variable = scope.declare_local_variable(_NAMES[name], _type(dtype, shape))
-        operator.outputs.append(variable)
+        operator.outputs.append(scope.declare_local_variable(_NAMES[name], _type(dtype, shape)))
     return list(operator.outputs)
 
 
@@ -90,11 +81,10 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     X = single[0] if len(single) == 1 else graph.call("Concat", single, "features", axis=1)
     raw = graph.raw_predictions(model, X, None, np.arange(model.n_features_in_))
     graph.results(model, raw, outputs)
-    # Names of the graph are unique in it; here they must be so in the pipeline.
+    # Names are unique in the graph; here they must be unique in the pipeline.
     inner = [*graph.constants, *(name for each in graph.operators for name in each.outputs)]
-    known = {name: name for name in (*inputs, *outputs)}
-    renamed = {name: scope.get_unique_variable_name(name) for name in inner if name not in known}
-    renamed |= known
+    renamed = {name: scope.get_unique_variable_name(name) for name in inner if name not in outputs}
+    renamed |= {name: name for name in (*inputs, *outputs)}
     for name, values in graph.constants.items():
         kind = tensor(onnx, name, values).data_type
         container.add_initializer(renamed[name], kind, list(values.shape), values.ravel())
@@ -112,17 +102,17 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _check(model: Any, container: Any) -> None:
-    """Refuse what pipelines cannot hold."""
+    """Refuse models that a pipeline cannot hold."""
     built_in_trees(model)
     if model._with_offset:
         raise ValueError(
-            "The model was fitted with an offset, for which a pipeline has no input; export it by "
-            "its method to_onnx."
+            "The model was fitted with an offset, for which a pipeline has no input; export it "
+            "with its method to_onnx."
         )
     for j in model._category_labels.of_column:
         raise ValueError(
             f"Column {feature_label(model, j)} held labels in fit, but a pipeline passes numbers; "
-            "put an OrdinalEncoder before the model, or export it by its method to_onnx."
+            "put an OrdinalEncoder before the model, or export it with its method to_onnx."
         )
     if container.target_opset_onnx < MIN_OPSET:
         raise ValueError(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyboost.export.trees import Tree, check_link, feature_label, import_extra, trees_of
-from manyboost.training.losses import MixedLoss
 
-#: The largest whole number up to which single precision holds all.
+#: Single precision holds all integers up to this one.
 MAX_CATEGORY = 2**24
 
 
 def to_treelite(model: Any, *, raw: bool) -> Any:
-    """Return the model (treelite.Model); ``raw``: of raw predictions, without link and offset."""
+    """Return the model (treelite.Model); ``raw``: without link and offset."""
     builder = import_extra("treelite.model_builder", "to_treelite", "treelite")
     task, postprocessor = "kRegressor", "identity"
     if not raw:
@@ -35,6 +33,7 @@ def to_treelite(model: Any, *, raw: bool) -> Any:
     width = d if shared else 1
     each = [(-1 if d > 1 else 0) if shared else int(tree.outputs[0]) for tree in trees]
     only = [0] * len(trees)
+    targets, kinds = (only, each) if classes else (each, only)
     construction = builder.ModelBuilder(
         threshold_type="float32",
         leaf_output_type="float32",
@@ -46,11 +45,7 @@ def to_treelite(model: Any, *, raw: bool) -> Any:
             num_class=[d] if classes else [1] * d,
             leaf_vector_shape=(1, width) if classes else (width, 1),
         ),
-        tree_annotation=builder.TreeAnnotation(
-            num_tree=len(trees),
-            target_id=only if classes else each,
-            class_id=each if classes else only,
-        ),
+        tree_annotation=builder.TreeAnnotation(len(trees), target_id=targets, class_id=kinds),
         postprocessor=builder.PostProcessorFunc(name=postprocessor),
         base_scores=model.baseline_.tolist(),
     )
@@ -63,23 +58,23 @@ def _task(model: Any) -> tuple[str, str]:
     """Return treelite's names for the task and for the link."""
     loss = model._fitted_loss
     check_link(loss)
-    kernel = "identity" if loss.custom is not None else loss.facts.kernel
-    if isinstance(loss, MixedLoss):
+    link = loss.facts.link.treelite
+    if len(loss.blocks) > 1:
         _refuse(f"a link for each output, as loss={model.loss!r} has it")
-    if kernel == "squared_labels":
-        _refuse("the link of loss='squared_error' from scores to probabilities")
+    if link is None:
+        _refuse(f"the link of loss={model.loss!r} from scores to probabilities")
     if not is_classifier(model):
         if model._quantiles is not None:
             _refuse("a way to keep quantiles from crossing")
-        return "kRegressor", "exponential" if kernel == "poisson" else "identity"
+        return "kRegressor", link
     if model._classes.kind != "multiclass":
-        return "kBinaryClf", "identity" if kernel == "identity" else "sigmoid"
-    if kernel != "softmax":
+        return "kBinaryClf", link
+    if not loss.facts.is_joint:
         _refuse(f"the link of loss={model.loss!r} for more than two classes")
-    return "kMultiClf", "softmax"
+    return "kMultiClf", link
 
 
-def _refuse(what: str) -> None:
+def _refuse(what: str) -> NoReturn:
     raise ValueError(
         f"treelite does not have {what}; use to_treelite(raw=True), which gives raw predictions, "
         "or to_onnx."
@@ -87,52 +82,40 @@ def _refuse(what: str) -> None:
 
 
 def _check_tables(model: Any) -> None:
-    """Refuse categories other than those that treelite has."""
+    """Refuse categories that treelite does not know."""
     for j, table in model._progress.categories.tables.items():
         unlike = (table != np.floor(table)) | (table < 0) | (table > MAX_CATEGORY)
         if unlike.any():
             raise ValueError(
                 f"Column {feature_label(model, j)} has the category {table[np.argmax(unlike)]:g}, "
-                "but treelite knows whole numbers from 0 alone; number the categories from 0."
+                "but treelite only knows integers from 0; number the categories from 0."
             )
 
 
 def _add(construction: Any, tree: Tree) -> None:
     """Add a tree, node by node."""
-    values = _leaf_vectors(tree)
+    # Rounded as predict rounds it.
+    values = tree.values if tree.steps is None else tree.values * tree.steps
     construction.start_tree()
-    for node in range(tree.n_nodes):
+    for node in range(len(tree.left)):
         construction.start_node(node)
         feature, left = int(tree.feature[node]), int(tree.left[node])
         missing_left, categories = bool(tree.missing_left[node]), tree.categories[node]
+        split = {"feature_id": feature, "default_left": missing_left}
+        split |= {"left_child_key": left, "right_child_key": left + 1}
         if left == 0:
             vector = values[feature].tolist()
             construction.leaf(vector if len(vector) > 1 else vector[0])
         elif categories is None:
-            construction.numerical_test(
-                feature_id=feature,
-                threshold=float(tree.threshold[node]),
-                default_left=missing_left,
-                opname="<=",
-                left_child_key=left,
-                right_child_key=left + 1,
-            )
+            threshold = float(tree.threshold[node])
+            construction.numerical_test(threshold=threshold, opname="<=", **split)
         else:
+            codes = categories.astype(int).tolist()
             construction.categorical_test(
-                feature_id=feature,
-                default_left=missing_left,
-                category_list=categories.astype(int).tolist(),
-                category_list_right_child=missing_left,
-                left_child_key=left,
-                right_child_key=left + 1,
+                category_list=codes, category_list_right_child=missing_left, **split
             )
         if left:
             construction.gain(float(tree.gain[node]))
         construction.sum_hess(float(tree.cover[node]))
         construction.end_node()
     construction.end_tree()
-
-
-def _leaf_vectors(tree: Tree) -> NDArray[np.float32]:
-    """Return what leaves add to outputs: the products of "project", rounded as predict does."""
-    return tree.values if tree.steps is None else tree.values * tree.steps

@@ -1,4 +1,4 @@
-"""The trees of a model as all exporters take them, and what no format can hold."""
+"""The trees of a model as exporters read them, and models that cannot be exported."""
 
 from __future__ import annotations
 
@@ -11,63 +11,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.data.inputs import column_name
-from manyboost.training.losses import FittedLoss, Loss
-
-F32 = NDArray[np.float32]
-U32 = NDArray[np.uint32]
+from manyboost.arrays import F32, U32, Mask
+from manyboost.data.cells import column_name
+from manyboost.training.custom import Loss
+from manyboost.training.ensembles import TreeEnsemble
+from manyboost.training.fitted_losses import FittedLoss
 
 
 @dataclass(frozen=True)
 class Tree:
     """A tree, node by node; the root is node 0.
 
-    Attributes
-    ----------
-    feature : (n_nodes,)
-        Feature of a split; in a leaf its number.
-    threshold : (n_nodes,)
-        Values up to it go left; +∞ sends all but the missing ones left.
-    left : (n_nodes,)
-        Left child, which the right one follows; 0 in a leaf.
-    missing_left : (n_nodes,)
-        Whether missing values go left.
-    categories : list of ndarray or None
-        Where categories decide: those, as values of X, that part from the missing ones. All other
-        values count as missing.
-    cover, gain : (n_nodes,)
-        Weight of the training rows; variance reduction of the split.
-    values : (n_leaves, width)
-        What a leaf adds to each of ``outputs``.
-    outputs : (width,)
-        Outputs of the model that the tree serves; if it has ``steps`` the number of the tree.
-    steps : (n_outputs,) or None
-        By how much the one value of a leaf is multiplied for each output.
+    A split by categories lists those, as values of X, that go the other way than missing values.
+    All other values count as missing.
     """
 
-    feature: U32
-    threshold: F32
-    left: U32
-    missing_left: NDArray[np.bool_]
+    feature: U32  # (n_nodes,); in a leaf the number of the leaf
+    threshold: F32  # values up to it go left; +∞ sends all values left that are not missing
+    left: U32  # left child, directly followed by the right one; 0 in a leaf
+    missing_left: Mask  # whether missing values go left
     categories: list[NDArray[Any] | None]
-    cover: F32
-    gain: F32
-    values: F32
-    outputs: NDArray[np.intp]
-    steps: F32 | None
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-        return len(self.left)
+    cover: F32  # weight of the training rows
+    gain: F32  # variance reduction of the split
+    values: F32  # (n_leaves, width), what a leaf adds to each of ``outputs``
+    outputs: NDArray[np.intp]  # (width,), those that it predicts; its own number if it has steps
+    steps: F32 | None  # (n_outputs,), factors of the one value of a leaf
 
 
 def trees_of(model: Any) -> Iterator[Tree]:
-    """Yield the trees of a fitted estimator; one that adds nothing if it has none."""
+    """Yield the trees of a fitted estimator; a tree that adds nothing if it has none."""
     ensemble, d = built_in_trees(model), model.n_outputs_
+    scaled, alone = ensemble.kind == "scaled", ensemble.kind == "per_output"
     steps = ensemble.steps()
-    per_round = d if ensemble.kind == "per_output" else 1
-    for t in range(model.n_iter_ * per_round):
+    for t in range(model.n_iter_ * (d if alone else 1)):
         feature, threshold, left, missing_left, cover, gain, left_codes = ensemble.tree(t)
         categories: list[NDArray[Any] | None] = [None] * len(left)
         for node, codes in enumerate(left_codes):
@@ -75,52 +51,25 @@ def trees_of(model: Any) -> Iterator[Tree]:
                 table = model._progress.categories.tables[int(feature[node])]
                 goes_left = np.isin(np.arange(len(table)), codes)
                 categories[node] = table[goes_left != missing_left[node]]
-        match ensemble.kind:
-            case "per_output":
-                outputs = np.array([t % d])
-            case "vector":
-                outputs = np.arange(d)
-            case _:
-                outputs = np.array([t])
-        yield Tree(
-            feature,
-            threshold,
-            left,
-            missing_left,
-            categories,
-            cover,
-            gain,
-            ensemble.leaf_values(t),
-            outputs,
-            steps[t] if ensemble.kind == "scaled" else None,
-        )
+        nodes = feature, threshold, left, missing_left, categories, cover, gain
+        outputs = np.array([t % d]) if alone else np.array([t]) if scaled else np.arange(d)
+        yield Tree(*nodes, ensemble.leaf_values(t), outputs, steps[t] if scaled else None)
     if model.n_iter_ == 0:
-        zero = np.zeros(1, np.float32)
-        none = np.zeros(1, np.uint32)
-        scaled = ensemble.kind == "scaled"
-        yield Tree(
-            none,
-            zero,
-            none,
-            np.zeros(1, bool),
-            [None],
-            zero,
-            zero,
-            zero[:, None],
-            np.array([0]),
-            np.zeros(d, np.float32) if scaled else None,
-        )
+        zero, none = np.zeros(1, np.float32), np.zeros(1, np.uint32)
+        nodes = none, zero, none, np.zeros(1, bool), [None], zero, zero
+        factors = np.zeros(d, np.float32) if scaled else None
+        yield Tree(*nodes, zero[:, None], np.array([0]), factors)
 
 
 def built_in_trees(model: Any) -> _core.Ensemble:
     """Return the trees of a fitted estimator; refuse weak learners of other kinds."""
     ensemble = model._progress.model
-    if not isinstance(ensemble, _core.Ensemble):
+    if not isinstance(ensemble, TreeEnsemble):
         raise ValueError(
-            f"The model was fitted with estimator={model.estimator!r}, which has no export; only "
-            "built-in trees (estimator=None) have one."
+            f"The model was fitted with estimator={model.estimator!r}, which cannot be exported; "
+            "fit built-in trees (estimator=None)."
         )
-    return ensemble
+    return ensemble.trees
 
 
 def check_link(loss: FittedLoss) -> None:
@@ -128,13 +77,13 @@ def check_link(loss: FittedLoss) -> None:
     custom = loss.custom
     if custom is not None and type(custom).inverse_link is not Loss.inverse_link:
         raise ValueError(
-            f"The inverse_link of {type(custom).__name__} is Python code, which has no export; "
-            "export a model of a built-in loss, or of a Loss without inverse_link."
+            f"The inverse_link of {type(custom).__name__} is Python code, which cannot be "
+            "exported; use a built-in loss, or a Loss without inverse_link."
         )
 
 
 def feature_label(model: Any, j: int) -> str:
-    """Return what a refusal calls a feature."""
+    """Return the name of a feature in error messages."""
     return column_name(j, getattr(model, "feature_names_in_", None))
 
 
@@ -144,6 +93,6 @@ def import_extra(module: str, method: str, extra: str) -> Any:
         return import_module(module)
     except ImportError:
         raise ImportError(
-            f"{method} takes the package {module.partition('.')[0]}, which is not installed; "
-            f"install it: pip install 'manyboost[{extra}]'."
+            f"{method} needs the package {module.partition('.')[0]}; install it with "
+            f"`pip install 'manyboost[{extra}]'`."
         ) from None

@@ -1,7 +1,7 @@
-"""Models as files: all that predictions and warm starts need, as arrays and JSON.
+"""Models as files: arrays and JSON that hold everything predictions and warm starts need.
 
-:mod:`~manyboost.persistence.container` is the outside of a file, :mod:`.writing` and
-:mod:`.reading` are the inside, :mod:`.values` turns parameters into JSON; docs/model-format.md
+:mod:`.files` replaces files, :mod:`.container` is the outside of a file, :mod:`.parts` and
+:mod:`.model` list what is inside, :mod:`.values` turns parameters into JSON. docs/model-format.md
 describes the result.
 """
 
@@ -10,23 +10,33 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from manyboost import _core, memory
-from manyboost.estimators.base import Model
+from manyboost import memory
 from manyboost.persistence import container
 from manyboost.persistence.container import BrokenFileError
-from manyboost.persistence.reading import from_bytes, trees_from_bytes
-from manyboost.persistence.writing import to_parts
+from manyboost.persistence.files import FilePath, replacing
+from manyboost.persistence.model import STORED, complete_file, from_bytes, to_parts
+from manyboost.persistence.parts import trees_from_bytes, trees_to_bytes
 
-__all__ = ["load", "save", "trees_from_bytes", "trees_to_bytes"]
+__all__ = [
+    "STORED",
+    "complete_file",
+    "from_bytes",
+    "load",
+    "save",
+    "trees_from_bytes",
+    "trees_to_bytes",
+]
 
 
-def save(model: Model, path: str | os.PathLike[str], records: str = "auto") -> None:
+def save(model: Any, path: FilePath, records: str = "auto") -> None:
     """Write a fitted model to a file; see ``save`` of the estimators."""
     with memory.explaining_writing():
-        container.write(path, to_parts(model, records))
+        parts = to_parts(model, records)
+        with replacing(path) as file:
+            file.writelines(parts)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: FilePath) -> Any:
     """Return the model that a file holds.
 
     Everything in the file is checked; nothing in it is executed.
@@ -39,7 +49,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     ManyBoostRegressor or ManyBoostClassifier
-        It predicts what the saved model did, bit for bit, and can be gone on with (``warm_start``).
+        Its predictions are those of the saved model, bit for bit; ``warm_start`` continues it.
 
     Examples
     --------
@@ -59,14 +69,3 @@ def load(path: str | os.PathLike[str]) -> Any:
             return from_bytes(container.read(path))
     except BrokenFileError as error:
         raise ValueError(f"{os.fspath(path)!r} is not a sound model file: {error}.") from None
-
-
-def trees_to_bytes(trees: _core.Ensemble) -> bytes:
-    """Return a file of nothing but trees, which is what a pickle holds of them."""
-    header = {
-        "content": "trees",
-        "kind": trees.kind,
-        "n_outputs": trees.n_outputs,
-        "n_features": trees.n_features,
-    }
-    return b"".join(container.pack(header, trees.arrays()))

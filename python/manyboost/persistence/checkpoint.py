@@ -1,104 +1,132 @@
-"""Checkpoint files: the state of a fit, in the container of model files and as strictly read."""
+"""Checkpoint files: the state of a fit, in the container of model files and read as strictly.
+
+A checkpoint holds all rounds so far, what later rounds depend on, and the identity of the fit. It
+replaces the file before it at once, so that the path always names a whole file.
+"""
 
 from __future__ import annotations
 
+import os
+import time
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyboost import _core
-from manyboost.estimators.fitting import KINDS
+from manyboost.data.categories import Categories
 from manyboost.persistence import container
 from manyboost.persistence.container import BrokenFileError, broken
-from manyboost.persistence.reading import (
-    Contents,
+from manyboost.persistence.files import replacing
+from manyboost.persistence.identity import Identity, trees_digest
+from manyboost.persistence.parts import (
+    IMPORTANCES,
+    RECORDS,
+    SIZES,
+    START,
+    TREES,
+    Source,
+    check_importances,
     read_progress,
-    read_projection,
-    read_search_results,
+    read_start,
     read_trees,
 )
-from manyboost.persistence.values import Decoder, Encoder
-from manyboost.persistence.writing import IMPORTANCES, stored_records
-from manyboost.training.checkpoints import Found, Identity, State, trees_digest
+from manyboost.persistence.schema import Array, Contents, Field, collect, within
+from manyboost.training.checkpoints import Checkpoint, Found, Start, State
+from manyboost.training.progress import Progress
 
-if TYPE_CHECKING:
-    from manyboost.data.categories import Categories
-    from manyboost.training.checkpoints import Recorder
+# Between two files pass so many times the seconds that the last one took to write.
+_PAUSE = 20.0
+
+
+class _Checkpoint(NamedTuple):
+    """What a checkpoint is written from."""
+
+    source: Source
+    recorder: Recorder
+    state: State
+
+
+def _of_source(entry: Any) -> Any:
+    return entry._replace(get=lambda checkpoint: entry.get(checkpoint.source))
+
+
+def _identity(checkpoint: _Checkpoint) -> list[list[str]]:
+    return [[name, *part] for name, part in checkpoint.recorder.identity.parts.items()]
+
+
+def _left_out(checkpoint: _Checkpoint) -> list[str]:
+    return [IMPORTANCES] if checkpoint.state.progress.importances is None else []
+
+
+def _stopping(name: str, dtype: str, shape: str, *, optional: bool = True) -> Array:
+    return Array(f"stopping_{name}", dtype, shape, lambda c: c.state.stopping.get(name), optional)
+
+
+# Read first: a checkpoint of another fit is refused as such.
+_OWNER = [
+    Field("content", frozenset(["checkpoint"]), lambda checkpoint: "checkpoint"),
+    Field("identity", list, _identity),
+    Field("began_with", (str, type(None)), lambda checkpoint: checkpoint.recorder.began_with),
+]
+_FIELDS = [
+    *map(_of_source, [*SIZES, *START]),
+    Field("strategy", str, lambda checkpoint: checkpoint.source.start.strategy),
+    Field("left_out", list, _left_out),
+    Field("ended", bool, lambda checkpoint: checkpoint.state.ended),
+]
+_ARRAYS = [
+    *map(_of_source, [*TREES, *RECORDS]),
+    Array("gains", "f8", "p d", lambda checkpoint: checkpoint.state.gains, optional=True),
+    _stopping("best", "i8", "b", optional=False),
+    _stopping("top", "f8", "d"),
+    _stopping("frozen", "b1", "d"),
+]
 
 
 def write(recorder: Recorder, state: State) -> None:
-    """Put the state of a fit in the place of the last one."""
-    model, progress = recorder.model, state.progress
-    trees, encoder = progress.model, Encoder()
-    assert isinstance(trees, _core.Ensemble)
-    header = {
-        "content": "checkpoint",
-        "identity": [[name, *part] for name, part in recorder.identity.parts.items()],
-        "began_with": recorder.began_with,
-        "kind": trees.kind,
-        "n_outputs": trees.n_outputs,
-        "n_features": trees.n_features,
-        "seed": model._seed,
-        "strategy": model.strategy_,
-        "projection": encoder.encode(model.projection_),
-        "search_results": encoder.encode(getattr(model, "search_results_", None)),
-        "score_names": list(progress.validation_scores),
-        "left_out": [IMPORTANCES] if progress.importances is None else [],
-        "ended": state.ended,
-    }
-    arrays: dict[str, NDArray[Any]] = {
-        **trees.arrays(),
-        "train_score": np.array(progress.train_score),
-        "validation_score": np.array(progress.validation_score),
-        **stored_records(progress, trees.n_outputs),
-        **{f"stopping_{name}": array for name, array in state.stopping.items()},
-        **{f"value_{k:06d}": array for k, array in enumerate(encoder.arrays)},
-    }
-    if state.gains is not None:
-        arrays["gains"] = state.gains
-    # (What a killed process leaves behind is overwritten by the next.)
-    container.write(recorder.path, container.pack(header, arrays), mark="new")
+    """Replace the checkpoint of a fit."""
+    assert recorder.start is not None
+    source = Source(state.progress, recorder.start)
+    checkpoint = _Checkpoint(source, recorder, state)
+    content = collect(checkpoint, source.encoder, [*_OWNER, *_FIELDS], _ARRAYS)
+    # What a killed process leaves behind is overwritten by the next one.
+    with replacing(recorder.path, mark="new") as file:
+        file.writelines(container.pack(*content))
 
 
 def read(recorder: Recorder, categories: Categories, *, continued: bool) -> Found | None:
-    """Return the state in the recorder's file, or say why it is not one of this fit.
+    """Return the state in the recorder's file, or refuse a file of another fit.
 
-    None, if a warm start goes on with the very model that the fit in the file ended with.
+    None, if a warm start continues the very model that the fit in the file ended with.
     """
-    shown = repr(str(recorder.path))
+    shown, remedy = repr(str(recorder.path)), "give another path, or remove the file to start anew"
     try:
-        file = Contents(*container.unpack(container.read(recorder.path)))
-        file.choice("content", ["checkpoint"])
-        identity = _read_identity(file)
-        began_with = file.take("began_with", (str, type(None)))
-        differences = recorder.identity.differences(identity)
+        file = Contents(container.read(recorder.path))
+        found = file.read(_OWNER)
+        differences = recorder.identity.differences(_read_identity(found.identity))
         if differences:
             raise ValueError(
                 f"The checkpoint {shown} belongs to another fit: {', '.join(differences)}; keep to "
-                "what it was, give another path, or remove the file to start anew."
+                f"what it was, {remedy}."
             )
-        found = _read_state(file, categories)
+        state = _read_state(file, categories)
+        file.done()
     except BrokenFileError as error:
-        raise ValueError(
-            f"{shown} is not a sound checkpoint: {error}; give another path, or remove the file to "
-            "start anew."
-        ) from None
-    if began_with == recorder.began_with:
-        return found
-    if continued and _result(found) == recorder.began_with:
+        raise ValueError(f"{shown} is not a sound checkpoint: {error}; {remedy}.") from None
+    if found.began_with == recorder.began_with:
+        return state
+    if continued and _result(state) == recorder.began_with:
         return None
     raise ValueError(
-        f"The checkpoint {shown} belongs to another fit: it went on from another model; give "
-        "another path, or remove the file to start anew."
+        f"The checkpoint {shown} belongs to another fit: it continued another model; {remedy}."
     )
 
 
-def _read_identity(file: Contents) -> Identity:
+def _read_identity(stored: list[Any]) -> Identity:
     parts = {}
-    for entry in file.take("identity", list):
-        match entry:
+    for each in stored:
+        match each:
             case [str() as name, str() as digest, str() as shown]:
                 parts[name] = digest, shown
             case _:
@@ -107,44 +135,18 @@ def _read_identity(file: Contents) -> Identity:
 
 
 def _read_state(file: Contents, categories: Categories) -> Found:
-    kind = file.choice("kind", dict.fromkeys(KINDS.values()))
-    strategy = file.choice("strategy", KINDS)
-    if KINDS[strategy] != kind:
-        broken(f"trees of kind {kind!r} do not come from strategy {strategy!r}")
-    d = file.integer("n_outputs", 1, 2**32)
-    p = file.integer("n_features", 1, 2**30)
-    if p != categories.n_features:
-        broken(f"it has trees of {p} features")
-    decoder = Decoder(file.value_arrays())
-    projection = read_projection(file, decoder)
-    search_results = read_search_results(file, decoder)
-    decoder.done()
-    trees = read_trees(file, kind, d, p, categories.counts)
-    progress = read_progress(file, trees, file.texts("left_out"))
-    gains = file.array("gains", "f8", (p, d)) if "gains" in file.arrays else None
-    found = Found(
-        progress,
-        gains,
-        _read_stopping(file, d, trees.n_rounds),
-        file.boolean("ended"),
-        file.integer("seed", 0, 2**31),
-        strategy,
-        projection,
-        search_results,
-    )
-    file.done()
-    return found
-
-
-def _read_stopping(file: Contents, d: int, n_rounds: int) -> dict[str, NDArray[Any]]:
-    per_output = "stopping_top" in file.arrays
-    stopping = {"best": file.array("stopping_best", "i8", (d if per_output else 1,))}
-    if ((stopping["best"] < 0) | (stopping["best"] > n_rounds)).any():
-        broken("its best round is none of its rounds")
-    if per_output:
-        stopping["top"] = file.array("stopping_top", "f8", (d,))
-        stopping["frozen"] = file.array("stopping_frozen", "b1", (d,))
-    return stopping
+    found = file.read(_FIELDS, _ARRAYS)
+    check_importances(found)
+    start = read_start(file, found.strategy)
+    if found.n_features != categories.n_features:
+        broken(f"it has trees of {found.n_features} features")
+    trees = read_trees(found, categories.counts)
+    best, top, frozen = found.stopping_best, found.stopping_top, found.stopping_frozen
+    n_best = 1 if top is None else found.n_outputs
+    if len(within(best, 0, trees.n_rounds)) != n_best or (top is None) != (frozen is None):
+        broken("it does not say which rounds are the best")
+    stopping = {"best": best} if top is None else {"best": best, "top": top, "frozen": frozen}
+    return Found(read_progress(found, trees), found.gains, stopping, found.ended, start)
 
 
 def _result(found: Found) -> str:
@@ -154,3 +156,84 @@ def _result(found: Found) -> str:
     if "top" in found.stopping:
         progress.keep_best(best.astype(np.intp))
     return trees_digest(progress)
+
+
+class Recorder:
+    """Keeps the checkpoints of one fit; ``found`` is the state to go on from, if there is one."""
+
+    def __init__(self, checkpoint: str | os.PathLike[str] | Checkpoint, identity: Identity) -> None:
+        given = checkpoint
+        self.checkpoint = given if isinstance(given, Checkpoint) else Checkpoint(given)
+        self.path = Path(self.checkpoint.path)
+        self.identity = identity
+        self.found: Found | None = None
+        self.began_with: str | None = None
+        self.start: Start | None = None
+        self._next = 0.0
+        self._signature = _signature(self.path)
+
+    @classmethod
+    def open(
+        cls,
+        checkpoint: str | os.PathLike[str] | Checkpoint,
+        identity: Identity,
+        categories: Categories,
+        *,
+        max_iter: int,
+        earlier: Progress | None,
+    ) -> Recorder:
+        """Find the state of this very fit, or make sure that one can be written.
+
+        ``earlier`` is the model that a warm start continues. A file that is not a checkpoint, or
+        the checkpoint of another fit, is refused.
+        """
+        recorder = cls(checkpoint, identity)
+        path = recorder.path
+        if not path.parent.is_dir() or path.is_dir():
+            what = "is a folder" if path.is_dir() else f"is in no folder ({str(path.parent)!r})"
+            raise ValueError(f"checkpoint={str(path)!r} {what}; give the path of a file.")
+        if not os.access(path.parent, os.W_OK):
+            raise ValueError(
+                f"checkpoint={str(path)!r} cannot be written: its folder is read-only; give "
+                "another path."
+            )
+        if earlier is not None:
+            recorder.began_with = trees_digest(earlier)
+        if path.exists():
+            recorder.found = read(recorder, categories, continued=earlier is not None)
+        if recorder.found is not None and recorder.found.progress.n_rounds > max_iter:
+            raise ValueError(
+                f"The checkpoint {str(path)!r} has {recorder.found.progress.n_rounds} rounds, more "
+                f"than max_iter={max_iter}; use a larger max_iter, or remove the file to start "
+                "anew."
+            )
+        return recorder
+
+    def is_due(self, n_rounds: int) -> bool:
+        """Whether a file is to be written now that so many rounds are complete."""
+        if self.checkpoint.every is not None:
+            return n_rounds % self.checkpoint.every == 0
+        return time.monotonic() >= self._next
+
+    def write(self, state: State) -> None:
+        """Put a file in the place of the last one."""
+        began = time.monotonic()
+        # (One that was removed meanwhile is written again.)
+        if _signature(self.path) not in (None, self._signature):
+            raise RuntimeError(
+                f"The checkpoint {str(self.path)!r} was changed by someone else during training; "
+                "give every fit a path of its own."
+            )
+        write(self, state)
+        self._signature = _signature(self.path)
+        now = time.monotonic()
+        self._next = now + _PAUSE * (now - began)
+
+
+def _signature(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is replaced."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

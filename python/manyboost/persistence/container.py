@@ -1,9 +1,8 @@
 """Named arrays and a JSON header in one file, with a checksum over all of it.
 
 Layout, little-endian (docs/model-format.md): magic, version, length of the header, header, arrays,
-checksum. There is one way to write given contents, and a reader accepts that one alone: a file says
-nothing that is not read, and what was read is what the file says. Sizes are compared with those of
-the file before anything is made of them, and nothing in a file is ever executed.
+checksum. There is one way to write given contents, and the reader refuses all others. Sizes are
+compared with the size of the file before anything is allocated. Nothing in a file is executed.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ import hashlib
 import json
 import math
 import os
-import secrets
 import stat
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -37,11 +35,11 @@ _LONGEST_INTEGER = 20
 
 
 class BrokenFileError(ValueError):
-    """Bytes that are not a model file, or not a whole one; its words say why."""
+    """Bytes that are not a sound file; the message says why."""
 
 
 def broken(why: str) -> NoReturn:
-    """Refuse the bytes at hand."""
+    """Refuse a file."""
     raise BrokenFileError(why)
 
 
@@ -49,7 +47,7 @@ def broken(why: str) -> NoReturn:
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
-    """Yield the parts of a file, to be written one after the other: no copy of it is kept."""
+    """Yield the bytes of a file in pieces, so that there is no copy of it in memory."""
     checksum = hashlib.blake2b(digest_size=_CHECKSUM_BYTES)
     for part in _content(header, arrays):
         checksum.update(part)
@@ -77,8 +75,9 @@ def _described_header(header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     text = _dump({**header, "arrays": _layout(arrays)})
     if len(text) > _LARGEST_HEADER or _is_deeper(header, _DEEPEST_HEADER):
         raise ValueError(
-            f"The names and parameters of the model take {len(text)} bytes, or are nested too "
-            f"deeply; a model file has room for {_LARGEST_HEADER}."
+            f"The names and parameters of the model take {len(text)} bytes, or are nested more "
+            f"than {_DEEPEST_HEADER} levels deep; use shorter ones: a model file holds "
+            f"{_LARGEST_HEADER} bytes."
         )
     return text
 
@@ -88,7 +87,7 @@ def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _layout(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Any]]:
-    """Describe arrays: offsets count from the end of the header and its padding."""
+    """Describe the arrays; offsets start after the padding of the header."""
     layout, offset = {}, 0
     for name, array in sorted(arrays.items()):
         layout[name] = {
@@ -115,39 +114,6 @@ def _dump(header: Any) -> bytes:
     return text.encode("ascii")
 
 
-def write(path: str | os.PathLike[str], parts: Iterable[bytes], *, mark: str | None = None) -> None:
-    """Write a file all at once: whoever looks finds the old one, or the new one, whole.
-
-    ``mark`` tells its temporary name from others in the folder; None: something random.
-    """
-    target = Path(path).resolve()
-    temporary = target.with_name(f".{target.name}.{mark or secrets.token_hex(8)}.tmp")
-    try:
-        with temporary.open("wb" if mark else "xb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _settle_folder(target.parent)
-
-
-def _settle_folder(folder: Path) -> None:
-    """Make the new name survive a power failure, where folders can be opened."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 # ---------------------------------------------------------------------- unpacking
 
 
@@ -161,9 +127,9 @@ def read(path: str | os.PathLike[str]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays (views of ``data``), or say what is wrong with the bytes."""
+    """Return header and arrays, which are views of ``data``; refuse anything else."""
     if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
-        broken("it does not begin as a manyboost model file does")
+        broken("it does not begin like a manyboost model file")
     if len(data) < _PREFIX.size + _CHECKSUM_BYTES:
         broken("it is cut short")
     _, version, length = _PREFIX.unpack_from(data)
@@ -174,11 +140,11 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         )
     start = _aligned(_PREFIX.size + length)
     if length > _LARGEST_HEADER or start + _CHECKSUM_BYTES > len(data):
-        broken(f"it is cut short, or its header of {length} bytes is not what it was")
+        broken(f"it is cut short, or the length of its header, {length} bytes, is wrong")
     view = memoryview(data)
     body, checksum = view[:-_CHECKSUM_BYTES], view[-_CHECKSUM_BYTES:]
     if hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest() != checksum:
-        broken("its checksum does not fit: bytes were changed, lost or added")
+        broken("its checksum is wrong: bytes were changed, lost or added")
     end = _PREFIX.size + length
     header = _parse(data[_PREFIX.size : end])
     _check_padding(body[end:start])
@@ -198,7 +164,7 @@ def _parse(text: bytes) -> dict[str, Any]:
 
 
 def _integer(digits: str) -> int:
-    # (A number of a million digits takes minutes to read.)
+    # A number of a million digits takes minutes to read.
     if len(digits) > _LONGEST_INTEGER:
         raise ValueError("a number of too many digits")
     return int(digits)
@@ -216,7 +182,7 @@ def _dump_or_none(header: Any) -> bytes | None:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether containers are nested in more than so many levels."""
+    """Whether lists and dicts are nested more than ``levels`` deep."""
     if not isinstance(value, dict | list):
         return False
     inner = value.values() if isinstance(value, dict) else value
@@ -229,7 +195,7 @@ def _check_padding(padding: memoryview) -> None:
 
 
 def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:
-    """Views of the arrays that the header describes, which must be all of ``body``."""
+    """Return views of the arrays that the header describes, which must fill ``body``."""
     layout = header.get("arrays")
     if not isinstance(layout, dict):
         broken("its header describes no arrays")
@@ -238,8 +204,8 @@ def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, NDArray[An
         dtype, shape, length = _described(name, layout[name], offset, len(body))
         end = offset + length
         arrays[name] = np.frombuffer(body[offset:end], dtype).reshape(shape)
-        if not arrays[name].dtype.isnative:
-            arrays[name] = arrays[name].astype(arrays[name].dtype.newbyteorder("="))
+        if not dtype.isnative:
+            arrays[name] = arrays[name].astype(dtype.newbyteorder("="))
         offset += _aligned(length)
         _check_padding(body[end:offset])
     if offset != len(body):
@@ -250,23 +216,20 @@ def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, NDArray[An
 def _described(
     name: str, array: Any, offset: int, size: int
 ) -> tuple[np.dtype[Any], list[int], int]:
-    """Check the description of an array: type, shape, length in bytes."""
-    if not isinstance(array, dict) or set(array) != {"dtype", "length", "offset", "shape"}:
-        broken(f"its array {name!r} is not described by type, length, offset and shape")
-    if array["dtype"] not in _DTYPES:
-        broken(f"its array {name!r} has the type {array['dtype']!r}, which is not allowed")
-    shape = array["shape"]
+    """Return type, shape and length in bytes of an array; refuse impossible ones."""
+    if not isinstance(array, dict) or array.get("dtype") not in _DTYPES:
+        broken(f"its array {name!r} has a type which is not allowed")
+    dtype, shape = np.dtype(array["dtype"]), array.get("shape")
     if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
         broken(f"its array {name!r} has no shape")
-    # (Of a type, strictly: True is an integer to Python. Whoever walks through a million empty rows
-    # takes time as well, so that of an array without elements only the first dimension may be 0.)
+    # True is an integer to Python. A million empty rows would take time, so that only the first
+    # dimension of an empty array may be 0.
     most = _MOST_COLUMNS if shape[:1] == [0] else size
     if not all(type(n) is int and 0 <= n <= most for n in shape):
         broken(f"its array {name!r} has an impossible shape")
-    dtype = np.dtype(array["dtype"])
     length = math.prod(shape) * dtype.itemsize
-    if type(array["length"]) is not int or array["length"] != length or length > size - offset:
-        broken(f"its array {name!r} has a length that does not fit its shape or the file")
-    if type(array["offset"]) is not int or array["offset"] != offset:
-        broken(f"its array {name!r} is not where it should be")
+    described = {"dtype": array["dtype"], "length": length, "offset": offset, "shape": shape}
+    # Compared as text, in which true is not 1.
+    if _dump(array) != _dump(described) or length > size - offset:
+        broken(f"its array {name!r} has a length or offset that does not fit its shape or the file")
     return dtype, shape, length

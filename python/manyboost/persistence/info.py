@@ -1,37 +1,42 @@
-"""What there is to say about a fitted model, in a few lines."""
+"""A summary of a fitted model."""
 
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manyboost import _core
-from manyboost.estimators.base import Model
 from manyboost.persistence import container
-from manyboost.persistence.values import Encoder, LeftOut, Unstorable
-from manyboost.persistence.writing import contents
+from manyboost.persistence.model import contents, holds_code
+from manyboost.persistence.values import Encoder, Unstorable
+from manyboost.training.ensembles import TreeEnsemble
 
 
 class ModelInfo(dict[str, Any]):
-    """Facts about a model by name; printed, they are a small table.
+    """Facts about a model by name; printed as a small table.
 
     Keys are ``estimator``, ``strategy``, ``loss``, ``n_features``, ``n_outputs``, ``n_rounds``,
-    ``n_trees``, ``n_nodes``, ``n_leaves``, ``n_bytes`` (of the file that ``save`` writes; None if
-    the model cannot be saved), ``format_version``, ``manyboost_version`` (that trained it),
-    ``left_out`` (what the file does not hold), ``parameters``, and ``changed_parameters`` (those
-    that are not their defaults).
+    ``n_trees``, ``n_nodes``, ``n_leaves``, ``n_bytes`` (size of the file that ``save`` writes; None
+    if the model cannot be saved), ``format_version``, ``manyboost_version`` (the release that
+    trained the model), ``left_out`` (what the file does not hold), ``parameters``, and
+    ``changed_parameters`` (those that differ from their defaults).
     """
 
     def __str__(self) -> str:
         size = "cannot be saved" if self["n_bytes"] is None else f"{self['n_bytes']:,} bytes"
         changed = [f"{name}={value!r}" for name, value in self["changed_parameters"].items()]
+        trees = f"{self['n_rounds']:,} rounds"
+        if self["n_trees"] is not None:
+            trees += "".join(
+                f", {self[f'n_{name}']:,} {name}" for name in ("trees", "nodes", "leaves")
+            )
         lines = {
             "model": f"{self['estimator']}, strategy {self['strategy']!r}, loss {self['loss']!r}",
             "shape": f"{self['n_features']:,} features, {self['n_outputs']:,} outputs",
-            "trees": _trees(self),
+            "trees": trees,
             "file": f"{size}, format version {self['format_version']}",
             "trained by": f"manyboost {self['manyboost_version']}",
             "parameters": ", ".join(changed) or "defaults",
@@ -43,35 +48,21 @@ class ModelInfo(dict[str, Any]):
         return f"<ModelInfo\n{self}>"
 
 
-def _trees(info: ModelInfo) -> str:
-    rounds = f"{info['n_rounds']:,} rounds"
-    if info["n_trees"] is None:
-        return rounds
-    return (
-        f"{rounds}, {info['n_trees']:,} trees, {info['n_nodes']:,} nodes, "
-        f"{info['n_leaves']:,} leaves"
-    )
-
-
-def model_info(model: Model) -> ModelInfo:
+def model_info(model: Any) -> ModelInfo:
     """Collect the facts about a fitted model."""
     check_is_fitted(model, "n_iter_")
-    trees, trained = model._progress.model, model._trained_with
+    ensemble, trained = model._progress.model, model._trained_with
     parameters = model.get_params(deep=False)
+    defaults = inspect.signature(type(model)).parameters
     n_trees = n_nodes = n_leaves = n_bytes = None
-    left_out: list[str] = sorted(
-        f"{name}={value!r}" for name, value in parameters.items() if _has_code(value)
-    )
-    if isinstance(trees, _core.Ensemble):
-        sizes = trees.tree_sizes()
+    left_out = sorted(f"{name}={value!r}" for name, value in parameters.items() if _is_code(value))
+    if isinstance(ensemble, TreeEnsemble):
+        sizes = ensemble.trees.tree_sizes()
         n_trees, n_nodes = len(sizes), int(sizes.sum(dtype=np.int64))
         # Every split has two children, every tree one root.
         n_leaves = (n_nodes + n_trees) // 2
-    try:
+    with suppress(ValueError):
         header, arrays = contents(model)
-    except ValueError:
-        pass
-    else:
         n_bytes = container.size(header, arrays)
         left_out += header["left_out"]
     loss = trained["loss"]
@@ -90,27 +81,17 @@ def model_info(model: Model) -> ModelInfo:
         manyboost_version=model._release,
         left_out=left_out,
         parameters=parameters,
-        changed_parameters=_changed(model, parameters),
+        changed_parameters={
+            name: value
+            for name, value in parameters.items()
+            if repr(value) != repr(defaults[name].default)
+        },
     )
 
 
-def _changed(model: Model, parameters: dict[str, Any]) -> dict[str, Any]:
-    defaults = inspect.signature(type(model)).parameters
-    return {
-        name: value
-        for name, value in parameters.items()
-        if repr(value) != repr(defaults[name].default)
-    }
-
-
-def _has_code(value: Any) -> bool:
+def _is_code(value: Any) -> bool:
     """Whether a parameter holds something that a file leaves out."""
-    if isinstance(value, list | tuple):
-        return any(map(_has_code, value))
-    if isinstance(value, LeftOut):
-        return True
     try:
-        stored = Encoder().encode(value)
+        return holds_code(Encoder().encode(value))
     except Unstorable:
         return True
-    return isinstance(stored, dict) and "left_out" in stored

@@ -1,9 +1,8 @@
 """Python values as JSON: parameters, classes and labels, with their types.
 
-None, truth values, integers of up to 64 bits, finite floats, text and lists are themselves; other
-types are objects with one key, which names the type. What is code (functions, losses, scorers,
-callbacks) is left out, and a :class:`LeftOut` takes its place: it says what was there, and fit
-refuses it until something else is put in its place.
+None, booleans, integers of up to 64 bits, finite floats, text and lists stay what they are; other
+types are objects with one key, which names the type. Code (functions, losses, scorers, callbacks)
+is left out: a :class:`LeftOut` says what was there, and fit refuses it until it is replaced.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.persistence.container import BrokenFileError, broken
-from manyboost.training.losses import Loss
+from manyboost.training.custom import Loss
 
-#: Most characters that an entry of a text array may have beyond the longest.
+#: Characters that the entries of a text array may have beyond the longest text.
 _ROOM = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LeftOut:
-    """What stood here is code, and not in the file.
+    """Stands for code that is not in the file.
 
-    It equals functions and scorers of the same name, so that a model may be gone on with after they
-    are given again.
+    It equals functions and scorers of the same name, so that a warm start can continue the model
+    after they are given again.
     """
 
     what: str
@@ -51,12 +50,12 @@ def _name_of(code: Any) -> str:
 
 
 class Unstorable(ValueError):
-    """A value that has no place in a file; its words say what it is."""
+    """A value that a file cannot hold; the message says what it is."""
 
 
 @dataclass
 class Encoder:
-    """Turns values into JSON; numeric arrays are put aside, and known by their number."""
+    """Turns values into JSON; numeric arrays are collected and referred to by number."""
 
     arrays: list[NDArray[Any]] = field(default_factory=list)
 
@@ -113,14 +112,14 @@ class Encoder:
 
 
 class Decoder:
-    """Turns JSON back into values; ``arrays`` are those that were put aside."""
+    """Turns JSON back into values; ``arrays`` are those that the encoder collected."""
 
     def __init__(self, arrays: list[NDArray[Any]]) -> None:
         self._arrays = arrays
         self._next = 0
 
     def done(self) -> None:
-        """Refuse arrays that no value took."""
+        """Refuse arrays that no value refers to."""
         if self._next != len(self._arrays):
             broken("it has arrays that no parameter uses")
 
@@ -166,50 +165,51 @@ class Decoder:
         try:
             members = {self.decode(each) for each in content}
         except TypeError:
-            broken("it has a set of what cannot be in a set")
+            broken("it has a set of unhashable values")
         if len(members) != len(content) or Encoder().encode(members) != {"set": content}:
             broken("it has a set whose members are out of order, or come twice")
         return members
 
     def _dict(self, content: list[Any]) -> dict[Any, Any]:
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in content):
-            broken("it has a dict without pairs")
+            broken("it has a dict that is not a list of pairs")
         try:
             result = {self.decode(key): self.decode(value) for key, value in content}
         except TypeError:
-            broken("it has a dict whose keys cannot be keys")
+            broken("it has a dict of unhashable keys")
         if len(result) != len(content):
             broken("it has a dict with a key that comes twice")
         return result
 
     def _array(self, content: Any) -> NDArray[Any]:
         if type(content) is int:
-            # In the order of the values, each once: as they were put aside.
+            # Each array once, in the order in which the encoder collected them.
             if content != self._next or content >= len(self._arrays):
                 broken("it has a value whose array is not there")
             self._next += 1
             return np.array(self._arrays[content])
-        if not isinstance(content, dict):
-            broken("it has an array of no type")
-        shape = content.get("shape")
-        kind = set(content) - {"shape"}
-        texts = content.get("text", content.get("values"))
-        if not isinstance(shape, list) or not isinstance(texts, list):
-            broken("it has an array without shape or values")
-        sizes = all(type(n) is int and 0 <= n <= len(texts) for n in shape)
-        if not sizes or len(shape) > 8 or math.prod(shape) != len(texts):
+        match content:
+            case {"shape": list() as shape, "values": list() as entries, **rest}:
+                array = np.empty(len(entries), object)
+                for k, each in enumerate(entries):
+                    array[k] = self.decode(each)
+            case {"shape": list() as shape, "text": list() as entries, "width": width, **rest}:
+                array = _text_array(entries, width)
+            case _:
+                broken("it has an array without shape or values")
+        sizes = all(type(n) is int and 0 <= n <= len(entries) for n in shape)
+        if rest or not sizes or len(shape) > 8 or math.prod(shape) != len(entries):
             broken("it has an array whose shape does not fit its values")
-        if kind == {"values"}:
-            array = np.empty(len(texts), object)
-            for k, each in enumerate(texts):
-                array[k] = self.decode(each)
-            return array.reshape(shape)
-        if kind != {"text", "width"} or not all(isinstance(each, str) for each in texts):
-            broken("it has an array of no type")
-        longest, width = max(map(len, texts), default=0), content["width"]
-        if type(width) is not int or not max(longest, 1) <= width <= longest + _ROOM:
-            broken("it has text that does not fit its width")
-        array = np.array(texts, f"<U{width}")
-        if array.tolist() != texts:
-            broken("it has text that an array cannot hold")
         return array.reshape(shape)
+
+
+def _text_array(texts: list[Any], width: Any) -> NDArray[np.str_]:
+    if not all(isinstance(each, str) for each in texts):
+        broken("it has an array of text with other values")
+    longest = max(map(len, texts), default=0)
+    if type(width) is not int or not max(longest, 1) <= width <= longest + _ROOM:
+        broken("it has text that does not fit its width")
+    array = np.array(texts, f"<U{width}")
+    if array.tolist() != texts:
+        broken("it has text that an array cannot hold")
+    return array

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
+
+from manyboost.arrays import F64
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -60,7 +61,7 @@ class RoundState:
     elapsed: float
     train_score: float
     validation_score: float | None
-    step_sizes: NDArray[np.float64] | None
+    step_sizes: F64 | None
 
 
 Callback = Callable[[RoundState], bool | None]

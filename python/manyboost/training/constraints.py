@@ -27,12 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.data.inputs import column_name, feature_number
-from manyboost.training.objectives import Outputs
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-I8 = NDArray[np.int8]
+from manyboost.arrays import F32, F64, I8, U32, Mask
+from manyboost.data.cells import column_name
+from manyboost.data.features import feature_number
+from manyboost.training.directions import Outputs
 
 
 class Monotonic:
@@ -70,7 +68,7 @@ class Monotonic:
         """Steps of constrained outputs are at least zero."""
         return np.where(self.of(outputs).any(axis=1), np.maximum(rho, 0.0), rho)
 
-    def along(self, rho: F64, reference: I8, features: NDArray[np.uint32]) -> F64:
+    def along(self, rho: F64, reference: I8, features: U32) -> F64:
         """Steps along a tree that is monotone by ``reference`` and uses these features."""
         agreement = self.signs[:, features] * reference[features]
         rho = np.where((agreement > 0).any(axis=1), np.maximum(rho, 0.0), rho)
@@ -111,10 +109,7 @@ class Constraints:
 
 
 def resolve_monotonic(
-    monotonic_cst: Any,
-    n_outputs: int,
-    is_categorical: NDArray[np.bool_],
-    names: NDArray[Any] | None,
+    monotonic_cst: Any, n_outputs: int, is_categorical: Mask, names: NDArray[Any] | None
 ) -> Monotonic | None:
     """Check ``monotonic_cst``; None if nothing is constrained."""
     n_features = len(is_categorical)

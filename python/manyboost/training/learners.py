@@ -1,8 +1,7 @@
 """Weak learners: the built-in tree, or any scikit-learn regressor in its place.
 
 A learner is fitted to split gradients and answers with a :class:`WeakModel`. Trees put every row in
-a leaf, and what a leaf predicts is decided afterwards; other learners predict by themselves. The
-trees of a model are kept in a compiled ensemble, other weak models in :class:`ForeignEnsemble`.
+a leaf, and what a leaf predicts is decided afterwards; other learners predict by themselves.
 """
 
 from __future__ import annotations
@@ -18,25 +17,29 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core
-from manyboost.data.inputs import Table, compressed
+from manyboost.arrays import F32, F64, I8, U32
+from manyboost.data.features import Table, compressed
 from manyboost.data.stored import StoredTable
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-U32 = NDArray[np.uint32]
+from manyboost.training.strategies import Strategy
 
 
 @dataclass
 class Leaves:
     """A weak model that puts rows in leaves.
 
-    ``leaf_of_row`` (n_rows,) covers all training rows; ``leaf_weights`` (n_leaves,) counts those
-    that it was fitted to.
+    ``leaf_of_row`` (n_rows,) covers all training rows; ``leaf_weights`` (n_leaves,) counts the rows
+    that it was fitted to. ``known`` are the leaf numbers of another library's tree, in order.
     """
 
     leaf_of_row: U32
     leaf_weights: F64
     tree: Any
+    known: NDArray[Any] | None = None
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether a leaf may hold no row that the tree was fitted to."""
+        return self.known is not None
 
     @property
     def n_leaves(self) -> int:
@@ -57,6 +60,8 @@ WeakModel = Leaves | Predictions
 
 class TreeLearner:
     """Grows built-in trees on binned features."""
+
+    keeps_columns = False
 
     def __init__(self, pool: _core.Pool, features: _core.Features, grower: _core.Grower) -> None:
         self.pool = pool
@@ -97,7 +102,7 @@ class TreeLearner:
         rows: U32 | None,
         round_: int,
         output: int,
-        signs: NDArray[np.int8] | None = None,
+        signs: I8 | None = None,
     ) -> WeakModel:
         """Grow a tree on split gradients ``z`` (n_rows, n_components).
 
@@ -118,6 +123,9 @@ class ForeignLearner:
     ``relabels`` says whether only its leaves are wanted; they come from its ``apply``.
     """
 
+    # Predictions are added as they are, so each output needs its column.
+    keeps_columns = True
+
     def __init__(self, estimator: Any, X: Table, *, relabels: bool, seed: int) -> None:
         self.estimator = estimator
         self.X = X
@@ -137,7 +145,7 @@ class ForeignLearner:
         rows: U32 | None,
         round_: int,
         output: int,
-        signs: NDArray[np.int8] | None = None,
+        signs: I8 | None = None,
     ) -> WeakModel:
         """Fit a clone to split gradients ``z`` (n_rows, n_components), without constraints."""
         assert signs is None
@@ -160,15 +168,16 @@ class ForeignLearner:
             return Predictions(predict_columns(estimator, self.X, z.shape[1]), estimator)
         ids = _leaf_ids(estimator, self.X)
         known, leaf_of_row = np.unique(ids, return_inverse=True)
-        estimator._manyboost_leaves = known
         bag = np.zeros(len(ids))
         bag[chosen] = 1.0 if weight is None else weight[chosen]
         counts = np.bincount(leaf_of_row, weights=bag, minlength=len(known))
-        return Leaves(leaf_of_row.astype(np.uint32), counts.astype(np.float64), estimator)
+        leaves = leaf_of_row.astype(np.uint32)
+        return Leaves(leaves, counts.astype(np.float64), estimator, known)
 
     def leaves_of(self, model: Leaves, data: Table) -> U32:
         """Return the leaf of each row of other data."""
-        return known_leaves(model.tree, data)
+        assert model.known is not None
+        return known_leaves(model.tree, model.known, data)
 
 
 def _means_of_one_component(
@@ -191,7 +200,7 @@ def unweighted(estimator: Any) -> ValueError:
 
 
 def check_foreign(
-    estimator: Any, strategy: str, n_outputs: int, n_components: int, *, by_cell: bool
+    estimator: Any, strategy: Strategy, n_outputs: int, n_components: int, *, by_cell: bool
 ) -> None:
     """Refuse an estimator that a strategy cannot use, and say what is needed.
 
@@ -203,26 +212,28 @@ def check_foreign(
             f"estimator={estimator!r} is not a regressor; pass an instance with fit and predict, "
             "such as Ridge()."
         )
-    if strategy == "relabel" and not hasattr(estimator, "apply"):
+    if strategy.relabels and not hasattr(estimator, "apply"):
         raise ValueError(
-            f"strategy='relabel' needs the leaves of a tree, but {name} has no method apply; use "
-            "strategy='project', or an estimator with apply such as DecisionTreeRegressor()."
+            f"strategy={strategy.name!r} needs the leaves of a tree, but {name} has no method "
+            "apply; use strategy='project', or an estimator with apply such as "
+            "DecisionTreeRegressor()."
         )
     tagged = hasattr(estimator, "__sklearn_tags__")
     takes_one = tagged and not get_tags(estimator).target_tags.multi_output
-    if strategy == "multioutput" and n_outputs > 1 and takes_one:
+    n_columns = strategy.n_grown_columns(n_outputs, n_components)
+    if not strategy.projects and n_columns > 1 and takes_one:
         raise ValueError(
-            f"strategy='multioutput' needs an estimator for several outputs, but {name} takes "
+            f"strategy={strategy.name!r} needs an estimator for several outputs, but {name} takes "
             "one; use strategy='project' or 'independent', or another estimator."
         )
-    n_columns = {"multioutput": n_outputs, "relabel": n_components}.get(strategy, 1)
     if by_cell and n_columns > 1:
         raise ValueError(
             f"{name} would be fitted to {n_columns} columns whose missing targets or weights of "
             "cells it cannot take; use strategy='project' or 'independent', n_components=1, or the "
             "built-in tree (estimator=None)."
         )
-    if by_cell and strategy != "independent" and not has_fit_parameter(estimator, "sample_weight"):
+    takes_weights = has_fit_parameter(estimator, "sample_weight")
+    if by_cell and strategy.shares_trees and not takes_weights:
         raise ValueError(
             f"Missing targets or weights of cells become weights of rows, but {name} takes none; "
             "use strategy='independent' or another estimator."
@@ -256,9 +267,8 @@ def _leaf_ids(estimator: Any, X: Table) -> NDArray[Any]:
     return ids
 
 
-def known_leaves(estimator: Any, X: Table) -> U32:
-    """Return leaf numbers as counted in training."""
-    known = estimator._manyboost_leaves
+def known_leaves(estimator: Any, known: NDArray[Any], X: Table) -> U32:
+    """Return the places of leaves among those ``known`` from training."""
     ids = _leaf_ids(estimator, X)
     leaves = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     if not np.array_equal(known[leaves], ids):
@@ -266,54 +276,3 @@ def known_leaves(estimator: Any, X: Table) -> U32:
             f"{type(estimator).__name__}.apply returned a leaf that held no training row."
         )
     return leaves.astype(np.uint32)
-
-
-class ForeignEnsemble:
-    """Weak models of scikit-learn and what they add to the outputs.
-
-    Each entry is (estimator, outputs, values, steps): leaf values (n_leaves, n_outputs) of a
-    relabelled tree, or steps (n_outputs,) that multiply the estimator's predictions.
-    """
-
-    def __init__(self, n_outputs: int) -> None:
-        self.n_outputs = n_outputs
-        self.rounds: list[list[tuple[Any, slice, F32 | None, F32 | None]]] = []
-
-    @property
-    def n_rounds(self) -> int:
-        """Number of rounds."""
-        return len(self.rounds)
-
-    def truncate(self, n_rounds: int) -> None:
-        """Keep the first rounds."""
-        del self.rounds[n_rounds:]
-
-    def keep(self, rounds: NDArray[np.uint64]) -> None:
-        """Take back what each output got after its first ``rounds`` (n_outputs,)."""
-        for m, entries in enumerate(self.rounds):
-            kept = m < rounds
-            self.rounds[m] = [
-                (
-                    estimator,
-                    outputs,
-                    None if values is None else np.where(kept[outputs], values, np.float32(0)),
-                    None if steps is None else np.where(kept[outputs], steps, np.float32(0)),
-                )
-                for estimator, outputs, values, steps in entries
-            ]
-
-    def add_round(self, X: Table, round_: int, raw: F32) -> None:
-        """Add one round to ``raw`` (n_rows, n_outputs)."""
-        for estimator, outputs, values, steps in self.rounds[round_]:
-            if values is not None:
-                raw[:, outputs] += values[known_leaves(estimator, X)]
-            else:
-                assert steps is not None
-                raw[:, outputs] += scaled_columns(estimator, X, steps)
-
-
-def scaled_columns(estimator: Any, X: Table, steps: F32) -> F32:
-    """Predictions of an estimator times steps; one predicted column serves all steps."""
-    values = np.asarray(estimator.predict(X), dtype=np.float32)
-    values = values[:, None] if values.ndim == 1 else values
-    return values * steps

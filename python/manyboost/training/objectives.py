@@ -1,95 +1,63 @@
 """A loss bound to targets and weights: all that a round asks of it.
 
-Built-in losses answer by kernels of the core (:class:`BuiltinObjective`, :class:`MixedObjective`
-if outputs have different ones, and :class:`SquaredResiduals` where residuals are all the state that
-is needed), losses written in Python through their methods (:class:`CustomObjective`).
+Built-in losses answer through kernels of the core: :class:`BuiltinObjective`, and
+:class:`ResidualObjective` where residuals are the only state. Losses written in Python are bound by
+:class:`manyboost.training.custom.CustomObjective`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.data.weights import Weights, missing_cells
-from manyboost.training.steps import Direction
+from manyboost.arrays import F32, F64, U32, Mask
+from manyboost.data.cells import missing_cells
+from manyboost.data.weights import Weights
+from manyboost.training.directions import Direction, Move, Outputs
+from manyboost.training.losses import LossFacts
+from manyboost.training.split_gradients import SplitGradients
 
-if TYPE_CHECKING:
-    from manyboost.training.losses import FittedLoss, MixedLoss
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-
-_ONE = np.float32(1)
-
-# What a tree adds to raw predictions: the leaf of each row, leaf values (n_leaves, n_outputs or 1),
-# and steps (n_outputs,) that multiply a single column of values.
-Update: TypeAlias = tuple[NDArray[np.uint32], F32, F32 | None]
-
-# One output, those from a first to before a last, or (None) all.
-Outputs: TypeAlias = int | tuple[int, int] | None
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What training must know about a built-in loss."""
-
-    kernel: str
-    centred: bool
-    """Targets are kept relative to the baseline."""
-    curved: bool = True
-    """The second derivative is worth a Newton step."""
-    regularised: bool = False
-    """λ is 1 by default, since curvature can vanish."""
-    bounded: bool = False
-    """A line search may have no finite minimiser."""
-    quadratic: bool = False
-    """The second derivative is 1 everywhere."""
+# Outputs that share a loss, as a half-open range; None: all outputs.
+LossBlocks = list[tuple[LossFacts, tuple[int, int] | None]]
 
 
 class Objective(ABC):
     """A loss bound to targets and weights: all that a round asks of it.
 
     Residuals are negative gradients (n_rows, n_outputs), zero where targets are missing. ``raw`` is
-    the trees' part of the raw predictions, on top of the offset of each row, if there is one.
-    Methods with an ``output`` argument answer for that output alone, or for neighbours (first, one
-    past the last). ``total_weight`` is that of a column of cells, (n_outputs,) where they differ.
+    the part of the raw predictions that the trees make up, on top of the offset of each row.
+    Methods with an ``output`` argument answer for that output, or for a half-open range of outputs;
+    None: for all.
     """
 
-    facts: Facts
-    n_outputs: int
+    blocks: LossBlocks
     y: NDArray[Any]
     weights: Weights
-    total_weight: float | F64
-    start: F32 | None = None
-    """Offsets (n_rows, n_outputs) that raw predictions start from; None: zero."""
+    pool: _core.Pool
+    n_rows: int
+    n_outputs: int
+    total_weight: float | F64  # of a column of cells
+    start: F32 | None = None  # offsets that raw predictions start from; None: zero
+    max_residual: F64  # bounds of the present weighted residuals and curvatures, by output
+    max_curvature: F64
 
     @abstractmethod
     def advance(
-        self,
-        raw: F32,
-        out: F32,
-        update: Update | None = None,
-        phi: F32 | None = None,
-        z: F32 | None = None,
-        omega: F32 | None = None,
-        shares: F32 | None = None,
+        self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
     ) -> float:
-        """Update raw predictions, take residuals into ``out`` and project them by φ into ``z``.
+        """Move raw predictions, write residuals into ``out``, and fill the split gradients.
 
-        Where cells are weighted, ``z`` is the projection of the weighted residuals and ``omega``
-        gets the weight of every row and component, by ``shares``: φ without the scales of outputs.
-        Returns the mean loss per cell.
+        One pass over all cells; returns the mean loss per cell.
         """
 
     @abstractmethod
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
-        """Mean loss per cell, and that of each output (n_outputs,) if it has its own."""
+        """Mean loss per cell, and the mean loss of each output (n_outputs,) if it has its own."""
 
     def mean_loss(self, raw: F32) -> float:
         """Mean loss per cell."""
@@ -98,7 +66,7 @@ class Objective(ABC):
     @abstractmethod
     def leaf_sums(
         self,
-        leaf_of_row: NDArray[np.uint32],
+        leaf_of_row: U32,
         leaf_weights: F64,
         residuals: F32,
         weights: Weights,
@@ -106,21 +74,17 @@ class Objective(ABC):
     ) -> tuple[F64, F64 | None]:
         """Σ w r and Σ w h over the rows of each leaf, (n_leaves, n_outputs).
 
-        ``leaf_weights`` are Σ w, (n_leaves, 1) where all outputs share them; so are curvatures that
-        are all one.
+        ``leaf_weights`` are Σ w: (n_leaves, 1) if all outputs share them, and then they are also
+        the sums of curvatures that are all one.
         """
 
     def leaf_weights(
-        self,
-        leaf_of_row: NDArray[np.uint32],
-        n_leaves: int,
-        weights: Weights,
-        output: Outputs = None,
+        self, leaf_of_row: U32, n_leaves: int, weights: Weights, output: Outputs = None
     ) -> F64:
         """Σ w over the observed cells of each leaf, (n_leaves, n_outputs)."""
         return _core.leaf_weights(self.pool, leaf_of_row, n_leaves, self.y, weights, output)
 
-    def rows_of(self, output: int | None) -> NDArray[np.uint32] | None:
+    def rows_of(self, output: int | None) -> U32 | None:
         """Rows in which an output is observed; None: all."""
         if output is None or not self.weights.partial:
             return None
@@ -135,32 +99,24 @@ class Objective(ABC):
         direction: Direction,
         rho: F64,
         output: Outputs = None,
-        active: NDArray[np.bool_] | None = None,
+        active: Mask | None = None,
     ) -> tuple[F64, F64 | None]:
         """First and second derivative of each output's loss along a direction, at ``rho``.
 
-        Only those of the ``active`` outputs matter to the caller.
+        The caller uses those of the ``active`` outputs only.
         """
 
     @abstractmethod
     def quantile_steps(
         self, raw: F32, weights: Weights, direction: Direction, output: Outputs = None
     ) -> F64:
-        """Exact steps along a direction, for the absolute and quantile losses."""
+        """Exact steps along a direction, for piecewise linear losses."""
 
     @abstractmethod
     def leaf_quantiles(
-        self,
-        leaf_of_row: NDArray[np.uint32],
-        n_leaves: int,
-        raw: F32,
-        weights: Weights,
-        output: Outputs = None,
+        self, leaf_of_row: U32, n_leaves: int, raw: F32, weights: Weights, output: Outputs = None
     ) -> F64:
-        """Best leaf values for the absolute and quantile losses, (n_leaves, n_outputs)."""
-
-    n_rows: int
-    pool: _core.Pool
+        """Best leaf values for piecewise linear losses, (n_leaves, n_outputs)."""
 
     def _total_weight(self) -> float | F64:
         weights = self.weights
@@ -172,7 +128,7 @@ class Objective(ABC):
     def _means(self, sums: F64) -> tuple[float, F64]:
         """Mean loss per cell and those of the outputs, NaN where nothing is observed.
 
-        The former is correctly rounded, the same on every machine.
+        The former is correctly rounded, so it is the same on every machine.
         """
         total = self.total_weight
         if isinstance(total, float):
@@ -182,132 +138,125 @@ class Objective(ABC):
         return math.fsum(sums.tolist()) / math.fsum(total.tolist()), losses
 
     def blank_state(self) -> F32:
-        """State before any round, to which trees add; :meth:`settled` makes it ready for rounds."""
+        """Return the state before any round, which trees are added to."""
         if self.start is not None:
             return self.start.copy()
         return np.zeros((self.n_rows, self.n_outputs), np.float32)
 
-    def settled(self, state: F32) -> tuple[F32, F32]:
-        """Raw predictions, and where their residuals go."""
+    def open_state(self, state: F32) -> tuple[F32, F32]:
+        """Return the raw predictions of a state, and the array for their residuals."""
         return state, np.empty_like(state)
 
     def baseline_residuals(self) -> F32:
         """Residuals before any round."""
-        raw, residuals = self.settled(self.blank_state())
+        raw, residuals = self.open_state(self.blank_state())
         self.advance(raw, residuals)
         return residuals
 
     @property
-    def is_softmax(self) -> bool:
-        """Whether the outputs of a row share one loss."""
-        return self.facts.kernel == "softmax"
+    def is_joint(self) -> bool:
+        """Whether the outputs of a row share one loss, as classes under softmax do."""
+        return self.blocks[0][0].is_joint
 
 
 class BuiltinObjective(Objective):
-    """A built-in loss bound to data; everything happens in the core."""
+    """Built-in losses bound to data; everything happens in the core.
+
+    ``levels`` are the constants of the loss, in double precision: a quantile level of 0.2 is the
+    fourth of 20 rows, not the fifth.
+    """
 
     def __init__(
         self,
-        fitted: FittedLoss,
+        blocks: LossBlocks,
+        kernel: _core.Objective,
+        levels: F64,
         y: NDArray[Any],
         weights: Weights,
         pool: _core.Pool,
     ) -> None:
-        self.facts = fitted.facts
-        self.pool = pool
-        self.y = y
-        self.weights = weights
-        self.n_rows, self.n_outputs = len(y), len(fitted.baseline)
-        self.kernel = fitted.kernel()
-        # In double precision: a level of 0.2 is the fourth of 20 rows, not the fifth.
-        self.levels = fitted.param
+        self.blocks, self.kernel, self.levels = blocks, kernel, levels
+        self.y, self.weights, self.pool = y, weights, pool
+        self.n_rows, self.n_outputs = len(y), len(levels)
         self.total_weight = self._total_weight()
-        # Softmax has one loss a row; the others one a cell.
-        n_losses = 1 if self.is_softmax else self.n_outputs
+        # A joint loss has one value for each row, the others have one for each cell.
+        n_losses = 1 if self.is_joint else self.n_outputs
         self.cells = float(np.mean(self.total_weight)) * n_losses
-        heaviest = weights.heaviest_of(self.n_outputs, pool)
-        self.largest = 0.0
-        if self.facts.kernel == "poisson":
-            largest = np.fmax.reduce(y, axis=None, initial=0)
-            self.largest = float(pool.largest(np.array([largest], np.float64))[0])
-        self.heaviest = heaviest
+        self.heaviest = weights.heaviest_of(self.n_outputs, pool)
         self.max_residual = np.zeros(self.n_outputs)
-        # Curvature is at most 1, but for Poisson (y - r) and exponential (half the residual).
-        self.max_curvature = heaviest
+        self.max_curvature = self.heaviest
 
     def advance(
-        self,
-        raw: F32,
-        out: F32,
-        update: Update | None = None,
-        phi: F32 | None = None,
-        z: F32 | None = None,
-        omega: F32 | None = None,
-        shares: F32 | None = None,
+        self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
     ) -> float:
-        leaf_of_row, values, steps = update or (None, None, None)
-        loss, largest = self.kernel.advance(
+        by_cell = split is not None and split.shares is not None
+        loss, self.max_residual = self.kernel.advance(
             self.pool,
             self.y,
             raw,
             self.weights,
             out,
-            leaf_of_row=leaf_of_row,
-            values=values,
-            steps=steps,
-            phi=phi,
-            z=z,
-            omega=omega,
-            shares=shares,
+            **_moved(move),
+            **_projected(split),
+            omega=split.weight if split is not None and by_cell else None,
+            shares=split.shares if split is not None else None,
         )
-        self.max_residual = largest
-        if self.facts.kernel == "poisson":
-            self.max_curvature = self.largest * self.heaviest + self.max_residual
-        elif self.facts.kernel == "exponential":
-            self.max_curvature = self.max_residual
+        self.max_curvature = self._curvature_bound()
         return loss / self.cells
 
+    _largest_target: F64 | None = None
+
+    @property
+    def largest_target(self) -> F64:
+        """Largest target of each output (n_outputs,); of all outputs if they share a loss."""
+        # Not functools.cached_property: before Python 3.12 its lock is that of the class, and ranks
+        # that are threads of one process would wait for each other.
+        if self._largest_target is None:
+            largest = np.fmax.reduce(self.y, axis=0, initial=0).astype(np.float64)
+            if len(self.blocks) == 1:
+                largest = np.full(self.n_outputs, largest.max(initial=0))
+            self._largest_target = self.pool.largest(largest)
+        return self._largest_target
+
+    def _curvature_bound(self) -> F64:
+        bounds = [facts.curvature_bound(self) for facts, _ in self.blocks]
+        if len(bounds) == 1:
+            return bounds[0]
+        ranges = [outputs for _, outputs in self.blocks if outputs is not None]
+        pairs = zip(bounds, ranges, strict=True)
+        return np.concatenate([bound[start:stop] for bound, (start, stop) in pairs])
+
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
-        if self.is_softmax:
+        if self.is_joint:
             return self.kernel.loss_sum(self.pool, self.y, raw, self.weights) / self.cells, None
         sums = self.kernel.output_losses(self.pool, self.y, raw, self.weights)
         return self._means(sums)
 
-    def facts_of(self, output: Outputs) -> Facts:
-        """What is true of the loss of an output, or of outputs that share one."""
-        return self.facts
+    def _facts_of(self, output: Outputs) -> LossFacts:
+        """Return the record of the loss of an output, or of a block of outputs."""
+        first = output[0] if isinstance(output, tuple) else output
+        for facts, outputs in self.blocks:
+            if first is None or outputs is None or outputs[0] <= first < outputs[1]:
+                return facts
+        raise IndexError(f"there is no output {first}")
 
     def leaf_sums(
         self,
-        leaf_of_row: NDArray[np.uint32],
+        leaf_of_row: U32,
         leaf_weights: F64,
         residuals: F32,
         weights: Weights,
         output: Outputs = None,
     ) -> tuple[F64, F64 | None]:
-        if self.facts_of(output).quadratic:
+        bounds = self.max_residual, self.max_curvature
+        n_leaves = len(leaf_weights)
+        if self._facts_of(output).quadratic:
             sums, _ = _core.leaf_sums(
-                self.pool,
-                leaf_of_row,
-                len(leaf_weights),
-                residuals,
-                None,
-                weights,
-                self.max_residual,
-                self.max_curvature,
-                output,
+                self.pool, leaf_of_row, n_leaves, residuals, None, weights, *bounds, output
             )
             return sums, leaf_weights
         return self.kernel.leaf_sums(
-            self.pool,
-            leaf_of_row,
-            len(leaf_weights),
-            self.y,
-            residuals,
-            weights,
-            self.max_residual,
-            self.max_curvature,
-            output,
+            self.pool, leaf_of_row, n_leaves, self.y, residuals, weights, *bounds, output
         )
 
     def derivatives(
@@ -317,41 +266,19 @@ class BuiltinObjective(Objective):
         direction: Direction,
         rho: F64,
         output: Outputs = None,
-        active: NDArray[np.bool_] | None = None,
+        active: Mask | None = None,
     ) -> tuple[F64, F64 | None]:
-        return self.kernel.derivatives(
-            self.pool,
-            self.y,
-            raw,
-            weights,
-            direction.leaf_of_row,
-            direction.values,
-            rho,
-            output,
-            active,
-        )
+        g = direction.leaf_of_row, direction.values
+        return self.kernel.derivatives(self.pool, self.y, raw, weights, *g, rho, output, active)
 
     def quantile_steps(
         self, raw: F32, weights: Weights, direction: Direction, output: Outputs = None
     ) -> F64:
-        return _core.quantile_steps(
-            self.pool,
-            self.y,
-            raw,
-            self.levels,
-            weights,
-            direction.leaf_of_row,
-            direction.values,
-            output,
-        )
+        g = direction.leaf_of_row, direction.values
+        return _core.quantile_steps(self.pool, self.y, raw, self.levels, weights, *g, output)
 
     def leaf_quantiles(
-        self,
-        leaf_of_row: NDArray[np.uint32],
-        n_leaves: int,
-        raw: F32,
-        weights: Weights,
-        output: Outputs = None,
+        self, leaf_of_row: U32, n_leaves: int, raw: F32, weights: Weights, output: Outputs = None
     ) -> F64:
         return _core.leaf_quantiles(
             self.pool, leaf_of_row, n_leaves, self.y, raw, self.levels, weights, output
@@ -361,30 +288,22 @@ class BuiltinObjective(Objective):
         self, raw: F32, weights: Weights, direction: Direction, rho: F64, v: F64
     ) -> tuple[float, F64, F64]:
         """Loss, gradient and Hessian times ``v`` of softmax along a direction, at ``rho``."""
-        return self.kernel.softmax_along(
-            self.pool,
-            self.y,
-            raw,
-            weights.rows,
-            direction.leaf_of_row,
-            direction.values,
-            rho,
-            v,
-        )
+        g = direction.leaf_of_row, direction.values
+        return self.kernel.softmax_along(self.pool, self.y, raw, weights.rows, *g, rho, v)
 
 
-class SquaredResiduals(BuiltinObjective):
-    """Squared error whose residuals are all the state: half the memory traffic of a round.
+class ResidualObjective(BuiltinObjective):
+    """Squared error whose residuals are the only state: half the memory traffic of a round.
 
-    ``raw`` and ``out`` are one array, the residuals y - f; it takes the place of the targets. Not
-    for weights of cells or missing targets.
+    ``raw`` and ``out`` are one array, the residuals y - f; it takes the place of the targets. Cells
+    have no weights of their own, and no target is missing.
     """
 
     def blank_state(self) -> F32:
-        # Trees add to f - y; rounding is symmetric, so this is what training subtracted.
+        # Trees add to f - y. Rounding is symmetric, so this is what training subtracted.
         return np.asarray(np.negative(self.y, out=self.y))
 
-    def settled(self, state: F32) -> tuple[F32, F32]:
+    def open_state(self, state: F32) -> tuple[F32, F32]:
         self.y = np.negative(state, out=state)
         return state, state
 
@@ -392,264 +311,26 @@ class SquaredResiduals(BuiltinObjective):
         return np.asarray(self.y)
 
     def advance(
-        self,
-        raw: F32,
-        out: F32,
-        update: Update | None = None,
-        phi: F32 | None = None,
-        z: F32 | None = None,
-        omega: F32 | None = None,
-        shares: F32 | None = None,
+        self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
     ) -> float:
-        leaf_of_row, values, steps = update or (None, None, None)
-        loss, largest = _core.advance_residuals(
-            self.pool,
-            out,
-            self.weights.rows,
-            leaf_of_row=leaf_of_row,
-            values=values,
-            steps=steps,
-            phi=phi,
-            z=z,
+        loss, self.max_residual = _core.advance_residuals(
+            self.pool, out, self.weights.rows, **_moved(move), **_projected(split)
         )
-        self.max_residual = largest
         return loss / self.cells
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
         return self._means(0.5 * _core.column_sums(self.pool, raw, self.weights, True))
 
 
-class MixedObjective(BuiltinObjective):
-    """Built-in losses, one for each output; neighbours of one loss are a block."""
-
-    def __init__(
-        self, fitted: MixedLoss, y: NDArray[Any], weights: Weights, pool: _core.Pool
-    ) -> None:
-        super().__init__(fitted, y, weights, pool)
-        self.blocks = fitted.blocks
-        kernels = [facts.kernel for facts, (start, stop) in self.blocks for _ in range(start, stop)]
-        self.is_poisson = np.array([kernel == "poisson" for kernel in kernels])
-        self.is_exponential = np.array([kernel == "exponential" for kernel in kernels])
-        largest = np.fmax.reduce(y, axis=0, initial=0)
-        self.largest_of_output = pool.largest(largest.astype(np.float64))
-
-    def facts_of(self, output: Outputs) -> Facts:
-        first = output[0] if isinstance(output, tuple) else output
-        assert first is not None
-        return next(facts for facts, (start, stop) in self.blocks if start <= first < stop)
-
-    def advance(
-        self,
-        raw: F32,
-        out: F32,
-        update: Update | None = None,
-        phi: F32 | None = None,
-        z: F32 | None = None,
-        omega: F32 | None = None,
-        shares: F32 | None = None,
-    ) -> float:
-        loss = super().advance(raw, out, update, phi, z, omega, shares)
-        largest, residual = self.largest_of_output, self.max_residual
-        bound = np.where(self.is_poisson, largest * self.heaviest + residual, self.heaviest)
-        self.max_curvature = np.where(self.is_exponential, residual, bound)
-        return loss
+def _moved(move: Move | None) -> dict[str, Any]:
+    """Return a move as arguments of the core."""
+    if move is None:
+        return {}
+    return {"leaf_of_row": move.leaf_of_row, "values": move.values, "steps": move.steps}
 
 
-class CustomObjective(Objective):
-    """A loss written in Python bound to data.
-
-    Where a target is missing, the loss is shown one that its output has in another row, and what it
-    returns there is not used.
-    """
-
-    def __init__(self, fitted: FittedLoss, y: F64, weights: Weights, pool: _core.Pool) -> None:
-        assert fitted.custom is not None
-        self.loss = fitted.custom
-        self.facts = fitted.facts
-        self.pool = pool
-        self.baseline = fitted.baseline
-        self.weights = weights
-        self.n_rows, self.n_outputs = len(y), len(fitted.baseline)
-        self.missing = missing_cells(y) if weights.partial else None
-        self.cell_weights = weights.matrix(y) if weights.by_cell else None
-        self.y = fill_missing(y) if weights.partial else y
-        self.total_weight = self._total_weight()
-        self.curvatures: F32 | None = None
-        self.max_residual = np.zeros(self.n_outputs)
-        self.max_curvature = np.zeros(self.n_outputs)
-
-    def _call(self, method: str, raw: F64) -> F64 | None:
-        result = getattr(self.loss, method)(self.y, raw)
-        if result is None and method == "hessian":
-            return None
-        array = np.asarray(result, dtype=np.float64)
-        name = f"{type(self.loss).__name__}.{method}"
-        shapes = [raw.shape] + ([raw.shape[:1]] if method == "value" else [])
-        if array.shape not in shapes:
-            raise ValueError(
-                f"{name} returned an array of shape {array.shape}; it must return "
-                f"{' or '.join(map(str, shapes))}."
-            )
-        if self.weights.by_cell and array.ndim == 1:
-            raise ValueError(
-                f"{name} returned one loss for each row, of which cells without a target or with a "
-                f"weight of their own cannot be taken apart; it must return {raw.shape}, one loss "
-                "for each cell."
-            )
-        if self.missing is not None:
-            array = np.where(self.missing, 0.0, array)
-        with np.errstate(over="ignore"):
-            finite = np.isfinite(array if method == "value" else array.astype(np.float32))
-        if not finite.all():
-            row = int(np.argmin(finite.reshape(len(array), -1).all(axis=1)))
-            raise ValueError(
-                f"{name} returned NaN or infinity (first in row {row}); it must return finite "
-                "numbers."
-            )
-        return array
-
-    def _weighted(self, cells: F32, scale: np.float32 = _ONE) -> F32:
-        if self.cell_weights is not None:
-            return cells * (self.cell_weights * scale)
-        rows = self.weights.rows
-        return cells if rows is None else cells * (rows * scale)[:, None]
-
-    def _heaviest(self, cells: F32) -> F64:
-        # Weights below one, by a power of two: products stay within single precision.
-        exponent = (
-            0 if self.weights.is_trivial else int(np.frexp(self.weights.heaviest(self.pool))[1])
-        )
-        largest = np.abs(self._weighted(cells, np.float32(2.0**-exponent))).max(axis=0, initial=0)
-        return np.asarray(np.ldexp(largest.astype(np.float64), exponent))
-
-    def advance(
-        self,
-        raw: F32,
-        out: F32,
-        update: Update | None = None,
-        phi: F32 | None = None,
-        z: F32 | None = None,
-        omega: F32 | None = None,
-        shares: F32 | None = None,
-    ) -> float:
-        if update is not None:
-            leaf_of_row, values, steps = update
-            _core.add_leaves(self.pool, leaf_of_row, values, steps, raw)
-        f = self.baseline + raw
-        gradient = self._call("gradient", f)
-        assert gradient is not None
-        np.negative(gradient, out=out, casting="same_kind")
-        self.max_residual = self._heaviest(out)
-        if self.facts.curved:
-            hessian = self._call("hessian", f)
-            assert hessian is not None
-            self.curvatures = np.ascontiguousarray(hessian, dtype=np.float32)
-            self.max_curvature = self._heaviest(self.curvatures)
-        if phi is not None and z is not None:
-            if omega is None:
-                _core.project(self.pool, out, phi, z)
-            else:
-                assert self.cell_weights is not None
-                assert shares is not None
-                _core.project(self.pool, self._weighted(out), phi, z)
-                _core.project(self.pool, self.cell_weights, shares, omega, shares=True)
-        return self.mean_loss(raw)
-
-    def losses(self, raw: F32) -> tuple[float, F64 | None]:
-        value = self._call("value", self.baseline + raw)
-        assert value is not None
-        if value.ndim == 1:
-            total = _core.column_sums(self.pool, value[:, None], self.weights)[0]
-            return float(total) / float(self.total_weight * self.n_outputs), None
-        sums = _core.column_sums(self.pool, np.ascontiguousarray(value), self.weights)
-        return self._means(sums)
-
-    def leaf_sums(
-        self,
-        leaf_of_row: NDArray[np.uint32],
-        leaf_weights: F64,
-        residuals: F32,
-        weights: Weights,
-        output: Outputs = None,
-    ) -> tuple[F64, F64 | None]:
-        return _core.leaf_sums(
-            self.pool,
-            leaf_of_row,
-            len(leaf_weights),
-            residuals,
-            self.curvatures,
-            weights,
-            self.max_residual,
-            self.max_curvature,
-            output,
-        )
-
-    def leaf_weights(
-        self,
-        leaf_of_row: NDArray[np.uint32],
-        n_leaves: int,
-        weights: Weights,
-        output: Outputs = None,
-    ) -> F64:
-        observed = np.ones((self.n_rows, self.n_outputs), np.float32)
-        if self.missing is not None:
-            observed[self.missing] = 0
-        largest = weights.heaviest_of(self.n_outputs, self.pool)
-        sums, _ = _core.leaf_sums(
-            self.pool, leaf_of_row, n_leaves, observed, None, weights, largest, largest, output
-        )
-        return sums
-
-    def rows_of(self, output: int | None) -> NDArray[np.uint32] | None:
-        if output is None or self.missing is None or not self.missing[:, output].any():
-            return None
-        return np.flatnonzero(~self.missing[:, output]).astype(np.uint32)
-
-    def derivatives(
-        self,
-        raw: F32,
-        weights: Weights,
-        direction: Direction,
-        rho: F64,
-        output: Outputs = None,
-        active: NDArray[np.bool_] | None = None,
-    ) -> tuple[F64, F64 | None]:
-        g = direction.of_rows()
-        f = self.baseline + raw
-        if output is None:
-            f += rho * g
-        else:
-            assert isinstance(output, int)
-            f[:, output] += rho[0] * g[:, 0]
-        parts = (direction.leaf_of_row, direction.values)
-        gradient = self._call("gradient", f)
-        assert gradient is not None
-        cells = np.ascontiguousarray(gradient, dtype=np.float32)
-        slope = _core.dots(self.pool, cells, weights, *parts, False, output)
-        hessian = self._call("hessian", f) if self.facts.curved else None
-        if hessian is None:
-            return slope, None
-        cells = np.ascontiguousarray(hessian, dtype=np.float32)
-        return slope, _core.dots(self.pool, cells, weights, *parts, True, output)
-
-    def quantile_steps(
-        self, raw: F32, weights: Weights, direction: Direction, output: Outputs = None
-    ) -> F64:
-        raise NotImplementedError("a custom loss is minimised through its gradient")
-
-    def leaf_quantiles(
-        self,
-        leaf_of_row: NDArray[np.uint32],
-        n_leaves: int,
-        raw: F32,
-        weights: Weights,
-        output: Outputs = None,
-    ) -> F64:
-        raise NotImplementedError("a custom loss is minimised through its gradient")
-
-
-def fill_missing(Y: F64) -> F64:
-    """Return targets with the first observed one of its output in each missing cell."""
-    missing = missing_cells(Y)
-    first = Y[np.argmin(missing, axis=0), np.arange(Y.shape[1])]
-    return np.where(missing, np.nan_to_num(first), Y)
+def _projected(split: SplitGradients | None) -> dict[str, Any]:
+    """Return what fills split gradients as arguments of the core."""
+    if split is None or split.matrix is None:
+        return {}
+    return {"phi": split.matrix, "z": split.z}

@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-
-PROJECTIONS = ("gaussian", "rademacher", "achlioptas", "sparse", "subsample", "identity")
+from manyboost.arrays import F32, Mask
+from manyboost.training.strategies import Strategy
 
 Projection: TypeAlias = Callable[[int, int, np.random.Generator], NDArray[np.floating]]
+
+
+@dataclass(frozen=True)
+class ProjectionFamily:
+    """A distribution of projections, whose entries have mean 0 and variance 1 / n_components.
+
+    ``draw`` makes a matrix from ``(n_components, n_outputs, sums_to_zero, seed, round)``; None: the
+    identity, which is not drawn.
+    """
+
+    name: str
+    draw: Callable[[int, int, bool, int, int], F32] | None
+    without_replacement: bool = False  # each component is another output
+
+
+def _of_core(name: str, *, without_replacement: bool = False) -> ProjectionFamily:
+    draw = functools.partial(_core.draw_projection, name)
+    return ProjectionFamily(name, draw, without_replacement)
+
+
+PROJECTIONS = {
+    family.name: family
+    for family in (
+        _of_core("gaussian"),
+        _of_core("rademacher"),
+        _of_core("achlioptas"),
+        _of_core("sparse"),
+        _of_core("subsample", without_replacement=True),
+        ProjectionFamily("identity", None),
+    )
+}
+
+
+def is_identity(projection: str | Projection) -> bool:
+    """Whether outputs are not projected at all."""
+    return isinstance(projection, str) and PROJECTIONS[projection].draw is None
+
 
 # Purpose of NumPy streams handed to callables; built-in projections draw in the core.
 _CALLABLE_STREAM = 1
@@ -23,7 +62,7 @@ def resolve_n_components(
     n_components: int | float,
     n_outputs: int,
     projection: str | Projection,
-    strategy: str,
+    strategy: Strategy,
     n_weighted: int | None = None,
 ) -> int:
     """Number of components q for a strategy and number of outputs.
@@ -33,22 +72,25 @@ def resolve_n_components(
     n_weighted = n_outputs if n_weighted is None else n_weighted
     fraction = not isinstance(n_components, int | np.integer)
     q = max(1, round(n_components * n_outputs)) if fraction else int(n_components)
-    if strategy != "relabel" and q > 1:
+    if strategy.max_components is not None and q > strategy.max_components:
         raise ValueError(
             f"n_components={n_components!r} needs strategy='relabel', but strategy is "
-            f"{strategy!r}; use strategy='relabel' or n_components=1."
+            f"{strategy.name!r}; use strategy='relabel' or n_components=1."
         )
-    if projection == "identity" and strategy in ("relabel", "project"):
-        if strategy == "project" and n_outputs > 1:
+    if is_identity(projection) and strategy.projects:
+        if strategy.max_components is not None and n_outputs > strategy.max_components:
             raise ValueError(
-                f"projection='identity' keeps all {n_outputs} outputs, but strategy='project' "
-                "grows trees on one; use strategy='multioutput' or another projection."
+                f"projection={projection!r} keeps all {n_outputs} outputs, but "
+                f"strategy={strategy.name!r} grows trees on one; use strategy='multioutput' or "
+                "another projection."
             )
         return n_outputs
-    if projection == "subsample" and strategy == "relabel" and q > n_weighted:
+    distinct = isinstance(projection, str) and PROJECTIONS[projection].without_replacement
+    if distinct and strategy.projects and q > n_weighted:
         raise ValueError(
-            f"n_components={q} is more than the {n_weighted} outputs that projection='subsample' "
-            "draws from without replacement; use fewer components or another projection."
+            f"n_components={q} is more than the {n_weighted} outputs that "
+            f"projection={projection!r} draws from without replacement; use fewer components or "
+            "another projection."
         )
     return q
 
@@ -61,8 +103,8 @@ def draw(
     sums_to_zero: bool,
     seed: int,
     round_: int,
-    outputs: NDArray[np.bool_] | None = None,
-) -> NDArray[np.float32]:
+    outputs: Mask | None = None,
+) -> F32:
     """Draw the projection matrix (n_components, n_outputs) of a round.
 
     Rows that are all zero are drawn again; so are constant rows where the residuals of a row sum
@@ -70,13 +112,14 @@ def draw(
     the others are zero; built-in projections are drawn for those that matter alone, callables are
     asked for all columns.
     """
-    if projection == "identity":
-        return np.eye(n_outputs, dtype=np.float32)
     if isinstance(projection, str):
+        family = PROJECTIONS[projection]
+        if family.draw is None:
+            return np.eye(n_outputs, dtype=np.float32)
         n_drawn = n_outputs if outputs is None else int(outputs.sum())
-        if projection == "subsample":
+        if family.without_replacement:
             n_components = min(n_components, n_drawn)
-        drawn = _core.draw_projection(projection, n_components, n_drawn, sums_to_zero, seed, round_)
+        drawn = family.draw(n_components, n_drawn, sums_to_zero, seed, round_)
         if outputs is None:
             return drawn
         phi = np.zeros((n_components, n_outputs), np.float32)
@@ -98,7 +141,7 @@ def draw(
     )
 
 
-def _checked(phi: object, n_components: int, n_outputs: int) -> NDArray[np.float32]:
+def _checked(phi: object, n_components: int, n_outputs: int) -> F32:
     """Return what a callable returned as a float32 matrix, or say what is wrong with it."""
     expected = (n_components, n_outputs)
     array = np.asarray(phi)

@@ -6,24 +6,42 @@ validation score is in the better half go on for twice as long, until one is lef
 
 from __future__ import annotations
 
+import copy
+import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.training.projections import Projection
+from manyboost import _core
+from manyboost.arrays import F32
+from manyboost.data.rows import Rows
+from manyboost.training.assembly import assemble, new_progress
+from manyboost.training.baselines import fit_loss
+from manyboost.training.callbacks import Watchers
+from manyboost.training.fitted_losses import FittedLoss
+from manyboost.training.parameters import Parameters
+from manyboost.training.plan import (
+    check_memory,
+    make_plan,
+    resolve_learning_rate,
+    resolve_limits,
+    with_loss,
+)
+from manyboost.training.progress import Progress
+from manyboost.training.projections import Projection, is_identity
+from manyboost.training.scoring import Scorer
+from manyboost.training.strategies import STRATEGIES
+from manyboost.training.training_data import TrainingData
 
 #: Rounds of the first heat.
 FIRST_HEAT = 20
 
 #: Share of ``max_time`` for the race; the rest is for the winner.
 SHARE_OF_TIME = 1 / 3
-
-#: With more outputs a round costs too much: one tree each, and histograms of all.
-MOST_OUTPUTS = {"independent": 50, "multioutput": 200}
 
 _DENSITIES = ("gaussian", "sparse", "subsample")
 
@@ -44,16 +62,19 @@ def contenders(
     A projection other than the default is kept. ``weighted`` outputs need shared trees.
     """
     if n_outputs == 1:
-        return [Contender("independent")]
+        return [Contender(each.name) for each in STRATEGIES.values() if not each.shares_trees]
     projections = _DENSITIES if projection == "gaussian" else (projection,)
     several = not isinstance(n_components, int | np.integer) or n_components > 1
-    entrants = [Contender("relabel", each) for each in projections]
-    if not several and projection != "identity":
-        entrants += [Contender("project", each) for each in projections]
-    if n_outputs <= MOST_OUTPUTS["multioutput"] and not several:
-        entrants.append(Contender("multioutput"))
-    if n_outputs <= MOST_OUTPUTS["independent"] and not several and not weighted:
-        entrants.append(Contender("independent"))
+    entrants = []
+    for strategy in reversed(STRATEGIES.values()):
+        limit = strategy.max_race_outputs
+        if (several and strategy.max_components is not None) or (limit and n_outputs > limit):
+            continue
+        if strategy.projects:
+            if not is_identity(projection) or strategy.max_components is None:
+                entrants += [Contender(strategy.name, each) for each in projections]
+        elif strategy.shares_trees or not weighted:
+            entrants.append(Contender(strategy.name))
     return entrants
 
 
@@ -103,3 +124,52 @@ class Race:
             "n_rounds": np.array([self.rounds[each] for each in order]),
             "validation_score": np.array([self.scores[each] for each in order]),
         }
+
+
+def race(
+    parameters: Parameters,
+    data: TrainingData,
+    seed: int,
+    scorers: Callable[[FittedLoss, Rows, F32], list[Scorer]],
+    threads: _core.Pool,
+) -> tuple[Contender, dict[str, NDArray[Any]]]:
+    """Return the strategy and projection that win on the validation rows, and how all fared."""
+    parameters = copy.copy(parameters)
+    # Nobody stops early; the learning rate is that of all rounds.
+    parameters.early_stopping, parameters.n_iter_no_change = True, int(parameters.max_iter)
+    parameters.learning_rate = resolve_learning_rate(parameters)
+    parameters.thresholds, parameters.callbacks = None, None
+    weighted = parameters.output_weight is not None
+    given = parameters.projection, parameters.n_components
+    heats = Race(contenders(data.n_outputs, *given, weighted=weighted))
+    loss = fit_loss(parameters, data, threads)
+    n_features = data.categories.n_features
+    limits = resolve_limits(parameters, data.rows.count(), n_features)
+    models: dict[Contender, Progress] = {}
+
+    def heat(contender: Contender, rounds: int, seconds: float | None) -> tuple[float, int]:
+        chosen = parameters.projection if contender.projection is None else contender.projection
+        plan = make_plan(
+            parameters, data, seed=seed, strategy=contender.strategy, projection=chosen
+        )
+        check_memory(plan, parameters, data, threads.threads)
+        plan = replace(with_loss(plan, parameters, loss), max_iter=rounds, max_time=seconds)
+        if contender not in models:
+            models[contender] = new_progress(plan, data.n_outputs, n_features)
+        progress = models[contender]
+        boosting = assemble(
+            plan,
+            limits,
+            data,
+            loss,
+            progress,
+            functools.partial(scorers, loss),
+            Watchers([], None, None),
+            threads,
+        )
+        boosting.run()
+        progress.truncate(boosting.complete.best)
+        return max(progress.validation_score), boosting.complete.best
+
+    limit = None if parameters.max_time is None else SHARE_OF_TIME * parameters.max_time
+    return heats.run(heat, int(parameters.max_iter), limit), heats.results

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.data.weights import MISSING_LABEL
-
-F64 = NDArray[np.float64]
+from manyboost.arrays import F64
+from manyboost.data.cells import MISSING_LABEL
 
 LOSS = "loss"
 

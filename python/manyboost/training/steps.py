@@ -1,56 +1,166 @@
-"""Line searches: how far to go along a new tree, for all outputs at once."""
+"""Steps ρ: how far to go along a new tree, for all outputs at once.
+
+:class:`Steps` finds them for outputs that share a loss (a :class:`Block`): by Newton's formula, by
+exact quantiles, or by a line search. The minimisers behind it follow.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from manyboost import _core
-    from manyboost.data.weights import Weights
-    from manyboost.training.objectives import BuiltinObjective
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
+from manyboost import _core
+from manyboost.arrays import F32, F64, Mask
+from manyboost.data.weights import Weights
+from manyboost.training.directions import Direction, Outputs
+from manyboost.training.losses import LossFacts
+from manyboost.training.objectives import BuiltinObjective, Objective
 
 # A minimiser is looked for up to |ρ g| = SEARCH_LIMIT in any row; where there is none (pure
 # leaves), the step stops at |ρ g| = STEP_LIMIT.
 SEARCH_LIMIT = 80.0
 STEP_LIMIT = 10.0
 
+# Σ w r and Σ w h over the rows of each leaf (n_leaves, n_outputs); no h for losses without it.
+LeafSums: TypeAlias = tuple[F64, F64 | None]
+
 _MAX_EVALUATIONS = 100
 _TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class Direction:
-    """Where a weak learner would move the raw predictions.
+class Block:
+    """Neighbouring outputs that share a loss, and how their steps are found.
 
-    ``values`` has a row for each leaf, or for each training row if ``leaf_of_row`` is None, and
-    one column for each output, or a single one that serves all.
+    ``outputs`` is a half-open range, one output, or None for all; ``step`` is ``"newton"`` or
+    ``"line_search"``, ``l2`` the damping λ of Newton steps.
     """
 
-    leaf_of_row: NDArray[np.uint32] | None
-    values: F32
+    outputs: Outputs
+    facts: LossFacts
+    step: str
+    l2: float
 
-    def of_rows(self) -> F32:
-        """Return the direction of each row (n_rows, n_outputs or 1)."""
-        return self.values if self.leaf_of_row is None else self.values[self.leaf_of_row]
+    @property
+    def is_newton(self) -> bool:
+        """Whether steps divide by a curvature."""
+        return self.step == "newton" and self.facts.curved
 
-    def reach(self, pool: _core.Pool) -> F64:
-        """Largest |g| of each column, on all ranks."""
-        largest: F64 = np.abs(self.values).max(axis=0, initial=0).astype(np.float64)
-        # (Leaf values are the same everywhere.)
-        return largest if self.leaf_of_row is not None else pool.largest(largest)
+    def columns(self, width: int) -> slice:
+        """The columns of these outputs in an array of all ``width`` outputs."""
+        first, last = self.outputs if isinstance(self.outputs, tuple) else (0, width)
+        return slice(first, last)
+
+    def of_output(self, output: int) -> Block | None:
+        """Return the block of one output, None if it is not in this block."""
+        if isinstance(self.outputs, tuple) and not self.outputs[0] <= output < self.outputs[1]:
+            return None
+        return replace(self, outputs=output)
+
+
+class Steps:
+    """Finds steps along directions, from the present raw predictions of a fit."""
+
+    def __init__(self, objective: Objective, raw: F32, residuals: F32) -> None:
+        self.objective, self.raw, self.residuals = objective, raw, residuals
+
+    def along_leaves(
+        self, block: Block, direction: Direction, g: F64, sums: LeafSums, weights: Weights
+    ) -> F64:
+        """Steps along scalar leaf values ``g`` (n_leaves, 1), from the leaf sums of the block."""
+        residuals, curvatures = sums
+        if not block.is_newton:
+            return self.line_search(block, direction, weights, sums)
+        assert curvatures is not None
+        slope = (residuals * g).sum(axis=0)
+        curvature = (curvatures * g**2).sum(axis=0) + block.l2 * (g**2).mean()
+        return divide(slope, curvature)
+
+    def along_predictions(self, block: Block, direction: Direction, weights: Weights) -> F64:
+        """Steps along the predictions of a weak model that is not a tree of leaves."""
+        if not block.is_newton:
+            return self.line_search(block, direction, weights)
+        mean_square = (direction.values.astype(np.float64) ** 2).mean(axis=0)
+        if self.objective.is_joint:
+            slope, curvature = self._softmax_derivatives(block, direction, weights)
+        else:
+            zero = np.zeros(self._n_steps(block))
+            slope, second = self.objective.derivatives(
+                self.raw, weights, direction, zero, block.outputs
+            )
+            assert second is not None
+            slope, curvature = -slope, second
+        return divide(slope, curvature + block.l2 * mean_square)
+
+    def line_search(
+        self,
+        block: Block,
+        direction: Direction,
+        weights: Weights,
+        sums: LeafSums | None = None,
+        frozen: Mask | None = None,
+    ) -> F64:
+        """Steps that minimise the loss of each output of a block along a direction.
+
+        ``sums`` are the leaf sums of residuals and curvatures, if known: they give the derivatives
+        at zero, and so the whole answer for squared error. ``frozen`` outputs (n_outputs,) are not
+        searched for.
+        """
+        objective, raw, facts, outputs = self.objective, self.raw, block.facts, block.outputs
+        if objective.is_joint:
+            assert isinstance(objective, BuiltinObjective)
+            return softmax_step(objective, raw, weights, direction)
+        if facts.piecewise_linear:
+            return objective.quantile_steps(raw, weights, direction, outputs)
+
+        def evaluate(rho: F64, active: Mask | None = None) -> tuple[F64, F64 | None]:
+            return objective.derivatives(raw, weights, direction, rho, outputs, active)
+
+        n_steps = self._n_steps(block)
+        curvature: F64 | None
+        if sums is None:
+            slope, curvature = evaluate(np.zeros(n_steps))
+        else:
+            g = direction.values.astype(np.float64)
+            slope = -(sums[0] * g).sum(axis=0)
+            if frozen is not None and not isinstance(outputs, int):
+                slope = np.where(frozen[block.columns(objective.n_outputs)], 0.0, slope)
+            curvature = None if sums[1] is None else (sums[1] * g**2).sum(axis=0)
+        if facts.quadratic:
+            assert curvature is not None
+            return divide(-slope, curvature)
+        reach = np.broadcast_to(direction.reach(objective.pool), n_steps)
+        return minimise_along(evaluate, slope, curvature, reach, bounded=facts.bounded)
+
+    def _n_steps(self, block: Block) -> int:
+        columns = block.columns(self.objective.n_outputs)
+        return 1 if isinstance(block.outputs, int) else columns.stop - columns.start
+
+    def _softmax_derivatives(
+        self, block: Block, direction: Direction, weights: Weights
+    ) -> tuple[F64, F64]:
+        """Slope and diagonal curvature of softmax along predictions, from the residuals."""
+        r, outputs = self.residuals, block.outputs
+        if isinstance(outputs, int):
+            r = r[:, outputs : outputs + 1]
+        r = np.ascontiguousarray(r)
+        h = np.abs(r) * (1 - np.abs(r))
+        parts = (weights, None, direction.values)
+        pool = self.objective.pool
+        return _core.dots(pool, r, *parts, False), _core.dots(pool, h, *parts, True)
+
+
+def divide(a: F64, b: F64) -> F64:
+    """Return a / b, 0 where b is 0."""
+    return np.divide(a, b, out=np.zeros(np.broadcast_shapes(a.shape, b.shape)), where=b != 0)
 
 
 def minimise_along(
-    evaluate: Callable[[F64, NDArray[np.bool_]], tuple[F64, F64 | None]],
+    evaluate: Callable[[F64, Mask], tuple[F64, F64 | None]],
     slope: F64,
     curvature: F64 | None,
     reach: F64,
@@ -139,10 +249,7 @@ def _next_point(
 
 
 def softmax_step(
-    objective: BuiltinObjective,
-    raw: F32,
-    weights: Weights,
-    direction: Direction,
+    objective: BuiltinObjective, raw: F32, weights: Weights, direction: Direction
 ) -> F64:
     """Steps ρ (n_classes,) that minimise the softmax loss jointly, by Newton's method.
 
@@ -167,7 +274,7 @@ def softmax_step(
         if not gradient.any():
             break
 
-        def curve(v: F64, rho: F64 = rho, free: NDArray[np.bool_] = free) -> F64:
+        def curve(v: F64, rho: F64 = rho, free: Mask = free) -> F64:
             return np.where(free, along(rho, v)[2], 0.0)
 
         newton = _conjugate_gradients(curve, -gradient, k)

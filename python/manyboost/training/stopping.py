@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from manyboost.arrays import F64, Mask
 
 
 class Unwatched:
     """No validation rows: the last round is the best."""
 
-    frozen: NDArray[np.bool_] | None = None
+    frozen: Mask | None = None
     per_output: NDArray[np.intp] | None = None
 
     def __init__(self, n_rounds: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from manyboost.arrays import F64, Mask
 
 
 def tune_thresholds(proba: F64, present: NDArray[Any], weight: NDArray[Any] | None) -> F64:
@@ -34,7 +34,7 @@ def tune_thresholds(proba: F64, present: NDArray[Any], weight: NDArray[Any] | No
     return np.array([_best_threshold(p[w > 0], y[w > 0] == 1, w[w > 0]) for p, y, w in columns])
 
 
-def _best_threshold(proba: F64, present: NDArray[np.bool_], weight: F64) -> float:
+def _best_threshold(proba: F64, present: Mask, weight: F64) -> float:
     if not len(proba):
         return 0.5
     order = np.argsort(-proba, kind="stable")

@@ -246,7 +246,10 @@ def test_a_bad_labels_file_is_refused(write, xml, message):
         ({}, r"toy.arff does not say which attributes are outputs; pass labels"),
         ({"targets": "a", "labels": "toy.xml"}, r"labels and targets both say"),
         ({"targets": "b11"}, r"targets='b11' matches no column of toy.arff; did you mean 'b1'"),
-        ({"targets": "q*"}, r"targets='q\*' matches no column .* there is 'a', 'b1', 'b2', 'x'."),
+        (
+            {"targets": "q*"},
+            r"targets='q\*' matches no column .* available: 'a', 'b1', 'b2', 'x'.",
+        ),
         ({"targets": 0}, r"targets=0 does not leave outputs and features among the 4 columns"),
         ({"targets": 4}, r"targets=4 does not leave"),
         ({"targets": []}, r"toy.arff is left without any output"),
@@ -314,8 +317,8 @@ THREE = header("x numeric", "k {a,b}", "y numeric", "t date")
         ("1,'?',2,?", r"attribute 'k' holds '\?', which is not one of its categories"),
         ("1,a,5%,?", r"attribute 'y' holds '5%', which is not a number"),
         ("1,a,2,1970-13-01T00:00:00", r"attribute 't' holds '1970-13-01T00:00:00', which is not"),
-        ("1,'a,2,?", r"a quote is not closed, or stands inside a value"),
-        ("1,a'b',2,?", r"a quote is not closed, or stands inside a value"),
+        ("1,'a,2,?", r"a quote is not closed, or is inside a value"),
+        ("1,a'b',2,?", r"a quote is not closed, or is inside a value"),
         ("{0 1}", r"a sparse row follows dense ones"),
         ("1,a,2,{5}", r"attribute 't' holds '\{5\}'"),
     ],
@@ -351,7 +354,7 @@ def test_a_malformed_sparse_row_is_refused_with_its_line(write, row, message):
 @pytest.mark.parametrize(
     ("attributes", "row", "targets", "message"),
     [
-        (["s string", "y real"], "a,1", "y", r"Feature 's' of toy.arff is text; .* drop='s'"),
+        (["s string", "y real"], "a,1", "y", r"Feature 's' of toy.arff is text; .* leave it out"),
         (["s string", "y real"], "a,1", "s", r"Output 's' of toy.arff is text"),
         (["x real", "k {a,b,c}"], "1,a", "k", r"Output 'k' .* takes the values 'a', 'b', 'c', not"),
         (["x real", "k {0,1,yes}"], "1,0", "k", r"Output 'k' of toy.arff takes the values"),

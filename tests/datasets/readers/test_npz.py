@@ -93,7 +93,7 @@ def test_other_arrays_are_not_read(write):
         ({**DENSE, "X": X.astype(object)}, r"toy.npz is not a NumPy archive of plain arrays \(Obj"),
         ({**DENSE, "X": X[0]}, r"X of data set 'toy' has shape \(3,\) and type float32; it must"),
         ({**DENSE, "Y": Y.astype(str)}, r"Y of data set 'toy' has shape \(4, 2\) and type <U"),
-        ({**DENSE, "Y": Y * 2}, r"Y of data set 'toy' holds other labels than 0 and 1"),
+        ({**DENSE, "Y": Y * 2}, r"Y of data set 'toy' holds labels other than 0 and 1"),
         ({**DENSE, "Y": Y[1:]}, r"'toy' has 3 rows in Y but 4 rows in X"),
         ({**DENSE, "target_names": np.array(["a", "a"])}, r"has two outputs called 'a'"),
         (

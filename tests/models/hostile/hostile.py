@@ -46,7 +46,11 @@ def outside():
     yield "cut_in_the_prefix", RELABEL[:13], "cut short"
     yield "one_bit", bytes(flipped), "checksum"
     yield "version_2", mended(RELABEL[:8] + b"\x02" + RELABEL[9:]), "format version 2"
-    yield "header_too_long", mended(RELABEL[:12] + b"\xff" * 4 + RELABEL[16:]), "header of"
+    yield (
+        "header_too_long",
+        mended(RELABEL[:12] + b"\xff" * 4 + RELABEL[16:]),
+        "length of its header",
+    )
     yield "header_not_json", with_header_text(RELABEL, b"{'a': 1}"), "not JSON"
     yield "header_not_text", with_header_text(RELABEL, b'{"a":"\xff"}'), "not JSON"
     deep = b'{"arrays":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
@@ -81,8 +85,8 @@ def outside():
     yield "array_of_true", array("baseline", shape=[True]), "impossible shape"
     yield "array_of_empty_rows", array("baseline", shape=[10**9, 0]), "impossible shape"
     yield "array_length", array("baseline", length=16), "length"
-    yield "array_elsewhere", array("baseline", offset=64), "not where"
-    yield "array_without_offset", with_header(RELABEL, _drop("baseline", "offset")), "described"
+    yield "array_elsewhere", array("baseline", offset=64), "offset"
+    yield "array_without_offset", with_header(RELABEL, _drop("baseline", "offset")), "offset"
 
 
 def _drop(array, key):
@@ -211,9 +215,9 @@ def models():
     yield "group_beyond", element(CATEGORIES, "interaction_features", 0, 4), "beyond 0 to 3"
     yield "group_empty", element(CATEGORIES, "interaction_counts", 0, 0), "beyond 1 to 4"
     yield "group_twice", element(CATEGORIES, "interaction_features", 1, 0), "out of order"
-    yield "scores_too_few", array(RELABEL, "train_score", [-1.0, -0.5]), "train_score"
+    yield "scores_too_few", array(RELABEL, "train_score", [-1.0, -0.5]), "validation_scores"
     yield "score_twice", head(CATEGORIES, score_names=["loss", "loss"]), "one name"
-    yield "rounds_beyond", element(MIXED, "best_iter_per_output", 0, 9), "more rounds"
+    yield "rounds_beyond", element(MIXED, "best_iter_per_output", 0, 9), "beyond 0 to 3"
     yield "left_out_not", head(RELABEL, left_out=["importances by output"]), "importances"
     yield "frames_unknown", head(RELABEL, set_output="os"), "does not know"
     yield "parameter_missing", with_header(RELABEL, lambda h: h["parameters"].pop("tol")), "'tol'"

@@ -1,5 +1,5 @@
-"""Files of the formats that data sets with many outputs come in, one module for each family.
+"""Readers of the formats of data sets with many outputs, one module for each family.
 
 All readers are strict and return a :class:`~manyboost.datasets.Dataset`: a malformed line is an
-error that names file and line, and nothing is dropped or converted without being asked for.
+error that names file and line, and nothing is dropped or converted silently.
 """

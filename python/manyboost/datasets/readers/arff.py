@@ -11,17 +11,16 @@ A file is a header of ``@attribute`` lines and, after ``@data``, one line for ea
     1,0,120,rock
     {1 1, 2 90.5, 3 'hip hop'}
 
-(A file has rows of one kind.) In a sparse row, an attribute that is not written is 0, or its first
-category. Every line that does not follow the format is refused with its number.
+A file has either dense or sparse rows. In a sparse row, an attribute that is not written is 0, or
+its first category. A malformed line is refused with its number.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from datetime import datetime, timezone
-from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 from xml.etree import ElementTree
@@ -30,25 +29,13 @@ import numpy as np
 from scipy import sparse
 
 from manyboost.datasets.dataset import Dataset, Matrix, Task
-from manyboost.datasets.readers.columns import (
-    Column,
-    Selection,
-    Table,
-    assemble,
-    select,
-    select_targets,
-)
-from manyboost.datasets.readers.text import (
-    LineError,
-    PathLike,
-    file_name,
-    number,
-    numbered_lines,
-    stem,
-)
+from manyboost.datasets.readers.columns import Column, Selection, Table, select_targets, split_table
+from manyboost.datasets.readers.text import PathLike, TextFile, number, set_name
 
-#: Turns the text of a value into a number, or raises ValueError.
+#: Turns the text of a value into a number, or raises ValueError or KeyError.
 Converter: TypeAlias = Callable[[str], float]
+#: Index of an attribute and the text of its value, None if it is missing.
+Field: TypeAlias = tuple[int, str | None]
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _WORD = r"[^\s,'\"{}%][^\s,{}%]*"
@@ -64,7 +51,7 @@ _PAIR = re.compile(rf"\s*(\d+)\s+({_QUOTED}|[^\s,'\"{{}}]+)\s*(,|$)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
-# What Java calls the parts of a date, and Python's word for it.
+# Java's letters for the parts of a date, and Python's.
 _DATE_PARTS = {
     "yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S",
     "Z": "%z",
@@ -86,11 +73,11 @@ def read_arff(
 ) -> Dataset:
     """Read an ARFF file with several outputs, as Mulan and MEKA write them.
 
-    Which attributes are outputs is told by ``labels`` or ``targets`` or, if both are left out, by
-    the option ``-C k`` that MEKA keeps in the name of the relation.
+    ``labels`` or ``targets`` says which attributes are outputs. Without them, it is the option
+    ``-C k`` that MEKA stores in the name of the relation.
 
-    Nominal features become codes, the place of the category in the header, with the categories
-    kept; those declared ``{0,1}`` are numbers. A date becomes the number of days since
+    Nominal features become codes, the index of the category in the header, and the categories are
+    kept; features declared ``{0,1}`` are numbers. A date becomes the number of days since
     1970-01-01. A feature of type string is refused: leave it out with ``drop``.
 
     Parameters
@@ -101,16 +88,9 @@ def read_arff(
         Mulan's XML file, which names the labels. They are taken in the order of the attributes.
     targets : str, sequence of str or int, default=None
         The outputs: names or glob patterns (``"y*"``) of attributes, or a number as MEKA means
-        it, the first k attributes or, if negative, the last.
-    drop : str or sequence of str, default=()
-        Names or glob patterns of attributes to leave out.
-    task : {"multilabel", "regression"} or None, default=None
-        ``None`` finds out: outputs that hold nothing but 0 and 1 (or false and true, no and yes)
-        are labels.
-    name : str or None, default=None
-        Name of the data set; ``None`` takes that of the file.
-    encoding : str, default="utf-8-sig"
-        Encoding of the file.
+        it: the first k attributes or, if negative, the last.
+    drop, task, name, encoding
+        See :func:`read_csv`.
 
     Returns
     -------
@@ -141,33 +121,32 @@ def read_arff(
     (('rain', 'wind'), {1: ('clear', 'partly cloudy')})
     """
     path = Path(path)
-    relation, table = _read(path, encoding)
-    names = table.names
+    table, option = arff_table(path, encoding)
     if labels is not None and targets is not None:
         raise ValueError("labels and targets both say what the outputs are; pass one of them.")
     if labels is not None:
-        outputs = _labelled(Path(labels), names, path)
-    elif targets is not None:
-        outputs = select_targets(targets, names, path.name)
-    elif option := _MEKA_OPTION.search(relation):
-        outputs = select_targets(int(option[1]), names, path.name)
+        outputs = _labelled(Path(labels), table.names, path)
+    elif (chosen := option if targets is None else targets) is not None:
+        outputs = select_targets(chosen, table.names, path.name)
     else:
         raise ValueError(
             f"{path.name} does not say which attributes are outputs; pass labels (Mulan's XML "
             "file) or targets."
         )
-    dropped = select(drop, names, path.name, "drop")
-    return assemble(table, stem(path) if name is None else name, outputs, dropped, task)
+    return split_table(table, outputs, drop, task, set_name(path, name))
 
 
-def arff_table(path: PathLike, encoding: str = "utf-8-sig") -> tuple[Table, list[int] | None]:
-    """Read all attributes of an ARFF file, and its outputs if MEKA's option ``-C k`` tells."""
-    path = Path(path)
-    relation, table = _read(path, encoding)
+def arff_table(path: Path, encoding: str = "utf-8-sig") -> tuple[Table, int | None]:
+    """Read all attributes of an ARFF file, and k if it has MEKA's option ``-C k``."""
+    file = TextFile(path, encoding)
+    reader = _Reader(file)
+    relation = reader.read_header()
+    values, lines = reader.read_rows()
+    if not lines:
+        raise ValueError(f"{file.name} has no rows after @data; a data set needs at least one.")
     option = _MEKA_OPTION.search(relation)
-    if option is None:
-        return table, None
-    return table, select_targets(int(option[1]), table.names, table.file)
+    table = Table(file.name, reader.columns, values, lambda row: f"line {lines[row]}")
+    return table, None if option is None else int(option[1])
 
 
 def _labelled(labels: Path, names: list[str], path: Path) -> list[int]:
@@ -179,7 +158,8 @@ def _labelled(labels: Path, names: list[str], path: Path) -> list[int]:
     try:
         elements = ElementTree.fromstring(text).iter()
     except ElementTree.ParseError as error:
-        raise LineError(labels, error.position[0], f"not well-formed XML ({error}).") from None
+        what = f"not well-formed XML ({error})."
+        raise TextFile(labels).error(what, error.position[0]) from None
     found = [
         element.get("name") for element in elements if element.tag.rpartition("}")[2] == "label"
     ]
@@ -199,217 +179,172 @@ def _labelled(labels: Path, names: list[str], path: Path) -> list[int]:
     return sorted(index[str(label)] for label in found)
 
 
-def _read(path: Path, encoding: str) -> tuple[str, Table]:
-    """Read header and rows; return the name of the relation and the table."""
-    lines = (
-        (place, text)
-        for place, line in numbered_lines(path, encoding)
-        if (text := line.strip()) and not text.startswith("%")
-    )
-    relation, columns, converters = _read_header(path, lines)
-    first = next(lines, None)
-    if first is None:
-        raise ValueError(
-            f"{file_name(path)} has no rows after @data; a data set needs at least one."
-        )
-    rows = chain([first], lines)
-    read = _read_sparse if first[1].startswith("{") else _read_dense
-    values, places = read(path, rows, columns, converters)
-    return relation, Table(file_name(path), columns, values, lambda row: f"line {places[row]}")
+class _Reader:
+    """Reads the header and the rows of a file."""
 
+    def __init__(self, file: TextFile) -> None:
+        self.columns: list[Column] = []
+        self._converters: list[Converter] = []
+        self._names: set[str] = set()
+        self._file, self._error = file, file.error
+        texts = map(str.strip, file)
+        self._texts = (text for text in texts if text and not text.startswith("%"))
 
-def _read_header(
-    path: Path, lines: Iterator[tuple[int, str]]
-) -> tuple[str, list[Column], list[Converter]]:
-    relation: str | None = None
-    columns: dict[str, Column] = {}
-    converters: list[Converter] = []
-    for place, text in lines:
-        keyword = text.split(None, 1)[0].lower()
-        if keyword == "@data":
-            if len(text.split()) > 1 or not columns:
-                what = "rows begin on the next line" if columns else "no attribute comes before it"
-                raise LineError(path, place, f"@data is out of place; {what}.")
-            return relation or "", list(columns.values()), converters
-        if keyword == "@relation":
-            match = _RELATION.fullmatch(text)
-            if match is None or relation is not None:
-                raise LineError(path, place, "write @relation once, with a name, quoted if needed.")
-            relation = _unquoted(match[1])
-        elif keyword == "@attribute":
-            match = _ATTRIBUTE.fullmatch(text)
-            if match is None:
-                raise LineError(
-                    path,
-                    place,
-                    f"{_short(text)} is not an attribute; write @attribute NAME TYPE, and quote a "
-                    "name with spaces or any of , { } %.",
+    def read_header(self) -> str:
+        """Read up to @data; return the name of the relation."""
+        relation: str | None = None
+        for text in self._texts:
+            keyword = text.split(None, 1)[0].lower()
+            if keyword == "@data":
+                if len(text.split()) > 1:
+                    raise self._error("@data is out of place; rows begin on the next line.")
+                if not self.columns:
+                    raise self._error("@data is out of place; no attribute comes before it.")
+                return relation or ""
+            if keyword == "@relation":
+                match = _RELATION.fullmatch(text)
+                if match is None or relation is not None:
+                    raise self._error("write @relation once, with a name, quoted if needed.")
+                relation = _unquoted(match[1])
+            elif keyword == "@attribute":
+                self._read_attribute(text, relation is not None)
+            else:
+                raise self._error(
+                    f"{_short(text)} is not part of a header; expected @relation, @attribute or "
+                    "@data."
                 )
-            name = _unquoted(match[1])
-            if relation is None:
-                raise LineError(path, place, "an attribute comes before @relation; put it after.")
-            if name in columns:
-                raise LineError(
-                    path, place, f"there is an attribute {name!r} already; rename one of them."
-                )
-            columns[name], converter = _attribute(path, place, name, match[2])
-            converters.append(converter)
-        else:
-            raise LineError(
-                path,
-                place,
-                f"{_short(text)} is not part of a header; expected @relation, @attribute or @data.",
+        raise ValueError(f"{self._file.name} has no @data line; the file may be cut short.")
+
+    def _read_attribute(self, text: str, has_relation: bool) -> None:
+        match = _ATTRIBUTE.fullmatch(text)
+        if match is None:
+            raise self._error(
+                f"{_short(text)} is not an attribute; write @attribute NAME TYPE, and quote a "
+                "name with spaces or any of , { } %."
             )
-    raise ValueError(f"{file_name(path)} has no @data line; the file may be cut short.")
+        name = _unquoted(match[1])
+        if not has_relation:
+            raise self._error("an attribute comes before @relation; put it after.")
+        if name in self._names:
+            raise self._error(f"there is an attribute {name!r} already; rename one of them.")
+        self._names.add(name)
+        column, converter = self._typed(name, match[2])
+        self.columns.append(column)
+        self._converters.append(converter)
 
-
-def _attribute(path: Path, place: int, name: str, kind: str) -> tuple[Column, Converter]:
-    """Return an attribute and what turns its values into numbers."""
-    if kind.lower() in ("numeric", "real", "integer"):
-        return Column(name), number
-    if kind.lower() == "string":
-        return Column(name, is_text=True), lambda text: np.nan
-    if match := _DATE.fullmatch(kind):
-        return Column(name), _date_converter(path, place, match[1])
-    if kind.startswith("{") and kind.endswith("}"):
+    def _typed(self, name: str, kind: str) -> tuple[Column, Converter]:
+        """Return an attribute and what turns its values into numbers."""
+        if kind.lower() in ("numeric", "real", "integer"):
+            return Column(name), number
+        if kind.lower() == "string":
+            return Column(name, is_text=True), lambda text: np.nan
+        if match := _DATE.fullmatch(kind):
+            return Column(name), self._date_converter(match[1])
+        if not (kind.startswith("{") and kind.endswith("}")):
+            raise self._error(
+                f"attribute {name!r} has the type {_short(kind)}; expected numeric, {{categories}},"
+                " string or date."
+            )
         values = _fields(kind[1:-1], ",")
         if values is None or None in values or "" in values:
-            raise LineError(
-                path, place, f"the categories of {name!r} are not a list {{a, b, 'c d'}}."
-            )
-        categories = tuple(str(value) for value in values)
+            raise self._error(f"the categories of {name!r} are not a list {{a, b, 'c d'}}.")
+        categories = tuple(map(str, values))
         codes = {category: float(code) for code, category in enumerate(categories)}
         if len(codes) < len(categories):
-            raise LineError(path, place, f"attribute {name!r} names a category twice; remove one.")
+            raise self._error(f"attribute {name!r} names a category twice; remove one.")
         return Column(name, categories), codes.__getitem__
-    raise LineError(
-        path,
-        place,
-        f"attribute {name!r} has the type {_short(kind)}; expected numeric, {{categories}}, string "
-        "or date.",
-    )
 
+    def _date_converter(self, quoted: str | None) -> Converter:
+        """Read dates of a format, in Java's letters, as days since 1970-01-01."""
+        java = _DEFAULT_DATE if quoted is None else _unquoted(quoted)
+        python, position = "", 0
+        while position < len(java):
+            token = _DATE_TOKEN.match(java, position)
+            part = None
+            if token is not None:
+                position = token.end()
+                if token[1] is not None:  # quoted text
+                    part = token[1].replace("''", "'").replace("%", "%%") or "'"
+                else:
+                    part = _DATE_PARTS.get(token[0]) if token[2] else token[0].replace("%", "%%")
+            if part is None:
+                raise self._error(
+                    f"the date format {java!r} is not understood; it may use "
+                    f"{', '.join(_DATE_PARTS)} and quoted text."
+                )
+            python += part
 
-def _date_converter(path: Path, place: int, quoted: str | None) -> Converter:
-    """Read dates of a format, in Java's letters, as days since 1970-01-01."""
-    java = _DEFAULT_DATE if quoted is None else _unquoted(quoted)
-    python = ""
-    position = 0
-    while position < len(java):
-        token = _DATE_TOKEN.match(java, position)
-        part = None
-        if token is not None:
-            position = token.end()
-            literal = token[1]
-            if literal is not None:
-                part = literal.replace("''", "'").replace("%", "%%") or "'"
-            elif token[2]:
-                part = _DATE_PARTS.get(token[0])
-            else:
-                part = token[0].replace("%", "%%")
-        if part is None:
-            raise LineError(
-                path,
-                place,
-                f"the date format {java!r} is not understood; it may use "
-                f"{', '.join(_DATE_PARTS)} and quoted text.",
-            )
-        python += part
+        def days(text: str) -> float:
+            moment = datetime.strptime(text, python)
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=timezone.utc)
+            return moment.timestamp() / _SECONDS_A_DAY
 
-    def days(text: str) -> float:
-        moment = datetime.strptime(text, python)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
-        return moment.timestamp() / _SECONDS_A_DAY
+        return days
 
-    return days
+    def read_rows(self) -> tuple[Matrix, array[int]]:
+        """Read rows that are all dense or all sparse; return values and the line of each row."""
+        values, indices, ends, lines = array("d"), array("q"), array("q", [0]), array("q")
+        is_sparse: bool | None = None
+        for text in self._texts:
+            if is_sparse is None:
+                is_sparse = text.startswith("{")
+            pairs = self._sparse_row(text) if is_sparse else self._dense_row(text)
+            values.extend(self._converted(pairs))
+            if is_sparse:
+                indices.extend([index for index, _ in pairs])
+                ends.append(len(indices))
+            lines.append(self._file.line)
+        if not is_sparse:
+            return np.asarray(values).reshape(-1, len(self.columns)), lines
+        arrays = (np.asarray(values), np.asarray(indices), np.asarray(ends))
+        return sparse.csr_matrix(arrays, shape=(len(lines), len(self.columns))), lines
 
-
-def _read_dense(
-    path: Path,
-    rows: Iterable[tuple[int, str]],
-    columns: list[Column],
-    converters: list[Converter],
-) -> tuple[Matrix, array[int]]:
-    values, places = array("d"), array("q")
-    for place, text in rows:
+    def _dense_row(self, text: str) -> list[Field]:
         if text.startswith("{"):
-            raise LineError(
-                path, place, "a sparse row follows dense ones; write all rows the same way."
-            )
+            raise self._error("a sparse row follows dense ones; write all rows the same way.")
         fields = _fields(text, "," if "," in text else "\t")
         if fields is None:
-            raise LineError(
-                path, place, "a quote is not closed, or stands inside a value; quote whole values."
+            raise self._error("a quote is not closed, or is inside a value; quote whole values.")
+        if len(fields) != len(self.columns):
+            raise self._error(
+                f"the row has {len(fields)} values for {len(self.columns)} attributes; separate "
+                "values by commas and write ? for a missing one."
             )
-        if len(fields) != len(columns):
-            raise LineError(
-                path,
-                place,
-                f"the row has {len(fields)} values for {len(columns)} attributes; separate values "
-                "by commas and write ? for a missing one.",
-            )
-        values.extend(_converted(path, place, columns, converters, list(enumerate(fields))))
-        places.append(place)
-    return np.asarray(values).reshape(-1, len(columns)), places
+        return list(enumerate(fields))
 
-
-def _read_sparse(
-    path: Path,
-    rows: Iterable[tuple[int, str]],
-    columns: list[Column],
-    converters: list[Converter],
-) -> tuple[Matrix, array[int]]:
-    values, indices, ends, places = array("d"), array("q"), array("q", [0]), array("q")
-    for place, text in rows:
+    def _sparse_row(self, text: str) -> list[Field]:
         pairs = _pairs(text[1:-1]) if text[0] + text[-1] == "{}" else None
         if pairs is None:
-            raise LineError(
-                path,
-                place,
+            raise self._error(
                 f"{_short(text)} is not a sparse row; write {{index value, index value}}, indices "
-                "from 0, and quote values with spaces.",
+                "from 0, and quote values with spaces."
             )
-        last = -1
+        last, width = -1, len(self.columns)
         for index, _ in pairs:
-            if not last < index < len(columns):
-                raise LineError(
-                    path,
-                    place,
-                    f"index {index} does not follow {last} or is not below {len(columns)}, the "
-                    "number of attributes; write increasing indices from 0.",
+            if not last < index < width:
+                raise self._error(
+                    f"index {index} does not follow {last} or is not below {width}, the number of "
+                    "attributes; write increasing indices from 0."
                 )
             last = index
-        values.extend(_converted(path, place, columns, converters, pairs))
-        indices.extend([index for index, _ in pairs])
-        ends.append(len(indices))
-        places.append(place)
-    arrays = (np.asarray(values), np.asarray(indices), np.asarray(ends))
-    return sparse.csr_matrix(arrays, shape=(len(places), len(columns))), places
+        return pairs
 
-
-def _converted(
-    path: Path,
-    place: int,
-    columns: list[Column],
-    converters: list[Converter],
-    fields: Sequence[tuple[int, str | None]],
-) -> list[float]:
-    """Turn the values of a row into numbers, NaN where a value is missing."""
-    row: list[float] = []
-    try:
-        for i, field in fields:
-            row.append(np.nan if field is None else converters[i](field))
-    except (ValueError, KeyError):
-        i, field = fields[len(row)]
-        kind = "one of its categories" if columns[i].categories else "a number or a date"
-        raise LineError(
-            path,
-            place,
-            f"attribute {columns[i].name!r} holds {_short(field or '')}, which is not {kind} as "
-            "declared; write ? for a missing value.",
-        ) from None
-    return row
+    def _converted(self, fields: list[Field]) -> list[float]:
+        """Turn the values of a row into numbers, NaN where a value is missing."""
+        row: list[float] = []
+        try:
+            for i, field in fields:
+                row.append(np.nan if field is None else self._converters[i](field))
+        except (ValueError, KeyError):
+            i, field = fields[len(row)]
+            column = self.columns[i]
+            kind = "one of its categories" if column.categories else "a number or a date"
+            raise self._error(
+                f"attribute {column.name!r} holds {_short(field or '')}, which is not {kind} as "
+                "declared; write ? for a missing value."
+            ) from None
+        return row
 
 
 def _fields(text: str, separator: str) -> list[str | None] | None:
@@ -427,9 +362,9 @@ def _fields(text: str, separator: str) -> list[str | None] | None:
     return None
 
 
-def _pairs(text: str) -> list[tuple[int, str | None]] | None:
+def _pairs(text: str) -> list[Field] | None:
     """Split the inside of a sparse row into indices and values; None if it is malformed."""
-    pairs: list[tuple[int, str | None]] = []
+    pairs: list[Field] = []
     position, end = 0, "," if text.strip() else ""
     while end:
         match = _PAIR.match(text, position)
@@ -442,7 +377,7 @@ def _pairs(text: str) -> list[tuple[int, str | None]] | None:
 
 
 def _unquoted(text: str) -> str:
-    """Take the quotes off, if there are any, and resolve what they protect."""
+    """Remove the quotes, if any, and resolve escapes."""
     if text[0] not in "'\"":
         return text
 
@@ -454,5 +389,5 @@ def _unquoted(text: str) -> str:
 
 
 def _short(text: str, most: int = 40) -> str:
-    """Quote what was found in a file, cut to a length that fits a message."""
+    """Quote text of a file, shortened to fit a message."""
     return repr(text if len(text) <= most else text[: most - 1] + "…")

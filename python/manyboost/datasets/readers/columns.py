@@ -1,14 +1,12 @@
-"""From a table of named columns to a data set: which column is what, and what may go wrong.
+"""Tables of named columns, and the features and outputs made of them.
 
-ARFF, CSV and Parquet files end here, so all of them choose outputs, code categories and refuse
-what cannot be kept in the same words.
+All formats end here, so that they select outputs, decode labels and refuse values in the same way.
 """
 
 from __future__ import annotations
 
-import difflib
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import accumulate
@@ -20,6 +18,7 @@ from scipy import sparse
 
 from manyboost.data.named import NamedColumn, NamedTable, densified
 from manyboost.datasets.dataset import Dataset, Matrix, Task, check_task, check_unique
+from manyboost.spelling import listing, nearest
 
 #: Names or glob patterns of columns.
 Selection: TypeAlias = str | Sequence[str]
@@ -28,8 +27,16 @@ Kind: TypeAlias = Literal["regression", "labels", "classes"]
 
 # Words for a label that is absent or present, in lower case.
 _TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
-#: Categories that are their own codes: such a feature is a number.
+#: Categories that equal their codes: such a feature is a number.
 BINARY = ("0", "1")
+
+
+class SelectionError(ValueError):
+    """A name or pattern matches no column."""
+
+    def __init__(self, what: str, pattern: str, problem: str) -> None:
+        super().__init__(f"{what}={pattern!r} {problem}")
+        self.pattern, self.problem = pattern, problem
 
 
 @dataclass(frozen=True)
@@ -55,28 +62,28 @@ class Table:
         """Names of the columns."""
         return [column.name for column in self.columns]
 
+    def take(self, columns: Sequence[int]) -> Table:
+        """Return some of the columns."""
+        values = self.values[:, list(columns)]
+        return Table(self.file, [self.columns[i] for i in columns], values, self.place)
+
 
 def select(wanted: Selection, names: Sequence[str], file: str, what: str) -> list[int]:
-    """Find columns by name or, where no column is called so, by glob pattern."""
-    if isinstance(wanted, str):
-        wanted = [wanted]
+    """Find columns by name or, if no column has that name, by glob pattern."""
+    found: dict[int, None] = {}  # an ordered set
     index = {name: i for i, name in enumerate(names)}
-    found: dict[int, None] = {}  # a set that keeps the order
-    for pattern in wanted:
-        if pattern in index:
-            matches = [index[pattern]]
-        else:
-            matches = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
+    for pattern in [wanted] if isinstance(wanted, str) else wanted:
+        matches = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
+        matches = [index[pattern]] if pattern in index else matches
         if not matches:
-            near = difflib.get_close_matches(pattern, names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there is {_listing(names)}."
-            raise ValueError(f"{what}={pattern!r} matches no column of {file}; {hint}")
+            problem = f"matches no column of {file}; {nearest(pattern, names)}"
+            raise SelectionError(what, pattern, problem)
         found.update(dict.fromkeys(matches))
     return list(found)
 
 
 def select_targets(targets: Selection | int, names: Sequence[str], file: str) -> list[int]:
-    """Find the outputs by name, pattern, or number: the first k columns, or the last -k."""
+    """Find the outputs by name or pattern, or as the first k (last -k) columns."""
     if not isinstance(targets, int):
         return select(targets, names, file, "targets")
     if not 0 < abs(targets) < len(names):
@@ -88,8 +95,24 @@ def select_targets(targets: Selection | int, names: Sequence[str], file: str) ->
     return columns[:targets] if targets > 0 else columns[targets:]
 
 
+def remaining(
+    names: Sequence[str], file: str, outputs: Sequence[int], dropped: Sequence[int]
+) -> list[int]:
+    """Return the columns that are neither outputs nor dropped: the features."""
+    if both := set(outputs) & set(dropped):
+        raise ValueError(
+            f"Column {names[min(both)]!r} of {file} is in both targets and drop; remove it from "
+            "one."
+        )
+    features = [i for i in range(len(names)) if i not in {*outputs, *dropped}]
+    for what, found in (("output", outputs), ("feature", features)):
+        if not found:
+            raise ValueError(f"{file} is left without any {what}; check targets and drop.")
+    return features
+
+
 def stack(tables: Sequence[Table]) -> Table:
-    """Put the rows of tables with the same columns together; categories are those of all."""
+    """Concatenate tables with the same columns; categories are the sorted union."""
     if len(tables) == 1:
         return tables[0]
     first = tables[0]
@@ -97,17 +120,16 @@ def stack(tables: Sequence[Table]) -> Table:
     values = np.concatenate([table.values for table in tables])
     columns: list[Column] = []
     for i, column in enumerate(first.columns):
-        # A column without a value in some block has no categories there.
+        # A block without any value of the column has no categories.
         if all(table.columns[i].categories is None for table in tables):
             columns.append(column)
             continue
-        codes: dict[str, int] = {}
+        merged = tuple(sorted({c for table in tables for c in table.columns[i].categories or ()}))
+        codes = {category: code for code, category in enumerate(merged)}
         for start, stop, table in zip(starts, starts[1:], tables, strict=False):
-            found = table.columns[i].categories or ()
-            places = np.array([*(codes.setdefault(c, len(codes)) for c in found), np.nan])
-            part = values[start:stop, i]
-            part[:] = places[np.where(np.isnan(part), len(found), part).astype(np.intp)]
-        columns.append(Column(column.name, tuple(codes)))
+            mapping = [codes[category] for category in table.columns[i].categories or ()]
+            values[start:stop, i] = recoded(values[start:stop, i], mapping)
+        columns.append(Column(column.name, merged))
 
     def place(row: int) -> str:
         k = bisect_right(starts, row) - 1
@@ -116,19 +138,53 @@ def stack(tables: Sequence[Table]) -> Table:
     return Table(first.file, columns, values, place)
 
 
+def recoded(codes: NDArray[Any], mapping: Sequence[float]) -> NDArray[np.float64]:
+    """Replace each code k by ``mapping[k]``; NaN stays NaN."""
+    numbers = np.array([*mapping, np.nan])
+    return np.asarray(numbers[np.where(np.isnan(codes), len(mapping), codes).astype(np.intp)])
+
+
+# ------------------------------------------------------------------ features
+
+
 def features_of(table: Table) -> NamedTable:
     """Return all columns as features, in single precision."""
+    X, categories = single_precision(table), _categories(table)
+    # A sparse matrix does not store code 0, which is a category like any other.
+    return NamedTable(table.names, densified(X) if categories else X, categories)
+
+
+def _categories(table: Table) -> dict[int, tuple[str, ...]]:
+    kinds = {j: column.categories for j, column in enumerate(table.columns)}
+    return {j: found for j, found in kinds.items() if found is not None}
+
+
+def single_precision(table: Table) -> Matrix:
+    """Return features as float32; text and values that float32 cannot hold are refused."""
+    _refuse_text(table, "Feature")
+    with np.errstate(over="ignore"):
+        X = table.values.astype(np.float32)
+    infinite = np.isinf(X.data if sparse.issparse(X) else X)
+    if infinite.any():
+        row, j = _first(X, infinite)
+        raise ValueError(
+            f"{table.file}, {table.place(row)}: feature {table.names[j]!r} holds "
+            f"{table.values[row, j]:g}, beyond the range of single precision (3e38); divide it by "
+            "a constant."
+        )
+    return X
+
+
+def _refuse_text(table: Table, what: str) -> None:
     for column in table.columns:
         if column.is_text:
             raise ValueError(
-                f"Feature {column.name!r} of {table.file} is text; turn it into numbers or "
+                f"{what} {column.name!r} of {table.file} is text; turn it into numbers or "
                 "categories, or leave it out."
             )
-    kinds = {j: column.categories for j, column in enumerate(table.columns)}
-    categories = {j: found for j, found in kinds.items() if found is not None}
-    X = _single_precision(table, range(len(table.columns)))
-    # Of categories a sparse matrix would take most for the number 0.
-    return NamedTable(table.names, densified(X) if categories else X, categories)
+
+
+# ------------------------------------------------------------------ outputs
 
 
 def outputs_of(
@@ -136,52 +192,29 @@ def outputs_of(
 ) -> tuple[NamedTable | NamedColumn, Kind]:
     """Return all columns as outputs, and what they are.
 
-    ``None`` finds out: text is classes, nothing but 0 and 1 (or false and true, no and yes) are
-    labels, or two classes if there is one output; else outputs are numbers.
+    If ``task`` is None, one column of text or of 0 and 1 is classes, several columns of 0 and 1
+    (or false and true, no and yes) are labels, and everything else is regression.
     """
-    for column in table.columns:
-        if column.is_text:
-            raise ValueError(
-                f"Output {column.name!r} of {table.file} is text; turn it into numbers or "
-                "categories, or leave it out."
-            )
     only = table.columns[0] if len(table.columns) == 1 else None
     if only is not None and only.categories is not None:
         return _classes(table, only, task), "classes"
-    Y = densified(_labels_decoded(table, range(len(table.columns))))
-    missing = np.isnan(Y) if Y.dtype.kind == "f" else np.zeros(Y.shape, bool)
-    other = ~(np.isin(Y, (0, 1)) | missing)
-    words = [column.name for column in table.columns if column.categories is not None]
-    if task is None:
-        task = "regression" if other.any() else "classification"
-        if words and task == "regression":
-            row, j = _first(Y, other)
-            raise ValueError(
-                f"{table.file} has labels (output {words[0]!r}) and numbers (output "
-                f"{table.names[j]!r}) among its outputs; choose one kind, or ask for regression to "
-                "predict the labels as numbers."
-            )
-    if task == "regression":
-        Y = Y.astype(np.float64, copy=False)
-        return (NamedTable(table.names, Y) if only is None else _column(only, Y)), "regression"
-    if only is not None:
-        whole = not missing.any() and np.array_equal(Y, np.rint(Y))
-        return _column(only, Y.astype(np.int64) if whole else Y), "classes"
-    if other.any():
-        row, j = _first(Y, other)
-        raise ValueError(
-            f"{table.file}, {table.place(row)}: label {table.names[j]!r} is {Y[row, j]:g}, not 0 "
-            "or 1; correct it, or ask for regression if it is a number to predict."
-        )
-    return NamedTable(table.names, Y if missing.any() else Y.astype(np.uint8)), "labels"
-
-
-def _column(column: Column, Y: NDArray[Any]) -> NamedColumn:
-    return NamedColumn(column.name, Y[:, 0])
+    if only is not None and task == "classification":
+        _refuse_text(table, "Output")
+        Y, found = table.values, "multilabel"
+    else:
+        wanted: Task | None = "multilabel" if task == "classification" else task
+        Y, found = typed_outputs(table, wanted, missing_labels=True)
+    Y = densified(Y)
+    if only is None:
+        return NamedTable(table.names, Y), "labels" if found == "multilabel" else "regression"
+    if found == "regression":
+        return NamedColumn(only.name, Y[:, 0]), "regression"
+    is_whole = np.array_equal(Y, np.rint(Y))  # False if a value is missing
+    return NamedColumn(only.name, Y[:, 0].astype(np.int64) if is_whole else Y[:, 0]), "classes"
 
 
 def _classes(table: Table, column: Column, task: str | None) -> NamedColumn:
-    """Classes in words."""
+    """Return classes that are text."""
     if task == "regression":
         raise ValueError(
             f"Output {column.name!r} of {table.file} is text, which regression cannot predict; "
@@ -190,161 +223,107 @@ def _classes(table: Table, column: Column, task: str | None) -> NamedColumn:
     codes = densified(table.values)[:, 0]
     missing = np.isnan(codes)
     if missing.any():
-        row = int(np.argmax(missing))
         raise ValueError(
-            f"{table.file}, {table.place(row)}: the class {column.name!r} is missing; fill it in, "
-            "or remove the row."
+            f"{table.file}, {table.place(int(np.argmax(missing)))}: the class {column.name!r} is "
+            "missing; fill it in, or remove the row."
         )
     labels = np.array(column.categories, dtype=object)
     return NamedColumn(column.name, labels[codes.astype(np.intp)])
 
 
-def code(cells: Iterable[Any]) -> tuple[list[float], tuple[str, ...]]:
-    """Code cells by their place among the sorted categories; ``None`` becomes NaN."""
-    texts = [None if cell is None else str(cell) for cell in cells]
-    categories = tuple(sorted({text for text in texts if text is not None}))
-    codes = {category: float(i) for i, category in enumerate(categories)}
-    return [np.nan if text is None else codes[text] for text in texts], categories
+def typed_outputs(
+    table: Table, task: Task | None, *, missing_labels: bool = False
+) -> tuple[Matrix, Task]:
+    """Return outputs as 0/1 labels (uint8) or as numbers (dense float64), and the task.
 
-
-def assemble(
-    table: Table,
-    name: str,
-    outputs: Sequence[int],
-    dropped: Sequence[int] = (),
-    task: Task | None = None,
-) -> Dataset:
-    """Make a data set of a table whose outputs are known."""
-    if task is not None:
-        check_task(task)
-    check_unique(table.names, table.file, "columns")
-    if both := set(outputs) & set(dropped):
-        raise ValueError(
-            f"Column {table.names[min(both)]!r} of {table.file} is in both targets and drop; "
-            "take it out of one."
-        )
-    features = [i for i in range(len(table.columns)) if i not in {*outputs, *dropped}]
-    for what, found in (("output", outputs), ("feature", features)):
-        if not found:
-            raise ValueError(f"{table.file} is left without any {what}; see targets and drop.")
-    if table.values.shape[0] == 0:
-        raise ValueError(f"{table.file} has no rows; a data set needs at least one.")
-    for what, found in (("Feature", features), ("Output", outputs)):
-        for i in found:
-            if table.columns[i].is_text:
-                raise ValueError(
-                    f"{what} {table.names[i]!r} of {table.file} is text; turn it into numbers "
-                    f"or categories, or leave it out with drop={table.names[i]!r}."
-                )
-    Y, task = _outputs(table, outputs, task)
-    categories = {
-        j: kinds
-        for j, i in enumerate(features)
-        if (kinds := table.columns[i].categories) is not None and kinds != BINARY
-    }
-    return Dataset(
-        name=name,
-        X=_single_precision(table, features),
-        Y=Y,
-        feature_names=tuple(table.names[i] for i in features),
-        target_names=tuple(table.names[i] for i in outputs),
-        task=task,
-        categorical=tuple(categories),
-        categories=categories,
-    )
-
-
-def _single_precision(table: Table, features: Sequence[int]) -> Matrix:
-    """Features as float32, the type trees are grown on; what it cannot hold is refused."""
-    values = table.values[:, features]
-    with np.errstate(over="ignore"):
-        X = values.astype(np.float32)
-    infinite = np.isinf(X.data if sparse.issparse(X) else X)
-    if infinite.any():
-        row, j = (int(k) for k in _first(X, infinite))
-        raise ValueError(
-            f"{table.file}, {table.place(row)}: feature {table.names[features[j]]!r} holds "
-            f"{values[row, j]:g}, beyond the range of single precision (3e38); divide it by a "
-            "constant."
-        )
-    return X
-
-
-def _outputs(table: Table, outputs: Sequence[int], task: Task | None) -> tuple[Matrix, Task]:
-    """Outputs as 0/1 labels (uint8) or as numbers (float64), and which of the two they are."""
-    Y = _labels_decoded(table, outputs)
+    Labels with missing values stay floats, if ``missing_labels`` allows them.
+    """
+    _refuse_text(table, "Output")
+    Y = _labels_decoded(table)
     stored = Y.data if sparse.issparse(Y) else Y
-    other = ~np.isin(stored, (0, 1))
     missing = np.isnan(stored)
+    other = ~np.isin(stored, (0, 1)) & ~missing
     if task is None:
-        # A missing value says nothing about the task.
-        task = "regression" if (other & ~missing).any() else "multilabel"
-        labels = [i for i in outputs if table.columns[i].categories is not None]
+        task = "regression" if other.any() else "multilabel"
+        labels = [column.name for column in table.columns if column.categories is not None]
         if task == "regression" and labels:
-            row, j = _first(Y, other & ~missing)
+            _, j = _first(Y, other)
             raise ValueError(
-                f"{table.file} has labels (output {table.names[labels[0]]!r}) and numbers (output "
-                f"{table.names[outputs[j]]!r}) among its outputs; choose one kind, or pass "
-                "task='regression' to predict the labels as numbers."
+                f"{table.file} has labels (output {labels[0]!r}) and numbers (output "
+                f"{table.names[j]!r}) among its outputs; choose one kind, or set the task to "
+                "regression to predict the labels as numbers."
             )
     if task == "regression":
-        return (Y.toarray() if sparse.issparse(Y) else Y), task
-    if other.any():
-        row, j = _first(Y, other)
+        return densified(Y).astype(np.float64, copy=False), task
+    wrong = other if missing_labels else other | missing
+    if wrong.any():
+        row, j = _first(Y, wrong)
         found = "is missing" if np.isnan(Y[row, j]) else f"is {Y[row, j]:g}"
         raise ValueError(
-            f"{table.file}, {table.place(int(row))}: label {table.names[outputs[j]]!r} {found}, "
-            "not 0 or 1; correct it, or pass task='regression' if it is a number to predict."
+            f"{table.file}, {table.place(row)}: label {table.names[j]!r} {found}, not 0 or 1; "
+            "correct it, or set the task to regression if it is a number to predict."
         )
-    labels_only = Y.astype(np.uint8)
-    if sparse.issparse(labels_only):
-        labels_only.eliminate_zeros()
-    return labels_only, task
+    if missing.any():
+        return Y, task
+    Y = Y.astype(np.uint8)
+    if sparse.issparse(Y):
+        Y.eliminate_zeros()
+    return Y, task
 
 
-def _labels_decoded(table: Table, outputs: Sequence[int]) -> Matrix:
-    """Outputs with the codes of nominal ones replaced by the 0 or 1 their category means."""
-    Y = table.values[:, outputs]
+def _labels_decoded(table: Table) -> Matrix:
+    """Return outputs with codes of categories replaced by the 0 or 1 their category means."""
+    Y = table.values
     is_sparse = sparse.issparse(Y)
-    Y = sparse.csc_matrix(Y) if is_sparse else Y.copy()
-    changed: dict[int, NDArray[np.float64]] = {}
-    for j, i in enumerate(outputs):
-        categories = table.columns[i].categories
-        if categories is None:
+    columns: list[Matrix] = [None] * len(table.columns)
+    for j, column in enumerate(table.columns):
+        if column.categories is None:
             continue
-        truth = [_TRUTH.get(category.lower()) for category in categories]
-        if None in truth or len(set(truth)) < len(truth):
+        truth = [_TRUTH.get(category.lower()) for category in column.categories]
+        known = [value for value in truth if value is not None]
+        if len(known) < len(truth) or len(set(known)) < len(known):
             raise ValueError(
-                f"Output {table.names[i]!r} of {table.file} takes the values "
-                f"{_listing(categories)}, not 0 and 1; make it one label for each value."
+                f"Output {column.name!r} of {table.file} takes the values "
+                f"{listing(column.categories)}, not 0 and 1; make it one label for each value."
             )
-        if truth != list(range(len(truth))):
-            codes = Y[:, [j]].toarray().ravel() if is_sparse else Y[:, j]
-            meaning = np.array([*truth, np.nan], dtype=np.float64)
-            changed[j] = meaning[np.where(np.isnan(codes), len(truth), codes).astype(np.intp)]
-    for j, column in changed.items():
-        if not is_sparse:
-            Y[:, j] = column
-    if is_sparse and changed:
-        # The first category of a sparse row goes unwritten, and here it may be a 1.
-        parts = [
-            sparse.csc_matrix(changed[j][:, np.newaxis]) if j in changed else Y[:, [j]]
-            for j in range(len(outputs))
-        ]
-        Y = sparse.hstack(parts)
-    return Y.tocsr() if is_sparse else Y
+        if known != list(range(len(known))):
+            decoded = recoded(densified(Y[:, [j]]), known)
+            columns[j] = sparse.csr_matrix(decoded) if is_sparse else decoded
+    if all(column is None for column in columns):
+        return Y
+    # A code 0 that a sparse row does not store may mean 1, so such columns are built anew.
+    parts = [Y[:, [j]] if column is None else column for j, column in enumerate(columns)]
+    return sparse.hstack(parts, format="csr") if is_sparse else np.hstack(parts)
+
+
+def split_table(
+    table: Table, outputs: Sequence[int], drop: Selection, task: Task | None, name: str
+) -> Dataset:
+    """Make a data set of the columns of a table; those neither outputs nor dropped are features."""
+    dropped = select(drop, table.names, table.file, "drop")
+    features = remaining(table.names, table.file, outputs, dropped)
+    return assemble(table.take(features), table.take(outputs), name, task)
+
+
+def assemble(X: Table, Y: Table, name: str, task: Task | None = None) -> Dataset:
+    """Make a data set of features and outputs."""
+    if task is not None:
+        check_task(task)
+    check_unique([*X.names, *Y.names], X.file, "columns")
+    if X.values.shape[0] == 0:
+        raise ValueError(f"{X.file} has no rows; a data set needs at least one.")
+    features = single_precision(X)
+    outputs, task = typed_outputs(Y, task)
+    categories = {j: found for j, found in _categories(X).items() if found != BINARY}
+    names = tuple(X.names), tuple(Y.names)
+    nominal = {"categorical": tuple(categories), "categories": categories}
+    return Dataset(name, features, outputs, *names, task, **nominal)  # type: ignore[arg-type]
 
 
 def _first(matrix: Matrix, flags: NDArray[np.bool_]) -> tuple[int, int]:
     """Row and column of the first flagged value, among stored values if sparse."""
-    if sparse.issparse(matrix):
-        entries = matrix.tocoo()
-        k = int(np.flatnonzero(flags)[0])
-        return int(entries.row[k]), int(entries.col[k])
-    row, column = np.argwhere(flags)[0]
-    return int(row), int(column)
-
-
-def _listing(names: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+    if not sparse.issparse(matrix):
+        row, column = np.argwhere(flags)[0]
+        return int(row), int(column)
+    entries, k = matrix.tocoo(), np.argmax(flags)
+    return int(entries.row[k]), int(entries.col[k])

@@ -4,170 +4,128 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from scipy import sparse
 
-from manyboost.datasets.dataset import Dataset
+from manyboost.datasets.dataset import Dataset, Matrix
+from manyboost.datasets.readers import sparse_text
 from manyboost.datasets.readers.arff import arff_table
-from manyboost.datasets.readers.columns import BINARY, Column, Table
+from manyboost.datasets.readers.columns import BINARY, Column, Table, select_targets
 from manyboost.datasets.readers.npz import read_npz
-from manyboost.datasets.readers.sparse_text import (
-    Targets,
-    read_svmlight,
-    read_svmlight_like,
-    read_xc,
-)
-from manyboost.datasets.readers.tables import CsvFile, ParquetFile
+from manyboost.datasets.readers.tables import CsvFile, FrameFile, ParquetFile, Part
 from manyboost.datasets.readers.text import STDIN, PathLike, file_name
 
-#: Endings of file names, without that of compression, and the formats they stand for.
-FORMATS = {
+#: Formats by the ending of the file name, without that of compression.
+ENDINGS = {
     ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".arff": "arff",
     ".npz": "npz", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight",
 }  # fmt: skip
 
 
-#: The rows of a file that are for training, those for testing, or both.
-Part: TypeAlias = Literal["train", "test", "all"]
+class StoredFile:
+    """A file that is read as a whole.
 
+    The values of ``table`` may lack the last columns, which are then in ``more``. ``declared`` are
+    the indices of the outputs, if the file declares them; only then may an output have the same
+    name as a feature. ``part`` says which rows were read, if the file has a split.
+    """
 
-class TableFile(Protocol):
-    """What a file of any format offers."""
-
-    #: What errors call the file, the names of its columns, and the places of its outputs if it says
-    #: which they are. Only a file that says so may have an output of the same name as a feature.
-    file: str
-    names: list[str]
-    declared: Sequence[int] | None
-    #: Which rows are read, if the file says which are for training and which for testing.
-    part: Part | None
+    def __init__(
+        self,
+        table: Table,
+        declared: Sequence[int] | None,
+        more: Matrix = None,
+        part: Part | None = None,
+    ) -> None:
+        self.file, self.names, self.declared, self.part = table.file, table.names, declared, part
+        self._table, self._more = table, more
 
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
     ) -> Iterator[tuple[Table, Table]]:
-        """Yield features and outputs, columns by place in the given order, some rows at a time.
+        """Yield features and outputs of all rows, columns by index in the given order."""
+        yield self._take(features, is_nominal), self._take(outputs, is_nominal)
 
-        ``is_nominal`` says of columns whether they hold categories or numbers, where the format
-        does not.
-        """
+    def _take(self, places: Sequence[int], is_nominal: Mapping[int, bool]) -> Table:
+        columns = [self._table.columns[i] for i in places]
+        for j, i in enumerate(places):
+            # Such categories are numbers, unless the model knows them as categories.
+            if columns[j].categories == BINARY and not is_nominal.get(i, False):
+                columns[j] = Column(columns[j].name)
+        return Table(self.file, columns, self._values(list(places)), self._table.place)
+
+    def _values(self, places: list[int]) -> Matrix:
+        values, more = self._table.values, self._more
+        width = values.shape[1]
+        if places == list(range(width)):
+            return values
+        if all(i < width for i in places):
+            return values[:, places]
+        if all(i >= width for i in places):
+            return more[:, np.array(places) - width]
+        parts = [values[:, [i]] if i < width else more[:, [i - width]] for i in places]
+        is_sparse = any(map(sparse.issparse, parts))
+        return sparse.hstack(parts, format="csr") if is_sparse else np.hstack(parts)
 
 
-def format_of(path: PathLike) -> str:
-    """Tell the format of a file from its ending; standard input is CSV."""
+#: A file of any format.
+TableFile: TypeAlias = FrameFile | StoredFile
+
+
+def format_of(path: PathLike) -> str | None:
+    """Return the format that the ending of a file stands for, if any; standard input is CSV."""
     path = Path(path)
     if path == STDIN:
         return "csv"
     endings = [ending.lower() for ending in path.suffixes if ending.lower() != ".gz"]
-    if not endings or endings[-1] not in FORMATS:
-        raise ValueError(
-            f"The name {path.name!r} does not tell its format; end it with "
-            f"{', '.join(FORMATS)} (and .gz), or name the format."
-        )
-    return FORMATS[endings[-1]]
+    return ENDINGS.get(endings[-1]) if endings else None
 
 
 def open_file(
     path: PathLike,
+    format: str,
     *,
-    format: str | None = None,
     delimiter: str | None = None,
     part: Part = "all",
     like: tuple[Sequence[str], Sequence[str]] | None = None,
-    targets: Targets = "auto",
+    targets: sparse_text.Targets = "auto",
 ) -> TableFile:
-    """Open a file.
+    """Open a file of a known format; ``-`` is standard input, for text formats.
 
-    Parameters
-    ----------
-    path : str or path
-        The file; ``-`` is standard input, for formats of text.
-    format : {"csv", "parquet", "arff", "npz", "svmlight", "xc"}, optional
-        Its format; by default the ending of its name tells.
-    delimiter : str, optional
-        What separates the cells of a CSV file: by default a comma, a tab for ``.tsv``.
-    part : {"train", "test", "all"}, default="all"
-        Rows to read of a file that says which are for training and which for testing.
-    like : pair of sequences of str, optional
-        Names of the features and outputs of another svmlight file, which this one is to share.
-    targets : {"labels", "numbers", "auto"}, default="auto"
-        What the rows of an svmlight file begin with; see ``read_svmlight``.
-
-    Returns
-    -------
-    TableFile
+    ``delimiter`` is that of CSV files: by default a comma, or a tab for ``.tsv``. ``part`` selects
+    rows of a file that has a split. ``like`` are the names of the features and outputs that an
+    svmlight file should have, and ``targets`` what its rows begin with.
     """
     path = Path(path)
-    format = format_of(path) if format is None else format
     if path == STDIN and format in ("parquet", "npz"):
-        raise ValueError(f"A file of the format {format} cannot be read from standard input.")
+        raise ValueError(f"A {format} file cannot be read from standard input; pass its name.")
     if path != STDIN and not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"The file {str(path)!r} {what}; check its name.")
     if format == "csv":
         is_tsv = ".tsv" in [ending.lower() for ending in path.suffixes]
-        return CsvFile(path, delimiter=delimiter or ("\t" if is_tsv else ","))
+        return CsvFile(path, delimiter or ("\t" if is_tsv else ","))
     if format == "parquet":
         return ParquetFile(path)
     if format == "arff":
-        return _TableFile(*arff_table(path))
+        table, k = arff_table(path)
+        return StoredFile(table, None if k is None else select_targets(k, table.names, table.file))
     if format == "npz":
-        return _DatasetFile(file_name(path), read_npz(path), part)
+        return _stored(file_name(path), read_npz(path), part)
     if format == "xc":
-        return _DatasetFile(file_name(path), read_xc(path))
-    data = None if like is None else read_svmlight_like(path, *like)
-    if data is None:
-        data = read_svmlight(path, targets=targets)
-    return _DatasetFile(file_name(path), data)
+        return _stored(file_name(path), sparse_text.read_xc(path))
+    data = None if like is None else sparse_text.read_svmlight_like(path, *like)
+    return _stored(file_name(path), data or sparse_text.read_svmlight(path, targets=targets))
 
 
-class _TableFile:
-    """A file that is read as a whole, such as an ARFF file."""
-
-    def __init__(self, table: Table, declared: Sequence[int] | None) -> None:
-        self._table, self.file, self.names = table, table.file, table.names
-        self.declared: Sequence[int] | None = declared
-        self.part: Part | None = None
-
-    def blocks(
-        self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
-    ) -> Iterator[tuple[Table, Table]]:
-        """Yield features and outputs of all rows."""
-        yield self._part(features, is_nominal), self._part(outputs, is_nominal)
-
-    def _part(self, places: Sequence[int], is_nominal: Mapping[int, bool]) -> Table:
-        table = self._table
-        columns = [table.columns[i] for i in places]
-        for j, i in enumerate(places):
-            # Such categories are numbers, unless a model takes them for categories.
-            if columns[j].categories == BINARY and not is_nominal.get(i, False):
-                columns[j] = Column(columns[j].name)
-        return Table(table.file, columns, table.values[:, list(places)], table.place)
-
-
-class _DatasetFile:
-    """A file that holds features and outputs apart."""
-
-    def __init__(self, file: str, data: Dataset, part: Part = "all") -> None:
-        self.file, self._X, self._Y = file, data.X, data.Y
-        self.part: Part | None = None if data.split is None else part
-        if data.split is not None and part != "all":
-            self._X, self._Y = data.train() if part == "train" else data.test()
-        self._categories = data.categories
-        self.names = [*data.feature_names, *data.target_names]
-        self.declared: Sequence[int] | None = range(data.n_features, len(self.names))
-
-    def blocks(
-        self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
-    ) -> Iterator[tuple[Table, Table]]:
-        """Yield features and outputs of all rows."""
-        p = self._X.shape[1]
-        X_columns = [Column(self.names[i], self._categories.get(i)) for i in features]
-        Y_columns = [Column(self.names[i]) for i in outputs]
-        everything = list(features) == list(range(p))
-        X = self._X if everything else self._X[:, list(features)]
-        Y = self._Y[:, np.array(outputs, np.intp) - p]
-        yield (
-            Table(self.file, X_columns, X, "row {}".format),
-            Table(self.file, Y_columns, Y, "row {}".format),
-        )
+def _stored(file: str, data: Dataset, part: Part = "all") -> StoredFile:
+    X, Y = data.X, data.Y
+    if data.split is not None and part != "all":
+        X, Y = data.train() if part == "train" else data.test()
+    columns = [Column(n, data.categories.get(j)) for j, n in enumerate(data.feature_names)]
+    columns += map(Column, data.target_names)
+    table = Table(file, columns, X, "row {}".format)
+    declared = range(data.n_features, len(columns))
+    return StoredFile(table, declared, Y, None if data.split is None else part)

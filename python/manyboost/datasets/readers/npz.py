@@ -1,25 +1,4 @@
-"""The package's own layout of a data set: one compressed NumPy file, without Python objects.
-
-================================ ==============================================================
-array                            meaning
-================================ ==============================================================
-``X``                            features, NaN where missing; or instead
-``X_data``, ``X_indices``,       the same as a sparse matrix (CSR)
-``X_indptr``, ``X_shape``
-``Y``                            uint8 0/1 labels, or floats; or instead
-``Y_indices``, ``Y_indptr``,     labels as a sparse matrix (CSR) of ones
-``Y_shape``
-``feature_names``,               one name for each column
-``target_names``
-``split``                        optional: 0 for training, 1 for test rows
-``categorical``                  optional: indices of nominal features
-``category_feature``,            with it: which code of which feature stands for which category
-``category_code``,
-``category_value``
-================================ ==============================================================
-
-Other arrays are not read.
-"""
+"""The package's own layout of a data set: one compressed NumPy file, without Python objects."""
 
 from __future__ import annotations
 
@@ -34,42 +13,36 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manyboost.datasets.dataset import Dataset, Matrix, Task
-from manyboost.datasets.readers.text import PathLike, stem
+from manyboost.datasets.readers.text import PathLike, set_name
 
-_KEYS = frozenset(
-    [
-        *("X", "X_data", "X_indices", "X_indptr", "X_shape"),
-        *("Y", "Y_indices", "Y_indptr", "Y_shape"),
-        *("feature_names", "target_names", "split"),
-        *("categorical", "category_feature", "category_code", "category_value"),
-    ]
-)
-# What NumPy raises for a file that is cut short, holds pickles, or is no archive at all.
+_KEYS = (
+    "X", "X_data", "X_indices", "X_indptr", "X_shape", "Y", "Y_indices", "Y_indptr", "Y_shape",
+    "feature_names", "target_names", "split",
+    "categorical", "category_feature", "category_code", "category_value",
+)  # fmt: skip
+# Raised by NumPy for a file that is truncated, holds pickles, or is no archive.
 _DAMAGES = (
-    ValueError,
-    OSError,
-    EOFError,
-    TypeError,
-    AttributeError,
-    zipfile.BadZipFile,
-    zlib.error,
+    *(ValueError, OSError, EOFError, TypeError, AttributeError),
+    *(zipfile.BadZipFile, zlib.error),
 )
 
 
 def read_npz(path: PathLike, *, name: str | None = None) -> Dataset:
     """Read a data set stored as one ``.npz`` file, in the package's layout.
 
-    The arrays are ``X`` (or ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape``), ``Y`` (or
-    ``Y_indices``, ``Y_indptr`` and ``Y_shape``), ``feature_names``, ``target_names`` and,
-    optionally, ``split`` and ``categorical`` with ``category_feature``, ``category_code`` and
-    ``category_value``. Pickled objects are refused.
+    The arrays are ``X`` (or ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape`` of a CSR
+    matrix), ``Y`` (or ``Y_indices``, ``Y_indptr`` and ``Y_shape`` of a CSR matrix of ones),
+    ``feature_names``, ``target_names`` and, optionally, ``split`` (1 for test rows) and
+    ``categorical`` (indices of nominal features) with ``category_feature``, ``category_code`` and
+    ``category_value``: which code of which feature stands for which category. Other arrays are
+    ignored; pickled objects are refused.
 
     Parameters
     ----------
     path : str or path
         The file.
     name : str or None, default=None
-        Name of the data set; ``None`` takes that of the file.
+        Name of the data set; ``None`` uses the name of the file.
 
     Returns
     -------
@@ -105,7 +78,7 @@ def read_npz(path: PathLike, *, name: str | None = None) -> Dataset:
                 f"{path.name} is not a NumPy archive of plain arrays ({error}); get the file again."
             ) from None
     try:
-        return _dataset(arrays, stem(path) if name is None else name)
+        return _dataset(arrays, set_name(path, name))
     except KeyError as error:
         raise ValueError(
             f"{path.name} has no array {error.args[0]!r}; see the layout in "
@@ -127,24 +100,15 @@ def _dataset(arrays: Mapping[str, NDArray[Any]], name: str) -> Dataset:
             task = "regression"
         elif not np.isin(Y, (0, 1)).all():
             raise ValueError(
-                f"Y of data set {name!r} holds other labels than 0 and 1; store numbers to predict "
+                f"Y of data set {name!r} holds labels other than 0 and 1; store numbers to predict "
                 "as floats."
             )
         else:
             Y = Y.astype(np.uint8, copy=False)
-    split = arrays.get("split")
     categories = _categories(arrays, name)
-    return Dataset(
-        name=name,
-        X=X,
-        Y=Y,
-        feature_names=tuple(arrays["feature_names"].astype(str).tolist()),
-        target_names=tuple(arrays["target_names"].astype(str).tolist()),
-        task=task,
-        split=split,
-        categorical=tuple(categories),
-        categories=categories,
-    )
+    features, targets = (arrays[f"{of}_names"].astype(str).tolist() for of in ("feature", "target"))
+    names, split = (tuple(features), tuple(targets)), arrays.get("split")
+    return Dataset(name, X, Y, *names, task, split, tuple(categories), categories)
 
 
 def _two_dimensional(array: NDArray[Any], what: str, name: str) -> NDArray[Any]:
@@ -159,10 +123,8 @@ def _two_dimensional(array: NDArray[Any], what: str, name: str) -> NDArray[Any]:
 def _csr(arrays: Mapping[str, NDArray[Any]], what: str, data: NDArray[Any], name: str) -> Matrix:
     indices, ends, shape = (arrays[f"{what}_{part}"] for part in ("indices", "indptr", "shape"))
     try:
-        matrix = sparse.csr_matrix(
-            (data, indices.astype(np.int64), ends.astype(np.int64)),
-            shape=tuple(int(length) for length in shape),
-        )
+        parts = data, indices.astype(np.int64), ends.astype(np.int64)
+        matrix = sparse.csr_matrix(parts, shape=tuple(map(int, shape)))
         matrix.check_format(full_check=True)
         matrix.sort_indices()
         if not matrix.has_canonical_format:
@@ -192,7 +154,4 @@ def _categories(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[int, tupl
                 f"The categories of feature {feature} of data set {name!r} have the codes "
                 f"{sorted(codes)}; they must be 0, 1, 2 and so on."
             )
-    return {
-        feature: tuple(codes[number] for number in range(len(codes)))
-        for feature, codes in table.items()
-    }
+    return {feature: tuple(codes[k] for k in sorted(codes)) for feature, codes in table.items()}

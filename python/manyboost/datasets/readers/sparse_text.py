@@ -1,33 +1,27 @@
 """Files with one sparse row a line, ``label,label feature:value feature:value``.
 
-Two formats share it: svmlight with several labels, or with numbers to predict in their place, and
-that of the extreme classification repository, which has a first line ``rows features labels``.
+Two formats share it: svmlight, with labels or with numbers to predict in their place, and that of
+the extreme classification repository, whose first line is ``rows features labels``. scikit-learn's
+reader is of no help: its errors do not tell the line, and it refuses features in another order.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from manyboost.datasets.dataset import Dataset, Matrix
-from manyboost.datasets.readers.text import (
-    LineError,
-    PathLike,
-    file_name,
-    number,
-    numbered_lines,
-    stem,
-)
+from manyboost.arrays import F64
+from manyboost.datasets.dataset import Dataset, Matrix, Task
+from manyboost.datasets.readers.text import PathLike, TextFile, number, set_name
 
 _LARGEST = float(np.finfo(np.float32).max)
-
-#: What stands before the features of a row; "auto": labels if all could be such.
+#: What a row begins with; "auto": labels, if all rows could begin with labels.
 Targets: TypeAlias = Literal["labels", "numbers", "auto"]
 
 
@@ -42,33 +36,33 @@ def read_svmlight(
 ) -> Dataset:
     r"""Read an svmlight (libsvm) file with several labels, or numbers to predict, a row.
 
-    Outputs and features are called by the numbers the file gives them. Empty lines and what
-    follows a ``#`` are left out.
+    Names of outputs and features are their numbers in the file. Empty lines and comments
+    (``# ...``) are skipped.
 
     Parameters
     ----------
     path : str or path
         The file, which may be gzip-compressed.
     n_features : int or None, default=None
-        Number of features; ``None`` takes the highest number in the file. Pass it when several
-        files must agree.
+        Number of features; ``None`` uses the highest number in the file. Pass it if several files
+        must agree.
     n_outputs : int or None, default=None
-        Number of outputs, of the labels 0 to ``n_outputs - 1``; ``None`` makes one output of each
-        label in the file. Pass it when several files must agree.
+        Number of outputs, the labels 0 to ``n_outputs - 1``; ``None`` makes one output of each
+        label in the file. Pass it if several files must agree.
     zero_based : bool or "auto", default="auto"
         Whether features are counted from 0 or from 1; "auto" looks for a feature 0.
     targets : {"labels", "numbers", "auto"}, default="labels"
-        What a row begins with: any number of labels, which are whole numbers; or the numbers to
-        predict, as many in each row, or none where they are missing. The outputs are then called
-        "y", or "y0", "y1", … if there are several. "auto" reads labels unless there is a sign, a
-        decimal point or an exponent.
+        What a row begins with: any number of labels, which are integers; or numbers to predict,
+        the same number in each row, or none if they are missing. Such outputs are called "y", or
+        "y0", "y1", … if there are several. "auto" reads labels unless there is a sign, a decimal
+        point or an exponent.
     name : str or None, default=None
-        Name of the data set; ``None`` takes that of the file.
+        Name of the data set; ``None`` uses the name of the file.
 
     Returns
     -------
     Dataset
-        X is a CSR matrix, and so is Y, unless it holds numbers.
+        X is a CSR matrix, and so is Y unless it holds numbers.
 
     Examples
     --------
@@ -84,94 +78,71 @@ def read_svmlight(
     >>> toy.feature_names
     ('1', '2', '3', '4')
     """
-    path = Path(path)
     rows = _svmlight_rows(path, targets)
+    if not len(rows):
+        raise ValueError(f"{rows.file.name} has no rows; a data set needs at least one.")
     if zero_based == "auto":
-        zero_based = 0 in rows.features
+        zero_based = bool((rows.features == 0).any())
     first = 0 if zero_based else 1
-    found = max(rows.features, default=first - 1) - first + 1
     if n_features is None:
-        n_features = found
-    rows.check_features(first, first + n_features)
+        n_features = int(rows.features.max(initial=first - 1)) - first + 1
+    rows.check("feature", first, first + n_features)
     if rows.hold_numbers:
         Y = rows.numbers(n_outputs)
-        if not n_features:
-            raise ValueError(f"{file_name(path)} has no features; a data set needs some.")
-        return rows.dataset(Y, number_names(Y.shape[1]), n_features, first, name)
-    if n_outputs is None:
-        labels = sorted(set(rows.labels))
+        names = ("y",) if Y.shape[1] == 1 else tuple(f"y{j}" for j in range(Y.shape[1]))
     else:
-        rows.check_labels(n_outputs)
-        labels = list(range(n_outputs))
-    if not labels or not n_features:
-        raise ValueError(
-            f"{file_name(path)} has no {'features' if labels else 'labels'}; a data set needs some."
-        )
-    return rows.dataset(rows.Y(labels), tuple(map(str, labels)), n_features, first, name)
-
-
-def number_names(n_outputs: int) -> tuple[str, ...]:
-    """Names of outputs that are numbers, for which the format has none."""
-    return ("y",) if n_outputs == 1 else tuple(f"y{j}" for j in range(n_outputs))
+        labels = np.unique(rows.targets) if n_outputs is None else np.arange(n_outputs)
+        if n_outputs is not None:
+            rows.check("label", 0, n_outputs)
+        Y, names = rows.labels(labels), tuple(str(int(label)) for label in labels)
+    if not names or not n_features:
+        what = "features" if names else "labels"
+        raise ValueError(f"{rows.file.name} has no {what}; a data set needs some.")
+    return rows.dataset(Y, names, n_features, first, name)
 
 
 def read_svmlight_like(
     path: PathLike, feature_names: Sequence[str], target_names: Sequence[str]
 ) -> Dataset | None:
-    """Read a file whose features and labels are those of another, which ``read_svmlight`` read.
+    """Read a file with the features and labels of another, which ``read_svmlight`` read.
 
-    Labels that the other file did not have are left out, and rows need neither labels nor numbers
-    to predict. None if no svmlight file has such feature names.
+    Labels that the other file did not have are ignored, and rows need no targets. The result is
+    None if no svmlight file has such feature names.
     """
-    first = next((k for k in (0, 1) if list(feature_names[:1]) == [str(k)]), 0)
-    stop = first + len(feature_names)
-    if list(feature_names) != [*map(str, range(first, stop))]:
+    first = 1 if list(feature_names[:1]) == ["1"] else 0
+    n_features = len(feature_names)
+    if list(feature_names) != [*map(str, range(first, first + n_features))]:
         return None
-    path = Path(path)
     has_labels = all(name.isdecimal() for name in target_names)
     rows = _svmlight_rows(path, "labels" if has_labels else "numbers")
-    rows.check_features(first, stop)
-    names, n_features = tuple(target_names), len(feature_names)
-    if not has_labels:
-        return rows.dataset(rows.numbers(len(names)), names, n_features, first)
-    columns = {int(name): j for j, name in enumerate(target_names)}
-    labels, ends = rows.labels, np.asarray(rows.target_ends)
-    known = [k for k, label in enumerate(labels) if label in columns]
-    row = np.searchsorted(ends, known, side="right") - 1
-    indices = [columns[labels[k]] for k in known]
-    ones = np.ones(len(known), dtype=np.uint8)
-    Y = sparse.csr_matrix((ones, (row, indices)), shape=(len(rows), len(names)))
-    return rows.dataset(Y, names, n_features, first)
+    rows.check("feature", first, first + n_features)
+    labels = np.array(target_names, dtype=np.float64) if has_labels else None
+    Y = rows.numbers(len(target_names)) if labels is None else rows.labels(labels)
+    return rows.dataset(Y, tuple(target_names), n_features, first)
 
 
-def _svmlight_rows(path: Path, targets: Targets) -> _Rows:
-    rows = _Rows(path, targets)
-    for place, line in numbered_lines(path):
-        if text := line.partition("#")[0].strip():
-            rows.add(place, text)
-    if not len(rows):
-        raise ValueError(f"{file_name(path)} has no rows; a data set needs at least one.")
-    return rows
+def _svmlight_rows(path: PathLike, targets: Targets) -> _Rows:
+    file = TextFile(path)
+    without_comments = (text.partition("#")[0].strip() for text in file)
+    return _Rows(file, filter(None, without_comments), targets)
 
 
 def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
     r"""Read a file in the text format of the extreme classification repository.
 
-    The first line holds the numbers of rows, features and labels; every line after it is a row,
+    The first line holds the numbers of rows, features and labels. Every other line is a row,
     ``label,label feature:value feature:value``, with labels and features counted from 0. A row
-    without labels begins with a blank, or with its features.
+    without labels begins with a space or with its features.
 
     Parameters
     ----------
-    path : str or path
-        The file, which may be gzip-compressed.
-    name : str or None, default=None
-        Name of the data set; ``None`` takes that of the file.
+    path, name
+        See :func:`read_svmlight`.
 
     Returns
     -------
     Dataset
-        X and Y are CSR matrices; features and outputs are called by their numbers.
+        X and Y are CSR matrices; names of features and outputs are their numbers.
 
     Examples
     --------
@@ -188,99 +159,128 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
     array([[1, 0, 1],
            [0, 0, 0]], dtype=uint8)
     """
-    path = Path(path)
-    lines = numbered_lines(path)
-    header = re.fullmatch(r"(\d+)\s+(\d+)\s+(\d+)", next(lines, (1, ""))[1].strip())
+    file = TextFile(path)
+    texts = iter(file)
+    header = re.fullmatch(r"(\d+)\s+(\d+)\s+(\d+)", next(texts, "").strip())
     if header is None or "0" in header.groups():
-        raise LineError(
-            path, 1, "the first line must hold the numbers of rows, features and labels, above 0."
-        )
+        what = "the first line must hold the numbers of rows, features and labels."
+        raise file.error(what, 1)
     n_rows, n_features, n_outputs = (int(count) for count in header.groups())
-    rows = _Rows(path)
-    for place, line in lines:
-        rows.add(place, line)
+    rows = _Rows(file, texts, "labels")
     if len(rows) != n_rows:
         raise ValueError(
-            f"{file_name(path)} has {len(rows)} rows but its first line says {n_rows}; "
-            "the file may be cut short."
+            f"{file.name} has {len(rows)} rows but its first line says {n_rows}; the file may be "
+            "cut short."
         )
-    rows.check_features(0, n_features)
-    rows.check_labels(n_outputs)
-    return rows.dataset(
-        rows.Y(range(n_outputs)), tuple(map(str, range(n_outputs))), n_features, 0, name
-    )
+    rows.check("feature", 0, n_features)
+    rows.check("label", 0, n_outputs)
+    names = tuple(map(str, range(n_outputs)))
+    return rows.dataset(rows.labels(np.arange(n_outputs)), names, n_features, 0, name)
 
 
 class _Rows:
-    """Targets and features of the rows read so far, one row after another."""
+    """The rows of a file: targets and features, one row after another."""
 
-    def __init__(self, path: Path, targets: Targets = "labels") -> None:
-        self.path = path
-        self.places = array("q")  # line of each row
-        self.targets, self.target_ends = array("d"), array("q", [0])
-        self.features, self.values, self.feature_ends = array("q"), array("d"), array("q", [0])
+    def __init__(self, file: TextFile, texts: Iterable[str], targets: Targets) -> None:
+        self.file = file
         #: Whether targets are numbers to predict, not labels, as far as the rows tell.
         self.hold_numbers = targets == "numbers"
-        self._is_open = targets == "auto"
-        self._twice: LineError | None = None
+        self._may_hold_numbers = targets != "labels"
+        self._lines = array("q")
+        found, features, values = array("d"), array("q"), array("d")
+        self._target_ends, self._feature_ends = array("q", [0]), array("q", [0])
+        twice: ValueError | None = None  # an error unless the targets are numbers
+        for text in texts:
+            row_targets, row_features, row_values = self._parsed(text)
+            if twice is None and len(set(row_targets)) < len(row_targets):
+                twice = self._twice("label", row_targets)
+            if len(set(row_features)) < len(row_features):
+                raise self._twice("feature", row_features)
+            if row_values and max(map(abs, row_values)) > _LARGEST:
+                raise file.error("a value is beyond single precision (3e38); divide the feature.")
+            self._lines.append(file.line)
+            found.extend(row_targets)
+            features.extend(row_features)
+            values.extend(row_values)
+            self._target_ends.append(len(found))
+            self._feature_ends.append(len(features))
+        if twice is not None and not self.hold_numbers:
+            raise twice
+        self.targets, self.features = np.asarray(found), np.asarray(features)
+        self._values = np.asarray(values, dtype=np.float32)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self._lines)
 
-    @property
-    def labels(self) -> list[int]:
-        """Targets as labels."""
-        if self._twice is not None:
-            raise self._twice
-        return [int(label) for label in self.targets]
-
-    def add(self, place: int, text: str) -> None:
-        """Read one row."""
+    def _parsed(self, text: str) -> tuple[list[float], list[int], list[float]]:
         words = text.split()
         written = [] if not words or ":" in words[0] else words.pop(0).split(",")
-        features, values = [], []
+        pairs = [word.partition(":") for word in words]
         try:
             targets = [self._target(target) for target in written]
-            for word in words:
-                feature, _, value = word.partition(":")
-                features.append(_index(feature))
-                values.append(number(value))
+            if not all(index.isdecimal() for index, _, _ in pairs):
+                raise ValueError(text)
+            return targets, [int(pair[0]) for pair in pairs], [number(pair[2]) for pair in pairs]
         except ValueError:
-            form = (
-                "'number,number feature:value ...' with whole numbers, 0 or more, for features, "
-                "and finite values"
-                if self.hold_numbers
-                else "'label,label feature:value ...' with whole numbers, 0 or more, for labels "
-                "and features, and finite values"
-            )
-            raise LineError(self.path, place, f"the row is not {form}.") from None
-        if self._twice is None and len(set(targets)) < len(targets):
-            twice = next(k for k in targets if targets.count(k) > 1)
-            self._twice = LineError(
-                self.path, place, f"label {twice:.0f} occurs twice; remove one."
-            )
-        if len(set(features)) < len(features):
-            twice = next(k for k in features if features.count(k) > 1)
-            raise LineError(self.path, place, f"feature {twice} occurs twice; remove one.")
-        if values and max(map(abs, values)) > _LARGEST:
-            raise LineError(
-                self.path, place, "a value is beyond single precision (3e38); divide the feature."
-            )
-        self.places.append(place)
-        self.targets.extend(targets)
-        self.target_ends.append(len(self.targets))
-        self.features.extend(features)
-        self.values.extend(values)
-        self.feature_ends.append(len(self.features))
+            target = "number" if self.hold_numbers else "label"
+            raise self.file.error(
+                f"the row is not '{target},{target} feature:value ...' with whole numbers, 0 or "
+                f"more, for {'' if self.hold_numbers else 'labels and '}features, and finite "
+                "values."
+            ) from None
 
     def _target(self, text: str) -> float:
-        if text.isdecimal() and len(text) < 16:  # (a double holds fifteen digits)
+        if text.isdecimal() and len(text) < 16:  # a double holds fifteen digits
             return float(text)
-        if self._is_open:
-            self.hold_numbers = True
+        self.hold_numbers = self._may_hold_numbers
         if not self.hold_numbers:
             raise ValueError(text)
         return number(text)
+
+    def _twice(self, what: str, numbers: Sequence[float]) -> ValueError:
+        twice = next(k for k in numbers if numbers.count(k) > 1)
+        return self.file.error(f"{what} {twice:.0f} occurs twice; remove one.")
+
+    def check(self, what: Literal["feature", "label"], first: int, stop: int) -> None:
+        """Refuse a feature or label outside the half-open range."""
+        numbers, ends = self.features, self._feature_ends
+        if what == "label":
+            numbers, ends = self.targets, self._target_ends
+        outside = np.flatnonzero((numbers < first) | (numbers >= stop))
+        if outside.size:
+            row = int(np.searchsorted(np.asarray(ends), outside[0], side="right")) - 1
+            raise self.file.error(
+                f"{what} {numbers[outside[0]]:.0f} is not between {first} and {stop - 1}; correct "
+                f"the row or the number of {what}s.",
+                self._lines[row],
+            )
+
+    def numbers(self, n_outputs: int | None) -> F64:
+        """Return targets as numbers (n_rows, n_outputs), NaN in rows without any."""
+        counts = np.diff(np.asarray(self._target_ends))
+        if n_outputs is None:
+            n_outputs = int(counts[np.argmax(counts > 0)])
+        if not n_outputs:
+            raise ValueError(f"{self.file.name} has no numbers to predict; write some.")
+        wrong = np.flatnonzero((counts != n_outputs) & (counts > 0))
+        if wrong.size:
+            raise self.file.error(
+                f"the row has {counts[wrong[0]]} numbers to predict instead of {n_outputs}; write "
+                "the same number in every row, or none if they are missing.",
+                self._lines[wrong[0]],
+            )
+        Y = np.full((len(self), n_outputs), np.nan)
+        Y[counts > 0] = self.targets.reshape(-1, n_outputs)
+        return Y
+
+    def labels(self, known: NDArray[Any]) -> Matrix:
+        """Return a CSR matrix with a column for each known label; others are ignored."""
+        column = {label: j for j, label in enumerate(known.tolist())}
+        columns = np.array([column.get(label, -1) for label in self.targets.tolist()], np.intp)
+        rows = np.repeat(np.arange(len(self)), np.diff(np.asarray(self._target_ends)))
+        is_known = columns >= 0
+        entries = np.ones(is_known.sum(), dtype=np.uint8), (rows[is_known], columns[is_known])
+        return sparse.csr_matrix(entries, shape=(len(self), len(known)))
 
     def dataset(
         self,
@@ -290,77 +290,10 @@ class _Rows:
         first: int,
         name: str | None = None,
     ) -> Dataset:
-        """Features, counted from ``first``, with the given outputs."""
-        return Dataset(
-            name=stem(self.path) if name is None else name,
-            X=self.X(n_features, first),
-            Y=Y,
-            feature_names=tuple(map(str, range(first, first + n_features))),
-            target_names=target_names,
-            task="regression" if self.hold_numbers else "multilabel",
-        )
-
-    def numbers(self, n_outputs: int | None) -> Matrix:
-        """Targets as numbers (n_rows, n_outputs), NaN in rows without any."""
-        counts = np.diff(np.asarray(self.target_ends))
-        if n_outputs is None:
-            n_outputs = int(counts[np.argmax(counts > 0)])
-        if not n_outputs:
-            raise ValueError(f"{file_name(self.path)} has no numbers to predict; write some.")
-        wrong = np.flatnonzero((counts != n_outputs) & (counts > 0))
-        if wrong.size:
-            row = int(wrong[0])
-            raise LineError(
-                self.path,
-                self.places[row],
-                f"the row has {counts[row]} numbers to predict where there should be {n_outputs}; "
-                "write as many in every row, or none where they are missing.",
-            )
-        Y = np.full((len(self), n_outputs), np.nan)
-        Y[counts > 0] = np.asarray(self.targets).reshape(-1, n_outputs)
-        return Y
-
-    def check_features(self, first: int, stop: int) -> None:
-        """Refuse a feature outside the range."""
-        self._check("feature", self.features.tolist(), self.feature_ends, first, stop)
-
-    def check_labels(self, stop: int) -> None:
-        """Refuse a label outside the range."""
-        self._check("label", self.labels, self.target_ends, 0, stop)
-
-    def _check(
-        self, what: str, numbers: list[int], ends: array[int], first: int, stop: int
-    ) -> None:
-        outside = np.flatnonzero((np.asarray(numbers) < first) | (np.asarray(numbers) >= stop))
-        if outside.size:
-            row = int(np.searchsorted(np.asarray(ends), outside[0], side="right")) - 1
-            raise LineError(
-                self.path,
-                self.places[row],
-                f"{what} {numbers[outside[0]]} is not between {first} and {stop - 1}; correct the "
-                f"row or the number of {what}s.",
-            )
-
-    def X(self, n_features: int, first: int) -> Matrix:
-        """Features, counted from ``first``, as a CSR matrix."""
-        indices = np.asarray(self.features) - first
-        return self._csr(
-            np.asarray(self.values, dtype=np.float32), indices, self.feature_ends, n_features
-        )
-
-    def Y(self, labels: range | list[int]) -> Matrix:
-        """Labels as a CSR matrix with a column for each of ``labels``, which are sorted."""
-        indices = np.searchsorted(np.asarray(labels), self.labels)
-        ones = np.ones(len(indices), dtype=np.uint8)
-        return self._csr(ones, indices, self.target_ends, len(labels))
-
-    def _csr(self, data: Matrix, indices: Matrix, ends: array[int], n_columns: int) -> Matrix:
-        matrix = sparse.csr_matrix((data, indices, np.asarray(ends)), shape=(len(self), n_columns))
-        matrix.sort_indices()
-        return matrix
-
-
-def _index(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(text)
-    return int(text)
+        """Return features, counted from ``first``, with the given outputs."""
+        arrays = self._values, self.features - first, np.asarray(self._feature_ends)
+        X = sparse.csr_matrix(arrays, shape=(len(self), n_features))
+        X.sort_indices()
+        feature_names = tuple(map(str, range(first, first + n_features)))
+        task: Task = "regression" if self.hold_numbers else "multilabel"
+        return Dataset(set_name(self.file.path, name), X, Y, feature_names, target_names, task)

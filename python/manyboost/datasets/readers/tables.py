@@ -1,49 +1,47 @@
-"""CSV and Parquet files: one row of the table for each row, one column for each feature or output.
+"""CSV and Parquet files: one line or record for each row, one column for each feature or output.
 
-Neither format says which columns are outputs or nominal, so the caller does.
+Neither format says which columns are outputs or categorical, so the caller does. Both are read
+with polars, in blocks of rows, so a file may be larger than memory.
 """
 
 from __future__ import annotations
 
 import csv
-import importlib
-import math
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyboost.arrays import F64
 from manyboost.datasets.dataset import Dataset, Task, check_unique
 from manyboost.datasets.readers.columns import (
     Column,
     Selection,
     Table,
     assemble,
-    code,
+    remaining,
     select,
     select_targets,
+    stack,
 )
-from manyboost.datasets.readers.text import (
-    LineError,
-    PathLike,
-    file_name,
-    number,
-    numbered_lines,
-    stem,
-)
+from manyboost.datasets.readers.text import PathLike, TextFile, set_name
+
+if TYPE_CHECKING:
+    import polars
+
+#: Training rows, test rows, or both.
+Part: TypeAlias = Literal["train", "test", "all"]
+#: Where a row of a block is in the file, for errors: "line 12".
+Place: TypeAlias = Callable[[int], str]
 
 #: Cells that are read at a time: a few tens of megabytes.
 BLOCK_CELLS = 1 << 18
 
 # Cells of a CSV file that stand for a missing value, in lower case.
-_MISSING = {"", "?", "na", "nan", "null"}
-_NO_PARQUET = "Reading Parquet needs polars or pyarrow; install one: pip install polars."
+_MISSING = ["", "?", "na", "nan", "null"]
 
 
 def read_csv(
@@ -59,27 +57,28 @@ def read_csv(
 ) -> Dataset:
     r"""Read a CSV file whose first line names the columns.
 
-    A cell that is empty, ``?``, ``NA``, ``NaN`` or ``null`` (in either case) is a missing value.
+    A cell that is empty, ``?``, ``NA``, ``NaN`` or ``null`` (in any case) is a missing value.
+    Needs polars: ``pip install 'manyboost[files]'``.
 
     Parameters
     ----------
     path : str or path
         The file, which may be gzip-compressed.
     targets : str, sequence of str or int
-        The outputs: names or glob patterns (``"y*"``) of columns, or a number, the first k columns
-        or, if negative, the last.
+        The outputs: names or glob patterns (``"y*"``) of columns, or a number k: the first k
+        columns or, if k is negative, the last.
     categorical : str or sequence of str, default=()
-        Names or glob patterns of the nominal features. They become codes, the place of the value
-        among the sorted values, which are kept. Other features must hold numbers.
+        Names or glob patterns of the categorical features. They become codes: the index of the
+        value among the sorted values, which are kept. Other features must hold numbers.
     drop : str or sequence of str, default=()
         Names or glob patterns of columns to leave out.
     delimiter : str, default=","
-        What separates the cells of a line.
+        The character between the cells of a line.
     task : {"multilabel", "regression"} or None, default=None
-        ``None`` finds out: outputs that hold nothing but 0 and 1 (or false and true, no and yes)
-        are labels.
+        ``None``: outputs that hold only 0 and 1 (or false and true, no and yes) are labels, others
+        are numbers.
     name : str or None, default=None
-        Name of the data set; ``None`` takes that of the file.
+        Name of the data set; ``None`` uses the name of the file.
     encoding : str, default="utf-8-sig"
         Encoding of the file.
 
@@ -102,30 +101,8 @@ def read_csv(
     >>> houses.feature_names, houses.categories
     (('area', 'town'), {1: ('Ghent', 'Huy')})
     """
-    path = Path(path)
-    names: list[str] | None = None
-    rows: list[list[str | None]] = []
-    places: list[int] = []
-    for place, cells in _csv_rows(path, delimiter, encoding):
-        if names is None:
-            names = cells
-            continue
-        if len(cells) != len(names):
-            raise LineError(
-                path,
-                place,
-                f"the row has {len(cells)} cells for {len(names)} columns; check delimiter and "
-                "quotes.",
-            )
-        rows.append([None if cell.lower() in _MISSING else cell for cell in cells])
-        places.append(place)
-    if names is None or "" in names:
-        raise ValueError(f"The first line of {path.name} must name every column.")
-    if not rows:
-        raise ValueError(f"{path.name} has no rows; a data set needs at least one.")
-    columns = list(zip(*rows, strict=True))
-    table = _Raw(path.name, names, columns, number, lambda row: f"line {places[row]}")
-    return table.dataset(targets, categorical, drop, task, stem(path) if name is None else name)
+    file = CsvFile(path, delimiter, encoding)
+    return _dataset(file, targets, categorical, drop, task, set_name(path, name))
 
 
 def read_parquet(
@@ -137,25 +114,17 @@ def read_parquet(
     task: Task | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Read a Parquet file, with polars or pyarrow, whichever is installed.
+    """Read a Parquet file.
+
+    Needs polars: ``pip install 'manyboost[files]'``.
 
     Parameters
     ----------
     path : str or path
         The file.
-    targets : str, sequence of str or int
-        The outputs: names or glob patterns (``"y*"``) of columns, or a number, the first k columns
-        or, if negative, the last.
-    categorical : str or sequence of str, default=()
-        Names or glob patterns of the nominal features. They become codes, the place of the value
-        among the sorted values, which are kept. Other features must hold numbers or booleans.
-    drop : str or sequence of str, default=()
-        Names or glob patterns of columns to leave out.
-    task : {"multilabel", "regression"} or None, default=None
-        ``None`` finds out: outputs that hold nothing but 0 and 1 (or false and true, no and yes)
-        are labels.
-    name : str or None, default=None
-        Name of the data set; ``None`` takes that of the file.
+    targets, categorical, drop, task, name
+        See :func:`read_csv`. Features that are not categorical must be numbers or booleans by
+        their type.
 
     Returns
     -------
@@ -176,204 +145,152 @@ def read_parquet(
     ('multilabel', array([[1, 0],
            [0, 0]], dtype=uint8))
     """
-    path = Path(path)
-    names, columns = _parquet_columns(path)
-    table = _Raw(path.name, names, columns, _typed_number, lambda row: f"row {row}")
-    return table.dataset(targets, categorical, drop, task, stem(path) if name is None else name)
+    return _dataset(ParquetFile(path), targets, categorical, drop, task, set_name(path, name))
 
 
-class _Raw:
-    """Columns of cells, not yet numbers; ``None`` is a missing value."""
-
-    def __init__(
-        self,
-        file: str,
-        names: Sequence[str],
-        columns: Sequence[Sequence[Any]],
-        number: Callable[[Any], float],
-        place: Callable[[int], str],
-    ) -> None:
-        check_unique(names, file, "columns")
-        self.file, self.names, self.columns = file, names, columns
-        self.number, self.place = number, place
-
-    def dataset(
-        self,
-        targets: Selection | int,
-        categorical: Selection,
-        drop: Selection,
-        task: Task | None,
-        name: str,
-    ) -> Dataset:
-        outputs = select_targets(targets, self.names, self.file)
-        nominal = select(categorical, self.names, self.file, "categorical")
-        dropped = select(drop, self.names, self.file, "drop")
-        if both := set(nominal) & set(outputs):
-            raise ValueError(
-                f"Column {self.names[min(both)]!r} of {self.file} is in both targets and "
-                "categorical; categorical is for features."
-            )
-        described, values = [], []
-        for i, column in enumerate(self.names):
-            if i in dropped:
-                described.append(Column(column, is_text=True))
-                values.append(np.full(len(self.columns[i]), np.nan))
-                continue
-            numbers_, categories = self._values(i, i in nominal, i in outputs)
-            described.append(Column(column, categories))
-            values.append(np.asarray(numbers_, dtype=np.float64))
-        table = Table(self.file, described, np.column_stack(values), self.place)
-        return assemble(table, name, outputs, dropped, task)
-
-    def _values(
-        self, i: int, is_nominal: bool, is_output: bool
-    ) -> tuple[list[float], tuple[str, ...] | None]:
-        """Numbers of a column or, for a nominal one, codes and categories."""
-        cells = self.columns[i]
-        if is_nominal:
-            return code(cells)
-        values: list[float] = []
-        try:
-            for cell in cells:
-                values.append(np.nan if cell is None else self.number(cell))  # noqa: PERF401
-        except (ValueError, TypeError):
-            row = len(values)
-            if is_output and isinstance(cells[row], str):
-                return code(cells)  # labels may be words: false and true, no and yes
-            column = self.names[i]
-            raise ValueError(
-                f"{self.file}, {self.place(row)}: column {column!r} holds {cells[row]!r}, which is "
-                f"not a number; pass categorical={column!r} if it is nominal, or leave it out with "
-                f"drop={column!r}."
-            ) from None
-        return values, None
+def _dataset(
+    file: FrameFile,
+    targets: Selection | int,
+    categorical: Selection,
+    drop: Selection,
+    task: Task | None,
+    name: str,
+) -> Dataset:
+    outputs = select_targets(targets, file.names, file.file)
+    nominal = select(categorical, file.names, file.file, "categorical")
+    dropped = select(drop, file.names, file.file, "drop")
+    features = remaining(file.names, file.file, outputs, dropped)
+    if both := set(nominal) & set(outputs):
+        raise ValueError(
+            f"Column {file.names[min(both)]!r} of {file.file} is in both targets and categorical; "
+            "categorical is for features."
+        )
+    blocks = list(file.blocks(features, outputs, {i: i in nominal for i in features}))
+    if not blocks:
+        raise ValueError(f"{file.file} has no rows; a data set needs at least one.")
+    X, Y = (stack([pair[k] for pair in blocks]) for k in (0, 1))
+    return assemble(X, Y, name, task)
 
 
-class CellFile(ABC):
-    """A file of cells in named columns, read in blocks of rows, so that it may be of any size."""
+class FrameFile(ABC):
+    """A file that polars reads as frames, some rows at a time."""
 
-    #: What errors call the file, and the names of its columns.
-    file: str
-    names: list[str]
-    #: Outputs by place, if the file itself says which they are.
+    file: str  # how errors name it
+    names: list[str]  # of its columns
+    # These formats declare neither outputs nor a split into training and test rows.
     declared: Sequence[int] | None = None
-    #: Such files do not say which rows are for training.
-    part: Literal["train", "test", "all"] | None = None
+    part: Part | None = None
 
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
     ) -> Iterator[tuple[Table, Table]]:
-        """Yield features and outputs, columns by place in the given order, some rows at a time.
+        """Yield features and outputs, columns by index in the given order, some rows at a time.
 
-        ``is_nominal`` says of columns whether they hold categories or numbers; others are what
-        their first value is. Each block has categories of its own.
+        ``is_nominal`` says which columns hold categories and which hold numbers; for the others
+        the first value decides. Each block has its own categories.
         """
         known = dict(is_nominal)
-        for columns, place in self._cells([*features, *outputs], known):
-            yield (
-                self._table(features, columns[: len(features)], place, known),
-                self._table(outputs, columns[len(features) :], place, known),
+        for frame, place in self._frames([self.names[i] for i in (*features, *outputs)]):
+            parts = []
+            for columns in (features, outputs):
+                values = np.empty((len(frame), len(columns)))
+                described = []
+                for j, i in enumerate(columns):
+                    cells = frame[self.names[i]]
+                    if i not in known:
+                        first = self._cleaned(cells).drop_nulls().head(1)
+                        known |= {i: self._numbers(first)[1] is not None} if len(first) else {}
+                    values[:, j], categories = self._values(cells, known.get(i, False), place)
+                    described.append(Column(self.names[i], categories))
+                parts.append(Table(self.file, described, values, place))
+            yield parts[0], parts[1]
+
+    def _values(
+        self, cells: polars.Series, is_nominal: bool, place: Place
+    ) -> tuple[F64, tuple[str, ...] | None]:
+        """Return numbers, or codes and their categories."""
+        pl = polars_module()
+        if is_nominal:
+            texts = self._cleaned(cells)
+            if texts.dtype != pl.String:  # as Python writes numbers and booleans
+                texts = pl.Series([None if cell is None else str(cell) for cell in texts])
+            categories = texts.drop_nulls().unique().sort()
+            codes = texts.cast(pl.Enum(categories)).to_physical()
+            return codes.cast(pl.Float64).to_numpy(), tuple(categories.to_list())
+        numbers, wrong = self._numbers(cells)
+        if wrong is not None:
+            raise ValueError(
+                f"{self.file}, {place(wrong)}: column {cells.name!r} holds "
+                f"{self._cleaned(cells)[wrong]!r}, which is not a number; correct it, declare the "
+                "column categorical, or leave it out."
             )
+        return numbers, None
 
-    def _table(
-        self,
-        places: Sequence[int],
-        columns: Sequence[Sequence[Any]],
-        place: Callable[[int], str],
-        known: dict[int, bool],
-    ) -> Table:
-        n_rows = len(columns[0]) if columns else 0
-        values = np.empty((n_rows, len(places)))
-        described = []
-        for j, (i, cells) in enumerate(zip(places, columns, strict=True)):
-            if i not in known:
-                texts = (self._text(cell) for cell in cells)
-                first = next((k for k, text in enumerate(texts) if text is not None), None)
-                if first is not None:
-                    known[i] = self._floats(cells[first : first + 1]) is None
-            categories = None
-            if isinstance(cells, np.ndarray):
-                values[:, j] = cells
-            elif known.get(i, False):
-                codes: dict[str, int] = {}
-                values[:, j] = [
-                    np.nan if text is None else codes.setdefault(text, len(codes))
-                    for text in map(self._text, cells)
-                ]
-                categories = tuple(codes)
-            else:
-                numbers_ = self._floats(cells)
-                if numbers_ is None:
-                    self._refuse(i, cells, place)
-                values[:, j] = numbers_
-            described.append(Column(self.names[i], categories))
-        return Table(self.file, described, values, place)
-
-    def _refuse(self, i: int, cells: Sequence[Any], place: Callable[[int], str]) -> None:
-        row = next(k for k in range(len(cells)) if self._floats(cells[k : k + 1]) is None)
-        raise ValueError(
-            f"{self.file}, {place(row)}: column {self.names[i]!r} holds {cells[row]!r}, which is "
-            "not a number; correct it, say that the column holds categories, or leave it out."
-        )
+    def _numbers(self, cells: polars.Series) -> tuple[F64, int | None]:
+        """Return numbers, NaN where one is missing, and the first row without a finite number."""
+        numbers = self._cast(cells)
+        wrong = numbers.is_infinite().fill_null(False)
+        if numbers.null_count():  # a missing value, or text
+            cleaned = self._cleaned(cells)
+            numbers = self._cast(cleaned)
+            wrong = wrong | (numbers.is_null() & cleaned.is_not_null())
+        return numbers.to_numpy(), wrong.arg_max() if wrong.any() else None
 
     @abstractmethod
-    def _cells(
-        self, places: Sequence[int], known: Mapping[int, bool]
-    ) -> Iterator[tuple[Sequence[Sequence[Any]], Callable[[int], str]]]:
-        """Yield columns, some rows at a time, and where a row is.
-
-        They are cells, or arrays of numbers if they are ``known`` not to be nominal.
-        """
+    def _frames(self, names: Sequence[str]) -> Iterator[tuple[polars.DataFrame, Place]]:
+        """Yield the named columns, some rows at a time, and where a row is in the file."""
 
     @abstractmethod
-    def _floats(self, cells: Sequence[Any]) -> NDArray[np.float64] | None:
-        """Read numbers, NaN where one is missing; None if one is something else."""
+    def _cleaned(self, cells: polars.Series) -> polars.Series:
+        """Return cells with null for each missing value."""
 
     @abstractmethod
-    def _text(self, cell: Any) -> str | None:
-        """Read text; None if it is missing."""
+    def _cast(self, cells: polars.Series) -> polars.Series:
+        """Return cells as Float64, null where that fails."""
 
 
-class CsvFile(CellFile):
-    """A CSV file whose first line names the columns, to be read once.
+class CsvFile(FrameFile):
+    """A CSV file whose first line names the columns; it can be read once."""
 
-    Parameters
-    ----------
-    path : str or path
-        The file, which may be gzip-compressed; ``-`` is standard input.
-    delimiter : str, default=","
-        What separates the cells of a line.
-    encoding : str, default="utf-8-sig"
-        Encoding of the file.
-    """
-
-    def __init__(
-        self, path: PathLike, *, delimiter: str = ",", encoding: str = "utf-8-sig"
-    ) -> None:
-        self._path, self._delimiter = Path(path), delimiter
-        self.file = file_name(self._path)
-        self._lines = numbered_lines(self._path, encoding)
-        self.names = [name.strip() for name in next(self._split(self._lines), (0, []))[1]]
+    def __init__(self, path: PathLike, delimiter: str, encoding: str = "utf-8-sig") -> None:
+        polars_module()
+        self._text, self._delimiter = TextFile(path, encoding), delimiter
+        self.file = self._text.name
+        self._lines = ((self._text.line, line) for line in self._text)
+        self.names = [name.strip() for name in next(self._rows(self._lines), (0, []))[1]]
         if not self.names or "" in self.names:
             raise ValueError(f"The first line of {self.file} must name every column.")
         check_unique(self.names, self.file, "columns")
 
-    def _cells(
-        self, places: Sequence[int], known: Mapping[int, bool]
-    ) -> Iterator[tuple[Sequence[Sequence[Any]], Callable[[int], str]]]:
+    def _frames(self, names: Sequence[str]) -> Iterator[tuple[polars.DataFrame, Place]]:
+        pl = polars_module()
+        schema = dict.fromkeys(self.names, pl.String)
         n_rows = max(1, BLOCK_CELLS // len(self.names))
-        while block := list(islice(self._lines, n_rows)):
-            if any('"' in text for _, text in block):
-                # A quoted cell may go on in the next block, so there are none any more.
-                rows = self._split(chain(block, self._lines))
-                while cells := list(islice(rows, n_rows)):
-                    columns = self._columns(cells)
-                    yield [columns[i] for i in places], partial(_line_of, [n for n, _ in cells])
-            elif block := [(n, text) for n, text in block if text.strip("\r\n")]:
-                yield self._plain(block, places, known), partial(_line_of, [n for n, _ in block])
+        while lines := list(islice(self._lines, n_rows)):
+            if any('"' in text for _, text in lines):
+                # A quoted cell may continue in the next block. Python's reader splits the rest of
+                # the file: it is strict about quotes and knows the lines.
+                rows = self._rows(chain(lines, self._lines))
+                while block := list(islice(rows, n_rows)):
+                    for line, cells in block:
+                        self._check_width(line, len(cells))
+                    columns = zip(*(cells for _, cells in block), strict=True)
+                    frame = pl.DataFrame(dict(zip(self.names, columns, strict=True)), schema=schema)
+                    yield frame.select(names), _places([line for line, _ in block])
+            elif plain := [(line, text) for line, text in lines if text.strip("\r\n")]:
+                for line, text in plain:
+                    self._check_width(line, text.count(self._delimiter) + 1)
+                frame = pl.read_csv(
+                    "".join(text for _, text in plain).encode(),
+                    has_header=False,
+                    schema=schema,
+                    separator=self._delimiter,
+                    quote_char=None,
+                )
+                yield frame.select(names), _places([line for line, _ in plain])
 
-    def _split(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-        """Yield the cells of lines that are not empty, and the number of the last of each."""
+    def _rows(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+        """Yield the cells of rows that are not empty, and the last line of each."""
         last = 0
 
         def texts() -> Iterator[str]:
@@ -386,192 +303,67 @@ class CsvFile(CellFile):
                 if cells:
                     yield last, cells
         except csv.Error as error:
-            raise LineError(self._path, last, f"not valid CSV ({error}).") from None
+            raise self._text.error(f"not valid CSV ({error}).", last) from None
 
-    def _plain(
-        self, lines: list[tuple[int, str]], places: Sequence[int], known: Mapping[int, bool]
-    ) -> list[Sequence[Any]]:
-        """Columns of lines without quotes: numbers, where all of them are, else cells."""
-        ends = len(self.names) - 1
-        if any(text.count(self._delimiter) != ends for _, text in lines):
-            return [self._columns([(n, self._cut(text)) for n, text in lines])[i] for i in places]
-        numeric = [i for i in places if known.get(i) is False]
-        others = [i for i in places if known.get(i) is not False]
-        found: dict[int, Sequence[Any]] = {}
-        if numeric:
-            try:
-                table = np.loadtxt(
-                    [text for _, text in lines],
-                    delimiter=self._delimiter,
-                    usecols=numeric,
-                    comments=None,
-                    ndmin=2,
-                )
-                if len(table) != len(lines) or np.isinf(table).any():
-                    raise ValueError
-                found = dict(zip(numeric, table.T, strict=True))
-            except ValueError:  # as a rule because a value is missing
-                others = list(places)
-        if others:
-            rows = [self._cut(text) for _, text in lines]
-            found |= {i: [cells[i] for cells in rows] for i in others}
-        return [found[i] for i in places]
+    def _check_width(self, line: int, width: int) -> None:
+        if width != len(self.names):
+            what = f"the row has {width} cells for {len(self.names)} columns; check delimiter and"
+            raise self._text.error(f"{what} quotes.", line)
 
-    def _cut(self, text: str) -> list[str]:
-        return text.rstrip("\r\n").split(self._delimiter)
+    def _cleaned(self, cells: polars.Series) -> polars.Series:
+        texts = cells.str.strip_chars()
+        return texts.set(texts.str.to_lowercase().is_in(_MISSING), None)
 
-    def _columns(self, rows: list[tuple[int, list[str]]]) -> list[tuple[str, ...]]:
-        width = len(self.names)
-        for line, cells in rows:
-            if len(cells) != width:
-                raise LineError(
-                    self._path,
-                    line,
-                    f"the row has {len(cells)} cells for {width} columns; check delimiter and "
-                    "quotes.",
-                )
-        return list(zip(*(cells for _, cells in rows), strict=True))
-
-    def _floats(self, cells: Sequence[str]) -> NDArray[np.float64] | None:
-        try:
-            values = np.fromiter(map(float, cells), np.float64, len(cells))
-        except ValueError:
-            # Most of what is not a number is missing.
-            texts = [text if (text := self._text(cell)) is not None else "nan" for cell in cells]
-            try:
-                values = np.fromiter(map(float, texts), np.float64, len(cells))
-            except ValueError:
-                return None
-        return None if np.isinf(values).any() or "_" in "".join(cells) else values
-
-    def _text(self, cell: str) -> str | None:
-        text = cell.strip()
-        return None if text.lower() in _MISSING else text
+    def _cast(self, cells: polars.Series) -> polars.Series:
+        return cells.cast(polars_module().Float64, strict=False)
 
 
-class ParquetFile(CellFile):
-    """A Parquet file, read with polars or pyarrow, whichever is installed.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    """
+class ParquetFile(FrameFile):
+    """A Parquet file."""
 
     def __init__(self, path: PathLike) -> None:
         self.file = Path(path).name
-        self.names, self._blocks = _parquet_blocks(Path(path))
-        check_unique(self.names, self.file, "columns")
+        self._scan = polars_module().scan_parquet(path)
+        self.names = self._scan.collect_schema().names()
 
-    def _cells(
-        self, places: Sequence[int], known: Mapping[int, bool]
-    ) -> Iterator[tuple[Sequence[Sequence[Any]], Callable[[int], str]]]:
+    def _frames(self, names: Sequence[str]) -> Iterator[tuple[polars.DataFrame, Place]]:
+        size = max(1, BLOCK_CELLS // max(1, len(names)))
         start = 0
-        for columns in self._blocks([self.names[i] for i in places]):
-            yield columns, partial(_row_after, start)
-            start += len(columns[0])
+        while len(frame := self._scan.select(names).slice(start, size).collect()):
+            yield frame, _places(range(start, start + size), "row")
+            start += size
 
-    def _floats(self, cells: Sequence[Any]) -> NDArray[np.float64] | None:
-        try:
-            return np.array([np.nan if _is_none(c) else _typed_number(c) for c in cells])
-        except TypeError:
-            return None
-
-    def _text(self, cell: Any) -> str | None:
-        if _is_none(cell):
-            return None
-        if not isinstance(cell, str | numbers.Real):
+    def _cleaned(self, cells: polars.Series) -> polars.Series:
+        pl = polars_module()
+        if cells.dtype in (pl.String, pl.Categorical, pl.Enum):
+            return cells.cast(pl.String)
+        if not (cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)):
             raise ValueError(
-                f"{self.file} holds {cell!r}, which is neither a number nor text; turn its column "
-                "into numbers, or leave it out."
+                f"Column {cells.name!r} of {self.file} holds values of type {cells.dtype}, neither "
+                "numbers nor text; convert it, or leave it out."
             )
-        return str(cell)
+        return cells.fill_nan(None) if cells.dtype.is_float() else cells
+
+    def _cast(self, cells: polars.Series) -> polars.Series:
+        # Text stays text, even if it looks like a number.
+        pl = polars_module()
+        is_number = cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)
+        return (cells if is_number else cells.clear(len(cells))).cast(pl.Float64)
 
 
-def _csv_rows(path: Path, delimiter: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines that are not empty, split into cells without blanks around them."""
-    lines = (line for _, line in numbered_lines(path, encoding))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+def _places(numbers: Sequence[int], what: str = "line") -> Place:
+    if numbers and numbers[-1] - numbers[0] == len(numbers) - 1:
+        numbers = range(numbers[0], numbers[-1] + 1)  # takes no memory
+    return lambda row: f"{what} {numbers[row]}"
+
+
+def polars_module() -> Any:
+    """Import polars, or say how to install it."""
     try:
-        for cells in reader:
-            if cells:
-                yield reader.line_num, [cell.strip() for cell in cells]
-    except csv.Error as error:
-        raise LineError(path, reader.line_num, f"not valid CSV ({error}).") from None
-
-
-def _parquet_columns(path: Path) -> tuple[list[str], list[list[Any]]]:
-    """Names and cells of the columns, NaN as ``None``."""
-    for package in ("polars", "pyarrow.parquet"):
-        try:
-            module = importlib.import_module(package)
-        except ImportError:
-            continue
-        if package == "polars":
-            frame = module.read_parquet(path)
-            columns = [series.to_list() for series in frame.get_columns()]
-            names = list(frame.columns)
-        else:
-            frame = module.read_table(path)
-            columns = [column.to_pylist() for column in frame.columns]
-            names = list(frame.column_names)
-        return names, [[None if _is_nan(cell) else cell for cell in cells] for cells in columns]
-    raise ImportError(_NO_PARQUET)
-
-
-def _parquet_blocks(
-    path: Path,
-) -> tuple[list[str], Callable[[list[str]], Iterator[list[list[Any]]]]]:
-    """Names of the columns, and a function that yields the cells of some, block by block."""
-    try:
-        polars = importlib.import_module("polars")
+        import polars
     except ImportError:
-        pass
-    else:
-        scan = polars.scan_parquet(path)
-        names = list(scan.collect_schema().names())
-
-        def by_polars(chosen: list[str]) -> Iterator[list[list[Any]]]:
-            size = max(1, BLOCK_CELLS // max(1, len(chosen)))
-            start = 0
-            while len(frame := scan.select(chosen).slice(start, size).collect()):
-                yield [series.to_list() for series in frame.get_columns()]
-                start += size
-
-        return names, by_polars
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise ImportError(_NO_PARQUET) from None
-    file = parquet.ParquetFile(path)
-
-    def by_pyarrow(chosen: list[str]) -> Iterator[list[list[Any]]]:
-        size = max(1, BLOCK_CELLS // max(1, len(chosen)))
-        for batch in file.iter_batches(batch_size=size, columns=chosen):
-            # (In the order of the file.)
-            yield [batch.column(batch.schema.names.index(name)).to_pylist() for name in chosen]
-
-    return list(file.schema_arrow.names), by_pyarrow
-
-
-def _line_of(lines: Sequence[int], row: int) -> str:
-    return f"line {lines[row]}"
-
-
-def _row_after(start: int, row: int) -> str:
-    return f"row {start + row}"
-
-
-def _is_none(cell: Any) -> bool:
-    return cell is None or _is_nan(cell)
-
-
-def _is_nan(cell: Any) -> bool:
-    return isinstance(cell, float) and math.isnan(cell)
-
-
-def _typed_number(cell: Any) -> float:
-    """Read a cell that has a type: text stays text, even if it looks like a number."""
-    if not isinstance(cell, numbers.Real) or not math.isfinite(cell):
-        raise TypeError(cell)
-    return float(cell)
+        raise ImportError(
+            "Reading CSV and Parquet files needs polars; install it with: pip install "
+            "'manyboost[files]'."
+        ) from None
+    return polars

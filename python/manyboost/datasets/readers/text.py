@@ -1,4 +1,4 @@
-"""Lines of text files, plain or gzip-compressed, and errors that say which line is meant."""
+"""Text files, plain or gzip-compressed, and errors that say which line is meant."""
 
 from __future__ import annotations
 
@@ -17,42 +17,40 @@ PathLike: TypeAlias = str | os.PathLike[str]
 #: Stands for standard input where lines of text are read.
 STDIN = Path("-")
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_ENDINGS = (".gz", ".arff", ".csv", ".parquet", ".npz", ".svm", ".svmlight", ".libsvm", ".txt")
+_ENDINGS = (
+    ".gz", ".arff", ".csv", ".tsv", ".parquet", ".pq", ".npz", ".svm", ".svmlight", ".libsvm",
+    ".txt",
+)  # fmt: skip
 
 
-class LineError(ValueError):
-    """A line of a file is not what the format asks for."""
+class TextFile:
+    """The lines of a file, with their ends; ``line`` is the number of the current one, from 1.
 
-    def __init__(self, path: Path, line: int, what: str) -> None:
-        super().__init__(f"{file_name(path)}, line {line}: {what}")
-
-
-def file_name(path: Path) -> str:
-    """Return what errors call a file."""
-    return "standard input" if path == STDIN else path.name
-
-
-def numbered_lines(path: Path, encoding: str = "utf-8-sig") -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file with their numbers, from 1; line ends are kept.
-
-    The default encoding is UTF-8, whether or not the file begins with a byte order mark. The path
-    ``-`` is standard input.
+    The default encoding is UTF-8, whether or not the file begins with a byte order mark.
     """
-    number = 0
-    try:
-        with _opened(path) as file, _decompressed(file) as lines:
-            for number, raw in enumerate(lines, start=1):
-                # Only the first line can carry the mark.
-                yield number, raw.decode(encoding if number == 1 else encoding.removesuffix("-sig"))
-    except UnicodeDecodeError as error:
-        raise LineError(
-            path, number, f"the text is not {error.encoding}; pass the encoding of the file."
-        ) from None
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise LineError(
-            path, number + 1, "the gzip stream is damaged or cut short; get the file again."
-        ) from None
+
+    def __init__(self, path: PathLike, encoding: str = "utf-8-sig") -> None:
+        self.path, self.name, self.line = Path(path), file_name(path), 0
+        self._encoding = encoding
+
+    def __iter__(self) -> Iterator[str]:
+        encoding = self._encoding
+        try:
+            with _opened(self.path) as file, _decompressed(file) as lines:
+                for self.line, raw in enumerate(lines, start=1):
+                    yield raw.decode(encoding)
+                    encoding = encoding.removesuffix("-sig")  # only the first line has a mark
+        except UnicodeDecodeError as error:
+            raise self.error(
+                f"the text is not {error.encoding}; pass the encoding of the file."
+            ) from None
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            what = "the gzip stream is damaged or cut short; get the file again."
+            raise self.error(what, self.line + 1) from None
+
+    def error(self, what: str, line: int | None = None) -> ValueError:
+        """Return an error about a line, by default the current one."""
+        return ValueError(f"{self.name}, line {self.line if line is None else line}: {what}")
 
 
 def _opened(path: Path) -> AbstractContextManager[Any]:
@@ -60,8 +58,13 @@ def _opened(path: Path) -> AbstractContextManager[Any]:
 
 
 def _decompressed(file: Any) -> AbstractContextManager[Any]:
-    # (Looking ahead takes nothing from standard input.)
-    return gzip.open(file) if file.peek(2)[:2] == _GZIP_MAGIC else nullcontext(file)
+    # Looking ahead takes nothing from standard input.
+    return gzip.open(file) if file.peek(2)[:2] == b"\x1f\x8b" else nullcontext(file)
+
+
+def file_name(path: PathLike) -> str:
+    """Return what errors call a file."""
+    return "standard input" if Path(path) == STDIN else Path(path).name
 
 
 def number(text: str) -> float:
@@ -72,9 +75,10 @@ def number(text: str) -> float:
     return value
 
 
-def stem(path: Path) -> str:
-    """Return the name of a file without the endings of the formats read here."""
-    name = path.name
-    while name.lower().endswith(_ENDINGS) and "." in name[1:]:
-        name = name[: name.rindex(".")]
+def set_name(path: PathLike, name: str | None = None) -> str:
+    """Return the name of a data set: by default that of its file, without known endings."""
+    if name is None:
+        name = Path(path).name
+        while name.lower().endswith(_ENDINGS) and "." in name[1:]:
+            name = name[: name.rindex(".")]
     return name

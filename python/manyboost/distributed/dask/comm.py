@@ -14,27 +14,28 @@ from manyboost.distributed.dask.links import Links
 
 _T = TypeVar("_T")
 
-# Bytes that take about as long as a message itself, whatever it holds.
+# Sending so many bytes takes about as long as the fixed cost of a message.
 _WORTH_A_MESSAGE = 1 << 16
-# Ranks that send a small array to all others.
+# Up to so many ranks, each sends a small array to all others.
 _FEW = 4
 
-# Bytes from which on a message is sent beside its envelope, which saves two copies.
+# Messages of at least so many bytes go as a frame of their own, which saves two copies.
 _LARGE = 1 << 16
 
 
 class DaskComm(Comm):
     """Ranks on Dask workers, one on each.
 
-    A few ranks send a small array to each other, and all do the same sum: one wait. Otherwise ranks
-    meet in pairs, first the neighbours, then those two apart, four, and so on: log2(size) waits. A
-    large array is halved at each meeting, a half for either, and put together on the way back:
-    twice as many waits, but at most twice its bytes are sent, however many ranks there are.
+    A few ranks send a small array to each other, and each adds them up: one wait. Otherwise ranks
+    swap arrays in pairs, first with the neighbour, then with the rank two apart, four, and so on
+    (recursive doubling): log2(size) waits. A large array is halved at each step, and put together
+    on the way back (recursive halving): twice as many waits, but each rank sends at most twice the
+    bytes of the array, however many ranks there are.
 
     Attributes
     ----------
     n_bytes_sent : int
-        Bytes that this rank sent to all others together, reductions and all else.
+        Bytes that this rank sent to all others, in reductions and otherwise.
     """
 
     def __init__(self, links: Links) -> None:
@@ -45,60 +46,60 @@ class DaskComm(Comm):
         self._outboxes = [_Outbox() for _ in links.addresses]
 
     def _reduce(self, sums: I64, maxima: F64) -> None:
-        parts = _Parts(sums.reshape(-1), maxima.reshape(-1))
+        numbers = _Numbers(sums.reshape(-1), maxima.reshape(-1))
         if self.size == 2:
-            self._swap(1 - self.rank, parts, parts)
-        elif self.size <= _FEW and parts.n_bytes <= _WORTH_A_MESSAGE:
-            self._send_all(parts.to_bytes())
+            self._swap(1 - self.rank, numbers, numbers)
+        elif self.size <= _FEW and numbers.n_bytes <= _WORTH_A_MESSAGE:
+            self._send_all(numbers.to_bytes())
             for rank in self._links.peers:
-                parts.add(self._receive(rank))
+                numbers.add(self._receive(rank))
         else:
-            self._reduce_in_pairs(parts)
+            self._reduce_in_pairs(numbers)
 
-    def _reduce_in_pairs(self, parts: _Parts) -> None:
+    def _reduce_in_pairs(self, numbers: _Numbers) -> None:
         n_levels = self.size.bit_length() - 1
         paired = 1 << n_levels
-        # Ranks beyond a power of two have another do it for them.
+        # A rank beyond a power of two hands its numbers to another, its proxy.
         if self.rank >= paired:
-            self._send_parts(self.rank - paired, parts)
-            parts.set(self._receive(self.rank - paired))
+            self._send_numbers(self.rank - paired, numbers)
+            numbers.set(self._receive(self.rank - paired))
             return
         ward = self.rank + paired
         if ward < self.size:
-            parts.add(self._receive(ward))
+            numbers.add(self._receive(ward))
         saved_copies = n_levels - 2 * (paired - 1) / paired
-        if parts.n_bytes * saved_copies > n_levels * _WORTH_A_MESSAGE:
-            self._reduce_by_halves(parts, n_levels)
+        if numbers.n_bytes * saved_copies > n_levels * _WORTH_A_MESSAGE:
+            self._reduce_by_halves(numbers, n_levels)
         else:
             for level in range(n_levels):
-                self._swap(self.rank ^ (1 << level), parts, parts)
+                self._swap(self.rank ^ (1 << level), numbers, numbers)
         if ward < self.size:
-            self._send_parts(ward, parts)
+            self._send_numbers(ward, numbers)
 
-    def _reduce_by_halves(self, parts: _Parts, n_levels: int) -> None:
+    def _reduce_by_halves(self, numbers: _Numbers, n_levels: int) -> None:
         way_back = []
         for level in range(n_levels):
             bit = 1 << level
-            peer, halves = self.rank ^ bit, parts.halves()
+            peer, halves = self.rank ^ bit, numbers.halves()
             mine, other = halves if self.rank & bit == 0 else halves[::-1]
             self._swap(peer, other, mine)
             way_back.append((peer, mine, other))
-            parts = mine
+            numbers = mine
         for peer, mine, other in reversed(way_back):
-            self._send_parts(peer, mine)
+            self._send_numbers(peer, mine)
             other.set(self._receive(peer))
 
-    def _swap(self, peer: int, theirs: _Parts, mine: _Parts) -> None:
-        """Send some parts to a peer, and add what it sends to others, or the same."""
-        self._send_parts(peer, theirs)
+    def _swap(self, peer: int, theirs: _Numbers, mine: _Numbers) -> None:
+        """Send one array to a peer, and add what the peer sends to another, or to the same."""
+        self._send_numbers(peer, theirs)
         mine.add(self._receive(peer))
 
-    def _send_parts(self, peer: int, parts: _Parts) -> None:
-        large = parts.n_bytes >= _LARGE
-        self._send([(peer, self._outboxes[peer].copy(parts) if large else parts.to_bytes())])
+    def _send_numbers(self, peer: int, numbers: _Numbers) -> None:
+        large = numbers.n_bytes >= _LARGE
+        self._send([(peer, self._outboxes[peer].copy(numbers) if large else numbers.to_bytes())])
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
-        """Return what the rank ``root`` calls this with."""
+        """Return the value that the rank ``root`` passes."""
         if self.rank != root:
             return pickle.loads(self._receive(root))
         self._send_all(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
@@ -125,56 +126,54 @@ class DaskComm(Comm):
 
 
 class _Outbox:
-    """Memory for large messages to one rank, used in turn: new memory costs more than the copy.
+    """Two buffers for large messages to one rank: fresh memory costs more than the copy.
 
-    Two ranks take turns in sending to each other, one message each. Who sends the third has got the
-    second of the other, which had then got the first: its memory is free again.
+    Two ranks send each other messages in turn. A rank that sends its third message has received the
+    second message of the other, which had received the first by then: its buffer is free again.
     """
 
     def __init__(self) -> None:
         self._buffers = [np.empty(0, np.uint8), np.empty(0, np.uint8)]
 
-    def copy(self, parts: _Parts) -> memoryview:
-        """Return a copy, good until the next but one is made."""
+    def copy(self, numbers: _Numbers) -> memoryview:
+        """Return a copy that is valid until the next but one."""
         buffer = self._buffers.pop(0)
-        if buffer.nbytes < parts.n_bytes:
-            buffer = np.empty(parts.n_bytes, np.uint8)
+        if buffer.nbytes < numbers.n_bytes:
+            buffer = np.empty(numbers.n_bytes, np.uint8)
         self._buffers.append(buffer)
-        used = buffer[: parts.n_bytes]
-        n_sums = parts.sums.nbytes
-        used[:n_sums].view(np.int64)[:] = parts.sums
-        used[n_sums:].view(np.float64)[:] = parts.maxima
+        used = buffer[: numbers.n_bytes]
+        n_sums = numbers.sums.nbytes
+        used[:n_sums].view(np.int64)[:] = numbers.sums
+        used[n_sums:].view(np.float64)[:] = numbers.maxima
         return used.data
 
 
-class _Parts:
-    """Sums and maxima that travel together."""
+class _Numbers:
+    """Sums and maxima that are sent together."""
 
     def __init__(self, sums: I64, maxima: F64) -> None:
         self.sums, self.maxima = sums, maxima
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of both."""
+        """Return the bytes of both."""
         return self.sums.nbytes + self.maxima.nbytes
 
-    def halves(self) -> tuple[_Parts, _Parts]:
-        """Both halves, of the same memory."""
+    def halves(self) -> tuple[_Numbers, _Numbers]:
+        """Return views of both halves."""
         s, m = len(self.sums) // 2, len(self.maxima) // 2
-        return _Parts(self.sums[:s], self.maxima[:m]), _Parts(self.sums[s:], self.maxima[m:])
+        return _Numbers(self.sums[:s], self.maxima[:m]), _Numbers(self.sums[s:], self.maxima[m:])
 
     def to_bytes(self) -> bytes:
-        """A copy."""
-        return (
-            self.sums.tobytes() + self.maxima.tobytes() if self.maxima.size else self.sums.tobytes()
-        )
+        """Return a copy."""
+        return self.sums.tobytes() + self.maxima.tobytes()
 
     def add(self, other: Any) -> None:
-        """Combine with those of another rank."""
+        """Add the sums of another rank, and take the larger maxima."""
         self._with(other, np.add, np.maximum)
 
     def set(self, other: Any) -> None:
-        """Replace by others."""
+        """Replace by those of another rank."""
         self._with(other, lambda _, theirs, out: np.copyto(out, theirs))
 
     def _with(self, other: Any, on_sums: Callable[..., Any], on_maxima: Any = None) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import inspect
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-from numpy.typing import DTypeLike
 from sklearn.base import _clone_parametrized
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -17,35 +16,26 @@ from sklearn.utils.validation import check_is_fitted
 import distributed
 from manyboost import params
 from manyboost.distributed.dask import partitions, running
-from manyboost.distributed.dask.predicting import is_collection, lazily
+from manyboost.distributed.dask.predicting import is_collection, predict_lazily
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.estimators.documentation import documented
 from manyboost.estimators.fitting import Fitting, all_or_nothing
+from manyboost.estimators.given import Given
 from manyboost.estimators.predicting import Predicting
 from manyboost.persistence.info import ModelInfo
 from manyboost.training.callbacks import Display, FitTasks, Watchers
 
-# What an estimator was told by other methods than fit.
+# Attributes that other methods than fit have set.
 _SETTINGS = ("_sklearn_output_config", "_skl_callbacks", "_metadata_request")
 
 
-def _signature(local: type) -> inspect.Signature:
-    """Return the parameters of an estimator for one machine, and those of a cluster."""
-    signature = inspect.signature(local.__init__)  # type: ignore[misc]
-    kind = inspect.Parameter.KEYWORD_ONLY
-    more = [
-        inspect.Parameter(name, kind, default=params.CLUSTER_PARAMS[name].default)
-        for name in params.CLUSTER_PARAMS
-    ]
-    return signature.replace(parameters=[*signature.parameters.values(), *more])
-
-
 class OnDask(Fitting, Predicting):
-    """What both estimators do in another way than on one machine."""
+    """What both estimators do differently from those of one machine."""
 
     client: Any
     on_worker_loss: str
 
-    # Exchanges of rank 0, the bytes of numbers in them, and all bytes that it sent.
+    # Of rank 0: the number of exchanges, the bytes of numbers in them, all bytes sent.
     _exchanged: tuple[int, int, int]
 
     _local: type[Any]
@@ -64,8 +54,8 @@ class OnDask(Fitting, Predicting):
         """Fit the model where the data are.
 
         Every worker that holds rows trains on them, and all end with the model that one machine
-        would have made of the whole. Partitions stay where they are; collections that are not
-        computed yet are computed first.
+        would learn from all rows. Partitions stay where they are; collections that are not computed
+        yet are computed first.
 
         Parameters
         ----------
@@ -85,11 +75,11 @@ class OnDask(Fitting, Predicting):
         """
         params.validate(self)
         self._check_loss()
-        self._refuse_validation_alone(X_val, Y_val, sample_weight_val, None, None)
+        Given(X, y, sample_weight, X_val, Y_val, sample_weight_val).refuse_validation_alone()
         if FitTasks.wanted(self):
             raise ValueError(
-                "Callbacks that were set by set_callbacks are not called by a cluster; use the "
-                "parameter callbacks."
+                "A cluster does not call what was passed to set_callbacks; use the parameter "
+                "callbacks."
             )
         if self.checkpoint is not None:
             raise ValueError(
@@ -97,35 +87,33 @@ class OnDask(Fitting, Predicting):
                 "alone; leave it out, and use on_worker_loss='restart' against lost workers."
             )
         continued = self.warm_start and hasattr(self, "_progress")
-        given = {"X": X, "y": y, "weight": sample_weight}
-        given_val = {"X": X_val, "y": Y_val, "weight": sample_weight_val}
+        given = [{"X": X, "y": y, "sample_weight": sample_weight}]
+        if X_val is not None:
+            given += [{"X_val": X_val, "Y_val": Y_val, "sample_weight_val": sample_weight_val}]
         display = Display(int(self.verbose), self.max_time) if self.verbose else None
         watchers = Watchers(list(self.callbacks or ()), display, None)
         with _outside_of_tasks(self.client) as client:
-            train = partitions.find(client, given, running.NAMES[0])
-            validation = None
-            if X_val is not None:
-                validation = partitions.find(client, given_val, running.NAMES[1])
+            tables = [partitions.find(client, each) for each in given]
             try:
                 result = running.fit(
                     client,
                     self._for_workers(fitted=False),
                     self._for_workers(fitted=True) if continued else None,
-                    (train, validation),
+                    tables,
                     watchers,
-                    self.on_worker_loss,
+                    restarts=self.on_worker_loss == "restart",
                 )
             finally:
                 watchers.close()
         if not continued:
-            # As a fit on one machine leaves it.
+            # A fit on one machine draws a number from a RandomState, too.
             check_random_state(self.random_state).randint(2**31 - 1)
         self._take(result.estimator)
-        self._exchanged = result.n_exchanges, result.n_bytes, result.n_bytes_sent
+        self._exchanged = result.exchanged
         return self
 
     def _for_workers(self, *, fitted: bool) -> Any:
-        """Return an estimator that workers train; its random numbers are those of this one."""
+        """Return an estimator for workers to train, with a copy of the random state."""
         local = self.to_local() if fitted else self._local(**self._local_parameters())
         local.callbacks, local.verbose = None, 0
         local.random_state = copy.deepcopy(check_random_state(self.random_state))
@@ -140,7 +128,7 @@ class OnDask(Fitting, Predicting):
         return {name: value for name, value in vars(self).items() if name not in keep}
 
     def _take(self, fitted: Any) -> None:
-        """Become fitted as another estimator is."""
+        """Take over the fitted attributes of another estimator."""
         for name in self._fitted_state():
             delattr(self, name)
         keep = self.get_params(deep=False)
@@ -167,7 +155,7 @@ class OnDask(Fitting, Predicting):
             )
         return super()._checked_X(X)
 
-    def _lazily(self, method: str, X: Any, offset: Any, **request: Any) -> Any:
+    def _predict_collection(self, method: str, X: Any, offset: Any = None, **request: Any) -> Any:
         check_is_fitted(self, "n_iter_")
         if offset is not None:
             raise ValueError(
@@ -184,7 +172,7 @@ class OnDask(Fitting, Predicting):
             # A worker computes as many chunks at a time as it has threads.
             model.n_jobs = 1
         model.callbacks = None
-        return lazily(model, method, X, request)
+        return predict_lazily(model, method, X, request)
 
     # ------------------------------------------------------------------ keeping
 
@@ -193,12 +181,12 @@ class OnDask(Fitting, Predicting):
         self.to_local().save(path, records=records)
 
     def info(self) -> ModelInfo:
-        """Return what is to be said of the model, as that of :meth:`to_local`."""
+        """Describe the model, as that of :meth:`to_local`."""
         found: ModelInfo = self.to_local().info()
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        # Connections cannot be stored.
+        # A connection cannot be pickled.
         state: dict[str, Any] = super().__getstate__()
         return state | {"client": None}
 
@@ -213,7 +201,7 @@ class OnDask(Fitting, Predicting):
 
 @contextlib.contextmanager
 def _outside_of_tasks(client: Any) -> Iterator[Any]:
-    """Yield the client; a task that trains gives its place to the tasks it needs."""
+    """Yield the client; a task that trains lends its thread to the tasks it waits for."""
     with contextlib.ExitStack() as stack:
         try:
             distributed.get_worker()
@@ -229,17 +217,47 @@ def _outside_of_tasks(client: Any) -> Iterator[Any]:
                 "The client is asynchronous, but fit waits for its result; use a Client without "
                 "asynchronous=True."
             )
-        # What waits for futures asks for the current client.
+        # distributed.wait uses the current client.
         stack.enter_context(client.as_current())
         yield client
 
 
-@params.documented
+def _for_cluster(local: Any) -> Any:
+    """Return the constructor of an estimator with the parameters of a cluster besides its own."""
+
+    def __init__(self: Any, *arguments: Any, **parameters: Any) -> None:
+        for name, param in params.CLUSTER_PARAMS.items():
+            setattr(self, name, parameters.pop(name, param.default))
+        local.__init__(self, *arguments, **parameters)
+
+    signature = inspect.signature(local.__init__)
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=param.default)
+        for name, param in params.CLUSTER_PARAMS.items()
+    ]
+    own = signature.replace(parameters=[*signature.parameters.values(), *more])
+    __init__.__signature__ = own  # type: ignore[attr-defined]
+    return __init__
+
+
+def _for_collections(predict: Any) -> Any:
+    """Return a method that predicts, for Dask collections as well as for arrays."""
+
+    @functools.wraps(predict)
+    def predict_any(self: Any, X: Any, **request: Any) -> Any:
+        if is_collection(X):
+            return self._predict_collection(predict.__name__, X, **request)
+        return predict(self, X, **request)
+
+    return predict_any
+
+
+@documented
 class DaskManyBoostRegressor(OnDask, ManyBoostRegressor):  # type: ignore[misc]
     """:class:`~manyboost.ManyBoostRegressor` for Dask arrays and data frames.
 
     The model is that of one machine, byte for byte, however many workers there are and however the
-    rows are partitioned. Fitted, the estimator has all attributes and methods of the other;
+    rows are partitioned. After fit, the estimator has all attributes and methods of the other;
     :meth:`predict` returns a Dask array, which is not computed yet, for a Dask collection.
 
     Parameters
@@ -253,41 +271,16 @@ class DaskManyBoostRegressor(OnDask, ManyBoostRegressor):  # type: ignore[misc]
     """
 
     _local = ManyBoostRegressor
-
-    def __init__(
-        self,
-        loss: Any = "squared_error",
-        *,
-        client: Any = None,
-        on_worker_loss: str = "raise",
-        **parameters: Any,
-    ) -> None:
-        super().__init__(loss, **parameters)
-        self.client = client
-        self.on_worker_loss = on_worker_loss
-
-    __init__.__signature__ = _signature(ManyBoostRegressor)  # type: ignore[attr-defined]
-
-    def predict(
-        self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
-    ) -> Any:
-        """Predict the outputs of rows; as :meth:`manyboost.ManyBoostRegressor.predict`.
-
-        Returns
-        -------
-        Dask array for a Dask array or data frame, else an ndarray
-        """
-        if is_collection(X):
-            return self._lazily("predict", X, offset, outputs=outputs, dtype=dtype)
-        return super().predict(X, offset=offset, outputs=outputs, dtype=dtype)
+    __init__ = _for_cluster(ManyBoostRegressor)
+    predict = _for_collections(ManyBoostRegressor.predict)
 
 
-@params.documented
+@documented
 class DaskManyBoostClassifier(OnDask, ManyBoostClassifier):  # type: ignore[misc]
     """:class:`~manyboost.ManyBoostClassifier` for Dask arrays and data frames.
 
     The model is that of one machine, byte for byte, however many workers there are and however the
-    rows are partitioned. Fitted, the estimator has all attributes and methods of the other;
+    rows are partitioned. After fit, the estimator has all attributes and methods of the other;
     predictions for a Dask collection are Dask arrays, which are not computed yet.
 
     Parameters
@@ -301,54 +294,7 @@ class DaskManyBoostClassifier(OnDask, ManyBoostClassifier):  # type: ignore[misc
     """
 
     _local = ManyBoostClassifier
-
-    def __init__(
-        self,
-        loss: Any = "log_loss",
-        *,
-        client: Any = None,
-        on_worker_loss: str = "raise",
-        **parameters: Any,
-    ) -> None:
-        super().__init__(loss, **parameters)
-        self.client = client
-        self.on_worker_loss = on_worker_loss
-
-    __init__.__signature__ = _signature(ManyBoostClassifier)  # type: ignore[attr-defined]
-
-    def predict(self, X: Any, *, offset: Any = None, outputs: Any = None) -> Any:
-        """Classes or labels; as :meth:`manyboost.ManyBoostClassifier.predict`.
-
-        Returns
-        -------
-        Dask array for a Dask array or data frame, else an ndarray
-        """
-        if is_collection(X):
-            return self._lazily("predict", X, offset, outputs=outputs)
-        return super().predict(X, offset=offset, outputs=outputs)
-
-    def predict_proba(
-        self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
-    ) -> Any:
-        """Probabilities; as :meth:`manyboost.ManyBoostClassifier.predict_proba`.
-
-        Returns
-        -------
-        Dask array for a Dask array or data frame, else an ndarray
-        """
-        if is_collection(X):
-            return self._lazily("predict_proba", X, offset, outputs=outputs, dtype=dtype)
-        return super().predict_proba(X, offset=offset, outputs=outputs, dtype=dtype)
-
-    def decision_function(
-        self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
-    ) -> Any:
-        """Raw predictions; as :meth:`manyboost.ManyBoostClassifier.decision_function`.
-
-        Returns
-        -------
-        Dask array for a Dask array or data frame, else an ndarray
-        """
-        if is_collection(X):
-            return self._lazily("decision_function", X, offset, outputs=outputs, dtype=dtype)
-        return super().decision_function(X, offset=offset, outputs=outputs, dtype=dtype)
+    __init__ = _for_cluster(ManyBoostClassifier)
+    predict = _for_collections(ManyBoostClassifier.predict)
+    predict_proba = _for_collections(ManyBoostClassifier.predict_proba)
+    decision_function = _for_collections(ManyBoostClassifier.decision_function)

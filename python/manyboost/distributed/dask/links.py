@@ -1,8 +1,8 @@
-"""Connections between the ranks of a fit, which are Dask's own.
+"""Connections between the ranks of a fit, made by Dask.
 
-Every two ranks share one connection, made to the port that a worker listens on anyway: no other
-port is opened, and where the cluster has TLS it is used. It stays open during the fit. Messages go
-one way, without an answer; those of a pair arrive in the order in which they were sent.
+Each pair of ranks shares one connection to the port on which a worker listens anyway: no other port
+is opened, and if the cluster uses TLS, so does the connection. It stays open during the fit.
+Messages get no reply; those of a pair arrive in the order in which they were sent.
 
     training thread of a rank         event loop of its worker         event loop of another
     send ──── call_soon_threadsafe ───▶ comm.write ────────────────────▶ comm.read
@@ -18,17 +18,17 @@ from typing import Any
 
 from manyboost.comm import CommError
 
-#: The operation by which a worker is asked for a link.
+#: Name of the operation that asks a worker for a link.
 OPERATION = "manyboost_link"
 
-# Seconds between two looks at whether the task of a rank is still wanted.
-_LOOK = 0.5
+# Seconds between two checks that the task of a rank is still wanted.
+_CHECK = 0.5
 
 _HELLO = "hello"
 
 
 class WorkerLost(CommError):
-    """The worker at ``address`` does not answer any more."""
+    """The worker at ``address`` no longer answers."""
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
@@ -45,14 +45,14 @@ class Aborted(CommError):
 class Links:
     """The links of one rank to its peers.
 
-    Made on the event loop of the worker, before any rank begins: a peer may ask for its link at any
-    time from then on.
+    Created on the event loop of the worker, before any rank begins: a peer may ask for its link at
+    any time from then on.
 
     Parameters
     ----------
     worker : distributed.Worker
     fit : str
-        What the fit is called; ranks of other fits are none of our business.
+        Name of the fit; several may run at once.
     addresses : list of str
         Addresses of the workers, in order of their ranks.
     """
@@ -73,37 +73,37 @@ class Links:
 
     @property
     def peers(self) -> list[int]:
-        """The other ranks, beginning with the next one: not all write to the same one first."""
+        """Return the other ranks from the next one on: not all write to the same one first."""
         size = len(self.addresses)
         return [(self.rank + k) % size for k in range(1, size)]
 
     # ------------------------------------------------------------------ from the training thread
 
     def open(self, task: str) -> None:
-        """Connect with all peers; returns when all have begun. ``task`` is the key of the rank."""
+        """Connect to all peers and wait until all have begun; ``task`` is the key of the rank."""
         self._loop.call_soon_threadsafe(self._begin, task)
         for rank in self.peers:
             self.receive(rank)
 
     def send(self, messages: Iterable[tuple[int, Any]]) -> None:
-        """Send messages to ranks; they must not be changed any more."""
+        """Send messages to ranks; the caller must not change them afterwards."""
         self._loop.call_soon_threadsafe(self._write, list(messages))
 
     def receive(self, rank: int) -> Any:
-        """Return the next message of a rank; those to itself come from the client."""
+        """Return the next message of a rank; messages of this rank come from the client."""
         message = self._inbox[rank].get()
         if isinstance(message, CommError):
             raise message
         return message
 
     def close(self, reason: str | None = None) -> None:
-        """Take leave of the peers; with a reason they must not go on either."""
+        """Close all links; with a reason, the peers end too."""
         self._loop.call_soon_threadsafe(self._close, reason)
 
     # ------------------------------------------------------------------ on the event loop
 
     def fail(self, failure: CommError) -> None:
-        """Let the training thread end with a failure, at its next exchange."""
+        """Make the training thread end with a failure at its next exchange."""
         if self.failure is None and not self._closing:
             self.failure = failure
             for inbox in self._inbox:
@@ -114,27 +114,27 @@ class Links:
         self._inbox[self.rank].put(message)
 
     async def accept(self, comm: Any, rank: int) -> None:
-        """Use a connection that a peer has made, until it is closed."""
+        """Use a connection that a peer has opened, until it is closed."""
         self._add(rank, comm)
         await self._read(rank, comm)
 
     def _begin(self, task: str) -> None:
         self.begun = True
         self._write([(rank, _HELLO) for rank in self._comms])
-        self._start(self._look_after(task))
+        self._start(self._check(task))
         for rank in range(self.rank + 1, len(self.addresses)):
             self._start(self._connect(rank))
 
     def _start(self, coroutine: Any) -> None:
-        # (The loop keeps weak references only.)
+        # The loop keeps only weak references to tasks.
         task = self._loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _look_after(self, task: str) -> None:
-        """Fail when the task of this rank is no longer wanted: the client is gone, or gave up."""
+    async def _check(self, task: str) -> None:
+        """Fail when nobody wants the task of this rank any more: the client is gone or gave up."""
         while True:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_CHECK)
             state = self.worker.state.tasks.get(task)
             if state is None or state.state in ("cancelled", "released", "forgotten"):
                 self.fail(Aborted("Training was cancelled."))
@@ -159,7 +159,7 @@ class Links:
             self.worker.rpc.reuse(address, comm)
 
     def _add(self, rank: int, comm: Any) -> None:
-        # Arrays come as the bytes they are.
+        # Arrays arrive as plain bytes.
         comm.deserialize = False
         comm.allow_offload = False
         self._comms[rank] = comm
@@ -182,7 +182,7 @@ class Links:
                 self.fail(WorkerLost(self.addresses[rank]))
 
     def _write(self, messages: list[tuple[int, Any]]) -> None:
-        # Writing to a socket never waits; other kinds of connections may, so writes keep in line.
+        # Writing to a socket never waits, but other connections may: keep the order of writes.
         before = self._writing
         if before is not None and before.done():
             before = None

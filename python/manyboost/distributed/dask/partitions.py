@@ -1,4 +1,4 @@
-"""Rows in Dask collections: which partitions there are, where they are, and what they hold.
+"""Partitions of Dask collections: where they are, and which worker trains on them.
 
 A partition is a chunk of rows of a Dask array, or a partition of a Dask data frame. Partitions stay
 where they are; those of targets and weights follow the features they belong to.
@@ -7,7 +7,6 @@ where they are; those of targets and weights follow the features they belong to.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,93 +14,91 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-#: Futures by what they hold (``"X"``, ``"y"``, ``"weight"``), those of a partition at its place.
+from manyboost.errors import RowError
+
+#: Partitions of each argument of fit, by the name of the argument; the features come first.
 Columns = dict[str, list[Any]]
 
 
 @dataclass(frozen=True)
-class Partitions:
-    """All partitions of a table: features, targets and weights of the same rows.
+class RowRange:
+    """The rows of one partition: its number, its first row among all rows, its number of rows."""
 
-    Attributes
-    ----------
-    columns : dict of lists of futures
-    n_rows : list of int
-        Rows of each partition.
-    """
+    partition: int
+    start: int
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """All partitions of features, targets and weights of the same rows, as futures."""
 
     columns: Columns
-    n_rows: list[int]
+    blocks: list[RowRange]
+
+    @property
+    def features(self) -> list[Any]:
+        """Futures of the features."""
+        return next(iter(self.columns.values()))
 
     @property
     def futures(self) -> list[Any]:
         """All futures."""
         return [future for column in self.columns.values() for future in column]
 
-    def numbers(self, places: Sequence[int]) -> list[tuple[int, int, int]]:
-        """Of some partitions: number of the first row, number of rows, place in the table."""
-        starts = np.concatenate([[0], np.cumsum(self.n_rows, dtype=np.int64)])
-        return [(int(starts[place]), self.n_rows[place], place) for place in places]
-
-    def at(self, places: Sequence[int]) -> Columns:
-        """Futures of some partitions."""
+    def at(self, places: list[int]) -> Columns:
+        """Return the futures of some partitions."""
         return {name: [column[place] for place in places] for name, column in self.columns.items()}
-
-
-#: Training rows, and validation rows if there are any.
-Tables = tuple[Partitions, Partitions | None]
 
 
 @dataclass(frozen=True)
 class Share:
-    """The partitions of one rank, on its worker.
+    """What a worker has to know about its partitions.
 
     Attributes
     ----------
-    columns : dict of lists
-        Partitions, as :attr:`Partitions.columns`, but computed.
-    numbers : list of tuples
-        Of each partition: number of its first row, number of its rows, its place in the table.
-    like : dict
-        Tables without rows, for a rank without partitions.
-    names : dict
-        What columns are called in errors.
+    blocks : list of RowRange
+        Its partitions, in the order in which they are stacked.
+    empty : dict
+        Arguments without rows, for a worker without partitions.
     """
 
-    columns: Columns
-    numbers: list[tuple[int, int, int]]
-    like: dict[str, Any]
-    names: dict[str, str]
+    blocks: list[RowRange]
+    empty: dict[str, Any]
 
-    def tables(self) -> tuple[Any, Any, Any]:
-        """Features, targets and weights of all rows of this rank; None for what there is not."""
-        self._check()
-        return self._table("X"), self._table("y"), self._table("weight")
+    def arguments(self, columns: Columns) -> dict[str, Any]:
+        """Return the arguments of fit: the rows of all partitions of this worker."""
+        features = next(iter(columns))
+        for name, parts in columns.items():
+            for part, block in zip(parts, self.blocks, strict=True):
+                if len_of(part) != block.n_rows:
+                    raise ValueError(
+                        f"Partition {block.partition} of {name} has {len_of(part)} rows, but that "
+                        f"of {features} has {block.n_rows}; partition both in the same way."
+                    )
+        return {
+            name: _stacked(parts) if parts else self.empty[name] for name, parts in columns.items()
+        }
 
     def row_numbers(self) -> NDArray[np.uint64]:
-        """Numbers of the rows in the whole table (n_rows,)."""
-        ranges = [np.arange(start, start + n, dtype=np.uint64) for start, n, _ in self.numbers]
+        """Return the numbers of the rows among all rows, (n_rows,)."""
+        ranges = [np.arange(b.start, b.start + b.n_rows, dtype=np.uint64) for b in self.blocks]
         return np.concatenate([np.empty(0, np.uint64), *ranges])
 
-    def _table(self, name: str) -> Any:
-        if name not in self.columns:
-            return None
-        parts = self.columns[name]
-        return stacked(parts) if parts else self.like[name]
-
-    def _check(self) -> None:
-        """Refuse partitions whose parts do not go together."""
-        for name, parts in self.columns.items():
-            for part, (_, n_rows, place) in zip(parts, self.numbers, strict=True):
-                if len_of(part) != n_rows:
-                    raise ValueError(
-                        f"Partition {place} of {self.names[name]} has {len_of(part)} rows, but "
-                        f"that of {self.names['X']} has {n_rows}; partition both in the same way."
-                    )
+    def locate(self, error: RowError) -> RowError:
+        """Return the error with the number of the row among all rows, and its partition."""
+        row = error.row
+        for block in self.blocks:
+            if row < block.n_rows:
+                return error.relocated(
+                    block.start + row, f"row {row} of partition {block.partition}"
+                )
+            row -= block.n_rows
+        return error
 
 
 def len_of(part: Any) -> int:
-    """Rows of a partition."""
+    """Return the number of rows of a partition."""
     return int(part.shape[0])
 
 
@@ -110,8 +107,8 @@ def without_rows(part: Any) -> Any:
     return part.iloc[:0] if hasattr(part, "iloc") else part[:0]
 
 
-def stacked(parts: list[Any]) -> Any:
-    """One table of partitions of the same kind."""
+def _stacked(parts: list[Any]) -> Any:
+    """Return the rows of all partitions together."""
     if len(parts) == 1:
         return parts[0]
     if all(scipy.sparse.issparse(part) for part in parts):
@@ -121,7 +118,7 @@ def stacked(parts: list[Any]) -> Any:
     if all(hasattr(part, "iloc") for part in parts):
         from dask.dataframe.dispatch import concat
 
-        # (This one knows of categories that only some partitions have.)
+        # Unlike pandas.concat, it unites categories that only some partitions have.
         return concat(parts)
     kinds = sorted({type(part).__name__ for part in parts})
     raise TypeError(
@@ -133,48 +130,54 @@ def stacked(parts: list[Any]) -> Any:
 # ---------------------------------------------------------------------- on the client
 
 
-def find(client: Any, given: dict[str, Any], names: dict[str, str]) -> Partitions:
-    """Compute the partitions of collections, and wait for none of them but unknown sizes.
+def find(client: Any, given: dict[str, Any]) -> Partitions:
+    """Start to compute the partitions of collections; wait only if their sizes are unknown.
 
     Parameters
     ----------
     client : distributed.Client
     given : dict
-        The collections ``"X"``, ``"y"`` and ``"weight"``, as far as they were given.
-    names : dict
-        What they are called in errors.
+        Collections by the name of the argument, features first; None for those not given.
     """
+    features = next(iter(given))
     collections = {
-        name: _checked(collection, names[name], 2 if name == "X" else None)
+        name: _checked(collection, name, (2,) if name == features else (1, 2))
         for name, collection in given.items()
         if collection is not None
     }
-    lengths = _known_lengths(collections["X"])
-    if lengths is None or any(_known_lengths(each) is None for each in collections.values()):
+    known = {name: _known_lengths(collection) for name, collection in collections.items()}
+    columns: Columns = {}
+    lengths: dict[str, list[int]]
+    if None in known.values():
         columns = _compute(client, collections)
-        counted = {name: client.map(len_of, column, pure=False) for name, column in columns.items()}
-        found: dict[str, list[int]] = client.gather(counted)
+        lengths = client.gather(
+            {name: client.map(len_of, column, pure=False) for name, column in columns.items()}
+        )
     else:
-        columns = {}
-        found = {name: _known_lengths(each) or [] for name, each in collections.items()}
-    _refuse_other_totals(found, names)
-    lengths = found["X"]
-    moved = {name for name, each in found.items() if each != lengths}
-    for name in moved:
-        collections[name] = _realigned(collections[name], found[name], lengths, names[name], names)
-    if moved or not columns:
-        columns = _compute(client, collections)
-    return Partitions(columns, lengths)
+        lengths = {name: each or [] for name, each in known.items()}
+    wanted = lengths[features]
+    for name, each in lengths.items():
+        if sum(each) != sum(wanted):
+            raise ValueError(
+                f"{features} has {sum(wanted)} rows but {name} has {sum(each)}; they must have "
+                "the same number."
+            )
+        if each != wanted:
+            collections[name] = _realigned(collections[name], each, wanted, name, features)
+            columns = {}
+    starts = np.cumsum([0, *wanted]).tolist()
+    blocks = [RowRange(k, starts[k], n_rows) for k, n_rows in enumerate(wanted)]
+    return Partitions(columns or _compute(client, collections), blocks)
 
 
-def _checked(collection: Any, name: str, n_dimensions: int | None) -> Any:
-    """Return a collection with one chunk in each row of chunks, or refuse it."""
+def _checked(collection: Any, name: str, dimensions: tuple[int, ...]) -> Any:
+    """Return a collection whose chunks hold all columns of some rows, or refuse it."""
     import dask.array as da
     import dask.dataframe as dd
 
     if isinstance(collection, dd.DataFrame | dd.Series):
-        if n_dimensions == 2 and isinstance(collection, dd.Series):
-            raise ValueError(f"{name} is a Dask series; pass a data frame, with one column if so.")
+        if isinstance(collection, dd.Series) and 1 not in dimensions:
+            raise ValueError(f"{name} is a Dask series; pass a data frame, such as s.to_frame().")
         return collection
     if not isinstance(collection, da.Array):
         raise TypeError(
@@ -182,9 +185,8 @@ def _checked(collection: Any, name: str, n_dimensions: int | None) -> Any:
             "be a Dask array or a Dask data frame; make one (dask.array.from_array), or use the "
             "estimator without Dask."
         )
-    allowed = (n_dimensions,) if n_dimensions else (1, 2)
-    if collection.ndim not in allowed:
-        wanted = " or ".join(map(str, allowed))
+    if collection.ndim not in dimensions:
+        wanted = " or ".join(map(str, dimensions))
         raise ValueError(f"{name} has {collection.ndim} dimensions, but must have {wanted}.")
     if collection.ndim == 1 or collection.numblocks[1] == 1:
         return collection
@@ -193,7 +195,7 @@ def _checked(collection: Any, name: str, n_dimensions: int | None) -> Any:
             f"{name} has sparse chunks, {collection.numblocks[1]} beside each other; make chunks "
             "that hold all columns of some rows."
         )
-    if any(math.isnan(size) for size in collection.chunks[0]):
+    if _known_lengths(collection) is None:
         raise ValueError(
             f"{name} has {collection.numblocks[1]} chunks beside each other, with unknown numbers "
             "of rows; make chunks that hold all columns of some rows, or call "
@@ -203,31 +205,19 @@ def _checked(collection: Any, name: str, n_dimensions: int | None) -> Any:
 
 
 def _known_lengths(collection: Any) -> list[int] | None:
-    """Rows of each partition; None if some are not known."""
-    if not hasattr(collection, "chunks"):
-        return None
-    lengths = collection.chunks[0]
-    return None if any(math.isnan(size) for size in lengths) else [int(n) for n in lengths]
-
-
-def _refuse_other_totals(lengths: dict[str, list[int]], names: dict[str, str]) -> None:
-    n_rows = sum(lengths["X"])
-    for name, parts in lengths.items():
-        if sum(parts) != n_rows:
-            raise ValueError(
-                f"{names['X']} has {n_rows} rows but {names[name]} has {sum(parts)}; they must "
-                "have the same number."
-            )
+    """Return the number of rows of each partition; None if some are not known."""
+    lengths = getattr(collection, "chunks", [[math.nan]])[0]
+    return None if any(map(math.isnan, lengths)) else [int(n_rows) for n_rows in lengths]
 
 
 def _realigned(
-    collection: Any, lengths: list[int], wanted: list[int], name: str, names: dict[str, str]
+    collection: Any, lengths: list[int], wanted: list[int], name: str, features: str
 ) -> Any:
     """Return a collection with partitions of other lengths."""
     if not hasattr(collection, "rechunk"):
         raise ValueError(
-            f"{name} has other partitions than {names['X']}, and those of a data frame cannot be "
-            f"cut by rows; take {name} from the same frame, or pass arrays."
+            f"{name} has other partitions than {features}, and those of a data frame cannot be "
+            f"split by rows; take {name} from the same frame, or pass arrays."
         )
     collection = collection.copy()
     collection._chunks = (tuple(lengths), *collection.chunks[1:])
@@ -235,61 +225,55 @@ def _realigned(
 
 
 def _compute(client: Any, collections: dict[str, Any]) -> Columns:
-    """Futures of all partitions; what collections share is computed once."""
-    delayed = {name: _delayed(each) for name, each in collections.items()}
+    """Return futures of all partitions; what collections share is computed once."""
+    delayed = {}
+    for name, collection in collections.items():
+        parts = collection.to_delayed()
+        delayed[name] = parts.ravel().tolist() if isinstance(parts, np.ndarray) else parts
     futures = iter(client.compute([part for parts in delayed.values() for part in parts]))
     return {name: [next(futures) for _ in parts] for name, parts in delayed.items()}
 
 
-def _delayed(collection: Any) -> list[Any]:
-    parts = collection.to_delayed()
-    return list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
-
-
-def assign(client: Any, tables: Tables) -> tuple[list[str], list[dict[str, list[int]]]]:
+def assign(client: Any, tables: list[Partitions]) -> tuple[list[str], list[dict[str, list[int]]]]:
     """Choose a worker for each partition: one that holds its features.
 
     Ranks are the workers with training rows. What others hold, validation rows and partitions
     without rows, goes to the rank with the fewest rows.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    tables : list of Partitions
+        Training rows and, if given, validation rows.
 
     Returns
     -------
     addresses : list of str
         Workers of the ranks, in the order of their first rows.
     places : list of dict
-        For each table the places of the partitions of each worker.
+        For each table the numbers of the partitions of each worker.
 
     Raises
     ------
     LookupError
-        A partition is nowhere, because its worker was lost.
+        No worker holds a partition, because its worker was lost.
     """
-    holders = [{} if table is None else client.who_has(table.columns["X"]) for table in tables]
-    load: dict[str, int] = {}
-    places: list[dict[str, list[int]]] = [{}, {}]
-
-    def give(which: int, place: int, *, join: bool) -> None:
-        table = tables[which]
-        assert table is not None
-        candidates = holders[which].get(table.columns["X"][place].key)
-        if not candidates:
-            raise LookupError(place)
-        # Several may hold a copy.
-        known = candidates if join else (set(candidates) & set(load) or load)
-        address = min(known, key=lambda each: (load.get(each, 0), each))
-        load[address] = load.get(address, 0) + table.n_rows[place]
-        places[which].setdefault(address, []).append(place)
-
-    train, validation = tables
-    if not any(train.n_rows):
+    if not any(block.n_rows for block in tables[0].blocks):
         raise ValueError("X has no rows; at least one is needed.")
-    for place, n_rows in enumerate(train.n_rows):
-        if n_rows:
-            give(0, place, join=True)
-    for place, n_rows in enumerate(train.n_rows):
-        if not n_rows:
-            give(0, place, join=False)
-    if validation is not None:
-        for place in range(len(validation.n_rows)):
-            give(1, place, join=False)
+    load: dict[str, int] = {}
+    places: list[dict[str, list[int]]] = []
+    for table in tables:
+        is_training = table is tables[0]
+        of_worker: dict[str, list[int]] = {}
+        holders = client.who_has(table.features)
+        for block in sorted(table.blocks, key=lambda block: block.n_rows == 0):
+            candidates = set(holders.get(table.features[block.partition].key, ()))
+            if not candidates:
+                raise LookupError(block.partition)
+            if not (is_training and block.n_rows):
+                candidates = candidates & set(load) or set(load)
+            address = min(candidates, key=lambda each: (load.get(each, 0), each))
+            load[address] = load.get(address, 0) + block.n_rows
+            of_worker.setdefault(address, []).append(block.partition)
+        places.append(of_worker)
     return list(load), places

@@ -1,4 +1,4 @@
-"""Predictions for Dask collections, which are computed when they are asked for."""
+"""Lazy predictions for Dask collections."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 
 def is_collection(X: Any) -> bool:
-    """Whether these are features in a Dask array or a Dask data frame."""
+    """Return whether X is a Dask array or a Dask data frame."""
     import dask.array as da
     import dask.dataframe as dd
 
     return isinstance(X, da.Array | dd.DataFrame | dd.Series)
 
 
-def lazily(model: Any, method: str, X: Any, request: dict[str, Any]) -> Any:
-    """Return what a method of a fitted estimator predicts for a collection: a Dask array.
+def predict_lazily(model: Any, method: str, X: Any, request: dict[str, Any]) -> Any:
+    """Return the predictions of a fitted estimator for a collection, as a Dask array.
 
     Parameters
     ----------
@@ -32,14 +32,14 @@ def lazily(model: Any, method: str, X: Any, request: dict[str, Any]) -> Any:
     import dask
     import dask.array as da
 
-    like = _predicted_shape(model, method, request)
-    # A task of its own: the graph holds the model once.
+    like = _no_predictions(model, method, request)
+    # As a task of its own, the graph holds the model once.
     shipped = dask.delayed(model, traverse=False)
     arguments = {"method": method, "request": request, "like": like}
     if not isinstance(X, da.Array):
         return X.map_partitions(_predict_part, shipped, **arguments, meta=like)
     if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimensions, but must have 2.")
+        raise ValueError(f"X has {X.ndim} dimensions, but must have 2: rows and features.")
     if X.shape[1] != model.n_features_in_:
         raise ValueError(
             f"X has {X.shape[1]} features, but the model was fitted to {model.n_features_in_}; "
@@ -59,8 +59,8 @@ def lazily(model: Any, method: str, X: Any, request: dict[str, Any]) -> Any:
     )
 
 
-def _predicted_shape(model: Any, method: str, request: dict[str, Any]) -> NDArray[Any]:
-    """Return predictions for no rows; requests that cannot be met are refused."""
+def _no_predictions(model: Any, method: str, request: dict[str, Any]) -> NDArray[Any]:
+    """Return predictions for no rows; raise if the arguments are wrong."""
     probe = copy.copy(model)
     n_outputs = model.n_outputs_
     probe._checked_X = lambda X: X

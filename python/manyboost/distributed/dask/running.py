@@ -1,15 +1,15 @@
-"""The client's side of a fit: ranks are started, watched and, if one is lost, started again."""
+"""The client's side of a fit: it starts ranks, watches them and, if one is lost, starts again."""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import queue
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
-from concurrent import futures as concurrent_futures
+from collections.abc import Callable
 from typing import Any
 
 import distributed
@@ -17,22 +17,16 @@ from manyboost import _core
 from manyboost.comm import CommError
 from manyboost.distributed.dask import ranks
 from manyboost.distributed.dask.links import WorkerLost
-from manyboost.distributed.dask.partitions import Partitions, Tables, assign, without_rows
+from manyboost.distributed.dask.partitions import Partitions, Share, assign, without_rows
 from manyboost.training.callbacks import RoundState, Watchers
 
-#: What columns of training and validation rows are called.
-NAMES = (
-    {"X": "X", "y": "y", "weight": "sample_weight"},
-    {"X": "X_val", "y": "Y_val", "weight": "sample_weight_val"},
-)
-
-# Seconds between two looks at whether all workers are there.
-_LOOK = 0.5
-# Seconds that the other ranks have to end, when one has failed.
+# Seconds between two checks that all workers are there.
+_CHECK = 0.5
+# Seconds that the other ranks have to end after one has failed.
 _GRACE = 1.0
-# Seconds after which a worker that is too busy to begin is named, and after which it is given up.
+# Seconds after which a worker that is too busy to begin is named, and after which the fit gives up.
 _BUSY, _TOO_BUSY = 30.0, 600.0
-# How often training is begun again without another complete round.
+# How often training starts again without another complete round.
 _ATTEMPTS_IN_VAIN = 3
 
 
@@ -43,23 +37,24 @@ class WorkersLost(Exception):
         super().__init__(addresses, round)
         self.addresses, self.round = sorted(addresses), round
 
-    def sentence(self, remedy: str) -> str:
-        """Say what happened."""
+    def explained(self, remedy: str) -> CommError:
+        """Return the error that the user sees."""
         who = f"Worker {self.addresses[0]} was"
         if len(self.addresses) > 1:
             who = f"Workers {', '.join(self.addresses)} were"
         when = f"in round {self.round}" if self.round else "before the first round"
-        return f"{who} lost {when} of training; {remedy}."
+        return CommError(f"{who} lost {when} of training; {remedy}.")
 
 
 def fit(
     client: Any,
     estimator: Any,
     model: Any,
-    tables: Tables,
+    tables: list[Partitions],
     watchers: Watchers,
-    on_worker_loss: str,
-) -> ranks.Result:
+    *,
+    restarts: bool,
+) -> ranks.RankResult:
     """Train an estimator where the data are.
 
     Parameters
@@ -69,48 +64,57 @@ def fit(
         Unfitted, without callbacks.
     model : ManyBoostRegressor or ManyBoostClassifier or None
         A fitted one to continue.
-    tables : (Partitions, Partitions or None)
+    tables : list of Partitions
+        Training rows and, if given, validation rows.
     watchers : Watchers
-        Whom to tell of rounds, here.
-    on_worker_loss : {"raise", "restart"}
+        What is told about rounds, in this thread.
+    restarts : bool
+        Whether to go on with the other workers if some are lost.
 
     Returns
     -------
-    Result
+    RankResult
         That of rank 0, with the fitted estimator.
     """
-    restarts = on_worker_loss == "restart"
     name = uuid.uuid4().hex
     unfinished: dict[str, int] = {}
     n_rounds = in_vain = number = 0
     try:
         while True:
-            addresses, places = _placed(client, tables)
-            attempt = Attempt(client, name, number, addresses, watchers, restarts=restarts)
+            attempt = Attempt(client, name, number, tables, watchers, restarts=restarts)
             try:
-                return attempt.run(estimator, model, unfinished, tables, places)
+                return attempt.run(estimator, model, unfinished)
             except WorkersLost as loss:
                 if not restarts:
                     remedy = "fit again, or use on_worker_loss='restart' to go on without it"
-                    raise CommError(loss.sentence(remedy)) from None
-                lost = loss
-            unfinished = attempt.unfinished()
-            best = max(unfinished.values(), default=0)
-            in_vain = 0 if best > n_rounds else in_vain + 1
-            n_rounds = max(best, n_rounds)
-            if in_vain > _ATTEMPTS_IN_VAIN:
-                raise CommError(
-                    lost.sentence("workers are lost again and again, look for the cause")
-                )
+                    raise loss.explained(remedy) from None
+                unfinished = attempt.unfinished()
+                best = max(unfinished.values(), default=0)
+                in_vain = 0 if best > n_rounds else in_vain + 1
+                n_rounds = max(best, n_rounds)
+                if in_vain > _ATTEMPTS_IN_VAIN:
+                    remedy = "workers are lost again and again, look for the cause"
+                    raise loss.explained(remedy) from None
             number += 1
     finally:
         if number:
-            _tell(client, ranks.forget, name, list(unfinished))
+            _call(client, ranks.forget, name, workers=list(unfinished))
 
 
-def _placed(client: Any, tables: Tables) -> tuple[list[str], list[dict[str, list[int]]]]:
+def _call(
+    client: Any, function: Callable[..., Any], *arguments: Any, workers: list[str]
+) -> concurrent.futures.Future[dict[str, Any]]:
+    """Begin to call a function on workers; the exceptions of workers are among the answers."""
+
+    async def call() -> Any:
+        return await client.run(function, *arguments, workers=workers, on_error="return")
+
+    return asyncio.run_coroutine_threadsafe(call(), client.loop.asyncio_loop)
+
+
+def _placed(client: Any, tables: list[Partitions]) -> tuple[list[str], list[dict[str, list[int]]]]:
     """Wait for all partitions, and choose a worker for each."""
-    futures = [future for table in tables if table is not None for future in table.futures]
+    futures = [future for table in tables for future in table.futures]
     while True:
         distributed.wait(futures)
         for future in futures:
@@ -125,28 +129,17 @@ def _placed(client: Any, tables: Tables) -> tuple[list[str], list[dict[str, list
             return assign(client, tables)
 
 
-def _tell(client: Any, function: Callable[..., Any], name: str, addresses: list[str]) -> None:
-    """Call a function on workers; nobody waits for it."""
-
-    async def call() -> None:
-        with contextlib.suppress(Exception):
-            await client.run(function, name, workers=addresses, on_error="ignore")
-
-    asyncio.run_coroutine_threadsafe(call(), client.loop.asyncio_loop)
-
-
 class Attempt:
     """One set of ranks, which ends with a model or with an error.
 
     Parameters
     ----------
     client : distributed.Client
-    name : str
-        What the fit is called.
+    fit : str
+        Name of the fit.
     number : int
-        Which attempt it is.
-    addresses : list of str
-        The worker of each rank.
+        Number of the attempt.
+    tables : list of Partitions
     watchers : Watchers
     restarts : bool
         Whether there will be another attempt if workers are lost.
@@ -155,57 +148,47 @@ class Attempt:
     def __init__(
         self,
         client: Any,
-        name: str,
+        fit: str,
         number: int,
-        addresses: list[str],
+        tables: list[Partitions],
         watchers: Watchers,
         *,
         restarts: bool,
     ) -> None:
-        self.client = client
-        self.name = name
-        self.fit = f"{name}-{number}"
-        self.addresses = addresses
-        self.watchers = watchers
+        self.client, self.tables, self.watchers = client, tables, watchers
+        self.fit, self.name = fit, f"{fit}-{number}"
         self.restarts = restarts
-        self._loop = client.loop.asyncio_loop
+        self.addresses, self._places = _placed(client, tables)
+        # Tasks that have ended, and calls that bring rounds.
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._answers: asyncio.Queue[bool] = asyncio.Queue()
-        self._last_look = self._began = time.monotonic()
+        self._last_check = self._began = time.monotonic()
         self._named_busy = False
 
-    def run(
-        self,
-        estimator: Any,
-        model: Any,
-        unfinished: dict[str, int],
-        tables: Tables,
-        places: list[dict[str, list[int]]],
-    ) -> ranks.Result:
-        """Train; returns what rank 0 ends with.
+    def run(self, estimator: Any, model: Any, unfinished: dict[str, int]) -> ranks.RankResult:
+        """Train; return what rank 0 ends with.
 
-        ``unfinished`` are workers with so many rounds of an earlier attempt, which is then
-        continued.
+        ``unfinished`` says which workers keep how many rounds of an earlier attempt, to go on from.
         """
         tasks: list[Any] = []
         try:
             self._prepare()
-            tasks += self._submit(estimator, model, unfinished, tables, places)
-            with self._relayed():
-                self._watch(tasks)
-            result: ranks.Result = tasks[0].result()
-            self._show(result.untold)
+            tasks += self._submit(estimator, model, unfinished)
+            self._watch(tasks)
+            result: ranks.RankResult = tasks[0].result()
+            self._show(result.unseen)
             return result
         except BaseException:
             self.client.cancel(tasks, force=True)
-            _tell(self.client, ranks.leave, self.fit, self.addresses)
+            _call(self.client, ranks.leave, self.name, workers=self.addresses)
             raise
 
     def unfinished(self) -> dict[str, int]:
-        """Complete rounds that the workers which are left have of this attempt."""
-        there = [address for address in self.addresses if address not in self._missing()]
+        """Return how many complete rounds the workers that are left keep."""
+        there = sorted(set(self.addresses) - self._missing())
+        if not there:
+            return {}
         try:
-            rounds = self._ask(ranks.unfinished, self.name, workers=there)
+            rounds = self._ask(ranks.unfinished, self.fit, workers=there)
         except WorkersLost:
             return self.unfinished()
         return {address: n for address, n in rounds.items() if isinstance(n, int) and n > 0}
@@ -213,8 +196,8 @@ class Attempt:
     # ------------------------------------------------------------------ starting
 
     def _prepare(self) -> None:
-        asked = bool(self.watchers.callbacks)
-        versions = self._ask(ranks.prepare, self.fit, self.addresses, asked)
+        asks = bool(self.watchers.callbacks)
+        versions = self._ask(ranks.prepare, self.name, self.addresses, asks)
         for address, version in versions.items():
             if isinstance(version, ModuleNotFoundError):
                 raise ModuleNotFoundError(
@@ -231,36 +214,39 @@ class Attempt:
                     f"{_core.__version__}; install the same version everywhere."
                 )
 
-    def _submit(
-        self,
-        estimator: Any,
-        model: Any,
-        unfinished: dict[str, int],
-        tables: Tables,
-        places: list[dict[str, list[int]]],
-    ) -> list[Any]:
-        train, validation = tables
-        like = self._like(train, places[0]), self._like(validation, places[1])
+    def _submit(self, estimator: Any, model: Any, unfinished: dict[str, int]) -> list[Any]:
+        """Start the task of each rank."""
         n_rounds = [unfinished.get(address, 0) for address in self.addresses]
-        model_at = n_rounds.index(max(n_rounds)) if any(n_rounds) else None
-        if model_at is None and model is not None:
-            model_at = 0
-            # Beside the graph, in which large objects have no place.
+        model_rank = n_rounds.index(max(n_rounds)) if any(n_rounds) else None
+        if model_rank is None and model is not None:
+            model_rank = 0
+            # Dask warns about large objects in a graph.
             model = self.client.scatter(model, workers=[self.addresses[0]], hash=False)
-        told, asked = bool(self.watchers), bool(self.watchers.callbacks)
-        job = ranks.Job(self.name, self.fit, estimator, told, asked, model_at, self.restarts, NAMES)
+        empty = [self._empty(*each) for each in zip(self.tables, self._places, strict=True)]
         tasks = []
         for rank, address in enumerate(self.addresses):
-            key = f"manyboost-rank-{rank}-{self.fit}"
-            own, own_val = (of_worker.get(address, []) for of_worker in places)
-            numbers = train.numbers(own), [] if validation is None else validation.numbers(own_val)
+            key = f"manyboost-rank-{rank}-{self.name}"
+            own = [places.get(address, []) for places in self._places]
+            shares = [
+                Share([table.blocks[place] for place in places], like)
+                for table, places, like in zip(self.tables, own, empty, strict=True)
+            ]
+            columns = [table.at(places) for table, places in zip(self.tables, own, strict=True)]
+            order = ranks.RankOrder(
+                task=key,
+                fit=self.fit,
+                attempt=self.name,
+                estimator=estimator,
+                watched=bool(self.watchers),
+                model_rank=model_rank,
+                restarts=self.restarts,
+                shares=shares,
+            )
             task = self.client.submit(
                 ranks.train,
-                job,
-                ranks.Part(key, numbers, like),
-                train.at(own),
-                None if validation is None else validation.at(own_val),
-                model if rank == model_at else None,
+                order,
+                columns,
+                model if rank == model_rank else None,
                 key=key,
                 workers=[address],
                 allow_other_workers=False,
@@ -271,55 +257,73 @@ class Attempt:
             tasks.append(task)
         return tasks
 
-    def _like(self, table: Partitions | None, of_worker: dict[str, list[int]]) -> dict[str, Any]:
-        """Return tables without rows, if a rank needs them."""
-        if table is None or len(of_worker) == len(self.addresses):
+    def _empty(self, table: Partitions, places: dict[str, list[int]]) -> dict[str, Any]:
+        """Return arguments without rows, if a rank has no partition of a table."""
+        if len(places) == len(self.addresses):
             return {}
         first = {name: column[0] for name, column in table.columns.items()}
-        empty = {
-            name: self.client.submit(without_rows, part, pure=False) for name, part in first.items()
-        }
-        found: dict[str, Any] = self.client.gather(empty)
-        return found
+        empty: dict[str, Any] = self.client.gather(
+            {
+                name: self.client.submit(without_rows, part, pure=False)
+                for name, part in first.items()
+            }
+        )
+        return empty
 
     # ------------------------------------------------------------------ watching
 
     def _watch(self, tasks: list[Any]) -> None:
-        """Return when all ranks are done; raise as soon as one has failed."""
+        """Return when all ranks are done and all rounds shown; raise when a rank has failed."""
         running = set(tasks)
-        while running:
-            event = self._next_event()
-            if isinstance(event, list):
-                self._answer(self._show(event))
-            elif event is not None:
-                running.discard(event)
-                if event.status != "finished":
-                    self._end(tasks)
-            if self._is_time_to_look() and self._missing():
-                self._end(tasks)
-
-    def _next_event(self) -> Any:
+        if self.watchers:
+            running.add(self._fetch_rounds(None))
         try:
-            return self._events.get(timeout=_LOOK)
-        except queue.Empty:
-            return None
+            while running:
+                try:
+                    event = self._events.get(timeout=_CHECK)
+                except queue.Empty:
+                    event = None
+                running.discard(event)
+                if isinstance(event, concurrent.futures.Future):
+                    states = event.result().get(self.addresses[0])
+                    if isinstance(states, list) and states:
+                        running.add(self._fetch_rounds(self._show(states)))
+                elif event is not None and event.status != "finished":
+                    self._end(tasks)
+                if self._is_time_to_check() and self._missing():
+                    self._end(tasks)
+        finally:
+            for call in running:
+                if isinstance(call, concurrent.futures.Future):
+                    call.cancel()
 
-    def _is_time_to_look(self) -> bool:
+    def _fetch_rounds(self, stop: bool | None) -> concurrent.futures.Future[dict[str, Any]]:
+        """Begin to wait for the next rounds; ``stop`` answers the last one."""
+        call = _call(self.client, ranks.next_states, self.name, stop, workers=self.addresses[:1])
+        call.add_done_callback(self._events.put)
+        return call
+
+    def _show(self, states: list[RoundState]) -> bool:
+        """Tell the watchers about rounds; return whether to stop."""
+        answers = [self.watchers.end_round(state) for state in states]
+        return any(answers)
+
+    def _is_time_to_check(self) -> bool:
         now = time.monotonic()
-        if now - self._last_look < _LOOK:
+        if now - self._last_check < _CHECK:
             return False
-        self._last_look = now
+        self._last_check = now
         if now - self._began > _BUSY:
             self._refuse_busy(now - self._began)
         return True
 
     def _missing(self) -> set[str]:
-        """Workers that the cluster has no more."""
+        """Return the workers that have left the cluster."""
         return set(self.addresses) - set(self.client.nthreads(self.addresses))
 
     def _refuse_busy(self, seconds: float) -> None:
-        """Say which worker has not begun, and give up when that lasts too long."""
-        begun = self._ask(ranks.has_begun, self.fit)
+        """Name a worker that has not begun, and give up if that lasts too long."""
+        begun = self._ask(ranks.has_begun, self.name)
         busy = [address for address, each in begun.items() if each is False]
         if not busy:
             self._began = float("inf")
@@ -352,7 +356,7 @@ class Attempt:
         raise CommError("Training was cancelled, because its tasks were.")
 
     def _wait_for_others(self, tasks: list[Any]) -> None:
-        """Wait for ranks to notice that another has failed, at their next exchange."""
+        """Wait for ranks to notice, at their next exchange, that another has failed."""
         began = time.monotonic()
         while self.restarts or time.monotonic() - began < _GRACE:
             missing = self._missing()
@@ -364,68 +368,19 @@ class Attempt:
             if not there:
                 return
             with contextlib.suppress(distributed.TimeoutError):
-                distributed.wait(there, timeout=_LOOK)
+                distributed.wait(there, timeout=_CHECK)
 
     def _ask(
-        self, function: Callable[..., Any], *args: Any, workers: list[str] | None = None
+        self, function: Callable[..., Any], *arguments: Any, workers: list[str] | None = None
     ) -> dict[str, Any]:
         """Call a function on all workers, at once; exceptions are among the answers."""
-
-        async def answers() -> Any:
-            return await self.client.run(
-                function, *args, workers=workers or self.addresses, on_error="return"
-            )
-
-        call = asyncio.run_coroutine_threadsafe(answers(), self._loop)
+        asked = workers or self.addresses
+        call = _call(self.client, function, *arguments, workers=asked)
         try:
-            while not concurrent_futures.wait([call], timeout=_LOOK).done:
-                # A call to a worker that is gone would be tried again for half a minute.
-                missing = self._missing() & set(workers or self.addresses)
-                if missing:
+            while not concurrent.futures.wait([call], timeout=_CHECK).done:
+                # Dask would try for half a minute to call a worker that is gone.
+                if missing := self._missing() & set(asked):
                     raise WorkersLost(missing)
-            found: dict[str, Any] = call.result()
-            return found
+            return call.result()
         finally:
             call.cancel()
-
-    # ------------------------------------------------------------------ rounds
-
-    @contextlib.contextmanager
-    def _relayed(self) -> Iterator[None]:
-        """Have what rank 0 tells of its rounds among the events."""
-        if not self.watchers:
-            yield
-            return
-        relay = asyncio.run_coroutine_threadsafe(self._relay(), self._loop)
-        try:
-            yield
-            # Training is over; what was told before may still be on its way.
-            with contextlib.suppress(concurrent_futures.TimeoutError):
-                relay.result(timeout=5)
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    event = self._events.get_nowait()
-                    if isinstance(event, list):
-                        self._show(event)
-        finally:
-            relay.cancel()
-
-    async def _relay(self) -> None:
-        address, answer = self.addresses[0], None
-        while True:
-            replies = await self.client.run(
-                ranks.next_states, self.fit, answer, workers=[address], on_error="ignore"
-            )
-            states = replies.get(address)
-            if states is None:
-                return
-            self._events.put(states)
-            if self.watchers.callbacks:
-                answer = await self._answers.get()
-
-    def _show(self, states: list[RoundState]) -> bool:
-        answers = [self.watchers.end_round(state) for state in states]
-        return any(answers)
-
-    def _answer(self, stop: bool) -> None:
-        self._loop.call_soon_threadsafe(self._answers.put_nowait, stop)

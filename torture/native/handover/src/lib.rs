@@ -2,8 +2,8 @@
 #![cfg(loom)]
 
 #[allow(dead_code, missing_docs)]
-#[path = "../../../../crates/core/src/lowlevel.rs"]
-mod lowlevel;
+#[path = "../../../../crates/core/src/lowlevel/workers.rs"]
+mod workers;
 
 #[cfg(test)]
 mod tests {
@@ -14,7 +14,7 @@ mod tests {
     use loom::sync::atomic::{AtomicUsize, Ordering};
     use loom::thread;
 
-    use crate::lowlevel::Workers;
+    use crate::workers::Workers;
 
     fn every_order(test: impl Fn() + Sync + Send + 'static) {
         let mut builder = loom::model::Builder::new();
@@ -119,6 +119,18 @@ mod tests {
                 done.fetch_add(1, Ordering::Relaxed);
             });
             assert!(done.load(Ordering::Relaxed) >= 1);
+        });
+    }
+
+    #[test]
+    fn when_caller_and_worker_panic_the_next_job_knows_of_neither() {
+        every_order(|| {
+            let workers = Workers::start(1).unwrap();
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                workers.run(&|| std::panic::resume_unwind(Box::new("everywhere")));
+            }));
+            assert!(outcome.is_err());
+            workers.run(&|| ());
         });
     }
 

@@ -1,0 +1,185 @@
+//! The bins of a feature, dense or compressed.
+
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use super::cuts::Cuts;
+use crate::error::Result;
+use crate::lowlevel::PrivateMap;
+use crate::memory::{collected, resize};
+use crate::parallel::Pool;
+use crate::reduce::exchange;
+
+/// Features as bins.
+#[derive(Debug, Clone)]
+pub struct Binned {
+    /// Number of rows.
+    pub n_rows: usize,
+    /// Number of features.
+    pub n_features: usize,
+    /// One column for each feature.
+    pub columns: Vec<Column>,
+    /// Number of rows, on all machines, outside the most frequent bin of each feature.
+    pub uncommon: Vec<usize>,
+    /// What the bins mean.
+    pub cuts: Arc<Cuts>,
+}
+
+/// The bins of one feature, one for each row.
+#[derive(Debug, Clone)]
+pub enum Column {
+    /// The bin of every row.
+    Dense(Bins),
+    /// Only the rows outside the most frequent bin.
+    Compressed(Compressed),
+}
+
+/// The bins of all rows of a feature.
+#[derive(Debug, Clone)]
+pub enum Bins {
+    /// In memory.
+    Owned(Vec<u8>),
+    /// Part of a mapped file.
+    Mapped(Arc<PrivateMap>, Range<usize>),
+}
+
+impl Deref for Bins {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bins::Owned(bins) => bins,
+            Bins::Mapped(map, range) => &map[range.clone()],
+        }
+    }
+}
+
+/// A feature that has the same bin in most rows.
+#[derive(Debug, Clone)]
+pub struct Compressed {
+    /// The bin of all rows that are not listed.
+    pub default: u8,
+    /// The listed rows, ascending.
+    pub rows: Vec<u32>,
+    /// The bins of the listed rows.
+    pub bins: Vec<u8>,
+}
+
+/// A feature is compressed if at most one row in this many lies outside its most frequent bin.
+const COMPRESSED_SHARE: usize = 8;
+
+/// Whether `uncommon` rows outside the most frequent bin are few among `n_rows`.
+pub(super) fn compresses(uncommon: usize, n_rows: usize) -> bool {
+    uncommon * COMPRESSED_SHARE <= n_rows
+}
+
+/// How the rows of all machines are distributed over the bins of a column.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Census {
+    /// The most frequent bin; the lowest such bin if there are several.
+    default: u8,
+    /// Number of rows outside that bin.
+    pub(super) uncommon: usize,
+}
+
+impl Census {
+    /// Counts the bins of some columns.
+    pub(super) fn of(pool: &Pool, columns: &[Vec<u8>]) -> Result<Vec<Census>> {
+        let work = columns.iter().map(Vec::len).sum();
+        let counts = pool.map(columns, work, |bins| {
+            let mut counts = [0i64; 256];
+            bins.iter().for_each(|&bin| counts[bin as usize] += 1);
+            counts
+        })?;
+        let mut counts = counts.into_iter().flatten().collect::<Vec<i64>>();
+        exchange(pool, &mut counts, &mut [])?;
+        let census = |counts: &[i64]| {
+            let default = (0..256).rev().max_by_key(|&bin| counts[bin]).unwrap_or(0);
+            let uncommon = (counts.iter().sum::<i64>() - counts[default]) as usize;
+            Census { default: default as u8, uncommon }
+        };
+        Ok(counts.chunks_exact(256).map(census).collect())
+    }
+}
+
+impl Column {
+    /// A column in the shorter of its two forms; the choice is the same on all machines, which have
+    /// `n_rows` rows together.
+    pub(super) fn of(bins: Vec<u8>, census: Census, n_rows: usize) -> Result<Column> {
+        if !compresses(census.uncommon, n_rows) {
+            return Ok(Column::Dense(Bins::Owned(bins)));
+        }
+        let listed = bins.iter().enumerate().map(|(row, &bin)| (row as u32, bin));
+        Ok(Column::Compressed(Compressed::of(census.default, listed)?))
+    }
+
+    /// The bin of a row.
+    #[inline]
+    pub fn bin(&self, row: usize) -> u8 {
+        match self {
+            Column::Dense(bins) => bins[row],
+            Column::Compressed(column) => match column.rows.binary_search(&(row as u32)) {
+                Ok(place) => column.bins[place],
+                Err(_) => column.default,
+            },
+        }
+    }
+
+    /// The bins of all rows; those of a compressed column are written to `buffer`.
+    pub fn spread<'a>(&'a self, n_rows: usize, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        Ok(match self {
+            Column::Dense(bins) => bins,
+            Column::Compressed(column) => {
+                buffer.clear();
+                resize(buffer, n_rows, column.default)?;
+                for (&row, &bin) in column.rows.iter().zip(&column.bins) {
+                    buffer[row as usize] = bin;
+                }
+                buffer
+            }
+        })
+    }
+
+    /// The bins of all rows.
+    pub fn to_vec(&self, n_rows: usize) -> Result<Vec<u8>> {
+        let mut buffer = Vec::new();
+        let bins = self.spread(n_rows, &mut buffer)?;
+        collected(n_rows, bins.iter().copied())
+    }
+}
+
+impl Compressed {
+    /// Lists those of some rows, ascending with their bins, that are not in the bin `default`.
+    pub(super) fn of(
+        default: u8,
+        rows: impl Iterator<Item = (u32, u8)> + Clone,
+    ) -> Result<Compressed> {
+        let listed = rows.filter(|&(_, bin)| bin != default);
+        let n_listed = listed.clone().count();
+        let rows = collected(n_listed, listed.clone().map(|(row, _)| row))?;
+        let bins = collected(n_listed, listed.map(|(_, bin)| bin))?;
+        Ok(Compressed { default, rows, bins })
+    }
+}
+
+/// Cuts columns into ranges of rows: each range comes with its part of every column.
+pub(super) fn row_pieces<'a, T>(
+    pool: &Pool,
+    columns: &'a mut [Vec<T>],
+    n_rows: usize,
+) -> Vec<(Range<usize>, Vec<&'a mut [T]>)> {
+    let mut rests: Vec<&mut [T]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
+    let ranges = pool.row_ranges(n_rows, rests.len() * 100);
+    let mut cut = Vec::with_capacity(ranges.len());
+    for rows in ranges {
+        let mut parts = Vec::with_capacity(rests.len());
+        for rest in &mut rests {
+            let (part, tail) = std::mem::take(rest).split_at_mut(rows.len());
+            *rest = tail;
+            parts.push(part);
+        }
+        cut.push((rows, parts));
+    }
+    cut
+}

@@ -1,0 +1,361 @@
+//! Thresholds of features: between all values if they are few, else at weighted quantiles.
+
+use std::ops::Range;
+
+use super::column::row_pieces;
+use super::together::{cut_together, sorted_column};
+use crate::error::{Result, invalid};
+use crate::memory::{collected, zeros};
+use crate::parallel::Pool;
+use crate::reduce::{FixedPoint, largest_number};
+use crate::select::SortedColumn;
+
+/// Largest number of bins for values; one more index is kept for missing values.
+pub const MAX_BINS: usize = 255;
+/// Features handled by one piece of work: their floats share the cache lines of a row.
+pub(super) const FEATURE_BLOCK: usize = 16;
+
+/// The thresholds of all features.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cuts {
+    /// Ascending thresholds of each feature.
+    pub thresholds: Vec<Vec<f32>>,
+    /// Whether the feature had a missing value in training.
+    pub has_missing: Vec<bool>,
+    /// Whether the feature holds categories.
+    pub categorical: Vec<bool>,
+}
+
+impl Cuts {
+    /// Number of bins for values of a feature; also the bin of its missing values.
+    pub fn n_bins(&self, feature: usize) -> usize {
+        self.thresholds[feature].len() + 1
+    }
+
+    /// Cuts of numeric features, from the thresholds of each and whether it has missing values.
+    pub(super) fn new(cut: Vec<(Vec<f32>, bool)>) -> Cuts {
+        let (thresholds, has_missing): (Vec<_>, Vec<_>) = cut.into_iter().unzip();
+        let categorical = vec![false; thresholds.len()];
+        Cuts { thresholds, has_missing, categorical }
+    }
+
+    /// The same cuts for data with categorical features: `n_categories` of each feature, 0 if it is
+    /// numeric. Each code of a category, 0, 1, …, has its own bin, even if no training row has it.
+    pub fn with_categories(mut self, n_categories: &[u32]) -> Cuts {
+        for (feature, &n) in n_categories.iter().enumerate().filter(|(_, n)| **n > 0) {
+            self.thresholds[feature] = category_thresholds(n);
+            self.categorical[feature] = true;
+        }
+        self
+    }
+}
+
+/// Whether a value is missing or the code of one of `n` categories.
+pub fn is_code(value: f32, n: u32) -> bool {
+    value.is_nan() || (value >= 0.0 && value < n as f32 && value.fract() == 0.0)
+}
+
+pub(super) fn category_thresholds(n: u32) -> Vec<f32> {
+    (1..n).map(|code| code as f32 - 0.5).collect()
+}
+
+/// Finds thresholds for row-major `x` (n_rows × n_features); `weight` is positive.
+pub fn find_cuts(
+    pool: &Pool,
+    x: &[f32],
+    n_features: usize,
+    weight: Option<&[f64]>,
+    max_bins: usize,
+) -> Result<Cuts> {
+    let n_rows = n_rows_of(x, n_features)?;
+    check_max_bins(max_bins)?;
+    let masses = row_masses(pool, weight, n_rows)?;
+    if pool.others().is_some() {
+        return cut_together(pool, (n_rows, n_features), max_bins, |features| {
+            map_columns(pool, x, n_features, features, |column| {
+                Ok((sort_column(column, masses.as_deref())?, has_missing(column)))
+            })
+        });
+    }
+    let cut = map_columns(pool, x, n_features, 0..n_features, |column| {
+        cut_feature(column, masses.as_deref(), max_bins)
+    })?;
+    Ok(Cuts::new(cut))
+}
+
+/// The number of rows of row-major `x`.
+pub(super) fn n_rows_of(x: &[f32], n_features: usize) -> Result<usize> {
+    if n_features == 0 {
+        return invalid("cannot bin a matrix without features");
+    }
+    if !x.len().is_multiple_of(n_features) {
+        return invalid(format!("{} values are not rows of {n_features} features", x.len()));
+    }
+    Ok(x.len() / n_features)
+}
+
+/// Fails unless bins can be numbered by bytes, and one threshold can part values.
+pub(super) fn check_max_bins(max_bins: usize) -> Result<()> {
+    if (2..=MAX_BINS).contains(&max_bins) {
+        return Ok(());
+    }
+    invalid(format!("max_bins must be between 2 and {MAX_BINS}, got {max_bins}"))
+}
+
+/// Weights of `n_rows` rows as integers, whose sums are exact. Each is at least one: a row with a
+/// tiny weight still has a value.
+pub(super) fn row_masses(
+    pool: &Pool,
+    weight: Option<&[f64]>,
+    n_rows: usize,
+) -> Result<Option<Vec<i64>>> {
+    let Some(weight) = weight else { return Ok(None) };
+    if weight.len() != n_rows {
+        return invalid(format!("{} weights were given for {n_rows} rows", weight.len()));
+    }
+    let max = largest_number(pool, weight.iter().fold(0.0f64, |m, &v| m.max(v)))?;
+    let fixed = FixedPoint::for_sum(max, pool.all_rows(n_rows))?;
+    Ok(Some(collected(n_rows, weight.iter().map(|&v| fixed.encode(v).max(1)))?))
+}
+
+/// Calls `work` with the values of each of some features of row-major `x`.
+fn map_columns<R: Send>(
+    pool: &Pool,
+    x: &[f32],
+    n_features: usize,
+    features: Range<usize>,
+    work: impl Fn(&[f32]) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let n_rows = x.len() / n_features;
+    let mut results = Vec::with_capacity(features.len());
+    for start in features.clone().step_by(FEATURE_BLOCK) {
+        let features = start..(start + FEATURE_BLOCK).min(features.end);
+        let mut columns =
+            features.clone().map(|_| zeros::<f32>(n_rows)).collect::<Result<Vec<_>>>()?;
+        let pieces = row_pieces(pool, &mut columns, n_rows);
+        pool.for_each(pieces, n_rows * features.len(), |(rows, mut columns)| {
+            let x = &x[rows.start * n_features..rows.end * n_features];
+            for (i, row) in x.chunks_exact(n_features).enumerate() {
+                for (column, &value) in columns.iter_mut().zip(&row[features.clone()]) {
+                    column[i] = value;
+                }
+            }
+        })?;
+        let amount = n_rows * features.len() * 8;
+        results.extend(pool.try_map(columns, amount, |column: Vec<f32>| work(&column))?);
+    }
+    Ok(results)
+}
+
+pub(super) fn has_missing(values: &[f32]) -> bool {
+    values.iter().any(|value| value.is_nan())
+}
+
+/// The values of a column on this machine, sorted.
+fn sort_column(column: &[f32], masses: Option<&[i64]>) -> Result<SortedColumn> {
+    match masses {
+        None => Ok(SortedColumn { keys: sorted_keys(column)?, masses: None }),
+        Some(masses) => Ok(sorted_column(weighted_keys(column, masses)?)),
+    }
+}
+
+/// Thresholds of a column, and whether it has missing values.
+pub(super) fn cut_feature(
+    column: &[f32],
+    masses: Option<&[i64]>,
+    max_bins: usize,
+) -> Result<(Vec<f32>, bool)> {
+    let thresholds = match masses {
+        None => {
+            let keys = sorted_keys(column)?;
+            let distinct = keys.chunk_by(|a, b| a == b);
+            cut_between(distinct.map(|run| (from_ordered(run[0]), run.len() as i64)), max_bins)
+        }
+        Some(masses) => cut_weighted(weighted_keys(column, masses)?, max_bins),
+    };
+    Ok((thresholds, has_missing(column)))
+}
+
+/// Thresholds between (key, mass) pairs in any order.
+pub(super) fn cut_weighted(mut keys: Vec<(u32, i64)>, max_bins: usize) -> Vec<f32> {
+    keys.sort_unstable_by_key(|&(key, _)| key);
+    let distinct = keys.chunk_by(|a, b| a.0 == b.0);
+    let value = |run: &[(u32, i64)]| (from_ordered(run[0].0), run.iter().map(|v| v.1).sum());
+    cut_between(distinct.map(value), max_bins)
+}
+
+/// Thresholds between distinct (value, mass) pairs, ascending. The pairs are never collected, since
+/// there may be as many as rows.
+pub(super) fn cut_between(
+    distinct: impl Iterator<Item = (f32, i64)> + Clone,
+    max_bins: usize,
+) -> Vec<f32> {
+    let pairs = || distinct.clone().zip(distinct.clone().skip(1));
+    if distinct.clone().take(max_bins + 1).count() <= max_bins {
+        return pairs().map(|(lower, upper)| midpoint(lower.0, upper.0)).collect();
+    }
+    // Close a bin as soon as it holds its share of what is left: a value heavier than its share then
+    // takes one bin, and the other values share the rest.
+    let mut thresholds = Vec::with_capacity(max_bins - 1);
+    let mut rest: i128 = distinct.clone().map(|value| i128::from(value.1)).sum();
+    let mut in_bin: i128 = 0;
+    for ((value, mass), (next, _)) in pairs() {
+        let bins_left = (max_bins - thresholds.len()) as i128;
+        if bins_left == 1 {
+            break;
+        }
+        in_bin += i128::from(mass);
+        if in_bin * bins_left >= rest {
+            thresholds.push(midpoint(value, next));
+            rest -= in_bin;
+            in_bin = 0;
+        }
+    }
+    thresholds
+}
+
+/// A threshold t with lower ≤ t < upper, as near to the middle as floats allow.
+pub(super) fn midpoint(lower: f32, upper: f32) -> f32 {
+    let middle = ((f64::from(lower) + f64::from(upper)) / 2.0) as f32;
+    if middle < upper { middle } else { lower }
+}
+
+/// An integer that orders as the float does; both zeros have the same one.
+pub(super) fn ordered(value: f32) -> u32 {
+    let bits = (value + 0.0).to_bits();
+    if bits >> 31 == 0 { bits | 0x8000_0000 } else { !bits }
+}
+
+pub(super) fn from_ordered(key: u32) -> f32 {
+    f32::from_bits(if key >> 31 == 1 { key & 0x7fff_ffff } else { !key })
+}
+
+/// The keys of the values that are not missing, sorted.
+fn sorted_keys(column: &[f32]) -> Result<Vec<u32>> {
+    let present = column.iter().filter(|v| !v.is_nan());
+    let mut keys = collected(column.len(), present.map(|&v| ordered(v)))?;
+    sort_keys(&mut keys)?;
+    Ok(keys)
+}
+
+/// The keys of the values that are not missing, with their masses, in the order of rows.
+fn weighted_keys(column: &[f32], masses: &[i64]) -> Result<Vec<(u32, i64)>> {
+    let present = column.iter().zip(masses).filter(|(v, _)| !v.is_nan());
+    collected(column.len(), present.map(|(&v, &mass)| (ordered(v), mass)))
+}
+
+/// Radix sort: three passes of 11 bits.
+fn sort_keys(keys: &mut Vec<u32>) -> Result<()> {
+    const BITS: u32 = 11;
+    if keys.len() < 1 << 9 {
+        keys.sort_unstable();
+        return Ok(());
+    }
+    let mut other = zeros::<u32>(keys.len())?;
+    for pass in 0..3 {
+        let digit = |key: u32| (key >> (BITS * pass)) as usize & ((1 << BITS) - 1);
+        let mut starts = [0usize; (1 << BITS) + 1];
+        for &key in keys.iter() {
+            starts[digit(key) + 1] += 1;
+        }
+        if starts.contains(&keys.len()) {
+            continue;
+        }
+        for i in 0..1 << BITS {
+            starts[i + 1] += starts[i];
+        }
+        for &key in keys.iter() {
+            let place = &mut starts[digit(key)];
+            other[*place] = key;
+            *place += 1;
+        }
+        std::mem::swap(keys, &mut other);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::apply::bin_of;
+    use super::*;
+    use crate::error::Error;
+
+    fn random_floats(n: usize) -> Vec<f32> {
+        let mut stream = crate::random::Key::new(n as u64).stream();
+        (0..n).map(|_| stream.normals().0 as f32).collect()
+    }
+
+    #[test]
+    fn few_values_are_cut_between_all_neighbours() {
+        let (thresholds, missing) =
+            cut_feature(&[3.0, 1.0, f32::NAN, 1.0, -0.0, 0.0], None, 255).unwrap();
+        assert_eq!(thresholds, vec![0.5, 2.0]);
+        assert!(missing);
+    }
+
+    #[test]
+    fn neighbouring_floats_are_kept_apart() {
+        let upper = f32::from_bits(1.0f32.to_bits() + 1);
+        let (thresholds, _) = cut_feature(&[1.0, upper], None, 255).unwrap();
+        assert_eq!((bin_of(1.0, &thresholds), bin_of(upper, &thresholds)), (0, 1));
+    }
+
+    #[test]
+    fn many_values_fall_into_bins_of_equal_weight() {
+        let column = random_floats(10_000);
+        let (thresholds, _) = cut_feature(&column, None, 100).unwrap();
+        assert_eq!(thresholds.len(), 99);
+        let mut counts = vec![0; 100];
+        column.iter().for_each(|&v| counts[bin_of(v, &thresholds) as usize] += 1);
+        assert!(counts.iter().all(|&c| (95..=105).contains(&c)), "{counts:?}");
+    }
+
+    #[test]
+    fn integer_weights_cut_as_repeated_rows_do() {
+        let column = random_floats(2000);
+        let weights: Vec<i64> = (0..2000).map(|i| i % 4 + 1).collect();
+        let repeated: Vec<f32> =
+            column.iter().zip(&weights).flat_map(|(&v, &w)| vec![v; w as usize]).collect();
+        assert_eq!(
+            cut_feature(&column, Some(&weights), 64).unwrap().0,
+            cut_feature(&repeated, None, 64).unwrap().0
+        );
+    }
+
+    #[test]
+    fn a_heavy_value_does_not_eat_the_bins_of_others() {
+        let mut column = vec![0.0; 5000];
+        column.extend(random_floats(1000));
+        let (thresholds, _) = cut_feature(&column, None, 50).unwrap();
+        assert_eq!(thresholds.len(), 49);
+    }
+
+    #[test]
+    fn radix_sort_sorts() {
+        let mut keys: Vec<u32> = random_floats(3000).into_iter().map(ordered).collect();
+        let mut expected = keys.clone();
+        expected.sort_unstable();
+        sort_keys(&mut keys).unwrap();
+        assert_eq!(keys, expected);
+    }
+
+    #[test]
+    fn shapes_that_cannot_be_binned_are_refused() {
+        let pool = Pool::serial();
+        let refused = |x: &[f32], n_features, weight, max_bins| {
+            matches!(find_cuts(&pool, x, n_features, weight, max_bins), Err(Error::Invalid(_)))
+        };
+        assert!(refused(&[], 0, None, 255));
+        assert!(refused(&[1.0, 2.0, 3.0], 2, None, 255));
+        assert!(refused(&[1.0, 2.0], 2, Some(&[1.0, 1.0]), 255));
+        assert!([0, 1, 256].iter().all(|&max_bins| refused(&[1.0, 2.0], 1, None, max_bins)));
+        let empty = find_cuts(&pool, &[], 2, None, 255).unwrap();
+        assert_eq!(empty.thresholds, [[0.0f32; 0]; 2]);
+    }
+
+    #[test]
+    fn an_infinite_weight_is_refused() {
+        let cuts = find_cuts(&Pool::serial(), &[1.0, 2.0], 1, Some(&[1.0, f64::INFINITY]), 255);
+        assert_eq!(cuts, Err(Error::NotFinite));
+    }
+}

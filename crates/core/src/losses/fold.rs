@@ -1,0 +1,85 @@
+//! Folds over the cells of a row, in a fixed pattern: the same bits on every instruction set.
+
+/// Σ a b in eight lanes of doubles.
+#[inline(always)]
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
+    let mut lanes = [0.0f64; 8];
+    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest = a.remainder().iter().zip(b.remainder());
+    for (a, b) in a.zip(b) {
+        for k in 0..8 {
+            lanes[k] += f64::from(a[k]) * f64::from(b[k]);
+        }
+    }
+    for (lane, (&a, &b)) in lanes.iter_mut().zip(rest) {
+        *lane += f64::from(a) * f64::from(b);
+    }
+    let four: [f64; 4] = std::array::from_fn(|k| lanes[k] + lanes[k + 4]);
+    (four[0] + four[2]) + (four[1] + four[3])
+}
+
+/// Σ v.
+#[inline(always)]
+pub(super) fn sum<T: Copy + Into<f64>>(values: &[T]) -> f64 {
+    fold(values, 0.0, |lane, value| lane + value, |a, b| a + b)
+}
+
+/// Σ v².
+#[inline(always)]
+pub(super) fn sum_of_squares(values: &[f32]) -> f64 {
+    fold(values, 0.0, |lane, value| lane + value * value, |a, b| a + b)
+}
+
+/// Π (1 + v).
+#[inline(always)]
+pub(super) fn product_of_one_plus(values: &[f32]) -> f64 {
+    fold(values, 1.0, |lane, value| lane * (1.0 + value), |a, b| a * b)
+}
+
+/// Folds numbers in eight lanes of doubles, and then the lanes.
+#[inline(always)]
+fn fold<T: Copy + Into<f64>>(
+    values: &[T],
+    start: f64,
+    step: impl Fn(f64, f64) -> f64,
+    merge: impl Fn(f64, f64) -> f64,
+) -> f64 {
+    let mut lanes = [[start; 4]; 2];
+    let eights = values.chunks_exact(8);
+    let rest = eights.remainder();
+    for eight in eights {
+        for (half, lanes) in lanes.iter_mut().enumerate() {
+            let four: [f64; 4] = std::array::from_fn(|k| eight[4 * half + k].into());
+            for k in 0..4 {
+                lanes[k] = step(lanes[k], four[k]);
+            }
+        }
+    }
+    for (k, &value) in rest.iter().enumerate() {
+        lanes[k / 4][k % 4] = step(lanes[k / 4][k % 4], value.into());
+    }
+    let four: [f64; 4] = std::array::from_fn(|k| merge(lanes[0][k], lanes[1][k]));
+    merge(merge(four[0], four[2]), merge(four[1], four[3]))
+}
+
+/// The largest of some floats, eight at a time.
+#[inline(always)]
+pub(super) fn largest(values: &[f32]) -> f32 {
+    let mut lanes = [f32::NEG_INFINITY; 8];
+    let eights = values.chunks_exact(8);
+    let rest = eights.remainder();
+    for eight in eights {
+        for k in 0..8 {
+            lanes[k] = if eight[k] > lanes[k] { eight[k] } else { lanes[k] };
+        }
+    }
+    lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |top, &v| if v > top { v } else { top })
+}
+
+/// max[j] = max(max[j], |w r[j]|), on the bits of non-negative floats, which order as they do.
+#[inline(always)]
+pub(super) fn raise_max(max: &mut [u32], residuals: &[f32], weight: f32) {
+    for (m, r) in max.iter_mut().zip(residuals) {
+        *m = (*m).max((r * weight).abs().to_bits());
+    }
+}

@@ -1,0 +1,307 @@
+//! The formulas of each loss, for one cell.
+
+use crate::math;
+
+/// Formulas of a loss that treats each cell on its own. To add a loss, implement this trait and
+/// name the loss in [`crate::losses::Loss`].
+pub trait Pointwise: Copy + Sync {
+    /// Whether the value has a part ln(1 + e). A row then needs one logarithm, of a product.
+    const HAS_LOG: bool = false;
+    /// Whether the value grows like a square, beyond single precision. Then ℓ = r v, in doubles.
+    const IS_PRODUCT: bool = false;
+    /// Whether the residual is y − f and the curvature 1 everywhere. The residuals are then all the
+    /// state that training needs.
+    const IS_QUADRATIC: bool = false;
+    /// Whether the curvature, and so its bound, depends on the target.
+    const CURVATURE_USES_TARGET: bool = false;
+
+    /// −∂ℓ/∂f.
+    #[inline(always)]
+    fn residual(self, y: f32, f: f32, param: f32) -> f32 {
+        self.parts(y, f, param).0
+    }
+
+    /// ∂²ℓ/∂f², given the residual.
+    fn curvature(self, y: f32, residual: f32, param: f32) -> f32;
+
+    /// The residual r, and the value as (v, e) with ℓ = v + ln(1 + e) and 0 ≤ e ≤ 1, or ℓ = r v.
+    fn parts(self, y: f32, f: f32, param: f32) -> (f32, f32, f32);
+
+    /// Bounds on |residual| and curvature that hold for every target and prediction, if any.
+    fn bounds(self, _param: f64) -> Option<(f64, f64)> {
+        None
+    }
+
+    /// A bound on the weighted curvature of an output, given what the last pass has seen of it.
+    /// Fixed-point sums of curvatures are scaled by this bound, so it must hold in every cell.
+    fn curvature_bound(self, seen: Extremes) -> f64;
+
+    /// ℓ, from what [`Pointwise::parts`] returns.
+    #[inline(always)]
+    fn joined(self, (r, v, e): (f32, f32, f32)) -> f64 {
+        if Self::IS_PRODUCT {
+            f64::from(r) * f64::from(v)
+        } else if Self::HAS_LOG {
+            f64::from(v + math::ln_1p_unit(e))
+        } else {
+            f64::from(v)
+        }
+    }
+
+    /// ℓ.
+    #[inline(always)]
+    fn value(self, y: f32, f: f32, param: f32) -> f64 {
+        self.joined(self.parts(y, f, param))
+    }
+}
+
+/// The largest numbers of one output over all rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Extremes {
+    /// Weight of a cell.
+    pub weight: f64,
+    /// Weighted |residual|.
+    pub residual: f64,
+    /// Target.
+    pub target: f64,
+}
+
+/// −1 for label 0, 1 for label 1.
+#[inline(always)]
+fn sign_of_label(y: f32) -> f32 {
+    2.0 * y - 1.0
+}
+
+/// The sign of u, 0 at 0 (f32::signum is ±1 there).
+#[inline(always)]
+fn sign(u: f32) -> f32 {
+    (if u > 0.0 { 1.0 } else { 0.0 }) - (if u < 0.0 { 1.0 } else { 0.0 })
+}
+
+/// ½ (y − f)².
+#[derive(Debug, Clone, Copy)]
+pub struct Squared;
+
+impl Pointwise for Squared {
+    const IS_PRODUCT: bool = true;
+    const IS_QUADRATIC: bool = true;
+    #[inline(always)]
+    fn curvature(self, _y: f32, _residual: f32, _param: f32) -> f32 {
+        1.0
+    }
+    #[inline(always)]
+    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
+        (y - f, 0.5 * (y - f), 0.0)
+    }
+    fn curvature_bound(self, seen: Extremes) -> f64 {
+        seen.weight
+    }
+}
+
+/// ½ (±1 − f)² for 0/1 labels.
+#[derive(Debug, Clone, Copy)]
+pub struct SquaredLabels;
+
+impl Pointwise for SquaredLabels {
+    const IS_PRODUCT: bool = true;
+    const IS_QUADRATIC: bool = true;
+    #[inline(always)]
+    fn curvature(self, _y: f32, _residual: f32, _param: f32) -> f32 {
+        1.0
+    }
+    #[inline(always)]
+    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
+        let r = sign_of_label(y) - f;
+        (r, 0.5 * r, 0.0)
+    }
+    fn curvature_bound(self, seen: Extremes) -> f64 {
+        seen.weight
+    }
+}
+
+/// |y − f|.
+#[derive(Debug, Clone, Copy)]
+pub struct Absolute;
+
+impl Pointwise for Absolute {
+    #[inline(always)]
+    fn curvature(self, _y: f32, _residual: f32, _param: f32) -> f32 {
+        0.0
+    }
+    #[inline(always)]
+    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
+        (sign(y - f), (y - f).abs(), 0.0)
+    }
+    fn bounds(self, _param: f64) -> Option<(f64, f64)> {
+        Some((1.0, 1.0))
+    }
+    fn curvature_bound(self, seen: Extremes) -> f64 {
+        seen.weight
+    }
+}
+
+/// Quadratic up to δ (the parameter), linear beyond.
+#[derive(Debug, Clone, Copy)]
+pub struct Huber;
+
+impl Pointwise for Huber {
+    const IS_PRODUCT: bool = true;
+    #[inline(always)]
+    fn curvature(self, _y: f32, residual: f32, delta: f32) -> f32 {
+        if residual.abs() < delta { 1.0 } else { 0.0 }
+    }
+    #[inline(always)]
+    fn parts(self, y: f32, f: f32, delta: f32) -> (f32, f32, f32) {
+        let r = (y - f).clamp(-delta, delta);
+        (r, (y - f) - 0.5 * r, 0.0)
+    }
+    fn bounds(self, delta: f64) -> Option<(f64, f64)> {
+        Some((delta, 1.0))
+    }
+    fn curvature_bound(self, seen: Extremes) -> f64 {
+        seen.weight
+    }
+}
+
+/// The pinball loss: level · u above (level is the parameter), (level − 1) · u below.
+#[derive(Debug, Clone, Copy)]
+pub struct Quantile;
+
+impl Pointwise for Quantile {
+    #[inline(always)]
+    fn curvature(self, _y: f32, _residual: f32, _level: f32) -> f32 {
+        0.0
+    }
+    #[inline(always)]
+    fn parts(self, y: f32, f: f32, level: f32) -> (f32, f32, f32) {
+        let value = (level * (y - f)).max((level - 1.0) * (y - f));
+        let residual = if y > f {
+            level
+        } else if y < f {
+            level - 1.0
+        } else {
+            0.0
+        };
+        (residual, value, 0.0)
+    }
+    fn bounds(self, _level: f64) -> Option<(f64, f64)> {
+        Some((1.0, 1.0))
+    }
+    fn curvature_bound(self, seen: Extremes) -> f64 {
+        seen.weight
+    }
+}
+
+/// e^f − y f.
+#[derive(Debug, Clone, Copy)]
+pub struct Poisson;
+
+impl Pointwise for Poisson {
+    const CURVATURE_USES_TARGET: bool = true;
+    #[inline(always)]
+    fn curvature(self, y: f32, residual: f32, _param: f32) -> f32 {
+        y - residual
+    }
+    #[inline(always)]
+    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
+        let e = math::exp(f);
+        (y - e, e - y * f, 0.0)
+    }
+    fn curvature_bound(self, seen: Extremes) -> f64 {
+        seen.target * seen.weight + seen.residual
+    }
+}
+
+/// ln(1 + e^∓f) for 0/1 labels.
+#[derive(Debug, Clone, Copy)]
+pub struct Logistic;
+
+impl Pointwise for Logistic {
+    const HAS_LOG: bool = true;
+    #[inline(always)]
+    fn curvature(self, _y: f32, residual: f32, _param: f32) -> f32 {
+        curvature_of_probability(residual)
+    }
+    /// One exponential serves all: with e = e^−|m| of the margin m, the residual is s/(1 + e) or
+    /// s e/(1 + e), and neither loses digits at its small end.
+    #[inline(always)]
+    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
+        let s = sign_of_label(y);
+        let margin = s * f;
+        let e = math::exp(-margin.abs());
+        let numerator = if margin > 0.0 { e } else { 1.0 };
+        (s * (numerator / (1.0 + e)), (-margin).max(0.0), e)
+    }
+    fn bounds(self, _param: f64) -> Option<(f64, f64)> {
+        Some((1.0, 0.25))
+    }
+    fn curvature_bound(self, seen: Extremes) -> f64 {
+        seen.weight
+    }
+}
+
+/// e^(∓f/2) for 0/1 labels.
+#[derive(Debug, Clone, Copy)]
+pub struct Exponential;
+
+impl Pointwise for Exponential {
+    #[inline(always)]
+    fn curvature(self, _y: f32, residual: f32, _param: f32) -> f32 {
+        0.5 * residual.abs()
+    }
+    #[inline(always)]
+    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
+        let s = sign_of_label(y);
+        let value = math::exp(-0.5 * s * f);
+        (0.5 * s * value, value, 0.0)
+    }
+    fn curvature_bound(self, seen: Extremes) -> f64 {
+        seen.residual
+    }
+}
+
+/// p (1 − p) from the residual ±p or ±(1 − p) of a probability: log loss, and softmax's diagonal.
+#[inline(always)]
+pub(crate) fn curvature_of_probability(residual: f32) -> f32 {
+    residual.abs() * (1.0 - residual.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<L: Pointwise + std::fmt::Debug>(formula: L, ys: &[f32], param: f32) {
+        for &y in ys {
+            for i in -20..20 {
+                let f = i as f32 / 7.0 + 0.013;
+                let step = 1e-2;
+                let up = formula.value(y, f + step, param);
+                let down = formula.value(y, f - step, param);
+                let slope = (up - down) / f64::from(2.0 * step);
+                let r = formula.residual(y, f, param);
+                let off = (slope + f64::from(r)).abs();
+                assert!(off < 5e-3 * (1.0 + slope.abs()), "{formula:?} {y} {f}");
+                let h = f64::from(formula.curvature(y, r, param));
+                if let Some((bound, curve)) = formula.bounds(f64::from(param)) {
+                    assert!(f64::from(r.abs()) <= bound * (1.0 + 1e-6));
+                    assert!(h <= curve * (1.0 + 1e-6));
+                }
+                let (residual, target) = (3.0 * f64::from(r.abs()), f64::from(y));
+                let bound = formula.curvature_bound(Extremes { weight: 3.0, residual, target });
+                assert!(3.0 * h <= bound * (1.0 + 1e-6), "{formula:?} {y} {f}");
+            }
+        }
+    }
+
+    #[test]
+    fn residuals_are_negative_derivatives_and_bounds_hold() {
+        check(Squared, &[0.0, 1.0, 2.5], 0.7);
+        check(Absolute, &[0.0, 1.0, 2.5], 0.7);
+        check(Huber, &[0.0, 1.0, 2.5], 0.7);
+        check(Quantile, &[0.0, 1.0, 2.5], 0.7);
+        check(Poisson, &[0.0, 1.0, 2.5], 0.7);
+        check(SquaredLabels, &[0.0, 1.0], 0.0);
+        check(Logistic, &[0.0, 1.0], 0.0);
+        check(Exponential, &[0.0, 1.0], 0.0);
+    }
+}

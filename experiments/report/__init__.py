@@ -1,0 +1,1 @@
+"""Reports: their content, and how it is written as HTML, Markdown, CSV and SVG."""

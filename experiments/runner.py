@@ -1,0 +1,156 @@
+"""Carry out the runs that a store does not hold yet, on several processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from tqdm import tqdm
+
+from experiments.protocol import Result, Run
+from experiments.store import Store
+
+
+def run_missing(
+    runs: Iterable[Run],
+    store: Store,
+    *,
+    data_dir: Path | None = None,
+    n_jobs: int = 1,
+    stream: TextIO | None = None,
+) -> None:
+    """Carry out the runs that the store does not hold, and those that they need.
+
+    Every complete run is in the store at once, so an interrupted command can be repeated. A run
+    that fails is written as such and shown on ``stream``; the runs that need it are left out.
+    Each of the ``n_jobs`` processes fits in one thread; 1 stays in this process.
+    """
+    by_dataset: dict[str, list[Run]] = {}
+    for run in runs:
+        by_dataset.setdefault(run.dataset, []).append(run)
+    batches = [_missing(group, store) for group in by_dataset.values()]
+    total = sum(map(len, batches))
+    pause = 0.5 if stream is not None and stream.isatty() else 30.0
+    hidden = stream is None or not total
+    with tqdm(total=total, unit="run", file=stream, mininterval=pause, disable=hidden) as progress:
+        workers = Workers(n_jobs) if n_jobs > 1 and total > 1 else None
+        execute = workers.execute if workers else _execute_here
+        try:
+            for batch in batches:  # one data set after the other
+                while tasks := _ready(batch, store, data_dir):
+                    for task, outcome in execute(tasks):
+                        del batch[task.run.key]
+                        progress.update()
+                        if isinstance(outcome, Result):
+                            store.put(task.run, outcome)
+                        else:
+                            store.fail(task.run, outcome)
+                            reason = outcome.strip().splitlines()[-1]
+                            if stream is not None:
+                                progress.write(f"failed: {task.run.label}: {reason}", file=stream)
+        finally:
+            if workers:
+                workers.end()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run with the results that it starts from."""
+
+    run: Run
+    needed: Sequence[Result]
+    data_dir: Path | None
+
+
+def _missing(runs: Iterable[Run], store: Store) -> dict[str, Run]:
+    """Return the runs that are not stored, and those that they need, by key."""
+    missing: dict[str, Run] = {}
+    for run in runs:
+        if run.key not in missing and store.get(run) is None:
+            missing |= {**_missing(run.needs(), store), run.key: run}
+    return missing
+
+
+def _ready(missing: dict[str, Run], store: Store, data_dir: Path | None) -> list[Task]:
+    """Return the runs for which everything they need is stored."""
+    tasks = []
+    for run in missing.values():
+        needs = run.needs()
+        needed = [result for need in needs if (result := store.get(need)) is not None]
+        if len(needed) == len(needs):
+            tasks.append(Task(run, needed, data_dir))
+    return tasks
+
+
+def _attempt(task: Task) -> Result | str:
+    """Carry out a run; return its result or the traceback of its failure."""
+    try:
+        return task.run.execute(task.needed, task.data_dir)
+    except Exception:
+        return traceback.format_exc()
+
+
+def _execute_here(tasks: Sequence[Task]) -> Iterator[tuple[Task, Result | str]]:
+    for task in tasks:
+        yield task, _attempt(task)
+
+
+class _Own(threading.local):
+    pool: ProcessPoolExecutor | None = None
+
+
+class Workers:
+    """Threads that each own one worker process: if a process dies, only its run fails."""
+
+    def __init__(self, n_jobs: int) -> None:
+        self._threads = ThreadPoolExecutor(n_jobs)
+        self._own = _Own()
+        self._others = multiprocessing.active_children()
+
+    def execute(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result | str]]:
+        """Yield every task with its outcome, in the order of completion."""
+        futures = {self._threads.submit(self._in_own_process, task): task for task in tasks}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+
+    def _in_own_process(self, task: Task) -> Result | str:
+        if self._own.pool is None:
+            # A forked process would inherit locks that other threads hold.
+            spawn = multiprocessing.get_context("spawn")
+            self._own.pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_start_worker)
+        try:
+            return self._own.pool.submit(_attempt, task).result()
+        except BrokenProcessPool:
+            self._own.pool = None
+            return "The worker process died, perhaps out of memory: use fewer processes."
+
+    def end(self) -> None:
+        """End all processes, even if they are busy: unfinished runs are not stored."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            if process not in self._others:
+                process.terminate()
+        self._threads.shutdown()
+
+
+def _start_worker() -> None:
+    # Ctrl-C reaches all processes of a terminal; the main process ends the workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process if the main process is killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

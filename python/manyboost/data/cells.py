@@ -1,0 +1,89 @@
+"""Cells of the targets, one for each row and output: their kinds, their names, the missing ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost.errors import RowError
+
+#: What a missing label is stored as among 0/1 labels.
+MISSING_LABEL = 255
+
+#: Cells of an array that are tested at once.
+_CELLS_PER_BLOCK = 1 << 19
+
+
+class TargetKind(Enum):
+    """What encoded targets ``Y`` hold."""
+
+    #: Numbers: floats (n_rows, n_outputs), NaN if missing.
+    REAL = "real"
+    #: Any number of labels per row: 0/1 as uint8 (n_rows, n_outputs), 255 if missing.
+    LABELS = "labels"
+    #: One class per row: 0/1 as uint8 (n_rows, n_outputs); two classes share one column.
+    ONE_VS_REST = "one_vs_rest"
+    #: One class per row: class numbers as uint32 (n_rows,), for softmax.
+    CLASSES = "classes"
+
+    @property
+    def one_class_per_row(self) -> bool:
+        """Whether every row belongs to exactly one class."""
+        return self in (TargetKind.ONE_VS_REST, TargetKind.CLASSES)
+
+
+def missing_cells(Y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where encoded targets are missing; class numbers never are."""
+    if Y.dtype == np.uint8:
+        return np.asarray(Y == MISSING_LABEL)
+    if Y.dtype.kind == "f":
+        return np.asarray(np.isnan(Y))
+    return np.zeros(Y.shape, bool)
+
+
+def class_numbers(Y: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the class number of each row of encoded targets with one class per row."""
+    if Y.ndim == 2:
+        Y = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
+    return Y.astype(np.intp)
+
+
+def column_name(j: int, names: Any = None) -> str:
+    """Return what an error calls a feature or output: its name, or its number without names."""
+    return str(j) if names is None else repr(str(names[j]))
+
+
+def cell_error(
+    argument: str,
+    problem: str,
+    place: Sequence[int] | NDArray[Any],
+    rest: str,
+    names: Sequence[str] | None = None,
+) -> RowError:
+    """Return the error for a place, (row,) or (row, output), of an argument."""
+    output = None if len(place) == 1 else column_name(place[1], names)
+    return RowError(argument, problem, int(place[0]), rest, output)
+
+
+def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
+    """Yield slices of rows that hold a bounded number of cells."""
+    size = max(1, _CELLS_PER_BLOCK // max(1, width))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def first_cell(
+    array: NDArray[Any], test: Callable[[NDArray[Any]], NDArray[np.bool_]]
+) -> NDArray[np.intp] | None:
+    """Return the index of the first cell that passes a test, or None; test blocks of rows."""
+    for rows in row_blocks(len(array), array.size // max(1, len(array))):
+        passed = test(array[rows])
+        if passed.any():
+            place: NDArray[np.intp] = np.argwhere(passed)[0]
+            place[0] += rows.start
+            return place
+    return None

@@ -1,0 +1,291 @@
+"""Features: what users pass as X, checked, named, and in the form that training takes.
+
+Every refusal is one sentence: what was wrong, where, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from manyboost.arrays import F32, Mask
+from manyboost.comm import ALONE, Comm
+from manyboost.data.cells import column_name, first_cell
+from manyboost.data.frames import (
+    ENCODE,
+    CategoryLabels,
+    category_columns,
+    column_names,
+    is_frame,
+    is_numeric,
+    open_frame,
+)
+from manyboost.data.named import NamedTable
+from manyboost.data.plain_arrays import plain_numbers, stacked
+from manyboost.data.stored import StoredTable
+from manyboost.errors import RowError
+from manyboost.spelling import closest, number_of
+
+#: Features: a dense array, a CSR matrix or a :class:`StoredTable`.
+Table = Any
+
+#: Options of scikit-learn's checks that leave values and sizes to ours.
+ANY_VALUES: dict[str, Any] = {
+    "ensure_all_finite": False,
+    "ensure_min_samples": 0,
+    "ensure_min_features": 0,
+}
+
+
+def check_X(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    name: str = "X",
+    categorical: Any = None,
+    comm: Comm = ALONE,
+) -> Table:
+    """Return features as a float array or CSR matrix without infinite values.
+
+    With ``reset`` the estimator remembers the number and names of the features and the labels of
+    category columns, those of all ranks; otherwise features are compared with what it remembers.
+    ``categorical`` says which columns of a frame hold categories (:func:`resolve_categorical`).
+    """
+    if X is None:
+        raise ValueError(f"{name} is None; pass an array or a frame of features.")
+    from_frame = is_frame(X)
+    if from_frame:
+        X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical, comm=comm)
+    else:
+        X = stacked(X, name) if isinstance(X, list | tuple) else X
+        if isinstance(X, np.ndarray) and X.ndim == 2:
+            X = plain_numbers(X, name, ENCODE, by_column=True)
+        _without_labels(estimator, reset=reset, name=name)
+    if isinstance(X, StoredTable):  # its values were checked before they were written
+        if estimator.estimator is not None:
+            raise ValueError(
+                f"estimator={estimator.estimator!r} takes features in memory, but those of {name} "
+                "are in a file; use built-in trees (estimator=None)."
+            )
+        _match_features(estimator, X.names, X.n_features, reset=reset, name=name)
+        return X
+    dimensions = len(getattr(X, "shape", (0, 0)))
+    if dimensions != 2:
+        # scikit-learn's checks look for "Reshape your data".
+        raise ValueError(
+            f"{name} has {dimensions} dimension(s), it must have two, rows and features: Reshape "
+            f"your data, with {name}.reshape(-1, 1) if it has one feature or {name}.reshape(1, -1) "
+            "if it is one row."
+        )
+    options = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", **ANY_VALUES}
+    try:
+        if from_frame:  # its names are checked already
+            X = check_array(X, estimator=estimator, input_name=name, **options)
+        else:
+            X = validate_data(estimator, X, reset=reset, **options)
+    except ValueError as error:
+        if name == "X":
+            raise
+        raise ValueError(f"{name}: {error}") from None
+    if X.shape[0] == 0 and comm.size == 1:
+        raise ValueError(f"{name} has no rows (shape {X.shape}); it needs at least one.")
+    _refuse_no_features(X, name)
+    if sparse.issparse(X):
+        X = in_canonical_order(X)
+    if (infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf)) is not None:
+        row, j = _row_and_column(X, infinite)
+        column = column_name(j, getattr(estimator, "feature_names_in_", None))
+        rest = "; replace it by a finite number, or by NaN if it is missing."
+        raise RowError(name, f"Column {column} of {name} has an infinite value (inf)", row, rest)
+    return X
+
+
+def _refuse_no_features(X: Any, name: str) -> None:
+    if X.shape[1] == 0:
+        # scikit-learn's checks look for these words.
+        what = f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required"
+        raise ValueError(f"{name} has {what}.")
+
+
+def _match_features(
+    estimator: Any, names: list[str] | None, n_features: int, *, reset: bool, name: str
+) -> None:
+    """Remember the number and names of features, or compare them with those of fit."""
+    if reset:
+        estimator.__dict__.pop("feature_names_in_", None)
+        estimator.n_features_in_ = n_features
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        return
+    known = getattr(estimator, "feature_names_in_", None)
+    if names is not None and known is not None and (known := known.tolist()) != names:
+        hint = _suggestions(names, known, "select those of feature_names_in_.")
+        raise ValueError(
+            f"The features of {name} should be those of fit, in the same order; {hint}"
+        )
+    if n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"{name} has {n_features} features, but {estimator.n_features_in_} are expected."
+        )
+
+
+def _suggestions(given: Sequence[str], known: Sequence[str], otherwise: str) -> str:
+    """Return a question whether known names were meant by unknown ones, if they are alike."""
+    missing = [each for each in known if each not in given]
+    pairs = ((each, closest(each, missing)) for each in given if each not in known)
+    meant = [f"{likely!r} for {each!r}" for each, likely in pairs if likely is not None]
+    return f"did you mean {', '.join(meant[:5])}?" if meant else otherwise
+
+
+def in_canonical_order(X: Any) -> Any:
+    """Return a CSR matrix with sorted indices and no duplicates; the given one is not changed."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def _row_and_column(X: Table, place: NDArray[np.intp]) -> tuple[int, int]:
+    """Return the row and column of a cell, given by its index in X or in the data of a CSR."""
+    if not sparse.issparse(X):
+        return int(place[0]), int(place[1])
+    k = int(place[0])
+    return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
+
+
+def feature_number(parameter: str, feature: Any, n_features: int, names: Any) -> int:
+    """Return the number of a feature that a parameter gives by number or name."""
+    places = None if names is None else {str(name): j for j, name in enumerate(names)}
+    return number_of(parameter, feature, "feature", n_features, places)
+
+
+def resolve_categorical(X: Table, categorical_features: Any, feature_names: Any) -> Mask:
+    """Return which features of X hold categories, as a mask (n_features,).
+
+    ``categorical_features`` is None, "from_dtype" (no feature of an array), a mask, or a list of
+    numbers or names of features.
+    """
+    n_features = X.shape[1]
+    mask = np.zeros(n_features, bool)
+    if categorical_features is None or isinstance(categorical_features, str):
+        return mask
+    given = list(categorical_features)
+    if given and all(isinstance(value, bool | np.bool_) for value in given):
+        if len(given) != n_features:
+            raise ValueError(
+                f"categorical_features is a mask of {len(given)} entries but X has {n_features} "
+                "features; give one entry for each, or the numbers of the categorical ones."
+            )
+        return np.array(given, bool)
+    for feature in given:
+        mask[feature_number("categorical_features", feature, n_features, feature_names)] = True
+    return mask
+
+
+def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
+    """Return features in single precision, C-contiguous and aligned; refuse overflow."""
+    if isinstance(X, StoredTable):
+        return X
+    with np.errstate(over="ignore"):
+        if sparse.issparse(X):
+            single = X if X.dtype == np.float32 else X.astype(np.float32)
+            values = single.data
+        else:
+            single = values = np.require(X, np.float32, ["C", "A"])
+    infinite = None if X.dtype == np.float32 else first_cell(values, np.isinf)
+    if infinite is not None:
+        _, j = _row_and_column(X, infinite)
+        raise ValueError(
+            f"Column {column_name(j, names)} of {name} has values beyond the range of single "
+            "precision (3e38); divide it by a constant or take its logarithm."
+        )
+    return single
+
+
+def compressed(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], F32]:
+    """Return the starts, indices and values of a CSR or CSC matrix as the kernels take them."""
+    starts, indices = X.indptr.astype(np.int64), np.require(X.indices, np.int32, "A")
+    return starts, indices, np.require(X.data, None, "A")
+
+
+def for_kernels(X: Table) -> Any:
+    """Return single-precision features as prediction takes them."""
+    if isinstance(X, StoredTable):
+        return X.load()
+    return compressed(X) if sparse.issparse(X) else X
+
+
+def _read_frame(
+    estimator: Any, X: Any, *, reset: bool, name: str, categorical: Any, comm: Comm
+) -> Any:
+    """Return the numbers of a frame; with ``reset`` remember its names and labels.
+
+    A frame that narwhals cannot open is returned as it is; scikit-learn converts it.
+    """
+    names = column_names(X, name)
+    _refuse_no_features(X, name)
+    frame = open_frame(X, name)
+    if isinstance(X, NamedTable):
+        _match_features(estimator, X.columns, X.shape[1], reset=reset, name=name)
+    else:
+        try:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            known = list(getattr(estimator, "feature_names_in_", ()))
+            where = "" if name == "X" else f"{name}: "
+            hint = _suggestions(names or [], known, "")
+            raise ValueError(f"{where}{error}{hint[:1].upper()}{hint[1:]}") from None
+    if frame is None:
+        _refuse_other_columns(X, name)
+        if reset:
+            estimator._category_labels = CategoryLabels()
+        return X
+    if reset:
+        if isinstance(categorical, str):
+            places = category_columns(frame)
+        else:
+            mask = resolve_categorical(frame, categorical, frame.columns)
+            # Numbers are categories without labels: an array can hold them too.
+            places = [j for j in np.flatnonzero(mask).tolist() if not is_numeric(frame, j)]
+        estimator._category_labels = CategoryLabels.of(frame, places).united(comm)
+    return estimator._category_labels.encode(frame, name)
+
+
+def _without_labels(estimator: Any, *, reset: bool, name: str) -> None:
+    """Remember that features have no labels; refuse them if fit saw columns with labels."""
+    if reset:
+        estimator._category_labels = CategoryLabels()
+        return
+    known = getattr(estimator, "_category_labels", CategoryLabels())
+    if known.of_column:
+        column = column_name(min(known.of_column), getattr(estimator, "feature_names_in_", None))
+        raise ValueError(
+            f"Column {column} held categories in fit, but {name} is an array, which does not say "
+            "what its labels are; pass a frame."
+        )
+
+
+def _refuse_other_columns(X: Any, name: str) -> None:
+    """Refuse a frame with a column that is not numeric, without narwhals."""
+    others = ("str", "obj", "cat", "enum", "bin", "date", "time", "dur", "per", "interval")
+    nested = ("list", "array", "struct")
+    for label in X.columns:
+        column = X[label]
+        dtype = str(getattr(column, "dtype", "")).lower()
+        numeric = not dtype.startswith(others + nested)
+        if dtype == "object":
+            numeric = all(isinstance(value, int | float | np.number) for value in column)
+        if not numeric:
+            raise ValueError(
+                f"Column {str(label)!r} of {name} holds {column.dtype} values, not numbers; encode "
+                "it (OrdinalEncoder, OneHotEncoder), drop it, or install narwhals for more types "
+                "(pip install 'manyboost[frames]')."
+            )

@@ -1,0 +1,287 @@
+"""Labels: classes, indicators of 0 and 1, and sets of labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import type_of_target
+
+from manyboost import memory
+from manyboost.arrays import Mask
+from manyboost.comm import ALONE, Comm
+from manyboost.data.cells import MISSING_LABEL, cell_error, class_numbers, first_cell, row_blocks
+from manyboost.data.features import Table, in_canonical_order
+from manyboost.data.frames import column_names, is_series
+from manyboost.data.plain_arrays import is_missing
+from manyboost.data.stored import CheckedTargets
+from manyboost.data.targets import check_outputs, check_shape, refuse_cell
+from manyboost.errors import RowError
+
+
+@dataclass
+class Classes:
+    """How labels become targets and scores become labels.
+
+    ``values`` are the sorted classes. For "multilabel" they are the labels: sorted if they came in
+    sets, else the names of the outputs, or their numbers if they have no names.
+    """
+
+    kind: str  # "binary" (one output), "multiclass" (one output per class) or "multilabel"
+    values: NDArray[Any]
+    names: tuple[str, ...] | None = None  # of labels
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs of the model."""
+        return 1 if self.kind == "binary" else len(self.values)
+
+    @classmethod
+    def of(cls, y: NDArray[Any], names: Sequence[str] | None = None, comm: Comm = ALONE) -> Classes:
+        """Find the classes of checked labels on all ranks; ``names`` are those of the columns."""
+        if y.ndim == 2:
+            if names is None:
+                return cls("multilabel", np.arange(y.shape[1]))
+            return cls("multilabel", np.array(names, dtype=object), tuple(names))
+        values = comm.unique(y)
+        if len(values) < 2:
+            raise ValueError(
+                f"y has only one class ({_shown(values[0])}); a classifier needs at least two "
+                "classes."
+            )
+        return cls("binary" if len(values) == 2 else "multiclass", values)
+
+    def encode(self, y: NDArray[Any], *, softmax: bool, name: str = "y") -> NDArray[Any]:
+        """Return 0/1 labels (n, n_outputs) as uint8, or for softmax class numbers as uint32."""
+        if self.kind == "multilabel":
+            if y.ndim != 2 or y.shape[1] != self.n_outputs:
+                raise ValueError(
+                    f"{name} has shape {y.shape}; the model was given {self.n_outputs} labels."
+                )
+            return y
+        if y.ndim != 1:
+            raise ValueError(f"{name} has shape {y.shape}; it must have one class per row.")
+        try:
+            numbers = np.searchsorted(self.values, y)
+        except TypeError:  # types that cannot be compared: no class is known
+            numbers = np.zeros(len(y), np.intp)
+        known = np.minimum(numbers, len(self.values) - 1)
+        unlike = np.asarray(self.values[known] != y)
+        if unlike.any():
+            row = int(np.argmax(unlike))
+            rest = ", which the model does not know; fit on rows of all classes."
+            raise RowError(name, f"{name} has the class {_shown(y[row])}", row, rest)
+        if self.kind == "binary":
+            return known.astype(np.uint8)[:, None]
+        if softmax:
+            return known.astype(np.uint32)
+        return np.asarray(known[:, None] == np.arange(len(self.values)), dtype=np.uint8)
+
+    def decode(self, encoded: NDArray[Any]) -> NDArray[Any]:
+        """Return the labels that :meth:`encode` was given."""
+        if self.kind == "multilabel":
+            return encoded.astype(np.int64)
+        return np.asarray(self.values[class_numbers(encoded)])
+
+
+def read_labels(
+    y: Any, X: Table, name: str = "y", classes: Classes | None = None, comm: Comm = ALONE
+) -> tuple[Classes, NDArray[Any]]:
+    """Return the classes, and the labels as :meth:`Classes.encode` takes them.
+
+    ``y`` is what :func:`check_labels` takes, or a list of sets of labels. Without known ``classes``
+    they are those of ``y`` on all ranks.
+    """
+    sets = read_label_sets(y, name)
+    if sets is None:
+        labels = check_labels(y, X, name)
+        names = column_names(y, name) if labels.ndim == 2 else None
+        return classes or Classes.of(labels, names, comm), labels
+    if classes is None:
+        labels = _sorted_labels(frozenset().union(*(s for each in comm.gather(sets) for s in each)))
+        classes = Classes("multilabel", labels, tuple(str(label) for label in labels))
+    elif classes.kind != "multilabel":
+        raise ValueError(
+            f"{name} holds sets of labels, but the model was given one class per row; pass one "
+            "class per row."
+        )
+    check_shape((len(sets),), X, name)
+    return classes, indicator(sets, classes.values, name)
+
+
+def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
+    """Return labels: one class per row (n,), or an indicator (n, d) of 0, 1 and missing labels."""
+    if isinstance(y, CheckedTargets):
+        check_shape(y.shape, X, name)
+        return y.array
+    if sparse.issparse(y) and y.shape[1:] != (1,):
+        return _sparse_indicator(y, X, name)
+    y = y.toarray() if sparse.issparse(y) else y
+    labels = check_outputs(y, X, name, numeric=False)
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        return _dense_indicator(labels, name, column_names(y, name))
+    if labels.ndim == 2:
+        labels = labels[:, 0]
+        warnings.warn(
+            f"A column-vector {name} was passed when a 1d array was expected; it is read as one "
+            f"class per row. Pass {name}.ravel() to silence this warning.",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+    return _check_classes(labels, name)
+
+
+def _check_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    """Refuse classes (n,) that are missing, of several types, or numbers to be regressed on."""
+    missing = _missing(labels)
+    if missing.any():
+        refuse_cell(name, "a missing value (NaN)", np.argwhere(missing)[0])
+    numeric = bool | int | float | np.number | np.bool_
+    if labels.dtype == object and all(isinstance(value, numeric) for value in labels):
+        values = np.array(labels.tolist())
+        if values.dtype.kind == "f" and (place := first_cell(values, np.isinf)) is not None:
+            refuse_cell(name, "an infinite value (inf)", place)
+        labels = values if values.dtype.kind in "biuf" else labels
+    try:
+        kind = type_of_target(labels, input_name=name)
+    except TypeError:
+        if all(isinstance(value, bytes) for value in labels):
+            raise ValueError(
+                f"{name} holds bytes (such as {_shown(labels[0])}); decode them into text."
+            ) from None
+        raise _mixture(f"{name} mixes classes", labels) from None
+    if kind not in ("binary", "multiclass"):
+        # scikit-learn's checks look for the first three words.
+        raise ValueError(
+            f"Unknown label type: {kind}; {name} must hold classes, for numbers use "
+            "ManyBoostRegressor."
+        )
+    return labels
+
+
+def _missing(y: NDArray[Any]) -> Mask:
+    """Return where labels of any type are missing: NaN, None or pandas.NA."""
+    if y.dtype == object:
+        return np.asarray(np.vectorize(is_missing, otypes=[bool])(y))
+    return np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, bool)
+
+
+def _shown(value: Any) -> str:
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def _dense_indicator(
+    labels: NDArray[Any], name: str, names: Sequence[str] | None = None
+) -> NDArray[np.uint8]:
+    """Encode an indicator of several labels as 0, 1 and :data:`MISSING_LABEL`."""
+    is_encoded = labels.dtype == np.uint8
+    encoded = labels if is_encoded else np.empty(labels.shape, np.uint8)
+    for rows in row_blocks(*labels.shape):
+        missing = _missing(labels[rows])
+        known = np.where(missing, 0, labels[rows]) if missing.any() else labels[rows]
+        unlike = (known != 0) & (known != 1)
+        if unlike.any():
+            i, j = np.argwhere(unlike)[0] + [rows.start, 0]
+            raise _label_error(labels[i, j], (i, j), name, names)
+        if not is_encoded:
+            encoded[rows] = known
+            encoded[rows][missing] = MISSING_LABEL
+    return np.ascontiguousarray(encoded)
+
+
+def _sparse_indicator(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
+    """Encode a sparse indicator without a wide dense copy; a stored NaN is missing."""
+    check_shape(y.shape, X, name)
+    y = in_canonical_order(y.tocsr())
+    rows = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
+    missing = _missing(y.data)
+    unlike = (y.data != 0) & (y.data != 1) & ~missing
+    if unlike.any():
+        k = int(np.argmax(unlike))
+        raise _label_error(y.data[k], (rows[k], y.indices[k]), name)
+    memory.check_labels(y.shape[0], y.shape[1], name)
+    encoded = np.zeros(y.shape, np.uint8)
+    encoded[rows, y.indices] = np.where(missing, MISSING_LABEL, y.data)
+    return encoded
+
+
+def _label_error(
+    value: Any, place: tuple[int, int], name: str, names: Sequence[str] | None = None
+) -> RowError:
+    rest = (
+        "; several outputs must be an indicator of 0 and 1, one column per label, or a list of "
+        "sets of labels."
+    )
+    return cell_error(name, f"{name} has the value {_shown(value)}", place, rest, names)
+
+
+_ROW_TYPES = (list, tuple, set, frozenset)
+
+
+def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
+    """Return the labels of every row, or None if ``y`` does not hold sets of labels.
+
+    A row is a set, or a list or tuple if the rows cannot be read as an indicator: because their
+    lengths differ or because they hold text.
+    """
+    is_list = isinstance(y, list | tuple)
+    if is_list:
+        rows = list(y)
+    elif (isinstance(y, np.ndarray) and y.ndim == 1) or is_series(y):
+        if not str(y.dtype).lower().startswith(("object", "list", "array")):
+            return None
+        rows = y.tolist() if isinstance(y, np.ndarray) else y.to_list()
+    else:
+        return None
+    if not any(isinstance(each, _ROW_TYPES) for each in rows):
+        return None
+    for i, each in enumerate(rows):
+        if not isinstance(each, _ROW_TYPES):
+            rest = " but sets of labels in others; pass a set for every row, maybe an empty one."
+            raise RowError(name, f"{name} holds {each!r}", i, rest)
+    if is_list and not any(isinstance(each, set | frozenset) for each in rows):
+        text = {value for each in rows for value in each if isinstance(value, str)}
+        if len({len(each) for each in rows}) == 1 and text <= {"0", "1"}:
+            return None
+    for i, each in enumerate(rows):
+        for label in each:
+            if not isinstance(label, str | int | float | np.generic) or is_missing(label):
+                rest = "; labels must be text or numbers."
+                raise RowError(name, f"{name} has the label {label!r}", i, rest)
+    return [frozenset(each) for each in rows]
+
+
+def _sorted_labels(labels: frozenset[Any]) -> NDArray[Any]:
+    if not labels:
+        raise ValueError("y has no label in any row; a classifier needs at least one label.")
+    try:
+        ordered = sorted(labels)
+    except TypeError:
+        raise _mixture("y mixes labels", labels) from None
+    text = any(isinstance(label, str) for label in labels)
+    return np.array(ordered, dtype=object if text else None)
+
+
+def _mixture(problem: str, values: Iterable[Any]) -> ValueError:
+    types = " and ".join(sorted({type(value).__name__ for value in values}))
+    return ValueError(f"{problem} of the types {types}; bring them to one type.")
+
+
+def indicator(sets: list[frozenset[Any]], labels: NDArray[Any], name: str = "y") -> NDArray[Any]:
+    """Return 0/1 for every row and label (n_rows, n_labels); refuse unknown labels."""
+    column = {label: j for j, label in enumerate(labels.tolist())}
+    memory.check_labels(len(sets), len(labels), name)
+    marks = np.zeros((len(sets), len(labels)), np.uint8)
+    for i, each in enumerate(sets):
+        for label in each:
+            if label not in column:
+                rest = ", which the model does not know; fit on rows of all labels."
+                raise RowError(name, f"{name} has the label {label!r}", i, rest)
+            marks[i, column[label]] = 1
+    return marks

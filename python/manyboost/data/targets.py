@@ -1,0 +1,207 @@
+"""Targets: numbers to predict, their offsets, and the names of outputs."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from manyboost.arrays import F64
+from manyboost.data.cells import cell_error, first_cell
+from manyboost.data.features import ANY_VALUES, Table
+from manyboost.data.frames import (
+    CategoryLabels,
+    column_names,
+    densified_frame,
+    is_frame,
+    is_series,
+    open_frame,
+)
+from manyboost.data.plain_arrays import (
+    dense_floats,
+    plain_numbers,
+    refuse_sparse,
+    refuse_type,
+    stacked,
+    unmasked,
+)
+from manyboost.data.stored import CheckedTargets
+from manyboost.spelling import closest, number_of
+
+#: The largest target and offset: their differences, and the steps of a line search along them,
+#: stay within single precision.
+LARGEST_TARGET = 1e37
+
+
+def check_targets(y: Any, X: Table, name: str = "y") -> F64:
+    """Return regression targets as a float64 array (n,) or (n, d); NaN is missing."""
+    if isinstance(y, CheckedTargets):
+        check_shape(y.shape, X, name)
+        return y.array
+    refuse_sparse(y, name, "missing values")
+    Y = check_outputs(y, X, name, numeric=True)
+    place = first_cell(Y, lambda block: np.abs(block) > LARGEST_TARGET)
+    if place is not None:
+        what = f"{name} has the value {Y[tuple(place)]:g}"
+        rest = (
+            f", beyond {LARGEST_TARGET:g}, for which single precision has room; divide it by a "
+            "constant."
+        )
+        raise cell_error(name, what, place, rest, column_names(y, name))
+    return Y
+
+
+def check_offset(
+    offset: Any, X: Table, n_outputs: int, *, softmax: bool = False, name: str = "offset"
+) -> F64:
+    """Return an offset of the raw predictions, (n,) or (n, d), as an array (n, d)."""
+    array = dense_floats(offset, name, "missing values")
+    n_rows = X.shape[0]
+    if softmax and array.ndim == 1:
+        raise ValueError(
+            f"{name} has shape {array.shape}, but the same offset for all {n_outputs} classes "
+            f"would change nothing; it must have the shape {(n_rows, n_outputs)}."
+        )
+    if array.shape == (n_rows,):
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[0] != n_rows or array.shape[1] not in (1, n_outputs):
+        raise ValueError(
+            f"{name} has shape {np.shape(offset)}; it must have one number for each of the "
+            f"{n_rows} rows, or one for each row and output, {(n_rows, n_outputs)}."
+        )
+    place = first_cell(array, lambda block: ~(np.abs(block) <= LARGEST_TARGET))
+    if place is not None:
+        rest = (
+            f"; it must hold finite numbers of at most {LARGEST_TARGET:g}, which single precision "
+            "has room for."
+        )
+        raise cell_error(name, f"{name} has the value {array[tuple(place)]:g}", place[:1], rest)
+    return np.broadcast_to(array, (n_rows, n_outputs))
+
+
+def check_outputs(y: Any, X: Table, name: str, *, numeric: bool) -> NDArray[Any]:
+    """Return targets, labels or classes as an array (n,) or (n, d) without infinite values.
+
+    The result is float64 if it must be ``numeric``; else a single column may hold classes of any
+    type.
+    """
+    if y is None:
+        # scikit-learn's checks look for these words.
+        raise ValueError(
+            f"This estimator requires {name} to be passed, but the target {name} is None."
+        )
+    names = column_names(y, name)
+    if is_frame(y):
+        y = _read_frame(y, name, numeric=numeric)
+    elif numeric:
+        y = stacked(y, name) if isinstance(y, list | tuple) or is_series(y) else y
+        if isinstance(y, np.ndarray):
+            y = plain_numbers(y, name, "encode it, or use ManyBoostClassifier for classes")
+    else:
+        y = _read_classes(y, name)
+    dtype = np.float64 if numeric else None
+    try:
+        y = check_array(
+            y, dtype=dtype, order="C", ensure_2d=False, allow_nd=True, input_name=name, **ANY_VALUES
+        )
+    except ValueError as error:
+        reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
+        raise ValueError(f"{name} must hold numbers: {reason}.") from None
+    y = np.require(y, None, "A")
+    check_shape(y.shape, X, name)
+    if y.dtype.kind == "f" and (place := first_cell(y, np.isinf)) is not None:
+        refuse_cell(name, "an infinite value (inf)", place, names)
+    return np.asarray(y)
+
+
+def _read_frame(y: Any, name: str, *, numeric: bool) -> Any:
+    """Return the numbers of a frame; a single column of classes is returned as it is."""
+    y = densified_frame(y)
+    if y.shape[1] == 1 and not numeric:
+        return y
+    frame = open_frame(y, name)
+    remedy = "turn it into numbers, 0 and 1 for labels, or drop it"
+    return y if frame is None else CategoryLabels().encode(frame, name, remedy)
+
+
+def _read_classes(y: Any, name: str) -> Any:
+    """Return an array of classes or labels, of their own type, for a list, series or array."""
+    if isinstance(y, list | tuple):
+        is_text = [isinstance(each, str) for each in y]
+        if any(is_text) and not all(is_text):
+            # NumPy would turn the others into text, NaN included.
+            objects = np.empty(len(y), object)
+            objects[:] = y
+            return objects
+        y = stacked(y, name)
+    if is_series(y) and str(y.dtype).startswith("complex"):
+        y = np.asarray(y)
+    if not isinstance(y, np.ndarray):
+        return y
+    y = unmasked(y)
+    if y.dtype.kind in "cV":
+        refuse_type(y, name)
+    return y
+
+
+def check_shape(shape: tuple[int, ...], X: Table, name: str) -> None:
+    """Refuse targets that are no vector or matrix with the rows of X and at least one column."""
+    if len(shape) not in (1, 2):
+        raise ValueError(f"{name} has {len(shape)} dimension(s); it must have one or two.")
+    if shape[1:] == (0,):
+        raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
+    if shape[0] != X.shape[0]:
+        features = "X_val" if name == "Y_val" else "X"
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {features} has "
+            f"{X.shape[0]} rows and {name} has {shape[0]}; they must have the same number."
+        )
+
+
+def refuse_cell(
+    name: str, what: str, place: NDArray[np.intp], names: Sequence[str] | None = None
+) -> None:
+    """Refuse the value of one cell."""
+    rest = "; drop such rows or fill them in before fit."
+    raise cell_error(name, f"{name} has {what}", place, rest, names)
+
+
+def check_output_names(y: Any, known: Sequence[str] | None, name: str) -> None:
+    """Refuse outputs with other names, or in another order, than those of fit."""
+    names = column_names(y, name) if is_frame(y) else None
+    if names is None or known is None or list(known) == names:
+        return
+    for given, expected in zip(names, known, strict=False):
+        if given not in known:
+            likely = closest(given, [each for each in known if each not in names])
+            hint = f"did you mean {likely!r}?" if likely else f"output {expected!r} was expected."
+            raise ValueError(f"{name} has the output {given!r}, which fit did not see; {hint}")
+    missing = [each for each in known if each not in names]
+    if missing:
+        raise ValueError(f"{name} lacks the output {missing[0]!r} of fit; add it.")
+    raise ValueError(
+        f"{name} has the outputs of fit in another order ({', '.join(map(repr, names[:5]))}); "
+        "select them in the order of output_names_."
+    )
+
+
+def resolve_outputs(outputs: Any, names: Sequence[str] | None, n_outputs: int) -> list[int]:
+    """Return the numbers of outputs that are given by name or number."""
+    if isinstance(outputs, str | bytes | numbers.Number) or not isinstance(outputs, Iterable):
+        raise ValueError(
+            f"outputs={outputs!r} is not a list; pass a list of the names or numbers of outputs."
+        )
+    places = None if names is None else {each: j for j, each in enumerate(names)}
+    found: dict[int, None] = {}
+    for each in outputs:
+        j = number_of("outputs", each, "output", n_outputs, places)
+        if j in found:
+            raise ValueError(f"outputs asks for {each!r} twice; ask for it once.")
+        found[j] = None
+    if not found:
+        raise ValueError("outputs is empty; ask for at least one, or leave it out for all.")
+    return list(found)

@@ -1,0 +1,126 @@
+"""The identity of a fit: digests of its data, and its parameters."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from manyboost import _core
+from manyboost.data.categories import Categories
+from manyboost.data.rows import Rows
+from manyboost.persistence.values import Encoder, Unstorable
+from manyboost.training.custom import Loss
+from manyboost.training.ensembles import TreeEnsemble
+from manyboost.training.progress import Progress
+
+# Parameters that no round depends on. The number of rounds may grow, as long as the learning rate,
+# which is compared as a number, stays what it was.
+_FREE = (
+    *("callbacks", "checkpoint", "estimator", "max_iter", "max_time", "n_jobs", "verbose"),
+    "warm_start",
+)
+_CELLS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a fit is a fit of: a digest of each part, and what can be shown of it.
+
+    Parts are parameters by name, and data by the name of their argument.
+    """
+
+    parts: dict[str, tuple[str, str]]
+
+    @classmethod
+    def of(
+        cls,
+        parameters: Mapping[str, Any],
+        names: list[Any],
+        rows: Rows,
+        validation_rows: Rows | None,
+        categories: Categories,
+    ) -> Identity:
+        """Return the identity of a fit of checked and encoded rows.
+
+        ``names`` are those of features, outputs, classes and categories.
+        """
+        release = _core.__version__
+        data = {"the release of manyboost": (_digest([release]), release)}
+        data |= _digests(rows, ("X", "y", "sample_weight", "offset"), categories)
+        if validation_rows is not None:
+            arguments = ("X_val", "Y_val", "sample_weight_val", "offset_val")
+            data |= _digests(validation_rows, arguments, categories)
+        data["names of features, outputs or classes"] = _digest(names), "given"
+        free = [name for name in _FREE if name != "max_iter" or parameters["strategy"] != "auto"]
+        return cls(data | {n: _described(v) for n, v in parameters.items() if n not in free})
+
+    def differences(self, other: Identity) -> list[str]:
+        """Say in which parts the present fit differs from another one."""
+        nothing = "", "not given"
+        found = []
+        for name in dict.fromkeys([*other.parts, *self.parts]):
+            then, now = other.parts.get(name, nothing), self.parts.get(name, nothing)
+            if then[0] != now[0]:
+                shown = then[1] != now[1]
+                found.append(f"{name} was {then[1]} and is {now[1]}" if shown else f"other {name}")
+        return found
+
+
+def _digests(
+    rows: Rows, names: Iterable[str], categories: Categories
+) -> dict[str, tuple[str, str]]:
+    weights = rows.weights
+    tables = [categories.tables[j] for j in sorted(categories.tables)]
+    parts = (
+        [rows.X, *tables],
+        [rows.Y],
+        [weights.rows, weights.cells, rows.numbers],
+        [rows.offset],
+    )
+    return {name: (_digest(part), "given") for name, part in zip(names, parts, strict=True)}
+
+
+def _described(value: Any) -> tuple[str, str]:
+    """Return the digest of a parameter, and words for it."""
+    if isinstance(value, Loss):
+        # Its code cannot be compared, but what it is made with can.
+        return _digest([Encoder().encode(value), vars(value)]), type(value).__name__
+    if callable(value):
+        (name,) = Encoder().encode(value).values()
+        return _digest([name]), str(name)
+    return _digest([value]), textwrap.shorten(repr(value), 60, placeholder="...")
+
+
+def _digest(values: Any) -> str:
+    """Return a digest of arrays, sparse matrices, and whatever has a place in a model file."""
+    digest = hashlib.blake2b(digest_size=16)
+    for value in values:
+        if sparse.issparse(value):
+            starts, places = value.indptr.astype(np.int64), value.indices.astype(np.int64)
+            digest.update(_digest([np.array(value.shape), starts, places, value.data]).encode())
+        elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            digest.update(f"{value.dtype.str}{value.shape}".encode())
+            step = max(1, _CELLS_AT_ONCE // max(1, value[:1].size))
+            for start in range(0, len(value) if value.ndim else 0, step):
+                digest.update(np.ascontiguousarray(value[start : start + step]).tobytes())
+        else:
+            encoder = Encoder()
+            try:
+                text = json.dumps(encoder.encode(value), sort_keys=True)
+            except Unstorable:
+                text = repr(value)
+            digest.update(f"{text}{_digest(encoder.arrays) if encoder.arrays else ''};".encode())
+    return digest.hexdigest()
+
+
+def trees_digest(progress: Progress) -> str:
+    """Return what tells one model from another."""
+    assert isinstance(progress.model, TreeEnsemble)
+    return hashlib.blake2b(progress.model.trees.to_bytes(), digest_size=16).hexdigest()

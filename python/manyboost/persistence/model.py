@@ -1,0 +1,487 @@
+"""Model files: the list of their entries, and the checks that make a model of them.
+
+Everything that is read is checked, the trees by the core. docs/model-format.md describes the file.
+"""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+import manyboost
+from manyboost import params
+from manyboost.data.categories import Categories
+from manyboost.data.cells import column_name
+from manyboost.data.frames import CategoryLabels
+from manyboost.persistence import container
+from manyboost.persistence.container import broken
+from manyboost.persistence.losses import read_loss, stored_losses
+from manyboost.persistence.parts import (
+    CURVES,
+    IMPORTANCES,
+    RECORDS,
+    SIZES,
+    START,
+    TREES,
+    Source,
+    check_importances,
+    read_progress,
+    read_start,
+    read_trees,
+)
+from manyboost.persistence.schema import (
+    AnyArray,
+    Array,
+    Contents,
+    Field,
+    collect,
+    finite,
+    names,
+    within,
+)
+from manyboost.persistence.targets import check_allowed, read_targets, stored_targets
+from manyboost.persistence.values import LeftOut, Unstorable
+from manyboost.training.checkpoints import Start
+from manyboost.training.constraints import Constraints, Monotonic
+from manyboost.training.custom import Loss
+from manyboost.training.fitted_losses import MixedLoss
+from manyboost.training.progress import Progress
+
+ESTIMATORS = frozenset(["ManyBoostRegressor", "ManyBoostClassifier"])
+
+# Parameters of a run, which files do not store.
+_OF_A_RUN = ("checkpoint",)
+# Parameters that came after the first release: a file may lack them, and then has their defaults.
+_LATER: frozenset[str] = frozenset()
+# Parameters that may hold code.
+_MAY_BE_LEFT_OUT = ("loss", "projection", "scoring", "callbacks", "random_state")
+# Parameters whose values depend on the release of scikit-learn.
+_OF_ANY_VALUE = ("scoring",)
+# Attributes of an estimator that are stored, or follow from those that are.
+STORED = frozenset(
+    (
+        *("_progress", "_fitted_loss", "_with_offset", "_trained_with", "_seed", "_release"),
+        *("_left_out", "_category_labels"),
+        *("_quantiles", "_one_dimensional", "_classes", "_class_weights", "classes_"),
+        *("n_features_in_", "feature_names_in_", "n_outputs_", "output_names_", "thresholds_"),
+        *("strategy_", "projection_", "search_results_", "target_name_"),
+        *("n_iter_", "best_iter_", "best_iter_per_output_", "baseline_", "train_score_"),
+        *("validation_score_", "validation_scores_", "validation_score_per_output_"),
+    )
+)
+# Bytes of a file for everything but trees: names, parameters, curves.
+_SPARE_BYTES = 1 << 16
+
+# ---------------------------------------------------------------------- entries
+
+
+def _left_out(source: Source) -> list[str]:
+    """Return the records and the attributes of others that are not stored."""
+    known = STORED.union(["_sklearn_output_config"], source.model.get_params(deep=False))
+    foreign = [f"attribute {name}" for name in vars(source.model) if name not in known]
+    return sorted({*source.model._left_out, *foreign})
+
+
+def _labels(source: Source) -> list[Any]:
+    stored = []
+    for j, labels in sorted(source.model._category_labels.of_column.items()):
+        for label in labels:
+            if not isinstance(label, str | int | float):
+                name = column_name(j, getattr(source.model, "feature_names_in_", None))
+                raise ValueError(
+                    f"Column {name} has categories of the type {type(label).__name__}, "
+                    "which a model file cannot hold; turn them into text before fit."
+                )
+        stored.append([int(j), [source.encoder.encode(label) for label in labels]])
+    return stored
+
+
+def _parameters(source: Source) -> dict[str, Any]:
+    stored = {}
+    for name, value in sorted(source.model.get_params(deep=False).items()):
+        if name in _OF_A_RUN:
+            continue
+        try:
+            stored[name] = source.encoder.encode(value)
+        except Unstorable as unstorable:
+            raise ValueError(
+                f"{name}={value!r} holds {unstorable}, which a model file cannot hold; use "
+                "numbers, text, arrays, lists, sets and dicts."
+            ) from None
+        if name not in _OF_ANY_VALUE and not holds_code(stored[name]):
+            params.check_value(name, value)
+    return stored
+
+
+def _trained_with(source: Source) -> dict[str, Any]:
+    fixed = sorted(source.model._trained_with.items())
+    return {name: source.encoder.encode(value) for name, value in fixed}
+
+
+def _attribute(name: str, default: Any = None) -> Any:
+    return lambda source: getattr(source.model, name, default)
+
+
+def _names(name: str) -> Any:
+    def get(source: Source) -> list[str] | None:
+        known = getattr(source.model, name, None)
+        return None if known is None else [str(each) for each in known]
+
+    return get
+
+
+def _tables(source: Source) -> dict[int, AnyArray]:
+    return dict(sorted(source.progress.categories.tables.items()))
+
+
+def _interactions(source: Source, flat: bool) -> list[int] | None:
+    groups = source.progress.constraints.interactions
+    if groups is None:
+        return None
+    return list(itertools.chain(*groups)) if flat else [len(each) for each in groups]
+
+
+def _signs(source: Source) -> AnyArray | None:
+    monotonic = source.progress.constraints.monotonic
+    return None if monotonic is None else monotonic.signs
+
+
+def _output_format(source: Source) -> str:
+    config: dict[str, str] = getattr(source.model, "_sklearn_output_config", {})
+    return config.get("predict", "default")
+
+
+# Entries that encode values come in the order in which their arrays are numbered.
+FIELDS = [
+    Field("content", frozenset(["model"]), lambda source: "model"),
+    Field("estimator", ESTIMATORS, lambda source: type(source.model).__name__),
+    Field("manyboost", str, _attribute("_release")),
+    *SIZES,
+    Field("mixed", bool, lambda source: isinstance(source.model._fitted_loss, MixedLoss)),
+    Field("losses", list, stored_losses),
+    Field("with_offset", bool, _attribute("_with_offset")),
+    Field("feature_names", (list, type(None)), _names("feature_names_in_")),
+    Field("output_names", (list, type(None)), _names("output_names_")),
+    Field("target_name", str, _attribute("target_name_"), optional=True),
+    Field("category_labels", list, _labels),
+    Field("parameters", dict, _parameters),
+    Field("trained_with", dict, _trained_with),
+    Field("targets", dict, stored_targets),
+    *START,
+    Field("set_output", frozenset(["default", "pandas", "polars"]), _output_format),
+    Field("several_scores", bool, lambda source: hasattr(source.model, "validation_scores_")),
+    Field("left_out", list, _left_out),
+]
+ARRAYS = [
+    Array("baseline", "f8", "d", lambda source: source.model._fitted_loss.baseline),
+    Array("loss_constants", "f8", "d", lambda source: source.model._fitted_loss.param),
+    *TREES,
+    *RECORDS,
+    Array("category_features", "u4", "c", lambda s: list(_tables(s)) or None, optional=True),
+    Array(
+        "category_counts",
+        "u4",
+        "c",
+        lambda s: [len(each) for each in _tables(s).values()] or None,
+        optional=True,
+    ),
+    Array(
+        "category_values",
+        "f8",
+        "*",
+        lambda s: np.concatenate(list(_tables(s).values())) if _tables(s) else None,
+        optional=True,
+    ),
+    Array("thresholds", "f8", "d", _attribute("thresholds_"), optional=True),
+    Array("best_iter_per_output", "i8", "d", _attribute("best_iter_per_output_"), optional=True),
+    Array("monotonic_signs", "i1", "d p", _signs, optional=True),
+    Array("interaction_counts", "u4", "*", lambda s: _interactions(s, flat=False), optional=True),
+    Array("interaction_features", "u4", "*", lambda s: _interactions(s, flat=True), optional=True),
+]
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def contents(model: Any, records: str = "auto") -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return header and arrays of a model's file."""
+    if records not in ("auto", "all"):
+        raise ValueError(f"records={records!r} is not allowed; it must be 'auto' or 'all'.")
+    check_is_fitted(model, "n_iter_")
+    _refuse_code(model)
+    results = getattr(model, "search_results_", None)
+    start = Start(model._seed, model.strategy_, model.projection_, results)
+    source = Source(model._progress, start, model)
+    header, arrays = collect(source, source.encoder, FIELDS, ARRAYS)
+    if records == "all" or header["kind"] != "scaled":
+        return header, arrays
+    limit = 4 * (6 * arrays["node_left"].size + arrays["tree_steps"].size) + _SPARE_BYTES
+    for left_out in _choices(model):
+        smaller = _without(model, header, arrays, left_out)
+        if container.size(*smaller) <= limit:
+            break
+    return smaller
+
+
+def _is_own_class(model: Any) -> bool:
+    name = type(model).__name__
+    return name in ESTIMATORS and type(model) is getattr(manyboost, name)
+
+
+def to_parts(model: Any, records: str = "auto") -> Iterator[bytes]:
+    """Yield the bytes of a model's file, piece by piece."""
+    return container.pack(*contents(model, records))
+
+
+def complete_file(model: Any) -> bytes | None:
+    """Return the file of a model with default parameters; None if it would leave something out."""
+    if not _is_own_class(model):
+        return None
+    bare = type(model)()
+    bare.__dict__.update({name: each for name, each in vars(model).items() if name in STORED})
+    try:
+        header, arrays = contents(bare, "all")
+    except ValueError:
+        return None
+    if any(holds_code(header[name]) for name in ("trained_with", "projection")):
+        return None
+    return None if model._fitted_loss.custom else b"".join(container.pack(header, arrays))
+
+
+def _refuse_code(model: Any) -> None:
+    """Refuse models that need code of the user to predict."""
+    name = type(model).__name__
+    if not _is_own_class(model):
+        raise ValueError(
+            f"{name} is a class of your own, and a model file holds no code; save a "
+            "ManyBoostRegressor or ManyBoostClassifier, or use pickle."
+        )
+    if not model._progress.model.has_trees:
+        raise ValueError(
+            f"The model consists of estimators of the type {type(model.estimator).__name__}, which "
+            "a model file cannot hold; use built-in trees (estimator=None), or pickle."
+        )
+    loss = model._fitted_loss.custom
+    if loss is not None and getattr(loss.inverse_link, "__func__", None) is not Loss.inverse_link:
+        raise ValueError(
+            f"Predictions need the inverse_link of loss={type(loss).__name__}, and a model file "
+            "holds no code; use a built-in loss, or pickle."
+        )
+
+
+def _choices(model: Any) -> list[tuple[str, ...]]:
+    """Return what may be left out of a file of scaled trees, the best choice first.
+
+    Scaled trees are small, since they have one step for each output and tree; their records can be
+    much larger.
+    """
+    progress = model._progress
+    # Stopping outputs one by one needs the curves to continue.
+    curves = (CURVES,) if progress.validation_per_output and not progress.train_per_output else ()
+    importances = (IMPORTANCES,) if progress.importances is not None else ()
+    return [(), importances, curves, importances + curves]
+
+
+def _without(
+    model: Any, header: dict[str, Any], arrays: dict[str, AnyArray], records: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return header and arrays without some records."""
+    arrays = dict(arrays)
+    if IMPORTANCES in records:
+        del arrays["importances"]
+        mean = model.feature_importances_
+        unknown = np.isnan(mean).any()
+        arrays["mean_importances"] = np.full_like(mean, np.nan) if unknown else mean
+    if CURVES in records:
+        del arrays["validation_per_output"]
+    return header | {"left_out": sorted({*header["left_out"], *records})}, arrays
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def from_bytes(data: bytes) -> Any:
+    """Return the model that the bytes of a file hold."""
+    file = Contents(data)
+    if file.header.get("content") == "checkpoint":
+        broken("it is a checkpoint of training; fit continues it with checkpoint=path")
+    found = file.read(FIELDS, ARRAYS)
+    check_importances(found)
+    if found.left_out != sorted(set(found.left_out)):
+        broken("the names of what it leaves out are out of order")
+    # Values are decoded in the order in which they were encoded.
+    categories = _read_categories(found)
+    labels = _read_labels(file, categories)
+    model: Any = getattr(manyboost, found.estimator)(**_read_parameters(file))
+    trained_with = _read_trained_with(file)
+    attributes = read_targets(file)
+    kinds = attributes.get("_classes"), attributes.get("_quantiles")
+    loss = read_loss(found, trained_with["loss"], *kinds)
+    start = read_start(file, trained_with["strategy"])
+    file.done()
+    progress = read_progress(found, read_trees(found, categories.counts))
+    progress.categories, progress.constraints = categories, _read_constraints(found)
+    model.strategy_ = start.strategy
+    fitted = model._fitted(progress, loss, found.with_offset, progress.n_rounds)
+    fitted.pop("thresholds_", None)
+    fitted.pop("validation_scores_", None)
+    attributes |= fitted | {
+        "n_features_in_": found.n_features,
+        "projection_": start.projection,
+        "_category_labels": labels,
+        "_seed": start.seed,
+        "_trained_with": trained_with,
+        "_release": found.manyboost,
+        "_left_out": found.left_out,
+    }
+    model.__dict__.update(attributes | _read_optional(found, start, progress))
+    if found.set_output != "default":
+        model.set_output(predict=found.set_output)
+    return model
+
+
+def _read_optional(found: SimpleNamespace, start: Start, progress: Progress) -> dict[str, Any]:
+    """Return the attributes that only some models have."""
+    attributes = {
+        "target_name_": found.target_name,
+        "search_results_": start.search_results,
+        "thresholds_": found.thresholds,
+        "best_iter_per_output_": found.best_iter_per_output,
+    }
+    attributes = {name: value for name, value in attributes.items() if value is not None}
+    if found.thresholds is not None:
+        within(found.thresholds, 0, 1)
+    if found.best_iter_per_output is not None:
+        best = within(found.best_iter_per_output, 0, progress.n_rounds)
+        attributes["best_iter_per_output_"] = best.astype(np.intp)
+    if names(found.feature_names, found.n_features, "feature_names") is not None:
+        attributes["feature_names_in_"] = np.array(found.feature_names, dtype=object)
+    if found.several_scores:
+        scores = progress.validation_scores
+        if not scores:
+            broken("it has none of the scores that it names")
+        attributes["validation_scores_"] = {each: np.array(scores[each]) for each in scores}
+    return attributes
+
+
+def _read_categories(found: SimpleNamespace) -> Categories:
+    parts = found.category_features, found.category_counts, found.category_values
+    if any(each is None for each in parts):
+        if not all(each is None for each in parts):
+            broken("it does not have all arrays of its categories")
+        return Categories(found.n_features, {})
+    features = found.category_features.tolist()
+    tables = _pieces(finite(found.category_values), within(found.category_counts, 0, 255))
+    if features != sorted(set(features)) or not features or features[-1] >= found.n_features:
+        broken("its categorical features are out of order")
+    if any((np.diff(table) <= 0).any() for table in tables):
+        broken("its categories are out of order")
+    return Categories(found.n_features, dict(zip(features, tables, strict=True)))
+
+
+def _pieces(flat: AnyArray, counts: AnyArray) -> list[AnyArray]:
+    """Cut an array into pieces of the given lengths."""
+    ends = np.cumsum(counts, dtype=np.uint64)
+    if (int(ends[-1]) if len(ends) else 0) != len(flat):
+        broken("it has lists whose lengths do not fit")
+    return np.split(flat, ends[:-1].astype(np.intp)) if len(ends) else []
+
+
+def _read_labels(file: Contents, categories: Categories) -> CategoryLabels:
+    of_column: dict[int, tuple[Any, ...]] = {}
+    for pair in file.found.category_labels:
+        match pair:
+            case [int() as j, list() as stored] if j in categories.tables:
+                labels = of_column[j] = tuple(file.decode(label) for label in stored)
+            case _:
+                broken("it has labels of no categorical feature")
+        simple = all(isinstance(label, str | int | float) for label in labels)
+        if not simple or len(set(labels)) != len(labels):
+            broken(f"the labels of feature {j} are not different texts or numbers")
+        if not np.array_equal(categories.tables[j], np.arange(len(labels))):
+            broken(f"the labels of feature {j} are not those of its categories")
+    if [pair[0] for pair in file.found.category_labels] != sorted(of_column):
+        broken("its labels are out of order")
+    return CategoryLabels(of_column)
+
+
+def _read_parameters(file: Contents) -> dict[str, Any]:
+    stored = file.found.parameters
+    known = set(getattr(manyboost, file.found.estimator)._get_param_names()).difference(_OF_A_RUN)
+    missing = known.difference(stored, _LATER)
+    if missing:
+        broken(f"it has no parameter {min(missing)!r}")
+    parameters = {}
+    for name, content in stored.items():
+        value = parameters[name] = file.decode(content)
+        if name not in known:
+            broken(f"its parameter {name!r} is not one that this release knows")
+        if holds_code(content):
+            if name not in _MAY_BE_LEFT_OUT:
+                broken(f"its parameter {name!r} is left out")
+        elif name not in _OF_ANY_VALUE:
+            check_allowed(name, value)
+    return parameters
+
+
+def holds_code(stored: Any) -> bool:
+    """Whether something is left out of an encoded value."""
+    if isinstance(stored, list):
+        return any(map(holds_code, stored))
+    if isinstance(stored, dict):
+        return "left_out" in stored or any(map(holds_code, stored.values()))
+    return False
+
+
+# Types of the parameters that a warm start cannot change.
+_TRAINED_WITH: dict[str, type | tuple[type, ...]] = {
+    "loss": (str, tuple, LeftOut),
+    "quantile": tuple,
+    "huber_delta": (type(None), numbers.Real),
+    "strategy": str,
+    "step": str,
+    "per_output": bool,
+    "scoring": tuple,
+    "built_in_trees": bool,
+    "tuned": bool,
+}
+
+
+def _read_trained_with(file: Contents) -> dict[str, Any]:
+    fixed = {name: file.decode(content) for name, content in file.found.trained_with.items()}
+    if fixed.keys() != _TRAINED_WITH.keys() or not all(
+        isinstance(fixed[name], types) for name, types in _TRAINED_WITH.items()
+    ):
+        broken("it does not say how the model was trained")
+    tuples = [each for each in fixed.values() if isinstance(each, tuple)]
+    if not all(isinstance(each, str | float | LeftOut) for each in itertools.chain(*tuples)):
+        broken("it was trained with lists of neither names nor numbers")
+    if fixed["step"] not in params.STEPS:
+        broken(f"it was trained with the unknown step {fixed['step']!r}")
+    if not fixed["built_in_trees"]:
+        broken("it was trained with trees that are not built in")
+    return fixed
+
+
+def _read_constraints(found: SimpleNamespace) -> Constraints:
+    p, signs, counts = found.n_features, found.monotonic_signs, found.interaction_counts
+    monotonic, interactions = None, None
+    if signs is not None:
+        if not within(signs, -1, 1).any():
+            broken("its monotonic constraints constrain nothing")
+        monotonic = Monotonic(signs)
+    if (counts is None) != (found.interaction_features is None):
+        broken("it does not have all arrays of its interaction constraints")
+    if counts is not None:
+        features = within(found.interaction_features, 0, p - 1)
+        groups = _pieces(features, within(counts, 1, p))
+        interactions = [group.tolist() for group in groups]
+        if any(group != sorted(set(group)) for group in interactions):
+            broken("its interaction constraints are out of order")
+    return Constraints(monotonic, interactions)

@@ -1,0 +1,69 @@
+"""Axes, colours and names that all pictures share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any  # matplotlib is imported with the first picture
+
+BLUE, RED, GREY = "#2166ac", "#b2182b", "#666666"
+#: Up to so many lines have their own colour and name.
+NAMED_LINES = 8
+#: Style of a line among many.
+FAINT: dict[str, Any] = {"color": BLUE, "alpha": 0.25, "linewidth": 0.7}
+#: Names along an axis, at most.
+NAMES = 40
+
+
+def new_axes(ax: Axes | None, width: float, height: float, layout: Any = "constrained") -> Axes:
+    """Return the given Axes, or those of a new figure of this size in inches."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError(
+            "manyboost.plotting needs the package matplotlib; install it with "
+            "`pip install 'manyboost[plots]'`."
+        ) from None
+    return pyplot.subplots(figsize=(width, height), layout=layout)[1] if ax is None else ax
+
+
+def open_frame(ax: Axes, xlabel: str = "", ylabel: str = "") -> Axes:
+    """Label the axes, remove half of the frame and add a faint grid."""
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(visible=True, color="#eeeeee", linewidth=0.7)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def draw_table(ax: Axes, values: Any, rows: list[str], columns: list[str], **style: Any) -> Any:
+    """Draw a matrix as an image with names along both axes; return the image."""
+    image = ax.imshow(values, interpolation="none", **style)
+    _name_ticks(ax.xaxis, columns, rotation=90)
+    _name_ticks(ax.yaxis, rows)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return image
+
+
+def _name_ticks(axis: Any, names: list[str], rotation: int = 0) -> None:
+    """Put names along an axis, every second, third, ... name if there are many."""
+    shown = range(0, len(names), int(np.ceil(len(names) / NAMES)))
+    texts = [names[k] if len(names[k]) <= 24 else names[k][:23] + "…" for k in shown]
+    axis.set_ticks(list(shown), texts, rotation=rotation, fontsize=8)
+
+
+def feature_names(model: Any) -> list[str]:
+    """Return the names of the features, or x0, x1, ..."""
+    numbered = (f"x{k}" for k in range(model.n_features_in_))
+    return list(map(str, getattr(model, "feature_names_in_", numbered)))
+
+
+def chosen_outputs(model: Any, outputs: Any) -> list[int] | None:
+    """Return the numbers of the outputs that the user named; None: all."""
+    return None if outputs is None else list(model._check_request(outputs, np.float64)[0])

@@ -1,0 +1,153 @@
+"""Single trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from manyboost.arrays import F64
+from manyboost.inspection import leaf_shares
+from manyboost.plotting.axes import Axes, chosen_outputs, feature_names, new_axes
+
+_BOX = {"boxstyle": "round,pad=0.3", "edgecolor": "#888888", "linewidth": 0.7}
+
+
+def plot_tree(
+    model: Any,
+    tree: int = 0,
+    *,
+    output: str | int | None = None,
+    max_depth: int | None = None,
+    show_missing: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a tree: its splits, the training rows in its nodes, and what its leaves add.
+
+    Rows that meet a condition go left. Leaves are coloured by what they add to one output.
+
+    Parameters
+    ----------
+    model : ManyBoostRegressor or ManyBoostClassifier
+        A fitted model.
+    tree : int
+        Number of the tree; with ``strategy="independent"`` every round has one for each output.
+    output : str or int, optional
+        The output to show; None: the one that the tree changes most.
+    max_depth : int, optional
+        Splits below are not shown.
+    show_missing : bool
+        Mark the splits that send missing values left; the others send them right.
+    ax : Axes, optional
+        Where to draw.
+    """
+    check_is_fitted(model, "n_iter_")
+    ensemble = model._built_in_trees("plot_tree")
+    n_trees = len(ensemble.tree_sizes())
+    if not 0 <= tree < n_trees:
+        raise ValueError(f"tree={tree!r} is not allowed; the model has trees 0 to {n_trees - 1}.")
+    values = _leaf_values(model, ensemble, tree)
+    place = 0
+    if output is None:
+        shares = leaf_shares(ensemble, tree)[:, None]
+        spread = (shares * (values - (shares * values).sum(axis=0)) ** 2).sum(axis=0)
+        place = int(spread.argmax())
+    elif model.n_outputs_ > 1:
+        (place,) = chosen_outputs(model, [output]) or [0]
+    drawing = _TreeDrawing(model, ensemble.tree(tree), values[:, place], max_depth, show_missing)
+    ax = new_axes(ax, min(24.0, 1.5 + 0.85 * drawing.n_ends), 1.2 + 1.05 * (drawing.depth + 1))
+    drawing.draw(ax)
+    shown = f", what it adds to {model._explained_names(None)[place]}"
+    ax.set_title(f"tree {tree}{shown if model.n_outputs_ > 1 else ''}")
+    return ax
+
+
+def _leaf_values(model: Any, ensemble: Any, tree: int) -> F64:
+    """Return what the leaves of a tree add to the outputs (n_leaves, n_outputs)."""
+    values = np.asarray(ensemble.leaf_values(tree), dtype=np.float64)
+    if ensemble.kind == "scaled":
+        return np.asarray(values * ensemble.steps()[tree])
+    if ensemble.kind == "vector":
+        return values
+    alone = np.zeros((len(values), model.n_outputs_))
+    alone[:, tree % model.n_outputs_] = values[:, 0]
+    return alone
+
+
+class _TreeDrawing:
+    """Nodes and their places: leaves side by side, a split between its children."""
+
+    def __init__(
+        self, model: Any, nodes: Any, values: F64, max_depth: int | None, show_missing: bool
+    ) -> None:
+        self.feature, self.threshold, self.left = nodes[:3]
+        self.missing_left, self.cover, _, self.codes = nodes[3:]
+        self.values, self.max_depth, self.show_missing = values, max_depth, show_missing
+        self.names = feature_names(model)
+        self.tables = model._progress.categories.tables
+        self.labels = model._category_labels.of_column
+        self.places: dict[int, tuple[float, int]] = {}
+        self.n_ends = self.depth = 0
+        self._place(0, 0)
+
+    def _children(self, node: int, depth: int) -> list[int]:
+        left = int(self.left[node])
+        hidden = self.max_depth is not None and depth >= self.max_depth
+        return [] if left == 0 or hidden else [left, left + 1]
+
+    def _place(self, node: int, depth: int) -> float:
+        self.depth = max(self.depth, depth)
+        children = self._children(node, depth)
+        x = float(np.mean([self._place(child, depth + 1) for child in children] or self.n_ends))
+        self.n_ends += not children
+        self.places[node] = x, depth
+        return x
+
+    def draw(self, ax: Axes) -> None:
+        """Draw branches as wide as their share of the rows, and boxes with text."""
+        from matplotlib import colormaps
+        from matplotlib.colors import Normalize
+
+        reach = float(np.abs(self.values).max()) or 1.0
+        shade, colours = Normalize(-1.6 * reach, 1.6 * reach), colormaps["RdBu_r"]
+        style: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 2}
+        style["fontsize"] = 8 if self.n_ends <= 20 else 7
+        for node, (x, depth) in sorted(self.places.items()):
+            children = self._children(node, depth)
+            for child in children:
+                end = self.places[child]
+                width = 0.5 + 4 * float(self.cover[child]) / float(self.cover[0])
+                ax.plot([x, end[0]], [-depth, -end[1]], color="#bbbbbb", linewidth=width, zorder=1)
+            text, colour = self._condition(node) if children else "…", "white"
+            if self.left[node] == 0:
+                value = self.values[self.feature[node]]
+                text, colour = _number(value, "+.3g"), colours(shade(value))
+            box = {"facecolor": colour, **_BOX}
+            rows = f"{float(self.cover[node]):.4g}{' rows' if node == 0 else ''}"
+            ax.text(x, -depth, f"{text}\n{rows}", bbox=box, **style)
+        ax.set(xlim=(-0.7, self.n_ends - 0.3), ylim=(-self.depth - 0.5, 0.5))
+        ax.axis("off")
+
+    def _condition(self, node: int) -> str:
+        feature = int(self.feature[node])
+        name, threshold, codes = self.names[feature], self.threshold[node], self.codes[node]
+        missing = "\nor missing" if self.missing_left[node] and self.show_missing else ""
+        if codes is not None:
+            return f"{name} in\n{self._category_names(feature, codes)}{missing}"
+        if np.isinf(threshold):
+            return f"{name}\nnot missing"
+        return f"{name} ≤ {_number(threshold)}{missing}"
+
+    def _category_names(self, feature: int, codes: NDArray[Any]) -> str:
+        """Return the categories of a set, without those that no training row has."""
+        table, labels = self.tables[feature], self.labels.get(feature)
+        known = [table[code] for code in codes if code < len(table)]
+        names = [f"{each:g}" if labels is None else str(labels[int(each)]) for each in known]
+        shown = ", ".join(names[:3])
+        return f"{{{shown}, … {len(names)}}}" if len(names) > 3 else f"{{{shown}}}"
+
+
+def _number(value: float, how: str = ".3g") -> str:
+    return format(value, how).replace("-", "−")

@@ -1,0 +1,137 @@
+"""From a plan and its rows to a fit that is ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost import _core
+from manyboost.arrays import F32
+from manyboost.data.features import Table, to_single
+from manyboost.data.rows import Rows
+from manyboost.data.weights import refuse_unobserved_outputs
+from manyboost.training.boosting import Boosting
+from manyboost.training.callbacks import Watchers
+from manyboost.training.checkpoints import Recorder
+from manyboost.training.ensembles import ForeignEnsemble, TreeEnsemble
+from manyboost.training.fitted_losses import FittedLoss
+from manyboost.training.learners import ForeignLearner, TreeLearner
+from manyboost.training.plan import Plan, TreeLimits
+from manyboost.training.progress import Progress
+from manyboost.training.scoring import Scorer
+from manyboost.training.training_data import TrainingData
+from manyboost.training.validation import Validation
+
+
+def new_progress(plan: Plan, n_outputs: int, n_features: int) -> Progress:
+    """Return the progress of a fit before its first round."""
+    if plan.estimator is not None:
+        return Progress(ForeignEnsemble(n_outputs), None)
+    model = TreeEnsemble.empty(plan.strategy, n_outputs, n_features)
+    return Progress(model, np.zeros((n_features, n_outputs)))
+
+
+def assemble(
+    plan: Plan,
+    limits: TreeLimits,
+    data: TrainingData,
+    loss: FittedLoss,
+    progress: Progress,
+    scorers: Callable[[Rows, F32], list[Scorer]],
+    watchers: Watchers,
+    threads: _core.Pool,
+    recorder: Recorder | None = None,
+) -> Boosting:
+    """Bind the loss, bin the features, and add the rounds that ``progress`` has already.
+
+    ``scorers`` makes the scorers of validation rows from the rows and their raw predictions.
+    """
+    rows, pool = data.rows, data.rows.pool(threads)
+    X = rows.X if plan.estimator is not None else to_single(rows.X, data.names)
+    objective = loss.bind(
+        rows.Y, rows.weights, pool, offset=rows.offset, projected=plan.trains_on_projections
+    )
+    learner = _learner(plan, limits, X, data, pool)
+    progress.categories, progress.constraints = data.categories, plan.constraints
+    if progress.mean_importances is not None:
+        # A file left out importances by output, so those of more rounds cannot be known.
+        progress.mean_importances = np.full_like(progress.mean_importances, np.nan)
+    split_scale = plan.split_scale(objective)
+    state = objective.blank_state()
+    validation = None
+    if data.validation is not None and plan.early_stopping:
+        validation = _validation(plan, data, loss, learner, scorers, threads)
+        if plan.stops_per_output:
+            ones = np.ones(data.n_outputs)
+            totals = objective.total_weight, validation.objective.total_weight
+            progress.shares = ones * totals[0], ones * totals[1]
+    if progress.n_rounds > 0:
+        progress.model.add_to(pool, X, 0, progress.n_rounds, state)
+        if validation is not None and data.validation is not None:
+            X_val = _table(plan, data.validation.X, data.names)
+            progress.model.add_to(pool, X_val, 0, progress.n_rounds, validation.raw)
+    return Boosting(
+        plan,
+        objective,
+        learner,
+        progress,
+        state,
+        rows.numbers,
+        split_scale,
+        validation,
+        watchers,
+        recorder,
+    )
+
+
+def _table(plan: Plan, X_val: Table, names: NDArray[np.object_] | None) -> Table:
+    return X_val if plan.estimator is not None else to_single(X_val, names, "X_val")
+
+
+def _validation(
+    plan: Plan,
+    data: TrainingData,
+    loss: FittedLoss,
+    learner: TreeLearner | ForeignLearner,
+    scorers: Callable[[Rows, F32], list[Scorer]],
+    threads: _core.Pool,
+) -> Validation:
+    rows = data.validation
+    assert rows is not None
+    X = _table(plan, rows.X, data.names)
+    objective = loss.bind(rows.Y, rows.weights, rows.pool(threads), offset=rows.offset)
+    raw = objective.blank_state()
+    validation = Validation(objective, learner.prepare(X), raw, scorers(rows, raw))
+    if plan.stops_per_output:
+        Y = rows.Y[:, :: data.n_levels]
+        refuse_unobserved_outputs(Y, "the validation rows", data.output_names, rows.comm)
+        if objective.losses(raw)[1] is None:
+            raise ValueError(
+                "early_stopping='per_output' needs a loss for each output, but "
+                f"{type(loss.custom).__name__}.value returns one for each row; return an array "
+                "(n_rows, n_outputs), or use early_stopping=True."
+            )
+    return validation
+
+
+def _learner(
+    plan: Plan, limits: TreeLimits, X: Table, data: TrainingData, pool: _core.Pool
+) -> TreeLearner | ForeignLearner:
+    if plan.estimator is not None:
+        relabels = plan.strategy.relabels
+        return ForeignLearner(plan.estimator, X, relabels=relabels, seed=plan.seed)
+    weight = data.rows.weights.of_rows(data.rows.Y)
+    features = TreeLearner.bin(pool, X, weight, limits.max_bins, data.categories.counts)
+    grower = _core.Grower(
+        features,
+        max_leaf_nodes=limits.max_leaf_nodes,
+        max_depth=limits.max_depth,
+        min_samples_leaf=limits.min_samples_leaf,
+        min_split_gain=limits.min_split_gain,
+        max_features=limits.max_features,
+        seed=plan.seed,
+        interactions=plan.constraints.interactions,
+    )
+    return TreeLearner(pool, features, grower)

@@ -1,0 +1,252 @@
+"""Baselines: the constants that a loss and its raw predictions start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost import _core
+from manyboost.arrays import F64, Mask
+from manyboost.data.cells import MISSING_LABEL, TargetKind, missing_cells
+from manyboost.data.weights import Weights
+from manyboost.training.custom import Loss, fill_missing
+from manyboost.training.directions import Direction
+from manyboost.training.fitted_losses import FittedLoss, MixedLoss, as_real, without
+from manyboost.training.losses import (
+    LISTED_LOSSES,
+    Baseline,
+    Domain,
+    LossFacts,
+    custom_facts,
+    loss_facts,
+)
+from manyboost.training.objectives import BuiltinObjective, Objective
+from manyboost.training.parameters import Parameters
+from manyboost.training.steps import minimise_along, softmax_step
+from manyboost.training.training_data import TrainingData
+
+# The raw prediction of an output whose label never varies.
+BASELINE_LIMIT = 15.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The training targets, and what else a baseline depends on.
+
+    ``levels`` (n_outputs,) are those of the parameter ``quantile``; ``offset`` (n_rows, n_outputs)
+    is part of the raw predictions.
+    """
+
+    Y: NDArray[Any]
+    weights: Weights
+    pool: _core.Pool
+    n_outputs: int
+    kind: TargetKind
+    levels: F64
+    huber_delta: float | None = None
+    offset: F64 | None = None
+
+    def columns(self, columns: slice, *, as_labels: bool) -> Sample:
+        """Return the sample of some outputs; ``as_labels``: of targets that are 0, 1 and NaN."""
+        Y = np.ascontiguousarray(self.Y[:, columns])
+        if as_labels:
+            Y = np.where(np.isnan(Y), MISSING_LABEL, Y).astype(np.uint8)
+        offset = None if self.offset is None else np.ascontiguousarray(self.offset[:, columns])
+        weights, levels = self.weights.of_outputs(columns), self.levels[columns]
+        kind = TargetKind.LABELS if as_labels else TargetKind.REAL
+        return Sample(Y, weights, self.pool, Y.shape[1], kind, levels, self.huber_delta, offset)
+
+    def observed_offset(self) -> F64:
+        """Return the offset, NaN where targets are missing."""
+        assert self.offset is not None
+        if not self.weights.partial:
+            return self.offset
+        return np.where(missing_cells(self.Y), np.nan, self.offset)
+
+    def means(self, cells: NDArray[Any]) -> F64:
+        """Return the weighted mean of each column of cells."""
+        sums = _core.column_sums(self.pool, cells, self.weights)
+        if self.weights.by_cell:
+            # Sums of ones, in single precision so that missing numbers stay missing.
+            targets = cells if cells.dtype == np.uint8 else cells.astype(np.float32)
+            one_leaf = np.zeros(len(cells), np.uint32)
+            totals = _core.leaf_weights(self.pool, one_leaf, 1, targets, self.weights)
+            return np.asarray(sums / totals[0])
+        return np.asarray(sums / self.weights.total_of_rows(self.pool, len(cells)))
+
+    def bind(self, loss: FittedLoss) -> Objective:
+        """Bind a loss to the targets."""
+        return loss.bind(self.Y, self.weights, self.pool, offset=self.offset)
+
+
+def fit_loss(parameters: Parameters, data: TrainingData, threads: _core.Pool) -> FittedLoss:
+    """Find the baseline and constants of the loss on the training targets."""
+    rows, levels = data.rows, np.atleast_1d(np.asarray(parameters.quantile, dtype=np.float64))
+    sample = Sample(
+        rows.Y,
+        rows.weights,
+        rows.pool(threads),
+        data.n_outputs,
+        rows.kind,
+        # The levels of one output of y are neighbours.
+        np.tile(levels, data.n_outputs // len(levels)),
+        parameters.huber_delta,
+        rows.offset,
+    )
+    return fit_sample(parameters.loss, sample)
+
+
+def fit_sample(loss: str | Loss | list[str] | tuple[str, ...], sample: Sample) -> FittedLoss:
+    """Find the baseline and constants of a loss on a sample of targets."""
+    if isinstance(loss, Loss):
+        return _searched(loss, sample)
+    if isinstance(loss, str):
+        return _fit_facts(loss_facts(loss, sample.kind), sample)
+    fitted, first = [], 0
+    for name, equal in groupby(loss):
+        columns = slice(first, first + len(list(equal)))
+        first = columns.stop
+        facts = LISTED_LOSSES[name]
+        part = sample.columns(columns, as_labels=facts.domain is Domain.LABELS)
+        fitted.append(_fit_facts(facts, part))
+    return MixedLoss(fitted)
+
+
+def _fit_facts(facts: LossFacts, sample: Sample) -> FittedLoss:
+    match facts.baseline:
+        case Baseline.MEAN:
+            return FittedLoss(facts, sample.means(_targets(facts, sample)))
+        case Baseline.QUANTILE:
+            levels = sample.levels if facts.has_levels else np.full(sample.n_outputs, 0.5)
+            Y = _targets(facts, sample)
+            baseline = _core.column_quantiles(sample.pool, Y, sample.weights, levels)
+            return FittedLoss(facts, baseline, param=levels)
+        case Baseline.CENTRE:
+            return _huber(facts, sample)
+        case Baseline.LOG_MEAN:
+            return _log_mean(facts, sample)
+        case Baseline.SIGNED_SHARE:
+            share = sample.means(sample.Y)
+            mean = 0.0 if sample.offset is None else sample.means(sample.observed_offset())
+            return FittedLoss(facts, 2 * share - 1 - mean)
+        case Baseline.LOG_ODDS:
+            return _log_odds(facts, sample)
+        case Baseline.CLASS_LOGS:
+            return _class_logs(facts, sample)
+        case Baseline.SEARCH:
+            raise ValueError(f"the loss {facts.kernel!r} needs a Loss object")
+
+
+def _targets(facts: LossFacts, sample: Sample) -> NDArray[Any]:
+    """Return real targets less the offset, where it can be subtracted."""
+    if not facts.centred:
+        return sample.Y
+    return without(sample.Y, sample.offset, np.full(sample.n_outputs, True))
+
+
+def _log_mean(facts: LossFacts, sample: Sample) -> FittedLoss:
+    means = sample.means(sample.Y)
+    with np.errstate(divide="ignore"):
+        logs = np.log(means)
+    if sample.offset is not None:
+        # Less the logarithm of the mean of e^offset.
+        offset = sample.observed_offset()
+        top = sample.pool.largest(np.fmax.reduce(offset, axis=0, initial=-np.inf))
+        logs = logs - np.asarray(top + np.log(sample.means(np.exp(offset - top))))
+    return FittedLoss(facts, np.where(means > 0, logs, -BASELINE_LIMIT))
+
+
+def _log_odds(facts: LossFacts, sample: Sample) -> FittedLoss:
+    share = sample.means(sample.Y)
+    with np.errstate(divide="ignore"):
+        log_odds = np.log(share) - np.log1p(-share)
+    log_odds = np.clip(log_odds, -BASELINE_LIMIT, BASELINE_LIMIT)
+    if sample.offset is not None:
+        objective = sample.bind(FittedLoss(facts, log_odds))
+        log_odds = log_odds + _constant_step(objective, np.ones(sample.n_outputs), bounded=True)
+    return FittedLoss(facts, np.clip(log_odds, -BASELINE_LIMIT, BASELINE_LIMIT))
+
+
+def _class_logs(facts: LossFacts, sample: Sample) -> FittedLoss:
+    classes, weights, pool = sample.Y, sample.weights, sample.pool
+    ones = np.ones((len(classes), 1), np.float32)
+    heaviest = np.array([weights.heaviest(pool)])
+    sums, _ = _core.leaf_sums(
+        pool, classes, sample.n_outputs, ones, None, weights, heaviest, heaviest, None
+    )
+    counts = sums[:, 0]
+    with np.errstate(divide="ignore"):
+        logs = np.log(counts / counts.sum())
+    logs -= logs[counts > 0].mean()
+    fitted = FittedLoss(facts, np.clip(logs, -BASELINE_LIMIT, BASELINE_LIMIT))
+    if sample.offset is None:
+        return fitted
+    objective = sample.bind(fitted)
+    assert isinstance(objective, BuiltinObjective)
+    direction = Direction(
+        np.zeros(objective.n_rows, np.uint32), np.ones((1, objective.n_outputs), np.float32)
+    )
+    moved = fitted.baseline + softmax_step(objective, objective.blank_state(), weights, direction)
+    return FittedLoss(facts, np.clip(moved - moved.mean(), -BASELINE_LIMIT, BASELINE_LIMIT))
+
+
+def _huber(facts: LossFacts, sample: Sample) -> FittedLoss:
+    Y, weights, pool, d = _targets(facts, sample), sample.weights, sample.pool, sample.n_outputs
+    medians = _core.column_quantiles(pool, Y, weights, np.full(d, 0.5))
+    if sample.huber_delta is None:
+        deltas = _core.column_quantiles(pool, Y, weights, np.full(d, 0.9), medians)
+        # An output that hardly varies: any positive δ serves.
+        widest = pool.largest(np.fmax.reduce(np.abs(Y - medians), axis=0, initial=0))
+        deltas = np.where(deltas > 0, deltas, np.where(widest > 0, widest, 1.0))
+    else:
+        deltas = np.full(d, float(sample.huber_delta))
+    at_median = FittedLoss(facts, medians, param=deltas)
+    shift = _constant_step(at_median.bind(Y, weights, pool), scale=deltas)
+    return FittedLoss(facts, medians + shift, param=deltas)
+
+
+def _searched(loss: Loss, sample: Sample) -> FittedLoss:
+    """Take the baseline of the user's loss, or search for it from the column means.
+
+    The user's baseline does not know of an offset; with an offset it is always searched for.
+    """
+    Y, weights = as_real(sample.Y), sample.weights
+    start = sample.means(Y)
+    shown = fill_missing(Y) if weights.partial else Y
+    hessian = loss.hessian(shown, np.broadcast_to(start, Y.shape).copy())
+    facts = custom_facts(curved=hessian is not None)
+    given = None
+    if sample.offset is None:
+        weight = weights.rows if weights.cells is None else weights.matrix(Y)
+        given = loss.baseline(Y, None if weight is None else weight.astype(np.float64))
+    if given is not None:
+        baseline = np.asarray(given, dtype=np.float64)
+        if baseline.shape != start.shape or not np.isfinite(baseline).all():
+            raise ValueError(
+                f"{type(loss).__name__}.baseline must return {len(start)} finite numbers, one per "
+                f"output; it returned {given!r}."
+            )
+        return FittedLoss(facts, baseline, custom=loss)
+    fitted = FittedLoss(facts, start, custom=loss)
+    spread = np.nanstd(Y, axis=0)
+    spread[spread == 0] = 1.0
+    objective = fitted.bind(Y, weights, sample.pool, offset=sample.offset)
+    return FittedLoss(facts, start + _constant_step(objective, scale=spread), custom=loss)
+
+
+def _constant_step(objective: Objective, scale: F64, *, bounded: bool = False) -> F64:
+    """The constant shift that minimises each output's loss, searched in units of ``scale``."""
+    raw = objective.blank_state()
+    direction = Direction(np.zeros(objective.n_rows, np.uint32), scale[None, :].astype(np.float32))
+
+    def evaluate(rho: F64, active: Mask | None = None) -> tuple[F64, F64 | None]:
+        return objective.derivatives(raw, objective.weights, direction, rho, active=active)
+
+    slope, curvature = evaluate(np.zeros(objective.n_outputs))
+    reach = np.ones(objective.n_outputs)
+    rho = minimise_along(evaluate, slope, curvature, reach, bounded=bounded)
+    return np.asarray(rho * direction.values[0], dtype=np.float64)

@@ -1,0 +1,49 @@
+"""Directions: where a weak model would move the raw predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from manyboost import _core
+from manyboost.arrays import F32, F64, U32
+
+# One output, a half-open range of outputs, or None for all outputs.
+Outputs: TypeAlias = int | tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Direction:
+    """The direction g of a weak model.
+
+    ``values`` has a row for each leaf, or for each training row if ``leaf_of_row`` is None. It has
+    one column for each output, or a single column that serves all outputs.
+    """
+
+    leaf_of_row: U32 | None
+    values: F32
+
+    def of_rows(self) -> F32:
+        """Return the direction of each row (n_rows, n_outputs or 1)."""
+        return self.values if self.leaf_of_row is None else self.values[self.leaf_of_row]
+
+    def reach(self, pool: _core.Pool) -> F64:
+        """Return the largest |g| of each column, over all ranks."""
+        largest: F64 = np.abs(self.values).max(axis=0, initial=0).astype(np.float64)
+        # Leaf values are the same on every rank; values of rows are not.
+        return largest if self.leaf_of_row is not None else pool.largest(largest)
+
+
+@dataclass(frozen=True)
+class Move:
+    """What a tree adds to the raw predictions of the training rows.
+
+    ``values`` are leaf values (n_leaves, n_outputs or 1). ``steps`` (n_outputs,) multiply a single
+    column of values; None: values are added as they are.
+    """
+
+    leaf_of_row: U32
+    values: F32
+    steps: F32 | None = None

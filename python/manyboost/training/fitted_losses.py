@@ -1,0 +1,194 @@
+"""Losses with their constants: what a model needs to train and to predict.
+
+A loss is first fitted (:func:`manyboost.training.baselines.fit_loss`: baseline and constants from
+the training targets), then bound to targets and weights, which gives an
+:class:`~manyboost.training.objectives.Objective`.
+
+The raw predictions of the trees are kept apart from the baseline. Where adding a constant to an
+output moves its minimiser by that constant, targets are kept relative to the baseline as well, so
+that outputs far from zero keep their digits in single precision. The offset of a row is subtracted
+from such targets too; elsewhere raw predictions start from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost import _core
+from manyboost.arrays import F32, F64, Mask
+from manyboost.data.cells import MISSING_LABEL, row_blocks
+from manyboost.data.stored import mapping, release
+from manyboost.data.weights import Weights
+from manyboost.training.custom import CustomObjective, Loss
+from manyboost.training.losses import MIXED, LossFacts
+from manyboost.training.objectives import BuiltinObjective, LossBlocks, Objective, ResidualObjective
+
+
+class FittedLoss:
+    """A loss with its baseline (n_outputs,) and constants ``param`` (quantile levels, δ of Huber).
+
+    ``custom`` is the user's loss, if it is not a built-in one.
+    """
+
+    def __init__(
+        self,
+        facts: LossFacts,
+        baseline: F64,
+        *,
+        param: F64 | None = None,
+        custom: Loss | None = None,
+    ) -> None:
+        self.facts = facts
+        # What the kernels add to raw predictions is single precision; the baseline agrees with it.
+        single = baseline.astype(np.float32)
+        self.baseline = baseline if facts.centred or custom else single.astype(np.float64)
+        self.custom = custom
+        self.param = np.full(len(baseline), 0.5) if param is None else param
+
+    @property
+    def centred(self) -> Mask:
+        """Outputs whose targets are kept relative to baseline and offset (n_outputs,)."""
+        return np.full(len(self.baseline), self.facts.centred)
+
+    @property
+    def blocks(self) -> LossBlocks:
+        """The losses, and the half-open ranges of outputs that have them; None: all outputs."""
+        return [(self.facts, None)]
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether a prediction may depend on the raw predictions of other outputs."""
+        return self.custom is not None or self.facts.link.joint
+
+    def _kernel(self) -> _core.Objective:
+        """Return the loss as the core knows it."""
+        offset = np.where(self.centred, 0.0, self.baseline).astype(np.float32)
+        return _core.Objective(self._kernel_names(), offset, self.param.astype(np.float32))
+
+    def _kernel_names(self) -> str | list[str]:
+        return self.facts.kernel
+
+    def bind(
+        self,
+        Y: NDArray[Any],
+        weights: Weights,
+        pool: _core.Pool,
+        *,
+        offset: F64 | None = None,
+        projected: bool = False,
+    ) -> Objective:
+        """Bind to targets: real (n, d), 0/1 labels (n, d), or class numbers (n,) for softmax.
+
+        ``offset`` (n, d) is part of the raw predictions. ``projected`` says that rounds need only
+        projections and leaf sums of residuals.
+        """
+        objective = self._bind(without(Y, offset, self.centred), weights, pool, projected)
+        if offset is not None and not self.centred.all():
+            objective.start = np.where(self.centred, 0, offset).astype(np.float32)
+        return objective
+
+    def _bind(
+        self, Y: NDArray[Any], weights: Weights, pool: _core.Pool, projected: bool
+    ) -> Objective:
+        if self.custom is not None:
+            targets = as_real(Y)
+            return CustomObjective(self.custom, self.facts, self.baseline, targets, weights, pool)
+        if Y.dtype.kind == "f":
+            centre = np.where(self.centred, self.baseline, 0.0)
+            single = _less(Y, centre, pool)
+            if single is None:
+                j = int(np.argmax(np.fmax.reduce(np.abs(Y - centre), axis=0)))
+                raise ValueError(
+                    f"Output {j} of Y has values beyond the range of single precision (3e38); "
+                    "divide it by a constant."
+                )
+            Y = single
+        in_place = self.trains_in_place(weights, projected=projected)
+        bind = ResidualObjective if in_place else BuiltinObjective
+        y = np.ascontiguousarray(Y)
+        return bind(self.blocks, self._kernel(), self.param, y, weights, pool)
+
+    def trains_in_place(self, weights: Weights, *, projected: bool) -> bool:
+        """Whether residuals are the only state of training."""
+        return self.facts.residuals_suffice and projected and not weights.by_cell
+
+    def predict(self, raw: F64, outputs: list[int] | None = None) -> F64:
+        """Predictions (regression) or probabilities of labels for raw predictions.
+
+        ``outputs`` are the outputs that ``raw`` holds; None: all.
+        """
+        if self.custom is not None:
+            return np.asarray(self.custom.inverse_link(raw), dtype=np.float64)
+        return self.facts.link.inverse(raw)
+
+
+class MixedLoss(FittedLoss):
+    """Built-in losses with their baselines, one for each output."""
+
+    def __init__(self, fitted: list[FittedLoss]) -> None:
+        super().__init__(
+            MIXED,
+            np.concatenate([loss.baseline for loss in fitted]),
+            param=np.concatenate([loss.param for loss in fitted]),
+        )
+        self.fitted = fitted
+
+    @property
+    def centred(self) -> Mask:
+        """Outputs whose targets are kept relative to baseline and offset (n_outputs,)."""
+        return np.concatenate([loss.centred for loss in self.fitted])
+
+    @property
+    def blocks(self) -> LossBlocks:
+        """The losses, and the half-open ranges of outputs that have them."""
+        blocks: LossBlocks = []
+        first = 0
+        for loss in self.fitted:
+            blocks.append((loss.facts, (first, first + len(loss.baseline))))
+            first += len(loss.baseline)
+        return blocks
+
+    def _kernel_names(self) -> str | list[str]:
+        return [loss.facts.kernel for loss in self.fitted for _ in loss.baseline]
+
+    def predict(self, raw: F64, outputs: list[int] | None = None) -> F64:
+        """Predictions for raw predictions: means, and probabilities of labels."""
+        places = np.arange(len(self.baseline)) if outputs is None else np.array(outputs)
+        predictions = np.empty_like(raw)
+        for facts, pair in self.blocks:
+            assert pair is not None
+            columns = (pair[0] <= places) & (places < pair[1])
+            predictions[:, columns] = facts.link.inverse(raw[:, columns])
+        return predictions
+
+
+def as_real(Y: NDArray[Any]) -> F64:
+    """Return targets or labels as numbers, NaN where they are missing."""
+    real = np.ascontiguousarray(Y, dtype=np.float64)
+    if Y.dtype == np.uint8:
+        real[Y == MISSING_LABEL] = np.nan
+    return real
+
+
+def without(Y: NDArray[Any], offset: F64 | None, centred: Mask) -> NDArray[Any]:
+    """Return targets less the offset, for the outputs where it can be subtracted."""
+    if offset is None or not centred.any():
+        return Y
+    return np.asarray(Y - np.where(centred, offset, 0.0))
+
+
+def _less(Y: NDArray[Any], centre: F64, pool: _core.Pool) -> F32 | None:
+    """Return Y - centre in single precision, None if it does not fit; mapped files by blocks."""
+    if mapping(Y) is None:
+        return _core.centred(pool, np.ascontiguousarray(Y), centre)
+    single = np.empty(Y.shape, np.float32)
+    for rows in row_blocks(*Y.shape):
+        part = _core.centred(pool, np.ascontiguousarray(Y[rows]), centre)
+        release(Y)
+        if part is None:
+            return None
+        single[rows] = part
+    return single

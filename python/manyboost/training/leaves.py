@@ -1,0 +1,223 @@
+"""Leaves: what a weak model predicts for each output, from the full residuals.
+
+A tree says which rows belong together; what its leaves are worth is decided here, for all outputs,
+from the residuals before projection. Newton leaves are final; others are directions g that a step ρ
+is searched along.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manyboost.arrays import F32, F64, I8, Mask
+from manyboost.data.weights import Weights
+from manyboost.training.constraints import Monotonic
+from manyboost.training.directions import Direction, Outputs
+from manyboost.training.learners import Leaves, Predictions, WeakModel
+from manyboost.training.objectives import Objective
+from manyboost.training.progress import Gains
+from manyboost.training.split_gradients import SplitGradients
+from manyboost.training.steps import Block, Steps, divide
+
+
+class LeafFitter:
+    """Finds leaf values and steps for the weak models of a fit.
+
+    ``raw`` and ``residuals`` are the arrays that training works on. ``gains`` is told the leaf
+    sums, which importances are made of; None for other learners than trees.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        blocks: tuple[Block, ...],
+        raw: F32,
+        residuals: F32,
+        monotonic: Monotonic | None,
+        gains: Gains | None,
+    ) -> None:
+        self.objective, self.blocks, self.monotonic, self.gains = (
+            objective,
+            blocks,
+            monotonic,
+            gains,
+        )
+        self.raw, self.residuals = raw, residuals
+        self.steps = Steps(objective, raw, residuals)
+
+    def label(
+        self,
+        weak: WeakModel,
+        weights: Weights,
+        output: int | None = None,
+        *,
+        frozen: Mask | None = None,
+        search: bool = True,
+    ) -> tuple[F64, F64 | None]:
+        """Leaf values (or predictions) g of a weak model, for all outputs or one, and steps ρ.
+
+        ρ is None where the leaf values are final, as Newton leaves are. ``frozen`` outputs get
+        zeros. ``search=False`` leaves the search for ρ to the caller.
+        """
+        if isinstance(weak, Predictions):
+            rho = self._steps_of_predictions(weak, weights, output)
+            return weak.values.astype(np.float64), _zero(rho, frozen)
+        blocks = self._blocks_of(output)
+        parts = [self._label_block(each, weak, weights, frozen, search=search) for each in blocks]
+        values, steps = parts[0]
+        if len(parts) > 1:
+            values = np.hstack([values for values, _ in parts])
+            steps = None
+            if any(rho is not None for _, rho in parts):
+                steps = np.concatenate([step_or_one(rho, g.shape[1]) for g, rho in parts])
+        return _zero(values, frozen), None if steps is None else _zero(steps, frozen)
+
+    def fit_outputs(
+        self, weak: WeakModel, split: SplitGradients, weights: Weights, frozen: Mask | None = None
+    ) -> tuple[F64, F64]:
+        """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output."""
+        if isinstance(weak, Predictions):
+            rho = self._steps_of_predictions(weak, weights, None)
+            return weak.values.astype(np.float64), _zero(rho, frozen)
+        leaf_weights = self._leaf_weights(weak, weights)
+        parts = []
+        for block in self.blocks:
+            columns = slice(None)
+            if weights.by_cell:
+                columns = block.columns(self.objective.n_outputs)
+            parts.append(
+                self.objective.leaf_sums(
+                    weak.leaf_of_row,
+                    leaf_weights[:, columns],
+                    self.residuals,
+                    weights,
+                    block.outputs,
+                )
+            )
+        sums = parts[0][0] if len(parts) == 1 else np.hstack([sums for sums, _ in parts])
+        self._remember(weak, sums, leaf_weights)
+        values, total = _project_sums(sums, leaf_weights, split, by_cell=weights.by_cell)
+        signs = split.signs
+        if signs is not None:
+            values = _in_order(weak, signs[None, :], total, values)
+        direction = Direction(weak.leaf_of_row, values.astype(np.float32))
+        steps = [
+            self.steps.along_leaves(block, direction, values, block_sums, weights)
+            for block, block_sums in zip(self.blocks, parts, strict=True)
+        ]
+        rho = steps[0] if len(steps) == 1 else np.concatenate(steps)
+        if signs is not None and self.monotonic is not None:
+            rho = self.monotonic.along(rho, signs, weak.tree.ordered_features())
+        return values, _zero(rho, frozen)
+
+    def joint_steps(self, models: list[tuple[WeakModel, F64]], weights: Weights) -> F64:
+        """Steps of models that were fitted to one class each, found together.
+
+        The classes share one loss, so that their steps depend on each other.
+        """
+        columns = []
+        for weak, values in models:
+            leaf_of_row = weak.leaf_of_row if isinstance(weak, Leaves) else None
+            columns.append(Direction(leaf_of_row, values.astype(np.float32)).of_rows())
+        direction = Direction(None, np.ascontiguousarray(np.hstack(columns)))
+        return self.steps.line_search(self.blocks[0], direction, weights)
+
+    def _blocks_of(self, output: int | None) -> list[Block]:
+        if output is None:
+            return list(self.blocks)
+        parts = (block.of_output(output) for block in self.blocks)
+        return [block for block in parts if block is not None]
+
+    def _label_block(
+        self, block: Block, weak: Leaves, weights: Weights, frozen: Mask | None, *, search: bool
+    ) -> tuple[F64, F64 | None]:
+        """Leaf values and steps for outputs that share a loss."""
+        outputs = block.outputs
+        leaf_weights = self._leaf_weights(weak, weights, outputs)
+        sums, curvatures = self.objective.leaf_sums(
+            weak.leaf_of_row, leaf_weights, self.residuals, weights, outputs
+        )
+        self._remember(weak, sums, leaf_weights, outputs)
+        if block.is_newton:
+            assert curvatures is not None
+            damped = curvatures + block.l2 if block.l2 else curvatures
+            if block.facts.quadratic and not weak.may_be_empty and not weights.by_cell:
+                return self._ordered(weak, sums / damped, damped, outputs), None
+            mean = divide(sums, leaf_weights)
+            values = np.where(damped > 0, divide(sums, damped), mean)
+            matter = np.where(damped > 0, damped, leaf_weights)
+            return self._ordered(weak, values, matter, outputs), None
+        if block.step == "newton":
+            best = self.objective.leaf_quantiles(
+                weak.leaf_of_row, weak.n_leaves, self.raw, weights, outputs
+            )
+            return self._ordered(weak, best, leaf_weights, outputs), None
+        mean = self._ordered(weak, divide(sums, leaf_weights), leaf_weights, outputs)
+        if not search:
+            return mean, None
+        direction = Direction(weak.leaf_of_row, mean.astype(np.float32))
+        rho = self.steps.line_search(block, direction, weights, (sums, curvatures), frozen)
+        return mean, rho if self.monotonic is None else self.monotonic.forward(rho, outputs)
+
+    def _leaf_weights(self, weak: Leaves, weights: Weights, outputs: Outputs = None) -> F64:
+        """Σ w over the rows of each leaf, (n_leaves, 1); by output if cells are weighted."""
+        if not weights.by_cell:
+            return weak.leaf_weights[:, None]
+        return self.objective.leaf_weights(weak.leaf_of_row, weak.n_leaves, weights, outputs)
+
+    def _steps_of_predictions(self, weak: Predictions, weights: Weights, output: int | None) -> F64:
+        """Steps along the predictions of a weak model that is not a tree of leaves."""
+        steps = []
+        for block in self._blocks_of(output):
+            values = weak.values
+            if values.shape[1] > 1:
+                columns = block.columns(self.objective.n_outputs)
+                values = np.ascontiguousarray(values[:, columns])
+            steps.append(self.steps.along_predictions(block, Direction(None, values), weights))
+        return steps[0] if len(steps) == 1 else np.concatenate(steps)
+
+    def _ordered(self, weak: Leaves, values: F64, weights: F64, outputs: Outputs) -> F64:
+        """Leaf values within the monotonic constraints; ``weights`` say how much each matters."""
+        if self.monotonic is None:
+            return values
+        return _in_order(weak, self.monotonic.of(outputs), weights, values)
+
+    def _remember(
+        self, weak: Leaves, sums: F64, leaf_weights: F64, outputs: Outputs = None
+    ) -> None:
+        if self.gains is not None:
+            self.gains.remember(weak.tree, sums, leaf_weights, outputs)
+
+
+def step_or_one(rho: F64 | None, width: int) -> F64:
+    """Steps as numbers: leaf values that are final have a step of 1."""
+    return np.ones(width) if rho is None else rho
+
+
+def _zero(columns: F64, frozen: Mask | None) -> F64:
+    """Return values or steps of all outputs, with zeros for the frozen ones."""
+    return columns if frozen is None else np.where(frozen, 0.0, columns)
+
+
+def _project_sums(
+    sums: F64, leaf_weights: F64, split: SplitGradients, *, by_cell: bool
+) -> tuple[F64, F64]:
+    """Mean of φ r in each leaf (n_leaves, 1), and the weights of the leaves.
+
+    The mean of φ r is φ times the mean of r.
+    """
+    one = np.ones((1, 1), np.float32)
+    phi = one if split.phi is None else split.phi
+    total = leaf_weights
+    if by_cell:
+        shares = one if split.phi is None or split.shares is None else split.shares
+        squared = shares.astype(np.float64) ** 2
+        total = (leaf_weights * squared).sum(axis=1, keepdims=True) / squared.sum()
+    # Not a matrix product: its last bits differ between machines.
+    return divide((sums * phi).sum(axis=1, keepdims=True), total), total
+
+
+def _in_order(weak: Leaves, signs: I8, weights: F64, values: F64) -> F64:
+    """Leaf values in the order that constraints (n_outputs, n_features) ask for."""
+    contiguous = np.ascontiguousarray
+    return np.asarray(weak.tree.order_leaves(signs, contiguous(weights), contiguous(values)))

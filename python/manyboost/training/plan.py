@@ -1,0 +1,306 @@
+"""The plan of a fit: every parameter checked against the data, and nothing "auto" left."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from manyboost import _core, memory
+from manyboost.arrays import F64
+from manyboost.data.cells import TargetKind
+from manyboost.data.rows import Rows
+from manyboost.training.constraints import (
+    Constraints,
+    Monotonic,
+    resolve_interactions,
+    resolve_monotonic,
+)
+from manyboost.training.fitted_losses import FittedLoss
+from manyboost.training.learners import check_foreign
+from manyboost.training.losses import LossFacts, loss_facts
+from manyboost.training.objectives import Objective
+from manyboost.training.parameters import Parameters
+from manyboost.training.projections import Projection, is_identity, resolve_n_components
+from manyboost.training.scoring import LOSS, as_list
+from manyboost.training.steps import Block
+from manyboost.training.strategies import STRATEGIES, Strategy
+from manyboost.training.training_data import TrainingData
+
+EARLY_STOPPING_ROWS = 10_000
+_UNLIMITED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class TreeLimits:
+    """Limits on the built-in trees."""
+
+    max_leaf_nodes: int
+    max_depth: int
+    min_samples_leaf: int
+    min_split_gain: float
+    max_features: int
+    max_bins: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Parameters of training, resolved; ``blocks`` are known once the loss is fitted."""
+
+    strategy: Strategy
+    projection: str | Projection
+    n_components: int
+    learning_rate: float
+    max_iter: int
+    max_time: float | None
+    subsample: float
+    seed: int
+    constraints: Constraints
+    output_weight: F64 | None
+    scales_outputs: bool
+    early_stopping: bool
+    stops_per_output: bool
+    splits_rows: bool
+    n_iter_no_change: int
+    tol: float
+    estimator: Any = None
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def monotonic(self) -> Monotonic | None:
+        """Monotonic constraints, if there are any."""
+        return self.constraints.monotonic
+
+    @property
+    def importance(self) -> F64 | None:
+        """What residuals are multiplied by for the weights of outputs; None: nothing."""
+        return None if self.output_weight is None else np.sqrt(self.output_weight)
+
+    @property
+    def projects(self) -> bool:
+        """Whether trees are grown on a drawn projection, not on the outputs themselves."""
+        return self.strategy.projects and not is_identity(self.projection)
+
+    @property
+    def trains_on_projections(self) -> bool:
+        """Whether rounds need only projections and leaf sums of residuals."""
+        return self.estimator is None and self.projects
+
+    def split_scale(self, objective: Objective) -> F64 | None:
+        """Return what residuals are multiplied by when trees are grown (n_outputs,), or None."""
+        if not self.scales_outputs or objective.n_outputs == 1:
+            return self.importance
+        residuals, pool = objective.baseline_residuals(), objective.pool
+        weights, total = objective.weights, objective.total_weight
+        mean = _core.column_sums(pool, residuals, weights) / total
+        square = _core.column_sums(pool, residuals, weights, True) / total
+        deviation = np.sqrt(np.maximum(square - mean**2, 0))
+        scale = np.where(deviation > 0, deviation, 1.0)
+        return np.asarray(1 / scale if self.importance is None else self.importance / scale)
+
+
+def make_plan(
+    parameters: Parameters,
+    data: TrainingData,
+    *,
+    seed: int,
+    strategy: str,
+    projection: str | Projection,
+) -> Plan:
+    """Check all parameters against the data, before any work is done."""
+    record, rows, d = STRATEGIES[strategy], data.rows, data.n_outputs
+    output_weight = _check_output_weight(parameters, record, data)
+    n_weighted = None if output_weight is None else int(np.count_nonzero(output_weight))
+    n_components = resolve_n_components(parameters.n_components, d, projection, record, n_weighted)
+    if parameters.estimator is not None:
+        by_cell = rows.weights.by_cell
+        check_foreign(parameters.estimator, record, d, n_components, by_cell=by_cell)
+    early_stopping = parameters.early_stopping
+    if early_stopping == "auto":
+        early_stopping = data.validation is not None or rows.count() > EARLY_STOPPING_ROWS
+    _check_scoring(parameters, rows, early_stopping=bool(early_stopping))
+    tunes = isinstance(parameters.thresholds, str)
+    if data.validation is not None and not (early_stopping or tunes):
+        raise ValueError(
+            "X_val was given but early_stopping=False; use early_stopping=True or 'auto', or "
+            "leave out X_val."
+        )
+    return Plan(
+        strategy=record,
+        projection=projection,
+        n_components=n_components,
+        learning_rate=resolve_learning_rate(parameters),
+        max_iter=int(parameters.max_iter),
+        max_time=parameters.max_time,
+        subsample=float(parameters.subsample),
+        seed=seed,
+        constraints=_resolve_constraints(parameters, data),
+        output_weight=output_weight,
+        scales_outputs=parameters.output_scaling is not None,
+        early_stopping=bool(early_stopping),
+        stops_per_output=parameters.early_stopping == "per_output",
+        splits_rows=bool(early_stopping or tunes) and data.validation is None,
+        n_iter_no_change=int(parameters.n_iter_no_change),
+        tol=float(parameters.tol),
+        estimator=parameters.estimator,
+    )
+
+
+def refuse_foreign(parameters: Parameters, name: str) -> None:
+    """Refuse a parameter that works with built-in trees only."""
+    if parameters.estimator is not None:
+        raise ValueError(
+            f"{name} works with built-in trees only; leave it out, or use estimator=None."
+        )
+
+
+def _resolve_constraints(parameters: Parameters, data: TrainingData) -> Constraints:
+    categories, names = data.categories, data.names
+    n_given = data.n_outputs // data.n_levels
+    monotonic = resolve_monotonic(parameters.monotonic_cst, n_given, categories.mask, names)
+    constraints = Constraints(
+        monotonic if monotonic is None else monotonic.repeated(data.n_levels),
+        resolve_interactions(parameters.interaction_cst, categories.n_features, names),
+    )
+    if constraints.monotonic is not None:
+        refuse_foreign(parameters, "monotonic_cst")
+    if constraints.interactions is not None:
+        refuse_foreign(parameters, "interaction_cst")
+    return constraints
+
+
+def _check_output_weight(
+    parameters: Parameters, strategy: Strategy, data: TrainingData
+) -> F64 | None:
+    if parameters.output_weight is None:
+        return None
+    weight = np.asarray(parameters.output_weight, dtype=np.float64)
+    n_given = data.n_outputs // data.n_levels
+    if len(weight) != n_given:
+        raise ValueError(
+            f"output_weight has {len(weight)} weights, but there are {n_given} outputs; pass one "
+            "weight for each."
+        )
+    if not strategy.shares_trees:
+        raise ValueError(
+            f"output_weight has no effect with strategy={strategy.name!r}, which grows trees for "
+            "each output alone; leave it at None or use another strategy."
+        )
+    if parameters.estimator is not None and not strategy.projects and not weight.all():
+        raise ValueError(
+            f"output_weight is 0 for output {int(np.argmin(weight))}, which an estimator would not "
+            f"be fitted to with strategy={strategy.name!r}; use a small weight, or estimator=None."
+        )
+    return np.repeat(weight, data.n_levels)
+
+
+def _check_scoring(parameters: Parameters, rows: Rows, *, early_stopping: bool) -> None:
+    """Refuse scores that would have no effect, or that do not exist."""
+    first = as_list(parameters.scoring)[0]
+    if not early_stopping and parameters.scoring != LOSS:
+        raise ValueError(
+            f"scoring={parameters.scoring!r} is what early stopping looks at, which is off; use "
+            "early_stopping=True, pass X_val and Y_val, or leave scoring at 'loss'."
+        )
+    if parameters.early_stopping != "per_output":
+        return
+    if rows.kind is TargetKind.CLASSES:
+        raise ValueError(
+            "early_stopping='per_output' needs a loss for each output, but the classes of "
+            "loss='log_loss' share one; use early_stopping=True."
+        )
+    if first != LOSS:
+        raise ValueError(
+            f"early_stopping='per_output' goes by the loss of each output, but scoring begins "
+            f"with {first!r}; let it begin with 'loss', or use early_stopping=True."
+        )
+
+
+def with_loss(plan: Plan, parameters: Parameters, loss: FittedLoss) -> Plan:
+    """Return the plan with the steps of a fitted loss."""
+    l2 = parameters.l2_regularization
+    blocks = tuple(_block(parameters, facts, outputs, loss) for facts, outputs in loss.blocks)
+    if l2 not in ("auto", 0) and not any(block.is_newton for block in blocks):
+        raise ValueError(
+            f"l2_regularization={l2!r} has no effect on line searches and on losses without "
+            "curvature; use step='newton' with another loss, or leave it at 'auto'."
+        )
+    return replace(plan, blocks=blocks)
+
+
+def _block(
+    parameters: Parameters, facts: LossFacts, outputs: tuple[int, int] | None, loss: FittedLoss
+) -> Block:
+    """How the steps of outputs that share a loss are found."""
+    l2, step = parameters.l2_regularization, parameters.step
+    if step == "auto":
+        damped = l2 not in ("auto", 0) and facts.curved
+        step = "newton" if damped else facts.default_step
+    if step == "newton" and facts.is_custom and not facts.curved:
+        raise ValueError(
+            f"step='newton' needs second derivatives, but {type(loss.custom).__name__} has no "
+            "hessian; implement it or use step='line_search'."
+        )
+    return Block(outputs, facts, step, facts.damping if l2 == "auto" else float(l2))
+
+
+def resolve_learning_rate(parameters: Parameters) -> float:
+    """Return the learning rate; the default falls with the number of rounds."""
+    if parameters.learning_rate == "auto":
+        return min(0.1, max(0.05, 20 / parameters.max_iter))
+    return float(parameters.learning_rate)
+
+
+def resolve_limits(parameters: Parameters, n_rows: int, n_features: int) -> TreeLimits:
+    """Return the limits on trees that are grown on so many rows and features."""
+    least = parameters.min_samples_leaf
+    return TreeLimits(
+        max_leaf_nodes=min(int(parameters.max_leaf_nodes or n_rows), n_rows + 1),
+        max_depth=min(int(parameters.max_depth or _UNLIMITED), _UNLIMITED),
+        min_samples_leaf=min(20, max(1, n_rows // 100))
+        if least == "auto"
+        else min(int(least), n_rows + 1),
+        min_split_gain=float(parameters.min_split_gain),
+        max_features=_resolve_max_features(parameters.max_features, n_features),
+        max_bins=int(parameters.max_bins),
+    )
+
+
+def _resolve_max_features(wanted: int | float | str, n_features: int) -> int:
+    if wanted == "sqrt":
+        return max(1, math.isqrt(n_features))
+    if wanted == "log2":
+        return max(1, int(math.log2(n_features)))
+    if isinstance(wanted, int | np.integer):
+        return min(int(wanted), n_features)
+    return max(1, int(float(wanted) * n_features))
+
+
+def check_memory(plan: Plan, parameters: Parameters, data: TrainingData, threads: int) -> None:
+    """Refuse to train where there is too little memory."""
+    if plan.estimator is not None:
+        return
+    rows, d = data.rows, data.n_outputs
+    n, weights, trees = len(rows), rows.weights, plan.strategy
+    ends_early = plan.early_stopping or parameters.callbacks or plan.max_time
+    n_components = plan.n_components if plan.projects else d
+    limits = resolve_limits(parameters, n, data.categories.n_features)
+    leaves = min(limits.max_leaf_nodes, n // limits.min_samples_leaf + 1)
+    loss = parameters.loss
+    in_place = isinstance(loss, str) and loss_facts(loss, rows.kind).residuals_suffice
+    training = memory.Training(
+        n_outputs=d,
+        n_columns=trees.n_grown_columns(d, n_components),
+        row_weights=weights.rows is not None,
+        cell_weights=weights.by_cell,
+        residuals_only=in_place and plan.trains_on_projections and not weights.by_cell,
+        splits=plan.splits_rows,
+        max_bins=limits.max_bins,
+        max_leaves=int(min(leaves, 2 ** min(limits.max_depth, 60))),
+        tree_kind=trees.trees,
+        rounds=0 if ends_early else plan.max_iter,
+        threads=threads,
+    )
+    memory.check_training(training, rows.X, rows.Y)

@@ -1,0 +1,150 @@
+"""Split gradients: what the tree of a round is grown on.
+
+The residuals r (n_rows, n_outputs) say where the raw predictions should move. A tree is grown on
+z = φ r instead, with one column for each component; the projection φ is drawn anew each round, or
+is the identity. Where cells are weighted, z = φ (w r), and each row and component has the weight
+ω = φ² w / Σ φ².
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyboost.arrays import F32, F64, I8, Mask
+from manyboost.data.weights import Weights
+from manyboost.training.constraints import Monotonic
+from manyboost.training.projections import Projection, draw, is_identity
+from manyboost.training.strategies import Strategy
+
+
+@dataclass(frozen=True)
+class SplitGradients:
+    """What the tree of one round is grown on; an objective fills ``z`` and weights ω."""
+
+    z: F32  # (n_rows, n_components): residuals times ``matrix``, or the residuals themselves
+    weight: F32 | None  # (n_rows,) of rows, or like ``z`` (ω) where cells are weighted
+    phi: F32 | None = None  # (n_components, n_outputs), with output scales; None: the identity
+    shares: F32 | None = None  # φ by which ω is computed, for outputs that are on one scale
+    matrix: F32 | None = None  # what residuals are multiplied by; None: nothing
+    signs: I8 | None = None  # (n_features,): monotonic constraints that the tree is grown under
+
+
+class SplitGradientMaker:
+    """Draws the projections of a fit, and holds the arrays that split gradients are written to.
+
+    ``residuals`` is the array that training keeps its residuals in; those of a row may sum to zero
+    over the outputs (``sums_to_zero``). When trees are grown, residuals are multiplied by ``scale``
+    (n_outputs,), of which ``importance`` is the part that is not due to the scales of the outputs.
+    With ``keeps_columns`` every output has a column, even one that trees are not grown for.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        projection: str | Projection,
+        n_components: int,
+        seed: int,
+        weights: Weights,
+        residuals: F32,
+        *,
+        sums_to_zero: bool,
+        monotonic: Monotonic | None,
+        scale: F64 | None,
+        importance: F64 | None,
+        keeps_columns: bool,
+    ) -> None:
+        self.strategy, self.projection, self.n_components = strategy, projection, n_components
+        self.seed, self.weights, self.residuals = seed, weights, residuals
+        self.sums_to_zero, self.monotonic, self.keeps_columns = (
+            sums_to_zero,
+            monotonic,
+            keeps_columns,
+        )
+        # The reciprocal of the smallest scales is beyond single precision.
+        limited = None if scale is None else np.minimum(scale, 1e36)
+        self.scale = None if limited is None else limited.astype(np.float32)
+        self.importance = None if importance is None else importance.astype(np.float32)
+        self._z: F32 | None = None
+        self._omega: F32 | None = None
+
+    def make(self, m: int, frozen: Mask | None) -> SplitGradients:
+        """Draw the projection of round ``m``; the objective fills ``z`` and ``weight``.
+
+        ``frozen`` (n_outputs,) are outputs that no longer change; None: none.
+        """
+        by_cell, growing = self.weights.by_cell, self._growing_outputs(frozen)
+        signs = self.growth_signs(m)
+        phi = self._draw(m, growing, signs) if self.strategy.projects else None
+        matrix = phi
+        if phi is None and self.strategy.shares_trees:
+            matrix = self._identity(growing)
+        if matrix is None:
+            return SplitGradients(self.residuals, self.weights.rows, signs=signs)
+        if self._z is None or self._z.shape[1] != len(matrix):
+            self._z = np.empty((len(self.residuals), len(matrix)), np.float32)
+            self._omega = np.empty_like(self._z) if by_cell else None
+        return SplitGradients(
+            self._z,
+            self._omega if by_cell else self.weights.rows,
+            None if phi is None else self._scaled(phi),
+            self._shares(matrix) if by_cell else None,
+            self._scaled(matrix),
+            signs,
+        )
+
+    def growth_signs(self, m: int, output: int | None = None) -> I8 | None:
+        """Monotonic constraints (n_features,) under which a tree of round ``m`` is grown.
+
+        The components of a tree with vector leaves are not outputs: it is grown freely, and its
+        leaf values are brought into order.
+        """
+        if self.monotonic is None or not self.strategy.has_one_value_per_leaf:
+            return None
+        return self.monotonic.reference(m) if output is None else self.monotonic.signs[output]
+
+    def _identity(self, growing: Mask | None) -> F32 | None:
+        """Return φ of trees that are grown on the outputs themselves; None: the residuals do."""
+        if self.scale is None and growing is None and not self.weights.by_cell:
+            return None
+        phi = np.eye(self.residuals.shape[1], dtype=np.float32)
+        if growing is not None and not self.keeps_columns:
+            phi = phi[growing]
+        elif growing is not None:
+            phi[~growing] = 0
+        return phi
+
+    def _growing_outputs(self, frozen: Mask | None) -> Mask | None:
+        """Return the outputs that trees are grown for (n_outputs,); None: all."""
+        weighted = None
+        if self.scale is not None and not self.scale.all():
+            weighted = np.asarray(self.scale > 0)
+        if frozen is None:
+            return weighted
+        growing = ~frozen if weighted is None else weighted & ~frozen
+        # If every output that still changes has weight zero, grow trees for the others.
+        return growing if growing.any() else weighted
+
+    def _draw(self, m: int, growing: Mask | None, signs: I8 | None) -> F32 | None:
+        """Draw φ of round ``m`` (n_components, n_outputs); None stands for the identity."""
+        if is_identity(self.projection):
+            return None
+        phi = draw(
+            self.projection,
+            self.n_components,
+            self.residuals.shape[1],
+            sums_to_zero=self.sums_to_zero,
+            seed=self.seed,
+            round_=m,
+            outputs=growing,
+        )
+        if signs is not None and self.monotonic is not None:
+            phi = phi * np.float32(self.monotonic.sense(phi, signs))
+        return phi
+
+    def _scaled(self, phi: F32) -> F32:
+        return phi if self.scale is None else phi * self.scale
+
+    def _shares(self, phi: F32) -> F32:
+        return phi if self.importance is None else phi * self.importance

@@ -1,0 +1,24 @@
+"""What a fit is given: checked and encoded rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from manyboost.data.categories import Categories
+from manyboost.data.rows import Rows
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Rows, and what belongs to them."""
+
+    rows: Rows
+    validation: Rows | None
+    categories: Categories
+    n_outputs: int
+    n_levels: int = 1  # outputs of the model for each output of y
+    names: NDArray[Any] | None = None  # of the features
+    output_names: list[str] | None = None

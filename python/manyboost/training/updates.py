@@ -1,0 +1,137 @@
+"""Updates: what a round adds to the model, and to the raw predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyboost import _core
+from manyboost.arrays import F32, F64
+from manyboost.training.directions import Move
+from manyboost.training.learners import ForeignLearner, Leaves, Predictions, TreeLearner, WeakModel
+from manyboost.training.leaves import step_or_one
+from manyboost.training.progress import Progress
+from manyboost.training.validation import Validation
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one weak model of a round does: f += μ ρ ⊙ g(x).
+
+    ``values`` are the leaf values or predictions g, ``rho`` the steps; None: the leaf values are
+    final. With ``scaled``, one step for each output multiplies a single column of values.
+    ``output`` is the one that is moved; None: all. An ``idle`` model keeps its place and moves
+    nothing.
+    """
+
+    weak: WeakModel
+    values: F64
+    rho: F64 | None
+    output: int | None = None
+    scaled: bool = False
+    idle: bool = False
+
+
+def idle_update(output: int, *, with_step: bool) -> Update:
+    """Return what ``independent`` adds to a frozen output: a tree of one leaf, worth nothing."""
+    tree = _core.Tree.leaf()
+    weak = Leaves(tree.leaf_of_row, tree.leaf_weights, tree)
+    rho = np.zeros(1) if with_step else None
+    return Update(weak, np.zeros((1, 1)), rho, output, idle=True)
+
+
+class Updater:
+    """Carries out the updates of a fit; ``raw`` is the array of its raw predictions.
+
+    ``steps`` (n_outputs,) are those of the last round, if it had any.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        learning_rate: float,
+        pool: _core.Pool,
+        raw: F32,
+        learner: TreeLearner | ForeignLearner,
+        validation: Validation | None,
+    ) -> None:
+        self.progress, self.learning_rate, self.pool, self.raw = progress, learning_rate, pool, raw
+        self.learner, self.validation = learner, validation
+        self.steps: F64 | None = None
+
+    def apply(self, m: int, updates: list[Update]) -> Move | None:
+        """Add the weak models of a round to the model; return what the next pass is to move."""
+        model, move = self.progress.model, None
+        model.begin_round(m)
+        for update in updates:
+            weak, output = update.weak, update.output
+            values, steps = self._single_precision(update)
+            if not update.idle:
+                model.push(weak, values, steps, output)
+                moved = self._move(weak, values, steps, output)
+                move = moved or move
+            elif values is not None and model.has_trees:
+                model.push(weak, values, steps, output)
+        self._book_steps(updates)
+        return move
+
+    def _move(
+        self, weak: WeakModel, values: F32 | None, steps: F32 | None, output: int | None
+    ) -> Move | None:
+        """Move raw predictions; those of trees for all outputs wait for the next pass."""
+        if self.validation:
+            self.validation.move(self.pool, self.learner, weak, values, steps, output)
+        if isinstance(weak, Predictions):
+            assert steps is not None
+            outputs = slice(None) if output is None else slice(output, output + 1)
+            self.raw[:, outputs] += weak.values * steps
+            return None
+        assert values is not None
+        if output is None:
+            return Move(weak.leaf_of_row, values, steps)
+        _core.add_leaves(self.pool, weak.leaf_of_row, values, steps, self.raw, output)
+        return None
+
+    def _single_precision(self, update: Update) -> tuple[F32 | None, F32 | None]:
+        """Return leaf values and steps, the learning rate included, as they are added."""
+        rate, rho = self.learning_rate, update.rho
+        if isinstance(update.weak, Predictions):
+            assert rho is not None
+            return None, self._single(rate * rho)
+        if update.scaled:
+            assert rho is not None
+            return self._single(rate * update.values), self._single(rho)
+        step = rate if rho is None else rate * rho
+        return self._single(step * update.values), None
+
+    def _single(self, values: F64) -> F32:
+        with np.errstate(over="ignore"):
+            single = np.ascontiguousarray(values, dtype=np.float32)
+        if not np.isfinite(single).all():
+            raise self.divergence("raw predictions leave the range of single precision")
+        return single
+
+    def shown_steps(self) -> F64 | None:
+        """Return the steps of the last round, as a copy that cannot be changed."""
+        if self.steps is None:
+            return None
+        steps = self.steps.copy()
+        steps.flags.writeable = False
+        return steps
+
+    def divergence(self, how: str) -> ValueError:
+        """Return the error of raw predictions that grow without limit."""
+        return ValueError(
+            f"Training diverged in round {self.progress.n_rounds + 1}, in which {how}; use a "
+            f"smaller learning_rate than {self.learning_rate:g}, or stop earlier."
+        )
+
+    def _book_steps(self, updates: list[Update]) -> None:
+        self.steps = None
+        if any(update.rho is not None for update in updates):
+            width = 1 if len(updates) > 1 else self.progress.model.n_outputs
+            self.steps = np.concatenate([step_or_one(update.rho, width) for update in updates])
+            kept_by_model = updates[0].scaled and self.progress.model.has_trees
+            if not kept_by_model:
+                self.progress.steps.append(self.steps)

@@ -1,0 +1,117 @@
+"""What is read as classes and labels, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.exceptions import DataConversionWarning
+
+from refusals import refusal
+from small_problems import CLASSES, LABELS, X, Y, classifier, replaced
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA], ids=["None", "nan", "NA"])
+def test_missing_classes_are_found(missing):
+    bad = CLASSES.astype(object)
+    bad[5] = missing
+    expected = "y has a missing value (NaN) in row 5; drop such rows or fill them in before fit."
+    assert refusal(lambda: classifier().fit(X, bad)) == expected
+    assert refusal(lambda: classifier().fit(X, pd.Series(bad))) == expected
+    if missing is None:
+        assert refusal(lambda: classifier().fit(X, pl.Series(bad.tolist()))) == expected
+
+
+@pytest.mark.usefixtures("no_work")
+def test_what_a_classifier_cannot_take_for_classes():
+    several = (
+        "several outputs must be an indicator of 0 and 1, one column per label, or a list of sets "
+        "of labels."
+    )
+    for bad, expected in [
+        (
+            Y[:, 0],
+            (
+                "Unknown label type: continuous; y must hold classes, for numbers use "
+                "ManyBoostRegressor."
+            ),
+        ),
+        (Y, f"y has the value {Y[0, 0].item()!r} in row 0, output 0; {several}"),
+        (np.c_[LABELS, np.arange(60)], f"y has the value 2 in row 2, output 2; {several}"),
+        (
+            np.c_[CLASSES, CLASSES],
+            f"y has the value {str(CLASSES[0])!r} in row 0, output 0; {several}",
+        ),
+        (np.zeros(60), "y has only one class (0.0); a classifier needs at least two classes."),
+        (["x"] * 60, "y has only one class ('x'); a classifier needs at least two classes."),
+        (
+            np.array(["x", 1] * 30, dtype=object),
+            "y mixes classes of the types int and str; bring them to one type.",
+        ),
+    ]:
+        assert refusal(lambda bad=bad: classifier().fit(X, bad)) == expected
+
+
+@pytest.mark.usefixtures("no_work")
+def test_classes_of_validation_rows_must_be_known():
+    unknown = replaced(CLASSES, 7, "d")
+    sentence = refusal(lambda: classifier().fit(X, CLASSES, X_val=X, Y_val=unknown))
+    assert sentence == (
+        "Y_val has the class 'd' in row 7, which the model does not know; fit on rows of all "
+        "classes."
+    )
+
+
+@pytest.mark.parametrize("fill_value", [0.0, 1.0, np.nan])
+def test_a_frame_of_one_sparse_column_holds_classes(fill_value):
+    labels = (Y[:, 0] > 0).astype(float)
+    column = pd.arrays.SparseArray(labels, fill_value=fill_value)
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        fitted = classifier().fit(X, pd.DataFrame({"y": column}))
+    assert np.array_equal(fitted.predict(X), classifier().fit(X, labels).predict(X))
+
+
+def test_a_missing_class_beside_text_in_a_list_is_no_class():
+    classes = [*CLASSES.tolist()[:59], float("nan")]
+    assert "missing value (NaN) in row 59" in refusal(lambda: classifier().fit(X, classes))
+
+
+def test_numbers_beside_text_in_a_list_are_not_turned_into_text():
+    classes = [*CLASSES.tolist()[:59], 3]
+    assert refusal(lambda: classifier().fit(X, classes)) == (
+        "y mixes classes of the types int and str; bring them to one type."
+    )
+
+
+def test_bytes_are_no_text():
+    assert refusal(lambda: classifier().fit(X, CLASSES.astype("S"))) == (
+        f"y holds bytes (such as {CLASSES[0].encode()!r}); decode them into text."
+    )
+
+
+def test_classes_kept_as_objects_are_what_they_are():
+    numbers = np.unique(CLASSES, return_inverse=True)[1]
+    expected = classifier().fit(X, numbers)
+    for given in [numbers.astype(object), pd.Series(numbers, dtype=object)]:
+        model = classifier().fit(X, given)
+        assert model.classes_.dtype == numbers.dtype
+        assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+    infinite = numbers.astype(float).astype(object)
+    infinite[3] = np.inf
+    assert "infinite value (inf) in row 3" in refusal(lambda: classifier().fit(X, infinite))
+
+
+def test_validation_classes_of_another_type_are_unknown():
+    for other in [np.full(60, np.datetime64("2024-01-01")), np.arange(60) % 3]:
+        words = refusal(lambda other=other: classifier().fit(X, CLASSES, X_val=X, Y_val=other))
+        assert "which the model does not know" in words
+
+
+def test_a_sparse_column_is_one_class_per_row():
+    column = sparse.csr_matrix(3 * LABELS[:, :1])
+    with pytest.warns(match="column-vector"):
+        model = classifier().fit(X, column)
+    assert model.classes_.tolist() == [0, 3]
+    expected = classifier().fit(X, 3 * LABELS[:, 0]).predict_proba(X)
+    assert np.array_equal(model.predict_proba(X), expected)

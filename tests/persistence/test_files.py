@@ -1,0 +1,150 @@
+"""Regular files are replaced at once; links are followed; pipes and devices are written to."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import manyboost
+from manyboost import ManyBoostRegressor
+from manyboost.cli import main
+from manyboost.persistence.files import replacing, same_regular_file
+
+
+@pytest.fixture(scope="module")
+def model():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    return ManyBoostRegressor(max_iter=2, random_state=0).fit(X, X[:, :2])
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "x.csv"
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    path.write_text("a,b,y\n" + "".join(f"{a},{b},{y}\n" for a, b, y in rows))
+    return path
+
+
+def read_through(pipe):
+    """Read a named pipe in the background; return a function that waits for its bytes."""
+    received = []
+    thread = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
+    thread.start()
+
+    def result():
+        thread.join(30)
+        return received[0]
+
+    return result
+
+
+def test_a_pipe_gets_the_bytes_and_stays_a_pipe(model, tmp_path):
+    pipe, plain = tmp_path / "pipe", tmp_path / "model.mb"
+    os.mkfifo(pipe)
+    received = read_through(pipe)
+    model.save(pipe)
+    model.save(plain)
+    assert received() == plain.read_bytes()
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["model.mb", "pipe"]
+
+
+def test_a_device_stays_a_device(model, tmp_path):
+    link = tmp_path / "null"
+    link.symlink_to(os.devnull)
+    for path in (Path(os.devnull), link):
+        model.save(path)
+        assert stat.S_ISCHR(path.stat().st_mode)
+    assert link.is_symlink()
+
+
+def test_a_link_stays_and_its_file_is_replaced(model, tmp_path):
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder" / "model.mb", tmp_path / "link.mb"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    before = target.stat().st_ino
+    model.save(link)
+    assert link.is_symlink()
+    assert target.stat().st_ino != before
+    assert manyboost.load(target).n_iter_ == 2
+    assert [each.name for each in target.parent.iterdir()] == ["model.mb"]
+
+
+def test_a_link_to_nothing_makes_its_file(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("new")
+    with replacing(link) as file:
+        file.write(b"some")
+    assert link.is_symlink()
+    assert (tmp_path / "new").read_bytes() == b"some"
+
+
+def test_errors_name_the_file_that_was_asked_for(model, tmp_path):
+    path = tmp_path / "nowhere" / "model.mb"
+    with pytest.raises(FileNotFoundError) as caught:
+        model.save(path)
+    assert caught.value.filename == str(path)
+    assert ".tmp" not in str(caught.value)
+    with pytest.raises(IsADirectoryError) as caught:
+        model.save(tmp_path)
+    assert caught.value.filename == str(tmp_path)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(TypeError), replacing(path) as file:
+        file.writelines([b"new", "text"])
+    assert path.read_bytes() == b"old"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_one_file_is_known_by_all_its_names(tmp_path):
+    path, other = tmp_path / "a", tmp_path / "b"
+    path.write_bytes(b"")
+    other.write_bytes(b"")
+    (tmp_path / "soft").symlink_to(path)
+    (tmp_path / "hard").hardlink_to(path)
+    for name in ("a", "soft", "hard"):
+        assert same_regular_file(tmp_path / name, [other, path]) == path
+    assert same_regular_file(other, [path]) is None
+    assert same_regular_file(tmp_path / "nothing", [path]) is None
+    assert same_regular_file(os.devnull, [os.devnull]) is None
+
+
+@pytest.mark.parametrize("how", ["itself", "symlink_to", "hardlink_to"])
+def test_commands_do_not_overwrite_what_they_read(how, table, tmp_path, capsys):
+    output, before = table, table.read_bytes()
+    if how != "itself":
+        output = tmp_path / "other.csv"
+        getattr(output, how)(table)
+    assert main(["fit", str(table), "--target", "y", "-o", str(output)]) == 2
+    assert "name another file" in capsys.readouterr().err
+    path = tmp_path / "model.mb"
+    assert main(["fit", str(table), "--target", "y", "-o", str(path), "--max-iter", "2"]) == 0
+    assert main(["predict", str(path), str(table), "-o", str(output)]) == 2
+    assert main(["predict", str(path), str(table), "-o", str(path)]) == 2
+    assert table.read_bytes() == before
+    assert manyboost.load(path).n_iter_ == 2
+
+
+def test_commands_write_to_pipes_and_through_links(table, tmp_path):
+    model, pipe, link = tmp_path / "model.mb", tmp_path / "pipe", tmp_path / "link.csv"
+    os.mkfifo(pipe)
+    received = read_through(pipe)
+    options = ["--target", "y", "--max-iter", "2", "--quiet"]
+    assert main(["fit", str(table), *options, "-o", str(pipe)]) == 0
+    model.write_bytes(received())
+    received = read_through(pipe)
+    assert main(["predict", str(model), str(table), "-o", str(pipe)]) == 0
+    link.symlink_to("rows.csv")
+    assert main(["predict", str(model), str(table), "-o", str(link)]) == 0
+    assert main(["predict", str(model), str(table), "-o", os.devnull]) == 0
+    assert link.is_symlink()
+    assert (tmp_path / "rows.csv").read_bytes() == received()
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
