@@ -9,6 +9,7 @@ mod accumulate;
 mod compressed;
 mod layout;
 mod quantise;
+mod source;
 mod subtract;
 
 pub use accumulate::{
