@@ -87,7 +87,8 @@ impl<T: Lane> Search<'_, T> {
                     Column::Dense(bins) => &bins[..],
                     Column::Compressed(_) => unreachable!("dense features come first"),
                 });
-                let sums = accumulate_four(columns, node.rows, node.lanes);
+                let mut sums = [[0i64; 256]; FEATURES_AT_ONCE];
+                accumulate_four(columns, node.rows, node.lanes, &mut sums);
                 for (sums, (_, part)) in sums.iter().zip(&mut parts) {
                     part.copy_from_slice(&sums[..part.len()]);
                 }

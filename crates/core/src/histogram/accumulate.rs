@@ -75,14 +75,18 @@ pub fn accumulate<T: Lane>(column: &[u8], node: NodeLanes<'_, T>, histogram: &mu
 pub const FEATURES_AT_ONCE: usize = 4;
 
 /// [`accumulate`] with one lane for four features at once: row number and lane are read once for all.
-#[inline]
+/// Adds to `sums`, which the caller owns: returned by value, they would be copied. Not inlined, so
+/// that the loop has all registers to itself.
+#[inline(never)]
 pub fn accumulate_four<T: Lane>(
     columns: [&[u8]; FEATURES_AT_ONCE],
     rows: NodeRows<'_>,
     lanes: &[T],
-) -> [[i64; 256]; FEATURES_AT_ONCE] {
-    let mut sums = [[0i64; 256]; FEATURES_AT_ONCE];
-    let [a, b, c, d] = columns;
+    sums: &mut [[i64; 256]; FEATURES_AT_ONCE],
+) {
+    // With one length for all columns, one bounds check does for four.
+    let n = columns[0].len();
+    let [a, b, c, d] = columns.map(|column| &column[..n]);
     let mut add = |bins: [u8; FEATURES_AT_ONCE], lane: i64| {
         for (sums, bin) in sums.iter_mut().zip(bins) {
             sums[bin as usize] += lane;
@@ -101,7 +105,6 @@ pub fn accumulate_four<T: Lane>(
             }
         }
     }
-    sums
 }
 
 /// The total of some rows on this rank; `lanes` holds all rows.
@@ -151,7 +154,8 @@ mod tests {
                 accumulate(&column, node, &mut sums);
                 assert_eq!(sums, expected);
                 if width == 1 && gathered {
-                    let four = accumulate_four([&column[..]; 4], node.rows, lanes);
+                    let mut four = [[0; 256]; 4];
+                    accumulate_four([&column[..]; 4], node.rows, lanes, &mut four);
                     assert!(four.iter().all(|sums| sums[..5] == expected));
                 }
             }
