@@ -7,6 +7,8 @@ import functools
 import traceback
 from pathlib import Path
 
+from manyboost.errors import RowError
+
 # scikit-learn's own words, over several lines, which its estimator checks ask for.
 _KEPT_WORDS = ("The feature names should match those that were passed during fit.",)
 _AUTHORS = ("manyboost", "sklearn/utils")
@@ -18,7 +20,7 @@ class UnclearError(Exception):
 
 def check_refusal(error: Exception) -> None:
     """Raise :class:`UnclearError` for an error that is not a clear refusal."""
-    if type(error) not in (ValueError, TypeError):
+    if type(error) not in (ValueError, TypeError, RowError):
         raise UnclearError(f"a {type(error).__name__}, from {_origin(error)}: {error}") from error
     text = _origin(error)
     sentence = str(error)

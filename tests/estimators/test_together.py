@@ -82,7 +82,7 @@ def test_some_outputs_of_a_list_of_quantiles_are_outputs_of_y():
     assert everything.shape == (300, 3, 2)
     some = model.predict(X, offset=OFFSET, outputs=["c", "a"], dtype=np.float32)
     np.testing.assert_array_equal(some, everything[:, [2, 0]].astype(np.float32))
-    with pytest.raises(ValueError, match="by a number from 0 to 2"):
+    with pytest.raises(ValueError, match="y has the outputs 0 to 2"):
         model.predict(X, offset=OFFSET, outputs=[3])
 
 
@@ -209,7 +209,7 @@ def test_scorers_see_the_given_thresholds():
 
 def test_losses_name_the_output_they_cannot_take():
     frame = pd.DataFrame({"size": Y[:, 0], "count": -np.ones(300)})
-    with pytest.raises(ValueError, match="y has the value -1 in row 0, output 'count'; its loss="):
+    with pytest.raises(ValueError, match="y has the value -1 in row 0, output 'count'; loss="):
         ManyBoostRegressor(["huber", "poisson"], **COMMON).fit(X, frame)
 
 

@@ -78,7 +78,7 @@ def test_huber_curvature_is_one_inside_delta_and_zero_outside():
     residuals, curvatures = np.empty_like(raw), np.empty_like(raw)
     objective.advance(raw, residuals)
     loss.kernel().curvatures(POOL, objective.y, residuals, curvatures)
-    np.testing.assert_array_equal(curvatures, np.abs(objective.y) < loss.levels)
+    np.testing.assert_array_equal(curvatures, np.abs(objective.y) < loss.param.astype(np.float32))
     assert 0.05 < 1 - curvatures.mean() < 0.25
 
 

@@ -1,6 +1,7 @@
 """One loss for each output, and several quantiles of one: all in one model."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from fitted_losses import fitted
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.data.weights import Weights
 from manyboost.training.losses import LISTED_LOSSES
+from manyboost.training.plan import Plan
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 ALL = ["poisson", "squared_error", "squared_error", "log_loss", "huber", "absolute_error",
@@ -196,8 +198,8 @@ def test_losses_of_large_targets_do_not_drown_the_others():
     assert accuracy(scaled) > accuracy(unscaled) + 0.05
     # The scale is the standard deviation of the residuals at the baseline.
     bound = scaled._fitted_loss.bind(Y, Weights(), POOL)
-    spread = scaled._output_scale(bound, POOL)
-    assert spread == pytest.approx(Y.std(axis=0), rel=1e-5)
+    plan = SimpleNamespace(scales_outputs=True, importance=None)
+    assert Plan.split_scale(plan, bound) == pytest.approx(1 / Y.std(axis=0), rel=1e-5)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -272,9 +274,9 @@ def test_a_loss_in_a_list_has_the_baseline_it_has_alone(name):
     ("losses", "column", "value", "sentence"),
     [
         (["squared_error"] * 2, None, None, "loss has 2 names but y has 3 outputs"),
-        (["squared_error", "log_loss", "huber"], 1, 0.5, r"row 4, output 1; its loss='log_loss'"),
-        (["squared_error", "huber", "poisson"], 2, -1.0, r"row 4, output 2; its loss='poisson'"),
-        (["exponential"] * 3, 0, 2.0, r"value 2 in row 4, output 0; its loss='exponential'"),
+        (["squared_error", "log_loss", "huber"], 1, 0.5, r"row 4, output 1; loss='log_loss'"),
+        (["squared_error", "huber", "poisson"], 2, -1.0, r"row 4, output 2; loss='poisson'"),
+        (["exponential"] * 3, 0, 2.0, r"value 2 in row 4, output 0; loss='exponential'"),
     ],
 )
 def test_targets_that_a_loss_cannot_take(losses, column, value, sentence):

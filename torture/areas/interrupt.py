@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.training.plan import resolve_learning_rate
 from torture.figures import Figure, none_of
 from torture.models import ROOT, model_bytes
 
@@ -210,7 +211,7 @@ def wrong_with(model: Any, original: Any, X: Any, Y: Any, *, refit: bool) -> str
     else:
         expected = twin(original)
         # (The learning rate depends on the number of rounds.)
-        expected.set_params(max_iter=rounds, learning_rate=original._resolve_learning_rate())
+        expected.set_params(max_iter=rounds, learning_rate=resolve_learning_rate(original))
         expected.fit(X, Y)
         expected.set_params(max_iter=original.max_iter, learning_rate=original.learning_rate)
         if model_bytes(expected) != model_bytes(model):

@@ -179,7 +179,7 @@ def limits(name: str, count: str, seed: str) -> dict[str, Any]:
             # Evenly over what is needed, and beyond.
             room = int(needed * (k + rng.random()) / int(count) * 1.2)
             outcome = limited(action, room, checked=how == "checked")
-            refused += outcome.startswith("MemoryError")
+            refused += is_memory_error(outcome)
             if outcome != "done" and not sound(outcome):
                 wrong.append(f"{room / MEGABYTE:.0f} of {needed / MEGABYTE:.0f} MB: {outcome}")
         found[how] = {"refused": refused, "wrong": wrong}
@@ -189,7 +189,12 @@ def limits(name: str, count: str, seed: str) -> dict[str, Any]:
 def sound(outcome: str) -> bool:
     """Whether an outcome is a MemoryError that names a size and a remedy."""
     size = re.search(r"\d\.? (GB|MB|kB|GiB|MiB|KiB|bytes)", outcome)
-    return outcome.startswith("MemoryError: ") and bool(size) and "; " in outcome
+    return is_memory_error(outcome) and bool(size) and "; " in outcome
+
+
+def is_memory_error(outcome: str) -> bool:
+    """Whether an outcome is a MemoryError, or a subclass of it."""
+    return outcome.partition(":")[0].endswith("MemoryError")
 
 
 def limited(action: Callable[[], Any], room: int, *, checked: bool) -> str:
@@ -253,7 +258,7 @@ def groups(name: str, count: str, seed: str) -> dict[str, Any]:
             done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
             ended = json.dumps({"outcome": f"ended by {done.returncode}"})
             outcome = json.loads(done.stdout.splitlines()[-1] if done.stdout else ended)["outcome"]
-            refused += outcome.startswith("MemoryError")
+            refused += is_memory_error(outcome)
             if outcome != "done" and not sound(outcome):
                 wrong.append(f"{room / MEGABYTE:.0f} of {needed / MEGABYTE:.0f} MB: {outcome}")
     finally:

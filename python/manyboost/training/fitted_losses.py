@@ -63,7 +63,7 @@ class FittedLoss:
         """Whether a prediction may depend on the raw predictions of other outputs."""
         return self.custom is not None or self.facts.link.joint
 
-    def _kernel(self) -> _core.Objective:
+    def kernel(self) -> _core.Objective:
         """Return the loss as the core knows it."""
         offset = np.where(self.centred, 0.0, self.baseline).astype(np.float32)
         return _core.Objective(self._kernel_names(), offset, self.param.astype(np.float32))
@@ -109,7 +109,7 @@ class FittedLoss:
         in_place = self.trains_in_place(weights, projected=projected)
         bind = ResidualObjective if in_place else BuiltinObjective
         y = np.ascontiguousarray(Y)
-        return bind(self.blocks, self._kernel(), self.param, y, weights, pool)
+        return bind(self.blocks, self.kernel(), self.param, y, weights, pool)
 
     def trains_in_place(self, weights: Weights, *, projected: bool) -> bool:
         """Whether residuals are the only state of training."""
