@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -261,7 +260,7 @@ def independent(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
         # The classes share one loss: their steps are found together.
         models = [(update.weak, update.values) for update in updates]
         steps = fit.leaves.joint_steps(models, fit.sample(m, 0)[1])
-        updates = [replace(each, rho=steps[j : j + 1]) for j, each in enumerate(updates)]
+        updates = [each._replace(rho=steps[j : j + 1]) for j, each in enumerate(updates)]
     return updates
 
 

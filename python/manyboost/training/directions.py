@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -14,8 +13,7 @@ from manyboost.arrays import F32, F64, U32
 Outputs: TypeAlias = int | tuple[int, int] | None
 
 
-@dataclass(frozen=True)
-class Direction:
+class Direction(NamedTuple):
     """The direction g of a weak model.
 
     ``values`` has a row for each leaf, or for each training row if ``leaf_of_row`` is None. It has
@@ -36,8 +34,7 @@ class Direction:
         return largest if self.leaf_of_row is not None else pool.largest(largest)
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(NamedTuple):
     """What a tree adds to the raw predictions of the training rows.
 
     ``values`` are leaf values (n_leaves, n_outputs or 1). ``steps`` (n_outputs,) multiply a single

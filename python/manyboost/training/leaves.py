@@ -62,9 +62,11 @@ class LeafFitter:
         if isinstance(weak, Predictions):
             rho = self._steps_of_predictions(weak, weights, output)
             return weak.values.astype(np.float64), _zero(rho, frozen)
-        blocks = self._blocks_of(output)
+        blocks = self.blocks if output is None else self._blocks_of(output)
         parts = [self._label_block(each, weak, weights, frozen, search=search) for each in blocks]
         values, steps = parts[0]
+        if len(parts) == 1 and frozen is None:
+            return values, steps
         if len(parts) > 1:
             values = np.hstack([values for values, _ in parts])
             steps = None

@@ -299,8 +299,17 @@ class ResidualObjective(BuiltinObjective):
     def advance(
         self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
     ) -> float:
+        leaf_of_row, values, steps = (None, None, None) if move is None else move
+        matrix = None if split is None else split.matrix
         loss, self.max_residual = _core.advance_residuals(
-            self.pool, out, self.weights.rows, **_moved(move), **_projected(split)
+            self.pool,
+            out,
+            self.weights.rows,
+            leaf_of_row=leaf_of_row,
+            values=values,
+            steps=steps,
+            phi=matrix,
+            z=None if split is None or matrix is None else split.z,
         )
         return loss / self.cells
 

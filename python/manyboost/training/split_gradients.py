@@ -8,7 +8,7 @@ is the identity. Where cells are weighted, z = φ (w r), and each row and compon
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from manyboost.training.projections import Projection, draw, is_identity
 from manyboost.training.strategies import Strategy
 
 
-@dataclass(frozen=True)
-class SplitGradients:
+class SplitGradients(NamedTuple):
     """What the tree of one round is grown on; an objective fills ``z`` and weights ω."""
 
     z: F32  # (n_rows, n_components): residuals times ``matrix``, or the residuals themselves
@@ -85,12 +84,13 @@ class SplitGradientMaker:
         if self._z is None or self._z.shape[1] != len(matrix):
             self._z = np.empty((len(self.residuals), len(matrix)), np.float32)
             self._omega = np.empty_like(self._z) if by_cell else None
+        scaled = self._scaled(matrix)
         return SplitGradients(
             self._z,
             self._omega if by_cell else self.weights.rows,
-            None if phi is None else self._scaled(phi),
+            None if phi is None else scaled,
             self._shares(matrix) if by_cell else None,
-            self._scaled(matrix),
+            scaled,
             signs,
         )
 

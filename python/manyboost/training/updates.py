@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from manyboost.training.progress import Progress
 from manyboost.training.validation import Validation
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(NamedTuple):
     """What one weak model of a round does: f += μ ρ ⊙ g(x).
 
     ``values`` are the leaf values or predictions g, ``rho`` the steps; None: the leaf values are
@@ -129,6 +128,8 @@ class Updater:
 
     def _book_steps(self, updates: list[Update]) -> None:
         self.steps = None
+        if len(updates) == 1 and updates[0].rho is None:
+            return
         if any(update.rho is not None for update in updates):
             width = 1 if len(updates) > 1 else self.progress.model.n_outputs
             self.steps = np.concatenate([step_or_one(update.rho, width) for update in updates])
