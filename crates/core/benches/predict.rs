@@ -1,0 +1,5 @@
+//! Predictions of one thread, by number of outputs.
+
+fn main() {
+    divan::main();
+}
