@@ -51,7 +51,6 @@ impl<T: Lane> Search<'_, T> {
     ) -> Result<()> {
         let mut summed = Vec::new();
         for Siblings { parent, children, wanted, outcomes } in pairs {
-            let Some(parent) = parent else { continue };
             if wanted == [false, false] {
                 free.put(Some(parent))?;
                 continue;
@@ -143,14 +142,10 @@ impl<T: Lane> Search<'_, T> {
         let work = self.plan.n_slots() * self.layout.width * 4;
         let ranges = self.plan.ranges(histogram, &self.layout, self.pool.pieces(work));
         let splits = self.pool.map(ranges, work, |mut range| {
-            let mut best = BestSplit::default();
-            if range.lists.is_some() {
-                self.search_compressed(&mut range, node, &mut best);
-            } else {
-                let parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
-                parts.for_each(|(i, part)| self.improve(i, part, node, &mut best));
-            }
-            best.split
+            self.rooms.search.with(|room| {
+                self.search_summed_range(&mut range, node, &mut room.best);
+                room.best.split.take()
+            })
         })?;
         Ok(NodeSplit::best_of(splits))
     }

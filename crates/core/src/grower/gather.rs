@@ -1,7 +1,5 @@
 //! Summing histograms on this rank: the lanes of a node side by side, then feature by feature.
 
-use std::sync::MutexGuard;
-
 use super::histograms::FeatureRange;
 use super::search::Search;
 use crate::binning::Column;
@@ -37,7 +35,7 @@ impl<T: Lane> GatheredLanes<'_, T> {
 impl<T: Lane> Drop for GatheredLanes<'_, T> {
     fn drop(&mut self) {
         if let Some((memory, _)) = self.copied.take() {
-            *self.search.locked_room() = memory;
+            self.search.rooms.lanes.put(memory);
         }
     }
 }
@@ -51,7 +49,7 @@ impl<T: Lane> Search<'_, T> {
         if all || width > MOST_GATHERED_LANES {
             return Ok(GatheredLanes { search: self, rows: node_rows, copied: None });
         }
-        let mut lanes = std::mem::take(&mut *self.locked_room());
+        let mut lanes = self.rooms.lanes.take();
         let len = rows.len() * width;
         if lanes.len() < len {
             resize(&mut lanes, len, self.lanes[0])?;
@@ -73,20 +71,13 @@ impl<T: Lane> Search<'_, T> {
         Ok(GatheredLanes { search: self, rows: node_rows, copied: Some((lanes, len)) })
     }
 
-    fn locked_room(&self) -> MutexGuard<'_, Vec<T>> {
-        self.room.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
     /// Sums the histograms of a range of dense features.
     pub(super) fn sum_dense(&self, range: &mut FeatureRange<'_, '_>, node: NodeLanes<'_, T>) {
         let (mut i, end) = (range.features.start, range.features.end);
         let mut parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
         if self.layout.width == 1 {
             while i + FEATURES_AT_ONCE <= end {
-                let columns = std::array::from_fn(|k| match self.column(i + k) {
-                    Column::Dense(bins) => &bins[..],
-                    Column::Compressed(_) => unreachable!("dense features come first"),
-                });
+                let columns = std::array::from_fn(|k| self.dense_column(i + k));
                 let mut sums = [[0i64; 256]; FEATURES_AT_ONCE];
                 accumulate_four(columns, node.rows, node.lanes, &mut sums);
                 for (sums, (_, part)) in sums.iter().zip(&mut parts) {
@@ -108,6 +99,14 @@ impl<T: Lane> Search<'_, T> {
                 || accumulate(column, node, sums),
             ),
             Column::Compressed(column) => accumulate_compressed(column, node, sums),
+        }
+    }
+
+    /// The bins of a usable feature that is dense.
+    pub(super) fn dense_column(&self, i: usize) -> &[u8] {
+        match self.column(i) {
+            Column::Dense(bins) => bins,
+            Column::Compressed(_) => unreachable!("dense features come first"),
         }
     }
 

@@ -54,25 +54,15 @@ pub(super) struct FeatureRange<'p, 'h> {
 }
 
 impl Plan {
-    /// Cuts a histogram into ranges for a job: at most `n_pieces` of dense features, and the
-    /// compressed blocks.
+    /// Cuts a histogram into the ranges of a job.
     pub fn ranges<'h>(
         &self,
         histogram: &'h mut NodeHistogram,
         layout: &Layout,
         n_pieces: usize,
     ) -> Vec<FeatureRange<'_, 'h>> {
-        let n = self.n_dense;
-        let n_pieces = n_pieces.min(n);
-        // Large ranges consist of whole groups, which are summed together.
-        let group = if n >= n_pieces * FEATURES_AT_ONCE { FEATURES_AT_ONCE } else { 1 };
-        let bound = |k: usize| (n.div_ceil(group) * k / n_pieces * group).min(n);
-        let dense = (0..n_pieces).map(|k| (bound(k)..bound(k + 1), None));
-        let compressed =
-            self.blocks.iter().map(|(features, lists)| (features.clone(), Some(lists)));
         let (mut sums, mut alive) = (&mut histogram.sums[..], &mut histogram.alive[..]);
-        dense
-            .chain(compressed)
+        self.ranges_of_features(n_pieces)
             .map(|(features, lists)| FeatureRange {
                 sums: take_front(&mut sums, self.sums(&features, layout).len()),
                 alive: take_front(&mut alive, features.len()),
@@ -80,6 +70,22 @@ impl Plan {
                 lists,
             })
             .collect()
+    }
+
+    /// The usable features in ranges for a job: at most `n_pieces` of dense features, and the
+    /// compressed blocks.
+    pub fn ranges_of_features(
+        &self,
+        n_pieces: usize,
+    ) -> impl Iterator<Item = (Range<usize>, Option<&RowLists>)> {
+        let n = self.n_dense;
+        let n_pieces = n_pieces.min(n);
+        // Large ranges consist of whole groups, which are summed together.
+        let group = if n >= n_pieces * FEATURES_AT_ONCE { FEATURES_AT_ONCE } else { 1 };
+        let bound = move |k: usize| (n.div_ceil(group) * k / n_pieces * group).min(n);
+        let dense = (0..n_pieces).map(move |k| (bound(k)..bound(k + 1), None));
+        let compressed = self.blocks.iter();
+        dense.chain(compressed.map(|(features, lists)| (features.clone(), Some(lists))))
     }
 
     /// Some neighbouring usable features, each with its part of their `sums`.

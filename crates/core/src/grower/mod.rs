@@ -18,7 +18,9 @@ mod node;
 mod place;
 mod plan;
 mod queue;
+mod rooms;
 mod search;
+mod small;
 
 use crate::binning::Binned;
 use crate::error::Result;
@@ -34,7 +36,8 @@ use histograms::FreeHistograms;
 use place::place_rows;
 use plan::Plan;
 use queue::LeafQueue;
-use search::Search;
+use rooms::{GrowRooms, Rooms};
+use search::{Search, SearchRooms};
 
 /// Bytes that the histograms kept for subtraction may take in all.
 const HISTOGRAM_BUDGET: usize = 1 << 30;
@@ -71,6 +74,7 @@ pub struct Grower {
     plan: Plan,
     rows: RowPartition,
     free: FreeHistograms,
+    rooms: GrowRooms,
     /// Lanes of the last tree, as memory for the next one.
     lanes: Option<RowLanes>,
     /// Bytes that kept histograms may take.
@@ -90,6 +94,7 @@ impl Grower {
             plan: Plan::new(binned, params.min_samples_leaf)?,
             rows: RowPartition::default(),
             free: FreeHistograms::default(),
+            rooms: GrowRooms::default(),
             lanes: None,
             budget: HISTOGRAM_BUDGET,
         })
@@ -114,16 +119,23 @@ impl Grower {
         self.rows.reset(rows, binned.n_rows)?;
         let data = Data { pool, binned, layout, signs };
         let grown = match &lanes {
-            RowLanes::Narrow(lanes) => self.grow_best_first(data, lanes, key),
-            RowLanes::Wide(lanes) => self.grow_best_first(data, lanes, key),
+            RowLanes::Narrow(lanes) => self.grow_best_first(data, lanes, |r| &r.narrow, key),
+            RowLanes::Wide(lanes) => self.grow_best_first(data, lanes, |r| &r.wide, key),
         };
         self.lanes = Some(lanes);
         grown
     }
 
-    fn grow_best_first<T: Lane>(&mut self, data: Data<'_>, lanes: &[T], key: Key) -> Result<Grown> {
-        let Grower { params, interactions, plan, rows, free, budget, .. } = self;
-        let search = Search::new(data, lanes, plan, *params, interactions.as_ref(), *budget);
+    fn grow_best_first<T: Lane>(
+        &mut self,
+        data: Data<'_>,
+        lanes: &[T],
+        lane_rooms: impl Fn(&GrowRooms) -> &Rooms<Vec<T>>,
+        key: Key,
+    ) -> Result<Grown> {
+        let Grower { params, interactions, plan, rows, free, rooms, budget, .. } = self;
+        let rooms = SearchRooms { lanes: lane_rooms(rooms), search: &rooms.search };
+        let search = Search::new(data, lanes, rooms, plan, *params, interactions.as_ref(), *budget);
         // Leaves beyond these wait without their histograms.
         let most_kept = *budget / plan.histogram_bytes(&data.layout).max(1);
 
@@ -168,6 +180,7 @@ mod tests {
     use crate::tree::Node;
 
     const P: usize = 6;
+    const MAX_BINS: usize = 7;
     const PARAMS: GrowParams = GrowParams {
         max_leaf_nodes: 500,
         max_depth: 60,
@@ -181,7 +194,7 @@ mod tests {
         pool: &Pool,
         params: GrowParams,
         interactions: Option<Interactions>,
-        budget: Option<usize>,
+        (budget, max_bins): (Option<usize>, usize),
         q: usize,
     ) -> (Grown, Grower) {
         let n = 3000;
@@ -189,7 +202,7 @@ mod tests {
         let mut x: Vec<f32> = (0..n * P).map(|_| stream.normals().0 as f32).collect();
         x.iter_mut().skip(5).step_by(P).for_each(|v| *v = (*v - 1.5).max(0.0));
         let z: Vec<f32> = (0..n * q).map(|k| (x[k / q * P + k % q]).sin()).collect();
-        let cuts = Arc::new(find_cuts(&Pool::serial(), &x, P, None, 255).unwrap());
+        let cuts = Arc::new(find_cuts(&Pool::serial(), &x, P, None, max_bins).unwrap());
         let binned = apply_cuts(&Pool::serial(), &x, &cuts).unwrap();
         let gradients = quantise(pool, &z, q, SplitWeights::Equal, None, None).unwrap();
         let mut grower = Grower::new(&binned, params, interactions).unwrap();
@@ -198,9 +211,9 @@ mod tests {
         (grown, grower)
     }
 
-    /// [`grow_deep`] with the most histograms that existed.
+    /// [`grow_deep`] with the most histograms that existed. Few bins: few nodes are small.
     fn with_budget(budget: Option<usize>, q: usize) -> (Vec<Node>, Vec<u32>, usize) {
-        let (grown, grower) = grow_deep(&Pool::serial(), PARAMS, None, budget, q);
+        let (grown, grower) = grow_deep(&Pool::serial(), PARAMS, None, (budget, MAX_BINS), q);
         (grown.tree.nodes, grown.leaf_of_row, grower.free.len())
     }
 
@@ -210,7 +223,7 @@ mod tests {
             let (nodes, leaves, n_histograms) = with_budget(None, q);
             assert!(n_histograms > 100);
             let width = if q == 1 { 1 } else { q + 1 };
-            let bytes = P * 256 * width * 8;
+            let bytes = P * MAX_BINS * width * 8;
             // Room for 70 of them, and for none.
             let (some_nodes, some_leaves, n_kept) = with_budget(Some(70 * bytes), q);
             assert!(n_kept < 90, "{n_kept} histograms were kept");
@@ -233,7 +246,7 @@ mod tests {
     fn threads_and_ranks_change_no_tree() {
         let groups = || Interactions::new(vec![vec![0, 1, 5], vec![2, 3, 4, 5]], P);
         let drawn = GrowParams { max_features: 2, max_leaf_nodes: 60, ..PARAMS };
-        for q in [1, 2] {
+        for (q, max_bins) in [(1, 255), (2, 255), (1, MAX_BINS), (2, MAX_BINS)] {
             for (params, interactions) in [
                 (PARAMS, None),
                 (GrowParams { max_leaf_nodes: 9, ..PARAMS }, None),
@@ -241,7 +254,9 @@ mod tests {
                 (drawn, Some(groups())),
             ] {
                 let serial = Pool::serial();
-                let grow = |pool: &Pool| grow_deep(pool, params, interactions.clone(), None, q).0;
+                let grow = |pool: &Pool| {
+                    grow_deep(pool, params, interactions.clone(), (None, max_bins), q).0
+                };
                 let expected = grow(&serial);
                 let threads = Pool::new(3, Box::new(|| false));
                 for pool in [serial.among(Arc::new(Alone), 3000), threads] {

@@ -69,7 +69,8 @@ impl Plan {
             let start = self.slots[self.n_dense + first];
             let placed: Vec<_> =
                 (first..last).map(|k| (columns[k], self.slots[self.n_dense + k] - start)).collect();
-            let lists = RowLists::new(binned.n_rows, &placed)?;
+            let n_slots = self.slots[self.n_dense + last] - start;
+            let lists = RowLists::new(binned.n_rows, &placed, n_slots)?;
             self.blocks.push((self.n_dense + first..self.n_dense + last, lists));
             first = last;
         }
@@ -79,6 +80,11 @@ impl Plan {
     /// Slots of all usable features.
     pub fn n_slots(&self) -> usize {
         self.slots[self.usable.len()]
+    }
+
+    /// Slots of the dense features.
+    pub fn n_dense_slots(&self) -> usize {
+        self.slots[self.n_dense]
     }
 
     /// Where the sums of some neighbouring usable features lie in a histogram.

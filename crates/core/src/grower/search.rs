@@ -4,12 +4,13 @@
 //! (here); the same among ranks ([`super::exchange`]); by features of its own, drawn at random or
 //! allowed by interactions, without keeping histograms ([`super::drawn`]).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::histograms::{FeatureRange, FreeHistograms, NodeHistogram};
 use super::node::{Constraints, Expansion, GrowNode, Outcome};
 use super::plan::Plan;
 use super::queue::OpenLeaf;
+use super::rooms::{Rooms, SearchRoom};
 use super::{Data, GrowParams};
 use crate::binning::{Binned, Column};
 use crate::error::Result;
@@ -33,8 +34,9 @@ pub(super) struct Search<'a, T> {
     pub layout: Layout,
     /// Lanes of all rows.
     pub lanes: &'a [T],
-    /// Room for the lanes of a node.
-    pub room: Mutex<Vec<T>>,
+    pub rooms: SearchRooms<'a, T>,
+    /// Most rows of a small node.
+    pub small_rows: usize,
     pub plan: &'a Plan,
     pub interactions: Option<&'a Interactions>,
     /// How many usable features a node draws.
@@ -46,9 +48,16 @@ pub(super) struct Search<'a, T> {
     subtracts: bool,
 }
 
-/// Two siblings, what is wanted of them, and the histogram of their parent if it was kept.
+/// The memory that searches work in.
+pub(super) struct SearchRooms<'a, T> {
+    /// For the lanes of a node.
+    pub lanes: &'a Rooms<Vec<T>>,
+    pub search: &'a Rooms<SearchRoom>,
+}
+
+/// Two siblings, what is wanted of them, and the histogram of their parent.
 pub(super) struct Siblings<'a> {
-    pub parent: Option<NodeHistogram>,
+    pub parent: NodeHistogram,
     pub children: &'a [GrowNode; 2],
     pub wanted: [bool; 2],
     pub outcomes: &'a mut [Outcome; 2],
@@ -58,19 +67,14 @@ pub(super) struct Siblings<'a> {
 struct Searched<'a> {
     node: &'a GrowNode,
     wanted: bool,
-    best: BestSplit,
-}
-
-impl<'a> Searched<'a> {
-    fn new(node: &'a GrowNode, wanted: bool) -> Searched<'a> {
-        Searched { node, wanted, best: BestSplit::default() }
-    }
+    best: &'a mut BestSplit,
 }
 
 impl<'a, T: Lane> Search<'a, T> {
     pub fn new(
         data: Data<'a>,
         lanes: &'a [T],
+        rooms: SearchRooms<'a, T>,
         plan: &'a Plan,
         params: GrowParams,
         interactions: Option<&'a Interactions>,
@@ -80,21 +84,24 @@ impl<'a, T: Lane> Search<'a, T> {
         let n_usable = plan.usable.len();
         let draws_all = params.max_features >= binned.n_features;
         let n_drawn = if draws_all { n_usable } else { params.max_features.min(n_usable) };
+        // Otherwise nodes have features of their own.
+        let searches_all = n_drawn == n_usable && interactions.is_none();
         let kept = plan.histogram_bytes(&layout).saturating_mul(params.max_leaf_nodes.min(64) + 1);
         Search {
             pool,
             binned,
             layout,
             lanes,
-            room: Mutex::new(Vec::new()),
+            rooms,
+            // Among ranks all histograms are exchanged.
+            small_rows: if pool.others().is_none() && searches_all { plan.small_rows() } else { 0 },
             plan,
             interactions,
             n_drawn,
             params,
             limits: SplitLimits::new(params.min_samples_leaf as i64, params.min_split_gain),
             signs,
-            // If nodes have features of their own, there is nothing to subtract.
-            subtracts: kept <= budget && n_drawn == n_usable && interactions.is_none(),
+            subtracts: kept <= budget && searches_all,
         }
     }
 
@@ -108,9 +115,13 @@ impl<'a, T: Lane> Search<'a, T> {
         self.signs.map_or(0, |signs| signs[feature as usize])
     }
 
+    /// Fewest rows in a child.
+    pub fn min_count(&self) -> i64 {
+        self.limits.min_samples_leaf.max(1)
+    }
+
     fn can_split(&self, node: &GrowNode) -> bool {
-        self.layout.count(&node.total) >= 2 * self.limits.min_samples_leaf.max(1)
-            && node.depth < self.params.max_depth
+        self.layout.count(&node.total) >= 2 * self.min_count() && node.depth < self.params.max_depth
     }
 
     /// The root, with the total of the rows on this rank.
@@ -150,14 +161,19 @@ impl<'a, T: Lane> Search<'a, T> {
         }
         let root = &*root;
         let root_rows = rows.of(&root.rows);
+        if self.is_small(root) {
+            return self.search_small(root_rows, root);
+        }
         let lanes = self.gather(root_rows)?;
         let work = root_rows.len() * self.plan.usable.len() * self.layout.width;
         let mut histogram = free.take(self.plan, &self.layout)?;
         let ranges = self.plan.ranges(&mut histogram, &self.layout, self.pool.pieces(work));
         let splits = self.pool.map(ranges, work, |mut range| {
-            let mut searched = Searched::new(root, true);
-            self.search_range(&mut range, lanes.node(), &mut searched, None);
-            searched.best.split
+            self.rooms.search.with(|room| {
+                let mut searched = Searched { node: root, wanted: true, best: &mut room.best };
+                self.search_range(&mut range, lanes.node(), &mut searched, None);
+                room.best.split.take()
+            })
         })?;
         Ok(Outcome { split: NodeSplit::best_of(splits), histogram: Some(histogram) })
     }
@@ -175,7 +191,7 @@ impl<'a, T: Lane> Search<'a, T> {
             let Expansion { children, outcomes, .. } = &mut **expansion;
             let is_wanted = children.each_ref().map(|child| self.can_split(child));
             match leaf.histogram.take() {
-                parent @ Some(_) => {
+                Some(parent) => {
                     with_parent.push(Siblings { parent, children, wanted: is_wanted, outcomes });
                 }
                 None => {
@@ -185,6 +201,9 @@ impl<'a, T: Lane> Search<'a, T> {
             }
         }
         // Without the histogram of their parent, both children are summed.
+        for (child, outcome) in wanted.extract_if(.., |(child, _)| self.is_small(child)) {
+            *outcome = self.search_small(rows.of(&child.rows), child)?;
+        }
         if !wanted.is_empty() {
             let (nodes, outcomes): (Vec<&GrowNode>, Vec<&mut Outcome>) = wanted.into_iter().unzip();
             for (outcome, split) in outcomes.into_iter().zip(self.search_drawn(rows, &nodes)?) {
@@ -204,14 +223,30 @@ impl<'a, T: Lane> Search<'a, T> {
         siblings: Siblings<'_>,
         free: &mut FreeHistograms,
     ) -> Result<()> {
-        let Siblings { parent: Some(mut parent), children, wanted, outcomes } = siblings else {
+        let Siblings { mut parent, children, wanted, outcomes } = siblings;
+        let small = usize::from(children[0].rows.len() > children[1].rows.len());
+        let large = 1 - small;
+        if self.is_small(&children[small]) {
+            if wanted[large] && !self.is_small(&children[large]) {
+                let node_rows = rows.of(&children[small].rows);
+                let siblings = [&children[small], &children[large]];
+                let splits = self.search_beside(node_rows, siblings, wanted[small], &mut parent)?;
+                let [small_split, large_split] = splits;
+                outcomes[small].split = small_split;
+                outcomes[large] = Outcome { split: large_split, histogram: Some(parent) };
+                return Ok(());
+            }
+            free.put(Some(parent))?;
+            for ((child, outcome), wanted) in children.iter().zip(outcomes).zip(wanted) {
+                if wanted {
+                    *outcome = self.search_small(rows.of(&child.rows), child)?;
+                }
+            }
             return Ok(());
-        };
+        }
         if wanted == [false, false] {
             return free.put(Some(parent));
         }
-        let small = usize::from(children[0].rows.len() > children[1].rows.len());
-        let large = 1 - small;
         let mut histogram = free.take(self.plan, &self.layout)?;
         let small_rows = rows.of(&children[small].rows);
         let lanes = self.gather(small_rows)?;
@@ -222,11 +257,14 @@ impl<'a, T: Lane> Search<'a, T> {
         let parents = self.plan.ranges(&mut parent, &self.layout, n_pieces);
         let both: Vec<_> = ranges.into_iter().zip(parents).collect();
         let splits = self.pool.map(both, work, |(mut range, mut parent)| {
-            let mut searched = Searched::new(&children[small], wanted[small]);
-            let mut sibling = Searched::new(&children[large], wanted[large]);
-            let both = Some((&mut parent, &mut sibling));
-            self.search_range(&mut range, lanes.node(), &mut searched, both);
-            (searched.best.split, sibling.best.split)
+            self.rooms.search.with(|SearchRoom { best, sibling, .. }| {
+                let mut searched = Searched { node: &children[small], wanted: wanted[small], best };
+                let mut sibling =
+                    Searched { node: &children[large], wanted: wanted[large], best: sibling };
+                let both = Some((&mut parent, &mut sibling));
+                self.search_range(&mut range, lanes.node(), &mut searched, both);
+                (searched.best.split.take(), sibling.best.split.take())
+            })
         })?;
         let (small_splits, large_splits): (Vec<_>, Vec<_>) = splits.into_iter().unzip();
         for (side, splits, histogram) in
@@ -254,17 +292,17 @@ impl<'a, T: Lane> Search<'a, T> {
         let Searched { node, wanted, best } = searched;
         let parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
         let Some((parent, sibling)) = sibling else {
-            return parts.for_each(|(i, part)| self.improve(i, part, node, best));
+            return parts.for_each(|(i, part)| self.improve(i, part, None, node, best));
         };
         for ((i, part), (_, parent_part)) in
             parts.zip(self.plan.each_feature(&parent.features, parent.sums, &self.layout))
         {
             if sibling.wanted {
                 subtract(parent_part, part);
-                self.improve(i, parent_part, sibling.node, &mut sibling.best);
+                self.improve(i, parent_part, None, sibling.node, sibling.best);
             }
             if *wanted {
-                self.improve(i, part, node, best);
+                self.improve(i, part, None, node, best);
             }
         }
     }
@@ -285,7 +323,7 @@ impl<'a, T: Lane> Search<'a, T> {
         let parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
         for (k, (_, part)) in parts.enumerate() {
             let inherited = sibling.as_ref().is_none_or(|(parent, _)| parent.alive[k]);
-            let enough = i64::from(counts[k]) >= self.limits.min_samples_leaf.max(1);
+            let enough = i64::from(counts[k]) >= self.min_count();
             range.alive[k] = searched.wanted && inherited && enough;
             if range.alive[k] {
                 part.fill(0);
@@ -299,12 +337,26 @@ impl<'a, T: Lane> Search<'a, T> {
             #[inline(always)]
             || lists.accumulate(lanes, range.alive, range.sums, sibling_sums),
         );
-        self.search_compressed(range, searched.node, &mut searched.best);
+        self.search_compressed(range, searched.node, searched.best);
         if let Some((parent, sibling)) = sibling
             && sibling.wanted
         {
-            self.search_compressed(parent, sibling.node, &mut sibling.best);
+            self.search_compressed(parent, sibling.node, sibling.best);
         }
+    }
+
+    /// Searches a node by the histograms of a range of features.
+    pub fn search_summed_range(
+        &self,
+        range: &mut FeatureRange<'_, '_>,
+        node: &GrowNode,
+        best: &mut BestSplit,
+    ) {
+        if range.lists.is_some() {
+            return self.search_compressed(range, node, best);
+        }
+        let parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
+        parts.for_each(|(i, part)| self.improve(i, part, None, node, best));
     }
 
     /// Searches the compressed features that are alive. Gives up those that can split neither the
@@ -325,9 +377,9 @@ impl<'a, T: Lane> Search<'a, T> {
             fill_default(part, column.default, &node.total);
             let common = &part[column.default as usize * layout.width..][..layout.width];
             let listed = layout.count(&node.total) - layout.count(common);
-            range.alive[k] = listed >= self.limits.min_samples_leaf.max(1);
+            range.alive[k] = listed >= self.min_count();
             if range.alive[k] {
-                self.improve(i, part, node, best);
+                self.improve(i, part, None, node, best);
             }
         }
     }
@@ -337,11 +389,19 @@ impl<'a, T: Lane> Search<'a, T> {
         if let Column::Compressed(column) = self.column(i) {
             fill_default(sums, column.default, &node.total);
         }
-        self.improve(i, sums, node, best);
+        self.improve(i, sums, None, node, best);
     }
 
-    /// Looks for a better split of the node by the usable feature `i`.
-    pub fn improve(&self, i: usize, sums: &[i64], node: &GrowNode, best: &mut BestSplit) {
+    /// Looks for a better split of the node by the usable feature `i`. `occupied` are the bins that
+    /// have rows, if they are known.
+    pub fn improve(
+        &self,
+        i: usize,
+        sums: &[i64],
+        occupied: Option<&[u8]>,
+        node: &GrowNode,
+        best: &mut BestSplit,
+    ) {
         let feature = self.plan.usable[i];
         let cuts = &self.binned.cuts;
         let histogram = FeatureHistogram {
@@ -351,6 +411,7 @@ impl<'a, T: Lane> Search<'a, T> {
             layout: &self.layout,
             sums,
             total: &node.total,
+            occupied,
         };
         let bounds = node.constraints.bounds;
         let order = bounds.map(|bounds| SplitOrder { sign: self.sign(feature), bounds });

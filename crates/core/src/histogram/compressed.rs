@@ -13,6 +13,8 @@ pub struct RowLists {
     /// First entry of each row, and one past the last.
     starts: Vec<u32>,
     entries: Vec<ListedBin>,
+    n_features: usize,
+    n_slots: usize,
 }
 
 /// A bin other than the default one.
@@ -25,8 +27,12 @@ struct ListedBin {
 }
 
 impl RowLists {
-    /// Lists the given columns, each with its first histogram slot, ascending.
-    pub fn new(n_rows: usize, columns: &[(&Compressed, usize)]) -> Result<RowLists> {
+    /// Lists the given columns, each with its first histogram slot, ascending; `n_slots` in all.
+    pub fn new(
+        n_rows: usize,
+        columns: &[(&Compressed, usize)],
+        n_slots: usize,
+    ) -> Result<RowLists> {
         let mut starts = zeros::<u32>(n_rows + 1)?;
         for (column, _) in columns {
             column.rows.iter().for_each(|&row| starts[row as usize + 1] += 1);
@@ -45,7 +51,7 @@ impl RowLists {
                 *place += 1;
             }
         }
-        Ok(RowLists { starts, entries })
+        Ok(RowLists { starts, entries, n_features: columns.len(), n_slots })
     }
 
     #[inline(always)]
@@ -92,13 +98,73 @@ impl RowLists {
                     add_lanes(&mut histogram[place..][..width], lanes);
                 }
                 if let Some(parent) = &mut parent {
-                    // The sums of features that the parent has given up are arbitrary: they wrap.
-                    for (sum, &lane) in parent[place..][..width].iter_mut().zip(lanes) {
-                        *sum = sum.wrapping_sub(lane.into());
-                    }
+                    take_off(&mut parent[place..][..width], lanes);
                 }
             }
         });
+    }
+}
+
+/// Room for the sums of listed bins of a small node. All is zero between uses.
+#[derive(Debug, Default)]
+pub struct ListedBins {
+    sums: Vec<i64>,
+    /// Listed rows of each feature.
+    counts: Vec<u32>,
+    /// Features with listed rows.
+    features: Vec<u32>,
+}
+
+impl ListedBins {
+    /// Calls `f(feature, count, sums of the block)` for each feature with listed rows; `f` sets the
+    /// sums of the feature to zero.
+    pub fn drain(&mut self, mut f: impl FnMut(usize, u32, &mut [i64])) {
+        for feature in self.features.drain(..) {
+            let count = std::mem::take(&mut self.counts[feature as usize]);
+            f(feature as usize, count, &mut self.sums);
+        }
+    }
+}
+
+impl RowLists {
+    /// Sums the listed bins of a small node, and takes them off those of its parent, if given.
+    pub fn sum_listed<T: Lane>(
+        &self,
+        node: NodeLanes<'_, T>,
+        room: &mut ListedBins,
+        mut parent: Option<&mut [i64]>,
+    ) {
+        let NodeLanes { rows, lanes, gathered, width } = node;
+        let ListedBins { sums, counts, features } = room;
+        if sums.len() < self.n_slots * width {
+            sums.resize(self.n_slots * width, 0);
+        }
+        if counts.len() < self.n_features {
+            counts.resize(self.n_features, 0);
+        }
+        self.each_row(rows, gathered, |entries, source| {
+            let lanes = &lanes[source * width..][..width];
+            for &ListedBin { feature, slot } in entries {
+                let count = &mut counts[feature as usize];
+                if *count == 0 {
+                    features.push(feature);
+                }
+                *count += 1;
+                let place = slot as usize * width..(slot as usize + 1) * width;
+                add_lanes(&mut sums[place.clone()], lanes);
+                if let Some(parent) = &mut parent {
+                    take_off(&mut parent[place], lanes);
+                }
+            }
+        });
+    }
+}
+
+/// Takes lanes off sums. Those of features that a node has given up are arbitrary: they wrap.
+#[inline(always)]
+fn take_off<T: Lane>(sums: &mut [i64], lanes: &[T]) {
+    for (sum, &lane) in sums.iter_mut().zip(lanes) {
+        *sum = sum.wrapping_sub(lane.into());
     }
 }
 
@@ -162,7 +228,7 @@ mod tests {
             })
             .collect();
         let placed: Vec<_> = compressed.iter().enumerate().map(|(k, c)| (c, k * n_bins)).collect();
-        let lists = RowLists::new(n, &placed).unwrap();
+        let lists = RowLists::new(n, &placed, 3 * n_bins).unwrap();
         let some: Vec<u32> = (0..n as u32).filter(|r| r % 3 != 0).collect();
         let few: Vec<u32> = vec![1, 5, 40, 41, 79];
         for width in [1usize, 3, 9] {

@@ -8,6 +8,7 @@
 mod accumulate;
 mod compressed;
 mod layout;
+mod occupied;
 mod quantise;
 mod source;
 mod subtract;
@@ -15,8 +16,9 @@ mod subtract;
 pub use accumulate::{
     FEATURES_AT_ONCE, Lane, NodeLanes, NodeRows, accumulate, accumulate_four, sum_rows,
 };
-pub use compressed::{RowLists, accumulate_compressed};
+pub use compressed::{ListedBins, RowLists, accumulate_compressed};
 pub use layout::Layout;
+pub use occupied::OccupiedBins;
 pub use quantise::{RowLanes, SplitGradients, SplitWeights, quantise};
 pub use subtract::{fill_default, subtract};
 
@@ -35,6 +37,8 @@ pub struct FeatureHistogram<'a> {
     pub sums: &'a [i64],
     /// Lanes of the whole node.
     pub total: &'a [i64],
+    /// The bins that have rows, ascending, if they are known.
+    pub occupied: Option<&'a [u8]>,
 }
 
 impl<'a> FeatureHistogram<'a> {
@@ -43,6 +47,29 @@ impl<'a> FeatureHistogram<'a> {
     pub fn bin(&self, bin: usize) -> &'a [i64] {
         let width = self.layout.width;
         &self.sums[bin * width..(bin + 1) * width]
+    }
+
+    /// The bins of values that have rows, if they are known.
+    #[inline(always)]
+    pub fn occupied_values(&self) -> Option<&'a [u8]> {
+        let bins = self.occupied?;
+        match bins.split_last() {
+            Some((&last, values)) if usize::from(last) == self.n_bins => Some(values),
+            _ => Some(bins),
+        }
+    }
+
+    /// The sums of all bins up to one, and of the missing values if they go left.
+    pub fn left_sums(&self, bin: usize, missing_left: bool) -> Vec<i64> {
+        let mut left = vec![0i64; self.layout.width];
+        let mut add = |bin: usize| {
+            left.iter_mut().zip(self.bin(bin)).for_each(|(sum, lane)| *sum += lane);
+        };
+        (0..=bin).for_each(&mut add);
+        if missing_left {
+            add(self.n_bins);
+        }
+        left
     }
 
     /// The lanes of the missing values, if the node has any.

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 pub enum Level {
     /// What every processor of the architecture has.
     Portable,
-    /// 256-bit vectors.
+    /// 256-bit vectors, and instructions that count and find bits.
     Avx2,
     /// 512-bit vectors.
     Avx512,
@@ -29,13 +29,18 @@ pub fn level() -> Level {
 
 #[cfg(target_arch = "x86_64")]
 fn detect() -> Level {
-    if is_x86_feature_detected!("avx512f")
+    let has_avx2 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt");
+    if has_avx2
+        && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
     {
         Level::Avx512
-    } else if is_x86_feature_detected!("avx2") {
+    } else if has_avx2 {
         Level::Avx2
     } else {
         Level::Portable
@@ -69,13 +74,13 @@ pub fn widest<R>(kernel: impl FnOnce() -> R) -> R {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn with_avx2<R>(kernel: impl FnOnce() -> R) -> R {
     kernel()
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
 fn with_avx512<R>(kernel: impl FnOnce() -> R) -> R {
     kernel()
 }

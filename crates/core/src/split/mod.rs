@@ -5,6 +5,7 @@
 //! nothing, and mirrored splits gain exactly the same: ties are true ties. If cells are weighted,
 //! each component has its own a and b; a component without weight on one side gains nothing.
 
+mod candidates;
 mod ordered;
 mod scan;
 mod subset;
@@ -14,8 +15,9 @@ pub use subset::improve_subset;
 
 use crate::category::CategorySet;
 use crate::histogram::{FeatureHistogram, Layout};
+use candidates::Candidates;
 use ordered::scan_ordered;
-use scan::{CandidateBuffer, scan_feature};
+use scan::scan_feature;
 
 /// A way to split a node.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +57,7 @@ impl NodeSplit {
 pub struct BestSplit {
     /// The split, if one was found.
     pub split: Option<NodeSplit>,
-    buffer: CandidateBuffer,
+    candidates: Candidates,
 }
 
 /// What a split must respect.
@@ -80,15 +82,6 @@ impl SplitLimits {
     }
 }
 
-/// A cut after a bin.
-#[derive(Debug, Clone, Copy)]
-struct Candidate {
-    /// Σ D² / (a b), or Σ D² / (a b (a + b)) if each component has its own weights.
-    score: f64,
-    bin: usize,
-    missing_left: bool,
-}
-
 /// Puts the best split of a feature into `best` if it is better, and tells whether it is.
 ///
 /// Ties within a feature go to the lowest threshold, then to missing values on the right; ties
@@ -99,24 +92,22 @@ pub fn improve_split(
     best: &mut BestSplit,
 ) -> bool {
     let &FeatureHistogram { feature, layout, total, .. } = histogram;
-    let found = match limits.order {
-        Some(order) if !order.is_free() => scan_ordered(histogram, limits, order),
-        _ => scan_feature(histogram, limits, &mut best.buffer),
+    let candidates = &mut best.candidates;
+    let score = match limits.order {
+        Some(order) if !order.is_free() => scan_ordered(histogram, limits, order, candidates),
+        _ => scan_feature(histogram, limits, candidates),
     };
-    let Some(Candidate { score, bin, missing_left }) = found else { return false };
     // score · unit² is still to be divided by the node's weight, unless components did so.
     let square = layout.unit * layout.unit;
     let smallest = smallest_weight(layout, total) * layout.weight_unit;
     let gain = score * (square / if layout.by_component() { layout.weight_unit } else { smallest });
     let noise = limits.noise * (square / smallest) * layout.count(total) as f64;
-    let enough = gain > noise && gain >= limits.min_split_gain;
+    let enough = score > 0.0 && gain > noise && gain >= limits.min_split_gain;
     if !enough || best.split.as_ref().is_some_and(|best| best.beats(gain, feature)) {
         return false;
     }
-    let mut left = vec![0i64; layout.width];
-    for b in (0..=bin).chain(missing_left.then_some(histogram.n_bins)) {
-        left.iter_mut().zip(histogram.bin(b)).for_each(|(sum, lane)| *sum += lane);
-    }
+    let Some((bin, missing_left)) = best.candidates.first_with(score) else { return false };
+    let left = histogram.left_sums(bin, missing_left);
     // A node without missing values says nothing about them: they follow the larger child.
     let missing_left = match histogram.missing() {
         Some(_) => missing_left,
@@ -183,7 +174,7 @@ mod tests {
         pub fn of_feature(&self, feature: u32) -> FeatureHistogram<'_> {
             let Summed { layout, sums, total, n_bins, has_missing } = self;
             let (n_bins, has_missing) = (*n_bins, *has_missing);
-            FeatureHistogram { feature, n_bins, has_missing, layout, sums, total }
+            FeatureHistogram { feature, n_bins, has_missing, layout, sums, total, occupied: None }
         }
     }
 

@@ -4,7 +4,8 @@
 //! the mean gradients. It also puts a value between its two sides: no node below the lower side may
 //! rise above it, no node below the upper side may fall below it.
 
-use super::{Candidate, SplitLimits};
+use super::SplitLimits;
+use super::candidates::Candidates;
 use crate::histogram::{FeatureHistogram, Layout};
 
 /// The range that values below a node must stay in.
@@ -82,24 +83,23 @@ fn sides(layout: &Layout, left: &[i64], total: &[i64]) -> [Side; 2] {
     [Side { sum, weight }, rest]
 }
 
-/// The best cut of one component in which both sides, clipped to the bounds, keep their order. The
-/// candidates and their order are those of the scan without constraints.
+/// Scores the cuts of one component; those in which both sides, clipped to the bounds, break their
+/// order have no score. Returns the highest. The candidates and their order are those of the scan
+/// without constraints.
 pub(super) fn scan_ordered(
     histogram: &FeatureHistogram<'_>,
     limits: SplitLimits,
     order: SplitOrder,
-) -> Option<Candidate> {
+    candidates: &mut Candidates,
+) -> f64 {
     let &FeatureHistogram { n_bins, layout, total, .. } = histogram;
     let min = limits.min_samples_leaf.max(1);
-    let mut best: Option<Candidate> = None;
+    candidates.clear(layout.width);
     let mut keep = |left: &[i64], bin: usize, missing_left: bool, sign: i8| {
         let count = layout.count(left);
-        if count < min || layout.count(total) - count < min {
-            return;
-        }
-        let score = score_of(layout, left, total, SplitOrder { sign, ..order });
-        if score > best.map_or(0.0, |best| best.score) {
-            best = Some(Candidate { score, bin, missing_left });
+        if count >= min && layout.count(total) - count >= min {
+            let score = score_of(layout, left, total, SplitOrder { sign, ..order });
+            candidates.push_scored(bin, missing_left, score);
         }
     };
     let mut left = vec![0i64; layout.width];
@@ -120,7 +120,7 @@ pub(super) fn scan_ordered(
             }
         }
     }
-    best
+    candidates.best_score()
 }
 
 /// Gain of a cut times the node's weight, in quanta; 0 if it breaks the order.

@@ -37,7 +37,8 @@ pub fn improve_subset(
     if histogram.has_missing {
         sums.extend_from_slice(histogram.bin(n_bins));
     }
-    let ordered = FeatureHistogram { n_bins: present.len(), sums: &sums, ..*histogram };
+    let ordered =
+        FeatureHistogram { n_bins: present.len(), sums: &sums, occupied: None, ..*histogram };
     // An order made from the gradients collects the rounding of all categories on its side.
     let noise = limits.noise * (present.len() as f64 / 2.0).max(1.0);
     if !improve_split(&ordered, SplitLimits { noise, ..limits }, best) {

@@ -1,0 +1,53 @@
+//! Memory that searches use again and again, kept from tree to tree.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::histogram::{ListedBins, OccupiedBins};
+use crate::split::BestSplit;
+
+/// What one search of a range of features works in.
+#[derive(Default)]
+pub(super) struct SearchRoom {
+    pub occupied: OccupiedBins,
+    pub listed: ListedBins,
+    pub best: BestSplit,
+    /// For a sibling that is searched at the same time.
+    pub sibling: BestSplit,
+}
+
+/// Objects to borrow: as many as were ever in use at once.
+pub(super) struct Rooms<T>(Mutex<Vec<T>>);
+
+impl<T> Default for Rooms<T> {
+    fn default() -> Rooms<T> {
+        Rooms(Mutex::new(Vec::new()))
+    }
+}
+
+impl<T: Default> Rooms<T> {
+    /// An object that was given back, or a new one.
+    pub fn take(&self) -> T {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    pub fn put(&self, room: T) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(room);
+    }
+
+    /// Lends an object to `f`. If `f` panics, the object is not used again.
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        let mut room = self.take();
+        let result = f(&mut room);
+        self.put(room);
+        result
+    }
+}
+
+/// All of them.
+#[derive(Default)]
+pub(super) struct GrowRooms {
+    pub search: Rooms<SearchRoom>,
+    /// For the lanes of a node.
+    pub narrow: Rooms<Vec<i32>>,
+    pub wide: Rooms<Vec<i64>>,
+}
