@@ -78,6 +78,7 @@ impl<T: Lane> Search<'_, T> {
         let size = features.len().div_ceil(self.pool.pieces(work)).max(1);
         let splits = self.pool.map(features.chunks(size), work, |features| {
             let mut best = BestSplit::default();
+            best.begin(&self.layout, &node.total);
             let mut sums = Vec::new();
             for &i in features {
                 let i = i as usize;
@@ -85,7 +86,7 @@ impl<T: Lane> Search<'_, T> {
                 self.sum_feature(i, lanes.node(), &mut sums);
                 self.improve_drawn(i, &mut sums, node, &mut best);
             }
-            best.split
+            best.finish()
         })?;
         Ok(NodeSplit::best_of(splits))
     }

@@ -96,11 +96,12 @@ impl<T: Lane> Search<'_, T> {
         let mut sums = &mut sums[..];
         let search = |DrawnNode { node, features, .. }: &DrawnNode<'_>| {
             let mut best = BestSplit::default();
+            best.begin(&self.layout, &node.total);
             for &i in features {
                 let part = take_front(&mut sums, self.plan.n_sums(i as usize, &self.layout));
                 self.improve_drawn(i as usize, part, node, &mut best);
             }
-            best.split
+            best.finish()
         };
         Ok(drawn.iter().map(search).collect())
     }
@@ -144,7 +145,7 @@ impl<T: Lane> Search<'_, T> {
         let splits = self.pool.map(ranges, work, |mut range| {
             self.rooms.search.with(|room| {
                 self.search_summed_range(&mut range, node, &mut room.best);
-                room.best.split.take()
+                room.best.finish()
             })
         })?;
         Ok(NodeSplit::best_of(splits))

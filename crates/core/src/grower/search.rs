@@ -172,7 +172,7 @@ impl<'a, T: Lane> Search<'a, T> {
             self.rooms.search.with(|room| {
                 let mut searched = Searched { node: root, wanted: true, best: &mut room.best };
                 self.search_range(&mut range, lanes.node(), &mut searched, None);
-                room.best.split.take()
+                room.best.finish()
             })
         })?;
         Ok(Outcome { split: NodeSplit::best_of(splits), histogram: Some(histogram) })
@@ -263,7 +263,7 @@ impl<'a, T: Lane> Search<'a, T> {
                     Searched { node: &children[large], wanted: wanted[large], best: sibling };
                 let both = Some((&mut parent, &mut sibling));
                 self.search_range(&mut range, lanes.node(), &mut searched, both);
-                (searched.best.split.take(), sibling.best.split.take())
+                (searched.best.finish(), sibling.best.finish())
             })
         })?;
         let (small_splits, large_splits): (Vec<_>, Vec<_>) = splits.into_iter().unzip();
@@ -289,11 +289,13 @@ impl<'a, T: Lane> Search<'a, T> {
             return self.search_compressed_range(range, lanes, searched, sibling);
         }
         self.sum_dense(range, lanes);
+        let Some((parent, sibling)) = sibling else {
+            return self.search_summed_range(range, searched.node, searched.best);
+        };
         let Searched { node, wanted, best } = searched;
         let parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
-        let Some((parent, sibling)) = sibling else {
-            return parts.for_each(|(i, part)| self.improve(i, part, None, node, best));
-        };
+        best.begin(&self.layout, &node.total);
+        sibling.best.begin(&self.layout, &sibling.node.total);
         for ((i, part), (_, parent_part)) in
             parts.zip(self.plan.each_feature(&parent.features, parent.sums, &self.layout))
         {
@@ -355,6 +357,7 @@ impl<'a, T: Lane> Search<'a, T> {
         if range.lists.is_some() {
             return self.search_compressed(range, node, best);
         }
+        best.begin(&self.layout, &node.total);
         let parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
         parts.for_each(|(i, part)| self.improve(i, part, None, node, best));
     }
@@ -368,6 +371,7 @@ impl<'a, T: Lane> Search<'a, T> {
         best: &mut BestSplit,
     ) {
         let layout = &self.layout;
+        best.begin(layout, &node.total);
         let parts = self.plan.each_feature(&range.features, range.sums, layout);
         for (k, (i, part)) in parts.enumerate() {
             let Column::Compressed(column) = self.column(i) else { continue };
@@ -413,9 +417,13 @@ impl<'a, T: Lane> Search<'a, T> {
             total: &node.total,
             occupied,
         };
-        let bounds = node.constraints.bounds;
-        let order = bounds.map(|bounds| SplitOrder { sign: self.sign(feature), bounds });
-        let limits = SplitLimits { order, ..self.limits };
+        let mut limits = &self.limits;
+        let ordered;
+        if let Some(bounds) = node.constraints.bounds {
+            let order = Some(SplitOrder { sign: self.sign(feature), bounds });
+            ordered = SplitLimits { order, ..self.limits };
+            limits = &ordered;
+        }
         if cuts.categorical[feature as usize] {
             improve_subset(&histogram, limits, best);
         } else {

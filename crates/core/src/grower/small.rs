@@ -1,6 +1,6 @@
 //! Search of small nodes, by the bins that their rows occupy.
 //!
-//! A node with fewer rows than a feature has bins is summed from its rows whenever it is searched:
+//! A node with far fewer rows than a feature has bins is summed from its rows whenever it is searched:
 //! that costs less than to subtract and scan histograms of mostly empty bins. So small nodes have no
 //! histograms of their own; one with a large sibling takes its sums off those of their parent.
 
@@ -13,10 +13,13 @@ use crate::error::Result;
 use crate::histogram::{FEATURES_AT_ONCE, Lane, NodeLanes, subtract};
 use crate::split::NodeSplit;
 
+/// Bins per row from which it pays to touch only those that rows occupy (2 to 4 measure alike).
+const BINS_PER_ROW: usize = 3;
+
 impl Plan {
-    /// Most rows of a small node: as many as a dense feature has bins.
+    /// Most rows of a small node.
     pub fn small_rows(&self) -> usize {
-        self.n_dense_slots() / self.n_dense.max(1)
+        self.n_dense_slots() / (BINS_PER_ROW * self.n_dense.max(1))
     }
 }
 
@@ -34,7 +37,7 @@ impl<T: Lane> Search<'_, T> {
             self.rooms.search.with(|room| {
                 let mut range = FeatureRange { features, lists, sums: &mut [], alive: &mut [] };
                 self.search_small_range(lanes.node(), node, true, &mut range, room);
-                room.best.split.take()
+                room.best.finish()
             })
         })?;
         Ok(Outcome { split: NodeSplit::best_of(splits), histogram: None })
@@ -56,7 +59,7 @@ impl<T: Lane> Search<'_, T> {
             self.rooms.search.with(|room| {
                 self.search_small_range(lanes.node(), node, wanted, &mut range, room);
                 self.search_summed_range(&mut range, sibling, &mut room.sibling);
-                (room.best.split.take(), room.sibling.split.take())
+                (room.best.finish(), room.sibling.finish())
             })
         })?;
         let (small, large): (Vec<_>, Vec<_>) = splits.into_iter().unzip();
@@ -78,6 +81,7 @@ impl<T: Lane> Search<'_, T> {
         parent: &mut FeatureRange<'_, '_>,
         room: &mut SearchRoom,
     ) {
+        room.best.begin(&self.layout, &node.total);
         if parent.lists.is_some() {
             self.search_small_compressed(lanes, node, wanted, parent, room);
         } else {

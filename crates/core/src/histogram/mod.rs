@@ -65,7 +65,12 @@ impl<'a> FeatureHistogram<'a> {
         let mut add = |bin: usize| {
             left.iter_mut().zip(self.bin(bin)).for_each(|(sum, lane)| *sum += lane);
         };
-        (0..=bin).for_each(&mut add);
+        match self.occupied_values() {
+            Some(bins) => {
+                bins.iter().map(|&b| b.into()).take_while(|&b| b <= bin).for_each(&mut add);
+            }
+            None => (0..=bin).for_each(&mut add),
+        }
         if missing_left {
             add(self.n_bins);
         }

@@ -139,13 +139,22 @@ fn add_row<T: Lane, const W: usize>(
 #[inline(always)]
 fn each_row<T: Lane, const W: usize>(node: NodeLanes<'_, T>, mut f: impl FnMut(usize, &[T; W])) {
     let (lanes, _) = node.lanes.as_chunks::<W>();
+    // Plain loops: `for_each` would be compiled without the instructions of `widest`.
     match node.rows {
-        NodeRows::All => lanes.iter().enumerate().for_each(|(row, lanes)| f(row, lanes)),
+        NodeRows::All => {
+            for (row, lanes) in lanes.iter().enumerate() {
+                f(row, lanes);
+            }
+        }
         NodeRows::Some(rows) if node.gathered => {
-            rows.iter().zip(lanes).for_each(|(&row, lanes)| f(row as usize, lanes));
+            for (&row, lanes) in rows.iter().zip(lanes) {
+                f(row as usize, lanes);
+            }
         }
         NodeRows::Some(rows) => {
-            rows.iter().for_each(|&row| f(row as usize, &lanes[row as usize]));
+            for &row in rows {
+                f(row as usize, &lanes[row as usize]);
+            }
         }
     }
 }

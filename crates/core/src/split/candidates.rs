@@ -15,6 +15,9 @@ pub(super) struct Candidates {
     pub n: usize,
     /// Left sums, if gradient and count share a lane.
     pub lefts: [i64; MAX_CANDIDATES],
+    /// D² and a b of the score.
+    pub squares: [f64; MAX_CANDIDATES],
+    pub products: [f64; MAX_CANDIDATES],
     /// Twice the bin, plus one if missing values go left.
     pub places: [u16; MAX_CANDIDATES],
     /// Σ D² / (a b), or Σ D² / (a b (a + b)) if each component has its own weights. 0 if the cut is
@@ -29,6 +32,8 @@ impl Default for Candidates {
         Candidates {
             n: 0,
             lefts: [0; MAX_CANDIDATES],
+            squares: [0.0; MAX_CANDIDATES],
+            products: [0.0; MAX_CANDIDATES],
             places: [0; MAX_CANDIDATES],
             scores: [0.0; MAX_CANDIDATES],
             group: Vec::new(),

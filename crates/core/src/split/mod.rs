@@ -52,12 +52,58 @@ impl NodeSplit {
     }
 }
 
-/// The best split so far, with room to look for better ones.
+/// The best split of a node so far, with room to look for better ones.
 #[derive(Default)]
 pub struct BestSplit {
-    /// The split, if one was found.
-    pub split: Option<NodeSplit>,
+    split: Option<NodeSplit>,
+    scale: NodeScale,
+    /// Cuts of scores up to this are not better.
+    floor: f64,
     candidates: Candidates,
+}
+
+impl BestSplit {
+    /// Begins the search of a node with these lanes.
+    pub fn begin(&mut self, layout: &Layout, total: &[i64]) {
+        self.split = None;
+        self.scale = NodeScale::new(layout, total);
+        self.floor = 0.0;
+    }
+
+    /// The best split of the node, if there is one.
+    pub fn finish(&mut self) -> Option<NodeSplit> {
+        self.split.take()
+    }
+
+    fn keep(&mut self, split: NodeSplit) {
+        // A little lower, so that rounding hides no tie.
+        self.floor = split.gain / self.scale.gain_of_score * (1.0 - 1e-9);
+        self.split = Some(split);
+    }
+}
+
+/// How the scores of a node's cuts become gains.
+#[derive(Debug, Clone, Copy, Default)]
+struct NodeScale {
+    /// Gain of a cut with score 1.
+    gain_of_score: f64,
+    /// Gain of one quantum² per row.
+    gain_of_quantum: f64,
+    count: f64,
+}
+
+impl NodeScale {
+    fn new(layout: &Layout, total: &[i64]) -> NodeScale {
+        // score · unit² is still to be divided by the node's weight, unless components did so.
+        let square = layout.unit * layout.unit;
+        let smallest = smallest_weight(layout, total) * layout.weight_unit;
+        let weight = if layout.by_component() { layout.weight_unit } else { smallest };
+        NodeScale {
+            gain_of_score: square / weight,
+            gain_of_quantum: square / smallest,
+            count: layout.count(total) as f64,
+        }
+    }
 }
 
 /// What a split must respect.
@@ -88,20 +134,17 @@ impl SplitLimits {
 /// between features go to the lowest feature.
 pub fn improve_split(
     histogram: &FeatureHistogram<'_>,
-    limits: SplitLimits,
+    limits: &SplitLimits,
     best: &mut BestSplit,
 ) -> bool {
     let &FeatureHistogram { feature, layout, total, .. } = histogram;
-    let candidates = &mut best.candidates;
+    let BestSplit { candidates, scale, floor, .. } = best;
     let score = match limits.order {
         Some(order) if !order.is_free() => scan_ordered(histogram, limits, order, candidates),
-        _ => scan_feature(histogram, limits, candidates),
+        _ => scan_feature(histogram, limits, *floor, candidates),
     };
-    // score · unit² is still to be divided by the node's weight, unless components did so.
-    let square = layout.unit * layout.unit;
-    let smallest = smallest_weight(layout, total) * layout.weight_unit;
-    let gain = score * (square / if layout.by_component() { layout.weight_unit } else { smallest });
-    let noise = limits.noise * (square / smallest) * layout.count(total) as f64;
+    let gain = score * scale.gain_of_score;
+    let noise = limits.noise * scale.gain_of_quantum * scale.count;
     let enough = score > 0.0 && gain > noise && gain >= limits.min_split_gain;
     if !enough || best.split.as_ref().is_some_and(|best| best.beats(gain, feature)) {
         return false;
@@ -114,7 +157,7 @@ pub fn improve_split(
         None => 2 * layout.count(&left) >= layout.count(total),
     };
     let categories = None;
-    best.split = Some(NodeSplit { feature, bin: bin as u8, categories, missing_left, gain, left });
+    best.keep(NodeSplit { feature, bin: bin as u8, categories, missing_left, gain, left });
     true
 }
 
@@ -169,6 +212,13 @@ mod tests {
                 total.iter_mut().zip(bin).for_each(|(t, b)| *t += b);
             }
             Summed { layout, sums, total, n_bins, has_missing }
+        }
+
+        /// A search of the node.
+        pub fn search(&self) -> BestSplit {
+            let mut best = BestSplit::default();
+            best.begin(&self.layout, &self.total);
+            best
         }
 
         pub fn of_feature(&self, feature: u32) -> FeatureHistogram<'_> {
@@ -255,9 +305,9 @@ mod tests {
                 _ => (&z, SplitWeights::Equal),
             };
             let summed = Summed::new(&column, source, q, weights, (n_bins, missing));
-            let mut best = BestSplit::default();
-            improve_split(&summed.of_feature(0), SplitLimits::new(3, 0.0), &mut best);
-            let split = best.split.unwrap();
+            let mut best = summed.search();
+            improve_split(&summed.of_feature(0), &SplitLimits::new(3, 0.0), &mut best);
+            let split = best.finish().unwrap();
             let real = |i: usize, c: usize| f64::from(z[i * q + c]);
             let weight = |i: usize, c: usize| f64::from(w(i, c));
             let (gain, bin, missing_left) = brute(&column, real, weight, q, n_bins, 3).unwrap();
@@ -273,9 +323,9 @@ mod tests {
         for q in [1, 2] {
             let z = vec![0.3f32; 30 * q];
             let summed = Summed::new(&column, &z, q, SplitWeights::Equal, (4, false));
-            let mut best = BestSplit::default();
-            improve_split(&summed.of_feature(0), SplitLimits::new(1, 0.0), &mut best);
-            assert_eq!(best.split, None);
+            let mut best = summed.search();
+            improve_split(&summed.of_feature(0), &SplitLimits::new(1, 0.0), &mut best);
+            assert_eq!(best.finish(), None);
         }
     }
 
@@ -283,10 +333,10 @@ mod tests {
     fn a_node_without_rows_has_no_split() {
         for (q, weights) in [(1, SplitWeights::Equal), (2, SplitWeights::Rows(&[]))] {
             let summed = Summed::new(&[], &[], q, weights, (3, true));
-            let mut best = BestSplit::default();
-            improve_split(&summed.of_feature(0), SplitLimits::new(0, 0.0), &mut best);
-            improve_subset(&summed.of_feature(1), SplitLimits::new(0, 0.0), &mut best);
-            assert_eq!(best.split, None);
+            let mut best = summed.search();
+            improve_split(&summed.of_feature(0), &SplitLimits::new(0, 0.0), &mut best);
+            improve_subset(&summed.of_feature(1), &SplitLimits::new(0, 0.0), &mut best);
+            assert_eq!(best.finish(), None);
         }
     }
 }

@@ -88,7 +88,7 @@ fn sides(layout: &Layout, left: &[i64], total: &[i64]) -> [Side; 2] {
 /// without constraints.
 pub(super) fn scan_ordered(
     histogram: &FeatureHistogram<'_>,
-    limits: SplitLimits,
+    limits: &SplitLimits,
     order: SplitOrder,
     candidates: &mut Candidates,
 ) -> f64 {

@@ -5,10 +5,11 @@ use super::candidates::{Candidates, GROUP, Scoring};
 use crate::histogram::FeatureHistogram;
 use crate::lowlevel::widest;
 
-/// Scores the cuts of a feature; returns the highest score.
+/// Scores the cuts of a feature; returns the highest score, or 0 if it does not exceed `floor`.
 pub(super) fn scan_feature(
     histogram: &FeatureHistogram<'_>,
-    limits: SplitLimits,
+    limits: &SplitLimits,
+    floor: f64,
     candidates: &mut Candidates,
 ) -> f64 {
     candidates.clear(histogram.layout.width);
@@ -16,8 +17,8 @@ pub(super) fn scan_feature(
         Some(bits) => widest(
             #[inline(always)]
             || {
-                scan_packed(bits, *histogram, limits, candidates);
-                candidates.best_score()
+                list_packed(*histogram, candidates);
+                score_packed(bits, histogram.total[0], limits, floor, candidates)
             },
         ),
         None => widest(
@@ -33,19 +34,11 @@ pub(super) fn scan_feature(
     }
 }
 
-/// The cuts if gradient and count share a lane. A first pass from bin to bin takes the left sums, a
-/// second one computes all scores at once.
+/// The cuts and their left sums, if gradient and count share a lane.
 #[inline(always)]
-fn scan_packed(
-    count_bits: u32,
-    histogram: FeatureHistogram<'_>,
-    limits: SplitLimits,
-    candidates: &mut Candidates,
-) {
+fn list_packed(histogram: FeatureHistogram<'_>, candidates: &mut Candidates) {
     let FeatureHistogram { n_bins, has_missing, sums, total, .. } = histogram;
-    let Candidates { n, lefts, places, scores, .. } = candidates;
-    let total = total[0];
-    let mask = (1i64 << count_bits) - 1;
+    let Candidates { n, lefts, places, .. } = candidates;
     let missing = if has_missing { sums[n_bins] } else { 0 };
     if missing != 0 {
         let mut left = 0i64;
@@ -62,7 +55,7 @@ fn scan_packed(
             None => (0..n_bins - 1).for_each(add),
         }
         // All values go left.
-        lefts[*n] = total - missing;
+        lefts[*n] = total[0] - missing;
         places[*n] = 2 * (n_bins as u16 - 1);
         *n += 1;
     } else if let Some(bins) = histogram.occupied_values() {
@@ -85,27 +78,54 @@ fn scan_packed(
         }
         *n = n_bins - 1;
     }
+}
+
+/// Scores listed cuts, all at once; returns the highest score, or 0 if it does not exceed `floor`.
+#[inline(always)]
+fn score_packed(
+    count_bits: u32,
+    total: i64,
+    limits: &SplitLimits,
+    floor: f64,
+    candidates: &mut Candidates,
+) -> f64 {
+    let mask = (1i64 << count_bits) - 1;
     let min = small_to_f64(limits.min_samples_leaf.max(1));
-    let padded = n.next_multiple_of(GROUP);
-    for (score, &left) in scores[..padded].iter_mut().zip(&lefts[..padded]) {
+    let padded = candidates.n.next_multiple_of(GROUP);
+    candidates.lefts[candidates.n..padded].fill(0);
+    let Candidates { lefts, squares, products, scores, .. } = candidates;
+    let each = lefts[..padded].iter().zip(&mut squares[..padded]).zip(&mut products[..padded]);
+    // Most features do not beat the best one so far, and need no division to tell.
+    let mut exceeds = 0u64;
+    for ((&left, square), product) in each {
         let right = total - left;
         let (a, b) = (small_to_f64(left & mask), small_to_f64(right & mask));
         let distance = small_to_f64(left >> count_bits) * b - small_to_f64(right >> count_bits) * a;
-        let gain = distance * distance / (a * b);
-        *score = if (a >= min) & (b >= min) { gain } else { 0.0 };
+        let allowed = (a >= min) & (b >= min);
+        *square = if allowed { distance * distance } else { 0.0 };
+        *product = a * b;
+        exceeds |= u64::from(*square > floor * *product);
     }
+    if exceeds == 0 {
+        return 0.0;
+    }
+    let each = scores[..padded].iter_mut().zip(&squares[..padded]).zip(&products[..padded]);
+    for ((score, &square), &product) in each {
+        *score = if square > 0.0 { square / product } else { 0.0 };
+    }
+    candidates.best_score()
 }
 
 /// The cuts for any number of lanes. Sums stay integers and are read by `real`.
 #[inline(always)]
 fn scan_lanes(
     histogram: FeatureHistogram<'_>,
-    limits: SplitLimits,
+    limits: &SplitLimits,
     real: impl Fn(i64) -> f64 + Copy,
     candidates: &mut Candidates,
 ) {
     let FeatureHistogram { n_bins, layout, total, .. } = histogram;
-    let scoring = Scoring::new(layout, total, &limits, real);
+    let scoring = Scoring::new(layout, total, limits, real);
     let missing = histogram.missing();
     let mut left = vec![0i64; layout.width];
     let mut add = |bin: usize| {

@@ -22,7 +22,7 @@ const DIRECTION_TOLERANCE: f64 = 1e-4;
 /// rows in the node follow the missing values.
 pub fn improve_subset(
     histogram: &FeatureHistogram<'_>,
-    limits: SplitLimits,
+    limits: &SplitLimits,
     best: &mut BestSplit,
 ) -> bool {
     let &FeatureHistogram { n_bins, layout, .. } = histogram;
@@ -41,7 +41,7 @@ pub fn improve_subset(
         FeatureHistogram { n_bins: present.len(), sums: &sums, occupied: None, ..*histogram };
     // An order made from the gradients collects the rounding of all categories on its side.
     let noise = limits.noise * (present.len() as f64 / 2.0).max(1.0);
-    if !improve_split(&ordered, SplitLimits { noise, ..limits }, best) {
+    if !improve_split(&ordered, &SplitLimits { noise, ..*limits }, best) {
         return false;
     }
     if let Some(split) = &mut best.split {
@@ -205,9 +205,9 @@ mod tests {
         bins: (usize, bool),
     ) -> Option<NodeSplit> {
         let summed = Summed::new(column, z, q, weights, bins);
-        let mut best = BestSplit::default();
-        improve_subset(&summed.of_feature(3), LIMITS, &mut best);
-        best.split
+        let mut best = summed.search();
+        improve_subset(&summed.of_feature(3), &LIMITS, &mut best);
+        best.finish()
     }
 
     /// Gain of sending the rows left whose bin is in the set.
