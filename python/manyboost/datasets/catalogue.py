@@ -31,6 +31,7 @@ from manyboost.datasets.readers.text import PathLike
 from manyboost.spelling import nearest
 
 _FOLDER_VARIABLE = "MANYBOOST_DATA"
+_CHECKED = ("task", "n_rows", "n_features", "n_outputs")  # of a set against its entry
 
 
 @dataclass(frozen=True)
@@ -44,17 +45,13 @@ class CatalogueEntry:
     in_paper : bool
         Whether it is one of the 29 sets of the paper.
     n_train, n_test : int, int or None
-        Training and test rows. If ``n_test`` is ``None`` the set has no split, as in the paper, and
-        ``n_train`` is the number of all rows.
+        Training and test rows; all rows and None if the set has no split, as in the paper.
     n_features, n_outputs : int
         Columns of X and Y.
-    source : str
-        Where to get it.
-    sha256, openml : str or None, int or None
-        Hash of its ``.npz`` file; its number at OpenML.
+    source, sha256, openml : str, str or None, int or None
+        Where to get it; the hash of its ``.npz`` file; its number at OpenML.
     targets : tuple of str
-        Patterns of the names of its outputs. If empty, OpenML marks the outputs and Mulan's XML
-        file names them.
+        Patterns of the names of its outputs. If empty, OpenML or Mulan's XML file marks them.
     """
 
     name: str
@@ -103,8 +100,7 @@ def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = 
     data_dir : str or path, default=None
         The folder to search first.
     verify : bool, default=True
-        Whether an ``.npz`` file must have the sha256 of the catalogue. The shape is always
-        checked.
+        Whether an ``.npz`` file must have the sha256 of the catalogue, not only the shape.
 
     Returns
     -------
@@ -130,16 +126,14 @@ def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = 
         raise ValueError(f"There is no data set {name!r}; {nearest(str(name), CATALOGUE)}")
     entry = CATALOGUE[name]
     dataset: Dataset | None = None
-    folders = ("data_dir", data_dir), (_FOLDER_VARIABLE, os.environ.get(_FOLDER_VARIABLE))
-    for origin, folder in folders:
+    folders = {"data_dir": data_dir, _FOLDER_VARIABLE: os.environ.get(_FOLDER_VARIABLE)}
+    for origin, folder in folders.items():
         if folder and dataset is None:
             if not Path(folder).is_dir():
-                raise FileNotFoundError(
-                    f"{origin}={str(folder)!r} is not a folder; pass the folder of the data."
-                )
+                what = f"{origin}={str(folder)!r} is not a folder"
+                raise FileNotFoundError(f"{what}; pass the folder of the data.")
             dataset = _from_folder(entry, Path(folder), verify)
-    if dataset is None:
-        dataset = _from_openml(entry)
+    dataset = dataset or _from_openml(entry)
     _check_shape(entry, dataset)
     return dataset
 
@@ -167,15 +161,10 @@ def _from_folder(entry: CatalogueEntry, folder: Path, verify: bool) -> Dataset |
 
 
 def _check_shape(entry: CatalogueEntry, dataset: Dataset) -> None:
-    facts: list[tuple[str, Any, Any]] = [
-        ("task", dataset.task, entry.task),
-        ("number of rows", dataset.n_rows, entry.n_rows),
-        ("number of features", dataset.n_features, entry.n_features),
-        ("number of outputs", dataset.n_outputs, entry.n_outputs),
-    ]
+    facts = [(what, getattr(dataset, what), getattr(entry, what)) for what in _CHECKED]
     # If the paper does not split a set, a split in the file is an extra.
     if dataset.split is not None and entry.n_test is not None:
-        facts.append(("number of test rows", int(dataset.split.sum()), entry.n_test))
+        facts.append(("n_test", int(dataset.split.sum()), entry.n_test))
     for what, found, expected in facts:
         if found != expected:
             raise ValueError(
@@ -197,24 +186,18 @@ def _from_openml(entry: CatalogueEntry) -> Dataset:
         with warnings.catch_warnings():
             # If the second attempt fails too, the error below says so.
             warnings.filterwarnings("ignore", "A network error occurred")
-            bunch = fetch_openml(
-                data_id=entry.openml,
-                # OpenML may mark only one of several outputs.
-                target_column=None if entry.targets else "default-target",
-                as_frame=False,
-                parser="liac-arff",  # the one that needs no pandas
-                n_retries=1,
-            )
+            # OpenML may mark only one of several outputs.
+            marked = None if entry.targets else "default-target"
+            # This parser needs no pandas.
+            options = {"as_frame": False, "parser": "liac-arff", "n_retries": 1}
+            bunch = fetch_openml(data_id=entry.openml, target_column=marked, **options)
     except OSError as error:
         raise FileNotFoundError(
             f"Data set {entry.name!r} could not be fetched from OpenML ({error}); {advice}"
         ) from error
     file = f"OpenML's data set {entry.openml}"
-    categories = bunch.categories or {}
-    columns = [
-        Column(name, tuple(categories[name]) if name in categories else None)
-        for name in bunch.feature_names
-    ]
+    categories = {name: tuple(words) for name, words in (bunch.categories or {}).items()}
+    columns = [Column(name, categories.get(name)) for name in bunch.feature_names]
     values = sparse.csr_matrix(bunch.data) if sparse.issparse(bunch.data) else bunch.data
     table = Table(file, columns, values, "row {}".format)
     if entry.targets:
@@ -223,9 +206,8 @@ def _from_openml(entry: CatalogueEntry) -> Dataset:
     target = np.asarray(bunch.target)
     columns = [Column(name) for name in bunch.target_names]
     if target.dtype.kind == "O":  # words such as TRUE and FALSE
-        codes = np.empty(target.shape)
-        for j, words in enumerate(target.astype(str).T):
-            kinds, codes[:, j] = np.unique(words, return_inverse=True)
-            columns[j] = Column(columns[j].name, tuple(kinds))
-        target = codes
+        words, target = target.astype(str), np.empty(target.shape)
+        for j, name in enumerate(bunch.target_names):
+            kinds, target[:, j] = np.unique(words[:, j], return_inverse=True)
+            columns[j] = Column(name, tuple(kinds))
     return assemble(table, Table(file, columns, target, table.place), entry.name, entry.task)
