@@ -303,14 +303,16 @@ def _fields(text: str, separator: str) -> list[str | None] | None:
     """Split at separators outside quotes; None for a missing value, or if quotes do not match."""
     if "'" not in text and '"' not in text:
         return [None if field == "?" else field for field in map(str.strip, text.split(separator))]
-    matches = _matches(_FIELDS[separator], text)
-    return matches and [_unquoted(m[1]) if m[1] else None if m[2] == "?" else m[2] for m in matches]
+    if (matches := _matches(_FIELDS[separator], text)) is None:
+        return None
+    return [_unquoted(m[1]) if m[1] else None if m[2] == "?" else m[2] for m in matches]
 
 
 def _pairs(text: str) -> list[Field] | None:
     """Split the inside of a sparse row into indices and values; None if it is malformed."""
-    matches = _matches(_PAIR, text) if text.strip() else []
-    return matches and [(int(m[1]), None if m[2] == "?" else _unquoted(m[2])) for m in matches]
+    if (matches := _matches(_PAIR, text) if text.strip() else []) is None:
+        return None
+    return [(int(m[1]), None if m[2] == "?" else _unquoted(m[2])) for m in matches]
 
 
 def _matches(pattern: re.Pattern[str], text: str) -> list[re.Match[str]] | None:

@@ -23,6 +23,8 @@ from manyboost.spelling import listing, nearest
 
 #: Names or glob patterns of columns.
 Selection: TypeAlias = str | Sequence[str]
+#: Where a row is in its file, for errors: "line 12".
+Place: TypeAlias = Callable[[int], str]
 #: What outputs are: numbers, labels of which a row may have any, or one class for each row.
 Kind: TypeAlias = Literal["regression", "labels", "classes"]
 
@@ -56,7 +58,7 @@ class Table:
     file: str
     columns: Sequence[Column]
     values: Matrix
-    place: Callable[[int], str]  # of a row, for errors: "line 12"
+    place: Place
 
     @property
     def names(self) -> list[str]:
