@@ -33,11 +33,7 @@ class StoredFile:
     """
 
     def __init__(
-        self,
-        table: Table,
-        declared: Sequence[int] | None,
-        more: Matrix = None,
-        part: Part | None = None,
+        self, table: Table, declared: Sequence[int] | None, more: Matrix, part: Part | None
     ) -> None:
         self.file, self.names, self.declared, self.part = table.file, table.names, declared, part
         self._table, self._more = table, more
@@ -51,9 +47,8 @@ class StoredFile:
     def _take(self, places: Sequence[int], is_nominal: Mapping[int, bool]) -> Table:
         columns = [self._table.columns[i] for i in places]
         for j, i in enumerate(places):
-            # Such categories are numbers, unless the model knows them as categories.
             if columns[j].categories == BINARY and not is_nominal.get(i, False):
-                columns[j] = Column(columns[j].name)
+                columns[j] = Column(columns[j].name)  # numbers, unless the model knows categories
         return Table(self.file, columns, self._values(list(places)), self._table.place)
 
     def _values(self, places: list[int]) -> Matrix:
@@ -111,7 +106,8 @@ def open_file(
         return ParquetFile(path)
     if format == "arff":
         table, k = arff_table(path)
-        return StoredFile(table, None if k is None else select_targets(k, table.names, table.file))
+        declared = None if k is None else select_targets(k, table.names, table.file)
+        return StoredFile(table, declared, None, None)
     if format == "npz":
         return _stored(file_name(path), read_npz(path), part)
     if format == "xc":

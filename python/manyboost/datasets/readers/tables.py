@@ -240,17 +240,17 @@ class CsvFile(FrameFile):
                 # Python's reader splits the rest of the file, as a quoted cell may continue in the
                 # next block: it is strict about quotes and knows the lines.
                 rows = self._rows(chain(lines, self._lines))
-                while block := list(islice(rows, n_rows)):
-                    for line, cells in block:
+                while split := list(islice(rows, n_rows)):
+                    for line, cells in split:
                         self._check_width(line, len(cells))
-                    frame = pl.DataFrame([cells for _, cells in block], schema, orient="row")
-                    yield frame.select(names), _places([line for line, _ in block])
+                    frame = pl.DataFrame([cells for _, cells in split], schema, orient="row")
+                    yield frame.select(names), _places([line for line, _ in split])
             elif plain := [(line, text) for line, text in lines if text.strip("\r\n")]:
                 for line, text in plain:
                     self._check_width(line, text.count(self._delimiter) + 1)
-                text = "".join(text for _, text in plain).encode()
+                block = "".join(text for _, text in plain).encode()
                 options = {"separator": self._delimiter, "schema": schema, "quote_char": None}
-                frame = pl.read_csv(text, has_header=False, **options)
+                frame = pl.read_csv(block, has_header=False, **options)
                 yield frame.select(names), _places([line for line, _ in plain])
 
     def _rows(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:

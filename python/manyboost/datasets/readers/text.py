@@ -17,6 +17,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 #: Stands for standard input where lines of text are read.
 STDIN = Path("-")
 
+# Endings that are no part of the name of a data set.
 _ENDINGS = (
     ".gz", ".arff", ".csv", ".tsv", ".parquet", ".pq", ".npz", ".svm", ".svmlight", ".libsvm",
     ".txt",
@@ -41,9 +42,8 @@ class TextFile:
                     yield raw.decode(encoding)
                     encoding = encoding.removesuffix("-sig")  # only the first line has a mark
         except UnicodeDecodeError as error:
-            raise self.error(
-                f"the text is not {error.encoding}; pass the encoding of the file."
-            ) from None
+            what = f"the text is not {error.encoding}; pass the encoding of the file."
+            raise self.error(what) from None
         except (EOFError, gzip.BadGzipFile, zlib.error):
             what = "the gzip stream is damaged or cut short; get the file again."
             raise self.error(what, self.line + 1) from None
@@ -79,6 +79,6 @@ def set_name(path: PathLike, name: str | None = None) -> str:
     """Return the name of a data set: by default that of its file, without known endings."""
     if name is None:
         name = Path(path).name
-        while name.lower().endswith(_ENDINGS) and "." in name[1:]:
-            name = name[: name.rindex(".")]
+        while Path(name).suffix.lower() in _ENDINGS:
+            name = Path(name).stem
     return name
