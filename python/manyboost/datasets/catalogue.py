@@ -1,10 +1,8 @@
 """The data sets of the paper and other well-known ones: what they are, and where to find them.
 
-The package holds no data. For each set, ``catalogue.json`` records the task and shape, where to get
-it, the sha256 of its ``.npz`` file if there is one, and its number at OpenML with the names of its
-outputs there. The shapes of the 29 sets of the paper (Joly, Wehenkel and Geurts, *Gradient tree
-boosting with random output projections for multi-label classification and multi-output regression*)
-are those of its tables.
+The package holds no data; ``catalogue.json`` records what it knows of each set. The shapes of the
+29 sets of the paper (Joly, Wehenkel and Geurts, *Gradient tree boosting with random output
+projections for multi-label classification and multi-output regression*) are those of its tables.
 """
 
 from __future__ import annotations
@@ -87,7 +85,8 @@ def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = 
 
     The set is searched in the folder ``data_dir``, then in the folder named by the environment
     variable ``MANYBOOST_DATA``, then at OpenML (with :func:`sklearn.datasets.fetch_openml`, if its
-    entry has a number there; such sets have no split). In a folder it is one of
+    entry has a number there; such sets have no split). If it is nowhere, a FileNotFoundError says
+    where to get it. In a folder it is one of
 
     - ``NAME.npz``, in the layout of :func:`read_npz`;
     - ``NAME.arff`` or ``NAME.arff.gz``, or two such files ``NAME-train`` and ``NAME-test``, with
@@ -105,11 +104,6 @@ def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = 
     Returns
     -------
     Dataset
-
-    Raises
-    ------
-    FileNotFoundError
-        If the set is neither in a folder nor at OpenML; the message says where to get it.
 
     Examples
     --------
@@ -139,13 +133,13 @@ def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = 
 
 
 def _from_folder(entry: CatalogueEntry, folder: Path, verify: bool) -> Dataset | None:
-    npz, xml = folder / f"{entry.name}.npz", folder / f"{entry.name}.xml"
+    npz, xml = (folder / f"{entry.name}.{ending}" for ending in ("npz", "xml"))
     if npz.is_file():
         expected = entry.sha256 if verify else None
         if expected and (found := hashlib.sha256(npz.read_bytes()).hexdigest()) != expected:
+            what = f"{npz.name} has the sha256 {found}, but the catalogue expects {expected}"
             raise ValueError(
-                f"{npz.name} has the sha256 {found}, but the catalogue expects {expected}; get the "
-                "file again, or pass verify=False to use it as it is."
+                f"{what}; get the file again, or pass verify=False to use it as it is."
             )
         return read_npz(npz, name=entry.name)
     labels, targets = (xml, None) if xml.is_file() else (None, entry.targets or None)
@@ -154,8 +148,8 @@ def _from_folder(entry: CatalogueEntry, folder: Path, verify: bool) -> Dataset |
         # The compressed file counts if the plain one does not exist.
         paths = [folder / (s if (folder / s).is_file() else f"{s}.gz") for s in stems]
         if all(path.is_file() for path in paths):
-            options: Any = {"task": entry.task, "name": entry.name}
-            read = [read_arff(path, labels=labels, targets=targets, **options) for path in paths]
+            options: Any = {"labels": labels, "targets": targets, "task": entry.task}
+            read = [read_arff(path, name=entry.name, **options) for path in paths]
             return read[0] if len(read) == 1 else join_train_test(*read)
     return None
 
@@ -167,16 +161,15 @@ def _check_shape(entry: CatalogueEntry, dataset: Dataset) -> None:
         facts.append(("n_test", int(dataset.split.sum()), entry.n_test))
     for what, found, expected in facts:
         if found != expected:
-            raise ValueError(
-                f"The {what} of data set {entry.name!r} is {found}, but the catalogue expects "
-                f"{expected}; this is another version of the set, get it from {entry.source}."
-            )
+            what = f"The {what} of data set {entry.name!r} is {found}, but the catalogue expects"
+            remedy = f"this is another version of the set, get it from {entry.source}."
+            raise ValueError(f"{what} {expected}; {remedy}")
 
 
 def _from_openml(entry: CatalogueEntry) -> Dataset:
+    file = f"{entry.name}.npz or {entry.name}.arff"
     advice = (
-        f"get it from {entry.source} and put it, as {entry.name}.npz or {entry.name}.arff, into "
-        f"the folder data_dir or the folder named by {_FOLDER_VARIABLE}."
+        f"get it from {entry.source} and put it, as {file}, into data_dir or {_FOLDER_VARIABLE}."
     )
     if entry.openml is None:
         raise FileNotFoundError(f"Data set {entry.name!r} was not found; {advice}")
@@ -192,9 +185,8 @@ def _from_openml(entry: CatalogueEntry) -> Dataset:
             options = {"as_frame": False, "parser": "liac-arff", "n_retries": 1}
             bunch = fetch_openml(data_id=entry.openml, target_column=marked, **options)
     except OSError as error:
-        raise FileNotFoundError(
-            f"Data set {entry.name!r} could not be fetched from OpenML ({error}); {advice}"
-        ) from error
+        what = f"Data set {entry.name!r} could not be fetched from OpenML ({error})"
+        raise FileNotFoundError(f"{what}; {advice}") from error
     file = f"OpenML's data set {entry.openml}"
     categories = {name: tuple(words) for name, words in (bunch.categories or {}).items()}
     columns = [Column(name, categories.get(name)) for name in bunch.feature_names]

@@ -62,11 +62,10 @@ def read_arff(
     name: str | None = None,
     encoding: str = "utf-8-sig",
 ) -> Dataset:
-    """Read an ARFF file with several outputs, as Mulan and MEKA write them.
+    r"""Read an ARFF file with several outputs, as Mulan and MEKA write them.
 
-    Nominal features become codes, the index of the category in the header, and the categories are
-    kept; features declared ``{0,1}`` are numbers. A date becomes the number of days since
-    1970-01-01. A feature of type string is refused: leave it out with ``drop``.
+    Categories become codes, their index in the header, but features declared ``{0,1}`` are numbers.
+    A date becomes the number of days since 1970-01-01. Leave out features of text with ``drop``.
 
     Parameters
     ----------
@@ -87,23 +86,13 @@ def read_arff(
     --------
     >>> import pathlib, tempfile
     >>> from manyboost.datasets import read_arff
-    >>> text = '''@relation 'weather: -C 1'
-    ... @attribute rain {0,1}
-    ... @attribute pressure numeric
-    ... @attribute sky {clear, 'partly cloudy'}
-    ... @data
-    ... 1,990.5,'partly cloudy'
-    ... 0,?,clear
-    ... '''
+    >>> header = "@relation 'sky: -C 1'\n@attribute rain {0,1}\n@attribute sky {clear, grey}\n"
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "weather.arff")
-    ...     _ = path.write_text(text)
+    ...     _ = path.write_text(header + "@data\n1,grey\n0,?\n")
     ...     weather = read_arff(path)
-    >>> weather.X
-    array([[990.5,   1. ],
-           [  nan,   0. ]], dtype=float32)
-    >>> weather.target_names, weather.categories
-    (('rain',), {1: ('clear', 'partly cloudy')})
+    >>> weather.X.tolist(), weather.target_names, weather.categories
+    ([[1.0], [nan]], ('rain',), {0: ('clear', 'grey')})
     """
     path = Path(path)
     table, option = arff_table(path, encoding)
@@ -194,10 +183,8 @@ class _Reader:
     def _read_attribute(self, text: str) -> None:
         match = _ATTRIBUTE.fullmatch(text)
         if match is None:
-            raise self._error(
-                f"{_short(text)} is not an attribute; write @attribute NAME TYPE, and quote a "
-                "name with spaces or any of , { } %."
-            )
+            remedy = "write @attribute NAME TYPE, and quote a name with spaces or any of , { } %."
+            raise self._error(f"{_short(text)} is not an attribute; {remedy}")
         name = _unquoted(match[1])
         if name in self._converters:
             raise self._error(f"there is an attribute {name!r} already; rename one of them.")
@@ -260,26 +247,20 @@ class _Reader:
         if fields is None:
             raise self._error("a quote is not closed, or is inside a value; quote whole values.")
         if len(fields) != len(self.columns):
-            raise self._error(
-                f"the row has {len(fields)} values for {len(self.columns)} attributes; separate "
-                "values by commas and write ? for a missing one."
-            )
+            what = f"the row has {len(fields)} values for {len(self.columns)} attributes"
+            raise self._error(f"{what}; separate values by commas and write ? for a missing one.")
         return list(enumerate(fields))
 
     def _sparse_row(self, text: str) -> list[Field]:
         pairs = _pairs(text[1:-1]) if text[0] + text[-1] == "{}" else None
         if pairs is None:
-            raise self._error(
-                f"{_short(text)} is not a sparse row; write {{index value, index value}}, indices "
-                "from 0, and quote values with spaces."
-            )
+            remedy = "write {index value, index value}, and quote values with spaces."
+            raise self._error(f"{_short(text)} is not a sparse row; {remedy}")
         width = len(self.columns)
         for last, index in pairwise([-1, *(index for index, _ in pairs)]):
             if not last < index < width:
-                raise self._error(
-                    f"index {index} does not follow {last} or is not below {width}, the number of "
-                    "attributes; write increasing indices from 0."
-                )
+                what = f"index {index} does not follow {last} or is not below {width}, the number"
+                raise self._error(f"{what} of attributes; write increasing indices from 0.")
         return pairs
 
     def _converted(self, fields: list[Field], converters: list[Converter]) -> list[float]:
@@ -292,10 +273,8 @@ class _Reader:
             i, field = fields[len(row)]
             column = self.columns[i]
             kind = "one of its categories" if column.categories else "a number or a date"
-            raise self._error(
-                f"attribute {column.name!r} holds {_short(field or '')}, which is not {kind} as "
-                "declared; write ? for a missing value."
-            ) from None
+            what = f"attribute {column.name!r} holds {_short(field or '')}, which is not {kind}"
+            raise self._error(f"{what} as declared; write ? for a missing value.") from None
         return row
 
 
