@@ -167,9 +167,9 @@ def _check_shape(entry: CatalogueEntry, dataset: Dataset) -> None:
 
 
 def _from_openml(entry: CatalogueEntry) -> Dataset:
-    file = f"{entry.name}.npz or {entry.name}.arff"
     advice = (
-        f"get it from {entry.source} and put it, as {file}, into data_dir or {_FOLDER_VARIABLE}."
+        f"get it from {entry.source} and put it, as {entry.name}.npz or {entry.name}.arff, into "
+        f"the folder data_dir or the folder named by {_FOLDER_VARIABLE}."
     )
     if entry.openml is None:
         raise FileNotFoundError(f"Data set {entry.name!r} was not found; {advice}")

@@ -159,10 +159,8 @@ def make_low_rank_multilabel(
         _check_integer(what, value)
     _check_real("cardinality", cardinality)
     if not 0 < cardinality < n_outputs:
-        raise ValueError(
-            f"cardinality={cardinality!r} is not possible with n_outputs={n_outputs}: "
-            "pass a number of labels per row between 0 and n_outputs, both excluded."
-        )
+        what = f"cardinality={cardinality!r} is not possible with n_outputs={n_outputs}"
+        raise ValueError(f"{what}: pass a number between 0 and n_outputs, both excluded.")
     rng = _as_generator(random_state)
     X = rng.standard_normal((n_rows, n_features))
     scores = _latent_factors(rng, X, rank) @ rng.standard_normal((rank, n_outputs))
@@ -223,8 +221,7 @@ def _latent_factors(rng: np.random.Generator, X: F64, rank: int) -> F64:
 def _label_counts(n_rows: int, n_outputs: int, cardinality: float) -> NDArray[np.int64]:
     """Rows per label, most frequent first, summing to ``cardinality * n_rows`` rounded.
 
-    The odds of label j are c / (j + 1): a power law for the rare labels that stays below
-    one for the frequent ones. c is found by bisection.
+    The odds of label j are c / (j + 1): a power law for the rare labels. c is found by bisection.
     """
     total = cardinality * n_rows
     # Keep every label present and absent somewhere, where that leaves the total reachable.

@@ -78,7 +78,6 @@ def read_svmlight(
     first = 0 if zero_based else 1
     if n_features is None:
         n_features = int(rows.features.max(initial=first - 1)) - first + 1
-    rows.check("feature", first, first + n_features)
     if rows.hold_numbers:
         Y = rows.numbers(n_outputs)
         names = ("y",) if Y.shape[1] == 1 else tuple(f"y{j}" for j in range(Y.shape[1]))
@@ -87,9 +86,6 @@ def read_svmlight(
         if n_outputs is not None:
             rows.check("label", 0, n_outputs)
         Y, names = rows.labels(labels), tuple(f"{label:.0f}" for label in labels)
-    if not names or not n_features:
-        what = "features" if names else "labels"
-        raise ValueError(f"{rows.file.name} has no {what}; a data set needs some.")
     return rows.dataset(Y, names, n_features, first, name)
 
 
@@ -106,7 +102,6 @@ def read_svmlight_like(
         return None
     has_labels = all(name.isdecimal() for name in target_names)
     rows = _svmlight_rows(path, "labels" if has_labels else "numbers")
-    rows.check("feature", first, first + n_features)
     if has_labels:
         Y = rows.labels(np.array(target_names, np.float64))
     else:
@@ -158,7 +153,6 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
     if len(rows) != n_rows:
         counts = f"{len(rows)} rows but its first line says {n_rows}"
         raise ValueError(f"{file.name} has {counts}; the file may be cut short.")
-    rows.check("feature", 0, n_features)
     rows.check("label", 0, n_outputs)
     names = tuple(map(str, range(n_outputs)))
     return rows.dataset(rows.labels(np.arange(n_outputs)), names, n_features, 0, name)
@@ -266,6 +260,10 @@ class _Rows:
         self, Y: Matrix, names: tuple[str, ...], n_features: int, first: int, name: str | None
     ) -> Dataset:
         """Return features, counted from ``first``, with the given outputs and their names."""
+        self.check("feature", first, first + n_features)
+        if not names or not n_features:
+            what = "features" if names else "labels"
+            raise ValueError(f"{self.file.name} has no {what}; a data set needs some.")
         arrays = self._values, self.features - first, np.asarray(self._feature_ends)
         X = sparse.csr_matrix(arrays, shape=(len(self), n_features))
         X.sort_indices()

@@ -239,7 +239,7 @@ class CsvFile(FrameFile):
             if any('"' in text for _, text in lines):
                 # Python's reader splits the rest of the file, as a quoted cell may continue in the
                 # next block: it is strict about quotes and knows the lines.
-                rows = self._rows(chain(lines, self._lines))
+                rows = self._rows(chain(lines, self._lines), lines[0][0] - 1)
                 while split := list(islice(rows, n_rows)):
                     for line, cells in split:
                         self._check_width(line, len(cells))
@@ -253,21 +253,17 @@ class CsvFile(FrameFile):
                 frame = pl.read_csv(block, has_header=False, **options)
                 yield frame.select(names), _places([line for line, _ in plain])
 
-    def _rows(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    def _rows(
+        self, lines: Iterator[tuple[int, str]], before: int = 0
+    ) -> Iterator[tuple[int, list[str]]]:
         """Yield the cells of rows that are not empty, and the last line of each."""
-        last = 0
-
-        def texts() -> Iterator[str]:
-            nonlocal last
-            for last, text in lines:  # noqa: B007
-                yield text
-
+        reader = csv.reader((text for _, text in lines), delimiter=self._delimiter, strict=True)
         try:
-            for cells in csv.reader(texts(), delimiter=self._delimiter, strict=True):
-                if cells:
-                    yield last, cells
+            for cells in filter(None, reader):
+                yield before + reader.line_num, cells
         except csv.Error as error:
-            raise self._text.error(f"not valid CSV ({error}).", last) from None
+            line = before + reader.line_num
+            raise self._text.error(f"not valid CSV ({error}).", line) from None
 
     def _check_width(self, line: int, width: int) -> None:
         if width != len(self.names):
