@@ -144,8 +144,7 @@ def make_low_rank_multilabel(
     Returns
     -------
     X : ndarray of shape (n_rows, n_features)
-    Y : ndarray of shape (n_rows, n_outputs), uint8
-        1 where the row has the label, else 0.
+    Y : ndarray of shape (n_rows, n_outputs), uint8, 1 where the row has the label
 
     Examples
     --------

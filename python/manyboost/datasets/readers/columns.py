@@ -89,7 +89,7 @@ class Table:
 
 def select(wanted: Selection, names: Sequence[str], file: str, what: str) -> list[int]:
     """Find columns by name or, if no column has that name, by glob pattern."""
-    found: dict[int, None] = {}  # an ordered set
+    found: list[int] = []
     index = {name: i for i, name in enumerate(names)}
     for pattern in [wanted] if isinstance(wanted, str) else wanted:
         matches = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
@@ -97,8 +97,8 @@ def select(wanted: Selection, names: Sequence[str], file: str, what: str) -> lis
         if not matches:
             problem = f"matches no column of {file}; {nearest(pattern, names)}"
             raise SelectionError(what, pattern, problem)
-        found.update(dict.fromkeys(matches))
-    return list(found)
+        found += matches
+    return list(dict.fromkeys(found))
 
 
 def select_targets(targets: Selection | int, names: Sequence[str], file: str) -> list[int]:
@@ -121,7 +121,8 @@ def remaining(
     if both := set(outputs) & set(dropped):
         what = f"Column {names[min(both)]!r} of {file} is in both targets and drop"
         raise ValueError(f"{what}; remove it from one.")
-    features = [i for i in range(len(names)) if i not in {*outputs, *dropped}]
+    left_out = {*outputs, *dropped}
+    features = [i for i in range(len(names)) if i not in left_out]
     for what, found in (("output", outputs), ("feature", features)):
         if not found:
             raise ValueError(f"{file} is left without any {what}; check targets and drop.")
@@ -153,8 +154,7 @@ def stack(tables: Sequence[Table]) -> Table:
 
 def whole(file: str, blocks: Iterable[tuple[Table, Table]]) -> tuple[Table, Table]:
     """Return the features and outputs of all blocks of a file."""
-    parts = list(blocks)
-    if not parts:
+    if not (parts := list(blocks)):
         raise ValueError(f"{file} has no rows; it needs at least one.")
     return stack([X for X, _ in parts]), stack([Y for _, Y in parts])
 
@@ -205,10 +205,9 @@ def outputs_of(
     Y = densified(Y)
     if only is None:
         return NamedTable(table.names, Y), "labels" if found == "multilabel" else "regression"
-    if found == "regression":
-        return NamedColumn(only.name, Y[:, 0]), "regression"
-    is_whole = np.array_equal(Y, np.rint(Y))  # False if a value is missing
-    return NamedColumn(only.name, Y[:, 0].astype(np.int64) if is_whole else Y[:, 0]), "classes"
+    if found == "multilabel" and np.array_equal(Y, np.rint(Y)):  # not if a value is missing
+        Y = Y.astype(np.int64)
+    return NamedColumn(only.name, Y[:, 0]), "classes" if found == "multilabel" else "regression"
 
 
 def _classes(table: Table, column: Column, task: str | None) -> NamedColumn:

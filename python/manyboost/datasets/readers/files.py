@@ -27,9 +27,8 @@ ENDINGS = {
 class StoredFile:
     """A file that is read as a whole.
 
-    The values of ``table`` may lack the last columns, which are then in ``more``. ``declared`` are
-    the indices of the outputs, if the file declares them; only then may an output have the same
-    name as a feature. ``part`` says which rows were read, if the file has a split.
+    The values of ``table`` may lack the last columns, which are then in ``more``. Only ``declared``
+    outputs may have the name of a feature. ``part`` tells which rows of a split were read.
     """
 
     def __init__(
@@ -71,11 +70,10 @@ TableFile: TypeAlias = FrameFile | StoredFile
 
 def format_of(path: PathLike) -> str | None:
     """Return the format that the ending of a file stands for, if any; standard input is CSV."""
-    path = Path(path)
-    if path == STDIN:
+    if Path(path) == STDIN:
         return "csv"
-    endings = [ending.lower() for ending in path.suffixes if ending.lower() != ".gz"]
-    return ENDINGS.get(endings[-1]) if endings else None
+    endings = [ending for ending in Path(path).suffixes if ending.lower() != ".gz"]
+    return ENDINGS.get(endings[-1].lower()) if endings else None
 
 
 def open_file(
@@ -100,7 +98,7 @@ def open_file(
         what = "is a folder" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"The file {str(path)!r} {what}; check its name.")
     if format == "csv":
-        is_tsv = ".tsv" in [ending.lower() for ending in path.suffixes]
+        is_tsv = ".tsv" in map(str.lower, path.suffixes)
         return CsvFile(path, delimiter or ("\t" if is_tsv else ","))
     if format == "parquet":
         return ParquetFile(path)

@@ -50,11 +50,9 @@ def read_npz(path: PathLike, *, name: str | None = None) -> Dataset:
     >>> import pathlib, tempfile
     >>> import numpy as np
     >>> from manyboost.datasets import read_npz
-    >>> arrays = {"X": [[0.5], [1.5]], "Y": [[1, 0], [0, 1]]}
-    >>> names = {"feature_names": ["x"], "target_names": ["a", "b"]}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "toy.npz")
-    ...     np.savez_compressed(path, **arrays, **names)
+    ...     np.savez(path, X=[[0.5]], Y=[[1, 0]], feature_names=["x"], target_names=["a", "b"])
     ...     toy = read_npz(path)
     >>> toy.name, toy.task, toy.target_names
     ('toy', 'multilabel', ('a', 'b'))
@@ -75,15 +73,20 @@ def read_npz(path: PathLike, *, name: str | None = None) -> Dataset:
 
 
 def _dataset(arrays: Mapping[str, NDArray[Any]], name: str) -> Dataset:
+    for what in ("X", "Y"):
+        array = arrays.get(what, np.empty((0, 0)))
+        if array.ndim != 2 or array.dtype.kind not in "buif":
+            found = f"{what} of data set {name!r} has shape {array.shape} and type {array.dtype}"
+            raise ValueError(f"{found}; it must be a table of numbers.")
     if "X" in arrays:
-        X = _two_dimensional(arrays["X"], "X", name).astype(np.float32, copy=False)
+        X = arrays["X"].astype(np.float32, copy=False)
     else:
         X = _csr(arrays, "X", arrays["X_data"].astype(np.float32), name)
     task: Task = "multilabel"
     if "Y" not in arrays:
         Y = _csr(arrays, "Y", np.ones(len(arrays["Y_indices"]), dtype=np.uint8), name)
     else:
-        Y = _two_dimensional(arrays["Y"], "Y", name)
+        Y = arrays["Y"]
         if Y.dtype.kind == "f":
             task = "regression"
         elif not np.isin(Y, (0, 1)).all():
@@ -95,13 +98,6 @@ def _dataset(arrays: Mapping[str, NDArray[Any]], name: str) -> Dataset:
     features, targets = (arrays[f"{of}_names"].astype(str).tolist() for of in ("feature", "target"))
     names, split = (tuple(features), tuple(targets)), arrays.get("split")
     return Dataset(name, X, Y, *names, task, split, tuple(categories), categories)
-
-
-def _two_dimensional(array: NDArray[Any], what: str, name: str) -> NDArray[Any]:
-    if array.ndim != 2 or array.dtype.kind not in "buif":
-        found = f"shape {array.shape} and type {array.dtype}"
-        raise ValueError(f"{what} of data set {name!r} has {found}; it must be a table of numbers.")
-    return array
 
 
 def _csr(arrays: Mapping[str, NDArray[Any]], what: str, data: NDArray[Any], name: str) -> Matrix:

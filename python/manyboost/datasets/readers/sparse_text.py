@@ -40,8 +40,8 @@ def read_svmlight(
 
     Parameters
     ----------
-    path : str or path
-        The file, which may be gzip-compressed.
+    path, name
+        See :func:`read_csv`.
     n_features, n_outputs : int or None, default=None
         Number of features, by default the highest in the file, and of outputs, the labels 0 to
         ``n_outputs - 1``, by default those in the file. Pass them if several files must agree.
@@ -51,8 +51,6 @@ def read_svmlight(
         What a row begins with: any number of labels, which are integers; or as many numbers to
         predict as other rows, or none if they are missing, called "y", or "y0", "y1", … "auto"
         reads labels unless there is a sign, a decimal point or an exponent.
-    name : str or None, default=None
-        Name of the data set; ``None`` uses the name of the file.
 
     Returns
     -------
@@ -73,9 +71,8 @@ def read_svmlight(
     rows = _svmlight_rows(path, targets)
     if len(rows) == 0:
         raise ValueError(f"{rows.file.name} has no rows; a data set needs at least one.")
-    if zero_based == "auto":
-        zero_based = bool((rows.features == 0).any())
-    first = 0 if zero_based else 1
+    has_zero = bool((rows.features == 0).any())
+    first = 0 if (has_zero if zero_based == "auto" else zero_based) else 1
     if n_features is None:
         n_features = int(rows.features.max(initial=first - 1)) - first + 1
     if rows.hold_numbers:
@@ -125,7 +122,7 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
     Parameters
     ----------
     path, name
-        See :func:`read_svmlight`.
+        See :func:`read_csv`.
 
     Returns
     -------
