@@ -61,26 +61,28 @@ class Dataset:
         check_task(self.task)
         rows, features = self.X.shape
         outputs = self.Y.shape[1] if self.Y.ndim == 2 else 0
+        split = np.zeros(rows, np.uint8) if self.split is None else self.split
         facts = [
             ("rows in Y", self.Y.shape[0], rows, "rows in X"),
             ("feature names", len(self.feature_names), features, "features in X"),
             ("output names", len(self.target_names), outputs, "outputs in Y"),
+            ("entries in split", len(split), rows, "rows in X"),
         ]
-        if self.split is not None:
-            facts.append(("entries in split", len(self.split), rows, "rows in X"))
         for what, count, expected, of in facts:
             if count != expected:
                 counts = f"{count} {what} but {expected} {of}"
                 raise ValueError(f"Data set {self.name!r} has {counts}; the two must agree.")
-        if self.split is not None and not np.isin(self.split, (0, 1)).all():
+        if not np.isin(split, (0, 1)).all():
             what = f"The split of data set {self.name!r} holds values other than 0 and 1"
             raise ValueError(f"{what}; write 0 for a training row and 1 for a test row.")
         check_unique(self.target_names, f"Data set {self.name!r}", "outputs")
-        nominal = set(self.categorical)
-        if nominal != set(self.categories) or not nominal <= set(range(features)):
+        nominal, categories = set(self.categorical), set(self.categories)
+        if nominal != categories or not nominal <= set(range(features)):
+            what = (
+                f"Data set {self.name!r} has the nominal features {sorted(nominal)} but categories"
+            )
             raise ValueError(
-                f"Data set {self.name!r} has the nominal features {list(self.categorical)} but "
-                f"categories for {sorted(self.categories)} of {features} features; make them agree."
+                f"{what} for {sorted(categories)} of {features} features; make them agree."
             )
 
     @property
@@ -119,10 +121,9 @@ def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -
 
     Parameters
     ----------
-    train, test : Dataset
-        Two sets with the same features, categories, outputs and task.
-    name : str or None, default=None
-        Name of the joined set; ``None`` uses that of ``train``.
+    train, test, name : Dataset, Dataset, str or None, default=None
+        Two sets with the same features, categories, outputs and task; the name of the joined set,
+        by default that of ``train``.
 
     Returns
     -------

@@ -17,12 +17,6 @@ from manyboost.datasets.readers.npz import read_npz
 from manyboost.datasets.readers.tables import CsvFile, FrameFile, ParquetFile, Part
 from manyboost.datasets.readers.text import STDIN, PathLike, file_name
 
-#: Formats by the ending of the file name, without that of compression.
-ENDINGS = {
-    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".arff": "arff",
-    ".npz": "npz", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight",
-}  # fmt: skip
-
 
 class StoredFile:
     """A file that is read as a whole.
@@ -66,14 +60,6 @@ class StoredFile:
 
 #: A file of any format.
 TableFile: TypeAlias = FrameFile | StoredFile
-
-
-def format_of(path: PathLike) -> str | None:
-    """Return the format that the ending of a file stands for, if any; standard input is CSV."""
-    if Path(path) == STDIN:
-        return "csv"
-    endings = [ending for ending in Path(path).suffixes if ending.lower() != ".gz"]
-    return ENDINGS.get(endings[-1].lower()) if endings else None
 
 
 def open_file(

@@ -158,8 +158,8 @@ class FrameFile(ABC):
     ) -> Iterator[tuple[Table, Table]]:
         """Yield features and outputs, columns by index in the given order, some rows at a time.
 
-        ``is_nominal`` says which columns hold categories and which hold numbers; for the others
-        the first value decides. Each block has its own categories.
+        ``is_nominal`` says which columns hold categories; for those it does not mention the first
+        value decides. Each block has its own categories.
         """
         known = dict(is_nominal)
         for frame, place in self._frames([self.names[i] for i in (*features, *outputs)]):
@@ -168,9 +168,8 @@ class FrameFile(ABC):
                 values, heads = np.empty((len(frame), len(places))), []
                 for j, i in enumerate(places):
                     cells = frame[self.names[i]]
-                    if i not in known:
-                        first = self._cleaned(cells).drop_nulls().head(1)
-                        known |= {i: self._numbers(first)[1] is not None} if len(first) else {}
+                    if i not in known and len(first := self._cleaned(cells).drop_nulls().head(1)):
+                        known[i] = self._numbers(first)[1] is not None
                     values[:, j], categories = self._values(cells, known.get(i, False), place)
                     heads.append(Column(self.names[i], categories))
                 parts.append(Table(self.file, heads, values, place))
