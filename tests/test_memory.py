@@ -99,7 +99,7 @@ def test_predictions_that_would_not_fit_are_refused(small_machine):
     small_machine(30)
     words = (
         r"Predicting 300 outputs of 20,000 rows needs about 48 MB of memory, but 30 MB are free; "
-        r"predict fewer rows at a time, some outputs \(outputs=…\), or with dtype=numpy.float32\."
+        r"predict fewer rows or outputs at a time \(outputs=…\), or with dtype=numpy.float32\."
     )
     with pytest.raises(MemoryError, match=words):
         model.predict(X[:20_000])

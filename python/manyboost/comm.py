@@ -25,10 +25,9 @@ class CommError(RuntimeError):
 
     Attributes
     ----------
-    round : int
-        The round that was not completed; 0 before the first.
-    unfinished : dict or None
-        Attributes of the estimator with its complete rounds, from which training can continue.
+    round, unfinished : int, dict or None
+        The round that was not completed, 0 before the first; attributes of the estimator with its
+        complete rounds, from which training can continue.
     """
 
     round: int = 0
@@ -92,13 +91,11 @@ class Comm(ABC):
 
     def total(self, number: int) -> int:
         """Return the sum of a number over all ranks."""
-        array = np.array([number], np.int64)
-        self.sum(array)
-        return int(array[0])
+        return int(self.totals([number])[0])
 
     def any(self, flag: bool | np.bool_) -> bool:
         """Return whether a flag is true on any rank."""
-        return bool(self.largest(np.array([float(flag)]))[0] > 0)
+        return bool(self.largest([flag])[0] > 0)
 
     def all(self, flag: bool | np.bool_) -> bool:
         """Return whether a flag is true on all ranks."""
@@ -106,13 +103,13 @@ class Comm(ABC):
 
     def totals(self, numbers: Any) -> I64:
         """Return the sums of integers over all ranks."""
-        array = np.ascontiguousarray(numbers, dtype=np.int64).copy()
+        array = np.array(numbers, np.int64, order="C")
         self.sum(array.reshape(-1))
         return array
 
     def largest(self, numbers: Any) -> F64:
         """Return the largest of numbers over all ranks."""
-        array = np.ascontiguousarray(numbers, dtype=np.float64).copy()
+        array = np.array(numbers, np.float64, order="C")
         self.max(array.reshape(-1))
         return array
 

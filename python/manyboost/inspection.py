@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from manyboost import _core
-
-F64 = NDArray[np.float64]
-U32 = NDArray[np.uint32]
+from manyboost.arrays import F64, U32
 
 
 def leaf_shares(model: _core.Ensemble, tree: int) -> F64:
@@ -51,35 +49,20 @@ def cosines(products: F64) -> F64:
     return np.asarray(np.clip(result, -1.0, 1.0))
 
 
+@dataclass
 class LinearRounds:
     """Boosting with squared error as a linear function of the targets.
 
     For given trees, a round changes the residuals r of the training rows to r − μ A r and adds
     μ a·r to the prediction of a row. With leaf means, A averages over the leaf of each row. With
     one value g for each leaf and a step ρ for each output, A projects on g.
-
-    Parameters
-    ----------
-    model : Ensemble
-    leaves, training_leaves : (n_rows, n_trees), (n_train, n_trees)
-        Leaves of the rows to predict, and of the training rows.
-    learning_rate, l2 : float
     """
 
-    def __init__(
-        self,
-        model: _core.Ensemble,
-        leaves: U32,
-        training_leaves: U32,
-        learning_rate: float,
-        l2: float,
-    ) -> None:
-        self.model = model
-        self.leaves = leaves
-        self.training_leaves = training_leaves
-        self.learning_rate = learning_rate
-        self.l2 = l2
-        self.is_scaled = len(model.steps()) > 0
+    model: _core.Ensemble
+    leaves: U32  # (n_rows, n_trees), of the rows to predict
+    training_leaves: U32  # (n_train, n_trees)
+    learning_rate: float
+    l2: float
 
     def weights(self, trees: range, weight: F64, within: Callable[[int], F64]) -> F64:
         """Return the weights (n_rows, n_train) of the training targets in the predictions.
@@ -90,8 +73,8 @@ class LinearRounds:
         n_train, n_rows = len(self.training_leaves), len(self.leaves)
         # Backwards: the weights of the residuals before a round in the final predictions.
         counts = np.zeros((n_train, n_rows))
+        step = self._along_values if len(self.model.steps()) else self._by_leaf
         for m in reversed(range(len(trees))):
-            step = self._along_values if self.is_scaled else self._by_leaf
             step(trees[m], within(m), counts)
         start = weight / weight.sum()
         counts += start[:, None] * (1 - counts.sum(axis=0))
@@ -103,8 +86,8 @@ class LinearRounds:
         total = np.bincount(of_train, weight, n_leaves) + self.l2
         share = np.divide(weight, total[of_train], out=np.zeros_like(weight), where=weight > 0)
         n_train, n_rows = counts.shape
-        ones = np.ones(n_train)
-        members = sparse.csr_matrix((ones, (of_train, np.arange(n_train))), (n_leaves, n_train))
+        places = of_train, np.arange(n_train)
+        members = sparse.csr_matrix((np.ones(n_train), places), (n_leaves, n_train))
         by_leaf = -(members @ counts)
         by_leaf[of_row, np.arange(n_rows)] += 1
         counts += (self.learning_rate * share)[:, None] * by_leaf[of_train]

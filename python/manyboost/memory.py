@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,39 +33,18 @@ class ExplainedMemoryError(MemoryError):
 
 @dataclass(frozen=True)
 class Training:
-    """What the memory of training depends on, besides the data.
-
-    Attributes
-    ----------
-    n_outputs : int
-    n_columns : int
-        Columns of gradients that a tree is grown on.
-    row_weights, cell_weights : bool
-        Whether rows, or single cells, have weights.
-    residuals_only : bool
-        Whether the residuals are the only state of training, without raw predictions beside them.
-    splits : bool
-        Whether some of the rows will be set apart for validation.
-    max_bins : int
-    max_leaves : int
-        The most leaves that a tree can have.
-    tree_kind : {"vector", "scaled", "per_output"}
-        What leaves hold, as the core calls it.
-    rounds : int
-        Rounds that training will certainly do; 0 if it may end at any time.
-    threads : int
-    """
+    """What the memory of training depends on, besides the data."""
 
     n_outputs: int
-    n_columns: int
+    n_columns: int  # of gradients that a tree is grown on
     row_weights: bool
     cell_weights: bool
-    residuals_only: bool
-    splits: bool
+    residuals_only: bool  # without raw predictions beside them
+    splits: bool  # some of the rows will be set apart for validation
     max_bins: int
-    max_leaves: int
-    tree_kind: str
-    rounds: int
+    max_leaves: int  # the most that a tree can have
+    tree_kind: str  # "vector", "scaled" or "per_output": what leaves hold
+    rounds: int  # that training will certainly do; 0 if it may end at any time
     threads: int
 
     def needs(self, X: Any, Y: Any) -> dict[str, int]:
@@ -117,31 +96,23 @@ _REMEDIES = {
     "leaves": "use a smaller max_leaf_nodes or a larger min_samples_leaf",
     "the model": "use a smaller max_iter or max_leaf_nodes, or strategy='project'",
 }
-_PREDICT_LESS = (
-    "predict fewer rows at a time, some outputs (outputs=…), or with dtype=numpy.float32"
-)
+_PREDICT_LESS = "predict fewer rows or outputs at a time (outputs=…), or with dtype=numpy.float32"
 
 
 def check_training(training: Training, X: Any, Y: Any) -> None:
     """Refuse to train if there is too little memory."""
     needs = training.needs(X, Y)
     most = max(needs, key=needs.__getitem__)
-    rows, features = X.shape
-    check(
-        sum(needs.values()),
-        f"Training on {rows:,} rows, {features:,} features and {training.n_outputs:,} outputs",
-        f"most of it is for {most}: {_REMEDIES[most]}",
-    )
+    data = f"{X.shape[0]:,} rows, {X.shape[1]:,} features and {training.n_outputs:,} outputs"
+    remedy = f"most of it is for {most}: {_REMEDIES[most]}"
+    check(sum(needs.values()), f"Training on {data}", remedy)
 
 
 def check_labels(n_rows: int, n_labels: int, name: str) -> None:
     """Refuse to make sparse labels dense, and to train on them, if there is too little memory."""
-    is_trained_on = name == "y"
-    check(
-        n_rows * n_labels * (9 if is_trained_on else 1),
-        f"{'Training on' if is_trained_on else name + ','} {n_rows:,} rows of {n_labels:,} labels",
-        "pass fewer rows or labels at a time",
-    )
+    what, size = ("Training on", 9) if name == "y" else (f"{name},", 1)
+    what += f" {n_rows:,} rows of {n_labels:,} labels"
+    check(n_rows * n_labels * size, what, "pass fewer rows or labels at a time")
 
 
 def check_predictions(n_rows: int, n_outputs: int, itemsize: int) -> None:
@@ -176,12 +147,8 @@ def explaining(what: str, remedy: str) -> Iterator[None]:
         raise ExplainedMemoryError(f"{what} ran out of memory{missing}; {remedy}.") from error
 
 
-explaining_fit = partial(
-    explaining,
-    "Training",
-    "train on fewer rows, features or outputs at a time, pass X as float32, or use a smaller "
-    "max_leaf_nodes",
-)
+_TRAIN_LESS = "train on fewer rows, features or outputs, X as float32, or with fewer max_leaf_nodes"
+explaining_fit = partial(explaining, "Training", _TRAIN_LESS)
 explaining_predictions = partial(explaining, "Predicting", _PREDICT_LESS)
 explaining_writing = partial(
     explaining, "Writing the model", "free some, or write it before other objects are made"
@@ -192,10 +159,7 @@ explaining_writing = partial(
 def explaining_reading(path: str | os.PathLike[str]) -> Iterator[None]:
     """Refuse to read a model file if there is too little memory, and explain failures."""
     name = f"{os.fspath(path)!r}"
-    remedy = (
-        "read it where there is more, or save a smaller model (fewer rounds or leaves, "
-        "strategy='project')"
-    )
+    remedy = "read it where there is more, or save fewer rounds or leaves, or strategy='project'"
     try:
         size = Path(path).stat().st_size
     except OSError:
@@ -217,15 +181,12 @@ def _words(size: int) -> str:
 
 def available() -> int | None:
     """Return the bytes that this process may still take; None if the system does not say."""
-    rooms = [room for look in (_of_machine, _of_group, _of_process) if (room := _try(look))]
-    return min(rooms, default=None)
-
-
-def _try(look: Callable[[], int | None]) -> int | None:
-    # Other systems do not have these files, or write them differently.
-    with contextlib.suppress(OSError, ValueError, IndexError, KeyError, ImportError):
-        return look()
-    return None
+    rooms = []
+    for look in (_of_machine, _of_group, _of_process):
+        # Other systems do not have these files, or write them differently.
+        with contextlib.suppress(OSError, ValueError, IndexError, KeyError, ImportError):
+            rooms.append(look())
+    return min((room for room in rooms if room is not None), default=None)
 
 
 def _of_machine() -> int | None:
@@ -240,18 +201,14 @@ def _of_group() -> int | None:
     for line in _OWN_GROUPS.read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            root, limit, usage = _CGROUPS, "memory.max", "memory.current"
+            root, names = _CGROUPS, ("memory.max", "memory.current")
         elif "memory" in controllers.split(","):
-            root, limit = _CGROUPS / "memory", "memory.limit_in_bytes"
-            usage = "memory.usage_in_bytes"
+            root, names = _CGROUPS / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes")
         else:
             continue
-        group = root / path.lstrip("/")
-        while True:
-            rooms.append(_room_in(group, limit, usage))
-            if group in (root, group.parent):
-                break
-            group = group.parent
+        own = root / path.lstrip("/")
+        # Folders above the root have no such files.
+        rooms += [_room_in(group, *names) for group in (own, *own.parents)]
     return min((room for room in rooms if room is not None), default=None)
 
 

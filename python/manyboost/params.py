@@ -92,8 +92,7 @@ _none = one_of(None)
 
 
 def _is_array_like(value: Any) -> bool:
-    is_scalar = isinstance(value, np.ndarray) and value.ndim == 0
-    is_other = isinstance(value, str | bytes | Mapping) or is_scalar
+    is_other = isinstance(value, str | bytes | Mapping) or getattr(value, "ndim", 1) == 0
     return isinstance(value, Iterable) and isinstance(value, Sized) and not is_other
 
 
@@ -161,10 +160,9 @@ PARAMS: dict[str, Param] = {
             Check("a number strictly between 0 and 1", _is_level),
             Check("a list of such numbers in ascending order", _are_levels),
         ),
-        "Level of ``loss='quantile'``. A list of levels is fitted by one model, with an output for "
-        "each output of y and level; predictions have the shape (n_rows, n_levels) for a "
-        "one-dimensional y, else (n_rows, n_outputs of y, n_levels), sorted along the levels so "
-        "that they never cross.",
+        "Level of ``loss='quantile'``. A list of levels is fitted by one model; predictions then "
+        "have the shape (n_rows, n_levels) for a one-dimensional y, else (n_rows, n_outputs of y, "
+        "n_levels), sorted along the levels so that they never cross.",
     ),
     "huber_delta": Param(
         None,
@@ -180,9 +178,9 @@ PARAMS: dict[str, Param] = {
         "random projection of the residuals, fitted to each output by one step; ``'relabel'``: "
         "the same, each leaf then labelled with the residuals of all outputs. ``'auto'``: they "
         "race on validation rows, with dense and sparse projections unless ``projection`` is "
-        "given: heats of 20, 40, 80, … rounds, after which the better half goes on; with "
-        "``max_time`` heats of equal time, a third of it in all. The winner is then trained as if "
-        "it had been chosen; see ``strategy_`` and ``search_results_``.",
+        "given: heats of 20, 40, 80, … rounds (with ``max_time`` of equal time, a third of it in "
+        "all), after which the better half goes on. The winner is trained as if it had been "
+        "chosen; see ``strategy_`` and ``search_results_``.",
     ),
     "projection": Param(
         "gaussian",
@@ -206,9 +204,8 @@ PARAMS: dict[str, Param] = {
     "learning_rate": Param(
         "auto",
         (one_of("auto"), real(0, include_low=False)),
-        "Factor on every step; usually at most 1. ``'auto'``: 0.1 up to 200 rounds, then "
-        "20 / max_iter, and 0.05 from 400 rounds on; give a number if models of different "
-        "max_iter should share their first rounds.",
+        "Factor on every step; usually at most 1. ``'auto'``: 20 / max_iter, but at least "
+        "0.05 and at most 0.1; give a number if models of different max_iter should share rounds.",
     ),
     "max_iter": Param(100, (integer(1),), "Number of rounds at most."),
     "max_leaf_nodes": Param(
@@ -245,10 +242,9 @@ PARAMS: dict[str, Param] = {
     "categorical_features": Param(
         "from_dtype",
         (one_of("from_dtype", None), Check("a mask, or numbers or names of features", _is_flat)),
-        "Features that hold categories: a boolean mask, feature numbers or feature names. Splits "
-        "send any set of categories left. A column has at most max_bins categories; one that was "
-        "not seen in training counts as missing. ``'from_dtype'``: by the types of a data frame's "
-        "columns; none for arrays. None: none.",
+        "Features that hold categories: a mask, numbers or names. Splits send any set of these "
+        "left. A feature has at most max_bins of them; one not seen in training counts as missing. "
+        "``'from_dtype'``: by the types of a data frame's columns; none for arrays. None: none.",
     ),
     "monotonic_cst": Param(
         None,
@@ -269,8 +265,8 @@ PARAMS: dict[str, Param] = {
         None,
         (_none, Check("a number for each output, none negative, not all zero", _is_output_weight)),
         "Importance of each output, (n_outputs,), when shared trees are grown: the gain of a split "
-        "counts an output's squared residuals that many times. Leaves, steps and scores do not "
-        "depend on it: an output of weight zero is fitted too. None: all outputs count the same.",
+        "counts its squared residuals that many times. Leaves, steps and scores do not depend on "
+        "it: an output of weight zero is fitted too. None: all outputs count the same.",
     ),
     "class_weight": Param(
         None,
@@ -334,9 +330,8 @@ PARAMS: dict[str, Param] = {
             Check("a list of these", lambda v: _is_list(v, is_scoring)),
         ),
         "What early stopping looks at, on the validation rows: ``'loss'``, the name of a "
-        "scikit-learn scorer, or a callable ``(estimator, X, y)`` that returns a number, higher "
-        "for better models; its estimator predicts exactly the X that it is given. Of a list all "
-        "are recorded, and the first decides.",
+        "scikit-learn scorer, or a callable ``(estimator, X, y)``, higher for better models, whose "
+        "estimator predicts this X alone. Of a list all are recorded, and the first decides.",
     ),
     "max_time": Param(
         None,
@@ -351,11 +346,11 @@ PARAMS: dict[str, Param] = {
         (_none, Check("the path of a file", is_path), kind("a Checkpoint", Checkpoint)),
         "A file that keeps the state of training, or a :class:`~manyboost.Checkpoint`, which also "
         "says after how many rounds it is written; a path alone takes a twentieth of the time. If "
-        "the file is there, fit goes on from it and ends with the same model as without "
-        "interruption; a file of other data or parameters is refused (``max_iter`` may grow, "
-        "``n_jobs``, ``max_time``, ``verbose`` and ``callbacks`` may change). It stays when "
-        "training is complete: the same fit then trains nothing. ``strategy='auto'`` is kept once "
-        "it has chosen. Built-in trees only; no part of a saved model.",
+        "the file is there, fit goes on from it to the same model as without interruption; a file "
+        "of other data or parameters is refused (``max_iter`` may grow, ``n_jobs``, ``max_time``, "
+        "``verbose`` and ``callbacks`` may change). It stays when training is complete: the same "
+        "fit then trains nothing. ``strategy='auto'`` is kept once it has chosen. Built-in trees "
+        "only; no part of a saved model.",
     ),
     "callbacks": Param(
         None,
@@ -388,15 +383,13 @@ CLUSTER_PARAMS: dict[str, Param] = {
     "client": Param(
         None,
         (_none, Check("a distributed.Client", _is_client)),
-        "The client of the cluster; None: the current one. It is left out of pickles and shared by "
-        "clones.",
+        "The client of the cluster; None: the current one. Clones share it; pickles leave it out.",
     ),
     "on_worker_loss": Param(
         "raise",
         (one_of("raise", "restart"),),
-        "``'raise'``: an error if a worker is lost; ``'restart'``: training goes on from the last "
-        "complete round with the other workers, to the same model, where Dask can compute the lost "
-        "partitions again.",
+        "If a worker is lost: ``'raise'`` an error, or ``'restart'`` from the last complete round "
+        "on the other workers, to the same model, if Dask can compute its partitions again.",
     ),
 }
 

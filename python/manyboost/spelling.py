@@ -11,8 +11,6 @@ from typing import Any
 def nearest(name: str, known: Iterable[str], most: int = 20) -> str:
     """Return the end of a sentence about an unknown name: a suggestion, or the known names.
 
-    Examples
-    --------
     >>> nearest("freidman", ["friedman", "multilabel"])
     "did you mean 'friedman'?"
     >>> nearest("x", ["friedman", "multilabel"])
@@ -20,16 +18,12 @@ def nearest(name: str, known: Iterable[str], most: int = 20) -> str:
     """
     names = list(known)
     likely = closest(name, names)
-    if likely is not None:
-        return f"did you mean {likely!r}?"
-    return f"available: {listing(names, most)}."
+    return f"did you mean {likely!r}?" if likely else f"available: {listing(names, most)}."
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most like another one in any case, or None.
 
-    Examples
-    --------
     >>> closest("cal500", ["CAL500", "yeast"])
     'CAL500'
     """
@@ -48,33 +42,25 @@ def number_of(
     data = "X" if thing == "feature" else "y"
     if isinstance(given, str):
         if places is None:
-            raise ValueError(
-                f"{argument} names the {thing} {given!r}, but {data} has no {thing} names; give "
-                f"its number from 0 to {n_things - 1}, or fit on a data frame."
-            )
+            what = f"{argument} names the {thing} {given!r}, but {data} has no {thing} names"
+            remedy = f"give its number from 0 to {n_things - 1}, or fit on a data frame."
+            raise ValueError(f"{what}; {remedy}")
         if given not in places:
-            raise ValueError(
-                f"{argument} names the {thing} {given!r}, which {data} does not have; "
-                f"{nearest(given, places)}"
-            )
+            what = f"{argument} names the {thing} {given!r}, which {data} does not have"
+            raise ValueError(f"{what}; {nearest(given, places)}")
         return places[given]
     if isinstance(given, bool) or not isinstance(given, numbers.Integral):
-        raise ValueError(
-            f"{argument} has {given!r} in place of {'a' if data == 'X' else 'an'} {thing}; give "
-            "its number or its name."
-        )
+        what = f"{argument} has {given!r} in place of {'a' if data == 'X' else 'an'} {thing}"
+        raise ValueError(f"{what}; give its number or its name.")
     if not 0 <= int(given) < n_things:
-        raise ValueError(
-            f"{argument} has the {thing} {given}; {data} has the {thing}s 0 to {n_things - 1}."
-        )
+        known = f"{data} has the {thing}s 0 to {n_things - 1}."
+        raise ValueError(f"{argument} has the {thing} {given}; {known}")
     return int(given)
 
 
 def listing(names: list[str] | tuple[str, ...], most: int = 5) -> str:
     """Return quoted names, the first few if there are many.
 
-    Examples
-    --------
     >>> listing(["a", "b", "c"], most=2)
     "'a', 'b' and 1 more"
     """

@@ -170,10 +170,10 @@ def test_another_file_is_refused_unless_asked_for(know, tmp_path):
     ("changes", "what"),
     [
         ({"task": "regression"}, "task of data set 'toy' is multilabel, but the .* regression"),
-        ({"n_train": 4}, "number of rows of data set 'toy' is 4, but the catalogue expects 5"),
-        ({"n_features": 3}, "number of features of data set 'toy' is 2, but the"),
-        ({"n_outputs": 3}, "number of outputs of data set 'toy' is 2, but the"),
-        ({"n_train": 2, "n_test": 2}, "number of test rows of data set 'toy' is 1, but the"),
+        ({"n_train": 4}, "n_rows of data set 'toy' is 4, but the catalogue expects 5"),
+        ({"n_features": 3}, "n_features of data set 'toy' is 2, but the"),
+        ({"n_outputs": 3}, "n_outputs of data set 'toy' is 2, but the"),
+        ({"n_train": 2, "n_test": 2}, "n_test of data set 'toy' is 1, but the"),
     ],
 )
 def test_another_shape_is_refused_even_without_verifying(know, tmp_path, changes, what):

@@ -240,8 +240,8 @@ def test_the_global_random_state_is_left_alone(make):
         (TypeError, {"n_rows": 10.0}, "n_rows=10.0 is not an integer: pass an int, . or more."),
         (TypeError, {"n_rows": True}, "n_rows=True is not an integer: pass an int, . or more."),
         (ValueError, {"n_outputs": -1}, "n_outputs=-1 is too small: pass an int, 1 or more."),
-        (ValueError, {"random_state": -3}, "random_state=-3 is negative: pass an int, 0 or more."),
-        (TypeError, {"random_state": "7"}, "random_state='7' is not a source of randomness: pass"),
+        (ValueError, {"random_state": -3}, "random_state=-3 is too small: pass an int, 0 or more,"),
+        (TypeError, {"random_state": "7"}, "random_state='7' is not an integer: pass an int, 0 or"),
     ],
 )
 def test_a_bad_common_parameter_is_named_with_its_value_and_the_remedy(

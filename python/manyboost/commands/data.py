@@ -71,7 +71,8 @@ def matching(option: str, wanted: Iterable[str], known: Sequence[str], place: st
 
 def open_data(arguments: argparse.Namespace, model: Any = None, task: Any = None) -> TableFile:
     """Open the file of a command; svmlight files get the features and outputs of the model."""
-    from manyboost.datasets.readers.files import ENDINGS, format_of, open_file
+    from manyboost.datasets.readers.files import open_file
+    from manyboost.datasets.readers.text import ENDINGS, format_of
 
     if arguments.file is None:
         raise UsageError(

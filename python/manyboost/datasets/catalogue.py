@@ -1,10 +1,8 @@
 """The data sets of the paper and other well-known ones: what they are, and where to find them.
 
-The package holds no data. For each set, ``catalogue.json`` records the task and shape, where to get
-it, the sha256 of its ``.npz`` file if there is one, and its number at OpenML with the names of its
-outputs there. The shapes of the 29 sets of the paper (Joly, Wehenkel and Geurts, *Gradient tree
-boosting with random output projections for multi-label classification and multi-output regression*)
-are those of its tables.
+The package holds no data; ``catalogue.json`` records what it knows of each set. The shapes of the
+29 sets of the paper (Joly, Wehenkel and Geurts, *Gradient tree boosting with random output
+projections for multi-label classification and multi-output regression*) are those of its tables.
 """
 
 from __future__ import annotations
@@ -31,6 +29,7 @@ from manyboost.datasets.readers.text import PathLike
 from manyboost.spelling import nearest
 
 _FOLDER_VARIABLE = "MANYBOOST_DATA"
+_CHECKED = ("task", "n_rows", "n_features", "n_outputs")  # of a set against its entry
 
 
 @dataclass(frozen=True)
@@ -44,17 +43,13 @@ class CatalogueEntry:
     in_paper : bool
         Whether it is one of the 29 sets of the paper.
     n_train, n_test : int, int or None
-        Training and test rows. If ``n_test`` is ``None`` the set has no split, as in the paper, and
-        ``n_train`` is the number of all rows.
+        Training and test rows; all rows and None if the set has no split, as in the paper.
     n_features, n_outputs : int
         Columns of X and Y.
-    source : str
-        Where to get it.
-    sha256, openml : str or None, int or None
-        Hash of its ``.npz`` file; its number at OpenML.
+    source, sha256, openml : str, str or None, int or None
+        Where to get it; the hash of its ``.npz`` file; its number at OpenML.
     targets : tuple of str
-        Patterns of the names of its outputs. If empty, OpenML marks the outputs and Mulan's XML
-        file names them.
+        Patterns of the names of its outputs. If empty, OpenML or Mulan's XML file marks them.
     """
 
     name: str
@@ -90,7 +85,8 @@ def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = 
 
     The set is searched in the folder ``data_dir``, then in the folder named by the environment
     variable ``MANYBOOST_DATA``, then at OpenML (with :func:`sklearn.datasets.fetch_openml`, if its
-    entry has a number there; such sets have no split). In a folder it is one of
+    entry has a number there; such sets have no split). If it is nowhere, a FileNotFoundError says
+    where to get it. In a folder it is one of
 
     - ``NAME.npz``, in the layout of :func:`read_npz`;
     - ``NAME.arff`` or ``NAME.arff.gz``, or two such files ``NAME-train`` and ``NAME-test``, with
@@ -98,22 +94,14 @@ def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = 
 
     Parameters
     ----------
-    name : str
-        A name in :data:`CATALOGUE`.
-    data_dir : str or path, default=None
-        The folder to search first.
+    name, data_dir : str, str or path or None, default=None
+        A name in :data:`CATALOGUE`; the folder to search first.
     verify : bool, default=True
-        Whether an ``.npz`` file must have the sha256 of the catalogue. The shape is always
-        checked.
+        Whether an ``.npz`` file must have the sha256 of the catalogue, not only the shape.
 
     Returns
     -------
     Dataset
-
-    Raises
-    ------
-    FileNotFoundError
-        If the set is neither in a folder nor at OpenML; the message says where to get it.
 
     Examples
     --------
@@ -121,38 +109,30 @@ def load_dataset(name: str, data_dir: PathLike | None = None, *, verify: bool = 
     >>> [entry.name for entry in CATALOGUE.values() if entry.in_paper and entry.n_outputs > 900]
     ['delicious', 'drug-interaction', 'protein-interaction']
     >>> delicious = load_dataset("delicious", "my-data")  # doctest: +SKIP
-    >>> load_dataset("delicius")
-    Traceback (most recent call last):
-    ...
-    ValueError: There is no data set 'delicius'; did you mean 'delicious'?
     """
     if name not in CATALOGUE:
         raise ValueError(f"There is no data set {name!r}; {nearest(str(name), CATALOGUE)}")
     entry = CATALOGUE[name]
     dataset: Dataset | None = None
-    folders = ("data_dir", data_dir), (_FOLDER_VARIABLE, os.environ.get(_FOLDER_VARIABLE))
-    for origin, folder in folders:
+    folders = {"data_dir": data_dir, _FOLDER_VARIABLE: os.environ.get(_FOLDER_VARIABLE)}
+    for origin, folder in folders.items():
         if folder and dataset is None:
             if not Path(folder).is_dir():
-                raise FileNotFoundError(
-                    f"{origin}={str(folder)!r} is not a folder; pass the folder of the data."
-                )
+                what = f"{origin}={str(folder)!r} is not a folder"
+                raise FileNotFoundError(f"{what}; pass the folder of the data.")
             dataset = _from_folder(entry, Path(folder), verify)
-    if dataset is None:
-        dataset = _from_openml(entry)
+    dataset = dataset or _from_openml(entry)
     _check_shape(entry, dataset)
     return dataset
 
 
 def _from_folder(entry: CatalogueEntry, folder: Path, verify: bool) -> Dataset | None:
-    npz, xml = folder / f"{entry.name}.npz", folder / f"{entry.name}.xml"
+    npz, xml = (folder / f"{entry.name}.{ending}" for ending in ("npz", "xml"))
     if npz.is_file():
         expected = entry.sha256 if verify else None
         if expected and (found := hashlib.sha256(npz.read_bytes()).hexdigest()) != expected:
-            raise ValueError(
-                f"{npz.name} has the sha256 {found}, but the catalogue expects {expected}; get the "
-                "file again, or pass verify=False to use it as it is."
-            )
+            what = f"{npz.name} has the sha256 {found}, but the catalogue expects {expected}"
+            raise ValueError(f"{what}; get the file again, or pass verify=False to use it anyway.")
         return read_npz(npz, name=entry.name)
     labels, targets = (xml, None) if xml.is_file() else (None, entry.targets or None)
     for parts in ([""], ["-train", "-test"]):
@@ -160,28 +140,22 @@ def _from_folder(entry: CatalogueEntry, folder: Path, verify: bool) -> Dataset |
         # The compressed file counts if the plain one does not exist.
         paths = [folder / (s if (folder / s).is_file() else f"{s}.gz") for s in stems]
         if all(path.is_file() for path in paths):
-            options: Any = {"task": entry.task, "name": entry.name}
-            read = [read_arff(path, labels=labels, targets=targets, **options) for path in paths]
+            options: Any = {"labels": labels, "targets": targets, "task": entry.task}
+            read = [read_arff(path, name=entry.name, **options) for path in paths]
             return read[0] if len(read) == 1 else join_train_test(*read)
     return None
 
 
 def _check_shape(entry: CatalogueEntry, dataset: Dataset) -> None:
-    facts: list[tuple[str, Any, Any]] = [
-        ("task", dataset.task, entry.task),
-        ("number of rows", dataset.n_rows, entry.n_rows),
-        ("number of features", dataset.n_features, entry.n_features),
-        ("number of outputs", dataset.n_outputs, entry.n_outputs),
-    ]
+    facts = [(what, getattr(dataset, what), getattr(entry, what)) for what in _CHECKED]
     # If the paper does not split a set, a split in the file is an extra.
     if dataset.split is not None and entry.n_test is not None:
-        facts.append(("number of test rows", int(dataset.split.sum()), entry.n_test))
+        facts.append(("n_test", int(dataset.split.sum()), entry.n_test))
     for what, found, expected in facts:
         if found != expected:
-            raise ValueError(
-                f"The {what} of data set {entry.name!r} is {found}, but the catalogue expects "
-                f"{expected}; this is another version of the set, get it from {entry.source}."
-            )
+            what = f"The {what} of data set {entry.name!r} is {found}, but the catalogue expects"
+            remedy = f"this is another version of the set, get it from {entry.source}."
+            raise ValueError(f"{what} {expected}; {remedy}")
 
 
 def _from_openml(entry: CatalogueEntry) -> Dataset:
@@ -197,24 +171,17 @@ def _from_openml(entry: CatalogueEntry) -> Dataset:
         with warnings.catch_warnings():
             # If the second attempt fails too, the error below says so.
             warnings.filterwarnings("ignore", "A network error occurred")
-            bunch = fetch_openml(
-                data_id=entry.openml,
-                # OpenML may mark only one of several outputs.
-                target_column=None if entry.targets else "default-target",
-                as_frame=False,
-                parser="liac-arff",  # the one that needs no pandas
-                n_retries=1,
-            )
+            # OpenML may mark only one of several outputs.
+            marked = None if entry.targets else "default-target"
+            # This parser needs no pandas.
+            options = {"as_frame": False, "parser": "liac-arff", "n_retries": 1}
+            bunch = fetch_openml(data_id=entry.openml, target_column=marked, **options)
     except OSError as error:
-        raise FileNotFoundError(
-            f"Data set {entry.name!r} could not be fetched from OpenML ({error}); {advice}"
-        ) from error
+        what = f"Data set {entry.name!r} could not be fetched from OpenML ({error})"
+        raise FileNotFoundError(f"{what}; {advice}") from error
     file = f"OpenML's data set {entry.openml}"
-    categories = bunch.categories or {}
-    columns = [
-        Column(name, tuple(categories[name]) if name in categories else None)
-        for name in bunch.feature_names
-    ]
+    categories = {name: tuple(words) for name, words in (bunch.categories or {}).items()}
+    columns = [Column(name, categories.get(name)) for name in bunch.feature_names]
     values = sparse.csr_matrix(bunch.data) if sparse.issparse(bunch.data) else bunch.data
     table = Table(file, columns, values, "row {}".format)
     if entry.targets:
@@ -223,9 +190,8 @@ def _from_openml(entry: CatalogueEntry) -> Dataset:
     target = np.asarray(bunch.target)
     columns = [Column(name) for name in bunch.target_names]
     if target.dtype.kind == "O":  # words such as TRUE and FALSE
-        codes = np.empty(target.shape)
-        for j, words in enumerate(target.astype(str).T):
-            kinds, codes[:, j] = np.unique(words, return_inverse=True)
-            columns[j] = Column(columns[j].name, tuple(kinds))
-        target = codes
+        words, target = target.astype(str), np.empty(target.shape)
+        for j, name in enumerate(bunch.target_names):
+            kinds, target[:, j] = np.unique(words[:, j], return_inverse=True)
+            columns[j] = Column(name, tuple(kinds))
     return assemble(table, Table(file, columns, target, table.place), entry.name, entry.task)

@@ -23,7 +23,7 @@ class Dataset:
     Attributes
     ----------
     name, task : str
-        Name of the set; what Y holds, "multilabel" or "regression".
+        Its name; what Y holds, "multilabel" or "regression".
     X : ndarray or csr_matrix of shape (n_rows, n_features), float32
         Features; NaN where a value is missing, codes for categories.
     Y : ndarray or csr_matrix of shape (n_rows, n_outputs)
@@ -32,10 +32,8 @@ class Dataset:
         One name for each column of X and Y.
     split : ndarray of shape (n_rows,), uint8, or None
         0 for training rows and 1 for test rows, if the set has a split.
-    categorical : tuple of int
-        Indices of the nominal features.
-    categories : mapping of int to tuple of str
-        For each nominal feature its categories: code 0 stands for the first, and so on.
+    categorical, categories : tuple of int, mapping of int to tuple of str
+        Indices of the nominal features, and the categories of each, in the order of their codes.
 
     Examples
     --------
@@ -63,31 +61,28 @@ class Dataset:
         check_task(self.task)
         rows, features = self.X.shape
         outputs = self.Y.shape[1] if self.Y.ndim == 2 else 0
+        split = np.zeros(rows, np.uint8) if self.split is None else self.split
         facts = [
             ("rows in Y", self.Y.shape[0], rows, "rows in X"),
             ("feature names", len(self.feature_names), features, "features in X"),
             ("output names", len(self.target_names), outputs, "outputs in Y"),
+            ("entries in split", len(split), rows, "rows in X"),
         ]
-        if self.split is not None:
-            facts.append(("entries in split", len(self.split), rows, "rows in X"))
         for what, count, expected, of in facts:
             if count != expected:
-                raise ValueError(
-                    f"Data set {self.name!r} has {count} {what} but {expected} {of}; "
-                    "the two must agree."
-                )
-        if self.split is not None and not np.isin(self.split, (0, 1)).all():
-            raise ValueError(
-                f"The split of data set {self.name!r} holds values other than 0 and 1; "
-                "write 0 for a training row and 1 for a test row."
-            )
+                counts = f"{count} {what} but {expected} {of}"
+                raise ValueError(f"Data set {self.name!r} has {counts}; the two must agree.")
+        if not np.isin(split, (0, 1)).all():
+            what = f"The split of data set {self.name!r} holds values other than 0 and 1"
+            raise ValueError(f"{what}; write 0 for a training row and 1 for a test row.")
         check_unique(self.target_names, f"Data set {self.name!r}", "outputs")
-        nominal = set(self.categorical)
-        if nominal != set(self.categories) or not nominal <= set(range(features)):
+        nominal, categories = set(self.categorical), set(self.categories)
+        if nominal != categories or not nominal <= set(range(features)):
+            what = (
+                f"Data set {self.name!r} has the nominal features {sorted(nominal)} but categories"
+            )
             raise ValueError(
-                f"Data set {self.name!r} has the nominal features {list(self.categorical)} but "
-                f"categories for {sorted(self.categories)} of {features} features; "
-                "list the same features in both."
+                f"{what} for {sorted(categories)} of {features} features; make them agree."
             )
 
     @property
@@ -115,10 +110,8 @@ class Dataset:
 
     def _part(self, part: int) -> tuple[Matrix, Matrix]:
         if self.split is None:
-            raise ValueError(
-                f"Data set {self.name!r} has no split; divide X and Y with "
-                "sklearn.model_selection.train_test_split."
-            )
+            remedy = "divide X and Y with sklearn.model_selection.train_test_split."
+            raise ValueError(f"Data set {self.name!r} has no split; {remedy}")
         rows = self.split == part
         return self.X[rows], self.Y[rows]
 
@@ -128,10 +121,9 @@ def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -
 
     Parameters
     ----------
-    train, test : Dataset
-        Training and test rows, with the same features, categories, outputs and task.
-    name : str or None, default=None
-        Name of the joined set; ``None`` uses that of ``train``.
+    train, test, name : Dataset, Dataset, str or None, default=None
+        Two sets with the same features, categories, outputs and task; the name of the joined set,
+        by default that of ``train``.
 
     Returns
     -------
@@ -142,11 +134,9 @@ def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -
     --------
     >>> import numpy as np
     >>> from manyboost.datasets import Dataset, join_train_test
-    >>> def toy(n_rows):
-    ...     ones = np.ones((n_rows, 1), dtype=np.float32)
-    ...     return Dataset("toy", ones, ones, ("x",), ("y",), "regression")
-    >>> join_train_test(toy(2), toy(1)).split
-    array([0, 0, 1], dtype=uint8)
+    >>> data = Dataset("toy", np.ones((2, 1)), np.ones((2, 1)), ("x",), ("y",), "regression")
+    >>> join_train_test(data, data).split
+    array([0, 0, 1, 1], dtype=uint8)
     """
     for what in ("task", "feature_names", "target_names", "categorical", "categories"):
         ours, theirs = getattr(train, what), getattr(test, what)
@@ -157,13 +147,12 @@ def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -
             )
     for each in (train, test):
         if each.split is not None:
-            what = f"Data set {each.name!r} is split already"
-            raise ValueError(f"{what}; join sets that have no split.")
+            raise ValueError(f"Data set {each.name!r} is split already; join sets without a split.")
     X, Y = (
         sparse.vstack(pair, format="csr") if any(map(sparse.issparse, pair)) else np.vstack(pair)
         for pair in ((train.X, test.X), (train.Y, test.Y))
     )
-    split = np.repeat(np.array([0, 1], dtype=np.uint8), [train.n_rows, test.n_rows])
+    split = np.repeat(np.array([0, 1], np.uint8), [train.n_rows, test.n_rows])
     return replace(train, name=train.name if name is None else name, X=X, Y=Y, split=split)
 
 

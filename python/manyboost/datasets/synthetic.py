@@ -33,9 +33,8 @@ def make_friedman1_chain(
 ) -> tuple[F64, F64]:
     """Draw friedman1-chain: each output is the previous one plus noise.
 
-    y₁ = f(x) + ε₁ and yⱼ = yⱼ₋₁ + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ +
-    5 x₅. The first output is the cleanest; the best model learns it alone and repeats it for all
-    outputs.
+    y₁ = f(x) + ε₁ and yⱼ = yⱼ₋₁ + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ + 5 x₅.
+    The first output is the cleanest; the best model learns it alone and repeats it for all outputs.
 
     Parameters
     ----------
@@ -44,11 +43,11 @@ def make_friedman1_chain(
     noise : float, default=1.0
         Standard deviation of each εⱼ.
     distribution : {"uniform", "normal"}, default="uniform"
-        Distribution of the features: uniform on [0, 1], which reproduces the scores of the paper,
-        or standard normal, as its text says.
+        Of the features: uniform on [0, 1], which reproduces the scores of the paper, or standard
+        normal, as its text says.
     noisy_outputs : bool, default=False
         Append a copy of every output with its rows permuted, each copy on its own: outputs that
-        look alike but cannot be predicted. Y then has ``2 * n_outputs`` columns.
+        look alike but cannot be predicted.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Source of randomness; an int gives the same data at every call.
 
@@ -64,8 +63,8 @@ def make_friedman1_chain(
     >>> X.shape, Y.shape
     ((100, 5), (100, 4))
     """
-    arguments = n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
-    return _draw_friedman1(*arguments, chained=True)
+    common = n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
+    return _friedman1(*common, chained=True)
 
 
 def make_friedman1_group(
@@ -79,23 +78,16 @@ def make_friedman1_group(
 ) -> tuple[F64, F64]:
     """Draw friedman1-group: one signal in all outputs, independent noise in each.
 
-    yⱼ = f(x) + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ + 5 x₅. Averaging
-    the outputs filters the noise; the best model learns that average.
-
-    Parameters
-    ----------
-    n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
-        See :func:`make_friedman1_chain`, also for the result.
+    yⱼ = f(x) + εⱼ. Averaging the outputs filters the noise; the best model learns that average.
+    For f, the parameters and the result, see :func:`make_friedman1_chain`.
 
     Examples
     --------
-    >>> from manyboost.datasets import make_friedman1_group
     >>> X, Y = make_friedman1_group(100, n_outputs=4, noisy_outputs=True, random_state=0)
     >>> X.shape, Y.shape
     ((100, 5), (100, 8))
     """
-    arguments = n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
-    return _draw_friedman1(*arguments)
+    return _friedman1(n_rows, n_outputs, noise, distribution, noisy_outputs, random_state)
 
 
 def make_friedman1_ind(
@@ -109,29 +101,18 @@ def make_friedman1_ind(
 ) -> tuple[F64, F64]:
     """Draw friedman1-ind: every output depends on five features of its own.
 
-    yⱼ = f(the five features of its own) + εⱼ, with f(x) = 10 sin(π x₁ x₂) +
-    20 (x₃ − 0.5)² + 10 x₄ + 5 x₅. The outputs share nothing; the best model is one for each output.
-    Output j reads columns ``5 * j`` to ``5 * j + 4`` of X.
-
-    Parameters
-    ----------
-    n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
-        See :func:`make_friedman1_chain`.
-
-    Returns
-    -------
-    X : ndarray of shape (n_rows, 5 * n_outputs)
-    Y : ndarray of shape (n_rows, n_outputs) or (n_rows, 2 * n_outputs)
+    yⱼ = f(xⱼ) + εⱼ, where xⱼ are the columns ``5 * j`` to ``5 * j + 4`` of X, which has
+    ``5 * n_outputs``. The outputs share nothing; the best model is one for each output. For f, the
+    parameters and the result, see :func:`make_friedman1_chain`.
 
     Examples
     --------
-    >>> from manyboost.datasets import make_friedman1_ind
     >>> X, Y = make_friedman1_ind(100, n_outputs=4, random_state=0)
     >>> X.shape, Y.shape
     ((100, 20), (100, 4))
     """
-    arguments = n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
-    return _draw_friedman1(*arguments, own_features=True)
+    common = n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
+    return _friedman1(*common, own_features=True)
 
 
 def make_low_rank_multilabel(
@@ -146,30 +127,24 @@ def make_low_rank_multilabel(
     """Draw a multi-label problem: many labels explained by a few nonlinear factors.
 
     ``rank`` latent factors (sines, products and signs of random linear forms of two features) are
-    mixed at random into one score per label, with a little noise. Label j goes to the rows where
-    its score is highest. How many rows that is follows a power law over the labels, in random
-    order, and sums to ``cardinality`` labels a row on average.
-
+    mixed at random into one score per label, with a little noise. A label goes to the rows with
+    its highest scores; to how many follows a power law over the labels, in random order.
     To get training and test rows of the same problem, draw them in one call and split.
 
     Parameters
     ----------
-    n_rows : int, default=1000
-        Number of rows, at least 2.
-    n_features, n_outputs, rank : int, default=20, 50, 5
-        Numbers of standard normal features, labels and latent factors.
+    n_rows, n_features, n_outputs, rank : int, default=1000, 20, 50, 5
+        Numbers of rows (at least 2), standard normal features, labels and latent factors.
     cardinality : float, default=3.0
-        Mean number of labels per row, more than 0 and less than ``n_outputs``. Every label is
-        present in some row and absent in some row whenever
-        ``n_outputs <= cardinality * n_rows <= n_outputs * (n_rows - 1)``.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Source of randomness; an int gives the same data at every call.
+        Mean number of labels per row, between 0 and ``n_outputs``. Every label is present in some
+        row and absent in some if ``n_outputs <= cardinality * n_rows <= n_outputs * (n_rows - 1)``.
+    random_state
+        See :func:`make_friedman1_chain`.
 
     Returns
     -------
     X : ndarray of shape (n_rows, n_features)
-    Y : ndarray of shape (n_rows, n_outputs), uint8
-        1 where the row has the label, else 0.
+    Y : ndarray of shape (n_rows, n_outputs), uint8, 1 where the row has the label
 
     Examples
     --------
@@ -178,15 +153,13 @@ def make_low_rank_multilabel(
     >>> X.shape, Y.shape, float(Y.sum(axis=1).mean())
     ((200, 20), (200, 30), 2.5)
     """
-    _check_integer("n_rows", n_rows, minimum=2)
+    _check_integer("n_rows", n_rows, 2)
     for what, value in (("n_features", n_features), ("n_outputs", n_outputs), ("rank", rank)):
         _check_integer(what, value)
     _check_real("cardinality", cardinality)
     if not 0 < cardinality < n_outputs:
-        raise ValueError(
-            f"cardinality={cardinality!r} is not possible with n_outputs={n_outputs}: "
-            "pass a number of labels per row between 0 and n_outputs, both excluded."
-        )
+        what = f"cardinality={cardinality!r} is not possible with n_outputs={n_outputs}"
+        raise ValueError(f"{what}: pass a number between 0 and n_outputs, both excluded.")
     rng = _as_generator(random_state)
     X = rng.standard_normal((n_rows, n_features))
     scores = _latent_factors(rng, X, rank) @ rng.standard_normal((rank, n_outputs))
@@ -197,7 +170,7 @@ def make_low_rank_multilabel(
     return X, (place < counts).astype(np.uint8)
 
 
-def _draw_friedman1(
+def _friedman1(
     n_rows: int,
     n_outputs: int,
     noise: float,
@@ -213,9 +186,7 @@ def _draw_friedman1(
     _check_integer("n_outputs", n_outputs)
     _check_real("noise", noise)
     if not 0 <= noise < math.inf:
-        raise ValueError(
-            f"noise={noise!r} is not a standard deviation: pass a finite number, 0 or more."
-        )
+        raise ValueError(f"noise={noise!r} is not a standard deviation: pass a finite number >= 0.")
     if distribution not in ("uniform", "normal"):
         raise ValueError(f"distribution={distribution!r} is unknown: pass 'uniform' or 'normal'.")
     rng = _as_generator(random_state)
@@ -249,8 +220,7 @@ def _latent_factors(rng: np.random.Generator, X: F64, rank: int) -> F64:
 def _label_counts(n_rows: int, n_outputs: int, cardinality: float) -> NDArray[np.int64]:
     """Rows per label, most frequent first, summing to ``cardinality * n_rows`` rounded.
 
-    The odds of label j are c / (j + 1): a power law for the rare labels that stays below
-    one for the frequent ones. c is found by bisection.
+    The odds of label j are c / (j + 1): a power law for the rare labels. c is found by bisection.
     """
     total = cardinality * n_rows
     # Keep every label present and absent somewhere, where that leaves the total reachable.
@@ -270,11 +240,12 @@ def _label_counts(n_rows: int, n_outputs: int, cardinality: float) -> NDArray[np
     return np.clip(np.diff(ends, prepend=0), fewest, most)
 
 
-def _check_integer(name: str, value: Any, *, minimum: int = 1) -> None:
+def _check_integer(name: str, value: Any, minimum: int = 1, other: str = "") -> None:
+    remedy = f"pass an int, {minimum} or more{other}."
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name}={value!r} is not an integer: pass an int, {minimum} or more.")
+        raise TypeError(f"{name}={value!r} is not an integer: {remedy}")
     if value < minimum:
-        raise ValueError(f"{name}={value!r} is too small: pass an int, {minimum} or more.")
+        raise ValueError(f"{name}={value!r} is too small: {remedy}")
 
 
 def _check_real(name: str, value: Any) -> None:
@@ -284,15 +255,8 @@ def _check_real(name: str, value: Any) -> None:
 
 def _as_generator(random_state: Any) -> np.random.Generator:
     """Return a Generator for whatever scikit-learn or NumPy users pass as ``random_state``."""
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        return np.random.default_rng(random_state)
     if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
-    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
-        if random_state < 0:
-            raise ValueError(f"random_state={random_state!r} is negative: pass an int, 0 or more.")
-        return np.random.default_rng(int(random_state))
-    raise TypeError(
-        f"random_state={random_state!r} is not a source of randomness: pass an int, None, "
-        "a numpy.random.Generator or a numpy.random.RandomState."
-    )
+        random_state = random_state.randint(2**32, size=4, dtype=np.uint32)
+    elif not (random_state is None or isinstance(random_state, np.random.Generator)):
+        _check_integer("random_state", random_state, 0, ", or a random generator of NumPy")
+    return np.random.default_rng(random_state)

@@ -228,7 +228,7 @@ def test_mulan_names_labels_in_an_xml_file_and_they_may_be_nested(write):
     ("xml", "message"),
     [
         (XML.replace('"b2"', '"b9"'), r"Label 'b9' of toy.xml is not an attribute of toy.arff"),
-        (XML.replace('"b2"', '"x"'), r"toy.xml names the label 'x' twice"),
+        (XML.replace('"b2"', '"x"'), r"toy.xml has two labels called 'x'"),
         (XML.replace("name", "id"), r"toy.xml has a label without a name"),
         ("<labels></labels>", r"toy.xml has no labels"),
         (XML.replace("</labels>", ""), r"toy.xml, line 4: not well-formed XML"),

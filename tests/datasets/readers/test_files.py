@@ -11,7 +11,7 @@ import pytest
 
 from manyboost.datasets.readers import files, tables
 from manyboost.datasets.readers.columns import Column, Table, features_of, outputs_of, stack
-from manyboost.datasets.readers.files import format_of
+from manyboost.datasets.readers.text import format_of
 
 MISSING = ["", "?", "NA", "nan", "null", " "]
 

@@ -10,6 +10,8 @@ import re
 from array import array
 from collections.abc import Callable
 from datetime import datetime, timezone
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 from xml.etree import ElementTree
@@ -17,7 +19,7 @@ from xml.etree import ElementTree
 import numpy as np
 from scipy import sparse
 
-from manyboost.datasets.dataset import Dataset, Matrix, Task
+from manyboost.datasets.dataset import Dataset, Matrix, Task, check_unique
 from manyboost.datasets.readers.columns import Column, Selection, Table, select_targets, split_table
 from manyboost.datasets.readers.text import PathLike, TextFile, number, set_name
 
@@ -45,7 +47,7 @@ _DATE_PARTS = {
     "yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S",
     "Z": "%z",
 }  # fmt: skip
-_DATE_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
+_DATE_TOKEN = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*|')|.")  # quoted, letters, other
 _DEFAULT_DATE = "yyyy-MM-dd'T'HH:mm:ss"
 _SECONDS_A_DAY = 86400.0
 
@@ -60,14 +62,10 @@ def read_arff(
     name: str | None = None,
     encoding: str = "utf-8-sig",
 ) -> Dataset:
-    """Read an ARFF file with several outputs, as Mulan and MEKA write them.
+    r"""Read an ARFF file with several outputs, as Mulan and MEKA write them.
 
-    ``labels`` or ``targets`` says which attributes are outputs. Without them, it is the option
-    ``-C k`` that MEKA stores in the name of the relation.
-
-    Nominal features become codes, the index of the category in the header, and the categories are
-    kept; features declared ``{0,1}`` are numbers. A date becomes the number of days since
-    1970-01-01. A feature of type string is refused: leave it out with ``drop``.
+    Categories become codes, their index in the header, but features declared ``{0,1}`` are numbers.
+    A date becomes the number of days since 1970-01-01. Leave out features of text with ``drop``.
 
     Parameters
     ----------
@@ -75,11 +73,9 @@ def read_arff(
         The file, which may be gzip-compressed.
     labels : str or path, default=None
         Mulan's XML file, which names the labels. They are taken in the order of the attributes.
-    targets : str, sequence of str or int, default=None
-        The outputs: names or glob patterns (``"y*"``) of attributes, or a number as MEKA means
-        it: the first k attributes or, if negative, the last.
-    drop, task, name, encoding
-        See :func:`read_csv`.
+    targets, drop, task, name, encoding
+        See :func:`read_csv`. Without labels and targets, outputs are the first k attributes, or
+        the last, as the option ``-C k`` says that MEKA stores in the name of the relation.
 
     Returns
     -------
@@ -90,23 +86,13 @@ def read_arff(
     --------
     >>> import pathlib, tempfile
     >>> from manyboost.datasets import read_arff
-    >>> text = '''@relation 'weather: -C 1'
-    ... @attribute rain {0,1}
-    ... @attribute pressure numeric
-    ... @attribute sky {clear, 'partly cloudy'}
-    ... @data
-    ... 1,990.5,'partly cloudy'
-    ... 0,?,clear
-    ... '''
+    >>> header = "@relation 'sky: -C 1'\n@attribute rain {0,1}\n@attribute sky {clear, grey}\n"
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "weather.arff")
-    ...     _ = path.write_text(text)
+    ...     _ = path.write_text(header + "@data\n1,grey\n0,?\n")
     ...     weather = read_arff(path)
-    >>> weather.X
-    array([[990.5,   1. ],
-           [  nan,   0. ]], dtype=float32)
-    >>> weather.target_names, weather.categories
-    (('rain',), {1: ('clear', 'partly cloudy')})
+    >>> weather.X.tolist(), weather.target_names, weather.categories
+    ([[1.0], [nan]], ('rain',), {0: ('clear', 'grey')})
     """
     path = Path(path)
     table, option = arff_table(path, encoding)
@@ -117,10 +103,8 @@ def read_arff(
     elif (chosen := option if targets is None else targets) is not None:
         outputs = select_targets(chosen, table.names, path.name)
     else:
-        raise ValueError(
-            f"{path.name} does not say which attributes are outputs; pass labels (Mulan's XML "
-            "file) or targets."
-        )
+        remedy = "pass labels (Mulan's XML file) or targets."
+        raise ValueError(f"{path.name} does not say which attributes are outputs; {remedy}")
     return split_table(table, outputs, drop, task, set_name(path, name))
 
 
@@ -148,22 +132,17 @@ def _labelled(labels: Path, names: list[str], path: Path) -> list[int]:
     except ElementTree.ParseError as error:
         what = f"not well-formed XML ({error})."
         raise TextFile(labels).error(what, error.position[0]) from None
-    found = [
-        element.get("name") for element in elements if element.tag.rpartition("}")[2] == "label"
-    ]
-    if not found or None in found:
+    found = [each.get("name", "") for each in elements if each.tag.rpartition("}")[2] == "label"]
+    if not found or "" in found:
         what = "a label without a name" if found else "no labels"
         raise ValueError(f"{labels.name} has {what}; it should hold elements <label name=...>.")
+    check_unique(found, labels.name, "labels")
     index = {name: i for i, name in enumerate(names)}
-    for k, label in enumerate(found):
+    for label in found:
         if label not in index:
-            raise ValueError(
-                f"Label {label!r} of {labels.name} is not an attribute of {path.name}; check that "
-                "the two files belong together."
-            )
-        if label in found[:k]:
-            raise ValueError(f"{labels.name} names the label {label!r} twice; remove one.")
-    return sorted(index[str(label)] for label in found)
+            what = f"Label {label!r} of {labels.name} is not an attribute of {path.name}"
+            raise ValueError(f"{what}; check that the two files belong together.")
+    return sorted(index[label] for label in found)
 
 
 class _Reader:
@@ -171,8 +150,7 @@ class _Reader:
 
     def __init__(self, file: TextFile) -> None:
         self.columns: list[Column] = []
-        self._converters: list[Converter] = []
-        self._names: set[str] = set()
+        self._converters: dict[str, Converter] = {}  # of the columns, by name
         self._file, self._error = file, file.error
         texts = map(str.strip, file)
         self._texts = (text for text in texts if text and not text.startswith("%"))
@@ -183,41 +161,35 @@ class _Reader:
         for text in self._texts:
             keyword = text.split(None, 1)[0].lower()
             if keyword == "@data":
-                if len(text.split()) > 1:
-                    raise self._error("@data is out of place; rows begin on the next line.")
                 if not self.columns:
                     raise self._error("@data is out of place; no attribute comes before it.")
+                if len(text) > len(keyword):
+                    raise self._error("@data is out of place; rows begin on the next line.")
                 return relation or ""
             if keyword == "@relation":
                 match = _RELATION.fullmatch(text)
                 if match is None or relation is not None:
                     raise self._error("write @relation once, with a name, quoted if needed.")
                 relation = _unquoted(match[1])
-            elif keyword == "@attribute":
-                self._read_attribute(text, relation is not None)
+            elif keyword != "@attribute":
+                expected = "expected @relation, @attribute or @data."
+                raise self._error(f"{_short(text)} is not part of a header; {expected}")
+            elif relation is None:
+                raise self._error("an attribute comes before @relation; put it after.")
             else:
-                raise self._error(
-                    f"{_short(text)} is not part of a header; expected @relation, @attribute or "
-                    "@data."
-                )
+                self._read_attribute(text)
         raise ValueError(f"{self._file.name} has no @data line; the file may be cut short.")
 
-    def _read_attribute(self, text: str, has_relation: bool) -> None:
+    def _read_attribute(self, text: str) -> None:
         match = _ATTRIBUTE.fullmatch(text)
         if match is None:
-            raise self._error(
-                f"{_short(text)} is not an attribute; write @attribute NAME TYPE, and quote a "
-                "name with spaces or any of , { } %."
-            )
+            remedy = "write @attribute NAME TYPE, and quote a name with spaces or any of , { } %."
+            raise self._error(f"{_short(text)} is not an attribute; {remedy}")
         name = _unquoted(match[1])
-        if not has_relation:
-            raise self._error("an attribute comes before @relation; put it after.")
-        if name in self._names:
+        if name in self._converters:
             raise self._error(f"there is an attribute {name!r} already; rename one of them.")
-        self._names.add(name)
-        column, converter = self._typed(name, match[2])
+        column, self._converters[name] = self._typed(name, match[2])
         self.columns.append(column)
-        self._converters.append(converter)
 
     def _typed(self, name: str, kind: str) -> tuple[Column, Converter]:
         """Return an attribute and what turns its values into numbers."""
@@ -228,10 +200,8 @@ class _Reader:
         if match := _DATE.fullmatch(kind):
             return Column(name), self._date_converter(match[1])
         if not (kind.startswith("{") and kind.endswith("}")):
-            raise self._error(
-                f"attribute {name!r} has the type {_short(kind)}; expected numeric, {{categories}},"
-                " string or date."
-            )
+            expected = "expected numeric, {categories}, string or date."
+            raise self._error(f"attribute {name!r} has the type {_short(kind)}; {expected}")
         values = _fields(kind[1:-1], ",")
         if values is None or None in values or "" in values:
             raise self._error(f"the categories of {name!r} are not a list {{a, b, 'c d'}}.")
@@ -244,40 +214,23 @@ class _Reader:
     def _date_converter(self, quoted: str | None) -> Converter:
         """Read dates of a format, in Java's letters, as days since 1970-01-01."""
         java = _DEFAULT_DATE if quoted is None else _unquoted(quoted)
-        python, position = "", 0
-        while position < len(java):
-            token = _DATE_TOKEN.match(java, position)
-            part = None
-            if token is not None:
-                position = token.end()
-                if token[1] is not None:  # quoted text
-                    part = token[1].replace("''", "'").replace("%", "%%") or "'"
-                else:
-                    part = _DATE_PARTS.get(token[0]) if token[2] else token[0].replace("%", "%%")
-            if part is None:
-                raise self._error(
-                    f"the date format {java!r} is not understood; it may use "
-                    f"{', '.join(_DATE_PARTS)} and quoted text."
-                )
-            python += part
-
-        def days(text: str) -> float:
-            moment = datetime.strptime(text, python)
-            if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=timezone.utc)
-            return moment.timestamp() / _SECONDS_A_DAY
-
-        return days
+        try:
+            return partial(_days, format=_DATE_TOKEN.sub(_date_part, java))
+        except KeyError:
+            parts = ", ".join(_DATE_PARTS)
+            what = f"the date format {java!r} is not understood; it may use {parts}"
+            raise self._error(f"{what} and quoted text.") from None
 
     def read_rows(self) -> tuple[Matrix, array[int]]:
         """Read rows that are all dense or all sparse; return values and the line of each row."""
         values, indices, ends, lines = array("d"), array("q"), array("q", [0]), array("q")
+        converters = list(self._converters.values())
         is_sparse: bool | None = None
         for text in self._texts:
             if is_sparse is None:
                 is_sparse = text.startswith("{")
             pairs = self._sparse_row(text) if is_sparse else self._dense_row(text)
-            values.extend(self._converted(pairs))
+            values.extend(self._converted(pairs, converters))
             if is_sparse:
                 indices.extend([index for index, _ in pairs])
                 ends.append(len(indices))
@@ -294,43 +247,34 @@ class _Reader:
         if fields is None:
             raise self._error("a quote is not closed, or is inside a value; quote whole values.")
         if len(fields) != len(self.columns):
-            raise self._error(
-                f"the row has {len(fields)} values for {len(self.columns)} attributes; separate "
-                "values by commas and write ? for a missing one."
-            )
+            what = f"the row has {len(fields)} values for {len(self.columns)} attributes"
+            raise self._error(f"{what}; separate values by commas and write ? for a missing one.")
         return list(enumerate(fields))
 
     def _sparse_row(self, text: str) -> list[Field]:
         pairs = _pairs(text[1:-1]) if text[0] + text[-1] == "{}" else None
         if pairs is None:
-            raise self._error(
-                f"{_short(text)} is not a sparse row; write {{index value, index value}}, indices "
-                "from 0, and quote values with spaces."
-            )
-        last, width = -1, len(self.columns)
-        for index, _ in pairs:
+            remedy = "write {index value, index value}, and quote values with spaces."
+            raise self._error(f"{_short(text)} is not a sparse row; {remedy}")
+        width = len(self.columns)
+        for last, index in pairwise([-1, *(index for index, _ in pairs)]):
             if not last < index < width:
-                raise self._error(
-                    f"index {index} does not follow {last} or is not below {width}, the number of "
-                    "attributes; write increasing indices from 0."
-                )
-            last = index
+                what = f"index {index} does not follow {last} or is not below {width}, the number"
+                raise self._error(f"{what} of attributes; write increasing indices from 0.")
         return pairs
 
-    def _converted(self, fields: list[Field]) -> list[float]:
+    def _converted(self, fields: list[Field], converters: list[Converter]) -> list[float]:
         """Turn the values of a row into numbers, NaN where a value is missing."""
         row: list[float] = []
         try:
             for i, field in fields:
-                row.append(np.nan if field is None else self._converters[i](field))
+                row.append(np.nan if field is None else converters[i](field))
         except (ValueError, KeyError):
             i, field = fields[len(row)]
             column = self.columns[i]
             kind = "one of its categories" if column.categories else "a number or a date"
-            raise self._error(
-                f"attribute {column.name!r} holds {_short(field or '')}, which is not {kind} as "
-                "declared; write ? for a missing value."
-            ) from None
+            what = f"attribute {column.name!r} holds {_short(field or '')}, which is not {kind}"
+            raise self._error(f"{what} as declared; write ? for a missing value.") from None
         return row
 
 
@@ -338,29 +282,43 @@ def _fields(text: str, separator: str) -> list[str | None] | None:
     """Split at separators outside quotes; None for a missing value, or if quotes do not match."""
     if "'" not in text and '"' not in text:
         return [None if field == "?" else field for field in map(str.strip, text.split(separator))]
-    fields: list[str | None] = []
-    position = 0
-    while match := _FIELDS[separator].match(text, position):
-        quoted, word, end = match.groups()
-        fields.append(_unquoted(quoted) if quoted else None if word == "?" else word)
-        if not end:
-            return fields
-        position = match.end()
-    return None
+    if (matches := _matches(_FIELDS[separator], text)) is None:
+        return None
+    return [_unquoted(m[1]) if m[1] else None if m[2] == "?" else m[2] for m in matches]
 
 
 def _pairs(text: str) -> list[Field] | None:
     """Split the inside of a sparse row into indices and values; None if it is malformed."""
-    pairs: list[Field] = []
-    position, end = 0, "," if text.strip() else ""
-    while end:
-        match = _PAIR.match(text, position)
-        if match is None:
-            return None
-        index, value, end = match.groups()
-        pairs.append((int(index), None if value == "?" else _unquoted(value)))
+    if (matches := _matches(_PAIR, text) if text.strip() else []) is None:
+        return None
+    return [(int(m[1]), None if m[2] == "?" else _unquoted(m[2])) for m in matches]
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> list[re.Match[str]] | None:
+    """Match a list, whose last entry ends with nothing as third group; None if it is malformed."""
+    matches, position = [], 0
+    while match := pattern.match(text, position):
+        matches.append(match)
+        if not match[3]:
+            return matches
         position = match.end()
-    return pairs
+    return None
+
+
+def _date_part(token: re.Match[str]) -> str:
+    """Translate a part of Java's format of dates."""
+    if token[2] is not None:
+        return _DATE_PARTS[token[2]]
+    text = token[0] if token[1] is None else token[1].replace("''", "'") or "'"
+    return text.replace("%", "%%")
+
+
+def _days(text: str, format: str) -> float:
+    """Return a date as the number of days since 1970-01-01."""
+    moment = datetime.strptime(text, format)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return moment.timestamp() / _SECONDS_A_DAY
 
 
 def _unquoted(text: str) -> str:

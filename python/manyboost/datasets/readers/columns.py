@@ -23,6 +23,8 @@ from manyboost.spelling import listing, nearest
 
 #: Names or glob patterns of columns.
 Selection: TypeAlias = str | Sequence[str]
+#: Where a row is in its file, for errors: "line 12".
+Place: TypeAlias = Callable[[int], str]
 #: What outputs are: numbers, labels of which a row may have any, or one class for each row.
 Kind: TypeAlias = Literal["regression", "labels", "classes"]
 
@@ -56,7 +58,7 @@ class Table:
     file: str
     columns: Sequence[Column]
     values: Matrix
-    place: Callable[[int], str]  # of a row, for errors: "line 12"
+    place: Place
 
     @property
     def names(self) -> list[str]:
@@ -66,17 +68,18 @@ class Table:
     @property
     def categories(self) -> dict[int, tuple[str, ...]]:
         """Categories of the columns that have any."""
-        kinds = {j: column.categories for j, column in enumerate(self.columns)}
-        return {j: found for j, found in kinds.items() if found is not None}
+        return {j: c.categories for j, c in enumerate(self.columns) if c.categories is not None}
 
     def refuse_text(self, what: str) -> None:
         """Refuse columns of text; ``what`` they should be."""
         for column in self.columns:
             if column.is_text:
-                raise ValueError(
-                    f"{what} {column.name!r} of {self.file} is text; turn it into numbers or "
-                    "categories, or leave it out."
-                )
+                remedy = "turn it into numbers or categories, or leave it out."
+                raise ValueError(f"{what} {column.name!r} of {self.file} is text; {remedy}")
+
+    def error(self, row: int, what: str) -> ValueError:
+        """Return an error about a row."""
+        return ValueError(f"{self.file}, {self.place(row)}: {what}")
 
     def take(self, columns: Sequence[int]) -> Table:
         """Return some of the columns."""
@@ -86,7 +89,7 @@ class Table:
 
 def select(wanted: Selection, names: Sequence[str], file: str, what: str) -> list[int]:
     """Find columns by name or, if no column has that name, by glob pattern."""
-    found: dict[int, None] = {}  # an ordered set
+    found: list[int] = []
     index = {name: i for i, name in enumerate(names)}
     for pattern in [wanted] if isinstance(wanted, str) else wanted:
         matches = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
@@ -94,8 +97,8 @@ def select(wanted: Selection, names: Sequence[str], file: str, what: str) -> lis
         if not matches:
             problem = f"matches no column of {file}; {nearest(pattern, names)}"
             raise SelectionError(what, pattern, problem)
-        found.update(dict.fromkeys(matches))
-    return list(found)
+        found += matches
+    return list(dict.fromkeys(found))
 
 
 def select_targets(targets: Selection | int, names: Sequence[str], file: str) -> list[int]:
@@ -116,11 +119,10 @@ def remaining(
     """Return the columns that are neither outputs nor dropped: the features."""
     dropped = select(drop, names, file, "drop")
     if both := set(outputs) & set(dropped):
-        raise ValueError(
-            f"Column {names[min(both)]!r} of {file} is in both targets and drop; remove it from "
-            "one."
-        )
-    features = [i for i in range(len(names)) if i not in {*outputs, *dropped}]
+        what = f"Column {names[min(both)]!r} of {file} is in both targets and drop"
+        raise ValueError(f"{what}; remove it from one.")
+    left_out = {*outputs, *dropped}
+    features = [i for i in range(len(names)) if i not in left_out]
     for what, found in (("output", outputs), ("feature", features)):
         if not found:
             raise ValueError(f"{file} is left without any {what}; check targets and drop.")
@@ -131,14 +133,13 @@ def stack(tables: Sequence[Table]) -> Table:
     """Concatenate tables with the same columns; categories are the sorted union."""
     if len(tables) == 1:
         return tables[0]
-    first = tables[0]
     starts = [0, *accumulate(table.values.shape[0] for table in tables)]
     values = np.concatenate([table.values for table in tables])
-    columns = list(first.columns)
+    columns = list(tables[0].columns)
     for i in {i for table in tables for i in table.categories}:
         # A block without any value of the column has no categories.
         parts = [table.columns[i].categories or () for table in tables]
-        merged = tuple(sorted({category for part in parts for category in part}))
+        merged = tuple(sorted(set().union(*parts)))
         codes = {category: code for code, category in enumerate(merged)}
         for start, stop, part in zip(starts, starts[1:], parts, strict=False):
             values[start:stop, i] = recoded(values[start:stop, i], [codes[c] for c in part])
@@ -148,13 +149,12 @@ def stack(tables: Sequence[Table]) -> Table:
         k = bisect_right(starts, row) - 1
         return tables[k].place(row - starts[k])
 
-    return Table(first.file, columns, values, place)
+    return Table(tables[0].file, columns, values, place)
 
 
 def whole(file: str, blocks: Iterable[tuple[Table, Table]]) -> tuple[Table, Table]:
     """Return the features and outputs of all blocks of a file."""
-    parts = list(blocks)
-    if not parts:
+    if not (parts := list(blocks)):
         raise ValueError(f"{file} has no rows; it needs at least one.")
     return stack([X for X, _ in parts]), stack([Y for _, Y in parts])
 
@@ -180,11 +180,8 @@ def single_precision(table: Table) -> Matrix:
     infinite = np.isinf(X.data if sparse.issparse(X) else X)
     if infinite.any():
         row, j = _first(X, infinite)
-        raise ValueError(
-            f"{table.file}, {table.place(row)}: feature {table.names[j]!r} holds "
-            f"{table.values[row, j]:g}, beyond the range of single precision (3e38); divide it by "
-            "a constant."
-        )
+        what = f"feature {table.names[j]!r} holds {table.values[row, j]:g}, beyond the range of"
+        raise table.error(row, f"{what} single precision (3e38); divide it by a constant.")
     return X
 
 
@@ -193,8 +190,8 @@ def outputs_of(
 ) -> tuple[NamedTable | NamedColumn, Kind]:
     """Return all columns as outputs, and what they are.
 
-    If ``task`` is None, one column of text or of 0 and 1 is classes, several columns of 0 and 1
-    (or false and true, no and yes) are labels, and everything else is regression.
+    Without a task, one column of text or of 0 and 1 is classes, several columns of 0 and 1 (or
+    false and true, no and yes) are labels, and everything else is regression.
     """
     only = table.columns[0] if len(table.columns) == 1 else None
     if only is not None and only.categories is not None:
@@ -208,26 +205,21 @@ def outputs_of(
     Y = densified(Y)
     if only is None:
         return NamedTable(table.names, Y), "labels" if found == "multilabel" else "regression"
-    if found == "regression":
-        return NamedColumn(only.name, Y[:, 0]), "regression"
-    is_whole = np.array_equal(Y, np.rint(Y))  # False if a value is missing
-    return NamedColumn(only.name, Y[:, 0].astype(np.int64) if is_whole else Y[:, 0]), "classes"
+    if found == "multilabel" and np.array_equal(Y, np.rint(Y)):  # not if a value is missing
+        Y = Y.astype(np.int64)
+    return NamedColumn(only.name, Y[:, 0]), "classes" if found == "multilabel" else "regression"
 
 
 def _classes(table: Table, column: Column, task: str | None) -> NamedColumn:
     """Return classes that are text."""
     if task == "regression":
-        raise ValueError(
-            f"Output {column.name!r} of {table.file} is text, which regression cannot predict; "
-            "ask for classification, or turn it into numbers."
-        )
+        what = f"Output {column.name!r} of {table.file} is text, which regression cannot predict"
+        raise ValueError(f"{what}; ask for classification, or turn it into numbers.")
     codes = densified(table.values)[:, 0]
     missing = np.isnan(codes)
     if missing.any():
-        raise ValueError(
-            f"{table.file}, {table.place(int(np.argmax(missing)))}: the class {column.name!r} is "
-            "missing; fill it in, or remove the row."
-        )
+        what = f"the class {column.name!r} is missing; fill it in, or remove the row."
+        raise table.error(int(np.argmax(missing)), what)
     labels = np.array(column.categories, dtype=object)
     return NamedColumn(column.name, labels[codes.astype(np.intp)])
 
@@ -247,28 +239,23 @@ def typed_outputs(
     if task is None:
         task = "regression" if other.any() else "multilabel"
         if task == "regression" and table.categories:
-            _, j = _first(Y, other)
-            label = table.names[min(table.categories)]
+            label, number = (table.names[j] for j in (min(table.categories), _first(Y, other)[1]))
             raise ValueError(
-                f"{table.file} has labels (output {label!r}) and numbers (output "
-                f"{table.names[j]!r}) among its outputs; choose one kind, or set the task to "
-                "regression to predict the labels as numbers."
+                f"{table.file} has labels (output {label!r}) and numbers (output {number!r}); "
+                "choose one kind, or set the task to regression to predict labels as numbers."
             )
     if task == "regression":
         return densified(Y).astype(np.float64, copy=False), task
     wrong = other if missing_labels else other | missing
     if wrong.any():
         row, j = _first(Y, wrong)
-        found = "is missing" if np.isnan(Y[row, j]) else f"is {Y[row, j]:g}"
-        raise ValueError(
-            f"{table.file}, {table.place(row)}: label {table.names[j]!r} {found}, not 0 or 1; "
-            "correct it, or set the task to regression if it is a number to predict."
-        )
-    if missing.any():
-        return Y, task
-    Y = Y.astype(np.uint8)
-    if sparse.issparse(Y):
-        Y.eliminate_zeros()
+        found = "missing" if np.isnan(Y[row, j]) else f"{Y[row, j]:g}"
+        remedy = "correct it, or set the task to regression if it is a number to predict."
+        raise table.error(row, f"label {table.names[j]!r} is {found}, not 0 or 1; {remedy}")
+    if not missing.any():
+        Y = Y.astype(np.uint8)
+        if sparse.issparse(Y):
+            Y.eliminate_zeros()
     return Y, task
 
 
@@ -281,10 +268,9 @@ def _labels_decoded(table: Table) -> Matrix:
         truth = [_TRUTH.get(category.lower()) for category in categories]
         known = [value for value in truth if value is not None]
         if len(set(known)) < len(truth):
-            raise ValueError(
-                f"Output {table.names[j]!r} of {table.file} takes the values "
-                f"{listing(categories)}, not 0 and 1; make it one label for each value."
-            )
+            what = f"Output {table.names[j]!r} of {table.file} takes the values"
+            remedy = "make it one label for each value."
+            raise ValueError(f"{what} {listing(categories)}, not 0 and 1; {remedy}")
         if known != list(range(len(known))):
             column = recoded(densified(Y[:, [j]]), known)
             decoded[j] = sparse.csr_matrix(column) if is_sparse else column
@@ -308,19 +294,17 @@ def assemble(X: Table, Y: Table, name: str, task: Task | None = None) -> Dataset
     if task is not None:
         check_task(task)
     check_unique([*X.names, *Y.names], X.file, "columns")
-    if X.values.shape[0] == 0:
-        raise ValueError(f"{X.file} has no rows; a data set needs at least one.")
     features = single_precision(X)
     outputs, task = typed_outputs(Y, task)
     categories = {j: found for j, found in X.categories.items() if found != BINARY}
-    names, nominal = (tuple(X.names), tuple(Y.names)), tuple(categories)
-    return Dataset(name, features, outputs, *names, task, None, nominal, categories)
+    names = tuple(X.names), tuple(Y.names)
+    return Dataset(name, features, outputs, *names, task, None, tuple(categories), categories)
 
 
 def _first(matrix: Matrix, flags: Mask) -> tuple[int, int]:
     """Row and column of the first flagged value, among stored values if sparse."""
-    if not sparse.issparse(matrix):
-        row, column = np.argwhere(flags)[0]
-        return int(row), int(column)
-    entries, k = matrix.tocoo(), np.argmax(flags)
-    return int(entries.row[k]), int(entries.col[k])
+    if sparse.issparse(matrix):
+        entries, k = matrix.tocoo(), np.argmax(flags)
+        return int(entries.row[k]), int(entries.col[k])
+    row, column = np.argwhere(flags)[0]
+    return int(row), int(column)

@@ -17,27 +17,16 @@ from manyboost.datasets.readers.npz import read_npz
 from manyboost.datasets.readers.tables import CsvFile, FrameFile, ParquetFile, Part
 from manyboost.datasets.readers.text import STDIN, PathLike, file_name
 
-#: Formats by the ending of the file name, without that of compression.
-ENDINGS = {
-    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".arff": "arff",
-    ".npz": "npz", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight",
-}  # fmt: skip
-
 
 class StoredFile:
     """A file that is read as a whole.
 
-    The values of ``table`` may lack the last columns, which are then in ``more``. ``declared`` are
-    the indices of the outputs, if the file declares them; only then may an output have the same
-    name as a feature. ``part`` says which rows were read, if the file has a split.
+    The values of ``table`` may lack the last columns, which are then in ``more``. Only ``declared``
+    outputs may have the name of a feature. ``part`` tells which rows of a split were read.
     """
 
     def __init__(
-        self,
-        table: Table,
-        declared: Sequence[int] | None,
-        more: Matrix = None,
-        part: Part | None = None,
+        self, table: Table, declared: Sequence[int] | None, more: Matrix, part: Part | None
     ) -> None:
         self.file, self.names, self.declared, self.part = table.file, table.names, declared, part
         self._table, self._more = table, more
@@ -51,9 +40,8 @@ class StoredFile:
     def _take(self, places: Sequence[int], is_nominal: Mapping[int, bool]) -> Table:
         columns = [self._table.columns[i] for i in places]
         for j, i in enumerate(places):
-            # Such categories are numbers, unless the model knows them as categories.
             if columns[j].categories == BINARY and not is_nominal.get(i, False):
-                columns[j] = Column(columns[j].name)
+                columns[j] = Column(columns[j].name)  # numbers, unless the model knows categories
         return Table(self.file, columns, self._values(list(places)), self._table.place)
 
     def _values(self, places: list[int]) -> Matrix:
@@ -72,15 +60,6 @@ class StoredFile:
 
 #: A file of any format.
 TableFile: TypeAlias = FrameFile | StoredFile
-
-
-def format_of(path: PathLike) -> str | None:
-    """Return the format that the ending of a file stands for, if any; standard input is CSV."""
-    path = Path(path)
-    if path == STDIN:
-        return "csv"
-    endings = [ending.lower() for ending in path.suffixes if ending.lower() != ".gz"]
-    return ENDINGS.get(endings[-1]) if endings else None
 
 
 def open_file(
@@ -105,13 +84,14 @@ def open_file(
         what = "is a folder" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"The file {str(path)!r} {what}; check its name.")
     if format == "csv":
-        is_tsv = ".tsv" in [ending.lower() for ending in path.suffixes]
+        is_tsv = ".tsv" in map(str.lower, path.suffixes)
         return CsvFile(path, delimiter or ("\t" if is_tsv else ","))
     if format == "parquet":
         return ParquetFile(path)
     if format == "arff":
         table, k = arff_table(path)
-        return StoredFile(table, None if k is None else select_targets(k, table.names, table.file))
+        declared = None if k is None else select_targets(k, table.names, table.file)
+        return StoredFile(table, declared, None, None)
     if format == "npz":
         return _stored(file_name(path), read_npz(path), part)
     if format == "xc":

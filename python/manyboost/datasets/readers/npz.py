@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,7 @@ _KEYS = (
     "categorical", "category_feature", "category_code", "category_value",
 )  # fmt: skip
 # Raised by NumPy for a file that is truncated, holds pickles, or is no archive.
-_DAMAGES = (
-    *(ValueError, OSError, EOFError, TypeError, AttributeError),
-    *(zipfile.BadZipFile, zlib.error),
-)
+_DAMAGES = (ValueError, OSError, EOFError, TypeError, AttributeError, BadZipFile, zlib.error)
 
 
 def read_npz(path: PathLike, *, name: str | None = None) -> Dataset:
@@ -39,27 +36,23 @@ def read_npz(path: PathLike, *, name: str | None = None) -> Dataset:
 
     Parameters
     ----------
-    path : str or path
-        The file.
-    name : str or None, default=None
-        Name of the data set; ``None`` uses the name of the file.
+    path, name
+        See :func:`read_csv`.
 
     Returns
     -------
     Dataset
-        Sparse features are a CSR matrix of float32, sparse labels one of uint8. The task is
-        "multilabel" if labels are sparse, whole numbers or booleans, else "regression".
+        X is float32 and labels are uint8, CSR matrices if they are stored so. The task is
+        "multilabel" if Y is sparse, or whole numbers or booleans, else "regression".
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> import numpy as np
     >>> from manyboost.datasets import read_npz
-    >>> arrays = {"X": [[0.5], [1.5]], "Y": [[1, 0], [0, 1]]}
-    >>> names = {"feature_names": ["x"], "target_names": ["a", "b"]}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "toy.npz")
-    ...     np.savez_compressed(path, **arrays, **names)
+    ...     np.savez(path, X=[[0.5]], Y=[[1, 0]], feature_names=["x"], target_names=["a", "b"])
     ...     toy = read_npz(path)
     >>> toy.name, toy.task, toy.target_names
     ('toy', 'multilabel', ('a', 'b'))
@@ -70,50 +63,41 @@ def read_npz(path: PathLike, *, name: str | None = None) -> Dataset:
             with np.load(file, allow_pickle=False) as stored:
                 arrays = {key: stored[key] for key in stored.files if key in _KEYS}
         except _DAMAGES as error:
-            raise ValueError(
-                f"{path.name} is not a NumPy archive of plain arrays ({error}); get the file again."
-            ) from None
+            what = f"{path.name} is not a NumPy archive of plain arrays ({error})"
+            raise ValueError(f"{what}; get the file again.") from None
     try:
         return _dataset(arrays, set_name(path, name))
     except KeyError as error:
-        raise ValueError(
-            f"{path.name} has no array {error.args[0]!r}; see the layout in "
-            "manyboost.datasets.read_npz."
-        ) from None
+        what = f"{path.name} has no array {error.args[0]!r}"
+        raise ValueError(f"{what}; see the layout in manyboost.datasets.read_npz.") from None
 
 
 def _dataset(arrays: Mapping[str, NDArray[Any]], name: str) -> Dataset:
+    for what in ("X", "Y"):
+        array = arrays.get(what, np.empty((0, 0)))
+        if array.ndim != 2 or array.dtype.kind not in "buif":
+            found = f"{what} of data set {name!r} has shape {array.shape} and type {array.dtype}"
+            raise ValueError(f"{found}; it must be a table of numbers.")
     if "X" in arrays:
-        X = _two_dimensional(arrays["X"], "X", name).astype(np.float32, copy=False)
+        X = arrays["X"].astype(np.float32, copy=False)
     else:
         X = _csr(arrays, "X", arrays["X_data"].astype(np.float32), name)
     task: Task = "multilabel"
     if "Y" not in arrays:
         Y = _csr(arrays, "Y", np.ones(len(arrays["Y_indices"]), dtype=np.uint8), name)
     else:
-        Y = _two_dimensional(arrays["Y"], "Y", name)
+        Y = arrays["Y"]
         if Y.dtype.kind == "f":
             task = "regression"
         elif not np.isin(Y, (0, 1)).all():
-            raise ValueError(
-                f"Y of data set {name!r} holds labels other than 0 and 1; store numbers to predict "
-                "as floats."
-            )
+            what = f"Y of data set {name!r} holds labels other than 0 and 1"
+            raise ValueError(f"{what}; store numbers to predict as floats.")
         else:
             Y = Y.astype(np.uint8, copy=False)
     categories = _categories(arrays, name)
     features, targets = (arrays[f"{of}_names"].astype(str).tolist() for of in ("feature", "target"))
     names, split = (tuple(features), tuple(targets)), arrays.get("split")
     return Dataset(name, X, Y, *names, task, split, tuple(categories), categories)
-
-
-def _two_dimensional(array: NDArray[Any], what: str, name: str) -> NDArray[Any]:
-    if array.ndim != 2 or array.dtype.kind not in "buif":
-        raise ValueError(
-            f"{what} of data set {name!r} has shape {array.shape} and type {array.dtype}; it must "
-            "be a table of numbers."
-        )
-    return array
 
 
 def _csr(arrays: Mapping[str, NDArray[Any]], what: str, data: NDArray[Any], name: str) -> Matrix:
@@ -126,9 +110,8 @@ def _csr(arrays: Mapping[str, NDArray[Any]], what: str, data: NDArray[Any], name
         if not matrix.has_canonical_format:
             raise ValueError("an entry is stored twice")
     except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"The sparse {what} of data set {name!r} is damaged ({error}); get the file again."
-        ) from None
+        what = f"The sparse {what} of data set {name!r} is damaged ({error})"
+        raise ValueError(f"{what}; get the file again.") from None
     return matrix
 
 
@@ -138,16 +121,12 @@ def _categories(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[int, tupl
     table: dict[int, dict[int, str]] = {int(feature): {} for feature in arrays["categorical"]}
     columns = [arrays[f"category_{part}"].tolist() for part in ("feature", "code", "value")]
     if len({len(column) for column in columns}) > 1:
-        raise ValueError(
-            "The category table of data set {!r} has columns of {}, {} and {} entries; they must "
-            "be equally long.".format(name, *map(len, columns))
-        )
+        lengths = "{}, {} and {} entries; they must be equally long.".format(*map(len, columns))
+        raise ValueError(f"The category table of data set {name!r} has columns of {lengths}")
     for feature, number, value in zip(*columns, strict=True):
         table.setdefault(feature, {})[number] = str(value)
     for feature, codes in table.items():
         if not codes or sorted(codes) != list(range(len(codes))):
-            raise ValueError(
-                f"The categories of feature {feature} of data set {name!r} have the codes "
-                f"{sorted(codes)}; they must be 0, 1, 2 and so on."
-            )
+            what = f"The categories of feature {feature} of data set {name!r} have the codes"
+            raise ValueError(f"{what} {sorted(codes)}; they must be 0, 1, 2 and so on.")
     return {feature: tuple(codes[k] for k in sorted(codes)) for feature, codes in table.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -35,25 +36,21 @@ def read_svmlight(
 ) -> Dataset:
     r"""Read an svmlight (libsvm) file with several labels, or numbers to predict, a row.
 
-    Names of outputs and features are their numbers in the file. Empty lines and comments
-    (``# ...``) are skipped.
+    Outputs and features are named by their numbers. Empty lines and comments are skipped.
 
     Parameters
     ----------
-    path : str or path
-        The file, which may be gzip-compressed.
+    path, name
+        See :func:`read_csv`.
     n_features, n_outputs : int or None, default=None
         Number of features, by default the highest in the file, and of outputs, the labels 0 to
         ``n_outputs - 1``, by default those in the file. Pass them if several files must agree.
     zero_based : bool or "auto", default="auto"
         Whether features are counted from 0 or from 1; "auto" looks for a feature 0.
     targets : {"labels", "numbers", "auto"}, default="labels"
-        What a row begins with: any number of labels, which are integers; or numbers to predict,
-        the same number in each row, or none if they are missing. Such outputs are called "y", or
-        "y0", "y1", … if there are several. "auto" reads labels unless there is a sign, a decimal
-        point or an exponent.
-    name : str or None, default=None
-        Name of the data set; ``None`` uses the name of the file.
+        What a row begins with: any number of labels, which are integers; or as many numbers to
+        predict as other rows, or none if they are missing, called "y", or "y0", "y1", … "auto"
+        reads labels unless there is a sign, a decimal point or an exponent.
 
     Returns
     -------
@@ -72,14 +69,12 @@ def read_svmlight(
     (('1', '2', '3', '4'), ('3', '7'), [[1, 1], [0, 1]])
     """
     rows = _svmlight_rows(path, targets)
-    if not len(rows):
+    if len(rows) == 0:
         raise ValueError(f"{rows.file.name} has no rows; a data set needs at least one.")
-    if zero_based == "auto":
-        zero_based = bool((rows.features == 0).any())
-    first = 0 if zero_based else 1
+    has_zero = bool((rows.features == 0).any())
+    first = 0 if (has_zero if zero_based == "auto" else zero_based) else 1
     if n_features is None:
         n_features = int(rows.features.max(initial=first - 1)) - first + 1
-    rows.check("feature", first, first + n_features)
     if rows.hold_numbers:
         Y = rows.numbers(n_outputs)
         names = ("y",) if Y.shape[1] == 1 else tuple(f"y{j}" for j in range(Y.shape[1]))
@@ -87,10 +82,7 @@ def read_svmlight(
         labels = np.unique(rows.targets) if n_outputs is None else np.arange(n_outputs)
         if n_outputs is not None:
             rows.check("label", 0, n_outputs)
-        Y, names = rows.labels(labels), tuple(str(int(label)) for label in labels)
-    if not names or not n_features:
-        what = "features" if names else "labels"
-        raise ValueError(f"{rows.file.name} has no {what}; a data set needs some.")
+        Y, names = rows.labels(labels), tuple(f"{label:.0f}" for label in labels)
     return rows.dataset(Y, names, n_features, first, name)
 
 
@@ -102,15 +94,15 @@ def read_svmlight_like(
     Labels that the other file did not have are ignored, and rows need no targets. The result is
     None if no svmlight file has such feature names.
     """
-    first = 1 if list(feature_names[:1]) == ["1"] else 0
-    n_features = len(feature_names)
-    if list(feature_names) != [*map(str, range(first, first + n_features))]:
+    first, n_features = int(list(feature_names[:1]) == ["1"]), len(feature_names)
+    if list(feature_names) != [str(k) for k in range(first, first + n_features)]:
         return None
     has_labels = all(name.isdecimal() for name in target_names)
     rows = _svmlight_rows(path, "labels" if has_labels else "numbers")
-    rows.check("feature", first, first + n_features)
-    labels = np.array(target_names, dtype=np.float64) if has_labels else None
-    Y = rows.numbers(len(target_names)) if labels is None else rows.labels(labels)
+    if has_labels:
+        Y = rows.labels(np.array(target_names, np.float64))
+    else:
+        Y = rows.numbers(len(target_names))
     return rows.dataset(Y, tuple(target_names), n_features, first, None)
 
 
@@ -130,7 +122,7 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
     Parameters
     ----------
     path, name
-        See :func:`read_svmlight`.
+        See :func:`read_csv`.
 
     Returns
     -------
@@ -152,14 +144,12 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
     texts = iter(file)
     header = re.fullmatch(r"(\d+)\s+(\d+)\s+(\d+)", next(texts, "").strip())
     if header is None or "0" in header.groups():
-        what = "the first line must hold the numbers of rows, features and labels."
-        raise file.error(what, 1)
-    n_rows, n_features, n_outputs = (int(count) for count in header.groups())
+        raise file.error("the first line must hold the numbers of rows, features and labels.", 1)
+    n_rows, n_features, n_outputs = map(int, header.groups())
     rows = _Rows(file, texts, "labels")
     if len(rows) != n_rows:
         counts = f"{len(rows)} rows but its first line says {n_rows}"
         raise ValueError(f"{file.name} has {counts}; the file may be cut short.")
-    rows.check("feature", 0, n_features)
     rows.check("label", 0, n_outputs)
     names = tuple(map(str, range(n_outputs)))
     return rows.dataset(rows.labels(np.arange(n_outputs)), names, n_features, 0, name)
@@ -209,11 +199,10 @@ class _Rows:
                 raise ValueError(text)
             return targets, [int(pair[0]) for pair in pairs], [number(pair[2]) for pair in pairs]
         except ValueError:
-            target = "number" if self.hold_numbers else "label"
+            target, whole = ("number", "") if self.hold_numbers else ("label", "labels and ")
             raise self.file.error(
                 f"the row is not '{target},{target} feature:value ...' with whole numbers, 0 or "
-                f"more, for {'' if self.hold_numbers else 'labels and '}features, and finite "
-                "values."
+                f"more, for {whole}features, and finite values."
             ) from None
 
     def _target(self, text: str) -> float:
@@ -235,27 +224,23 @@ class _Rows:
             numbers, ends = self.targets, self._target_ends
         outside = np.flatnonzero((numbers < first) | (numbers >= stop))
         if outside.size:
-            row = int(np.searchsorted(np.asarray(ends), outside[0], side="right")) - 1
-            raise self.file.error(
-                f"{what} {numbers[outside[0]]:.0f} is not between {first} and {stop - 1}; correct "
-                f"the row or the number of {what}s.",
-                self._lines[row],
-            )
+            row = bisect_right(ends, outside[0]) - 1
+            found = f"{what} {numbers[outside[0]]:.0f} is not between {first} and {stop - 1}"
+            remedy = f"correct the row or the number of {what}s."
+            raise self.file.error(f"{found}; {remedy}", self._lines[row])
 
     def numbers(self, n_outputs: int | None) -> F64:
         """Return targets as numbers (n_rows, n_outputs), NaN in rows without any."""
-        counts = np.diff(np.asarray(self._target_ends))
+        counts = np.diff(self._target_ends)
         if n_outputs is None:
             n_outputs = int(counts[np.argmax(counts > 0)])
         if not n_outputs:
             raise ValueError(f"{self.file.name} has no numbers to predict; write some.")
         wrong = np.flatnonzero((counts != n_outputs) & (counts > 0))
         if wrong.size:
-            raise self.file.error(
-                f"the row has {counts[wrong[0]]} numbers to predict instead of {n_outputs}; write "
-                "the same number in every row, or none if they are missing.",
-                self._lines[wrong[0]],
-            )
+            what = f"the row has {counts[wrong[0]]} numbers to predict instead of {n_outputs}"
+            remedy = "write the same number in every row, or none if they are missing."
+            raise self.file.error(f"{what}; {remedy}", self._lines[wrong[0]])
         Y = np.full((len(self), n_outputs), np.nan)
         Y[counts > 0] = self.targets.reshape(-1, n_outputs)
         return Y
@@ -264,15 +249,18 @@ class _Rows:
         """Return a CSR matrix with a column for each known label; others are ignored."""
         column = {label: j for j, label in enumerate(known.tolist())}
         columns = np.array([column.get(label, -1) for label in self.targets.tolist()], np.intp)
-        rows = np.repeat(np.arange(len(self)), np.diff(np.asarray(self._target_ends)))
-        is_known = columns >= 0
-        entries = np.ones(is_known.sum(), dtype=np.uint8), (rows[is_known], columns[is_known])
+        rows = np.repeat(np.arange(len(self)), np.diff(self._target_ends))[columns >= 0]
+        entries = np.ones(len(rows), np.uint8), (rows, columns[columns >= 0])
         return sparse.csr_matrix(entries, shape=(len(self), len(known)))
 
     def dataset(
         self, Y: Matrix, names: tuple[str, ...], n_features: int, first: int, name: str | None
     ) -> Dataset:
         """Return features, counted from ``first``, with the given outputs and their names."""
+        self.check("feature", first, first + n_features)
+        if not names or not n_features:
+            what = "features" if names else "labels"
+            raise ValueError(f"{self.file.name} has no {what}; a data set needs some.")
         arrays = self._values, self.features - first, np.asarray(self._feature_ends)
         X = sparse.csr_matrix(arrays, shape=(len(self), n_features))
         X.sort_indices()

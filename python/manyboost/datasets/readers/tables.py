@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -17,16 +17,8 @@ import numpy as np
 
 from manyboost.arrays import F64
 from manyboost.datasets.dataset import Dataset, Task, check_unique
-from manyboost.datasets.readers.columns import (
-    Column,
-    Selection,
-    Table,
-    assemble,
-    remaining,
-    select,
-    select_targets,
-    whole,
-)
+from manyboost.datasets.readers import columns
+from manyboost.datasets.readers.columns import Column, Place, Selection, Table
 from manyboost.datasets.readers.text import PathLike, TextFile, set_name
 
 if TYPE_CHECKING:
@@ -34,9 +26,6 @@ if TYPE_CHECKING:
 
 #: Training rows, test rows, or both.
 Part: TypeAlias = Literal["train", "test", "all"]
-#: Where a row of a block is in the file, for errors: "line 12".
-Place: TypeAlias = Callable[[int], str]
-
 #: Cells that are read at a time: a few tens of megabytes.
 BLOCK_CELLS = 1 << 18
 
@@ -67,20 +56,16 @@ def read_csv(
     targets : str, sequence of str or int
         The outputs: names or glob patterns (``"y*"``) of columns, or a number k: the first k
         columns or, if k is negative, the last.
-    categorical : str or sequence of str, default=()
-        Names or glob patterns of the categorical features. They become codes: the index of the
-        value among the sorted values, which are kept. Other features must hold numbers.
-    drop : str or sequence of str, default=()
-        Names or glob patterns of columns to leave out.
-    delimiter : str, default=","
-        The character between the cells of a line.
+    categorical, drop : str or sequence of str, default=()
+        Names or glob patterns of the categorical features and of columns to leave out. Categories
+        become codes: the index among the sorted values. Other features must hold numbers.
+    delimiter, encoding : str, default=",", "utf-8-sig"
+        The character between the cells of a line; the encoding of the file.
     task : {"multilabel", "regression"} or None, default=None
         ``None``: outputs that hold only 0 and 1 (or false and true, no and yes) are labels, others
         are numbers.
     name : str or None, default=None
         Name of the data set; ``None`` uses the name of the file.
-    encoding : str, default="utf-8-sig"
-        Encoding of the file.
 
     Returns
     -------
@@ -113,22 +98,19 @@ def read_parquet(
     task: Task | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Read a Parquet file.
+    """Read a Parquet file; nulls and NaN are missing values.
 
     Needs polars: ``pip install 'manyboost[files]'``.
 
     Parameters
     ----------
-    path : str or path
-        The file.
-    targets, categorical, drop, task, name
-        See :func:`read_csv`. Features that are not categorical must be numbers or booleans by
-        their type.
+    path, targets, categorical, drop, task, name
+        See :func:`read_csv`. Other features must be numbers or booleans by their type.
 
     Returns
     -------
     Dataset
-        X and Y are dense; nulls and NaN are missing values.
+        X and Y are dense.
 
     Examples
     --------
@@ -153,16 +135,14 @@ def _dataset(
     task: Task | None,
     name: str,
 ) -> Dataset:
-    outputs = select_targets(targets, file.names, file.file)
-    nominal = select(categorical, file.names, file.file, "categorical")
-    features = remaining(file.names, file.file, outputs, drop)
+    outputs = columns.select_targets(targets, file.names, file.file)
+    nominal = columns.select(categorical, file.names, file.file, "categorical")
+    features = columns.remaining(file.names, file.file, outputs, drop)
     if both := set(nominal) & set(outputs):
-        raise ValueError(
-            f"Column {file.names[min(both)]!r} of {file.file} is in both targets and categorical; "
-            "categorical is for features."
-        )
+        what = f"Column {file.names[min(both)]!r} of {file.file} is in both targets and categorical"
+        raise ValueError(f"{what}; categorical is for features.")
     blocks = file.blocks(features, outputs, {i: i in nominal for i in features})
-    return assemble(*whole(file.file, blocks), name, task)
+    return columns.assemble(*columns.whole(file.file, blocks), name, task)
 
 
 class FrameFile(ABC):
@@ -170,31 +150,29 @@ class FrameFile(ABC):
 
     file: str  # how errors name it
     names: list[str]  # of its columns
-    # These formats declare neither outputs nor a split into training and test rows.
-    declared: Sequence[int] | None = None
-    part: Part | None = None
+    declared: Sequence[int] | None = None  # outputs; these formats do not say,
+    part: Part | None = None  # nor have they a split into training and test rows
 
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
     ) -> Iterator[tuple[Table, Table]]:
         """Yield features and outputs, columns by index in the given order, some rows at a time.
 
-        ``is_nominal`` says which columns hold categories and which hold numbers; for the others
-        the first value decides. Each block has its own categories.
+        ``is_nominal`` says which columns hold categories; for those it does not mention the first
+        value decides. Each block has its own categories.
         """
         known = dict(is_nominal)
         for frame, place in self._frames([self.names[i] for i in (*features, *outputs)]):
             parts = []
             for places in (features, outputs):
-                values, columns = np.empty((len(frame), len(places))), []
+                values, heads = np.empty((len(frame), len(places))), []
                 for j, i in enumerate(places):
                     cells = frame[self.names[i]]
-                    if i not in known:
-                        first = self._cleaned(cells).drop_nulls().head(1)
-                        known |= {i: self._numbers(first)[1] is not None} if len(first) else {}
+                    if i not in known and len(first := self._cleaned(cells).drop_nulls().head(1)):
+                        known[i] = self._numbers(first)[1] is not None
                     values[:, j], categories = self._values(cells, known.get(i, False), place)
-                    columns.append(Column(self.names[i], categories))
-                parts.append(Table(self.file, columns, values, place))
+                    heads.append(Column(self.names[i], categories))
+                parts.append(Table(self.file, heads, values, place))
             yield parts[0], parts[1]
 
     def _values(
@@ -211,11 +189,9 @@ class FrameFile(ABC):
             return codes.cast(pl.Float64).to_numpy(), tuple(categories.to_list())
         numbers, wrong = self._numbers(cells)
         if wrong is not None:
-            raise ValueError(
-                f"{self.file}, {place(wrong)}: column {cells.name!r} holds "
-                f"{self._cleaned(cells)[wrong]!r}, which is not a number; correct it, declare the "
-                "column categorical, or leave it out."
-            )
+            what = f"column {cells.name!r} holds {self._cleaned(cells)[wrong]!r}, which is not a"
+            remedy = "correct it, declare the column categorical, or leave it out."
+            raise ValueError(f"{self.file}, {place(wrong)}: {what} number; {remedy}")
         return numbers, None
 
     def _numbers(self, cells: polars.Series) -> tuple[F64, int | None]:
@@ -260,43 +236,38 @@ class CsvFile(FrameFile):
         n_rows = max(1, BLOCK_CELLS // len(self.names))
         while lines := list(islice(self._lines, n_rows)):
             if any('"' in text for _, text in lines):
-                # A quoted cell may continue in the next block. Python's reader splits the rest of
-                # the file: it is strict about quotes and knows the lines.
-                rows = self._rows(chain(lines, self._lines))
-                while block := list(islice(rows, n_rows)):
-                    for line, cells in block:
+                # Python's reader splits the rest of the file, as a quoted cell may continue in the
+                # next block: it is strict about quotes and knows the lines.
+                rows = self._rows(chain(lines, self._lines), lines[0][0] - 1)
+                while split := list(islice(rows, n_rows)):
+                    for line, cells in split:
                         self._check_width(line, len(cells))
-                    columns = zip(*(cells for _, cells in block), strict=True)
-                    frame = pl.DataFrame(dict(zip(self.names, columns, strict=True)), schema=schema)
-                    yield frame.select(names), _places([line for line, _ in block])
+                    frame = pl.DataFrame([cells for _, cells in split], schema, orient="row")
+                    yield frame.select(names), _places([line for line, _ in split])
             elif plain := [(line, text) for line, text in lines if text.strip("\r\n")]:
                 for line, text in plain:
                     self._check_width(line, text.count(self._delimiter) + 1)
+                block = "".join(text for _, text in plain).encode()
                 options = {"separator": self._delimiter, "schema": schema, "quote_char": None}
-                text = "".join(text for _, text in plain)
-                frame = pl.read_csv(text.encode(), has_header=False, **options)
+                frame = pl.read_csv(block, has_header=False, **options)
                 yield frame.select(names), _places([line for line, _ in plain])
 
-    def _rows(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    def _rows(
+        self, lines: Iterator[tuple[int, str]], before: int = 0
+    ) -> Iterator[tuple[int, list[str]]]:
         """Yield the cells of rows that are not empty, and the last line of each."""
-        last = 0
-
-        def texts() -> Iterator[str]:
-            nonlocal last
-            for last, text in lines:  # noqa: B007
-                yield text
-
+        reader = csv.reader((text for _, text in lines), delimiter=self._delimiter, strict=True)
         try:
-            for cells in csv.reader(texts(), delimiter=self._delimiter, strict=True):
-                if cells:
-                    yield last, cells
+            for cells in filter(None, reader):
+                yield before + reader.line_num, cells
         except csv.Error as error:
-            raise self._text.error(f"not valid CSV ({error}).", last) from None
+            line = before + reader.line_num
+            raise self._text.error(f"not valid CSV ({error}).", line) from None
 
     def _check_width(self, line: int, width: int) -> None:
         if width != len(self.names):
-            what = f"the row has {width} cells for {len(self.names)} columns; check delimiter and"
-            raise self._text.error(f"{what} quotes.", line)
+            what = f"the row has {width} cells for {len(self.names)} columns"
+            raise self._text.error(f"{what}; check delimiter and quotes.", line)
 
     def _cleaned(self, cells: polars.Series) -> polars.Series:
         texts = cells.str.strip_chars()
@@ -326,10 +297,8 @@ class ParquetFile(FrameFile):
         if cells.dtype in (pl.String, pl.Categorical, pl.Enum):
             return cells.cast(pl.String)
         if not (cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)):
-            raise ValueError(
-                f"Column {cells.name!r} of {self.file} holds values of type {cells.dtype}, neither "
-                "numbers nor text; convert it, or leave it out."
-            )
+            what = f"Column {cells.name!r} of {self.file} holds values of type {cells.dtype}"
+            raise ValueError(f"{what}, neither numbers nor text; convert it, or leave it out.")
         return cells.fill_nan(None) if cells.dtype.is_float() else cells
 
     def _cast(self, cells: polars.Series) -> polars.Series:
@@ -350,8 +319,6 @@ def polars_module() -> Any:
     try:
         import polars
     except ImportError:
-        raise ImportError(
-            "Reading CSV and Parquet files needs polars; install it with: pip install "
-            "'manyboost[files]'."
-        ) from None
+        remedy = "install it with: pip install 'manyboost[files]'."
+        raise ImportError(f"Reading CSV and Parquet files needs polars; {remedy}") from None
     return polars

@@ -1,4 +1,4 @@
-"""Text files, plain or gzip-compressed, and errors that say which line is meant."""
+"""Names of files, text files, plain or gzip-compressed, and errors that say which line is meant."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ PathLike: TypeAlias = str | os.PathLike[str]
 #: Stands for standard input where lines of text are read.
 STDIN = Path("-")
 
-_ENDINGS = (
-    ".gz", ".arff", ".csv", ".tsv", ".parquet", ".pq", ".npz", ".svm", ".svmlight", ".libsvm",
-    ".txt",
-)  # fmt: skip
+#: Formats by the ending of the file name, without that of compression.
+ENDINGS = {
+    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".arff": "arff",
+    ".npz": "npz", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight",
+}  # fmt: skip
 
 
 class TextFile:
@@ -41,9 +42,8 @@ class TextFile:
                     yield raw.decode(encoding)
                     encoding = encoding.removesuffix("-sig")  # only the first line has a mark
         except UnicodeDecodeError as error:
-            raise self.error(
-                f"the text is not {error.encoding}; pass the encoding of the file."
-            ) from None
+            what = f"the text is not {error.encoding}; pass the encoding of the file."
+            raise self.error(what) from None
         except (EOFError, gzip.BadGzipFile, zlib.error):
             what = "the gzip stream is damaged or cut short; get the file again."
             raise self.error(what, self.line + 1) from None
@@ -67,6 +67,14 @@ def file_name(path: PathLike) -> str:
     return "standard input" if Path(path) == STDIN else Path(path).name
 
 
+def format_of(path: PathLike) -> str | None:
+    """Return the format that the ending of a file stands for, if any; standard input is CSV."""
+    if Path(path) == STDIN:
+        return "csv"
+    endings = [ending for ending in Path(path).suffixes if ending.lower() != ".gz"]
+    return ENDINGS.get(endings[-1].lower()) if endings else None
+
+
 def number(text: str) -> float:
     """Read a finite decimal number; anything else, "nan" and "1_000" included, is an error."""
     value = float(text)
@@ -79,6 +87,6 @@ def set_name(path: PathLike, name: str | None = None) -> str:
     """Return the name of a data set: by default that of its file, without known endings."""
     if name is None:
         name = Path(path).name
-        while name.lower().endswith(_ENDINGS) and "." in name[1:]:
-            name = name[: name.rindex(".")]
+        while Path(name).suffix.lower() in (*ENDINGS, ".gz", ".txt"):
+            name = Path(name).stem
     return name
