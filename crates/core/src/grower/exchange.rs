@@ -127,7 +127,7 @@ impl<T: Lane> Search<'_, T> {
         let ranges = self.plan.ranges(histogram, &self.layout, self.pool.pieces(work));
         self.pool.for_each(ranges, work, |mut range| {
             let Some(lists) = range.lists else {
-                return self.sum_dense(&mut range, lanes.node());
+                return self.sum_dense(&mut range, &lanes);
             };
             range.sums.fill(0);
             lists.accumulate(lanes.node(), range.alive, range.sums, None);

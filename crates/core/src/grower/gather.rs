@@ -1,11 +1,13 @@
 //! Summing histograms on this rank: the lanes of a node side by side, then feature by feature.
 
 use super::histograms::FeatureRange;
+use super::rooms::Rooms;
 use super::search::Search;
 use crate::binning::Column;
 use crate::error::Result;
 use crate::histogram::{
-    FEATURES_AT_ONCE, Lane, NodeLanes, NodeRows, accumulate, accumulate_compressed, accumulate_four,
+    FEATURES_AT_ONCE, Lane, NodeLanes, NodeRows, accumulate, accumulate_compressed,
+    accumulate_four, accumulate_packed, pack, packed_width,
 };
 use crate::lowlevel::widest;
 use crate::memory::resize;
@@ -17,15 +19,17 @@ const MOST_GATHERED_LANES: usize = 8;
 pub(super) struct GatheredLanes<'a, T: Lane> {
     search: &'a Search<'a, T>,
     rows: NodeRows<'a>,
-    /// The copy and its length. Its memory belongs to the search: new memory for every node would
-    /// cost more than the copy.
-    copied: Option<(Vec<T>, usize)>,
+    /// A copy. Its memory belongs to the search: new memory for every node would cost more than the
+    /// copy.
+    copied: Option<Vec<T>>,
+    /// A packed copy, see [`accumulate_packed`].
+    packed: Option<Vec<i64>>,
 }
 
 impl<T: Lane> GatheredLanes<'_, T> {
     pub fn node(&self) -> NodeLanes<'_, T> {
         let (lanes, gathered) = match &self.copied {
-            Some((copied, len)) => (&copied[..*len], true),
+            Some(copied) => (&copied[..], true),
             None => (self.search.lanes, false),
         };
         NodeLanes { rows: self.rows, lanes, gathered, width: self.search.layout.width }
@@ -34,9 +38,9 @@ impl<T: Lane> GatheredLanes<'_, T> {
 
 impl<T: Lane> Drop for GatheredLanes<'_, T> {
     fn drop(&mut self) {
-        if let Some((memory, _)) = self.copied.take() {
-            self.search.rooms.lanes.put(memory);
-        }
+        let rooms = &self.search.rooms;
+        self.copied.take().into_iter().for_each(|memory| rooms.lanes.put(memory));
+        self.packed.take().into_iter().for_each(|memory| rooms.packed.put(memory));
     }
 }
 
@@ -46,36 +50,63 @@ impl<T: Lane> Search<'_, T> {
         let width = self.layout.width;
         let all = rows.len() == self.binned.n_rows;
         let node_rows = if all { NodeRows::All } else { NodeRows::Some(rows) };
-        if all || width > MOST_GATHERED_LANES {
-            return Ok(GatheredLanes { search: self, rows: node_rows, copied: None });
-        }
-        let mut lanes = self.rooms.lanes.take();
-        let len = rows.len() * width;
-        if lanes.len() < len {
-            resize(&mut lanes, len, self.lanes[0])?;
-        }
-        let size = rows.len().div_ceil(self.pool.pieces(len * 2)).max(1);
-        let pieces = lanes[..len].chunks_mut(size * width).zip(rows.chunks(size));
-        self.pool.for_each(pieces, len * 2, |(lanes, rows)| {
-            if width == 1 {
-                lanes
-                    .iter_mut()
-                    .zip(rows)
-                    .for_each(|(copy, &row)| *copy = self.lanes[row as usize]);
-                return;
+        let mut gathered =
+            GatheredLanes { search: self, rows: node_rows, copied: None, packed: None };
+        if let Some(packed) = packed_width::<T>(width).filter(|_| rows.len() > self.small_rows) {
+            let copy = |lanes: &[T], copy: &mut [i64]| pack(lanes, copy);
+            gathered.packed = Some(self.copy_lanes(rows, packed, self.rooms.packed, copy)?);
+            if self.plan.n_dense == self.plan.usable.len() {
+                return Ok(gathered);
             }
-            for (copy, &row) in lanes.chunks_exact_mut(width).zip(rows) {
-                copy.copy_from_slice(&self.lanes[row as usize * width..(row as usize + 1) * width]);
+        }
+        if !all && width <= MOST_GATHERED_LANES {
+            let copy = |lanes: &[T], copy: &mut [T]| copy.copy_from_slice(lanes);
+            gathered.copied = Some(self.copy_lanes(rows, width, self.rooms.lanes, copy)?);
+        }
+        Ok(gathered)
+    }
+
+    /// Copies the lanes of some rows by `copy`, which fills `width` elements for each row.
+    fn copy_lanes<C: Copy + Default + Send + Sync>(
+        &self,
+        rows: &[u32],
+        width: usize,
+        rooms: &Rooms<Vec<C>>,
+        copy: impl Fn(&[T], &mut [C]) + Sync,
+    ) -> Result<Vec<C>> {
+        let row_width = self.layout.width;
+        let mut copied = rooms.take();
+        let len = rows.len() * width;
+        resize(&mut copied, len, C::default())?;
+        let size = rows.len().div_ceil(self.pool.pieces(len * 2)).max(1);
+        let pieces = copied.chunks_mut(size * width).zip(rows.chunks(size));
+        self.pool.for_each(pieces, len * 2, |(copied, rows)| {
+            for (into, &row) in copied.chunks_exact_mut(width).zip(rows) {
+                copy(&self.lanes[row as usize * row_width..][..row_width], into);
             }
         })?;
-        Ok(GatheredLanes { search: self, rows: node_rows, copied: Some((lanes, len)) })
+        Ok(copied)
     }
 
     /// Sums the histograms of a range of dense features.
-    pub(super) fn sum_dense(&self, range: &mut FeatureRange<'_, '_>, node: NodeLanes<'_, T>) {
+    pub(super) fn sum_dense(&self, range: &mut FeatureRange<'_, '_>, lanes: &GatheredLanes<'_, T>) {
+        let (node, width) = (lanes.node(), self.layout.width);
         let (mut i, end) = (range.features.start, range.features.end);
         let mut parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
-        if self.layout.width == 1 {
+        if let Some(packed) = &lanes.packed {
+            while i < end {
+                let n = FEATURES_AT_ONCE.min(end - i);
+                let columns: [_; FEATURES_AT_ONCE] =
+                    std::array::from_fn(|k| self.dense_column(i + k.min(n - 1)));
+                let mut sums: [_; FEATURES_AT_ONCE] =
+                    std::array::from_fn(|_| parts.next().map_or(&mut [][..], |(_, part)| part));
+                let (columns, sums) = (&columns[..n], &mut sums[..n]);
+                accumulate_packed(columns, node.rows, packed, width - 1, sums);
+                i += n;
+            }
+            return;
+        }
+        if width == 1 {
             while i + FEATURES_AT_ONCE <= end {
                 let columns = std::array::from_fn(|k| self.dense_column(i + k));
                 let mut sums = [[0i64; 256]; FEATURES_AT_ONCE];

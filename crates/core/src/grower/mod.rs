@@ -134,7 +134,8 @@ impl Grower {
         key: Key,
     ) -> Result<Grown> {
         let Grower { params, interactions, plan, rows, free, rooms, budget, .. } = self;
-        let rooms = SearchRooms { lanes: lane_rooms(rooms), search: &rooms.search };
+        let rooms =
+            SearchRooms { lanes: lane_rooms(rooms), packed: &rooms.wide, search: &rooms.search };
         let search = Search::new(data, lanes, rooms, plan, *params, interactions.as_ref(), *budget);
         // Leaves beyond these wait without their histograms.
         let most_kept = *budget / plan.histogram_bytes(&data.layout).max(1);

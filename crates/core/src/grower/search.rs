@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::gather::GatheredLanes;
 use super::histograms::{FeatureRange, FreeHistograms, NodeHistogram};
 use super::node::{Constraints, Expansion, GrowNode, Outcome};
 use super::plan::Plan;
@@ -52,6 +53,7 @@ pub(super) struct Search<'a, T> {
 pub(super) struct SearchRooms<'a, T> {
     /// For the lanes of a node.
     pub lanes: &'a Rooms<Vec<T>>,
+    pub packed: &'a Rooms<Vec<i64>>,
     pub search: &'a Rooms<SearchRoom>,
 }
 
@@ -171,7 +173,7 @@ impl<'a, T: Lane> Search<'a, T> {
         let splits = self.pool.map(ranges, work, |mut range| {
             self.rooms.search.with(|room| {
                 let mut searched = Searched { node: root, wanted: true, best: &mut room.best };
-                self.search_range(&mut range, lanes.node(), &mut searched, None);
+                self.search_range(&mut range, &lanes, &mut searched, None);
                 room.best.finish()
             })
         })?;
@@ -262,7 +264,7 @@ impl<'a, T: Lane> Search<'a, T> {
                 let mut sibling =
                     Searched { node: &children[large], wanted: wanted[large], best: sibling };
                 let both = Some((&mut parent, &mut sibling));
-                self.search_range(&mut range, lanes.node(), &mut searched, both);
+                self.search_range(&mut range, &lanes, &mut searched, both);
                 (searched.best.finish(), sibling.best.finish())
             })
         })?;
@@ -281,12 +283,12 @@ impl<'a, T: Lane> Search<'a, T> {
     fn search_range(
         &self,
         range: &mut FeatureRange<'_, '_>,
-        lanes: NodeLanes<'_, T>,
+        lanes: &GatheredLanes<'_, T>,
         searched: &mut Searched<'_>,
         sibling: Option<(&mut FeatureRange<'_, '_>, &mut Searched<'_>)>,
     ) {
         if range.lists.is_some() {
-            return self.search_compressed_range(range, lanes, searched, sibling);
+            return self.search_compressed_range(range, lanes.node(), searched, sibling);
         }
         self.sum_dense(range, lanes);
         let Some((parent, sibling)) = sibling else {

@@ -5,9 +5,16 @@ use crate::parallel::Pool;
 use crate::reduce::add_up_here;
 
 /// A lane type.
-pub trait Lane: Copy + Send + Sync + Into<i64> {}
-impl Lane for i32 {}
-impl Lane for i64 {}
+pub trait Lane: Copy + Default + Send + Sync + Into<i64> {
+    /// Whether lanes have at most 32 bits.
+    const IS_NARROW: bool;
+}
+impl Lane for i32 {
+    const IS_NARROW: bool = true;
+}
+impl Lane for i64 {
+    const IS_NARROW: bool = false;
+}
 
 /// The rows of a node.
 #[derive(Debug, Clone, Copy)]

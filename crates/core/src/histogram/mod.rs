@@ -9,6 +9,7 @@ mod accumulate;
 mod compressed;
 mod layout;
 mod occupied;
+mod packed;
 mod quantise;
 mod source;
 mod subtract;
@@ -19,6 +20,7 @@ pub use accumulate::{
 pub use compressed::{ListedBins, RowLists, accumulate_compressed};
 pub use layout::Layout;
 pub use occupied::OccupiedBins;
+pub use packed::{accumulate_packed, pack, packed_width};
 pub use quantise::{RowLanes, SplitGradients, SplitWeights, quantise};
 pub use subtract::{fill_default, subtract};
 
