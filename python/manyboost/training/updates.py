@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -40,24 +41,17 @@ def idle_update(output: int, *, with_step: bool) -> Update:
     return Update(weak, np.zeros((1, 1)), rho, output, idle=True)
 
 
+@dataclass
 class Updater:
-    """Carries out the updates of a fit; ``raw`` is the array of its raw predictions.
+    """Carries out the updates of a fit."""
 
-    ``steps`` (n_outputs,) are those of the last round, if it had any.
-    """
-
-    def __init__(
-        self,
-        progress: Progress,
-        learning_rate: float,
-        pool: _core.Pool,
-        raw: F32,
-        learner: TreeLearner | ForeignLearner,
-        validation: Validation | None,
-    ) -> None:
-        self.progress, self.learning_rate, self.pool, self.raw = progress, learning_rate, pool, raw
-        self.learner, self.validation = learner, validation
-        self.steps: F64 | None = None
+    progress: Progress
+    learning_rate: float
+    pool: _core.Pool
+    raw: F32  # raw predictions of the training rows
+    learner: TreeLearner | ForeignLearner
+    validation: Validation | None
+    steps: F64 | None = None  # (n_outputs,): those of the last round, if it had any
 
     def apply(self, m: int, updates: list[Update]) -> Move | None:
         """Add the weak models of a round to the model; return what the next pass is to move."""
@@ -68,8 +62,7 @@ class Updater:
             values, steps = self._single_precision(update)
             if not update.idle:
                 model.push(weak, values, steps, output)
-                moved = self._move(weak, values, steps, output)
-                move = moved or move
+                move = self._move(weak, values, steps, output) or move
             elif values is not None and model.has_trees:
                 model.push(weak, values, steps, output)
         self._book_steps(updates)
