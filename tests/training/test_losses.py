@@ -46,7 +46,7 @@ def cell_losses(loss, Y, raw, cell):
         moved = raw.copy()
         moved[i, j] = f
         objective = loss.bind(Y, Weights(), POOL)
-        return objective.mean_loss(moved) * objective.cells
+        return objective.losses(moved)[0] * objective.cells
 
     return value
 
@@ -98,7 +98,7 @@ def test_the_baseline_minimises_the_loss(case, weighted):
         objective = single.bind(column, Weights(weight), POOL)
 
         def total(shift, objective=objective):
-            return objective.mean_loss(np.full((len(Y), 1), shift, np.float32))
+            return objective.losses(np.full((len(Y), 1), shift, np.float32))[0]
 
         best = minimize_scalar(total, bracket=(-0.1, 0.1)).fun
         assert total(0.0) <= best + 1e-6 * max(1, abs(best))
@@ -121,7 +121,7 @@ def test_softmax_residuals_curvatures_and_baseline():
         assert (up - 2 * here + down) / step**2 == pytest.approx(curvatures[cell], abs=2e-2)
 
     def total(shift):
-        return objective.mean_loss(np.tile(shift.astype(np.float32), (30, 1)))
+        return objective.losses(np.tile(shift.astype(np.float32), (30, 1)))[0]
 
     assert total(np.zeros(4)) <= minimize(total, np.zeros(4), method="Nelder-Mead").fun + 1e-6
 

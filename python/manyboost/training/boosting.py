@@ -69,9 +69,7 @@ class Boosting:
         self.splits = SplitGradientMaker(
             plan, objective, self.residuals, split_scale, learner.keeps_columns
         )
-        self.updater = Updater(
-            progress, plan.learning_rate, objective.pool, self.raw, learner, validation
-        )
+        self.updater = Updater(progress, plan.learning_rate, self.pool, self.raw, validation)
         self.stopping = Unwatched(0)
         self.complete = Complete(0, 0, None)
         # Whether early stopping or a callback has ended training.
@@ -131,8 +129,9 @@ class Boosting:
 
         One pass over all cells, which also takes the residuals. None: there is no other round.
         """
-        split = SplitGradients(self.residuals, None)
-        if m is not None:
+        if m is None:
+            split = SplitGradients(self.residuals, None)
+        else:
             split = self.splits.make(m, self.stopping.frozen)
         return split, self.objective.advance(self.raw, self.residuals, move, split)
 

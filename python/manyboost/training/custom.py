@@ -157,7 +157,7 @@ class CustomObjective(Objective):
             assert self.cell_weights is not None
             assert split.weight is not None
             _core.project(self.pool, self.cell_weights, split.shares, split.weight, shares=True)
-        return self.mean_loss(raw)
+        return self.losses(raw)[0]
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
         value = self._finite("value", self.baseline + raw)

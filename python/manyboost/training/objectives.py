@@ -60,10 +60,6 @@ class Objective(ABC):
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
         """Mean loss per cell, and the mean loss of each output (n_outputs,) if it has its own."""
 
-    def mean_loss(self, raw: F32) -> float:
-        """Mean loss per cell."""
-        return self.losses(raw)[0]
-
     @abstractmethod
     def leaf_sums(
         self, leaf_of_row: U32, leaf_weights: F64, residuals: F32, weights: Weights, output: Outputs

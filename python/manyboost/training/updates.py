@@ -10,10 +10,13 @@ import numpy as np
 from manyboost import _core
 from manyboost.arrays import F32, F64
 from manyboost.training.directions import Move
-from manyboost.training.learners import ForeignLearner, Leaves, Predictions, TreeLearner, WeakModel
+from manyboost.training.learners import Leaves, Predictions, WeakModel
 from manyboost.training.leaves import step_or_one
 from manyboost.training.progress import Progress
 from manyboost.training.validation import Validation
+
+# The smallest number that single precision rounds to infinity.
+_OVERFLOW = 2.0**128 - 2.0**103
 
 
 class Update(NamedTuple):
@@ -49,7 +52,6 @@ class Updater:
     learning_rate: float
     pool: _core.Pool
     raw: F32  # raw predictions of the training rows
-    learner: TreeLearner | ForeignLearner
     validation: Validation | None
     steps: F64 | None = None  # (n_outputs,): those of the last round, if it had any
 
@@ -73,7 +75,7 @@ class Updater:
     ) -> Move | None:
         """Move raw predictions; those of trees for all outputs wait for the next pass."""
         if self.validation:
-            self.validation.move(self.pool, self.learner, weak, values, steps, output)
+            self.validation.move(weak, values, steps, output)
         if isinstance(weak, Predictions):
             assert steps is not None
             outputs = slice(None) if output is None else slice(output, output + 1)
@@ -98,11 +100,10 @@ class Updater:
         return self._single(step * update.values), None
 
     def _single(self, values: F64) -> F32:
-        with np.errstate(over="ignore"):
-            single = np.ascontiguousarray(values, dtype=np.float32)
-        if not np.isfinite(single).all():
+        # (NaN is not below it either.)
+        if not np.abs(values).max(initial=0.0) < _OVERFLOW:
             raise self.divergence("raw predictions leave the range of single precision")
-        return single
+        return np.ascontiguousarray(values, dtype=np.float32)
 
     def shown_steps(self) -> F64 | None:
         """Return the steps of the last round, as a copy that cannot be changed."""
