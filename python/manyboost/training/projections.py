@@ -99,11 +99,10 @@ def draw(
     projection: str | Projection,
     n_components: int,
     n_outputs: int,
+    sums_to_zero: bool,
     seed: int,
     m: int,
     outputs: Mask | None = None,
-    *,
-    sums_to_zero: bool,
 ) -> F32:
     """Draw the projection matrix (n_components, n_outputs) of round ``m``.
 

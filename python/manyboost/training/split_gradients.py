@@ -115,9 +115,8 @@ class SplitGradientMaker:
 
     def _draw(self, m: int, growing: Mask | None, signs: I8 | None) -> F32:
         """Draw φ of round ``m`` (n_components, n_outputs)."""
-        plan, n_outputs = self.plan, self.residuals.shape[1]
-        size, zero = (plan.n_components, n_outputs), self.sums_to_zero
-        phi = draw(plan.projection, *size, plan.seed, m, growing, sums_to_zero=zero)
+        plan, size = self.plan, (self.plan.n_components, self.residuals.shape[1])
+        phi = draw(plan.projection, *size, self.sums_to_zero, plan.seed, m, growing)
         if signs is not None and self.monotonic is not None:
             phi = phi * np.float32(self.monotonic.sense(phi, signs))
         return phi

@@ -188,14 +188,14 @@ def minimise_along(
             break
         slope, curvature = evaluate(sign * t, active)
         derivative = sign * slope
-        falls = derivative < 0
-        low = np.where(active & falls, t, low)
-        low_value = np.where(active & falls, derivative, low_value)
-        high = np.where(active & ~falls, t, high)
-        high_value = np.where(active & ~falls, derivative, high_value)
+        falls = active & (derivative < 0)
+        low, low_value = np.where(falls, t, low), np.where(falls, derivative, low_value)
+        rises = active & ~falls
+        high, high_value = np.where(rises, t, high), np.where(rises, derivative, high_value)
     return sign * t
 
 
+@np.errstate(invalid="ignore", divide="ignore", over="ignore")
 def _next_point(
     t: F64, derivative: F64, curvature: F64 | None, lower: _Point, upper: _Point, evaluation: int
 ) -> F64:
@@ -207,15 +207,13 @@ def _next_point(
     if evaluation % 2:
         # Every other time the secant, which lands close once the bracket is small.
         span = high_value - low_value
-        with np.errstate(invalid="ignore", divide="ignore"):
-            secant = low - low_value * (finite_high - low) / span
+        secant = low - low_value * (finite_high - low) / span
         inside = (span > 0) & (secant > low) & (secant < finite_high)
         middle = np.where(inside, secant, middle)
     fallback = np.where(bracketed, middle, np.where(t > 0, 4 * t, 1.0))
     if curvature is None:
         return fallback
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        newton = t - derivative / curvature
+    newton = t - derivative / curvature
     usable = (curvature > 0) & (newton > low) & (newton < high)
     return np.where(usable, newton, np.where(derivative == 0, t, fallback))
 

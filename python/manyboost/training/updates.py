@@ -62,11 +62,10 @@ class Updater:
         for update in updates:
             weak, output = update.weak, update.output
             values, steps = self._single_precision(update)
+            if model.has_trees or not update.idle:
+                model.push(weak, values, steps, output)
             if not update.idle:
-                model.push(weak, values, steps, output)
                 move = self._move(weak, values, steps, output) or move
-            elif values is not None and model.has_trees:
-                model.push(weak, values, steps, output)
         self._book_steps(updates)
         return move
 
@@ -100,7 +99,7 @@ class Updater:
         return self._single(step * update.values), None
 
     def _single(self, values: F64) -> F32:
-        # (NaN is not below it either.)
+        # Written so that NaN is refused too.
         if not np.abs(values).max(initial=0.0) < _OVERFLOW:
             raise self.divergence("raw predictions leave the range of single precision")
         return np.ascontiguousarray(values, dtype=np.float32)
