@@ -25,7 +25,7 @@ from manyboost.training.split_gradients import SplitGradients
 # Outputs that share a loss, as a half-open range; None: all outputs.
 LossBlocks = list[tuple[LossFacts, tuple[int, int] | None]]
 
-# Of residuals and of curvatures, where the loss has them.
+# Sums over rows by output: of residuals or slopes, and of curvatures if the loss has them.
 Sums = tuple[F64, F64 | None]
 
 

@@ -115,10 +115,10 @@ class Steps:
         if facts.piecewise_linear:
             assert isinstance(objective, BuiltinObjective)
             return objective.quantile_steps(line)
-        n_steps, evaluate = self._n_steps(block), functools.partial(objective.derivatives, line)
+        evaluate = functools.partial(objective.derivatives, line)
         curvature: F64 | None
         if sums is None:
-            slope, curvature = evaluate(np.zeros(n_steps))
+            slope, curvature = evaluate(np.zeros(self._n_steps(block)))
         else:
             g = direction.values.astype(np.float64)
             slope = -(sums[0] * g).sum(axis=0)
@@ -128,7 +128,7 @@ class Steps:
         if facts.quadratic:
             assert curvature is not None
             return divide(-slope, curvature)
-        reach = np.broadcast_to(direction.reach(objective.pool), n_steps)
+        reach = direction.reach(objective.pool)
         return minimise_along(evaluate, slope, curvature, reach, bounded=facts.bounded)
 
     def _n_steps(self, block: Block) -> int:
@@ -148,7 +148,7 @@ class Steps:
 
 def divide(a: F64, b: F64) -> F64:
     """Return a / b, 0 where b is 0."""
-    return np.divide(a, b, out=np.zeros(np.broadcast_shapes(a.shape, b.shape)), where=b != 0)
+    return np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=b != 0)
 
 
 def minimise_along(
@@ -162,7 +162,7 @@ def minimise_along(
     """Minimise convex functions of one variable, one per output, by safeguarded Newton steps.
 
     ``evaluate`` takes steps (n_outputs,), and which outputs matter, to the derivatives there;
-    ``slope`` and ``curvature`` are those at zero, and ``reach`` is the largest |g| of each output.
+    ``slope`` and ``curvature`` are those at zero, ``reach`` (n_outputs or 1,) is the largest |g|.
     ``bounded`` functions may have no finite minimiser: the limits of this module apply. Steps are 0
     where a function is flat.
     """
@@ -178,7 +178,8 @@ def minimise_along(
 
     for evaluation in range(_MAX_EVALUATIONS):
         ends = (low, low_value), (high, high_value)
-        t_next = np.minimum(limit, _next_point(t, derivative, curvature, *ends, evaluation))
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            t_next = np.minimum(limit, _next_point(t, derivative, curvature, *ends, evaluation))
         done = ~active | (np.abs(t_next - t) <= _TOLERANCE * np.abs(t)) | (derivative == 0)
         # At the limit and still going down: there is no minimiser to find.
         endless = active & (t >= limit) & (derivative < 0)
@@ -195,7 +196,6 @@ def minimise_along(
     return sign * t
 
 
-@np.errstate(invalid="ignore", divide="ignore", over="ignore")
 def _next_point(
     t: F64, derivative: F64, curvature: F64 | None, lower: _Point, upper: _Point, evaluation: int
 ) -> F64:
@@ -226,7 +226,7 @@ def softmax_step(objective: BuiltinObjective, line: Line) -> F64:
     :data:`STEP_LIMIT` in every row.
     """
     k, along = objective.n_outputs, functools.partial(objective.softmax_along, line)
-    reach = np.broadcast_to(line.direction.reach(objective.pool), k)
+    reach = line.direction.reach(objective.pool)
     limit = divide(np.full(k, STEP_LIMIT), reach)
     rho = zero = np.zeros(k)
     loss, gradient, _ = along(rho, zero)
