@@ -8,6 +8,7 @@ import fitted_losses
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.data.weights import Weights
 from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES
+from manyboost.training.split_gradients import SplitGradients
 
 POOL = _core.Pool(1)
 REAL = list(REGRESSION_LOSSES)
@@ -45,7 +46,7 @@ def cell_losses(loss, Y, raw, cell):
         moved = raw.copy()
         moved[i, j] = f
         objective = loss.bind(Y, Weights(), POOL)
-        return objective.mean_loss(moved) * objective.cells
+        return objective.losses(moved)[0] * objective.cells
 
     return value
 
@@ -57,7 +58,7 @@ def test_residuals_and_curvatures_match_finite_differences(case):
     raw = np.random.default_rng(1).normal(size=Y.shape).astype(np.float32)
     objective = loss.bind(Y, Weights(), POOL)
     residuals = np.empty_like(raw)
-    objective.advance(raw, residuals)
+    objective.advance(raw, residuals, None, SplitGradients(residuals, None))
     curvatures = np.empty_like(raw)
     loss.kernel().curvatures(POOL, objective.y, residuals, curvatures)
     step = np.float32(2**-7)
@@ -76,7 +77,7 @@ def test_huber_curvature_is_one_inside_delta_and_zero_outside():
     objective = loss.bind(Y, Weights(), POOL)
     raw = np.zeros(Y.shape, np.float32)
     residuals, curvatures = np.empty_like(raw), np.empty_like(raw)
-    objective.advance(raw, residuals)
+    objective.advance(raw, residuals, None, SplitGradients(residuals, None))
     loss.kernel().curvatures(POOL, objective.y, residuals, curvatures)
     np.testing.assert_array_equal(curvatures, np.abs(objective.y) < loss.param.astype(np.float32))
     assert 0.05 < 1 - curvatures.mean() < 0.25
@@ -97,7 +98,7 @@ def test_the_baseline_minimises_the_loss(case, weighted):
         objective = single.bind(column, Weights(weight), POOL)
 
         def total(shift, objective=objective):
-            return objective.mean_loss(np.full((len(Y), 1), shift, np.float32))
+            return objective.losses(np.full((len(Y), 1), shift, np.float32))[0]
 
         best = minimize_scalar(total, bracket=(-0.1, 0.1)).fun
         assert total(0.0) <= best + 1e-6 * max(1, abs(best))
@@ -110,7 +111,7 @@ def test_softmax_residuals_curvatures_and_baseline():
     objective = loss.bind(classes, Weights(), POOL)
     raw = rng.normal(size=(30, 4)).astype(np.float32)
     residuals, curvatures = np.empty_like(raw), np.empty_like(raw)
-    objective.advance(raw, residuals)
+    objective.advance(raw, residuals, None, SplitGradients(residuals, None))
     loss.kernel().curvatures(POOL, objective.y, residuals, curvatures)
     step = np.float32(2**-7)
     for cell in [(0, 0), (3, 2), (7, 1), (9, 3)]:
@@ -120,7 +121,7 @@ def test_softmax_residuals_curvatures_and_baseline():
         assert (up - 2 * here + down) / step**2 == pytest.approx(curvatures[cell], abs=2e-2)
 
     def total(shift):
-        return objective.mean_loss(np.tile(shift.astype(np.float32), (30, 1)))
+        return objective.losses(np.tile(shift.astype(np.float32), (30, 1)))[0]
 
     assert total(np.zeros(4)) <= minimize(total, np.zeros(4), method="Nelder-Mead").fun + 1e-6
 

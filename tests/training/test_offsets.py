@@ -132,7 +132,7 @@ def test_the_baseline_of_classes_given_the_offset():
     objective = loss.bind(classes, Weights(), POOL, offset=offset)
 
     def total(shift):
-        return objective.mean_loss(objective.blank_state() + shift.astype(np.float32))
+        return objective.losses(objective.blank_state() + shift.astype(np.float32))[0]
 
     best = minimize(total, np.zeros(4), method="Nelder-Mead", options={"maxiter": 2000})
     assert total(np.zeros(4)) <= best.fun + 1e-6

@@ -260,7 +260,7 @@ class Fitting(Model):
                 "thresholds changed since the fitted model was trained; keep them, or use "
                 "warm_start=False."
             )
-        if not plan.constraints.agree_with(earlier.constraints):
+        if plan.constraints != earlier.constraints:
             raise ValueError(
                 "monotonic_cst or interaction_cst changed since the fitted model was trained; keep "
                 "them, or use warm_start=False."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost import _core
 from manyboost.arrays import F32
@@ -29,8 +28,8 @@ def new_progress(plan: Plan, n_outputs: int, n_features: int) -> Progress:
     """Return the progress of a fit before its first round."""
     if plan.estimator is not None:
         return Progress(ForeignEnsemble(n_outputs), None)
-    model = TreeEnsemble.empty(plan.strategy, n_outputs, n_features)
-    return Progress(model, np.zeros((n_features, n_outputs)))
+    trees = _core.Ensemble(plan.strategy.trees, n_outputs, n_features)
+    return Progress(TreeEnsemble(trees), np.zeros((n_features, n_outputs)))
 
 
 def assemble(
@@ -49,7 +48,7 @@ def assemble(
     ``scorers`` makes the scorers of validation rows from the rows and their raw predictions.
     """
     rows, pool = data.rows, data.rows.pool(threads)
-    X = rows.X if plan.estimator is not None else to_single(rows.X, data.names)
+    X = _table(plan, rows.X, data)
     objective = loss.bind(
         rows.Y, rows.weights, pool, offset=rows.offset, projected=plan.trains_on_projections
     )
@@ -70,24 +69,14 @@ def assemble(
     if progress.n_rounds > 0:
         progress.model.add_to(pool, X, 0, progress.n_rounds, state)
         if validation is not None and data.validation is not None:
-            X_val = _table(plan, data.validation.X, data.names)
+            X_val = _table(plan, data.validation.X, data, "X_val")
             progress.model.add_to(pool, X_val, 0, progress.n_rounds, validation.raw)
-    return Boosting(
-        plan,
-        objective,
-        learner,
-        progress,
-        state,
-        rows.numbers,
-        split_scale,
-        validation,
-        watchers,
-        recorder,
-    )
+    arrays = state, rows.numbers, split_scale
+    return Boosting(plan, objective, learner, progress, *arrays, validation, watchers, recorder)
 
 
-def _table(plan: Plan, X_val: Table, names: NDArray[np.object_] | None) -> Table:
-    return X_val if plan.estimator is not None else to_single(X_val, names, "X_val")
+def _table(plan: Plan, X: Table, data: TrainingData, name: str = "X") -> Table:
+    return X if plan.estimator is not None else to_single(X, data.names, name)
 
 
 def _validation(
@@ -100,10 +89,10 @@ def _validation(
 ) -> Validation:
     rows = data.validation
     assert rows is not None
-    X = _table(plan, rows.X, data.names)
+    X = _table(plan, rows.X, data, "X_val")
     objective = loss.bind(rows.Y, rows.weights, rows.pool(threads), offset=rows.offset)
     raw = objective.blank_state()
-    validation = Validation(objective, learner.prepare(X), raw, scorers(rows, raw))
+    validation = Validation(objective, learner, learner.prepare(X), raw, scorers(rows, raw))
     if plan.stops_per_output:
         Y = rows.Y[:, :: data.n_levels]
         refuse_unobserved_outputs(Y, "the validation rows", data.output_names, rows.comm)
@@ -120,8 +109,7 @@ def _learner(
     plan: Plan, limits: TreeLimits, X: Table, data: TrainingData, pool: _core.Pool
 ) -> TreeLearner | ForeignLearner:
     if plan.estimator is not None:
-        relabels = plan.strategy.relabels
-        return ForeignLearner(plan.estimator, X, relabels=relabels, seed=plan.seed)
+        return ForeignLearner(plan.estimator, X, plan.strategy.relabels, plan.seed)
     weight = data.rows.weights.of_rows(data.rows.Y)
     features = TreeLearner.bin(pool, X, weight, limits.max_bins, data.categories.counts)
     grower = _core.Grower(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -10,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.arrays import F64, Mask
+from manyboost.arrays import F64
 from manyboost.data.cells import MISSING_LABEL, TargetKind, missing_cells
 from manyboost.data.weights import Weights
 from manyboost.training.custom import Loss, fill_missing
-from manyboost.training.directions import Direction
+from manyboost.training.directions import Direction, Line
 from manyboost.training.fitted_losses import FittedLoss, MixedLoss, as_real, without
 from manyboost.training.losses import (
     LISTED_LOSSES,
@@ -35,20 +36,16 @@ BASELINE_LIMIT = 15.0
 
 @dataclass(frozen=True)
 class Sample:
-    """The training targets, and what else a baseline depends on.
-
-    ``levels`` (n_outputs,) are those of the parameter ``quantile``; ``offset`` (n_rows, n_outputs)
-    is part of the raw predictions.
-    """
+    """The training targets, and what else a baseline depends on."""
 
     Y: NDArray[Any]
     weights: Weights
     pool: _core.Pool
     n_outputs: int
     kind: TargetKind
-    levels: F64
+    levels: F64  # (n_outputs,): those of the parameter ``quantile``
     huber_delta: float | None = None
-    offset: F64 | None = None
+    offset: F64 | None = None  # (n_rows, n_outputs): part of the raw predictions
 
     def columns(self, columns: slice, *, as_labels: bool) -> Sample:
         """Return the sample of some outputs; ``as_labels``: of targets that are 0, 1 and NaN."""
@@ -85,18 +82,11 @@ class Sample:
 
 def fit_loss(parameters: Parameters, data: TrainingData, threads: _core.Pool) -> FittedLoss:
     """Find the baseline and constants of the loss on the training targets."""
-    rows, levels = data.rows, np.atleast_1d(np.asarray(parameters.quantile, dtype=np.float64))
-    sample = Sample(
-        rows.Y,
-        rows.weights,
-        rows.pool(threads),
-        data.n_outputs,
-        rows.kind,
-        # The levels of one output of y are neighbours.
-        np.tile(levels, data.n_outputs // len(levels)),
-        parameters.huber_delta,
-        rows.offset,
-    )
+    rows, d, delta = data.rows, data.n_outputs, parameters.huber_delta
+    levels = np.atleast_1d(np.asarray(parameters.quantile, dtype=np.float64))
+    # The levels of one output of y are neighbours.
+    levels, pool = np.tile(levels, d // len(levels)), rows.pool(threads)
+    sample = Sample(rows.Y, rows.weights, pool, d, rows.kind, levels, delta, rows.offset)
     return fit_sample(parameters.loss, sample)
 
 
@@ -109,8 +99,7 @@ def fit_sample(loss: str | Loss | list[str] | tuple[str, ...], sample: Sample) -
     fitted, first = [], 0
     for name, equal in groupby(loss):
         columns = slice(first, first + len(list(equal)))
-        first = columns.stop
-        facts = LISTED_LOSSES[name]
+        first, facts = columns.stop, LISTED_LOSSES[name]
         part = sample.columns(columns, as_labels=facts.domain is Domain.LABELS)
         fitted.append(_fit_facts(facts, part))
     return MixedLoss(fitted)
@@ -172,13 +161,9 @@ def _log_odds(facts: LossFacts, sample: Sample) -> FittedLoss:
 
 
 def _class_logs(facts: LossFacts, sample: Sample) -> FittedLoss:
-    classes, weights, pool = sample.Y, sample.weights, sample.pool
-    ones = np.ones((len(classes), 1), np.float32)
-    heaviest = np.array([weights.heaviest(pool)])
-    sums, _ = _core.leaf_sums(
-        pool, classes, sample.n_outputs, ones, None, weights, heaviest, heaviest, None
-    )
-    counts = sums[:, 0]
+    # Classes as leaves of a tree with one output, which is always observed.
+    cells, k = np.zeros((len(sample.Y), 1), np.float32), sample.n_outputs
+    counts = _core.leaf_weights(sample.pool, sample.Y, k, cells, sample.weights)[:, 0]
     with np.errstate(divide="ignore"):
         logs = np.log(counts / counts.sum())
     logs -= logs[counts > 0].mean()
@@ -187,10 +172,8 @@ def _class_logs(facts: LossFacts, sample: Sample) -> FittedLoss:
         return fitted
     objective = sample.bind(fitted)
     assert isinstance(objective, BuiltinObjective)
-    direction = Direction(
-        np.zeros(objective.n_rows, np.uint32), np.ones((1, objective.n_outputs), np.float32)
-    )
-    moved = fitted.baseline + softmax_step(objective, objective.blank_state(), weights, direction)
+    line = _constant_line(objective, np.ones(sample.n_outputs))
+    moved = fitted.baseline + softmax_step(objective, line)
     return FittedLoss(facts, np.clip(moved - moved.mean(), -BASELINE_LIMIT, BASELINE_LIMIT))
 
 
@@ -240,13 +223,15 @@ def _searched(loss: Loss, sample: Sample) -> FittedLoss:
 
 def _constant_step(objective: Objective, scale: F64, *, bounded: bool = False) -> F64:
     """The constant shift that minimises each output's loss, searched in units of ``scale``."""
-    raw = objective.blank_state()
-    direction = Direction(np.zeros(objective.n_rows, np.uint32), scale[None, :].astype(np.float32))
-
-    def evaluate(rho: F64, active: Mask | None = None) -> tuple[F64, F64 | None]:
-        return objective.derivatives(raw, objective.weights, direction, rho, active=active)
-
-    slope, curvature = evaluate(np.zeros(objective.n_outputs))
+    line = _constant_line(objective, scale)
+    evaluate = functools.partial(objective.derivatives, line)
     reach = np.ones(objective.n_outputs)
+    slope, curvature = evaluate(np.zeros_like(reach))
     rho = minimise_along(evaluate, slope, curvature, reach, bounded=bounded)
-    return np.asarray(rho * direction.values[0], dtype=np.float64)
+    return np.asarray(rho * line.direction.values[0], dtype=np.float64)
+
+
+def _constant_line(objective: Objective, scale: F64) -> Line:
+    """The line of raw predictions that are the baseline and a multiple of ``scale``."""
+    one_leaf, values = np.zeros(objective.n_rows, np.uint32), scale[None, :].astype(np.float32)
+    return Line(objective.blank_state(), objective.weights, Direction(one_leaf, values))

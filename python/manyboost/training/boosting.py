@@ -28,6 +28,7 @@ from manyboost.training.objectives import Objective
 from manyboost.training.plan import Plan
 from manyboost.training.progress import Complete, Gains, Progress
 from manyboost.training.split_gradients import SplitGradientMaker, SplitGradients
+from manyboost.training.steps import Steps
 from manyboost.training.stopping import BestRound, BestRoundPerOutput, Unwatched
 from manyboost.training.updates import Update, Updater, idle_update
 from manyboost.training.validation import Validation
@@ -63,25 +64,12 @@ class Boosting:
         self.gains: Gains | None = None
         if progress.importances is not None:
             self.gains = Gains(progress.importances, watched=validation is not None)
-        self.leaves = LeafFitter(
-            objective, plan.blocks, self.raw, self.residuals, plan.monotonic, self.gains
-        )
+        steps = Steps(objective, self.raw, self.residuals)
+        self.leaves = LeafFitter(steps, plan.blocks, plan.monotonic, self.gains)
         self.splits = SplitGradientMaker(
-            plan.strategy,
-            plan.projection,
-            plan.n_components,
-            plan.seed,
-            objective.weights,
-            self.residuals,
-            sums_to_zero=objective.is_joint,
-            monotonic=plan.monotonic,
-            scale=split_scale,
-            importance=plan.importance,
-            keeps_columns=learner.keeps_columns,
+            plan, objective, self.residuals, split_scale, learner.keeps_columns
         )
-        self.updater = Updater(
-            progress, plan.learning_rate, objective.pool, self.raw, learner, validation
-        )
+        self.updater = Updater(progress, plan.learning_rate, self.pool, self.raw, validation)
         self.stopping = Unwatched(0)
         self.complete = Complete(0, 0, None)
         # Whether early stopping or a callback has ended training.
@@ -141,8 +129,9 @@ class Boosting:
 
         One pass over all cells, which also takes the residuals. None: there is no other round.
         """
-        split = SplitGradients(self.residuals, None)
-        if m is not None:
+        if m is None:
+            split = SplitGradients(self.residuals, None)
+        else:
             split = self.splits.make(m, self.stopping.frozen)
         return split, self.objective.advance(self.raw, self.residuals, move, split)
 
@@ -254,7 +243,7 @@ def independent(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
         rows, weights = fit.sample(m, j)
         z = np.ascontiguousarray(split.z[:, j : j + 1])
         tree = fit.learner.fit(z, weights_of(j), rows, m, j, fit.splits.growth_signs(m, j))
-        values, rho = fit.leaves.label(tree, weights, j, search=not joint)
+        values, rho = fit.leaves.label(tree, weights, None, j)
         updates.append(Update(tree, values, rho, j))
     if joint:
         # The classes share one loss: their steps are found together.
@@ -268,7 +257,7 @@ def multioutput(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
     """Algorithm 2: one tree on the residuals r of all outputs, whose leaves serve them all."""
     rows, weights = fit.sample(m)
     tree = fit.grow(split, rows, m)
-    values, rho = fit.leaves.label(tree, weights, frozen=fit.stopping.frozen)
+    values, rho = fit.leaves.label(tree, weights, fit.stopping.frozen)
     return [Update(tree, values, rho)]
 
 
@@ -287,7 +276,7 @@ def relabel(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
     """
     rows, weights = fit.sample(m)
     tree = fit.grow(split, rows, m)
-    values, rho = fit.leaves.label(tree, weights, frozen=fit.stopping.frozen)
+    values, rho = fit.leaves.label(tree, weights, fit.stopping.frozen)
     return [Update(tree, values, rho)]
 
 

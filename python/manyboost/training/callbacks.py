@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -67,21 +67,6 @@ class RoundState:
 Callback = Callable[[RoundState], bool | None]
 
 
-def any_stops(callbacks: Iterable[Callback], state: RoundState) -> bool:
-    """Call all callbacks; tell whether one of them wants training to end."""
-    stop = False
-    for callback in callbacks:
-        answer = callback(state)
-        if not (answer is None or isinstance(answer, bool | np.bool_)):
-            name = getattr(callback, "__name__", type(callback).__name__)
-            raise TypeError(
-                f"The callback {name} returned {answer!r}; it must return True to end training, or "
-                "False or None to go on."
-            )
-        stop = stop or bool(answer)
-    return stop
-
-
 # Seconds between two states of the line on a terminal.
 _REFRESH = 0.1
 # Seconds to the next plain line: the first pause, and the longest.
@@ -90,17 +75,10 @@ _BAR_WIDTH = 24
 
 
 class Display:
-    """Shows the progress of training on a stream.
+    """Shows the progress of training on a stream, by default standard error.
 
-    Parameters
-    ----------
-    verbose : int
-        1: one line that changes if the stream is a terminal, else lines at growing intervals; 2: a
-        line for each round.
-    max_time : float or None
-        Seconds after which training ends.
-    stream : text stream, optional
-        Standard error by default.
+    With ``verbose=1`` it is one line that changes if the stream is a terminal, else lines at
+    growing intervals; with 2 a line for each round. Training ends after ``max_time`` seconds.
     """
 
     def __init__(
@@ -113,8 +91,7 @@ class Display:
         self._max_time = max_time
         self._first_round: int | None = None
         self._last: RoundState | None = None
-        self._pause = 0.0
-        self._next = 0.0
+        self._pause = self._next = 0.0
         self._width = 0
 
     def __call__(self, state: RoundState) -> None:
@@ -125,11 +102,8 @@ class Display:
         if not self._every_round:
             if state.elapsed < self._next:
                 return
-            if self._live:
-                self._pause = _REFRESH
-            else:
-                self._pause = min(max(_FIRST_PAUSE, 2 * self._pause), _LONGEST_PAUSE)
-            self._next = state.elapsed + self._pause
+            self._pause = min(max(_FIRST_PAUSE, 2 * self._pause), _LONGEST_PAUSE)
+            self._next = state.elapsed + (_REFRESH if self._live else self._pause)
         self._write(self._line(state))
 
     def close(self) -> None:
@@ -147,12 +121,12 @@ class Display:
 
     def _line(self, state: RoundState) -> str:
         total = state.max_iter
-        counted = f"round {state.round:{len(str(total))}d}/{total}"
-        left = f", {_duration(self._seconds_left(state))} left" if state.round < total else ""
+        line = f"round {state.round:{len(str(total))}d}/{total}"
         if self._live:
-            filled = _BAR_WIDTH * state.round // total
-            counted += f" [{'#' * filled}{'.' * (_BAR_WIDTH - filled)}]"
-        return counted + left + _scores(state)
+            line += f" [{'#' * (_BAR_WIDTH * state.round // total):.<{_BAR_WIDTH}}]"
+        if state.round < total:
+            line += f", {_duration(self._seconds_left(state))} left"
+        return line + _scores(state)
 
     def _seconds_left(self, state: RoundState) -> float:
         """Guess the time for the rounds to come from that of the rounds done, up to max_time."""
@@ -191,16 +165,8 @@ class FitTasks:
     if they ask for it, a fitted estimator with the rounds so far; a hook at the end of a round that
     returns True ends training.
 
-    Parameters
-    ----------
-    estimator : estimator with callbacks that were set by ``set_callbacks``
-    X, y : the rows that were given to fit
-    metadata : dict
-        What was given beside them, such as sample_weight.
-    n_rounds : int
-        Rounds to come at most.
-    fitted : callable
-        Attributes (a dict) that make a copy of the estimator a fitted one with the rounds so far.
+    ``metadata`` is what fit was given beside X and y; ``fitted`` returns the attributes that make a
+    copy of the estimator a fitted one with the rounds so far.
     """
 
     def __init__(
@@ -225,10 +191,8 @@ class FitTasks:
 
     def end_round(self) -> bool:
         """Tell that a round is over; whether training is to end."""
-        fitted = self._fitted
-        return bool(
-            self._round.call_on_fit_task_end(**self._given, reconstruction_attributes=fitted)
-        )
+        given = self._given | {"reconstruction_attributes": self._fitted}
+        return bool(self._round.call_on_fit_task_end(**given))
 
     def end(self) -> None:
         """Tell that the estimator is fitted."""
@@ -240,13 +204,13 @@ class FitTasks:
         return bool(getattr(estimator, "_skl_callbacks", None))
 
 
+@dataclass
 class Watchers:
     """All that is told of rounds: callbacks, the display, scikit-learn's callbacks."""
 
-    def __init__(
-        self, callbacks: Sequence[Callback], display: Display | None, tasks: FitTasks | None
-    ) -> None:
-        self.callbacks, self.display, self.tasks = callbacks, display, tasks
+    callbacks: Sequence[Callback]
+    display: Display | None
+    tasks: FitTasks | None
 
     def __bool__(self) -> bool:
         return bool(self.callbacks) or self.display is not None or self.tasks is not None
@@ -260,7 +224,16 @@ class Watchers:
         """Tell what a round has led to; whether training is to end."""
         if self.display is not None:
             self.display(state)
-        stop = any_stops(self.callbacks, state)
+        stop = False
+        for callback in self.callbacks:
+            answer = callback(state)
+            if not (answer is None or isinstance(answer, bool | np.bool_)):
+                name = getattr(callback, "__name__", type(callback).__name__)
+                raise TypeError(
+                    f"The callback {name} returned {answer!r}; it must return True to end "
+                    "training, or False or None to go on."
+                )
+            stop = stop or bool(answer)
         return (self.tasks is not None and self.tasks.end_round()) or stop
 
     def close(self) -> None:

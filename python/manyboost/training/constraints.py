@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,9 @@ class Monotonic:
     def __init__(self, signs: I8) -> None:
         self.signs = np.ascontiguousarray(signs, dtype=np.int8)
         self._references = _references(self.signs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Monotonic) and np.array_equal(self.signs, other.signs)
 
     def of(self, outputs: Outputs) -> I8:
         """Return the signs of all outputs, of one, or of neighbours (first, last)."""
@@ -98,15 +101,6 @@ class Constraints:
     monotonic: Monotonic | None = None
     interactions: list[list[int]] | None = None
 
-    def agree_with(self, other: Constraints) -> bool:
-        """Whether both ask for the same."""
-        mine, theirs = self.monotonic, other.monotonic
-        return self.interactions == other.interactions and (
-            mine is theirs
-            if mine is None or theirs is None
-            else np.array_equal(mine.signs, theirs.signs)
-        )
-
 
 def resolve_monotonic(
     monotonic_cst: Any, n_outputs: int, is_categorical: Mask, names: NDArray[Any] | None
@@ -124,9 +118,16 @@ def resolve_monotonic(
                     "features, or pass an array with a sign for each feature."
                 )
             j = feature_number("monotonic_cst", feature, n_features, names)
-            given[:, j] = _signs(sign, feature, n_outputs)
+            of_feature = _numbers(sign)
+            if of_feature.shape not in ((), (n_outputs,)):
+                raise ValueError(
+                    f"monotonic_cst has signs of the shape {of_feature.shape} for feature "
+                    f"{feature!r}; it must have one sign, or one for each of the {n_outputs} "
+                    "outputs."
+                )
+            given[:, j] = of_feature
     else:
-        given = np.asarray(_numbers(monotonic_cst))
+        given = _numbers(monotonic_cst)
     if given.shape not in ((n_features,), (n_outputs, n_features)):
         raise ValueError(
             f"monotonic_cst has shape {given.shape}; it must have one sign for each of the "
@@ -150,18 +151,7 @@ def resolve_monotonic(
     return Monotonic(signs) if signs.any() else None
 
 
-def _signs(sign: Any, feature: str, n_outputs: int) -> NDArray[Any]:
-    """Return what a dict says of a feature: a sign, or one for each output."""
-    signs = np.asarray(_numbers(sign))
-    if signs.shape not in ((), (n_outputs,)):
-        raise ValueError(
-            f"monotonic_cst has signs of the shape {signs.shape} for feature {feature!r}; it must "
-            f"have one sign, or one for each of the {n_outputs} outputs."
-        )
-    return signs
-
-
-def _numbers(values: Any) -> NDArray[Any]:
+def _numbers(values: Any) -> F64:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -181,8 +171,7 @@ def resolve_interactions(
     if interaction_cst is None:
         return None
     if isinstance(interaction_cst, str):
-        size = {"pairwise": 2, "no_interactions": 1}[interaction_cst]
-        size = min(size, n_features)
+        size = min({"pairwise": 2, "no_interactions": 1}[interaction_cst], n_features)
         return [list(group) for group in itertools.combinations(range(n_features), size)]
     groups = []
     for number, group in enumerate(interaction_cst):
@@ -191,10 +180,8 @@ def resolve_interactions(
                 f"interaction_cst has {group!r} as group {number}; each group must be a set of "
                 "features."
             )
-        groups.append(_group(group, n_features, names))
+        groups.append(
+            {feature_number("interaction_cst", each, n_features, names) for each in group}
+        )
     rest = set(range(n_features)).difference(*groups)
     return [sorted(group) for group in [*groups, rest] if group]
-
-
-def _group(group: Iterable[Any], n_features: int, names: NDArray[Any] | None) -> set[int]:
-    return {feature_number("interaction_cst", feature, n_features, names) for feature in group}

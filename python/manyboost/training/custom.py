@@ -8,9 +8,9 @@ from manyboost import _core
 from manyboost.arrays import F32, F64, U32, Mask
 from manyboost.data.cells import missing_cells
 from manyboost.data.weights import Weights
-from manyboost.training.directions import Direction, Move, Outputs
+from manyboost.training.directions import Line, Move, Outputs
 from manyboost.training.losses import LossFacts
-from manyboost.training.objectives import Objective
+from manyboost.training.objectives import Objective, Sums
 from manyboost.training.split_gradients import SplitGradients
 
 _ONE = np.float32(1)
@@ -91,7 +91,9 @@ class CustomObjective(Objective):
         self.n_rows, self.n_outputs = len(y), len(baseline)
         self.missing = missing_cells(y) if weights.partial else None
         self.cell_weights = weights.matrix(y) if weights.by_cell else None
-        self.y = fill_missing(y) if weights.partial else y
+        self.shown = fill_missing(y) if weights.partial else y
+        # The kernels only ask which targets are missing.
+        self.y = np.where(np.isnan(y), np.nan, np.float32(0)) if weights.by_cell else y
         self.total_weight = self._total_weight()
         self.curvatures: F32 | None = None
         self.max_residual = np.zeros(self.n_outputs)
@@ -99,7 +101,7 @@ class CustomObjective(Objective):
 
     def _finite(self, method: str, raw: F64) -> F64:
         """Return what a method of the loss says about raw predictions, or refuse it."""
-        result = getattr(self.loss, method)(self.y, raw)
+        result = getattr(self.loss, method)(self.shown, raw)
         array = np.asarray(result, dtype=np.float64)
         name = f"{type(self.loss).__name__}.{method}"
         shapes = [raw.shape] + ([raw.shape[:1]] if method == "value" else [])
@@ -134,15 +136,12 @@ class CustomObjective(Objective):
 
     def _heaviest(self, cells: F32) -> F64:
         # Weights below one, by a power of two: products stay within single precision.
-        exponent = (
-            0 if self.weights.is_trivial else int(np.frexp(self.weights.heaviest(self.pool))[1])
-        )
+        trivial = self.weights.is_trivial
+        exponent = 0 if trivial else int(np.frexp(self.weights.heaviest(self.pool))[1])
         largest = np.abs(self._weighted(cells, np.float32(2.0**-exponent))).max(axis=0, initial=0)
         return np.asarray(np.ldexp(largest.astype(np.float64), exponent))
 
-    def advance(
-        self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
-    ) -> float:
+    def advance(self, raw: F32, out: F32, move: Move | None, split: SplitGradients) -> float:
         if move is not None:
             _core.add_leaves(self.pool, move.leaf_of_row, move.values, move.steps, raw)
         f = self.baseline + raw
@@ -151,98 +150,44 @@ class CustomObjective(Objective):
         if self.facts.curved:
             self.curvatures = np.ascontiguousarray(self._finite("hessian", f), dtype=np.float32)
             self.max_curvature = self._heaviest(self.curvatures)
-        if split is not None and split.matrix is not None:
-            self._project(out, split)
-        return self.mean_loss(raw)
-
-    def _project(self, residuals: F32, split: SplitGradients) -> None:
-        assert split.matrix is not None
-        if split.shares is None:
+        if split.matrix is not None:
+            residuals = out if split.shares is None else self._weighted(out)
             _core.project(self.pool, residuals, split.matrix, split.z)
-            return
-        assert self.cell_weights is not None
-        assert split.weight is not None
-        _core.project(self.pool, self._weighted(residuals), split.matrix, split.z)
-        _core.project(self.pool, self.cell_weights, split.shares, split.weight, shares=True)
+        if split.shares is not None:
+            assert self.cell_weights is not None
+            assert split.weight is not None
+            _core.project(self.pool, self.cell_weights, split.shares, split.weight, shares=True)
+        return self.losses(raw)[0]
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
         value = self._finite("value", self.baseline + raw)
         if value.ndim == 1:
             total = _core.column_sums(self.pool, value[:, None], self.weights)[0]
             return float(total) / float(self.total_weight * self.n_outputs), None
-        sums = _core.column_sums(self.pool, np.ascontiguousarray(value), self.weights)
-        return self._means(sums)
+        return self._means(_core.column_sums(self.pool, np.ascontiguousarray(value), self.weights))
 
     def leaf_sums(
-        self,
-        leaf_of_row: U32,
-        leaf_weights: F64,
-        residuals: F32,
-        weights: Weights,
-        output: Outputs = None,
-    ) -> tuple[F64, F64 | None]:
-        return _core.leaf_sums(
-            self.pool,
-            leaf_of_row,
-            len(leaf_weights),
-            residuals,
-            self.curvatures,
-            weights,
-            self.max_residual,
-            self.max_curvature,
-            output,
-        )
+        self, leaf_of_row: U32, leaf_weights: F64, residuals: F32, weights: Weights, output: Outputs
+    ) -> Sums:
+        cells = residuals, self.curvatures, weights
+        bounds, n_leaves = (self.max_residual, self.max_curvature), len(leaf_weights)
+        return _core.leaf_sums(self.pool, leaf_of_row, n_leaves, *cells, *bounds, output)
 
-    def leaf_weights(
-        self, leaf_of_row: U32, n_leaves: int, weights: Weights, output: Outputs = None
-    ) -> F64:
-        observed = np.ones((self.n_rows, self.n_outputs), np.float32)
-        if self.missing is not None:
-            observed[self.missing] = 0
-        largest = weights.heaviest_of(self.n_outputs, self.pool)
-        sums, _ = _core.leaf_sums(
-            self.pool, leaf_of_row, n_leaves, observed, None, weights, largest, largest, output
-        )
-        return sums
-
-    def rows_of(self, output: int | None) -> U32 | None:
-        if output is None or self.missing is None or not self.missing[:, output].any():
-            return None
-        return np.flatnonzero(~self.missing[:, output]).astype(np.uint32)
-
-    def derivatives(
-        self,
-        raw: F32,
-        weights: Weights,
-        direction: Direction,
-        rho: F64,
-        output: Outputs = None,
-        active: Mask | None = None,
-    ) -> tuple[F64, F64 | None]:
-        g = direction.of_rows()
-        f = self.baseline + raw
+    def derivatives(self, line: Line, rho: F64, active: Mask | None = None) -> Sums:
+        raw, weights, direction, output = line
+        f, g = self.baseline + raw, direction.of_rows()
         if output is None:
             f += rho * g
         else:
             assert isinstance(output, int)
             f[:, output] += rho[0] * g[:, 0]
-        parts = (direction.leaf_of_row, direction.values)
-        cells = np.ascontiguousarray(self._finite("gradient", f), dtype=np.float32)
-        slope = _core.dots(self.pool, cells, weights, *parts, False, output)
-        if not self.facts.curved:
-            return slope, None
-        cells = np.ascontiguousarray(self._finite("hessian", f), dtype=np.float32)
-        return slope, _core.dots(self.pool, cells, weights, *parts, True, output)
 
-    def quantile_steps(
-        self, raw: F32, weights: Weights, direction: Direction, output: Outputs = None
-    ) -> F64:
-        raise NotImplementedError("a custom loss is minimised through its gradient")
+        def along(method: str, *, squared: bool) -> F64:
+            cells = np.ascontiguousarray(self._finite(method, f), dtype=np.float32)
+            return _core.dots(self.pool, cells, weights, *direction, squared, output)
 
-    def leaf_quantiles(
-        self, leaf_of_row: U32, n_leaves: int, raw: F32, weights: Weights, output: Outputs = None
-    ) -> F64:
-        raise NotImplementedError("a custom loss is minimised through its gradient")
+        slope = along("gradient", squared=False)
+        return slope, along("hessian", squared=True) if self.facts.curved else None
 
 
 def fill_missing(Y: F64) -> F64:

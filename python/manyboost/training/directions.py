@@ -8,6 +8,7 @@ import numpy as np
 
 from manyboost import _core
 from manyboost.arrays import F32, F64, U32
+from manyboost.data.weights import Weights
 
 # One output, a half-open range of outputs, or None for all outputs.
 Outputs: TypeAlias = int | tuple[int, int] | None
@@ -32,6 +33,18 @@ class Direction(NamedTuple):
         largest: F64 = np.abs(self.values).max(axis=0, initial=0).astype(np.float64)
         # Leaf values are the same on every rank; values of rows are not.
         return largest if self.leaf_of_row is not None else pool.largest(largest)
+
+
+class Line(NamedTuple):
+    """Raw predictions ``raw + ρ g`` for all ρ: where a step is searched for.
+
+    The weights are those of the rows that the step is fitted to, ``outputs`` those that move.
+    """
+
+    raw: F32
+    weights: Weights
+    direction: Direction
+    outputs: Outputs = None
 
 
 class Move(NamedTuple):

@@ -6,10 +6,9 @@ are (:class:`ForeignEnsemble`). Both answer the same questions.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,66 +18,15 @@ from manyboost.arrays import F32, F64, Mask
 from manyboost.data.features import Table, for_kernels
 from manyboost.data.stored import StoredTable
 from manyboost.training.learners import Leaves, Predictions, WeakModel, known_leaves
-from manyboost.training.strategies import Strategy
 
 
-class Ensemble(ABC):
-    """Weak models, round by round."""
-
-    n_outputs: int
-    has_trees: bool
-    """Whether the weak models are built-in trees, which take single precision."""
-
-    @property
-    @abstractmethod
-    def n_rounds(self) -> int:
-        """Number of rounds."""
-
-    @abstractmethod
-    def begin_round(self, m: int) -> None:
-        """Keep the first ``m`` rounds, and open another one."""
-
-    @abstractmethod
-    def push(
-        self, weak: WeakModel, values: F32 | None, steps: F32 | None, output: int | None
-    ) -> None:
-        """Add a weak model to the last round, for all outputs or one."""
-
-    @abstractmethod
-    def truncate(self, n_rounds: int) -> None:
-        """Keep the first rounds."""
-
-    @abstractmethod
-    def keep(self, rounds: NDArray[np.uint64]) -> None:
-        """Take back what each output got after its first ``rounds`` (n_outputs,)."""
-
-    @abstractmethod
-    def add_to(self, pool: _core.Pool, X: Table, start: int, stop: int, raw: F32) -> None:
-        """Add the rounds from ``start`` to before ``stop`` to ``raw`` (n_rows, n_outputs)."""
-
-    @abstractmethod
-    def predictor(
-        self, pool: _core.Pool, n_rounds: int, baseline: F64, outputs: list[int] | None
-    ) -> Callable[[Table], F64]:
-        """Return the function from features to raw predictions of all outputs or some."""
-
-    def steps(self) -> F64:
-        """Steps of each round and output, if the ensemble keeps them; else an empty array."""
-        return np.empty(0)
-
-
-class TreeEnsemble(Ensemble):
+class TreeEnsemble:
     """Built-in trees; ``trees`` holds them."""
 
-    has_trees = True
+    has_trees = True  # which take single precision
 
     def __init__(self, trees: _core.Ensemble) -> None:
         self.trees = trees
-
-    @classmethod
-    def empty(cls, strategy: Strategy, n_outputs: int, n_features: int) -> TreeEnsemble:
-        """Return the ensemble that a strategy adds trees to."""
-        return cls(_core.Ensemble(strategy.trees, n_outputs, n_features))
 
     def __getstate__(self) -> dict[str, bytes]:
         return {"trees": self.trees.to_bytes()}
@@ -90,31 +38,37 @@ class TreeEnsemble(Ensemble):
         return TreeEnsemble(self.trees.__deepcopy__(memo))
 
     @property
-    def n_outputs(self) -> int:  # type: ignore[override]
+    def n_outputs(self) -> int:
         """Number of outputs."""
         return self.trees.n_outputs
 
     @property
     def n_rounds(self) -> int:
+        """Number of rounds."""
         return self.trees.n_rounds
 
     def begin_round(self, m: int) -> None:
-        pass  # a round is complete when all its trees are there
+        """Keep the first ``m`` rounds, and open another one."""
+        # Nothing to do: a round is complete when all its trees are there.
 
     def push(
         self, weak: WeakModel, values: F32 | None, steps: F32 | None, output: int | None
     ) -> None:
+        """Add a weak model to the last round, for all outputs or one."""
         assert isinstance(weak, Leaves)
         assert values is not None
         self.trees.push(weak.tree, values, steps)
 
     def truncate(self, n_rounds: int) -> None:
+        """Keep the first rounds."""
         self.trees.truncate(n_rounds)
 
     def keep(self, rounds: NDArray[np.uint64]) -> None:
+        """Take back what each output got after its first ``rounds`` (n_outputs,)."""
         self.trees.keep(rounds)
 
     def add_to(self, pool: _core.Pool, X: Table, start: int, stop: int, raw: F32) -> None:
+        """Add the rounds from ``start`` to before ``stop`` to ``raw`` (n_rows, n_outputs)."""
         if isinstance(X, StoredTable):
             for rows, block in X.blocks():
                 self.trees.add_to(pool, block, start, stop, raw[rows])
@@ -124,11 +78,13 @@ class TreeEnsemble(Ensemble):
     def predictor(
         self, pool: _core.Pool, n_rounds: int, baseline: F64, outputs: list[int] | None
     ) -> Callable[[Table], F64]:
+        """Return the function from features to raw predictions of all outputs or some."""
         trees = self.trees if outputs is None else self.trees.of_outputs(outputs)
         start = baseline if outputs is None else baseline[outputs]
         return lambda X: trees.predict(pool, for_kernels(X), n_rounds, start)
 
     def steps(self) -> F64:
+        """Steps of each round and output, if the ensemble keeps them; else an empty array."""
         return self.trees.steps().astype(np.float64)
 
 
@@ -166,14 +122,13 @@ class ForeignModel:
         return ForeignModel(self.estimator, self.outputs, values, steps, self.known)
 
 
-class ForeignEnsemble(Ensemble):
-    """Weak models of scikit-learn and what they add to the outputs."""
+@dataclass
+class ForeignEnsemble:
+    """Weak models of scikit-learn, with the methods of :class:`TreeEnsemble`."""
 
+    n_outputs: int
+    rounds: list[list[ForeignModel]] = field(default_factory=list)
     has_trees = False
-
-    def __init__(self, n_outputs: int) -> None:
-        self.n_outputs = n_outputs
-        self.rounds: list[list[ForeignModel]] = []
 
     @property
     def n_rounds(self) -> int:
@@ -208,7 +163,6 @@ class ForeignEnsemble(Ensemble):
     def predictor(
         self, pool: _core.Pool, n_rounds: int, baseline: F64, outputs: list[int] | None
     ) -> Callable[[Table], F64]:
-
         def predict(X: Table) -> F64:
             raw = np.zeros((X.shape[0], self.n_outputs), np.float32)
             self.add_to(pool, X, 0, n_rounds, raw)
@@ -216,3 +170,9 @@ class ForeignEnsemble(Ensemble):
             return everything if outputs is None else everything[:, outputs]
 
         return predict
+
+    def steps(self) -> F64:
+        return np.empty(0)
+
+
+Ensemble: TypeAlias = TreeEnsemble | ForeignEnsemble

@@ -12,6 +12,7 @@ from such targets too; elsewhere raw predictions start from it.
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -85,35 +86,30 @@ class FittedLoss:
         ``offset`` (n, d) is part of the raw predictions. ``projected`` says that rounds need only
         projections and leaf sums of residuals.
         """
-        objective = self._bind(without(Y, offset, self.centred), weights, pool, projected)
+        Y = without(Y, offset, self.centred)
+        if self.custom is not None:
+            targets = as_real(Y), weights, pool
+            objective: Objective = CustomObjective(self.custom, self.facts, self.baseline, *targets)
+        else:
+            y = np.ascontiguousarray(self._centre(Y, pool) if Y.dtype.kind == "f" else Y)
+            in_place = self.facts.residuals_suffice and projected and not weights.by_cell
+            made = ResidualObjective if in_place else BuiltinObjective
+            objective = made(self.blocks, self.kernel(), self.param, y, weights, pool)
         if offset is not None and not self.centred.all():
             objective.start = np.where(self.centred, 0, offset).astype(np.float32)
         return objective
 
-    def _bind(
-        self, Y: NDArray[Any], weights: Weights, pool: _core.Pool, projected: bool
-    ) -> Objective:
-        if self.custom is not None:
-            targets = as_real(Y)
-            return CustomObjective(self.custom, self.facts, self.baseline, targets, weights, pool)
-        if Y.dtype.kind == "f":
-            centre = np.where(self.centred, self.baseline, 0.0)
-            single = _less(Y, centre, pool)
-            if single is None:
-                j = int(np.argmax(np.fmax.reduce(np.abs(Y - centre), axis=0)))
-                raise ValueError(
-                    f"Output {j} of Y has values beyond the range of single precision (3e38); "
-                    "divide it by a constant."
-                )
-            Y = single
-        in_place = self.trains_in_place(weights, projected=projected)
-        bind = ResidualObjective if in_place else BuiltinObjective
-        y = np.ascontiguousarray(Y)
-        return bind(self.blocks, self.kernel(), self.param, y, weights, pool)
-
-    def trains_in_place(self, weights: Weights, *, projected: bool) -> bool:
-        """Whether residuals are the only state of training."""
-        return self.facts.residuals_suffice and projected and not weights.by_cell
+    def _centre(self, Y: NDArray[Any], pool: _core.Pool) -> F32:
+        """Return targets relative to the baseline where they are kept so, in single precision."""
+        centre = np.where(self.centred, self.baseline, 0.0)
+        single = _less(Y, centre, pool)
+        if single is None:
+            j = int(np.argmax(np.fmax.reduce(np.abs(Y - centre), axis=0)))
+            raise ValueError(
+                f"Output {j} of Y has values beyond the range of single precision (3e38); "
+                "divide it by a constant."
+            )
+        return single
 
     def predict(self, raw: F64, outputs: list[int] | None = None) -> F64:
         """Predictions (regression) or probabilities of labels for raw predictions.
@@ -144,12 +140,8 @@ class MixedLoss(FittedLoss):
     @property
     def blocks(self) -> LossBlocks:
         """The losses, and the half-open ranges of outputs that have them."""
-        blocks: LossBlocks = []
-        first = 0
-        for loss in self.fitted:
-            blocks.append((loss.facts, (first, first + len(loss.baseline))))
-            first += len(loss.baseline)
-        return blocks
+        ranges = pairwise(accumulate((len(loss.baseline) for loss in self.fitted), initial=0))
+        return [(loss.facts, pair) for loss, pair in zip(self.fitted, ranges, strict=True)]
 
     def _kernel_names(self) -> str | list[str]:
         return [loss.facts.kernel for loss in self.fitted for _ in loss.baseline]

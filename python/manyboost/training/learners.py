@@ -25,21 +25,12 @@ from manyboost.training.strategies import Strategy
 
 @dataclass
 class Leaves:
-    """A weak model that puts rows in leaves.
+    """A weak model that puts rows in leaves."""
 
-    ``leaf_of_row`` (n_rows,) covers all training rows; ``leaf_weights`` (n_leaves,) counts the rows
-    that it was fitted to. ``known`` are the leaf numbers of another library's tree, in order.
-    """
-
-    leaf_of_row: U32
-    leaf_weights: F64
+    leaf_of_row: U32  # (n_rows,): of all training rows
+    leaf_weights: F64  # (n_leaves,): of the rows that it was fitted to
     tree: Any
-    known: NDArray[Any] | None = None
-
-    @property
-    def may_be_empty(self) -> bool:
-        """Whether a leaf may hold no row that the tree was fitted to."""
-        return self.known is not None
+    known: NDArray[Any] | None = None  # leaf numbers of another library's tree, in order
 
     @property
     def n_leaves(self) -> int:
@@ -58,23 +49,18 @@ class Predictions:
 WeakModel = Leaves | Predictions
 
 
+@dataclass
 class TreeLearner:
     """Grows built-in trees on binned features."""
 
+    pool: _core.Pool
+    features: _core.Features
+    grower: _core.Grower
     keeps_columns = False
-
-    def __init__(self, pool: _core.Pool, features: _core.Features, grower: _core.Grower) -> None:
-        self.pool = pool
-        self.features = features
-        self.grower = grower
 
     @staticmethod
     def bin(
-        pool: _core.Pool,
-        X: Table,
-        weight: F64 | None,
-        max_bins: int,
-        n_categories: U32 | None = None,
+        pool: _core.Pool, X: Table, weight: F64 | None, max_bins: int, n_categories: U32 | None
     ) -> _core.Features:
         """Find cuts in single-precision features and bin them."""
         if isinstance(X, StoredTable):
@@ -89,29 +75,21 @@ class TreeLearner:
     def prepare(self, X: Table) -> _core.Features:
         """Other data in the form that :meth:`leaves_of` takes."""
         if isinstance(X, StoredTable):
-            binner = _core.ColumnBinner.known(
-                new_file(X.path.parent, "bins"), len(X), self.features
-            )
-            return X.binned(self.pool, binner)
+            path = new_file(X.path.parent, "bins")
+            return X.binned(self.pool, _core.ColumnBinner.known(path, len(X), self.features))
         if sparse.issparse(X):
             return self.features.bin_sparse(self.pool, compressed(X.tocsc()), X.shape[0])
         return self.features.bin(self.pool, X)
 
     def fit(
-        self,
-        z: F32,
-        weight: F32 | None,
-        rows: U32 | None,
-        round_: int,
-        output: int,
-        signs: I8 | None = None,
+        self, z: F32, weight: F32 | None, rows: U32 | None, m: int, output: int, signs: I8 | None
     ) -> WeakModel:
         """Grow a tree on split gradients ``z`` (n_rows, n_components).
 
         ``weight`` is that of rows (n_rows,), or of components like ``z``, which then contains it.
         ``signs`` (n_features,) are monotonic constraints on a tree with one component.
         """
-        tree = self.grower.grow(self.pool, z, weight, rows, round_, output, signs)
+        tree = self.grower.grow(self.pool, z, weight, rows, m, output, signs)
         return Leaves(tree.leaf_of_row, tree.leaf_weights, tree)
 
     def leaves_of(self, model: Leaves, data: Any) -> U32:
@@ -119,41 +97,30 @@ class TreeLearner:
         return np.asarray(model.tree.apply(self.pool, data))
 
 
+@dataclass
 class ForeignLearner:
-    """Fits clones of a scikit-learn regressor.
+    """Fits clones of a scikit-learn regressor."""
 
-    ``relabels`` says whether only its leaves are wanted; they come from its ``apply``.
-    """
-
+    estimator: Any
+    X: Table
+    relabels: bool  # only its leaves are wanted; they come from its method apply
+    seed: int
     # Predictions are added as they are, so each output needs its column.
     keeps_columns = True
-
-    def __init__(self, estimator: Any, X: Table, *, relabels: bool, seed: int) -> None:
-        self.estimator = estimator
-        self.X = X
-        self.relabels = relabels
-        self.seed = seed
-        self.weighted = has_fit_parameter(estimator, "sample_weight")
-        self.seeded = "random_state" in estimator.get_params()
 
     def prepare(self, X: Table) -> Table:
         """Other data in the form that predictions take: as it is."""
         return X
 
     def fit(
-        self,
-        z: F32,
-        weight: F32 | None,
-        rows: U32 | None,
-        round_: int,
-        output: int,
-        signs: I8 | None = None,
+        self, z: F32, weight: F32 | None, rows: U32 | None, m: int, output: int, signs: I8 | None
     ) -> WeakModel:
         """Fit a clone to split gradients ``z`` (n_rows, n_components), without constraints."""
         assert signs is None
         estimator = clone(self.estimator)
-        if self.seeded and estimator.get_params()["random_state"] is None:
-            draw = np.random.default_rng([self.seed, round_, output]).integers(2**31)
+        # 0: without such a parameter there is nothing to seed.
+        if estimator.get_params().get("random_state", 0) is None:
+            draw = np.random.default_rng([self.seed, m, output]).integers(2**31)
             estimator.set_params(random_state=int(draw))
         if weight is not None and weight.ndim == 2:
             z, weight, rows = _means_of_one_component(z, weight, rows)
@@ -162,7 +129,7 @@ class ForeignLearner:
         target = target[:, 0] if z.shape[1] == 1 else target
         arguments = {}
         if weight is not None:
-            if not self.weighted:
+            if not has_fit_parameter(estimator, "sample_weight"):
                 raise unweighted(estimator)
             arguments["sample_weight"] = weight[chosen].astype(np.float64)
         estimator.fit(self.X[chosen], target, **arguments)
@@ -204,10 +171,7 @@ def unweighted(estimator: Any) -> ValueError:
 def check_foreign(
     estimator: Any, strategy: Strategy, n_outputs: int, n_components: int, *, by_cell: bool
 ) -> None:
-    """Refuse an estimator that a strategy cannot use, and say what is needed.
-
-    ``by_cell`` says that the cells of a row differ in weight.
-    """
+    """Refuse an estimator that a strategy cannot use; ``by_cell``: cells of a row have weights."""
     name = type(estimator).__name__
     if isinstance(estimator, type) or not hasattr(estimator, "predict"):
         raise ValueError(
@@ -234,8 +198,8 @@ def check_foreign(
             "cells it cannot take; use strategy='project' or 'independent', n_components=1, or the "
             "built-in tree (estimator=None)."
         )
-    takes_weights = has_fit_parameter(estimator, "sample_weight")
-    if by_cell and strategy.shares_trees and not takes_weights:
+    weighted = by_cell and strategy.shares_trees
+    if weighted and not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(
             f"Missing targets or weights of cells become weights of rows, but {name} takes none; "
             "use strategy='independent' or another estimator."
@@ -245,8 +209,7 @@ def check_foreign(
 def predict_columns(estimator: Any, X: Table, n_columns: int) -> F32:
     """Return the predictions of an estimator as a matrix, or say why they are not usable."""
     values = np.asarray(estimator.predict(X), dtype=np.float32)
-    if values.ndim == 1:
-        values = values[:, None]
+    values = values[:, None] if values.ndim == 1 else values
     name = type(estimator).__name__
     if values.shape != (X.shape[0], n_columns):
         raise ValueError(

@@ -7,102 +7,75 @@ is searched along.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from manyboost.arrays import F32, F64, I8, Mask
+from manyboost.arrays import F64, I8, Mask
 from manyboost.data.weights import Weights
 from manyboost.training.constraints import Monotonic
 from manyboost.training.directions import Direction, Outputs
 from manyboost.training.learners import Leaves, Predictions, WeakModel
-from manyboost.training.objectives import Objective
+from manyboost.training.objectives import BuiltinObjective
 from manyboost.training.progress import Gains
 from manyboost.training.split_gradients import SplitGradients
 from manyboost.training.steps import Block, Steps, divide
 
 
+@dataclass
 class LeafFitter:
-    """Finds leaf values and steps for the weak models of a fit.
+    """Finds leaf values and steps for the weak models of a fit."""
 
-    ``raw`` and ``residuals`` are the arrays that training works on. ``gains`` is told the leaf
-    sums, which importances are made of; None for other learners than trees.
-    """
+    steps: Steps
+    blocks: tuple[Block, ...]
+    monotonic: Monotonic | None
+    gains: Gains | None  # told the leaf sums, for importances; None for other learners than trees
 
-    def __init__(
-        self,
-        objective: Objective,
-        blocks: tuple[Block, ...],
-        raw: F32,
-        residuals: F32,
-        monotonic: Monotonic | None,
-        gains: Gains | None,
-    ) -> None:
-        self.objective, self.blocks, self.monotonic, self.gains = (
-            objective,
-            blocks,
-            monotonic,
-            gains,
-        )
-        self.raw, self.residuals = raw, residuals
-        self.steps = Steps(objective, raw, residuals)
+    def __post_init__(self) -> None:
+        self.objective, self.residuals = self.steps.objective, self.steps.residuals
 
     def label(
-        self,
-        weak: WeakModel,
-        weights: Weights,
-        output: int | None = None,
-        *,
-        frozen: Mask | None = None,
-        search: bool = True,
+        self, weak: WeakModel, weights: Weights, frozen: Mask | None, output: int | None = None
     ) -> tuple[F64, F64 | None]:
         """Leaf values (or predictions) g of a weak model, for all outputs or one, and steps ρ.
 
-        ρ is None where the leaf values are final, as Newton leaves are. ``frozen`` outputs get
-        zeros. ``search=False`` leaves the search for ρ to the caller.
+        ρ is None where the leaf values are final, as Newton leaves are, and where
+        :meth:`joint_steps` finds the steps of all classes together. ``frozen`` outputs get zeros.
         """
         if isinstance(weak, Predictions):
-            rho = self._steps_of_predictions(weak, weights, output)
-            return weak.values.astype(np.float64), _zero(rho, frozen)
+            return self._label_predictions(weak, weights, frozen, output)
         blocks = self.blocks if output is None else self._blocks_of(output)
-        parts = [self._label_block(each, weak, weights, frozen, search=search) for each in blocks]
+        parts = [self._label_block(block, weak, weights, frozen) for block in blocks]
         values, steps = parts[0]
         if len(parts) == 1 and frozen is None:
             return values, steps
         if len(parts) > 1:
             values = np.hstack([values for values, _ in parts])
-            steps = None
             if any(rho is not None for _, rho in parts):
                 steps = np.concatenate([step_or_one(rho, g.shape[1]) for g, rho in parts])
         return _zero(values, frozen), None if steps is None else _zero(steps, frozen)
 
     def fit_outputs(
-        self, weak: WeakModel, split: SplitGradients, weights: Weights, frozen: Mask | None = None
+        self, weak: WeakModel, split: SplitGradients, weights: Weights, frozen: Mask | None
     ) -> tuple[F64, F64]:
         """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output."""
         if isinstance(weak, Predictions):
-            rho = self._steps_of_predictions(weak, weights, None)
-            return weak.values.astype(np.float64), _zero(rho, frozen)
+            return self._label_predictions(weak, weights, frozen)
+        objective, leaf_of_row = self.objective, weak.leaf_of_row
         leaf_weights = self._leaf_weights(weak, weights)
         parts = []
         for block in self.blocks:
-            columns = slice(None)
-            if weights.by_cell:
-                columns = block.columns(self.objective.n_outputs)
-            parts.append(
-                self.objective.leaf_sums(
-                    weak.leaf_of_row,
-                    leaf_weights[:, columns],
-                    self.residuals,
-                    weights,
-                    block.outputs,
-                )
-            )
+            columns = block.columns(objective.n_outputs) if weights.by_cell else slice(None)
+            known = leaf_weights[:, columns], self.residuals, weights
+            parts.append(objective.leaf_sums(leaf_of_row, *known, block.outputs))
         sums = parts[0][0] if len(parts) == 1 else np.hstack([sums for sums, _ in parts])
-        self._remember(weak, sums, leaf_weights)
+        if self.gains is not None:
+            self.gains.remember(weak.tree, sums, leaf_weights, None)
         values, total = _project_sums(sums, leaf_weights, split, by_cell=weights.by_cell)
         signs = split.signs
         if signs is not None:
             values = _in_order(weak, signs[None, :], total, values)
-        direction = Direction(weak.leaf_of_row, values.astype(np.float32))
+        direction = Direction(leaf_of_row, values.astype(np.float32))
         steps = [
             self.steps.along_leaves(block, direction, values, block_sums, weights)
             for block, block_sums in zip(self.blocks, parts, strict=True)
@@ -131,33 +104,36 @@ class LeafFitter:
         return [block for block in parts if block is not None]
 
     def _label_block(
-        self, block: Block, weak: Leaves, weights: Weights, frozen: Mask | None, *, search: bool
+        self, block: Block, weak: Leaves, weights: Weights, frozen: Mask | None
     ) -> tuple[F64, F64 | None]:
         """Leaf values and steps for outputs that share a loss."""
-        outputs = block.outputs
+        objective, outputs, leaf_of_row = self.objective, block.outputs, weak.leaf_of_row
         leaf_weights = self._leaf_weights(weak, weights, outputs)
-        sums, curvatures = self.objective.leaf_sums(
-            weak.leaf_of_row, leaf_weights, self.residuals, weights, outputs
+        sums, curvatures = objective.leaf_sums(
+            leaf_of_row, leaf_weights, self.residuals, weights, outputs
         )
-        self._remember(weak, sums, leaf_weights, outputs)
+        if self.gains is not None:
+            self.gains.remember(weak.tree, sums, leaf_weights, outputs)
         if block.is_newton:
             assert curvatures is not None
             damped = curvatures + block.l2 if block.l2 else curvatures
-            if block.facts.quadratic and not weak.may_be_empty and not weights.by_cell:
+            if block.facts.quadratic and weak.known is None and not weights.by_cell:
+                # No leaf of a built-in tree is empty.
                 return self._ordered(weak, sums / damped, damped, outputs), None
             mean = divide(sums, leaf_weights)
             values = np.where(damped > 0, divide(sums, damped), mean)
             matter = np.where(damped > 0, damped, leaf_weights)
             return self._ordered(weak, values, matter, outputs), None
         if block.step == "newton":
-            best = self.objective.leaf_quantiles(
-                weak.leaf_of_row, weak.n_leaves, self.raw, weights, outputs
+            assert isinstance(objective, BuiltinObjective)
+            best = objective.leaf_quantiles(
+                leaf_of_row, weak.n_leaves, self.steps.raw, weights, outputs
             )
             return self._ordered(weak, best, leaf_weights, outputs), None
         mean = self._ordered(weak, divide(sums, leaf_weights), leaf_weights, outputs)
-        if not search:
+        if objective.is_joint and isinstance(outputs, int):
             return mean, None
-        direction = Direction(weak.leaf_of_row, mean.astype(np.float32))
+        direction = Direction(leaf_of_row, mean.astype(np.float32))
         rho = self.steps.line_search(block, direction, weights, (sums, curvatures), frozen)
         return mean, rho if self.monotonic is None else self.monotonic.forward(rho, outputs)
 
@@ -167,28 +143,23 @@ class LeafFitter:
             return weak.leaf_weights[:, None]
         return self.objective.leaf_weights(weak.leaf_of_row, weak.n_leaves, weights, outputs)
 
-    def _steps_of_predictions(self, weak: Predictions, weights: Weights, output: int | None) -> F64:
-        """Steps along the predictions of a weak model that is not a tree of leaves."""
-        steps = []
+    def _label_predictions(
+        self, weak: Predictions, weights: Weights, frozen: Mask | None, output: int | None = None
+    ) -> tuple[F64, F64]:
+        """Predictions of a weak model that is not a tree of leaves, and steps along them."""
+        steps, g = [], weak.values
         for block in self._blocks_of(output):
-            values = weak.values
-            if values.shape[1] > 1:
-                columns = block.columns(self.objective.n_outputs)
-                values = np.ascontiguousarray(values[:, columns])
-            steps.append(self.steps.along_predictions(block, Direction(None, values), weights))
-        return steps[0] if len(steps) == 1 else np.concatenate(steps)
+            columns = block.columns(g.shape[1]) if g.shape[1] > 1 else slice(None)
+            direction = Direction(None, np.ascontiguousarray(g[:, columns]))
+            steps.append(self.steps.along_predictions(block, direction, weights))
+        rho = steps[0] if len(steps) == 1 else np.concatenate(steps)
+        return g.astype(np.float64), _zero(rho, frozen)
 
     def _ordered(self, weak: Leaves, values: F64, weights: F64, outputs: Outputs) -> F64:
         """Leaf values within the monotonic constraints; ``weights`` say how much each matters."""
         if self.monotonic is None:
             return values
         return _in_order(weak, self.monotonic.of(outputs), weights, values)
-
-    def _remember(
-        self, weak: Leaves, sums: F64, leaf_weights: F64, outputs: Outputs = None
-    ) -> None:
-        if self.gains is not None:
-            self.gains.remember(weak.tree, sums, leaf_weights, outputs)
 
 
 def step_or_one(rho: F64 | None, width: int) -> F64:
@@ -204,10 +175,7 @@ def _zero(columns: F64, frozen: Mask | None) -> F64:
 def _project_sums(
     sums: F64, leaf_weights: F64, split: SplitGradients, *, by_cell: bool
 ) -> tuple[F64, F64]:
-    """Mean of φ r in each leaf (n_leaves, 1), and the weights of the leaves.
-
-    The mean of φ r is φ times the mean of r.
-    """
+    """Mean of φ r, which is φ times the mean of r, and weight of each leaf, both (n_leaves, 1)."""
     one = np.ones((1, 1), np.float32)
     phi = one if split.phi is None else split.phi
     total = leaf_weights

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -121,11 +121,6 @@ class LossFacts:
     constants_allowed: Callable[[F64], Mask] = _unused  # constants of the loss, by output
 
     @property
-    def is_custom(self) -> bool:
-        """Whether the formulas are Python code of the user."""
-        return self.kernel == "custom"
-
-    @property
     def is_joint(self) -> bool:
         """Whether the outputs of a row share one loss."""
         return self.domain is Domain.CLASSES
@@ -152,29 +147,24 @@ REGRESSION_LOSSES = {
         constants_allowed=_between_zero_and_one,
     ),
     "poisson": LossFacts(
-        "poisson", Domain.COUNTS, EXPONENTIAL, Baseline.LOG_MEAN,
-        damping=1.0, bounded=True,
+        "poisson", Domain.COUNTS, EXPONENTIAL, Baseline.LOG_MEAN, damping=1.0, bounded=True,
     ),
 }
 LABEL_LOSSES = {
     "log_loss": LossFacts(
-        "log_loss", Domain.LABELS, LOGISTIC, Baseline.LOG_ODDS,
-        damping=1.0, bounded=True,
+        "log_loss", Domain.LABELS, LOGISTIC, Baseline.LOG_ODDS, damping=1.0, bounded=True,
     ),
     "exponential": LossFacts(
-        "exponential", Domain.LABELS, LOGISTIC, Baseline.LOG_ODDS,
-        damping=1.0, bounded=True,
+        "exponential", Domain.LABELS, LOGISTIC, Baseline.LOG_ODDS, damping=1.0, bounded=True,
     ),
     "squared_error": LossFacts(
-        "squared_labels", Domain.LABELS, HALVED, Baseline.SIGNED_SHARE,
-        quadratic=True,
+        "squared_labels", Domain.LABELS, HALVED, Baseline.SIGNED_SHARE, quadratic=True,
     ),
 }
 #: Losses of more than two classes that train all classes together; others take one against rest.
 CLASS_LOSSES = {
     "log_loss": LossFacts(
-        "softmax", Domain.CLASSES, SOFTMAX_LINK, Baseline.CLASS_LOGS,
-        damping=1.0, bounded=True,
+        "softmax", Domain.CLASSES, SOFTMAX_LINK, Baseline.CLASS_LOGS, damping=1.0, bounded=True,
     ),
 }
 # fmt: on
@@ -184,16 +174,11 @@ LISTED_LOSSES = ChainMap(REGRESSION_LOSSES, LABEL_LOSSES)
 
 def custom_facts(*, curved: bool) -> LossFacts:
     """Return the record of a loss written in Python; ``curved``: it has a hessian."""
-    return LossFacts(
-        "custom",
-        Domain.REAL,
-        IDENTITY,
-        Baseline.SEARCH,
-        curved=curved,
-        # Nothing is known about the hessian; it may vanish.
-        damping=1.0 if curved else 0.0,
-        default_step="newton" if curved else "line_search",
-    )
+    facts = LossFacts("custom", Domain.REAL, IDENTITY, Baseline.SEARCH)
+    if not curved:
+        return replace(facts, curved=False, default_step="line_search")
+    # Nothing is known about the hessian; it may vanish.
+    return replace(facts, damping=1.0)
 
 
 #: The record of outputs with different losses: what they share; each output has its own besides.

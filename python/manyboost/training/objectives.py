@@ -18,12 +18,15 @@ from manyboost import _core
 from manyboost.arrays import F32, F64, U32, Mask
 from manyboost.data.cells import missing_cells
 from manyboost.data.weights import Weights
-from manyboost.training.directions import Direction, Move, Outputs
+from manyboost.training.directions import Line, Move, Outputs
 from manyboost.training.losses import LossFacts
 from manyboost.training.split_gradients import SplitGradients
 
 # Outputs that share a loss, as a half-open range; None: all outputs.
 LossBlocks = list[tuple[LossFacts, tuple[int, int] | None]]
+
+# Sums over rows by output: of residuals or slopes, and of curvatures if the loss has them.
+Sums = tuple[F64, F64 | None]
 
 
 class Objective(ABC):
@@ -47,9 +50,7 @@ class Objective(ABC):
     max_curvature: F64
 
     @abstractmethod
-    def advance(
-        self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
-    ) -> float:
+    def advance(self, raw: F32, out: F32, move: Move | None, split: SplitGradients) -> float:
         """Move raw predictions, write residuals into ``out``, and fill the split gradients.
 
         One pass over all cells; returns the mean loss per cell.
@@ -59,19 +60,10 @@ class Objective(ABC):
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
         """Mean loss per cell, and the mean loss of each output (n_outputs,) if it has its own."""
 
-    def mean_loss(self, raw: F32) -> float:
-        """Mean loss per cell."""
-        return self.losses(raw)[0]
-
     @abstractmethod
     def leaf_sums(
-        self,
-        leaf_of_row: U32,
-        leaf_weights: F64,
-        residuals: F32,
-        weights: Weights,
-        output: Outputs = None,
-    ) -> tuple[F64, F64 | None]:
+        self, leaf_of_row: U32, leaf_weights: F64, residuals: F32, weights: Weights, output: Outputs
+    ) -> Sums:
         """Σ w r and Σ w h over the rows of each leaf, (n_leaves, n_outputs).
 
         ``leaf_weights`` are Σ w: (n_leaves, 1) if all outputs share them, and then they are also
@@ -92,31 +84,11 @@ class Objective(ABC):
         return None if observed.all() else np.flatnonzero(observed).astype(np.uint32)
 
     @abstractmethod
-    def derivatives(
-        self,
-        raw: F32,
-        weights: Weights,
-        direction: Direction,
-        rho: F64,
-        output: Outputs = None,
-        active: Mask | None = None,
-    ) -> tuple[F64, F64 | None]:
-        """First and second derivative of each output's loss along a direction, at ``rho``.
+    def derivatives(self, line: Line, rho: F64, active: Mask | None = None) -> Sums:
+        """First and second derivative of each output's loss along a line, at ``rho``.
 
         The caller uses those of the ``active`` outputs only.
         """
-
-    @abstractmethod
-    def quantile_steps(
-        self, raw: F32, weights: Weights, direction: Direction, output: Outputs = None
-    ) -> F64:
-        """Exact steps along a direction, for piecewise linear losses."""
-
-    @abstractmethod
-    def leaf_quantiles(
-        self, leaf_of_row: U32, n_leaves: int, raw: F32, weights: Weights, output: Outputs = None
-    ) -> F64:
-        """Best leaf values for piecewise linear losses, (n_leaves, n_outputs)."""
 
     def _total_weight(self) -> float | F64:
         weights = self.weights
@@ -150,7 +122,7 @@ class Objective(ABC):
     def baseline_residuals(self) -> F32:
         """Residuals before any round."""
         raw, residuals = self.open_state(self.blank_state())
-        self.advance(raw, residuals)
+        self.advance(raw, residuals, None, SplitGradients(residuals, None))
         return residuals
 
     @property
@@ -193,20 +165,9 @@ class BuiltinObjective(Objective):
                 largest = np.full(self.n_outputs, largest.max(initial=0))
             self.largest_target = pool.largest(largest)
 
-    def advance(
-        self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
-    ) -> float:
-        by_cell = split is not None and split.shares is not None
+    def advance(self, raw: F32, out: F32, move: Move | None, split: SplitGradients) -> float:
         loss, self.max_residual = self.kernel.advance(
-            self.pool,
-            self.y,
-            raw,
-            self.weights,
-            out,
-            **_moved(move),
-            **_projected(split),
-            omega=split.weight if split is not None and by_cell else None,
-            shares=split.shares if split is not None else None,
+            self.pool, self.y, raw, self.weights, out, **_arguments(move, split)
         )
         extremes = self.heaviest, self.max_residual, self.largest_target
         self.max_curvature = self.kernel.curvature_bound(*extremes)
@@ -215,8 +176,7 @@ class BuiltinObjective(Objective):
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
         if self.is_joint:
             return self.kernel.loss_sum(self.pool, self.y, raw, self.weights) / self.cells, None
-        sums = self.kernel.output_losses(self.pool, self.y, raw, self.weights)
-        return self._means(sums)
+        return self._means(self.kernel.output_losses(self.pool, self.y, raw, self.weights))
 
     def _facts_of(self, output: Outputs) -> LossFacts:
         """Return the record of the loss of an output, or of a block of outputs."""
@@ -227,15 +187,9 @@ class BuiltinObjective(Objective):
         raise IndexError(f"there is no output {first}")
 
     def leaf_sums(
-        self,
-        leaf_of_row: U32,
-        leaf_weights: F64,
-        residuals: F32,
-        weights: Weights,
-        output: Outputs = None,
-    ) -> tuple[F64, F64 | None]:
-        bounds = self.max_residual, self.max_curvature
-        n_leaves = len(leaf_weights)
+        self, leaf_of_row: U32, leaf_weights: F64, residuals: F32, weights: Weights, output: Outputs
+    ) -> Sums:
+        bounds, n_leaves = (self.max_residual, self.max_curvature), len(leaf_weights)
         if self._facts_of(output).quadratic:
             sums, _ = _core.leaf_sums(
                 self.pool, leaf_of_row, n_leaves, residuals, None, weights, *bounds, output
@@ -245,37 +199,31 @@ class BuiltinObjective(Objective):
             self.pool, leaf_of_row, n_leaves, self.y, residuals, weights, *bounds, output
         )
 
-    def derivatives(
-        self,
-        raw: F32,
-        weights: Weights,
-        direction: Direction,
-        rho: F64,
-        output: Outputs = None,
-        active: Mask | None = None,
-    ) -> tuple[F64, F64 | None]:
-        g = direction.leaf_of_row, direction.values
-        return self.kernel.derivatives(self.pool, self.y, raw, weights, *g, rho, output, active)
+    def derivatives(self, line: Line, rho: F64, active: Mask | None = None) -> Sums:
+        raw, weights, direction, output = line
+        return self.kernel.derivatives(
+            self.pool, self.y, raw, weights, *direction, rho, output, active
+        )
 
-    def quantile_steps(
-        self, raw: F32, weights: Weights, direction: Direction, output: Outputs = None
-    ) -> F64:
-        g = direction.leaf_of_row, direction.values
-        return _core.quantile_steps(self.pool, self.y, raw, self.levels, weights, *g, output)
+    def quantile_steps(self, line: Line) -> F64:
+        """Exact steps along a line, for piecewise linear losses."""
+        raw, weights, direction, output = line
+        return _core.quantile_steps(
+            self.pool, self.y, raw, self.levels, weights, *direction, output
+        )
 
     def leaf_quantiles(
-        self, leaf_of_row: U32, n_leaves: int, raw: F32, weights: Weights, output: Outputs = None
+        self, leaf_of_row: U32, n_leaves: int, raw: F32, weights: Weights, output: Outputs
     ) -> F64:
+        """Best leaf values for piecewise linear losses, (n_leaves, n_outputs)."""
         return _core.leaf_quantiles(
             self.pool, leaf_of_row, n_leaves, self.y, raw, self.levels, weights, output
         )
 
-    def softmax_along(
-        self, raw: F32, weights: Weights, direction: Direction, rho: F64, v: F64
-    ) -> tuple[float, F64, F64]:
-        """Loss, gradient and Hessian times ``v`` of softmax along a direction, at ``rho``."""
-        g = direction.leaf_of_row, direction.values
-        return self.kernel.softmax_along(self.pool, self.y, raw, weights.rows, *g, rho, v)
+    def softmax_along(self, line: Line, rho: F64, v: F64) -> tuple[float, F64, F64]:
+        """Loss, gradient and Hessian times ``v`` of softmax along a line, at ``rho``."""
+        rows = line.weights.rows
+        return self.kernel.softmax_along(self.pool, self.y, line.raw, rows, *line.direction, rho, v)
 
 
 class ResidualObjective(BuiltinObjective):
@@ -296,20 +244,9 @@ class ResidualObjective(BuiltinObjective):
     def baseline_residuals(self) -> F32:
         return np.asarray(self.y)
 
-    def advance(
-        self, raw: F32, out: F32, move: Move | None = None, split: SplitGradients | None = None
-    ) -> float:
-        leaf_of_row, values, steps = (None, None, None) if move is None else move
-        matrix = None if split is None else split.matrix
+    def advance(self, raw: F32, out: F32, move: Move | None, split: SplitGradients) -> float:
         loss, self.max_residual = _core.advance_residuals(
-            self.pool,
-            out,
-            self.weights.rows,
-            leaf_of_row=leaf_of_row,
-            values=values,
-            steps=steps,
-            phi=matrix,
-            z=None if split is None or matrix is None else split.z,
+            self.pool, out, self.weights.rows, **_arguments(move, split)
         )
         return loss / self.cells
 
@@ -317,15 +254,13 @@ class ResidualObjective(BuiltinObjective):
         return self._means(0.5 * _core.column_sums(self.pool, raw, self.weights, True))
 
 
-def _moved(move: Move | None) -> dict[str, Any]:
-    """Return a move as arguments of the core."""
-    if move is None:
-        return {}
-    return {"leaf_of_row": move.leaf_of_row, "values": move.values, "steps": move.steps}
-
-
-def _projected(split: SplitGradients | None) -> dict[str, Any]:
-    """Return what fills split gradients as arguments of the core."""
-    if split is None or split.matrix is None:
-        return {}
-    return {"phi": split.matrix, "z": split.z}
+def _arguments(move: Move | None, split: SplitGradients) -> dict[str, Any]:
+    """Return a move, and what fills split gradients, as arguments of the core."""
+    arguments: dict[str, Any] = {}
+    if move is not None:
+        arguments = {"leaf_of_row": move.leaf_of_row, "values": move.values, "steps": move.steps}
+    if split.matrix is not None:
+        arguments["phi"], arguments["z"] = split.matrix, split.z
+    if split.shares is not None:
+        arguments["omega"], arguments["shares"] = split.weight, split.shares
+    return arguments

@@ -238,7 +238,7 @@ def _block(
     if step == "auto":
         damped = l2 not in ("auto", 0) and facts.curved
         step = "newton" if damped else facts.default_step
-    if step == "newton" and facts.is_custom and not facts.curved:
+    if step == "newton" and loss.custom is not None and not facts.curved:
         raise ValueError(
             f"step='newton' needs second derivatives, but {type(loss.custom).__name__} has no "
             "hessian; implement it or use step='line_search'."

@@ -99,13 +99,12 @@ def draw(
     projection: str | Projection,
     n_components: int,
     n_outputs: int,
-    *,
     sums_to_zero: bool,
     seed: int,
-    round_: int,
+    m: int,
     outputs: Mask | None = None,
 ) -> F32:
-    """Draw the projection matrix (n_components, n_outputs) of a round.
+    """Draw the projection matrix (n_components, n_outputs) of round ``m``.
 
     Rows that are all zero are drawn again; so are constant rows where the residuals of a row sum
     to zero over the outputs. ``outputs`` (n_outputs,) says which ones matter, None: all. Columns of
@@ -114,18 +113,17 @@ def draw(
     """
     if isinstance(projection, str):
         family = PROJECTIONS[projection]
-        if family.draw is None:
-            return np.eye(n_outputs, dtype=np.float32)
+        assert family.draw is not None
         n_drawn = n_outputs if outputs is None else int(outputs.sum())
         if family.without_replacement:
             n_components = min(n_components, n_drawn)
-        drawn = family.draw(n_components, n_drawn, sums_to_zero, seed, round_)
+        drawn = family.draw(n_components, n_drawn, sums_to_zero, seed, m)
         if outputs is None:
             return drawn
         phi = np.zeros((n_components, n_outputs), np.float32)
         phi[:, outputs] = drawn
         return phi
-    rng = np.random.default_rng([seed, round_, _CALLABLE_STREAM])
+    rng = np.random.default_rng([seed, m, _CALLABLE_STREAM])
     for _ in range(_REDRAWS):
         phi = _checked(projection(n_components, n_outputs, rng), n_components, n_outputs)
         if outputs is not None:

@@ -157,16 +157,8 @@ def race(
         if contender not in models:
             models[contender] = new_progress(plan, data.n_outputs, n_features)
         progress = models[contender]
-        boosting = assemble(
-            plan,
-            limits,
-            data,
-            loss,
-            progress,
-            functools.partial(scorers, loss),
-            Watchers([], None, None),
-            threads,
-        )
+        scored, unwatched = functools.partial(scorers, loss), Watchers([], None, None)
+        boosting = assemble(plan, limits, data, loss, progress, scored, unwatched, threads)
         boosting.run()
         progress.truncate(boosting.complete.best)
         return max(progress.validation_score), boosting.complete.best

@@ -7,6 +7,7 @@ exactly the validation rows, from the raw predictions that training keeps for th
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -23,21 +24,14 @@ LOSS = "loss"
 
 
 class RunningRegressor:
-    """A regressor in the middle of training, which predicts the validation rows.
+    """A regressor in the middle of training, which predicts the validation rows ``X``.
 
-    Parameters
-    ----------
-    estimator : estimator
-        With all that predictions need besides the raw ones.
-    X : the validation rows
-    raw : callable
-        Returns the present raw predictions of these rows (n_rows, n_outputs).
+    ``raw`` returns their present raw predictions (n_rows, n_outputs); the estimator has all else
+    that predictions need.
     """
 
     def __init__(self, estimator: Any, X: Any, raw: Callable[[], F64]) -> None:
-        self._estimator = estimator
-        self._X = X
-        self._raw = raw
+        self._estimator, self._X, self._raw = estimator, X, raw
 
     def __getattr__(self, name: str) -> Any:
         # Classes, tags, names of features: as the estimator has them.
@@ -124,32 +118,23 @@ def resolve(
         if each == LOSS:
             scorers.append(Scorer(name, None))
             continue
-        arguments = {}
-        score = _find(each) if isinstance(each, str) else each
-        if weight is not None:
-            if not _takes_weights(score):
-                raise ValueError(
-                    f"The validation rows have weights, but the scorer {name} takes no "
-                    "sample_weight; use another scorer, or rows without weights."
-                )
-            arguments["sample_weight"] = weight
+        is_name, score = isinstance(each, str), each
+        if is_name:
+            # (Importing it takes as long as everything else.)
+            from sklearn.metrics import get_scorer
+
+            score = get_scorer(each)
+        if weight is not None and not _takes_weights(score):
+            raise ValueError(
+                f"The validation rows have weights, but the scorer {name} takes no "
+                "sample_weight; use another scorer, or rows without weights."
+            )
         if by_cell:
-            if _takes_outputs(score):
-                score = _by_output(score, weight)
-            elif _averages_labels(score):
-                score = _by_label(score, weight)
-            else:
-                raise ValueError(
-                    f"The validation rows have missing targets, or cells with weights of their "
-                    f"own, which the scorer {name} cannot take; use 'loss', a metric of "
-                    "scikit-learn that averages over outputs (such as 'r2') or labels (such as "
-                    "'f1_macro' or 'roc_auc'), or validation rows that are complete and weighted "
-                    "as a whole."
-                )
-            arguments = {}
-        if isinstance(each, str):
-            score = _explained(score, name)
-        scorers.append(Scorer(name, _measure(score, name, running, X, y, arguments)))
+            score = _by_output(score, name, weight)
+        elif weight is not None:
+            score = functools.partial(score, sample_weight=weight)
+        measure = functools.partial(score, running, X, y)
+        scorers.append(Scorer(name, _checked(measure, name, is_name=is_name)))
     return scorers
 
 
@@ -177,92 +162,52 @@ def mean_over_outputs(
     return math.fsum(scores) / len(scores)
 
 
-def _find(name: str) -> Any:
-    # (Importing it takes as long as everything else.)
-    from sklearn.metrics import get_scorer
+def _by_output(scorer: Any, name: str, weight: NDArray[Any] | None) -> Callable[..., float]:
+    """The mean of a scorer over outputs or labels, each on the rows where it is observed."""
+    metric: Any = getattr(scorer, "_score_func", None)
+    constants = dict(getattr(scorer, "_kwargs", {}))
+    known = {} if metric is None else inspect.signature(metric).parameters
+    of_labels = "multioutput" not in known
+    if of_labels:
+        average = known["average"].default if "average" in known else None
+        if constants.get("average", average) != "macro":
+            raise ValueError(
+                f"The validation rows have missing targets, or cells with weights of their own, "
+                f"which the scorer {name} cannot take; use 'loss', a metric of scikit-learn that "
+                "averages over outputs (such as 'r2') or labels (such as 'f1_macro' or "
+                "'roc_auc'), or validation rows that are complete and weighted as a whole."
+            )
+        if "pos_label" in constants:
+            # Of classes: one label is two of them, of which presence counts.
+            constants |= {"average": "binary", "pos_label": 1}
+    ranks = of_labels and scorer._response_method != "predict"
 
-    return get_scorer(name)
-
-
-class _Column:
-    """A running estimator whose prediction is already known."""
-
-    def __init__(self, running: RunningRegressor, prediction: NDArray[Any]) -> None:
-        self._running, self._prediction = running, prediction
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._running, name)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        return self._prediction
-
-
-def _by_output(score: Any, weight: NDArray[Any] | None) -> Callable[..., float]:
-    """The mean of a scorer over the outputs, each on the rows where it is observed."""
-
-    def mean(running: RunningRegressor, X: Any, y: Any) -> float:
-        def of_column(y: Any, predictions: Any, **arguments: Any) -> float:
-            return float(score(_Column(running, predictions), X, y, **arguments))
-
-        return mean_over_outputs(of_column, y, running.predict(X), weight)
-
-    return mean
-
-
-def _by_label(scorer: Any, weight: NDArray[Any] | None) -> Callable[..., float]:
-    """The mean of a metric over the labels, each on the rows where it is observed."""
-    metric, constants = scorer._score_func, dict(scorer._kwargs)
-    if "pos_label" in constants:
-        # Of classes: one label is two of them, of which presence counts.
-        constants |= {"average": "binary", "pos_label": 1}
-    ranks = scorer._response_method != "predict"
-
-    def of_label(y: Any, response: Any, **arguments: Any) -> float:
-        return float(scorer._sign * metric(y.astype(np.int64), response, **arguments, **constants))
+    def of_column(y: Any, response: Any, **arguments: Any) -> float:
+        y = y.astype(np.int64) if of_labels else y
+        return float(scorer._sign * metric(y, response, **arguments, **constants))
 
     def mean(running: RunningClassifier, X: Any, y: Any) -> float:
         response = running.decision_function(X) if ranks else running.predict(X)
-        labels = np.where(y == MISSING_LABEL, np.nan, y)
-        return mean_over_outputs(of_label, labels, response, weight)
+        targets = np.where(y == MISSING_LABEL, np.nan, y) if of_labels else y
+        return mean_over_outputs(of_column, targets, response, weight)
 
     return mean
 
 
-def _averages_labels(scorer: Any) -> bool:
-    """Whether a scorer of scikit-learn wraps a metric of which it takes the mean over labels."""
-    metric = getattr(scorer, "_score_func", None)
-    if metric is None or "average" not in (known := inspect.signature(metric).parameters):
-        return False
-    return bool(scorer._kwargs.get("average", known["average"].default) == "macro")
+def _checked(measure: Callable[[], Any], name: str, *, is_name: bool) -> Callable[[], float]:
+    """A measure that returns a number, or says what is wrong with its scorer."""
 
-
-def _takes_outputs(scorer: Any) -> bool:
-    """Whether a scorer of scikit-learn wraps a metric that averages over regression outputs."""
-    metric = getattr(scorer, "_score_func", None)
-    return metric is not None and "multioutput" in inspect.signature(metric).parameters
-
-
-def _explained(score: Any, name: str) -> Any:
-    """A scorer of scikit-learn whose errors say that it does not go with the targets."""
-
-    def explained(*given: Any, **arguments: Any) -> Any:
+    def checked() -> float:
         try:
-            return score(*given, **arguments)
+            value = measure()
         except (ValueError, TypeError, AttributeError) as error:
+            if not is_name:
+                raise
             reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
             raise ValueError(
                 f"scoring={name!r} does not go with these targets ({reason}); use another scorer, "
                 "or 'loss'."
             ) from None
-
-    return explained
-
-
-def _measure(
-    score: Any, name: str, running: RunningRegressor, X: Any, y: Any, arguments: dict[str, Any]
-) -> Callable[[], float]:
-    def measure() -> float:
-        value = score(running, X, y, **arguments)
         try:
             number = float(value)
         except (TypeError, ValueError):
@@ -274,7 +219,7 @@ def _measure(
             )
         return number
 
-    return measure
+    return checked
 
 
 def _name(scorer: Any) -> str:

@@ -8,15 +8,16 @@ is the identity. Where cells are weighted, z = φ (w r), and each row and compon
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from manyboost.arrays import F32, F64, I8, Mask
-from manyboost.data.weights import Weights
-from manyboost.training.constraints import Monotonic
-from manyboost.training.projections import Projection, draw, is_identity
-from manyboost.training.strategies import Strategy
+from manyboost.training.projections import draw
+
+if TYPE_CHECKING:  # both are made of what is defined here
+    from manyboost.training.objectives import Objective
+    from manyboost.training.plan import Plan
 
 
 class SplitGradients(NamedTuple):
@@ -33,38 +34,29 @@ class SplitGradients(NamedTuple):
 class SplitGradientMaker:
     """Draws the projections of a fit, and holds the arrays that split gradients are written to.
 
-    ``residuals`` is the array that training keeps its residuals in; those of a row may sum to zero
-    over the outputs (``sums_to_zero``). When trees are grown, residuals are multiplied by ``scale``
-    (n_outputs,), of which ``importance`` is the part that is not due to the scales of the outputs.
-    With ``keeps_columns`` every output has a column, even one that trees are not grown for.
+    ``residuals`` is the array that training keeps its residuals in. When trees are grown, they are
+    multiplied by ``scale`` (n_outputs,), which includes ``plan.importance``. With ``keeps_columns``
+    every output has a column, even one that trees are not grown for.
     """
 
     def __init__(
         self,
-        strategy: Strategy,
-        projection: str | Projection,
-        n_components: int,
-        seed: int,
-        weights: Weights,
+        plan: Plan,
+        objective: Objective,
         residuals: F32,
-        *,
-        sums_to_zero: bool,
-        monotonic: Monotonic | None,
         scale: F64 | None,
-        importance: F64 | None,
         keeps_columns: bool,
     ) -> None:
-        self.strategy, self.projection, self.n_components = strategy, projection, n_components
-        self.seed, self.weights, self.residuals = seed, weights, residuals
-        self.sums_to_zero, self.monotonic, self.keeps_columns = (
-            sums_to_zero,
-            monotonic,
-            keeps_columns,
-        )
+        self.plan, self.strategy, self.monotonic = plan, plan.strategy, plan.monotonic
+        self.weights, self.sums_to_zero = objective.weights, objective.is_joint
+        self.residuals, self.keeps_columns = residuals, keeps_columns
+        self.draws = plan.projects
         # The reciprocal of the smallest scales is beyond single precision.
-        limited = None if scale is None else np.minimum(scale, 1e36)
-        self.scale = None if limited is None else limited.astype(np.float32)
+        self.scale = None if scale is None else np.minimum(scale, 1e36).astype(np.float32)
+        importance = plan.importance
         self.importance = None if importance is None else importance.astype(np.float32)
+        # Outputs whose weight is not zero; None: all.
+        self.weighted = None if self.scale is None or self.scale.all() else self.scale > 0
         self._z: F32 | None = None
         self._omega: F32 | None = None
 
@@ -75,7 +67,7 @@ class SplitGradientMaker:
         """
         by_cell, growing = self.weights.by_cell, self._growing_outputs(frozen)
         signs = self.growth_signs(m)
-        phi = self._draw(m, growing, signs) if self.strategy.projects else None
+        phi = self._draw(m, growing, signs) if self.draws else None
         matrix = phi
         if phi is None and self.strategy.shares_trees:
             matrix = self._identity(growing)
@@ -84,15 +76,12 @@ class SplitGradientMaker:
         if self._z is None or self._z.shape[1] != len(matrix):
             self._z = np.empty((len(self.residuals), len(matrix)), np.float32)
             self._omega = np.empty_like(self._z) if by_cell else None
-        scaled = self._scaled(matrix)
-        return SplitGradients(
-            self._z,
-            self._omega if by_cell else self.weights.rows,
-            None if phi is None else scaled,
-            self._shares(matrix) if by_cell else None,
-            scaled,
-            signs,
-        )
+        scaled = matrix if self.scale is None else matrix * self.scale
+        shown = None if phi is None else scaled
+        if not by_cell:
+            return SplitGradients(self._z, self.weights.rows, shown, None, scaled, signs)
+        shares = matrix if self.importance is None else matrix * self.importance
+        return SplitGradients(self._z, self._omega, shown, shares, scaled, signs)
 
     def growth_signs(self, m: int, output: int | None = None) -> I8 | None:
         """Monotonic constraints (n_features,) under which a tree of round ``m`` is grown.
@@ -117,34 +106,17 @@ class SplitGradientMaker:
 
     def _growing_outputs(self, frozen: Mask | None) -> Mask | None:
         """Return the outputs that trees are grown for (n_outputs,); None: all."""
-        weighted = None
-        if self.scale is not None and not self.scale.all():
-            weighted = np.asarray(self.scale > 0)
+        weighted = self.weighted
         if frozen is None:
             return weighted
         growing = ~frozen if weighted is None else weighted & ~frozen
         # If every output that still changes has weight zero, grow trees for the others.
         return growing if growing.any() else weighted
 
-    def _draw(self, m: int, growing: Mask | None, signs: I8 | None) -> F32 | None:
-        """Draw φ of round ``m`` (n_components, n_outputs); None stands for the identity."""
-        if is_identity(self.projection):
-            return None
-        phi = draw(
-            self.projection,
-            self.n_components,
-            self.residuals.shape[1],
-            sums_to_zero=self.sums_to_zero,
-            seed=self.seed,
-            round_=m,
-            outputs=growing,
-        )
+    def _draw(self, m: int, growing: Mask | None, signs: I8 | None) -> F32:
+        """Draw φ of round ``m`` (n_components, n_outputs)."""
+        plan, size = self.plan, (self.plan.n_components, self.residuals.shape[1])
+        phi = draw(plan.projection, *size, self.sums_to_zero, plan.seed, m, growing)
         if signs is not None and self.monotonic is not None:
             phi = phi * np.float32(self.monotonic.sense(phi, signs))
         return phi
-
-    def _scaled(self, phi: F32) -> F32:
-        return phi if self.scale is None else phi * self.scale
-
-    def _shares(self, phi: F32) -> F32:
-        return phi if self.importance is None else phi * self.importance

@@ -6,27 +6,26 @@ exact quantiles, or by a line search. The minimisers behind it follow.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 
 from manyboost import _core
 from manyboost.arrays import F32, F64, Mask
 from manyboost.data.weights import Weights
-from manyboost.training.directions import Direction, Outputs
+from manyboost.training.directions import Direction, Line, Outputs
 from manyboost.training.losses import LossFacts
-from manyboost.training.objectives import BuiltinObjective, Objective
+from manyboost.training.objectives import BuiltinObjective, Objective, Sums
 
 # A minimiser is looked for up to |ρ g| = SEARCH_LIMIT in any row; where there is none (pure
 # leaves), the step stops at |ρ g| = STEP_LIMIT.
 SEARCH_LIMIT = 80.0
 STEP_LIMIT = 10.0
 
-# Σ w r and Σ w h over the rows of each leaf (n_leaves, n_outputs); no h for losses without it.
-LeafSums: TypeAlias = tuple[F64, F64 | None]
+_Point = tuple[F64, F64]  # distances along a line, and the derivatives there
 
 _MAX_EVALUATIONS = 100
 _TOLERANCE = 1e-6
@@ -69,7 +68,7 @@ class Steps:
         self.objective, self.raw, self.residuals = objective, raw, residuals
 
     def along_leaves(
-        self, block: Block, direction: Direction, g: F64, sums: LeafSums, weights: Weights
+        self, block: Block, direction: Direction, g: F64, sums: Sums, weights: Weights
     ) -> F64:
         """Steps along scalar leaf values ``g`` (n_leaves, 1), from the leaf sums of the block."""
         residuals, curvatures = sums
@@ -88,10 +87,8 @@ class Steps:
         if self.objective.is_joint:
             slope, curvature = self._softmax_derivatives(block, direction, weights)
         else:
-            zero = np.zeros(self._n_steps(block))
-            slope, second = self.objective.derivatives(
-                self.raw, weights, direction, zero, block.outputs
-            )
+            line = Line(self.raw, weights, direction, block.outputs)
+            slope, second = self.objective.derivatives(line, np.zeros(self._n_steps(block)))
             assert second is not None
             slope, curvature = -slope, second
         return divide(slope, curvature + block.l2 * mean_square)
@@ -101,7 +98,7 @@ class Steps:
         block: Block,
         direction: Direction,
         weights: Weights,
-        sums: LeafSums | None = None,
+        sums: Sums | None = None,
         frozen: Mask | None = None,
     ) -> F64:
         """Steps that minimise the loss of each output of a block along a direction.
@@ -110,20 +107,18 @@ class Steps:
         at zero, and so the whole answer for squared error. ``frozen`` outputs (n_outputs,) are not
         searched for.
         """
-        objective, raw, facts, outputs = self.objective, self.raw, block.facts, block.outputs
-        if objective.is_joint:
+        objective, facts, outputs = self.objective, block.facts, block.outputs
+        line = Line(self.raw, weights, direction, outputs)
+        if facts.is_joint:
             assert isinstance(objective, BuiltinObjective)
-            return softmax_step(objective, raw, weights, direction)
+            return softmax_step(objective, line)
         if facts.piecewise_linear:
-            return objective.quantile_steps(raw, weights, direction, outputs)
-
-        def evaluate(rho: F64, active: Mask | None = None) -> tuple[F64, F64 | None]:
-            return objective.derivatives(raw, weights, direction, rho, outputs, active)
-
-        n_steps = self._n_steps(block)
+            assert isinstance(objective, BuiltinObjective)
+            return objective.quantile_steps(line)
+        evaluate = functools.partial(objective.derivatives, line)
         curvature: F64 | None
         if sums is None:
-            slope, curvature = evaluate(np.zeros(n_steps))
+            slope, curvature = evaluate(np.zeros(self._n_steps(block)))
         else:
             g = direction.values.astype(np.float64)
             slope = -(sums[0] * g).sum(axis=0)
@@ -133,7 +128,7 @@ class Steps:
         if facts.quadratic:
             assert curvature is not None
             return divide(-slope, curvature)
-        reach = np.broadcast_to(direction.reach(objective.pool), n_steps)
+        reach = direction.reach(objective.pool)
         return minimise_along(evaluate, slope, curvature, reach, bounded=facts.bounded)
 
     def _n_steps(self, block: Block) -> int:
@@ -144,23 +139,20 @@ class Steps:
         self, block: Block, direction: Direction, weights: Weights
     ) -> tuple[F64, F64]:
         """Slope and diagonal curvature of softmax along predictions, from the residuals."""
-        r, outputs = self.residuals, block.outputs
-        if isinstance(outputs, int):
-            r = r[:, outputs : outputs + 1]
-        r = np.ascontiguousarray(r)
+        r, j = self.residuals, block.outputs
+        r = np.ascontiguousarray(r[:, j : j + 1] if isinstance(j, int) else r)
         h = np.abs(r) * (1 - np.abs(r))
-        parts = (weights, None, direction.values)
-        pool = self.objective.pool
+        pool, parts = self.objective.pool, (weights, None, direction.values)
         return _core.dots(pool, r, *parts, False), _core.dots(pool, h, *parts, True)
 
 
 def divide(a: F64, b: F64) -> F64:
     """Return a / b, 0 where b is 0."""
-    return np.divide(a, b, out=np.zeros(np.broadcast_shapes(a.shape, b.shape)), where=b != 0)
+    return np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=b != 0)
 
 
 def minimise_along(
-    evaluate: Callable[[F64, Mask], tuple[F64, F64 | None]],
+    evaluate: Callable[[F64, Mask], Sums],
     slope: F64,
     curvature: F64 | None,
     reach: F64,
@@ -169,38 +161,25 @@ def minimise_along(
 ) -> F64:
     """Minimise convex functions of one variable, one per output, by safeguarded Newton steps.
 
-    Parameters
-    ----------
-    evaluate : callable
-        (n_outputs,) steps, and which outputs matter, to first and second derivatives there (the
-        second may be None).
-    slope, curvature : (n_outputs,)
-        The derivatives at zero.
-    reach : (n_outputs,)
-        Largest |g| of each output.
-    bounded : bool
-        Whether there may be no finite minimiser; the limits of this module then apply.
-
-    Returns
-    -------
-    (n_outputs,)
-        Steps; 0 where the function is flat.
+    ``evaluate`` takes steps (n_outputs,), and which outputs matter, to the derivatives there;
+    ``slope`` and ``curvature`` are those at zero, ``reach`` (n_outputs or 1,) is the largest |g|.
+    ``bounded`` functions may have no finite minimiser: the limits of this module apply. Steps are 0
+    where a function is flat.
     """
     sign = -np.sign(slope)
     active = (slope != 0) & (reach > 0)
-    limit = np.where(active, SEARCH_LIMIT / np.where(reach > 0, reach, 1.0), 0.0)
-    if not bounded:
-        limit = np.full_like(limit, np.inf)
-    low = np.zeros_like(slope)
-    high = np.full_like(slope, np.inf)
+    limit = np.full_like(slope, np.inf)
+    if bounded:
+        limit = np.where(active, divide(np.full_like(slope, SEARCH_LIMIT), reach), 0.0)
     # Distances t ≥ 0 along the descent, and the derivative there, negative at first.
-    t = np.zeros_like(slope)
-    derivative = -np.abs(slope)
-    low_value, high_value = derivative.copy(), np.zeros_like(slope)
+    t, derivative = np.zeros_like(slope), -np.abs(slope)
+    low, low_value = t, derivative
+    high, high_value = np.full_like(slope, np.inf), t
 
     for evaluation in range(_MAX_EVALUATIONS):
-        t_next = _next_point(t, derivative, curvature, low, high, low_value, high_value, evaluation)
-        t_next = np.minimum(t_next, limit)
+        ends = (low, low_value), (high, high_value)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            t_next = np.minimum(limit, _next_point(t, derivative, curvature, *ends, evaluation))
         done = ~active | (np.abs(t_next - t) <= _TOLERANCE * np.abs(t)) | (derivative == 0)
         # At the limit and still going down: there is no minimiser to find.
         endless = active & (t >= limit) & (derivative < 0)
@@ -210,62 +189,46 @@ def minimise_along(
             break
         slope, curvature = evaluate(sign * t, active)
         derivative = sign * slope
-        falls = derivative < 0
-        low = np.where(active & falls, t, low)
-        low_value = np.where(active & falls, derivative, low_value)
-        high = np.where(active & ~falls, t, high)
-        high_value = np.where(active & ~falls, derivative, high_value)
+        falls = active & (derivative < 0)
+        low, low_value = np.where(falls, t, low), np.where(falls, derivative, low_value)
+        rises = active & ~falls
+        high, high_value = np.where(rises, t, high), np.where(rises, derivative, high_value)
     return sign * t
 
 
 def _next_point(
-    t: F64,
-    derivative: F64,
-    curvature: F64 | None,
-    low: F64,
-    high: F64,
-    low_value: F64,
-    high_value: F64,
-    evaluation: int,
+    t: F64, derivative: F64, curvature: F64 | None, lower: _Point, upper: _Point, evaluation: int
 ) -> F64:
     """Newton's point if it lies in the bracket, else one that shrinks or extends the bracket."""
+    (low, low_value), (high, high_value) = lower, upper
     bracketed = np.isfinite(high)
     finite_high = np.where(bracketed, high, 0.0)
     middle = 0.5 * (low + finite_high)
     if evaluation % 2:
         # Every other time the secant, which lands close once the bracket is small.
         span = high_value - low_value
-        with np.errstate(invalid="ignore", divide="ignore"):
-            secant = low - low_value * (finite_high - low) / span
+        secant = low - low_value * (finite_high - low) / span
         inside = (span > 0) & (secant > low) & (secant < finite_high)
         middle = np.where(inside, secant, middle)
     fallback = np.where(bracketed, middle, np.where(t > 0, 4 * t, 1.0))
     if curvature is None:
         return fallback
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        newton = t - derivative / curvature
+    newton = t - derivative / curvature
     usable = (curvature > 0) & (newton > low) & (newton < high)
     return np.where(usable, newton, np.where(derivative == 0, t, fallback))
 
 
-def softmax_step(
-    objective: BuiltinObjective, raw: F32, weights: Weights, direction: Direction
-) -> F64:
+def softmax_step(objective: BuiltinObjective, line: Line) -> F64:
     """Steps ρ (n_classes,) that minimise the softmax loss jointly, by Newton's method.
 
     Each Newton system is solved by conjugate gradients from zero, which gives the shortest solution
     where classes are tied; a step is halved until the loss does not rise, and |ρ g| stays within
     :data:`STEP_LIMIT` in every row.
     """
-    k = objective.n_outputs
-    reach = np.broadcast_to(direction.reach(objective.pool), k)
-    limit = np.where(reach > 0, STEP_LIMIT / np.where(reach > 0, reach, 1.0), 0.0)
-    zero = np.zeros(k)
-
-    def along(rho: F64, v: F64) -> tuple[float, F64, F64]:
-        return objective.softmax_along(raw, weights, direction, rho, v)
-
-    rho = zero
+    k, along = objective.n_outputs, functools.partial(objective.softmax_along, line)
+    reach = line.direction.reach(objective.pool)
+    limit = divide(np.full(k, STEP_LIMIT), reach)
+    rho = zero = np.zeros(k)
     loss, gradient, _ = along(rho, zero)
     for _ in range(_MAX_EVALUATIONS):
         # Classes held at their limit, which the loss would push further, sit out.
@@ -294,9 +257,7 @@ def softmax_step(
 
 def _conjugate_gradients(product: Callable[[F64], F64], b: F64, size: int) -> F64:
     """Solve H x = b for a positive semi-definite H, given its products with vectors."""
-    x = np.zeros_like(b)
-    residual = b.copy()
-    p = residual.copy()
+    x, residual, p = np.zeros_like(b), b, b
     squared = start = _dot(residual, residual)
     for _ in range(size + 5):
         hp = product(p)

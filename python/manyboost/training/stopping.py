@@ -14,8 +14,8 @@ from manyboost.arrays import F64, Mask
 class Unwatched:
     """No validation rows: the last round is the best."""
 
-    frozen: Mask | None = None
-    per_output: NDArray[np.intp] | None = None
+    frozen: Mask | None = None  # outputs that no longer take part; None: all do
+    per_output: NDArray[np.intp] | None = None  # the best round of each output
 
     def __init__(self, n_rounds: int) -> None:
         self.best = n_rounds
@@ -37,14 +37,8 @@ class Unwatched:
 class BestRound(Unwatched):
     """One score decides for all outputs.
 
-    Parameters
-    ----------
-    scores : list of float
-        Scores from the baseline on; grows with the rounds.
-    patience : int
-        Rounds without improvement after which training ends.
-    tol : float
-        Smallest difference that counts as improvement.
+    ``scores`` are those from the baseline on, and grow with the rounds. Training ends after
+    ``patience`` rounds that do not improve on the best score by more than ``tol``.
     """
 
     def __init__(self, scores: Sequence[float], patience: int, tol: float) -> None:
@@ -61,14 +55,7 @@ class BestRound(Unwatched):
 class BestRoundPerOutput(Unwatched):
     """Every output has its own best round, and is frozen when it no longer improves.
 
-    Parameters are those of :class:`BestRound`, but that ``scores`` holds arrays (n_outputs,).
-
-    Attributes
-    ----------
-    per_output : (n_outputs,)
-        The best round of each output.
-    frozen : (n_outputs,)
-        Whether an output no longer takes part; None as long as all do.
+    Each of the ``scores`` is an array (n_outputs,).
     """
 
     def __init__(self, scores: Sequence[F64], patience: int, tol: float) -> None:

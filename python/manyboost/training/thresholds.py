@@ -11,22 +11,12 @@ from manyboost.arrays import F64, Mask
 
 
 def tune_thresholds(proba: F64, present: NDArray[Any], weight: NDArray[Any] | None) -> F64:
-    """Return the threshold of each label that maximises its F1.
+    """Return the threshold of each label (n_labels,) that maximises its F1.
 
-    Parameters
-    ----------
-    proba : (n_rows, n_labels)
-        Probabilities; a label is predicted where its probability is above the threshold.
-    present : (n_rows, n_labels)
-        0 and 1, or anything where the weight is zero.
-    weight : (n_rows,), (n_rows, n_labels) or None
-        Rows that have no weight for a label have no say in its threshold; it is 0.5 if none has.
-
-    Returns
-    -------
-    thresholds : (n_labels,)
-        Of equally good ones that nearest to 0.5: candidates are 0.5 and the middle between any two
-        neighbouring probabilities, zero included.
+    A label is predicted where its probability is above the threshold. ``present`` is 0 and 1, or
+    anything where the weight is zero; ``weight`` is that of rows, or of cells. Candidates are 0.5
+    and the middle between any two neighbouring probabilities, zero included; of equally good ones
+    we take that nearest to 0.5, which is also the threshold of a label without any weight.
     """
     total = np.ones(len(proba)) if weight is None else weight.astype(np.float64)
     weights = np.broadcast_to(total if total.ndim == 2 else total[:, None], proba.shape)

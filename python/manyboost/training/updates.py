@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +10,13 @@ import numpy as np
 from manyboost import _core
 from manyboost.arrays import F32, F64
 from manyboost.training.directions import Move
-from manyboost.training.learners import ForeignLearner, Leaves, Predictions, TreeLearner, WeakModel
+from manyboost.training.learners import Leaves, Predictions, WeakModel
 from manyboost.training.leaves import step_or_one
 from manyboost.training.progress import Progress
 from manyboost.training.validation import Validation
+
+# The smallest number that single precision rounds to infinity.
+_OVERFLOW = 2.0**128 - 2.0**103
 
 
 class Update(NamedTuple):
@@ -40,24 +44,16 @@ def idle_update(output: int, *, with_step: bool) -> Update:
     return Update(weak, np.zeros((1, 1)), rho, output, idle=True)
 
 
+@dataclass
 class Updater:
-    """Carries out the updates of a fit; ``raw`` is the array of its raw predictions.
+    """Carries out the updates of a fit."""
 
-    ``steps`` (n_outputs,) are those of the last round, if it had any.
-    """
-
-    def __init__(
-        self,
-        progress: Progress,
-        learning_rate: float,
-        pool: _core.Pool,
-        raw: F32,
-        learner: TreeLearner | ForeignLearner,
-        validation: Validation | None,
-    ) -> None:
-        self.progress, self.learning_rate, self.pool, self.raw = progress, learning_rate, pool, raw
-        self.learner, self.validation = learner, validation
-        self.steps: F64 | None = None
+    progress: Progress
+    learning_rate: float
+    pool: _core.Pool
+    raw: F32  # raw predictions of the training rows
+    validation: Validation | None
+    steps: F64 | None = None  # (n_outputs,): those of the last round, if it had any
 
     def apply(self, m: int, updates: list[Update]) -> Move | None:
         """Add the weak models of a round to the model; return what the next pass is to move."""
@@ -66,12 +62,10 @@ class Updater:
         for update in updates:
             weak, output = update.weak, update.output
             values, steps = self._single_precision(update)
+            if model.has_trees or not update.idle:
+                model.push(weak, values, steps, output)
             if not update.idle:
-                model.push(weak, values, steps, output)
-                moved = self._move(weak, values, steps, output)
-                move = moved or move
-            elif values is not None and model.has_trees:
-                model.push(weak, values, steps, output)
+                move = self._move(weak, values, steps, output) or move
         self._book_steps(updates)
         return move
 
@@ -80,7 +74,7 @@ class Updater:
     ) -> Move | None:
         """Move raw predictions; those of trees for all outputs wait for the next pass."""
         if self.validation:
-            self.validation.move(self.pool, self.learner, weak, values, steps, output)
+            self.validation.move(weak, values, steps, output)
         if isinstance(weak, Predictions):
             assert steps is not None
             outputs = slice(None) if output is None else slice(output, output + 1)
@@ -105,11 +99,10 @@ class Updater:
         return self._single(step * update.values), None
 
     def _single(self, values: F64) -> F32:
-        with np.errstate(over="ignore"):
-            single = np.ascontiguousarray(values, dtype=np.float32)
-        if not np.isfinite(single).all():
+        # Written so that NaN is refused too.
+        if not np.abs(values).max(initial=0.0) < _OVERFLOW:
             raise self.divergence("raw predictions leave the range of single precision")
-        return single
+        return np.ascontiguousarray(values, dtype=np.float32)
 
     def shown_steps(self) -> F64 | None:
         """Return the steps of the last round, as a copy that cannot be changed."""

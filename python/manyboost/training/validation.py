@@ -8,7 +8,7 @@ from typing import Any
 from manyboost import _core
 from manyboost.arrays import F32
 from manyboost.training.ensembles import ForeignModel
-from manyboost.training.learners import ForeignLearner, Leaves, Predictions, TreeLearner, WeakModel
+from manyboost.training.learners import ForeignLearner, Predictions, TreeLearner, WeakModel
 from manyboost.training.objectives import Objective
 from manyboost.training.progress import Progress
 from manyboost.training.scoring import Scorer
@@ -23,6 +23,7 @@ class Validation:
     """
 
     objective: Objective
+    learner: TreeLearner | ForeignLearner
     data: Any
     raw: F32
     scorers: list[Scorer]
@@ -39,13 +40,7 @@ class Validation:
         progress.validation_score.append(progress.validation_scores[self.scorers[0].name][-1])
 
     def move(
-        self,
-        pool: _core.Pool,
-        learner: TreeLearner | ForeignLearner,
-        weak: WeakModel,
-        values: F32 | None,
-        steps: F32 | None,
-        output: int | None,
+        self, weak: WeakModel, values: F32 | None, steps: F32 | None, output: int | None
     ) -> None:
         """Add a weak model to the raw predictions."""
         if isinstance(weak, Predictions):
@@ -53,7 +48,6 @@ class Validation:
             model = ForeignModel(weak.estimator, outputs, None, steps)
             self.raw[:, outputs] += model.of_rows(self.data)
             return
-        assert isinstance(weak, Leaves)
         assert values is not None
-        leaf_of_row = learner.leaves_of(weak, self.data)
-        _core.add_leaves(pool, leaf_of_row, values, steps, self.raw, output)
+        leaf_of_row = self.learner.leaves_of(weak, self.data)
+        _core.add_leaves(self.objective.pool, leaf_of_row, values, steps, self.raw, output)
