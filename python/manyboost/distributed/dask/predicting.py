@@ -20,14 +20,7 @@ def is_collection(X: Any) -> bool:
 def predict_lazily(model: Any, method: str, X: Any, request: dict[str, Any]) -> Any:
     """Return the predictions of a fitted estimator for a collection, as a Dask array.
 
-    Parameters
-    ----------
-    model : ManyBoostRegressor or ManyBoostClassifier
-    method : str
-        ``"predict"``, ``"predict_proba"`` or ``"decision_function"``.
-    X : Dask array or data frame
-    request : dict
-        Other arguments of the method.
+    ``request`` holds the other arguments of the method.
     """
     import dask
     import dask.array as da
