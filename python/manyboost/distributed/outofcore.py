@@ -59,17 +59,15 @@ def fit_files(
         It is fitted in place; it must use built-in trees.
     X : path or iterable
         A ``.npy`` file of features (n_rows, n_features); a ``.parquet`` file of features and
-        outputs (needs polars); or an iterable of blocks of rows, ``(X, Y)`` or
-        ``(X, Y, sample_weight)``, which is consumed once.
+        outputs (needs polars); or an iterable, consumed once, of blocks of rows: ``(X, Y)`` or
+        ``(X, Y, sample_weight)``.
     Y : path or array, optional
         The targets for a ``.npy`` file of features: a ``.npy`` file or an array.
     sample_weight : path, array or str, optional
-        Weights of the rows, or of single cells: an array or a ``.npy`` file, or the name of a
-        column of a Parquet file.
+        Weights of rows or cells: an array, a ``.npy`` file, or a column of a Parquet file.
     targets : str, list of str, or int, optional
-        Columns of a Parquet file that are outputs: names or patterns such as ``"y*"``, or the
-        number of the first columns, negative for the last. A single column given by its name gives
-        predictions of one dimension.
+        Outputs in a Parquet file: names or patterns such as ``"y*"``, or the number of the first
+        columns, negative for the last. One column by its name gives predictions of one dimension.
     ignore : str or list of str
         Columns of a Parquet file to leave out, by name or pattern.
     X_val, Y_val, sample_weight_val : optional

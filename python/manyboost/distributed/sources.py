@@ -153,15 +153,12 @@ def _open_npy(path: Path, Y: Any, weight: Any, options: SourceOptions) -> Source
     is_file = isinstance(Y, str | os.PathLike)
     Y_name = Path(Y).name if is_file else "Y"
     targets: Any = _NpyFile(_existing(Y)) if is_file else np.asarray(Y)
-    if len(X.shape) != 2:
-        raise ValueError(
-            f"{path.name} has {len(X.shape)} dimension(s), it must have two: rows and features."
-        )
-    if len(targets.shape) not in (1, 2):
-        raise ValueError(
-            f"{Y_name} has {len(targets.shape)} dimension(s), it must have one or two: rows and "
-            "outputs."
-        )
+    for name, n_dimensions, allowed, meaning in (
+        (path.name, len(X.shape), (2,), "two: rows and features"),
+        (Y_name, len(targets.shape), (1, 2), "one or two: rows and outputs"),
+    ):
+        if n_dimensions not in allowed:
+            raise ValueError(f"{name} has {n_dimensions} dimension(s), it must have {meaning}.")
     n_rows, n_features = X.shape
     if targets.shape[0] != n_rows:
         raise ValueError(

@@ -244,11 +244,6 @@ class DaskManyBoostRegressor(OnDask, ManyBoostRegressor):  # type: ignore[misc]
     Parameters
     ----------
     {parameters}
-
-    Attributes
-    ----------
-    client_ : distributed.Client
-        The client that was used.
     """
 
     _local = ManyBoostRegressor
@@ -267,11 +262,6 @@ class DaskManyBoostClassifier(OnDask, ManyBoostClassifier):  # type: ignore[misc
     Parameters
     ----------
     {parameters}
-
-    Attributes
-    ----------
-    client_ : distributed.Client
-        The client that was used.
     """
 
     _local = ManyBoostClassifier

@@ -42,11 +42,6 @@ class Partitions:
         """Futures of the features."""
         return next(iter(self.columns.values()))
 
-    @property
-    def futures(self) -> list[Any]:
-        """All futures."""
-        return [future for column in self.columns.values() for future in column]
-
     def at(self, places: list[int]) -> Columns:
         """Return the futures of some partitions."""
         return {name: [column[place] for place in places] for name, column in self.columns.items()}
@@ -146,7 +141,12 @@ def find(client: Any, given: dict[str, Any]) -> Partitions:
                 "the same number."
             )
         if each != wanted:
-            collections[name] = _realigned(collections[name], each, wanted, name, features)
+            if not hasattr(collections[name], "rechunk"):
+                raise ValueError(
+                    f"{name} has other partitions than {features}, and those of a data frame "
+                    f"cannot be split by rows; take {name} from the same frame, or pass arrays."
+                )
+            collections[name] = _realigned(collections[name], each, wanted)
             columns = {}
     ends = accumulate(wanted)
     blocks = [RowRange(k, next(ends) - n_rows, n_rows) for k, n_rows in enumerate(wanted)]
@@ -193,15 +193,8 @@ def _known_lengths(collection: Any) -> list[int] | None:
     return None if any(map(math.isnan, lengths)) else [int(n_rows) for n_rows in lengths]
 
 
-def _realigned(
-    collection: Any, lengths: list[int], wanted: list[int], name: str, features: str
-) -> Any:
-    """Return a collection with partitions of other lengths."""
-    if not hasattr(collection, "rechunk"):
-        raise ValueError(
-            f"{name} has other partitions than {features}, and those of a data frame cannot be "
-            f"split by rows; take {name} from the same frame, or pass arrays."
-        )
+def _realigned(collection: Any, lengths: list[int], wanted: list[int]) -> Any:
+    """Return an array, whose chunks have these lengths, with chunks of other lengths."""
     collection = collection.copy()
     collection._chunks = (tuple(lengths), *collection.chunks[1:])
     return collection.rechunk({0: tuple(wanted)})

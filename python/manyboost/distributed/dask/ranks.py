@@ -182,10 +182,8 @@ def _fit(seat: Seat, comm: DaskComm, order: RankOrder, columns: list[Columns], m
 
 
 def _located(error: RowError, shares: list[Share], columns: list[Columns]) -> RowError:
-    for share, own in zip(shares, columns, strict=True):
-        if error.argument in own:
-            return share.locate(error)
-    return error
+    own = zip(shares, columns, strict=True)
+    return next((share.locate(error) for share, each in own if error.argument in each), error)
 
 
 # ---------------------------------------------------------------------- called by the client

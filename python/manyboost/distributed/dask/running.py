@@ -10,6 +10,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -66,7 +67,7 @@ def fit(
     n_rounds = in_vain = number = 0
     try:
         while True:
-            attempt = Attempt(client, name, number, tables, watchers, restarts=restarts)
+            attempt = Attempt(client, name, f"{name}-{number}", tables, watchers, restarts)
             try:
                 return attempt.run(estimator, model, unfinished)
             except WorkersLost as loss:
@@ -99,12 +100,13 @@ def _call(
 
 def _placed(client: Any, tables: list[Partitions]) -> tuple[list[str], list[dict[str, list[int]]]]:
     """Wait for all partitions, and choose a worker for each."""
-    futures = [future for table in tables for future in table.futures]
+    columns = (column for table in tables for column in table.columns.values())
+    futures = [future for column in columns for future in column]
     while True:
         distributed.wait(futures)
         for future in futures:
             if future.status == "error":
-                future.result()
+                future.result()  # raises it
             if future.status in ("cancelled", "lost"):
                 raise CommError(
                     f"The partition {future.key!r} was lost with its worker and cannot be computed "
@@ -114,35 +116,26 @@ def _placed(client: Any, tables: list[Partitions]) -> tuple[list[str], list[dict
             return assign(client, tables)
 
 
+@dataclass
 class Attempt:
-    """One set of ranks, which ends with a model or with an error.
+    """One set of ranks, which ends with a model or with an error."""
 
-    ``restarts`` says whether there will be another attempt if workers are lost.
-    """
+    client: Any
+    fit: str  # name of the fit
+    name: str  # of the attempt
+    tables: list[Partitions]
+    watchers: Watchers
+    restarts: bool  # whether there will be another attempt if workers are lost
 
-    def __init__(
-        self,
-        client: Any,
-        fit: str,
-        number: int,
-        tables: list[Partitions],
-        watchers: Watchers,
-        *,
-        restarts: bool,
-    ) -> None:
-        self.client, self.tables, self.watchers = client, tables, watchers
-        self.fit, self.name, self.restarts = fit, f"{fit}-{number}", restarts
-        self.addresses, self._places = _placed(client, tables)
+    def __post_init__(self) -> None:
+        self.addresses, self._places = _placed(self.client, self.tables)
         # Tasks that have ended, and calls that bring rounds.
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._last_check = self._began = time.monotonic()
         self._named_busy = False
 
     def run(self, estimator: Any, model: Any, unfinished: dict[str, int]) -> ranks.RankResult:
-        """Train; return what rank 0 ends with.
-
-        ``unfinished`` says which workers keep how many rounds of an earlier attempt, to go on from.
-        """
+        """Train, from the ``unfinished`` rounds that workers keep; return what rank 0 ends with."""
         tasks: list[Any] = []
         try:
             self._prepare()
