@@ -259,23 +259,6 @@ def test_a_lost_worker_is_an_error_or_no_loss_at_all(client, table, seed):
     wait_for_idle(client)
 
 
-def test_training_starts_again_when_all_workers_are_lost(client, table):
-    X, Y, _ = table
-    chunks = PARTITIONINGS["many"]
-    dX, dY = recomputable(client, X, chunks), recomputable(client, Y, chunks)
-    pids, rounds = client.run(os.getpid), []
-
-    def kill_all(state):
-        rounds.append(state.round)
-        while state.round == 3 and pids:
-            os.kill(pids.popitem()[1], signal.SIGKILL)
-
-    model = DaskManyBoostRegressor(**COMMON, callbacks=[kill_all], on_worker_loss="restart")
-    assert_same_model(model.fit(dX, dY), ManyBoostRegressor(**COMMON).fit(X, Y))
-    assert rounds == [1, 2, 3, 1, 2, 3, 4]
-    wait_for_idle(client)
-
-
 def test_workers_that_are_lost_while_they_are_asked_keep_no_rounds(monkeypatch):
     there, asked = ["one", "three", "two"], []
 
