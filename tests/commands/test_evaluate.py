@@ -219,6 +219,24 @@ def test_shapley_values_have_a_line_for_each_row_and_output(run):
     assert len(rows) == 50 * 2
 
 
+def test_a_file_without_rows_has_a_header_of_shapley_values_only(run, folder):
+    header, _ = read_csv(folder / "iris_test.csv")
+    path = write_csv(folder / "no_rows.csv", header, [])
+    shown = run("explain", "sizes.mb", "no_rows.csv", "--shap")
+    path.unlink()
+    assert shown == "row,output,sepal_length,sepal_width,species\n"
+
+
+def test_a_model_that_uses_no_feature_has_a_table_without_rows(run, folder):
+    path = write_csv(folder / "constant.csv", ["x", "y1", "y2"], [[1, i, -i] for i in range(30)])
+    run("fit", "constant.csv", "--target", "y*", "-o", "constant.mb", "--max-iter", "2", "--quiet")
+    shown = run("explain", "constant.mb").splitlines()
+    for each in (path, folder / "constant.mb"):
+        each.unlink()
+    assert shown[:2] == ["feature  importance", ""]
+    assert [line.split() for line in shown[3:]] == [["y1", "none"], ["y2", "none"]]
+
+
 def test_shapley_values_are_written_row_by_row(run, monkeypatch):
     def shap_values(model, X, outputs=None):
         first = np.arange(len(X)) if len(X) > 1 else np.zeros(1)

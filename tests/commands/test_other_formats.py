@@ -9,6 +9,7 @@ from sklearn.datasets import dump_svmlight_file, load_diabetes
 
 import manyboost
 from commands.csv_files import read_csv
+from manyboost.data.named import NamedTable
 
 COMMAND = [sys.executable, "-m", "manyboost"]
 
@@ -103,3 +104,45 @@ def test_an_exported_treelite_model_predicts_the_same(run, diabetes, tmp_path):
     found = treelite.gtil.predict(exported, X[300:].astype(np.float32)).ravel()
     expected = numbers(run("predict", str(folder / "model.mb"), str(folder / "test.svm")))
     np.testing.assert_allclose(found, expected.ravel(), rtol=1e-5)
+
+
+@pytest.fixture
+def npz(tmp_path, monkeypatch):
+    """Write a data set whose features are a, b and c, with these names of its two outputs."""
+    monkeypatch.chdir(tmp_path)
+
+    def npz(*outputs):
+        X = np.random.default_rng(0).normal(size=(60, 3))
+        Y = np.column_stack([100 + X[:, 1] * X[:, 2], 200 + X[:, 0]])
+        np.savez("x.npz", X=X, Y=Y, feature_names=["a", "b", "c"], target_names=outputs)
+        return NamedTable(["a", "b", "c"], X.astype(np.float32)), Y
+
+    return npz
+
+
+FIT_NPZ = ["fit", "x.npz", "-o", "x.mb", "--max-iter", "3", "--random-state", "0"]
+
+
+def test_a_feature_of_an_npz_file_can_be_the_target(run, npz):
+    X, _ = npz("y0", "y1")
+    run(*FIT_NPZ, "--target", "a")
+    model = manyboost.load("x.mb")
+    assert model.output_names_.tolist() == ["a"]
+    # Declared outputs are not features, even if they are not predicted.
+    assert model.feature_names_in_.tolist() == ["b", "c"]
+    others = NamedTable(["b", "c"], X.values[:, 1:])
+    expected = manyboost.ManyBoostRegressor(max_iter=3, random_state=0)
+    expected.fit(others, X.values[:, 0])
+    np.testing.assert_array_equal(model.predict(others), expected.predict(others))
+
+
+def test_a_name_of_a_feature_and_an_output_means_the_output(run, refused, npz):
+    X, Y = npz("b", "y1")
+    run(*FIT_NPZ, "--target", "b")
+    model = manyboost.load("x.mb")
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    expected = manyboost.ManyBoostRegressor(max_iter=3, random_state=0).fit(X, Y[:, 0])
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    code, said = refused(*FIT_NPZ, "--target", "a")
+    assert code == 2
+    assert "--target 'a' matches no column of x.npz; available: 'b', 'y1'." in said

@@ -5,24 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from manyboost.commands import data
 from manyboost.commands.output import count, show, table, tell
 from manyboost.commands.parameters import add_parameters, estimator_for, given, implied_task
 from manyboost.commands.usage import check_names, fraction, names
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Rows = NDArray[np.intp]
-
 SUMMARY = "Compare the strategies on a file: score, time and size of each."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.usage = "%(prog)s FILE --target NAME… [options]"
     data.add_problem(parser)
     add = parser.add_argument
@@ -36,21 +29,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Fit every strategy, and show the results."""
     from manyboost.training.strategies import STRATEGIES
 
     check_names("strategy", arguments.strategies or [], [*STRATEGIES, "auto"])
-    parameters = given(arguments)
-    parameters.setdefault("random_state", 0)
+    parameters = {"random_state": 0} | given(arguments)
     problem = data.read_problem(arguments, implied_task(parameters))
-    if not arguments.quiet:
-        tell(problem.description)
+    tell(problem.description, quiet=arguments.quiet)
     train, test = _split(problem, arguments.test_fraction, parameters["random_state"])
     results = []
     for strategy in arguments.strategies or _affordable(problem, arguments.quiet):
-        if not arguments.quiet:
-            tell(f"{strategy} …")
-        results.append(_run(problem, strategy, parameters, train, test))
+        tell(f"{strategy} …", quiet=arguments.quiet)
+        model = estimator_for(problem.kind, {**parameters, "strategy": strategy})
+        results.append(_run(problem, model, train, test))
     if arguments.json:
         show(json.dumps(results, indent=2))
         return
@@ -62,8 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
         times = f"{each['fit_seconds']:.2f}", each["rounds"], f"{each['predict_seconds']:.3f}"
         mark, size = "best" if each["score"] == best else "", f"{each['bytes'] / 1000:,.0f}"
         rows.append([name, each["score"], mark, *times, size])
-    show(f"{count(len(train), 'training row')}, {count(len(test), 'test row')}.")
-    show()
+    show(f"{count(len(train), 'training row')}, {count(len(test), 'test row')}.\n")
     show(table(header, rows))
 
 
@@ -76,13 +65,14 @@ def _affordable(problem: data.Problem, quiet: bool) -> list[str]:
         n_outputs = len(set(problem.Y.values.tolist()))
     limits = {name: each.max_race_outputs or n_outputs for name, each in STRATEGIES.items()}
     slow = [name for name, limit in limits.items() if n_outputs > limit]
-    if slow and not quiet:
-        tell(f"Skipped, slow with {n_outputs:,} outputs: {', '.join(slow)} (see --strategies).")
+    if slow:
+        skipped = f"Skipped, slow with {n_outputs:,} outputs: {', '.join(slow)}"
+        tell(f"{skipped} (see --strategies).", quiet=quiet)
     return [each for each in (*STRATEGIES, "auto") if each not in slow]
 
 
-def _split(problem: data.Problem, share: float, seed: Any) -> tuple[Rows, Rows]:
-    """Return training and test rows, in the order of the file, stratified by class."""
+def _split(problem: data.Problem, share: float, seed: Any) -> tuple[Any, Any]:
+    """Return indices of training and test rows, in order, stratified by class."""
     import numpy as np
     from sklearn.model_selection import train_test_split
 
@@ -94,28 +84,25 @@ def _split(problem: data.Problem, share: float, seed: Any) -> tuple[Rows, Rows]:
     return np.sort(train), np.sort(test)
 
 
-def _run(
-    problem: data.Problem, strategy: str, parameters: dict[str, Any], train: Rows, test: Rows
-) -> dict[str, Any]:
+def _run(problem: data.Problem, model: Any, train: Any, test: Any) -> dict[str, Any]:
+    """Fit a model and score it."""
     from manyboost.commands.scores import Predictions, score_model
     from manyboost.training.strategies import STRATEGIES
 
-    model = estimator_for(problem.kind, {**parameters, "strategy": strategy})
     start = time.perf_counter()
     model.fit(problem.X.take(train), problem.Y.take(train))
     fitted = time.perf_counter()
-    X_test = problem.X.take(test)
+    X_test, truth = problem.X.take(test), problem.Y.take(test).values
     model.predict(X_test)
     predicted = time.perf_counter()
-    truth = problem.Y.take(test).values
     scores = score_model(model, Predictions.of(model, X_test), truth, problem.outputs)
     metric, score = next(iter(scores.overall.items()))
     if metric == "pinball_loss":
         metric, score = "-pinball_loss", -score
     chosen = ""
-    if strategy == "auto":
+    if model.strategy == "auto":
         projected = STRATEGIES[model.strategy_].projects
         chosen = f"{model.strategy_}, {model.projection_}" if projected else model.strategy_
-    result = {"strategy": strategy, "chosen": chosen, "metric": metric, "score": score}
+    result = {"strategy": model.strategy, "chosen": chosen, "metric": metric, "score": score}
     result |= {"fit_seconds": fitted - start, "predict_seconds": predicted - fitted}
     return result | {"rounds": int(model.n_iter_), "bytes": model.info()["n_bytes"]}

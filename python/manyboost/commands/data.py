@@ -31,12 +31,8 @@ def add_file(parser: argparse.ArgumentParser, what: str, default_rows: str = "al
     add("file", nargs="?", metavar="FILE", help=f"{what}; - is standard input")
     add("--format", choices=FORMATS, help="format of the file (default: from its ending)")
     add("--delimiter", metavar="C", help="character between the cells of a CSV file (default: ,)")
-    add(
-        "--rows",
-        choices=("train", "test", "all"),
-        default=default_rows,
-        help="rows to use if the file contains a split, as .npz may (default: %(default)s)",
-    )
+    meaning = "rows to use if the file contains a split, as .npz may (default: %(default)s)"
+    add("--rows", choices=("train", "test", "all"), default=default_rows, help=meaning)
     add_names(parser, "--ignore", "columns to leave out")
 
 
@@ -52,11 +48,8 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     """Declare the file that a verb learns from, its outputs and the task."""
     add_file(parser, "rows to learn from", "train")
     add_targets(parser, "the outputs that the file declares")
-    parser.add_argument(
-        "--task",
-        choices=("classification", "regression"),
-        help="the task (default: classification for text and 0/1, regression for other numbers)",
-    )
+    meaning = "the task (default: classification for text and 0/1, regression for other numbers)"
+    parser.add_argument("--task", choices=("classification", "regression"), help=meaning)
 
 
 def matching(option: str, wanted: Iterable[str], known: Sequence[str], place: str) -> list[int]:
@@ -76,8 +69,7 @@ def open_data(arguments: argparse.Namespace, model: Any = None, task: Any = None
 
     if arguments.file is None:
         raise UsageError(
-            "Name the file to read, and put it before options that take several names, such as "
-            "--target."
+            "Name the file to read, and put it before options that take several names (--target)."
         )
     delimiter = arguments.delimiter
     if delimiter is not None and len(delimiter := delimiter.replace("\\t", "\t")) != 1:
@@ -95,12 +87,10 @@ def open_data(arguments: argparse.Namespace, model: Any = None, task: Any = None
     how["targets"] = "numbers" if task == "regression" else "auto"
     file = open_file(arguments.file, format_, **how)
     if len(file.names) == 1 and format_ == "csv":
-        other = next((c for c in ";\t|" if c in file.names[0]), None)
-        if other is not None:
-            shown = "\\t" if other == "\t" else other
-            raise UsageError(
-                f"{file.file} has a single column, {file.names[0]!r}; pass --delimiter '{shown}'."
-            )
+        for other, shown in ((";", ";"), ("\t", "\\t"), ("|", "|")):
+            if other in file.names[0]:
+                what = f"{file.file} has a single column, {file.names[0]!r}"
+                raise UsageError(f"{what}; pass --delimiter '{shown}'.")
     return file
 
 
@@ -122,28 +112,26 @@ class Problem:
     @property
     def outputs(self) -> list[str]:
         """Names of the outputs."""
-        from manyboost.data.named import NamedColumn
-
-        return [self.Y.name] if isinstance(self.Y, NamedColumn) else self.Y.columns
+        return getattr(self.Y, "columns", None) or [self.Y.name]  # type: ignore[union-attr]
 
     @property
     def description(self) -> str:
         """What the file holds, in a sentence."""
         rows, features = self.X.shape
-        nominal = len(self.X.categories)
-        categorical = f" ({nominal:,} categorical)" if nominal else ""
+        name, n_outputs, nominal = self.outputs[0], len(self.outputs), len(self.X.categories)
         what = {
-            "regression": f"{count(len(self.outputs), 'output')}: regression",
-            "labels": f"{count(len(self.outputs), 'label')}: multi-label classification",
-            "classes": f"classes in {self.outputs[0]!r}: classification",
+            "regression": f"{count(n_outputs, 'output')}: regression",
+            "labels": f"{count(n_outputs, 'label')}: multi-label classification",
+            "classes": f"classes in {name!r}: classification",
         }
         text = f"{self.file}: {count(rows, row_noun(self.part))}, {count(features, 'feature')}"
-        text += f"{categorical}, {what[self.kind]}."
-        if self.kind == "regression" and len(self.outputs) == 1:
+        text += f" ({nominal:,} categorical)" if nominal else ""
+        text += f", {what[self.kind]}."
+        if self.kind == "regression" and n_outputs == 1:
             values = set(self.Y.values.tolist())
             if len(values) <= MOST_DOUBTFUL and all(value.is_integer() for value in values):
-                text += f" {self.outputs[0]!r} holds {len(values)} distinct integers: if they are "
-                text += "classes, pass --task classification."
+                text += f" {name!r} holds {len(values)} distinct integers: if they are classes, "
+                text += "pass --task classification."
         return text
 
 
@@ -155,15 +143,13 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     file = open_data(arguments, task=task)
     outputs = _chosen_outputs(arguments, file)
     if outputs is None:
-        raise UsageError(
-            f"Say which columns of {file.file} to predict, with --target; the columns are "
-            f"{listing(file.names, 8)}."
-        )
+        what = f"Say which columns of {file.file} to predict, with --target"
+        raise UsageError(f"{what}; the columns are {listing(file.names, 8)}.")
     ignored = matching("--ignore", arguments.ignore or [], file.names, file.file)
     if both := set(outputs) & set(ignored):
+        name = file.names[min(both)]
         raise UsageError(
-            f"The column {file.names[min(both)]!r} is in both --target and --ignore; remove it "
-            "from one."
+            f"The column {name!r} is in both --target and --ignore; remove it from one."
         )
     left_out = {*outputs, *ignored, *(file.declared or ())}
     features = [i for i in range(len(file.names)) if i not in left_out]
@@ -198,10 +184,8 @@ def _chosen_outputs(arguments: argparse.Namespace, file: TableFile) -> list[int]
     if (prefix := arguments.targets_prefix) is not None:
         found = [j for j, name in enumerate(names) if name.startswith(prefix)]
         if not found:
-            raise UsageError(
-                f"No column of {file.file} begins with --targets-prefix {prefix!r}; the columns "
-                f"are {listing(names, 8)}."
-            )
+            what = f"No column of {file.file} begins with --targets-prefix {prefix!r}"
+            raise UsageError(f"{what}; the columns are {listing(names, 8)}.")
         chosen += found
     if chosen:
         return [places[j] for j in dict.fromkeys(chosen)]
@@ -238,8 +222,8 @@ def outputs_like(model: Any, table: Table) -> NamedTable | NamedColumn:
     from manyboost.data.named import NamedColumn
     from manyboost.datasets.readers.columns import outputs_of
 
-    kind = kind_of(model)
-    outputs, _ = outputs_of(table, "regression" if kind == "regression" else "classification")
+    is_regression = kind_of(model) == "regression"
+    outputs, _ = outputs_of(table, "regression" if is_regression else "classification")
     if not (isinstance(outputs, NamedColumn) and _has_text_classes(model)):
         return outputs
     named = {str(label): label for label in model.classes_.tolist()}
@@ -264,10 +248,7 @@ def _has_text_classes(model: Any) -> bool:
 def read_rows(
     arguments: argparse.Namespace, model: Any, *, with_outputs: bool = False
 ) -> tuple[TableFile, list[str], Iterator[tuple[Table, Table]]]:
-    """Open a file that has the columns of a model.
-
-    Return it, the names of the outputs if asked for, and blocks of features and outputs.
-    """
+    """Open a file of a model's columns; return it, names of outputs if wanted, and its blocks."""
     file = open_data(arguments, model)
     places = _output_places(arguments, file, model) if with_outputs else []
     features = _feature_places(arguments, file, model, places)
@@ -317,9 +298,8 @@ def _feature_places(
             hint = nearest(missing[0], spare) if spare else "add it."
             lacking = f"{file.file} lacks the feature {missing[0]!r}{more}"
             raise ValueError(f"{lacking} of the model; {hint}")
-        for name in (file.names[i] for i in ignored):
-            if name in wanted:
-                raise UsageError(f"--ignore leaves out {name!r}, which is a feature of the model.")
+        if both := {file.names[i] for i in ignored} & set(wanted):
+            raise UsageError(f"--ignore leaves out {min(both)!r}, which is a feature of the model.")
         return [place[name] for name in wanted]
     left_out = {*ignored, *declared, *outputs}
     known = target_names(model)

@@ -19,20 +19,18 @@ N_TRAIN, N_TEST, N_OUTPUTS = 1000, 500, 8
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     meaning = "folder to keep the files in (default: a temporary one)"
     parser.add_argument("-o", "--output", metavar="DIR", help=meaning)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Show the commands and their results."""
     kept = arguments.output
     with tempfile.TemporaryDirectory() if kept is None else nullcontext(kept) as name:
-        Path(name).mkdir(parents=True, exist_ok=True)
         _show(Path(name), arguments.verbs)
 
 
 def _show(folder: Path, verbs: Mapping[str, Verb]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     _write_data(folder)
     show(f"Synthetic data: train.csv ({N_TRAIN} rows) and test.csv ({N_TEST} rows). The features")
     show("are five sensors and a machine. All outputs, y0 to y7, depend on the same signal.")
@@ -42,16 +40,13 @@ def _show(folder: Path, verbs: Mapping[str, Verb]) -> None:
         "explain model.mb --top 5",
         "predict model.mb test.csv -o predictions.csv",
     ):
-        show()
-        show(f"$ manyboost {command}")
+        show(f"\n$ manyboost {command}")
         verb, *words = shlex.split(command)
         files = ("train.csv", "test.csv", "model.mb", "predictions.csv")
         carry_out(verb, verbs, [str(folder / word) if word in files else word for word in words])
-    show()
-    show("$ head -n 3 predictions.csv")
-    with (folder / "predictions.csv").open(encoding="utf-8") as lines:
-        for _ in range(3):
-            show(next(lines).rstrip())
+    show("\n$ head -n 3 predictions.csv")
+    lines = (folder / "predictions.csv").read_text(encoding="utf-8").splitlines()
+    show("\n".join(lines[:3]))
 
 
 def _write_data(folder: Path) -> None:
@@ -65,10 +60,10 @@ def _write_data(folder: Path) -> None:
     Y = Y + 3.0 * np.array([0.0, 1.0, -1.0])[machine][:, None]
     header = [*(f"sensor{j}" for j in range(X.shape[1])), "machine"]
     header += [f"y{j}" for j in range(N_OUTPUTS)]
-    for name, part in (("train", slice(N_TRAIN)), ("test", slice(N_TRAIN, rows))):
+    lines = [
+        [*(f"{value:.5g}" for value in x), "ABC"[k], *(f"{value:.5g}" for value in y)]
+        for x, k, y in zip(X, machine, Y, strict=True)
+    ]
+    for name, part in (("train", lines[:N_TRAIN]), ("test", lines[N_TRAIN:])):
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(header)
-            for x, k, y in zip(X[part], machine[part], Y[part], strict=True):
-                numbers = [f"{value:.5g}" for value in (*x, *y)]
-                writer.writerow([*numbers[: len(x)], "ABC"[k], *numbers[len(x) :]])
+            csv.writer(stream, lineterminator="\n").writerows([header, *part])

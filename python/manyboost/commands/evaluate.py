@@ -13,7 +13,6 @@ SUMMARY = "Score a model on a file that contains the true outputs."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="file of the model")
     data.add_file(parser, "rows to score, with their outputs", "test")
     data.add_targets(parser, "the outputs of the model")
@@ -24,7 +23,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Score the model."""
     import numpy as np
 
     from manyboost.commands.scores import Predictions, score_model
@@ -32,33 +30,28 @@ def run(arguments: argparse.Namespace) -> None:
 
     model = data.load_model(arguments.model)
     file, names, blocks = data.read_rows(arguments, model, with_outputs=True)
-    predictions, outputs = [], []
-    for X, Y in blocks:
-        predictions.append(Predictions.of(model, features_of(X)))
-        outputs.append(Y)
-    if not predictions:
+    parts = [(Predictions.of(model, features_of(X)), Y) for X, Y in blocks]
+    if not parts:
         raise ValueError(f"{file.file} has no rows to score; check the file and --rows.")
-    truth = data.outputs_like(model, stack(outputs)).values
+    truth = data.outputs_like(model, stack([Y for _, Y in parts])).values
     kind = data.kind_of(model)
     if kind == "classes" and (unknown := int((~np.isin(truth, model.classes_)).sum())):
-        tell(
-            f"Classes unknown to the model, in {count(unknown, 'row')} of {file.file}, count as "
-            "errors and are left out of the log loss."
-        )
+        where = f"in {count(unknown, 'row')} of {file.file}"
+        tell(f"Classes unknown to the model, {where}, count as errors; the log loss omits them.")
     names = data.target_names(model) or names
-    scores = score_model(model, Predictions.joined(predictions), truth, names)
+    predictions = Predictions.joined([part for part, _ in parts])
+    scores = score_model(model, predictions, truth, names)
     if arguments.json:
         report = {"rows": len(truth), "task": kind, "scores": scores.overall}
         show(json.dumps(report | {"by_output": scores.by_output}, indent=2))
         return
     what = {"labels": "label", "classes": "class"}.get(kind, "output")
-    n_rows, n_outputs = len(truth), len(scores.by_output)
-    outputs_found = f"{n_outputs:,} classes" if kind == "classes" else count(n_outputs, what)
-    show(f"{file.file}: {count(n_rows, data.row_noun(file.part))}, {outputs_found}.")
-    show()
+    n_outputs = len(scores.by_output)
+    outputs = f"{n_outputs:,} classes" if kind == "classes" else count(n_outputs, what)
+    show(f"{file.file}: {count(len(truth), data.row_noun(file.part))}, {outputs}.\n")
     show(table(["score", "value"], list(scores.overall.items())))
-    if len(scores.by_output) > 1:
+    if n_outputs > 1:
         worst = scores.worst(arguments.worst)
         header = [f"worst {what}", *scores.by_output[worst[0]]]
-        show()
-        show(table(header, [[name, *scores.by_output[name].values()] for name in worst]))
+        rows = [[name, *scores.by_output[name].values()] for name in worst]
+        show("\n" + table(header, rows))

@@ -6,42 +6,36 @@ import argparse
 import csv
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from manyboost.commands import data
 from manyboost.commands.output import show, table
 from manyboost.commands.predict import by_level, output_names
 from manyboost.commands.usage import UsageError, add_names, positive_int
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 SUMMARY = "Show feature importances, or explain the predictions of a file (--shap)."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="file of the model")
     data.add_file(parser, "rows to explain, with --shap")
     add = parser.add_argument
     add("--shap", action="store_true", help="write the Shapley values of each row of FILE as CSV")
     add("--top", type=positive_int, default=10, metavar="N", help="features to show (default: 10)")
-    meaning = "outputs to show: names or patterns (default: the first ten)"
-    add_names(parser, "--outputs", meaning)
+    add_names(parser, "--outputs", "outputs to show: names or patterns (default: the first ten)")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print all importances as JSON")
     how.add_argument("--csv", action="store_true", help="print all importances as CSV")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Show importances or Shapley values."""
     model = data.load_model(arguments.model)
     names = outputs_of_trees(model)
     wanted = arguments.outputs or []
     places = data.matching("--outputs", wanted, names, "the model") if wanted else None
-    if arguments.shap and arguments.json:
-        raise UsageError("--shap writes CSV; remove --json.")
     if arguments.shap:
+        if arguments.json:
+            raise UsageError("--shap writes CSV; remove --json.")
         _show_shap(arguments, model, names, places)
         return
     if arguments.file is not None:
@@ -69,22 +63,19 @@ def run(arguments: argparse.Namespace) -> None:
             _show_outputs(features, shown, arguments.top, len(names) - len(shown))
 
 
-def _best(features: list[str], shares: NDArray[Any], top: int) -> list[tuple[str, float]]:
+def _best(features: list[str], shares: Any, top: int) -> list[tuple[str, float]]:
     """Return the most important features and their importances (n_features,)."""
     order = (-shares).argsort(kind="stable")[:top].tolist()
     return [(features[i], float(shares[i])) for i in order if shares[i] > 0]
 
 
-def _show_outputs(
-    features: list[str], outputs: list[tuple[str, NDArray[Any]]], top: int, n_more: int
-) -> None:
+def _show_outputs(features: list[str], outputs: list[Any], top: int, n_more: int) -> None:
     """Print the most important features of some outputs, and how many outputs are left out."""
     rows = []
     for name, shares in outputs:
         best = _best(features, shares, min(top, 3))
         rows.append([name, ", ".join(f"{each} {share:.2f}" for each, share in best) or "none"])
-    show()
-    show(table(["output", "most important features"], rows))
+    show("\n" + table(["output", "most important features"], rows))
     if n_more:
         show(f"({n_more:,} more outputs: use --outputs, --csv or --json)")
 
@@ -123,9 +114,7 @@ def _show_shap(
             part = X.take(np.arange(start, min(start + size, len(X))))
             values = np.asarray(model.shap_values(part, **asked))
             values = values.reshape(len(part), len(X.columns), -1)
-            if is_single and places is not None:
-                values = values[:, :, places]
-            for each in values:
+            for each in values[:, :, places] if is_single and places is not None else values:
                 lines = zip(chosen, each.T.tolist(), strict=True)
                 writer.writerows([row, names[j], *line] for j, line in lines)
                 row += 1

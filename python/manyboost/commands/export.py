@@ -16,7 +16,6 @@ ENDINGS = {".onnx": "onnx", ".tl": "treelite", ".treelite": "treelite"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     add = parser.add_argument
     add("model", metavar="MODEL", help="file of the model")
     add("-o", "--output", metavar="FILE", help="file to write, such as model.onnx or model.tl")
@@ -25,7 +24,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the exported model."""
     if arguments.output is None:
         raise UsageError("Name the file to write, with -o model.onnx or -o model.tl.")
     output = Path(arguments.output)
@@ -44,5 +42,4 @@ def run(arguments: argparse.Namespace) -> None:
 
         with replacing(output) as file:
             file.write(model.to_treelite().serialize_bytes())
-    if not arguments.quiet:
-        tell(f"Wrote {output}: {count(output.stat().st_size, 'byte')}.")
+    tell(f"Wrote {output}: {count(output.stat().st_size, 'byte')}.", quiet=arguments.quiet)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from manyboost.commands import data
 from manyboost.commands.output import check_output, count, tell
 from manyboost.commands.parameters import add_parameters, estimator_for, flag, given, implied_task
 from manyboost.commands.usage import Interrupted, UsageError
 
-if TYPE_CHECKING:
-    from manyboost.distributed import Comm
-
 SUMMARY = "Train a model on a file."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.usage = "%(prog)s FILE --target NAME… -o MODEL [options]"
     data.add_problem(parser)
     add = parser.add_argument
@@ -29,7 +25,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train, then write the model."""
     from manyboost.distributed import Alone
     from manyboost.distributed.mpi import MPIComm, launched_ranks
 
@@ -40,10 +35,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError(f"There is no folder {str(output.parent)!r} to write the model to.")
     check_output(arguments.output, arguments.file)
     # The processes that share the fit: those of mpiexec, or this one alone.
-    comm: Comm = MPIComm() if launched_ranks() > 1 else Alone()
+    comm: Any = MPIComm() if launched_ranks() > 1 else Alone()
     quiet = arguments.quiet or comm.rank > 0
-    parameters = given(arguments)
-    parameters.setdefault("verbose", 0 if quiet else 1)
+    parameters = {"verbose": 0 if quiet else 1} | given(arguments)
     if arguments.resume is None:
         problem = data.read_problem(arguments, implied_task(parameters))
         model = estimator_for(problem.kind, parameters)
@@ -54,8 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
             model.set_params(warm_start=True, **parameters)
         except ValueError as error:
             raise UsageError(" ".join(str(error).split())) from None
-    if not quiet:
-        tell(problem.description)
+    tell(problem.description, quiet=quiet)
     try:
         _fit(model, problem, comm)
     except KeyboardInterrupt:
@@ -68,12 +61,11 @@ def run(arguments: argparse.Namespace) -> None:
         ) from None
     if comm.rank == 0:
         _save(model, output)
-    if not quiet:
-        size = output.stat().st_size
-        tell(f"Wrote {output}: {count(model.n_iter_, 'round')}, {count(size, 'byte')}.")
+        what = f"{count(model.n_iter_, 'round')}, {count(output.stat().st_size, 'byte')}"
+        tell(f"Wrote {output}: {what}.", quiet=quiet)
 
 
-def _fit(model: Any, problem: data.Problem, comm: Comm) -> None:
+def _fit(model: Any, problem: data.Problem, comm: Any) -> None:
     """Fit a model; every rank has read the whole file and uses its share of the rows."""
     if comm.size == 1:
         model.fit(problem.X, problem.Y)
@@ -82,8 +74,7 @@ def _fit(model: Any, problem: data.Problem, comm: Comm) -> None:
 
     from manyboost.distributed import fit_rank
 
-    n = len(problem.X)
-    rows = np.arange(n * comm.rank // comm.size, n * (comm.rank + 1) // comm.size)
+    rows = np.array_split(np.arange(len(problem.X)), comm.size)[comm.rank]
     fit_rank(model, comm, problem.X.take(rows), problem.Y.take(rows))
 
 

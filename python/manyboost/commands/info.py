@@ -12,13 +12,11 @@ SUMMARY = "Describe a model file."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="file of the model")
     parser.add_argument("--json", action="store_true", help="print JSON, with all parameters")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print the description."""
     info = load_model(arguments.model).info()
     # Values without a form in JSON are shown as in Python.
     show(json.dumps(info, indent=2, default=_plain) if arguments.json else str(info))

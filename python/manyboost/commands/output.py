@@ -14,14 +14,15 @@ from manyboost.commands.usage import UsageError
 _NUMBER = re.compile(r"-|-?[\d,.]+(e[+-]\d+)?")
 
 
-def show(text: str = "") -> None:
+def show(text: str) -> None:
     """Write a line of the result to standard output."""
     sys.stdout.write(f"{text}\n")
 
 
-def tell(text: str) -> None:
-    """Write a line about the progress to standard error."""
-    sys.stderr.write(f"{text}\n")
+def tell(text: str, *, quiet: bool = False) -> None:
+    """Write a line about the progress to standard error, unless the user wants none."""
+    if not quiet:
+        sys.stderr.write(f"{text}\n")
 
 
 def count(number: int, noun: str) -> str:

@@ -12,12 +12,9 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from manyboost.commands.usage import UsageError, check_names, names
-
-if TYPE_CHECKING:
-    from manyboost.datasets.readers.columns import Kind
 
 #: Parameters that a shell cannot express, or that another option replaces.
 WITHOUT_FLAG = ("estimator", "callbacks", "warm_start")
@@ -67,15 +64,14 @@ def parse(name: str, text: str) -> Any:
     """Return what the text of a flag stands for."""
     from manyboost.params import PARAMS, check_value
 
-    readings = list(_readings(name, text))
-    for value in readings:
-        if any(check.holds(value) for check in PARAMS[name].checks):
-            return value
+    readings, checks = list(_readings(name, text)), PARAMS[name].checks
+    allowed = (value for value in readings if any(check.holds(value) for check in checks))
+    value = next(allowed, readings[0])
     try:
-        check_value(name, readings[0])
+        check_value(name, value)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    raise AssertionError(f"No check refuses {name}={text!r}.")
+    return value
 
 
 def _readings(name: str, text: str) -> Iterator[Any]:
@@ -135,13 +131,13 @@ def implied_task(parameters: Mapping[str, Any]) -> str | None:
     return fitting[0] if len(fitting) == 1 else None
 
 
-def estimator_for(kind: Kind, parameters: Mapping[str, Any]) -> Any:
+def estimator_for(kind: str, parameters: Mapping[str, Any]) -> Any:
     """Return an estimator for a kind of outputs; parameters of the other one are refused."""
-    task = "regression" if kind == "regression" else "classification"
-    other = "classification" if kind == "regression" else "regression"
+    tasks = "regression", "classification"
+    task, other = tasks if kind == "regression" else tasks[::-1]
     estimator = _estimators()[task]
     own = inspect.signature(estimator).parameters
-    for foreign in (flag(name) for name in parameters if name not in own):
-        what = f"{foreign} is for {other}, but the task is {task}"
+    if foreign := [name for name in parameters if name not in own]:
+        what = f"{flag(foreign[0])} is for {other}, but the task is {task}"
         raise UsageError(f"{what}; remove it, or pass --task {other}.")
     return estimator(**parameters)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from manyboost.commands import data
 from manyboost.commands.output import check_output, written
 from manyboost.commands.usage import UsageError, add_names, positive_int
 
+#: The names of the columns of a prediction, and a function from features to rows.
+Prediction: TypeAlias = tuple[Sequence[Any], Callable[[Any], Iterable[Any]]]
+
 SUMMARY = "Predict the rows of a file, and write CSV."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("model", metavar="MODEL", help="file of the model")
     data.add_file(parser, "rows to predict; features are found by name, other columns are ignored")
     add = parser.add_argument
@@ -41,10 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
             writer.writerows(predict(features_of(X)))
 
 
-def _prediction(
-    arguments: argparse.Namespace, model: Any
-) -> tuple[Sequence[Any], Callable[[Any], Iterable[Any]]]:
-    """Return the names of the columns, and a function from features to rows."""
+def _prediction(arguments: argparse.Namespace, model: Any) -> Prediction:
     kind = data.kind_of(model)
     if kind == "regression" and (arguments.proba or arguments.top_k):
         option = "--proba" if arguments.proba else "--top-k"
@@ -68,9 +67,8 @@ def _prediction(
         return [name], lambda X: ([label] for label in model.predict(X).tolist())
     if model._is_single():
         places = None
-    return by_level(
-        model, names
-    ), lambda X: model.predict(X, outputs=places).reshape(len(X), -1).tolist()
+    header = by_level(model, names)
+    return header, lambda X: model.predict(X, outputs=places).reshape(len(X), -1).tolist()
 
 
 def output_names(model: Any) -> list[str]:
@@ -89,7 +87,7 @@ def by_level(model: Any, names: list[str]) -> list[str]:
     return [name + ending for name in names for ending in endings]
 
 
-def _best(model: Any, k: int) -> tuple[Sequence[Any], Callable[[Any], Iterable[Any]]]:
+def _best(model: Any, k: int) -> Prediction:
     header = [word for i in range(1, k + 1) for word in (f"top_{i}", f"score_{i}")]
 
     def rows(X: Any) -> Iterable[Any]:

@@ -43,8 +43,8 @@ class Predictions:
     """Values or labels; for a classifier also probabilities and raw predictions."""
 
     values: NDArray[Any]
-    proba: F64 | None = None
-    raw: F64 | None = None
+    proba: Any = None
+    raw: Any = None
 
     @classmethod
     def of(cls, model: Any, X: Any) -> Predictions:
@@ -57,7 +57,8 @@ class Predictions:
     def joined(cls, parts: list[Predictions]) -> Predictions:
         """Concatenate predictions of blocks of rows."""
         columns = ([getattr(part, name) for part in parts] for name in ("values", "proba", "raw"))
-        return cls(*(None if each[0] is None else np.concatenate(each) for each in columns))  # type: ignore[arg-type]
+        joined = [None if each[0] is None else np.concatenate(each) for each in columns]
+        return cls(*joined)  # type: ignore[arg-type]
 
 
 def _regression(P: F64, Y: F64, names: list[str]) -> Scores:
@@ -94,44 +95,37 @@ def _quantiles(P: F64, Y: F64, levels: list[float], names: list[str]) -> Scores:
 def _labels(predicted: Predictions, Y: F64, names: list[str]) -> Scores:
     from sklearn import metrics
 
-    assert predicted.proba is not None
-    assert predicted.raw is not None
     observed = ~np.isnan(Y)
     truth, found = Y == 1, (predicted.values == 1) & observed
-    hits, n_found = (truth & found).sum(axis=0), found.sum(axis=0)
-    n_true = truth.sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        f1 = np.where(n_true + n_found > 0, 2 * hits / (n_true + n_found), 0.0)
-        precision = np.where(n_found > 0, hits / n_found, 0.0)
-        recall = np.where(n_true > 0, hits / n_true, 0.0)
+    precision, recall, f1, rows = metrics.precision_recall_fscore_support(
+        truth, found, zero_division=0.0
+    )
     p = np.clip(predicted.proba, np.finfo(float).eps, 1 - np.finfo(float).eps)
     log_loss = -np.log(np.where(truth, p, 1 - p))[observed].mean()
-    total = int(n_true.sum() + n_found.sum())
     # Ranking the labels of a row needs all of them.
     whole = observed.all(axis=1)
     overall = {}
     if whole.any():
-        rows, raw = truth[whole].astype(int), predicted.raw[whole]
+        ranked = truth[whole].astype(int), predicted.raw[whole]
         overall = {
-            "lrap": float(metrics.label_ranking_average_precision_score(rows, raw)),
-            "coverage": float(metrics.coverage_error(rows, raw)),
-            "ranking_loss": float(metrics.label_ranking_loss(rows, raw)),
+            "lrap": float(metrics.label_ranking_average_precision_score(*ranked)),
+            "coverage": float(metrics.coverage_error(*ranked)),
+            "ranking_loss": float(metrics.label_ranking_loss(*ranked)),
         }
     overall |= {
-        "f1_micro": 2 * float(hits.sum()) / total if total else 0.0,
+        "f1_micro": float(metrics.f1_score(truth, found, average="micro", zero_division=0.0)),
         "f1_macro": float(f1.mean()),
         "hamming_loss": float((truth != found)[observed].mean()),
         "subset_accuracy": float(((truth == found) | ~observed).all(axis=1).mean()),
         "log_loss": float(log_loss),
     }
-    columns = {"f1": f1, "precision": precision, "recall": recall, "rows": n_true}
+    columns = {"f1": f1, "precision": precision, "recall": recall, "rows": rows}
     return Scores(overall, _by_name(columns, names), "f1")
 
 
 def _classes(predicted: Predictions, y: NDArray[Any], classes: NDArray[Any]) -> Scores:
     from sklearn import metrics
 
-    assert predicted.proba is not None
     precision, recall, f1, rows = metrics.precision_recall_fscore_support(
         y, predicted.values, labels=classes, zero_division=0.0
     )

@@ -7,10 +7,7 @@ import sys
 import time
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from manyboost.comm import Comm
+from manyboost.comm import F64, I64, Comm
 
 # Seconds that a failed rank waits for the others to fail too, before it ends them.
 _GRACE = 2.0
@@ -49,8 +46,7 @@ class MPIComm(Comm):
             from mpi4py import MPI
         except ImportError:
             raise ImportError(
-                "MPIComm needs mpi4py, which is not installed; install it: pip install "
-                "'manyboost[mpi]'."
+                "MPIComm needs mpi4py, which is not installed; pip install 'manyboost[mpi]'."
             ) from None
         self._mpi = MPI
         given = MPI.COMM_WORLD if communicator is None else communicator
@@ -58,7 +54,7 @@ class MPIComm(Comm):
         self._failed = given.Dup()
         self.rank, self.size = self._ranks.Get_rank(), self._ranks.Get_size()
 
-    def _reduce(self, sums: NDArray[np.int64], maxima: NDArray[np.float64]) -> None:
+    def _reduce(self, sums: I64, maxima: F64) -> None:
         mpi = self._mpi
         if sums.size:
             self._ranks.Allreduce(mpi.IN_PLACE, [sums, mpi.INT64_T], op=mpi.SUM)

@@ -12,7 +12,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from manyboost.arrays import F32, Mask
 from manyboost.data.cells import column_name
 from manyboost.data.labels import check_labels
 from manyboost.data.named import NamedColumn, NamedTable
@@ -58,17 +59,15 @@ def fit_files(
         It is fitted in place; it must use built-in trees.
     X : path or iterable
         A ``.npy`` file of features (n_rows, n_features); a ``.parquet`` file of features and
-        outputs (needs polars); or an iterable of blocks of rows, ``(X, Y)`` or
-        ``(X, Y, sample_weight)``, which is consumed once.
+        outputs (needs polars); or an iterable, consumed once, of blocks of rows: ``(X, Y)`` or
+        ``(X, Y, sample_weight)``.
     Y : path or array, optional
         The targets for a ``.npy`` file of features: a ``.npy`` file or an array.
     sample_weight : path, array or str, optional
-        Weights of the rows, or of single cells: an array or a ``.npy`` file, or the name of a
-        column of a Parquet file.
+        Weights of rows or cells: an array, a ``.npy`` file, or a column of a Parquet file.
     targets : str, list of str, or int, optional
-        Columns of a Parquet file that are outputs: names or patterns such as ``"y*"``, or the
-        number of the first columns, negative for the last. A single column given by its name gives
-        predictions of one dimension.
+        Outputs in a Parquet file: names or patterns such as ``"y*"``, or the number of the first
+        columns, negative for the last. One column by its name gives predictions of one dimension.
     ignore : str or list of str
         Columns of a Parquet file to leave out, by name or pattern.
     X_val, Y_val, sample_weight_val : optional
@@ -108,29 +107,20 @@ def fit_files(
     3
     """
     if chunk_rows is not None and not (isinstance(chunk_rows, int) and chunk_rows > 0):
-        raise ValueError(
-            f"chunk_rows={chunk_rows!r} is not allowed; it must be a positive integer."
-        )
+        what = f"chunk_rows={chunk_rows!r} is not allowed"
+        raise ValueError(f"{what}; it must be a positive integer.")
     options = SourceOptions(targets, ignore, chunk_rows, classes=is_classifier(estimator))
     if scratch is not None and not Path(scratch).is_dir():
         raise FileNotFoundError(f"There is no folder {str(scratch)!r} for scratch files; make it.")
-    with (
-        tempfile.TemporaryDirectory(
-            prefix="manyboost-", dir=scratch, ignore_cleanup_errors=True
-        ) as name,
-        _explaining_full_disk(folder := Path(name)),
-    ):
-
-        def stored(argument: str, X: Any, Y: Any, weight: Any) -> tuple[Any, Any, Any]:
-            source = open_source(argument, X, Y, weight, options)
-            return _store(source, folder, classes=options.classes)
-
-        rows = stored("X", X, Y, sample_weight)
-        validation = X_val, Y_val, sample_weight_val
+    made = tempfile.TemporaryDirectory(prefix="manyboost-", dir=scratch, ignore_cleanup_errors=True)
+    with made as name, _explaining_full_disk(folder := Path(name)):
+        source = open_source("X", X, Y, sample_weight, options)
+        rows = _store(source, folder, classes=options.classes)
         if X_val is not None and not hasattr(X_val, "shape"):
-            validation = stored("X_val", *validation)
-        names = ("X_val", "Y_val", "sample_weight_val")
-        estimator.fit(*rows, **dict(zip(names, validation, strict=True)))
+            source = open_source("X_val", X_val, Y_val, sample_weight_val, options)
+            X_val, Y_val, sample_weight_val = _store(source, folder, classes=options.classes)
+        validation = {"X_val": X_val, "Y_val": Y_val, "sample_weight_val": sample_weight_val}
+        estimator.fit(*rows, **validation)
     return estimator
 
 
@@ -152,9 +142,6 @@ def _explaining_full_disk(folder: Path) -> Iterator[None]:
         ) from error
 
 
-# ---------------------------------------------------------------------------------- storing
-
-
 def _store(source: Source, folder: Path, *, classes: bool) -> tuple[StoredTable, Any, Any]:
     """Check all blocks of a source; features, and targets that are numbers, go to files."""
     _refuse_small_disk(source, folder, classes=classes)
@@ -163,15 +150,13 @@ def _store(source: Source, folder: Path, *, classes: bool) -> tuple[StoredTable,
     exact = np.ones(0, bool)
     weights: list[Any] = []
     n_rows = n_features = 0
-    targets = _LabelTargets(source) if classes else _NumericTargets(source, folder)
-    with path.open("xb") as file, closing(targets):
+    with path.open("xb") as file, closing(_Targets(source, folder, classes=classes)) as targets:
         for X, Y, weight in source.blocks:
             if len(X) == 0:
                 continue
             if not ends:
-                n_features = X.shape[1]
+                n_features, shape = X.shape[1], Y.shape[1:]
                 exact = np.ones(n_features, bool)
-                shape = Y.shape[1:]
             if X.shape[1] != n_features or Y.shape[1:] != shape:
                 raise ValueError(
                     f"{source.X_name} has features of the shape {X.shape[1:]} and outputs of the "
@@ -217,9 +202,7 @@ def _refuse_small_disk(source: Source, folder: Path, *, classes: bool) -> None:
         )
 
 
-def _features(
-    X: NDArray[Any], source: Source, start: int
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+def _features(X: NDArray[Any], source: Source, start: int) -> tuple[F32, Mask]:
     """Return a block in single precision, by column, and which columns lost no digits."""
     if X.dtype.kind not in "biuf":
         raise ValueError(
@@ -234,10 +217,8 @@ def _features(
         row, j = np.argwhere(infinite.T)[0].tolist()
         names = None if source.names is None else np.array(source.names, dtype=object)
         value = given[j, row]
-        what, remedy = (
-            f"the value {value:g}, beyond the range of single precision (3e38),",
-            "divide it by a constant or take its logarithm",
-        )
+        what = f"the value {value:g}, beyond the range of single precision (3e38),"
+        remedy = "divide it by a constant or take its logarithm"
         if np.isinf(value):
             what = "an infinite value (inf)"
             remedy = "replace it by a finite number, or by NaN if it is missing"
@@ -250,75 +231,54 @@ def _features(
     return single, ((single == given) | np.isnan(single)).all(axis=1)
 
 
-@contextmanager
-def _counting_from(start: int) -> Iterator[None]:
-    """Count the rows of a block from the start of its source in errors."""
-    try:
-        yield
-    except RowError as error:
-        raise error.relocated(start + error.row) from None
+class _Targets:
+    """Targets of all blocks: numbers go to a file, classes and labels stay in memory."""
 
-
-class _NumericTargets:
-    """Targets that are numbers; they go to a file."""
-
-    def __init__(self, source: Source, folder: Path) -> None:
-        self._source, self._folder = source, folder
+    def __init__(self, source: Source, folder: Path, *, classes: bool) -> None:
+        self._source, self._folder, self._classes = source, folder, classes
+        self._labels: list[NDArray[Any]] = []
         self._file: TargetFile | None = None
 
     def write(self, Y: NDArray[Any], start: int) -> None:
-        """Check and write the next rows, of which the first is row ``start``."""
-        name, names = self._source.Y_name, self._source.output_names
-        with _counting_from(start):
-            numbers = check_targets(Y if names is None else _named(Y, names), Y, name)
+        """Check and keep the next rows, of which the first is row ``start``."""
+        if self._classes:
+            several = Y.ndim == 2 and Y.shape[1] > 1
+            self._labels.append(self._checked(check_labels, Y, start) if several else Y)
+            return
+        numbers = self._checked(check_targets, Y, start)
         is_single = np.can_cast(Y.dtype, np.float32)
         if self._file is None:
             self._file = TargetFile(self._folder, np.float32 if is_single else np.float64)
             self._file.__enter__()
         if self._file.dtype == np.float32 and not is_single:
             raise ValueError(
-                f"{name} holds {Y.dtype} values from row {start} on, but narrower ones before; "
-                "pass blocks of one type."
+                f"{self._source.Y_name} holds {Y.dtype} values from row {start} on, but narrower "
+                "ones before; pass blocks of one type."
             )
         self._file.write(numbers)
+
+    def _checked(self, check: Callable[..., Any], Y: NDArray[Any], start: int) -> NDArray[Any]:
+        named: Any = Y
+        if (names := self._source.output_names) is not None:
+            named = NamedColumn(names[0], Y) if Y.ndim == 1 else NamedTable(names, Y)
+        try:
+            return np.asarray(check(named, Y, self._source.Y_name))
+        except RowError as error:
+            # The user counts rows from the start of the source, not of the block.
+            raise error.relocated(start + error.row) from None
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.__exit__()
 
-    def finished(self, shape: tuple[int, ...]) -> CheckedTargets:
-        """Return all rows, of this shape each, as fit takes them."""
-        assert self._file is not None
-        return CheckedTargets(self._file.mapped(shape), self._source.output_names)
-
-
-class _LabelTargets:
-    """Targets that are classes or labels; they stay in memory."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._blocks: list[NDArray[Any]] = []
-
-    def write(self, Y: NDArray[Any], start: int) -> None:
-        """Check and keep the next rows, of which the first is row ``start``."""
-        if Y.ndim == 2 and Y.shape[1] > 1:
-            names = self._source.output_names
-            with _counting_from(start):
-                Y = check_labels(Y if names is None else _named(Y, names), Y, self._source.Y_name)
-        self._blocks.append(Y)
-
-    def close(self) -> None:
-        """Nothing to close."""
-
     def finished(self, shape: tuple[int, ...]) -> Any:
         """Return all rows, of this shape each, as fit takes them."""
-        names, labels = self._source.output_names, np.concatenate(self._blocks)
-        self._blocks.clear()
+        names = self._source.output_names
+        if self._file is not None:
+            return CheckedTargets(self._file.mapped(shape), names)
+        labels = np.concatenate(self._labels)
+        self._labels.clear()
         if shape and shape[0] > 1:
             return CheckedTargets(labels, names)
         return labels if shape or not names else NamedColumn(names[0], labels)
-
-
-def _named(Y: NDArray[Any], names: list[str]) -> NamedColumn | NamedTable:
-    return NamedColumn(names[0], Y) if Y.ndim == 1 else NamedTable(names, Y)

@@ -26,42 +26,25 @@ _CELLS_OF_BLOCK = 1 << 22
 
 @dataclass
 class Source:
-    """Blocks of rows, and what is known about them before they are read.
+    """Blocks of rows, and what is known about them before they are read."""
 
-    Attributes
-    ----------
-    X_name, Y_name : str
-        What errors call the features and the targets.
-    blocks : iterable of RowBlock
-        The rows; read once.
-    weight : array-like, optional
-        Weights of all rows, if they do not come with the blocks.
-    size : tuple of int, optional
-        Numbers of rows, features and outputs.
-    names, output_names : list of str, optional
-        Names of the features and of the outputs.
-    """
-
-    X_name: str
+    X_name: str  # what errors call the features
     Y_name: str
-    blocks: Iterable[RowBlock]
-    weight: Any = None
-    size: tuple[int, int, int] | None = None
-    names: list[str] | None = None
+    blocks: Iterable[RowBlock]  # read once
+    weight: Any = None  # of all rows, if weights do not come with the blocks
+    size: tuple[int, int, int] | None = None  # numbers of rows, features and outputs
+    names: list[str] | None = None  # of the features
     output_names: list[str] | None = None
 
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """How to read files; see :func:`manyboost.distributed.fit_files`.
-
-    ``classes`` says that the targets are classes or labels.
-    """
+    """How to read files; see :func:`manyboost.distributed.fit_files`."""
 
     targets: str | Sequence[str] | int | None
     ignore: str | Sequence[str]
     chunk_rows: int | None
-    classes: bool
+    classes: bool  # whether the targets are classes or labels
 
     def rows_of_block(self, width: int) -> int:
         """Return how many rows of so many values to read at once."""
@@ -117,9 +100,6 @@ def _loaded(weight: Any) -> Any:
     return np.load(_existing(weight)) if isinstance(weight, str | os.PathLike) else weight
 
 
-# ---------------------------------------------------------------------- blocks of the caller
-
-
 def _checked_blocks(argument: str, blocks: Iterable[Any]) -> Iterator[RowBlock]:
     """Yield the blocks as arrays with the same number of rows."""
     for k, block in enumerate(blocks):
@@ -136,9 +116,6 @@ def _checked_blocks(argument: str, blocks: Iterable[Any]) -> Iterator[RowBlock]:
                 f"{Y.shape}; pass as many rows of outputs as of features."
             )
         yield X, Y, weight
-
-
-# ---------------------------------------------------------------------- .npy
 
 
 class _NpyFile:
@@ -176,15 +153,12 @@ def _open_npy(path: Path, Y: Any, weight: Any, options: SourceOptions) -> Source
     is_file = isinstance(Y, str | os.PathLike)
     Y_name = Path(Y).name if is_file else "Y"
     targets: Any = _NpyFile(_existing(Y)) if is_file else np.asarray(Y)
-    if len(X.shape) != 2:
-        raise ValueError(
-            f"{path.name} has {len(X.shape)} dimension(s), it must have two: rows and features."
-        )
-    if len(targets.shape) not in (1, 2):
-        raise ValueError(
-            f"{Y_name} has {len(targets.shape)} dimension(s), it must have one or two: rows and "
-            "outputs."
-        )
+    for name, n_dimensions, allowed, meaning in (
+        (path.name, len(X.shape), (2,), "two: rows and features"),
+        (Y_name, len(targets.shape), (1, 2), "one or two: rows and outputs"),
+    ):
+        if n_dimensions not in allowed:
+            raise ValueError(f"{name} has {n_dimensions} dimension(s), it must have {meaning}.")
     n_rows, n_features = X.shape
     if targets.shape[0] != n_rows:
         raise ValueError(
@@ -196,9 +170,6 @@ def _open_npy(path: Path, Y: Any, weight: Any, options: SourceOptions) -> Source
     slices = (slice(start, start + step) for start in range(0, n_rows, step))
     blocks = ((X[rows], targets[rows], None) for rows in slices)
     return Source(path.name, Y_name, blocks, _loaded(weight), (n_rows, n_features, width))
-
-
-# ---------------------------------------------------------------------- Parquet
 
 
 def _open_parquet(path: Path, weight: Any, targets: Any, options: SourceOptions) -> Source:
@@ -252,12 +223,6 @@ def _open_parquet(path: Path, weight: Any, targets: Any, options: SourceOptions)
                 Y = np.stack([numbers(frame[name]) for name in output_names]).T
             yield X, Y, numbers(frame[weight]) if has_weight else None
 
-    return Source(
-        path.name,
-        path.name,
-        blocks(),
-        None if has_weight else _loaded(weight),
-        (n_rows, len(names), len(chosen)),
-        names,
-        output_names,
-    )
+    size = n_rows, len(names), len(chosen)
+    weights = None if has_weight else _loaded(weight)
+    return Source(path.name, path.name, blocks(), weights, size, names, output_names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -49,23 +50,18 @@ def fit_rank(
     estimator
         The model of one machine with all rows, byte for byte, on every rank.
     """
-    validation = {"X_val": X_val, "Y_val": Y_val, "sample_weight_val": sample_weight_val}
+    rows = Given(X, Y, sample_weight, X_val, Y_val, sample_weight_val, row_numbers=row_numbers)
     try:
-        return _fit_rank(estimator, comm, (X, Y, sample_weight), validation, row_numbers)
+        _fit_rank(estimator, comm, rows)
     except Exception as error:
         comm.fail(error)
         raise
+    return estimator
 
 
-def _fit_rank(
-    estimator: _Model,
-    comm: Comm,
-    rows: tuple[Any, Any, Any],
-    validation: dict[str, Any],
-    row_numbers: NDArray[np.uint64] | None,
-) -> _Model:
+def _fit_rank(estimator: Fitting, comm: Comm, rows: Given) -> None:
     _refuse_what_needs_all_rows(estimator, comm)
-    described = comm.gather(_described(*rows))
+    described = comm.gather(_described(rows))
     counts = [each["rows"] for each in described]
     holders = [rank for rank, n_rows in enumerate(counts) if n_rows > 0]
     if not holders:
@@ -73,14 +69,13 @@ def _fit_rank(
     root = holders[0]
     for rank in holders:
         _compare(described[root], described[rank], root, rank)
-    if row_numbers is None:
+    if rows.row_numbers is None:
         first = sum(counts[: comm.rank])
-        row_numbers = np.arange(first, first + counts[comm.rank], dtype=np.uint64)
+        numbers = np.arange(first, first + counts[comm.rank], dtype=np.uint64)
+        rows = replace(rows, row_numbers=numbers)
     working = comm if len(holders) == comm.size else comm.subset(holders)
     if working is not None:
-        X, Y, sample_weight = rows
-        given = Given(X, Y, sample_weight, **validation, comm=working, row_numbers=row_numbers)
-        estimator._fit(given)
+        estimator._fit(replace(rows, comm=working))
     if len(holders) < comm.size:
         # Ranks without rows get the model of those with rows.
         parameters = estimator.get_params(deep=False)
@@ -88,14 +83,13 @@ def _fit_rank(
         state = comm.broadcast(state if comm.rank == root else None, root)
         if working is None:
             estimator.__dict__.update(state)
-    return estimator
 
 
-def _described(X: Any, Y: Any, sample_weight: Any) -> dict[str, int]:
-    targets: tuple[int, ...] = getattr(Y, "shape", ())
-    width = targets[1] if len(targets) == 2 else 1
-    weighted = sample_weight is not None
-    return {"rows": X.shape[0], "features": X.shape[1], "outputs": width, "weighted": weighted}
+def _described(rows: Given) -> dict[str, int]:
+    n_rows, n_features = rows.X.shape
+    _, width = (*getattr(rows.y, "shape", ()), 1, 1)[:2]
+    weighted = rows.sample_weight is not None
+    return {"rows": n_rows, "features": n_features, "outputs": width, "weighted": weighted}
 
 
 def _compare(one: dict[str, int], other: dict[str, int], rank: int, other_rank: int) -> None:
@@ -116,18 +110,13 @@ def _refuse_what_needs_all_rows(estimator: Fitting, comm: Comm) -> None:
     """Refuse parameters that work on rows of one machine only."""
     if comm.size == 1:
         return
+    is_raced = estimator.strategy == "auto" and estimator.max_time is not None
     needs = {
         "estimator": (estimator.estimator is not None, "use built-in trees (estimator=None)"),
         "loss": (isinstance(estimator.loss, Loss), "use a built-in loss"),
         "scoring": (estimator.scoring != LOSS, "use 'loss'"),
-        "thresholds": (
-            isinstance(estimator.thresholds, str),
-            "tune the thresholds on the fitted model",
-        ),
-        "max_time": (
-            estimator.strategy == "auto" and estimator.max_time is not None,
-            "leave it out with strategy='auto', which would choose by the clock",
-        ),
+        "thresholds": (isinstance(estimator.thresholds, str), "tune them on the fitted model"),
+        "max_time": (is_raced, "leave it out with strategy='auto', which chooses by the clock"),
         "checkpoint": (estimator.checkpoint is not None, "leave it out"),
     }
     for name, (is_needed, remedy) in needs.items():

@@ -23,7 +23,9 @@ from dask_problems import (
 from distributed import Client, LocalCluster, Security, wait
 from manyboost import ManyBoostRegressor
 from manyboost.comm import CommError
-from manyboost.distributed.dask import DaskManyBoostRegressor
+from manyboost.distributed.dask import DaskManyBoostRegressor, running
+from manyboost.distributed.dask.running import Attempt, WorkersLost
+from manyboost.training.callbacks import Watchers
 
 #: Everything instead of a sample of it: minutes instead of seconds.
 THOROUGH = bool(os.environ.get("MANYBOOST_THOROUGH"))
@@ -255,3 +257,24 @@ def test_a_lost_worker_is_an_error_or_no_loss_at_all(client, table, seed):
             model.fit(dX, dY)
         assert not hasattr(model, "n_iter_")
     wait_for_idle(client)
+
+
+def test_workers_that_are_lost_while_they_are_asked_keep_no_rounds(monkeypatch):
+    there, asked = ["one", "three", "two"], []
+
+    class Cluster:
+        def nthreads(self, addresses):
+            return dict.fromkeys(set(addresses) & set(there), 1)
+
+    def lose_first(attempt, function, *arguments, workers):
+        asked.append(workers)
+        there.remove(workers[0])
+        raise WorkersLost({workers[0]})
+
+    monkeypatch.setattr(running, "_placed", lambda client, tables: (list(there), []))
+    monkeypatch.setattr(Attempt, "_ask", lose_first)
+    attempt = Attempt(Cluster(), "fit", "fit-0", [], Watchers([], None, None), restarts=True)
+    assert attempt.unfinished() == {}
+    assert asked == [["one", "three", "two"], ["three", "two"], ["two"]]
+    assert attempt.unfinished() == {}
+    assert len(asked) == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +17,6 @@ _T = TypeVar("_T")
 _WORTH_A_MESSAGE = 1 << 16
 # Up to so many ranks, each sends a small array to all others.
 _FEW = 4
-
 # Messages of at least so many bytes go as a frame of their own, which saves two copies.
 _LARGE = 1 << 16
 
@@ -31,18 +29,13 @@ class DaskComm(Comm):
     (recursive doubling): log2(size) waits. A large array is halved at each step, and put together
     on the way back (recursive halving): twice as many waits, but each rank sends at most twice the
     bytes of the array, however many ranks there are.
-
-    Attributes
-    ----------
-    n_bytes_sent : int
-        Bytes that this rank sent to all others, in reductions and otherwise.
     """
 
     def __init__(self, links: Links) -> None:
         self._links = links
         self.rank = links.rank
         self.size = len(links.addresses)
-        self.n_bytes_sent = 0
+        self.n_bytes_sent = 0  # by this rank to all others, in reductions and otherwise
         self._outboxes = [_Outbox() for _ in links.addresses]
 
     def _reduce(self, sums: I64, maxima: F64) -> None:
@@ -114,15 +107,18 @@ class DaskComm(Comm):
         ]
 
     def _send_all(self, contents: bytes) -> None:
-        self._send((rank, contents) for rank in self._links.peers)
+        self._send([(rank, contents) for rank in self._links.peers])
 
-    def _send(self, contents: Iterable[tuple[int, bytes | memoryview]]) -> None:
-        messages = [(rank, _envelope(each)) for rank, each in contents]
-        self.n_bytes_sent += sum(len(_contents(message)) for _, message in messages)
-        self._links.send(messages)
+    def _send(self, contents: list[tuple[int, bytes | memoryview]]) -> None:
+        self.n_bytes_sent += sum(len(each) for _, each in contents)
+        self._links.send(
+            (rank, each if len(each) < _LARGE else Serialized({}, [each]))
+            for rank, each in contents
+        )
 
     def _receive(self, rank: int) -> Any:
-        return _contents(self._links.receive(rank))
+        message = self._links.receive(rank)
+        return message.frames[0] if isinstance(message, Serialized) else message
 
 
 class _Outbox:
@@ -142,9 +138,8 @@ class _Outbox:
             buffer = np.empty(numbers.n_bytes, np.uint8)
         self._buffers.append(buffer)
         used = buffer[: numbers.n_bytes]
-        n_sums = numbers.sums.nbytes
-        used[:n_sums].view(np.int64)[:] = numbers.sums
-        used[n_sums:].view(np.float64)[:] = numbers.maxima
+        sums, maxima = numbers.views(used)
+        sums[:], maxima[:] = numbers.sums, numbers.maxima
         return used.data
 
 
@@ -153,11 +148,7 @@ class _Numbers:
 
     def __init__(self, sums: I64, maxima: F64) -> None:
         self.sums, self.maxima = sums, maxima
-
-    @property
-    def n_bytes(self) -> int:
-        """Return the bytes of both."""
-        return self.sums.nbytes + self.maxima.nbytes
+        self.n_bytes = sums.nbytes + maxima.nbytes
 
     def halves(self) -> tuple[_Numbers, _Numbers]:
         """Return views of both halves."""
@@ -168,26 +159,17 @@ class _Numbers:
         """Return a copy."""
         return self.sums.tobytes() + self.maxima.tobytes()
 
-    def add(self, other: Any) -> None:
+    def views(self, contents: Any) -> tuple[I64, F64]:
+        """Return sums and maxima of the same sizes in the bytes of a message."""
+        octets, n_sums = np.frombuffer(contents, np.uint8), self.sums.nbytes
+        return octets[:n_sums].view(np.int64), octets[n_sums:].view(np.float64)
+
+    def add(self, contents: Any) -> None:
         """Add the sums of another rank, and take the larger maxima."""
-        self._with(other, np.add, np.maximum)
+        sums, maxima = self.views(contents)
+        np.add(self.sums, sums, out=self.sums)
+        np.maximum(self.maxima, maxima, out=self.maxima)
 
-    def set(self, other: Any) -> None:
+    def set(self, contents: Any) -> None:
         """Replace by those of another rank."""
-        self._with(other, lambda _, theirs, out: np.copyto(out, theirs))
-
-    def _with(self, other: Any, on_sums: Callable[..., Any], on_maxima: Any = None) -> None:
-        n_sums = len(self.sums)
-        if n_sums:
-            on_sums(self.sums, np.frombuffer(other, np.int64, n_sums), out=self.sums)
-        if len(self.maxima):
-            theirs = np.frombuffer(other, np.float64, offset=8 * n_sums)
-            (on_maxima or on_sums)(self.maxima, theirs, out=self.maxima)
-
-
-def _envelope(contents: bytes | memoryview) -> Any:
-    return contents if len(contents) < _LARGE else Serialized({}, [contents])
-
-
-def _contents(message: Any) -> Any:
-    return message.frames[0] if isinstance(message, Serialized) else message
+        self.sums[:], self.maxima[:] = self.views(contents)

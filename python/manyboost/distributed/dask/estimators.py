@@ -7,7 +7,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from sklearn.base import _clone_parametrized
 from sklearn.utils import check_random_state
@@ -34,10 +34,7 @@ class OnDask(Fitting, Predicting):
 
     client: Any
     on_worker_loss: str
-
-    # Of rank 0: the number of exchanges, the bytes of numbers in them, all bytes sent.
-    _exchanged: tuple[int, int, int]
-
+    _exchanged: tuple[int, int, int]  # see RankResult
     _local: type[Any]
 
     @all_or_nothing
@@ -92,19 +89,12 @@ class OnDask(Fitting, Predicting):
             given += [{"X_val": X_val, "Y_val": Y_val, "sample_weight_val": sample_weight_val}]
         display = Display(int(self.verbose), self.max_time) if self.verbose else None
         watchers = Watchers(list(self.callbacks or ()), display, None)
-        with _outside_of_tasks(self.client) as client:
+        restarts = self.on_worker_loss == "restart"
+        with _outside_of_tasks(self.client) as client, contextlib.closing(watchers):
             tables = [partitions.find(client, each) for each in given]
-            try:
-                result = running.fit(
-                    client,
-                    self._for_workers(fitted=False),
-                    self._for_workers(fitted=True) if continued else None,
-                    tables,
-                    watchers,
-                    restarts=self.on_worker_loss == "restart",
-                )
-            finally:
-                watchers.close()
+            estimator = self._for_workers(fitted=False)
+            model = self._for_workers(fitted=True) if continued else None
+            result = running.fit(client, estimator, model, tables, watchers, restarts=restarts)
         if not continued:
             # A fit on one machine draws a number from a RandomState, too.
             check_random_state(self.random_state).randint(2**31 - 1)
@@ -168,13 +158,10 @@ class OnDask(Fitting, Predicting):
                 "use set_output(predict='default')."
             )
         model = self.to_local()
-        if model.n_jobs is None:
-            # A worker computes as many chunks at a time as it has threads.
-            model.n_jobs = 1
+        # A worker computes as many chunks at a time as it has threads.
+        model.n_jobs = 1 if model.n_jobs is None else model.n_jobs
         model.callbacks = None
         return predict_lazily(model, method, X, request)
-
-    # ------------------------------------------------------------------ keeping
 
     def save(self, path: Any, *, records: str = "auto") -> None:
         """Write the fitted model to a file, as that of :meth:`to_local`."""
@@ -182,21 +169,16 @@ class OnDask(Fitting, Predicting):
 
     def info(self) -> ModelInfo:
         """Describe the model, as that of :meth:`to_local`."""
-        found: ModelInfo = self.to_local().info()
-        return found
+        return cast(ModelInfo, self.to_local().info())
 
     def __getstate__(self) -> dict[str, Any]:
         # A connection cannot be pickled.
-        state: dict[str, Any] = super().__getstate__()
-        return state | {"client": None}
+        return super().__getstate__() | {"client": None}
 
     def __sklearn_clone__(self) -> Any:
         # A client cannot be copied: the clone uses the same one.
-        without = copy.copy(self)
-        without.client = None
-        twin = _clone_parametrized(without)
-        twin.client = self.client
-        return twin
+        without = copy.copy(self).set_params(client=None)
+        return _clone_parametrized(without).set_params(client=self.client)
 
 
 @contextlib.contextmanager
@@ -210,8 +192,7 @@ def _outside_of_tasks(client: Any) -> Iterator[Any]:
         else:
             own = stack.enter_context(distributed.worker_client())
             client = own if client is None else client
-        if client is None:
-            client = distributed.get_client()
+        client = distributed.get_client() if client is None else client
         if client.asynchronous:
             raise ValueError(
                 "The client is asynchronous, but fit waits for its result; use a Client without "
@@ -230,13 +211,13 @@ def _for_cluster(local: Any) -> Any:
             setattr(self, name, parameters.pop(name, param.default))
         local.__init__(self, *arguments, **parameters)
 
-    signature = inspect.signature(local.__init__)
+    own = inspect.signature(local.__init__)
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=param.default)
         for name, param in params.CLUSTER_PARAMS.items()
     ]
-    own = signature.replace(parameters=[*signature.parameters.values(), *more])
-    __init__.__signature__ = own  # type: ignore[attr-defined]
+    both = own.replace(parameters=[*own.parameters.values(), *more])
+    __init__.__signature__ = both  # type: ignore[attr-defined]
     return __init__
 
 
@@ -263,11 +244,6 @@ class DaskManyBoostRegressor(OnDask, ManyBoostRegressor):  # type: ignore[misc]
     Parameters
     ----------
     {parameters}
-
-    Attributes
-    ----------
-    client_ : distributed.Client
-        The client that was used.
     """
 
     _local = ManyBoostRegressor
@@ -286,11 +262,6 @@ class DaskManyBoostClassifier(OnDask, ManyBoostClassifier):  # type: ignore[misc
     Parameters
     ----------
     {parameters}
-
-    Attributes
-    ----------
-    client_ : distributed.Client
-        The client that was used.
     """
 
     _local = ManyBoostClassifier

@@ -46,21 +46,12 @@ class Links:
     """The links of one rank to its peers.
 
     Created on the event loop of the worker, before any rank begins: a peer may ask for its link at
-    any time from then on.
-
-    Parameters
-    ----------
-    worker : distributed.Worker
-    fit : str
-        Name of the fit; several may run at once.
-    addresses : list of str
-        Addresses of the workers, in order of their ranks.
+    any time from then on. ``fit`` names the fit, of which several may run at once; ``addresses``
+    are those of the workers, in order of their ranks.
     """
 
     def __init__(self, worker: Any, fit: str, addresses: list[str]) -> None:
-        self.worker = worker
-        self.fit = fit
-        self.addresses = addresses
+        self.worker, self.fit, self.addresses = worker, fit, addresses
         self.rank = addresses.index(worker.address)
         self.failure: CommError | None = None
         self._loop = asyncio.get_running_loop()
@@ -114,8 +105,13 @@ class Links:
         self._inbox[self.rank].put(message)
 
     async def accept(self, comm: Any, rank: int) -> None:
-        """Use a connection that a peer has opened, until it is closed."""
-        self._add(rank, comm)
+        """Use a connection to a peer until it is closed."""
+        # Arrays arrive as plain bytes.
+        comm.deserialize = False
+        comm.allow_offload = False
+        self._comms[rank] = comm
+        if self.begun:
+            self._write([(rank, _HELLO)])
         await self._read(rank, comm)
 
     def _begin(self, task: str) -> None:
@@ -150,21 +146,12 @@ class Links:
         try:
             request = {"op": OPERATION, "fit": self.fit, "rank": self.rank, "reply": False}
             await comm.write(request)
-            self._add(rank, comm)
-            await self._read(rank, comm)
+            await self.accept(comm, rank)
         except Exception:
             self.fail(WorkerLost(address))
         finally:
             comm.abort()
             self.worker.rpc.reuse(address, comm)
-
-    def _add(self, rank: int, comm: Any) -> None:
-        # Arrays arrive as plain bytes.
-        comm.deserialize = False
-        comm.allow_offload = False
-        self._comms[rank] = comm
-        if self.begun:
-            self._write([(rank, _HELLO)])
 
     async def _read(self, rank: int, comm: Any) -> None:
         put = self._inbox[rank].put
@@ -178,18 +165,19 @@ class Links:
                 else:
                     put(message)
         except Exception:  # whatever it is, nothing more will come
-            if rank not in self._ended:
-                self.fail(WorkerLost(self.addresses[rank]))
+            self._lose(rank)
+
+    def _lose(self, rank: int) -> None:
+        if rank not in self._ended:
+            self.fail(WorkerLost(self.addresses[rank]))
 
     def _write(self, messages: list[tuple[int, Any]]) -> None:
         # Writing to a socket never waits, but other connections may: keep the order of writes.
         before = self._writing
-        if before is not None and before.done():
-            before = None
-        self._writing = self._loop.create_task(self._write_in_turn(messages, before))
+        self._writing = self._loop.create_task(self._write_after(before, messages))
 
-    async def _write_in_turn(
-        self, messages: list[tuple[int, Any]], before: asyncio.Task[None] | None
+    async def _write_after(
+        self, before: asyncio.Task[None] | None, messages: list[tuple[int, Any]]
     ) -> None:
         if before is not None:
             await before
@@ -200,8 +188,7 @@ class Links:
         try:
             await self._comms[rank].write(message)
         except Exception:
-            if rank not in self._ended:
-                self.fail(WorkerLost(self.addresses[rank]))
+            self._lose(rank)
 
     def _close(self, reason: str | None) -> None:
         self._closing = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,6 @@ class Partitions:
         """Futures of the features."""
         return next(iter(self.columns.values()))
 
-    @property
-    def futures(self) -> list[Any]:
-        """All futures."""
-        return [future for column in self.columns.values() for future in column]
-
     def at(self, places: list[int]) -> Columns:
         """Return the futures of some partitions."""
         return {name: [column[place] for place in places] for name, column in self.columns.items()}
@@ -53,18 +49,10 @@ class Partitions:
 
 @dataclass(frozen=True)
 class Share:
-    """What a worker has to know about its partitions.
+    """What a worker has to know about its partitions."""
 
-    Attributes
-    ----------
-    blocks : list of RowRange
-        Its partitions, in the order in which they are stacked.
-    empty : dict
-        Arguments without rows, for a worker without partitions.
-    """
-
-    blocks: list[RowRange]
-    empty: dict[str, Any]
+    blocks: list[RowRange]  # in the order in which they are stacked
+    empty: dict[str, Any]  # arguments without rows, for a worker without partitions
 
     def arguments(self, columns: Columns) -> dict[str, Any]:
         """Return the arguments of fit: the rows of all partitions of this worker."""
@@ -90,9 +78,8 @@ class Share:
         row = error.row
         for block in self.blocks:
             if row < block.n_rows:
-                return error.relocated(
-                    block.start + row, f"row {row} of partition {block.partition}"
-                )
+                where = f"row {row} of partition {block.partition}"
+                return error.relocated(block.start + row, where)
             row -= block.n_rows
         return error
 
@@ -108,7 +95,6 @@ def without_rows(part: Any) -> Any:
 
 
 def _stacked(parts: list[Any]) -> Any:
-    """Return the rows of all partitions together."""
     if len(parts) == 1:
         return parts[0]
     if all(scipy.sparse.issparse(part) for part in parts):
@@ -133,11 +119,7 @@ def _stacked(parts: list[Any]) -> Any:
 def find(client: Any, given: dict[str, Any]) -> Partitions:
     """Start to compute the partitions of collections; wait only if their sizes are unknown.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    given : dict
-        Collections by the name of the argument, features first; None for those not given.
+    Collections are given by the name of the argument, features first.
     """
     features = next(iter(given))
     collections = {
@@ -145,16 +127,12 @@ def find(client: Any, given: dict[str, Any]) -> Partitions:
         for name, collection in given.items()
         if collection is not None
     }
-    known = {name: _known_lengths(collection) for name, collection in collections.items()}
+    lengths: Any = {name: _known_lengths(collection) for name, collection in collections.items()}
     columns: Columns = {}
-    lengths: dict[str, list[int]]
-    if None in known.values():
+    if None in lengths.values():
         columns = _compute(client, collections)
-        lengths = client.gather(
-            {name: client.map(len_of, column, pure=False) for name, column in columns.items()}
-        )
-    else:
-        lengths = {name: each or [] for name, each in known.items()}
+        asked = {name: client.map(len_of, each, pure=False) for name, each in columns.items()}
+        lengths = client.gather(asked)
     wanted = lengths[features]
     for name, each in lengths.items():
         if sum(each) != sum(wanted):
@@ -163,10 +141,15 @@ def find(client: Any, given: dict[str, Any]) -> Partitions:
                 "the same number."
             )
         if each != wanted:
-            collections[name] = _realigned(collections[name], each, wanted, name, features)
+            if not hasattr(collections[name], "rechunk"):
+                raise ValueError(
+                    f"{name} has other partitions than {features}, and those of a data frame "
+                    f"cannot be split by rows; take {name} from the same frame, or pass arrays."
+                )
+            collections[name] = _realigned(collections[name], each, wanted)
             columns = {}
-    starts = np.cumsum([0, *wanted]).tolist()
-    blocks = [RowRange(k, starts[k], n_rows) for k, n_rows in enumerate(wanted)]
+    ends = accumulate(wanted)
+    blocks = [RowRange(k, next(ends) - n_rows, n_rows) for k, n_rows in enumerate(wanted)]
     return Partitions(columns or _compute(client, collections), blocks)
 
 
@@ -175,9 +158,9 @@ def _checked(collection: Any, name: str, dimensions: tuple[int, ...]) -> Any:
     import dask.array as da
     import dask.dataframe as dd
 
+    if isinstance(collection, dd.Series) and 1 not in dimensions:
+        raise ValueError(f"{name} is a Dask series; pass a data frame, such as s.to_frame().")
     if isinstance(collection, dd.DataFrame | dd.Series):
-        if isinstance(collection, dd.Series) and 1 not in dimensions:
-            raise ValueError(f"{name} is a Dask series; pass a data frame, such as s.to_frame().")
         return collection
     if not isinstance(collection, da.Array):
         raise TypeError(
@@ -205,20 +188,13 @@ def _checked(collection: Any, name: str, dimensions: tuple[int, ...]) -> Any:
 
 
 def _known_lengths(collection: Any) -> list[int] | None:
-    """Return the number of rows of each partition; None if some are not known."""
+    """Return the number of rows of each partition; None if any is not known."""
     lengths = getattr(collection, "chunks", [[math.nan]])[0]
     return None if any(map(math.isnan, lengths)) else [int(n_rows) for n_rows in lengths]
 
 
-def _realigned(
-    collection: Any, lengths: list[int], wanted: list[int], name: str, features: str
-) -> Any:
-    """Return a collection with partitions of other lengths."""
-    if not hasattr(collection, "rechunk"):
-        raise ValueError(
-            f"{name} has other partitions than {features}, and those of a data frame cannot be "
-            f"split by rows; take {name} from the same frame, or pass arrays."
-        )
+def _realigned(collection: Any, lengths: list[int], wanted: list[int]) -> Any:
+    """Return an array, whose chunks have these lengths, with chunks of other lengths."""
     collection = collection.copy()
     collection._chunks = (tuple(lengths), *collection.chunks[1:])
     return collection.rechunk({0: tuple(wanted)})
@@ -237,40 +213,23 @@ def _compute(client: Any, collections: dict[str, Any]) -> Columns:
 def assign(client: Any, tables: list[Partitions]) -> tuple[list[str], list[dict[str, list[int]]]]:
     """Choose a worker for each partition: one that holds its features.
 
-    Ranks are the workers with training rows. What others hold, validation rows and partitions
-    without rows, goes to the rank with the fewest rows.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    tables : list of Partitions
-        Training rows and, if given, validation rows.
-
-    Returns
-    -------
-    addresses : list of str
-        Workers of the ranks, in the order of their first rows.
-    places : list of dict
-        For each table the numbers of the partitions of each worker.
-
-    Raises
-    ------
-    LookupError
-        No worker holds a partition, because its worker was lost.
+    Ranks are the workers with training rows, the first table, in the order of their first rows.
+    What others hold, validation rows and partitions without rows, goes to the rank with the fewest
+    rows. Return the addresses of the ranks, and for each table the partitions of each rank. Raise
+    LookupError if no worker holds a partition, because its worker was lost.
     """
     if not any(block.n_rows for block in tables[0].blocks):
         raise ValueError("X has no rows; at least one is needed.")
     load: dict[str, int] = {}
     places: list[dict[str, list[int]]] = []
     for table in tables:
-        is_training = table is tables[0]
         of_worker: dict[str, list[int]] = {}
         holders = client.who_has(table.features)
         for block in sorted(table.blocks, key=lambda block: block.n_rows == 0):
             candidates = set(holders.get(table.features[block.partition].key, ()))
             if not candidates:
                 raise LookupError(block.partition)
-            if not (is_training and block.n_rows):
+            if table is not tables[0] or not block.n_rows:
                 candidates = candidates & set(load) or set(load)
             address = min(candidates, key=lambda each: (load.get(each, 0), each))
             load[address] = load.get(address, 0) + block.n_rows

@@ -20,14 +20,7 @@ def is_collection(X: Any) -> bool:
 def predict_lazily(model: Any, method: str, X: Any, request: dict[str, Any]) -> Any:
     """Return the predictions of a fitted estimator for a collection, as a Dask array.
 
-    Parameters
-    ----------
-    model : ManyBoostRegressor or ManyBoostClassifier
-    method : str
-        ``"predict"``, ``"predict_proba"`` or ``"decision_function"``.
-    X : Dask array or data frame
-    request : dict
-        Other arguments of the method.
+    ``request`` holds the other arguments of the method.
     """
     import dask
     import dask.array as da
@@ -47,16 +40,9 @@ def predict_lazily(model: Any, method: str, X: Any, request: dict[str, Any]) -> 
         )
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
-    return X.map_blocks(
-        _predict_part,
-        shipped,
-        **arguments,
-        drop_axis=1,
-        new_axis=list(range(1, like.ndim)),
-        chunks=(X.chunks[0], *((size,) for size in like.shape[1:])),
-        dtype=like.dtype,
-        meta=like,
-    )
+    chunks = X.chunks[0], *((size,) for size in like.shape[1:])
+    axes = {"drop_axis": 1, "new_axis": list(range(1, like.ndim)), "chunks": chunks}
+    return X.map_blocks(_predict_part, shipped, **arguments, **axes, dtype=like.dtype, meta=like)
 
 
 def _no_predictions(model: Any, method: str, request: dict[str, Any]) -> NDArray[Any]:
@@ -75,6 +61,4 @@ def _no_predictions(model: Any, method: str, request: dict[str, Any]) -> NDArray
 def _predict_part(
     part: Any, model: Any, *, method: str, request: dict[str, Any], like: NDArray[Any]
 ) -> Any:
-    if part.shape[0] == 0:
-        return like
-    return getattr(model, method)(part, **request)
+    return getattr(model, method)(part, **request) if part.shape[0] else like

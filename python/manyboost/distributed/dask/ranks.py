@@ -27,53 +27,25 @@ from manyboost.training.callbacks import RoundState
 
 @dataclass(frozen=True)
 class RankOrder:
-    """What a rank is told, besides its partitions.
+    """What a rank is told, besides its partitions."""
 
-    Attributes
-    ----------
-    task : str
-        Key of the Dask task.
-    fit, attempt : str
-        Names of the fit and of this attempt at it.
-    estimator : ManyBoostRegressor or ManyBoostClassifier
-        Unfitted, without callbacks.
-    watched : bool
-        Whether the client is told about rounds.
-    model_rank : int or None
-        The rank that has a model to continue.
-    restarts : bool
-        Whether complete rounds are kept for another attempt.
-    shares : list of Share
-        Its training rows and, if given, its validation rows.
-    """
-
-    task: str
+    task: str  # key of the Dask task
     fit: str
     attempt: str
-    estimator: Any
-    watched: bool
-    model_rank: int | None
-    restarts: bool
-    shares: list[Share]
+    estimator: Any  # unfitted, without callbacks
+    watched: bool  # whether the client is told about rounds
+    model_rank: int | None  # the rank that has a model to continue
+    restarts: bool  # whether complete rounds are kept for another attempt
+    shares: list[Share]  # its training rows and, if given, its validation rows
 
 
 @dataclass(frozen=True)
 class RankResult:
-    """What a rank ends with.
+    """What a rank ends with."""
 
-    Attributes
-    ----------
-    estimator : ManyBoostRegressor or ManyBoostClassifier or None
-        The fitted estimator of rank 0; None for the others, which have the same one.
-    unseen : list of RoundState
-        Rounds that the client has not fetched.
-    exchanged : tuple of int
-        Number of exchanges, bytes of numbers in them, bytes sent; see :class:`DaskComm`.
-    """
-
-    estimator: Any
-    unseen: list[RoundState]
-    exchanged: tuple[int, int, int]
+    estimator: Any  # fitted; None except on rank 0, as all are the same
+    unseen: list[RoundState]  # rounds that the client has not fetched
+    exchanged: tuple[int, int, int]  # number of exchanges, bytes of numbers in them, bytes sent
 
 
 class Seat:
@@ -200,25 +172,18 @@ def _fit(seat: Seat, comm: DaskComm, order: RankOrder, columns: list[Columns], m
         fit_rank(estimator, comm, X, y, row_numbers=order.shares[0].row_numbers(), **arguments)
     except CommError as error:
         if order.restarts and error.unfinished is not None:
-            _UNFINISHED[key] = _to_continue(estimator, error.unfinished)
+            kept = copy.copy(estimator)
+            kept.__dict__.update(error.unfinished)
+            kept.callbacks, kept.warm_start = None, True
+            _UNFINISHED[key] = kept
         raise
     estimator.callbacks = None
     return estimator if comm.rank == 0 else None
 
 
-def _to_continue(estimator: Any, unfinished: dict[str, Any]) -> Any:
-    """Return an estimator that goes on from complete rounds when it is fitted again."""
-    model = copy.copy(estimator)
-    model.__dict__.update(unfinished)
-    model.callbacks, model.warm_start = None, True
-    return model
-
-
 def _located(error: RowError, shares: list[Share], columns: list[Columns]) -> RowError:
-    for share, own in zip(shares, columns, strict=True):
-        if error.argument in own:
-            return share.locate(error)
-    return error
+    own = zip(shares, columns, strict=True)
+    return next((share.locate(error) for share, each in own if error.argument in each), error)
 
 
 # ---------------------------------------------------------------------- called by the client

@@ -10,6 +10,8 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import distributed
@@ -55,33 +57,17 @@ def fit(
     *,
     restarts: bool,
 ) -> ranks.RankResult:
-    """Train an estimator where the data are.
+    """Train an estimator, or continue a fitted model; return what rank 0 ends with.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    estimator : ManyBoostRegressor or ManyBoostClassifier
-        Unfitted, without callbacks.
-    model : ManyBoostRegressor or ManyBoostClassifier or None
-        A fitted one to continue.
-    tables : list of Partitions
-        Training rows and, if given, validation rows.
-    watchers : Watchers
-        What is told about rounds, in this thread.
-    restarts : bool
-        Whether to go on with the other workers if some are lost.
-
-    Returns
-    -------
-    RankResult
-        That of rank 0, with the fitted estimator.
+    The first table holds training rows, the second validation rows. ``restarts`` says whether to go
+    on with the other workers if some are lost.
     """
     name = uuid.uuid4().hex
     unfinished: dict[str, int] = {}
     n_rounds = in_vain = number = 0
     try:
         while True:
-            attempt = Attempt(client, name, number, tables, watchers, restarts=restarts)
+            attempt = Attempt(client, name, f"{name}-{number}", tables, watchers, restarts)
             try:
                 return attempt.run(estimator, model, unfinished)
             except WorkersLost as loss:
@@ -114,12 +100,13 @@ def _call(
 
 def _placed(client: Any, tables: list[Partitions]) -> tuple[list[str], list[dict[str, list[int]]]]:
     """Wait for all partitions, and choose a worker for each."""
-    futures = [future for table in tables for future in table.futures]
+    columns = (column for table in tables for column in table.columns.values())
+    futures = [future for column in columns for future in column]
     while True:
         distributed.wait(futures)
         for future in futures:
             if future.status == "error":
-                future.result()
+                future.result()  # raises it
             if future.status in ("cancelled", "lost"):
                 raise CommError(
                     f"The partition {future.key!r} was lost with its worker and cannot be computed "
@@ -129,46 +116,26 @@ def _placed(client: Any, tables: list[Partitions]) -> tuple[list[str], list[dict
             return assign(client, tables)
 
 
+@dataclass
 class Attempt:
-    """One set of ranks, which ends with a model or with an error.
+    """One set of ranks, which ends with a model or with an error."""
 
-    Parameters
-    ----------
-    client : distributed.Client
-    fit : str
-        Name of the fit.
-    number : int
-        Number of the attempt.
-    tables : list of Partitions
-    watchers : Watchers
-    restarts : bool
-        Whether there will be another attempt if workers are lost.
-    """
+    client: Any
+    fit: str  # name of the fit
+    name: str  # of the attempt
+    tables: list[Partitions]
+    watchers: Watchers
+    restarts: bool  # whether there will be another attempt if workers are lost
 
-    def __init__(
-        self,
-        client: Any,
-        fit: str,
-        number: int,
-        tables: list[Partitions],
-        watchers: Watchers,
-        *,
-        restarts: bool,
-    ) -> None:
-        self.client, self.tables, self.watchers = client, tables, watchers
-        self.fit, self.name = fit, f"{fit}-{number}"
-        self.restarts = restarts
-        self.addresses, self._places = _placed(client, tables)
+    def __post_init__(self) -> None:
+        self.addresses, self._places = _placed(self.client, self.tables)
         # Tasks that have ended, and calls that bring rounds.
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._last_check = self._began = time.monotonic()
         self._named_busy = False
 
     def run(self, estimator: Any, model: Any, unfinished: dict[str, int]) -> ranks.RankResult:
-        """Train; return what rank 0 ends with.
-
-        ``unfinished`` says which workers keep how many rounds of an earlier attempt, to go on from.
-        """
+        """Train, from the ``unfinished`` rounds that workers keep; return what rank 0 ends with."""
         tasks: list[Any] = []
         try:
             self._prepare()
@@ -184,16 +151,11 @@ class Attempt:
 
     def unfinished(self) -> dict[str, int]:
         """Return how many complete rounds the workers that are left keep."""
-        there = sorted(set(self.addresses) - self._missing())
-        if not there:
-            return {}
-        try:
-            rounds = self._ask(ranks.unfinished, self.fit, workers=there)
-        except WorkersLost:
-            return self.unfinished()
-        return {address: n for address, n in rounds.items() if isinstance(n, int) and n > 0}
-
-    # ------------------------------------------------------------------ starting
+        while there := sorted(set(self.addresses) - self._missing()):
+            with contextlib.suppress(WorkersLost):
+                rounds = self._ask(ranks.unfinished, self.fit, workers=there)
+                return {address: n for address, n in rounds.items() if isinstance(n, int) and n > 0}
+        return {}
 
     def _prepare(self) -> None:
         asks = bool(self.watchers.callbacks)
@@ -223,6 +185,9 @@ class Attempt:
             # Dask warns about large objects in a graph.
             model = self.client.scatter(model, workers=[self.addresses[0]], hash=False)
         empty = [self._empty(*each) for each in zip(self.tables, self._places, strict=True)]
+        common: Any = {"fit": self.fit, "attempt": self.name, "estimator": estimator}
+        common |= {"watched": bool(self.watchers), "restarts": self.restarts}
+        common["model_rank"] = model_rank
         tasks = []
         for rank, address in enumerate(self.addresses):
             key = f"manyboost-rank-{rank}-{self.name}"
@@ -232,45 +197,23 @@ class Attempt:
                 for table, places, like in zip(self.tables, own, empty, strict=True)
             ]
             columns = [table.at(places) for table, places in zip(self.tables, own, strict=True)]
-            order = ranks.RankOrder(
-                task=key,
-                fit=self.fit,
-                attempt=self.name,
-                estimator=estimator,
-                watched=bool(self.watchers),
-                model_rank=model_rank,
-                restarts=self.restarts,
-                shares=shares,
-            )
+            order = ranks.RankOrder(task=key, shares=shares, **common)
+            given = model if rank == model_rank else None
+            where = {"workers": [address], "allow_other_workers": False}
             task = self.client.submit(
-                ranks.train,
-                order,
-                columns,
-                model if rank == model_rank else None,
-                key=key,
-                workers=[address],
-                allow_other_workers=False,
-                priority=1,
-                pure=False,
+                ranks.train, order, columns, given, key=key, priority=1, pure=False, **where
             )
             task.add_done_callback(self._events.put)
             tasks.append(task)
         return tasks
 
-    def _empty(self, table: Partitions, places: dict[str, list[int]]) -> dict[str, Any]:
+    def _empty(self, table: Partitions, places: dict[str, list[int]]) -> Any:
         """Return arguments without rows, if a rank has no partition of a table."""
         if len(places) == len(self.addresses):
             return {}
         first = {name: column[0] for name, column in table.columns.items()}
-        empty: dict[str, Any] = self.client.gather(
-            {
-                name: self.client.submit(without_rows, part, pure=False)
-                for name, part in first.items()
-            }
-        )
-        return empty
-
-    # ------------------------------------------------------------------ watching
+        submit = partial(self.client.submit, without_rows, pure=False)
+        return self.client.gather({name: submit(part) for name, part in first.items()})
 
     def _watch(self, tasks: list[Any]) -> None:
         """Return when all ranks are done and all rounds shown; raise when a rank has failed."""
@@ -279,10 +222,9 @@ class Attempt:
             running.add(self._fetch_rounds(None))
         try:
             while running:
-                try:
+                event = None
+                with contextlib.suppress(queue.Empty):
                     event = self._events.get(timeout=_CHECK)
-                except queue.Empty:
-                    event = None
                 running.discard(event)
                 if isinstance(event, concurrent.futures.Future):
                     states = event.result().get(self.addresses[0])
@@ -304,7 +246,7 @@ class Attempt:
         return call
 
     def _show(self, states: list[RoundState]) -> bool:
-        """Tell the watchers about rounds; return whether to stop."""
+        """Tell the watchers about all rounds; return whether to stop."""
         answers = [self.watchers.end_round(state) for state in states]
         return any(answers)
 
@@ -334,10 +276,8 @@ class Attempt:
             )
         elif not self._named_busy:
             self._named_busy = True
-            warnings.warn(
-                f"Training waits for worker {busy[0]}, which is busy with other tasks.",
-                stacklevel=2,
-            )
+            waiting = f"Training waits for worker {busy[0]}, which is busy with other tasks."
+            warnings.warn(waiting, stacklevel=2)
 
     def _end(self, tasks: list[Any]) -> None:
         """Raise the error that the ranks ended with: that of the data, if there is one."""
