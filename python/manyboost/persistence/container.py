@@ -15,10 +15,13 @@ import stat
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+AnyArray: TypeAlias = NDArray[Any]
+Arrays: TypeAlias = Mapping[str, AnyArray]
 
 MAGIC = b"\x89MBOOST\n"
 VERSION = 1
@@ -46,7 +49,7 @@ def broken(why: str) -> NoReturn:
 # ---------------------------------------------------------------------- packing
 
 
-def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+def pack(header: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes]:
     """Yield the bytes of a file in pieces, so that there is no copy of it in memory."""
     checksum = hashlib.blake2b(digest_size=_CHECKSUM_BYTES)
     for part in _content(header, arrays):
@@ -55,24 +58,28 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Itera
     yield checksum.digest()
 
 
-def _content(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+def _content(header: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes]:
     text = _described_header(header, arrays)
-    yield _PREFIX.pack(MAGIC, VERSION, len(text))
-    yield text
-    yield _padding(_PREFIX.size + len(text))
+    yield _PREFIX.pack(MAGIC, VERSION, len(text)) + text + _padding(_PREFIX.size + len(text))
     for name in sorted(arrays):
         yield _little_endian(arrays[name]).tobytes()
         yield _padding(arrays[name].nbytes)
 
 
-def size(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> int:
+def size(header: Mapping[str, Any], arrays: Arrays) -> int:
     """Return the number of bytes that a file has."""
     start = _aligned(_PREFIX.size + len(_described_header(header, arrays)))
     return start + sum(_aligned(array.nbytes) for array in arrays.values()) + _CHECKSUM_BYTES
 
 
-def _described_header(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    text = _dump({**header, "arrays": _layout(arrays)})
+def _described_header(header: Mapping[str, Any], arrays: Arrays) -> bytes:
+    """Return the text of a header; offsets of arrays start after its padding."""
+    layout, offset = {}, 0
+    for name, array in sorted(arrays.items()):
+        dtype = array.dtype.newbyteorder("<").str
+        layout[name] = _entry(dtype, list(array.shape), offset, array.nbytes)
+        offset += _aligned(array.nbytes)
+    text = _dump({**header, "arrays": layout})
     if len(text) > _LARGEST_HEADER or _is_deeper(header, _DEEPEST_HEADER):
         raise ValueError(
             f"The names and parameters of the model take {len(text)} bytes, or are nested more "
@@ -82,22 +89,12 @@ def _described_header(header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     return text
 
 
-def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
+def _entry(dtype: str, shape: list[int], offset: int, length: int) -> dict[str, Any]:
+    return {"dtype": dtype, "length": length, "offset": offset, "shape": shape}
+
+
+def _little_endian(array: AnyArray) -> AnyArray:
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-
-
-def _layout(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Any]]:
-    """Describe the arrays; offsets start after the padding of the header."""
-    layout, offset = {}, 0
-    for name, array in sorted(arrays.items()):
-        layout[name] = {
-            "dtype": array.dtype.newbyteorder("<").str,
-            "length": array.nbytes,
-            "offset": offset,
-            "shape": list(array.shape),
-        }
-        offset += _aligned(array.nbytes)
-    return layout
 
 
 def _aligned(size: int) -> int:
@@ -126,7 +123,7 @@ def read(path: str | os.PathLike[str]) -> bytes:
         return file.read(status.st_size)
 
 
-def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Return header and arrays, which are views of ``data``; refuse anything else."""
     if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
         broken("it does not begin like a manyboost model file")
@@ -153,13 +150,14 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def _parse(text: bytes) -> dict[str, Any]:
     try:
-        header = json.loads(text, parse_int=_integer, parse_constant=_no_constant)
+        header = json.loads(text, parse_int=_integer)
+        canonical = _dump(header) == text
     except (ValueError, RecursionError):
-        broken("its header is not JSON")
+        canonical = False
+    if not canonical:
+        broken("its header is not JSON in canonical form")
     if not isinstance(header, dict) or _is_deeper(header, _DEEPEST_HEADER):
         broken("its header is not an object, or nested too deeply")
-    if _dump_or_none(header) != text:
-        broken("its header is not in canonical form")
     return header
 
 
@@ -168,17 +166,6 @@ def _integer(digits: str) -> int:
     if len(digits) > _LONGEST_INTEGER:
         raise ValueError("a number of too many digits")
     return int(digits)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _dump_or_none(header: Any) -> bytes | None:
-    try:
-        return _dump(header)
-    except ValueError:  # infinity, written as 1e999
-        return None
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
@@ -194,7 +181,7 @@ def _check_padding(padding: memoryview) -> None:
         broken("it has something between its arrays")
 
 
-def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:
+def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, AnyArray]:
     """Return views of the arrays that the header describes, which must fill ``body``."""
     layout = header.get("arrays")
     if not isinstance(layout, dict):
@@ -228,7 +215,7 @@ def _described(
     if not all(type(n) is int and 0 <= n <= most for n in shape):
         broken(f"its array {name!r} has an impossible shape")
     length = math.prod(shape) * dtype.itemsize
-    described = {"dtype": array["dtype"], "length": length, "offset": offset, "shape": shape}
+    described = _entry(array["dtype"], shape, offset, length)
     # Compared as text, in which true is not 1.
     if _dump(array) != _dump(described) or length > size - offset:
         broken(f"its array {name!r} has a length or offset that does not fit its shape or the file")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.persistence.container import BrokenFileError, broken
+from manyboost.persistence.container import AnyArray, BrokenFileError, broken
 from manyboost.training.custom import Loss
 
 #: Characters that the entries of a text array may have beyond the longest text.
@@ -57,7 +57,7 @@ class Unstorable(ValueError):
 class Encoder:
     """Turns values into JSON; numeric arrays are collected and referred to by number."""
 
-    arrays: list[NDArray[Any]] = field(default_factory=list)
+    arrays: list[AnyArray] = field(default_factory=list)
 
     def encode(self, value: Any) -> Any:
         """Return the JSON of a value."""
@@ -66,7 +66,9 @@ class Encoder:
         if isinstance(value, str):
             return str(value)
         if isinstance(value, int):
-            return self._integer(value)
+            if not -(2**63) <= value < 2**64:
+                raise Unstorable(f"the number {value}, which takes more than 64 bits")
+            return int(value)
         if isinstance(value, float):
             number = float(value)
             return number if math.isfinite(number) else {"float": repr(number)}
@@ -78,8 +80,7 @@ class Encoder:
             members = [self.encode(each) for each in value]
             return {"set": sorted(members, key=lambda each: (type(each).__name__, str(each)))}
         if isinstance(value, Mapping):
-            pairs = value.items()
-            return {"dict": [[self.encode(key), self.encode(each)] for key, each in pairs]}
+            return {"dict": [[self.encode(key), self.encode(v)] for key, v in value.items()]}
         if isinstance(value, LeftOut):
             return {"left_out": value.what}
         if isinstance(value, np.generic) and value.dtype.kind in "biuf":
@@ -90,37 +91,32 @@ class Encoder:
             return {"array": self._array(np.asarray(value))}
         raise Unstorable(f"a value of type {type(value).__name__}")
 
-    def _integer(self, value: int) -> int:
-        if not -(2**63) <= value < 2**64:
-            raise Unstorable(f"the number {value}, which takes more than 64 bits")
-        return int(value)
-
-    def _array(self, array: NDArray[Any]) -> Any:
+    def _array(self, array: AnyArray) -> Any:
         if array.dtype.kind in "biuf" and array.dtype.itemsize <= 8:
             self.arrays.append(array)
             return len(self.arrays) - 1
         if array.dtype.kind == "U":
             texts = [str(each) for each in array.ravel()]
             longest = max(map(len, texts), default=0)
-            room = array.dtype.itemsize // 4
-            width = room if room <= longest + _ROOM else longest
-            return {"shape": list(array.shape), "text": texts, "width": max(width, 1)}
+            width = array.dtype.itemsize // 4
+            width = max(width if width <= longest + _ROOM else longest, 1)
+            return {"shape": list(array.shape), "text": texts, "width": width}
         if array.dtype == object:
             values = [self.encode(each) for each in array.ravel().tolist()]
             return {"shape": list(array.shape), "values": values}
         raise Unstorable(f"an array of type {array.dtype}")
 
 
+@dataclass
 class Decoder:
     """Turns JSON back into values; ``arrays`` are those that the encoder collected."""
 
-    def __init__(self, arrays: list[NDArray[Any]]) -> None:
-        self._arrays = arrays
-        self._next = 0
+    arrays: list[AnyArray]
+    n_used: int = 0
 
     def done(self) -> None:
         """Refuse arrays that no value refers to."""
-        if self._next != len(self._arrays):
+        if self.n_used != len(self.arrays):
             broken("it has arrays that no parameter uses")
 
     def decode(self, stored: Any) -> Any:
@@ -151,11 +147,11 @@ class Decoder:
 
     def _scalar(self, content: list[Any]) -> np.generic:
         try:
-            dtype = np.dtype(content[0])
-            number = self.decode(content[1])
+            dtype, number = np.dtype(content[0]), self.decode(content[1])
             if dtype.kind in "biuf" and isinstance(number, int | float):
                 scalar: np.generic = dtype.type(number)
-                if Encoder().encode(scalar) == {"scalar": content}:
+                # Compared as text, in which neither true nor 1.0 is 1.
+                if repr(Encoder().encode(scalar)) == repr({"scalar": content}):
                     return scalar
         except (TypeError, ValueError, OverflowError):
             pass
@@ -181,18 +177,16 @@ class Decoder:
             broken("it has a dict with a key that comes twice")
         return result
 
-    def _array(self, content: Any) -> NDArray[Any]:
+    def _array(self, content: Any) -> AnyArray:
         if type(content) is int:
             # Each array once, in the order in which the encoder collected them.
-            if content != self._next or content >= len(self._arrays):
+            if content != self.n_used or content >= len(self.arrays):
                 broken("it has a value whose array is not there")
-            self._next += 1
-            return np.array(self._arrays[content])
+            self.n_used += 1
+            return np.array(self.arrays[content])
         match content:
             case {"shape": list() as shape, "values": list() as entries, **rest}:
-                array = np.empty(len(entries), object)
-                for k, each in enumerate(entries):
-                    array[k] = self.decode(each)
+                array = np.fromiter(map(self.decode, entries), object, len(entries))
             case {"shape": list() as shape, "text": list() as entries, "width": width, **rest}:
                 array = _text_array(entries, width)
             case _:
