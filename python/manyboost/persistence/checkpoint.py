@@ -143,8 +143,8 @@ class Recorder:
         n_rounds = 0 if self.found is None else self.found.progress.n_rounds
         if n_rounds > max_iter:
             raise ValueError(
-                f"The checkpoint {str(path)!r} has {n_rounds} rounds, more than max_iter={max_iter}; "
-                "use a larger max_iter, or remove the file to start anew."
+                f"The checkpoint {str(path)!r} has {n_rounds} rounds, more than "
+                f"max_iter={max_iter}; use a larger max_iter, or remove the file to start anew."
             )
 
     def _read(self, categories: Categories) -> Found | None:

@@ -29,7 +29,7 @@ VERSION = 1
 _PREFIX = struct.Struct("<8sII")
 _ALIGNMENT = 64
 _CHECKSUM_BYTES = 32
-_DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
+DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
 _LARGEST_HEADER = 1 << 26
 _DEEPEST_HEADER = 24
 _MOST_DIMENSIONS = 8
@@ -73,13 +73,7 @@ def size(header: Mapping[str, Any], arrays: Arrays) -> int:
 
 
 def _described_header(header: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """Return the text of a header; offsets of arrays start after its padding."""
-    layout, offset = {}, 0
-    for name, array in sorted(arrays.items()):
-        dtype = array.dtype.newbyteorder("<").str
-        layout[name] = _entry(dtype, list(array.shape), offset, array.nbytes)
-        offset += _aligned(array.nbytes)
-    text = _dump({**header, "arrays": layout})
+    text = _dump({**header, "arrays": _layout(arrays)})
     if len(text) > _LARGEST_HEADER or _is_deeper(header, _DEEPEST_HEADER):
         raise ValueError(
             f"The names and parameters of the model take {len(text)} bytes, or are nested more "
@@ -89,8 +83,14 @@ def _described_header(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     return text
 
 
-def _entry(dtype: str, shape: list[int], offset: int, length: int) -> dict[str, Any]:
-    return {"dtype": dtype, "length": length, "offset": offset, "shape": shape}
+def _layout(arrays: Arrays) -> dict[str, dict[str, Any]]:
+    """Describe the arrays; offsets start after the padding of the header."""
+    layout, offset = {}, 0
+    for name, array in sorted(arrays.items()):
+        dtype, shape = array.dtype.newbyteorder("<").str, list(array.shape)
+        layout[name] = {"dtype": dtype, "length": array.nbytes, "offset": offset, "shape": shape}
+        offset += _aligned(array.nbytes)
+    return layout
 
 
 def _little_endian(array: AnyArray) -> AnyArray:
@@ -145,7 +145,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     end = _PREFIX.size + length
     header = _parse(data[_PREFIX.size : end])
     _check_padding(body[end:start])
-    return header, _arrays(header, body[start:])
+    return header, _arrays(header.pop("arrays", None), body[start:])
 
 
 def _parse(text: bytes) -> dict[str, Any]:
@@ -176,47 +176,42 @@ def _is_deeper(value: Any, levels: int) -> bool:
     return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
 
 
-def _check_padding(padding: memoryview) -> None:
-    if any(padding):
-        broken("it has something between its arrays")
-
-
-def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, AnyArray]:
-    """Return views of the arrays that the header describes, which must fill ``body``."""
-    layout = header.get("arrays")
+def _arrays(layout: Any, body: memoryview) -> dict[str, AnyArray]:
+    """Return views of the arrays of a layout, which must fill ``body``."""
     if not isinstance(layout, dict):
         broken("its header describes no arrays")
     arrays, offset = {}, 0
     for name in sorted(layout):
-        dtype, shape, length = _described(name, layout[name], offset, len(body))
-        end = offset + length
-        arrays[name] = np.frombuffer(body[offset:end], dtype).reshape(shape)
-        if not dtype.isnative:
-            arrays[name] = arrays[name].astype(dtype.newbyteorder("="))
-        offset += _aligned(length)
+        dtype, shape = _type_and_shape(name, layout[name], len(body))
+        end = offset + math.prod(shape) * dtype.itemsize
+        if end > len(body):
+            broken(f"its array {name!r} has a length that does not fit the file")
+        array = np.frombuffer(body[offset:end], dtype).reshape(shape)
+        arrays[name] = array if dtype.isnative else array.astype(dtype.newbyteorder("="))
+        offset = _aligned(end)
         _check_padding(body[end:offset])
     if offset != len(body):
         broken("it has bytes that belong to no array, or arrays that are cut short")
+    # Compared as text, in which true is not 1.
+    if _dump(layout) != _dump(_layout(arrays)):
+        broken("its arrays have lengths or offsets that do not fit their shapes")
     return arrays
 
 
-def _described(
-    name: str, array: Any, offset: int, size: int
-) -> tuple[np.dtype[Any], list[int], int]:
-    """Return type, shape and length in bytes of an array; refuse impossible ones."""
-    if not isinstance(array, dict) or array.get("dtype") not in _DTYPES:
+def _type_and_shape(name: str, array: Any, size: int) -> tuple[np.dtype[Any], list[int]]:
+    if not isinstance(array, dict) or array.get("dtype") not in DTYPES:
         broken(f"its array {name!r} has a type which is not allowed")
-    dtype, shape = np.dtype(array["dtype"]), array.get("shape")
+    shape = array.get("shape")
     if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
         broken(f"its array {name!r} has no shape")
-    # True is an integer to Python. A million empty rows would take time, so that only the first
-    # dimension of an empty array may be 0.
+    # A million empty rows would take time, so that only the first dimension of an empty array may
+    # be 0.
     most = _MOST_COLUMNS if shape[:1] == [0] else size
     if not all(type(n) is int and 0 <= n <= most for n in shape):
         broken(f"its array {name!r} has an impossible shape")
-    length = math.prod(shape) * dtype.itemsize
-    described = _entry(array["dtype"], shape, offset, length)
-    # Compared as text, in which true is not 1.
-    if _dump(array) != _dump(described) or length > size - offset:
-        broken(f"its array {name!r} has a length or offset that does not fit its shape or the file")
-    return dtype, shape, length
+    return np.dtype(array["dtype"]), shape
+
+
+def _check_padding(padding: memoryview) -> None:
+    if any(padding):
+        broken("it has something between its arrays")

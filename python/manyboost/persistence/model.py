@@ -20,15 +20,8 @@ from manyboost import params
 from manyboost.data.categories import Categories
 from manyboost.data.cells import column_name
 from manyboost.data.frames import CategoryLabels
-from manyboost.persistence import container, parts
+from manyboost.persistence import container, outputs, parts
 from manyboost.persistence.container import AnyArray, broken
-from manyboost.persistence.outputs import (
-    check_allowed,
-    read_loss,
-    read_targets,
-    stored_losses,
-    stored_targets,
-)
 from manyboost.persistence.parts import CURVES, IMPORTANCES, Source
 from manyboost.persistence.schema import Array, Contents, Field, collect, finite, names, within
 from manyboost.persistence.values import LeftOut, Unstorable
@@ -137,13 +130,10 @@ def _signs(source: Source) -> AnyArray | None:
 
 
 def _output_format(source: Source) -> str:
-    config: dict[str, str] = getattr(source.model, "_sklearn_output_config", {})
-    return config.get("predict", "default")
+    return str(getattr(source.model, "_sklearn_output_config", {}).get("predict", "default"))
 
 
 _optional = partial(Array, optional=True)
-
-
 # Entries that encode values come in the order in which their arrays are numbered.
 FIELDS = [
     Field("content", frozenset(["model"]), lambda source: "model"),
@@ -151,7 +141,7 @@ FIELDS = [
     Field("manyboost", str, _attribute("_release")),
     *parts.SIZES,
     Field("mixed", bool, lambda source: isinstance(source.model._fitted_loss, MixedLoss)),
-    Field("losses", list, stored_losses),
+    Field("losses", list, outputs.stored_losses),
     Field("with_offset", bool, _attribute("_with_offset")),
     Field("feature_names", (list, type(None)), lambda s: _names(s, "feature_names_in_")),
     Field("output_names", (list, type(None)), lambda s: _names(s, "output_names_")),
@@ -159,7 +149,7 @@ FIELDS = [
     Field("category_labels", list, _labels),
     Field("parameters", dict, _parameters),
     Field("trained_with", dict, _trained_with),
-    Field("targets", dict, stored_targets),
+    Field("targets", dict, outputs.stored_targets),
     *parts.START,
     Field("set_output", frozenset(["default", "pandas", "polars"]), _output_format),
     Field("several_scores", bool, lambda source: hasattr(source.model, "validation_scores_")),
@@ -243,9 +233,10 @@ def complete_file(model: Any) -> bytes | None:
         header, arrays = contents(bare, "all")
     except ValueError:
         return None
-    if any(holds_code(header[name]) for name in ("trained_with", "projection")):
-        return None
-    return None if model._fitted_loss.custom else b"".join(container.pack(header, arrays))
+    has_code = model._fitted_loss.custom or holds_code(
+        [header["trained_with"], header["projection"]]
+    )
+    return None if has_code else b"".join(container.pack(header, arrays))
 
 
 def _refuse_code(model: Any) -> None:
@@ -283,18 +274,16 @@ def from_bytes(data: bytes) -> Any:
     labels = _read_labels(file, categories)
     model: Any = getattr(manyboost, found.estimator)(**_read_parameters(file))
     trained_with = _read_trained_with(file)
-    attributes = read_targets(file)
-    kinds = attributes.get("_classes"), attributes.get("_quantiles")
-    loss = read_loss(found, trained_with["loss"], *kinds)
+    targets = outputs.read_targets(file)
+    kinds = targets.get("_classes"), targets.get("_quantiles")
+    loss = outputs.read_loss(found, trained_with["loss"], *kinds)
     start = parts.read_start(file, trained_with["strategy"])
     file.done()
     progress = parts.read_progress(found, parts.read_trees(found, categories.counts))
     progress.categories, progress.constraints = categories, _read_constraints(found)
     model.strategy_ = start.strategy
     fitted = model._fitted(progress, loss, found.with_offset, progress.n_rounds)
-    fitted.pop("thresholds_", None)
-    fitted.pop("validation_scores_", None)
-    attributes |= fitted | {
+    fitted |= {
         "n_features_in_": found.n_features,
         "projection_": start.projection,
         "_category_labels": labels,
@@ -302,35 +291,35 @@ def from_bytes(data: bytes) -> Any:
         "_trained_with": trained_with,
         "_release": found.manyboost,
         "_left_out": found.left_out,
+        # Attributes that only some models have; others have None here.
+        "target_name_": found.target_name,
+        "search_results_": start.search_results,
+        "thresholds_": found.thresholds,
+        **_read_optional(found, progress),
     }
-    model.__dict__.update(attributes | _read_optional(found, start, progress))
+    model.__dict__.update({name: each for name, each in fitted.items() if each is not None})
+    model.__dict__.update(targets)
     if found.set_output != "default":
         model.set_output(predict=found.set_output)
     return model
 
 
-def _read_optional(found: SimpleNamespace, start: Start, progress: Progress) -> dict[str, Any]:
-    """Return the attributes that only some models have."""
-    attributes = {
-        "target_name_": found.target_name,
-        "search_results_": start.search_results,
-        "thresholds_": found.thresholds,
-        "best_iter_per_output_": found.best_iter_per_output,
-    }
-    attributes = {name: value for name, value in attributes.items() if value is not None}
+def _read_optional(found: SimpleNamespace, progress: Progress) -> dict[str, Any]:
+    """Check attributes that only some models have; return them, and None for absent ones."""
+    feature_names = names(found.feature_names, found.n_features, "feature_names")
+    best, scores = found.best_iter_per_output, progress.validation_scores
     if found.thresholds is not None:
         within(found.thresholds, 0, 1)
-    if found.best_iter_per_output is not None:
-        best = within(found.best_iter_per_output, 0, progress.n_rounds)
-        attributes["best_iter_per_output_"] = best.astype(np.intp)
-    if names(found.feature_names, found.n_features, "feature_names") is not None:
-        attributes["feature_names_in_"] = np.array(found.feature_names, dtype=object)
-    if found.several_scores:
-        scores = progress.validation_scores
-        if not scores:
-            broken("it has none of the scores that it names")
-        attributes["validation_scores_"] = {each: np.array(scores[each]) for each in scores}
-    return attributes
+    if best is not None:
+        best = within(best, 0, progress.n_rounds).astype(np.intp)
+    if found.several_scores and not scores:
+        broken("it has none of the scores that it names")
+    curves = {name: np.array(each) for name, each in scores.items()}
+    return {
+        "best_iter_per_output_": best,
+        "feature_names_in_": None if feature_names is None else np.array(feature_names, object),
+        "validation_scores_": curves if found.several_scores else None,
+    }
 
 
 def _read_categories(found: SimpleNamespace) -> Categories:
@@ -351,10 +340,9 @@ def _read_categories(found: SimpleNamespace) -> Categories:
 
 def _pieces(flat: AnyArray, counts: AnyArray) -> list[AnyArray]:
     """Cut an array into pieces of the given lengths."""
-    ends = np.cumsum(counts, dtype=np.uint64)
-    if (int(ends[-1]) if len(ends) else 0) != len(flat):
+    if counts.sum(dtype=np.uint64) != len(flat):
         broken("it has lists whose lengths do not fit")
-    return np.split(flat, ends[:-1].astype(np.intp)) if len(ends) else []
+    return np.split(flat, counts.cumsum(dtype=np.intp)[:-1]) if len(counts) else []
 
 
 def _read_labels(file: Contents, categories: Categories) -> CategoryLabels:
@@ -390,17 +378,15 @@ def _read_parameters(file: Contents) -> dict[str, Any]:
             if name not in _MAY_BE_LEFT_OUT:
                 broken(f"its parameter {name!r} is left out")
         elif name not in _OF_ANY_VALUE:
-            check_allowed(name, value)
+            outputs.check_allowed(name, value)
     return parameters
 
 
 def holds_code(stored: Any) -> bool:
     """Whether something is left out of an encoded value."""
-    if isinstance(stored, list):
-        return any(map(holds_code, stored))
     if isinstance(stored, dict):
-        return "left_out" in stored or any(map(holds_code, stored.values()))
-    return False
+        return "left_out" in stored or holds_code(list(stored.values()))
+    return isinstance(stored, list) and any(map(holds_code, stored))
 
 
 # Types of the parameters that a warm start cannot change.

@@ -65,7 +65,6 @@ class Contents:
 
     def __init__(self, data: bytes) -> None:
         self.header, self.arrays = container.unpack(data)
-        del self.header["arrays"]
         self.found = SimpleNamespace()
         self._sizes: dict[str, int] = {}
         names = sorted(name for name in self.arrays if name.startswith("value_"))

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyboost.persistence.container import AnyArray, BrokenFileError, broken
+from manyboost.persistence.container import DTYPES, AnyArray, BrokenFileError, broken
 from manyboost.training.custom import Loss
 
 #: Characters that the entries of a text array may have beyond the longest text.
@@ -83,7 +82,7 @@ class Encoder:
             return {"dict": [[self.encode(key), self.encode(v)] for key, v in value.items()]}
         if isinstance(value, LeftOut):
             return {"left_out": value.what}
-        if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        if isinstance(value, np.generic) and value.dtype.kind in "biuf" and value.itemsize <= 8:
             return {"scalar": [value.dtype.newbyteorder("<").str, self.encode(value.item())]}
         if isinstance(value, Loss | np.random.RandomState) or callable(value):
             return {"left_out": _name_of(value)}
@@ -120,90 +119,59 @@ class Decoder:
             broken("it has arrays that no parameter uses")
 
     def decode(self, stored: Any) -> Any:
-        """Return the value of some JSON."""
+        """Return the value of some JSON; refuse all but what an encoder makes of this value."""
+        before = self.arrays[: self.n_used]
+        try:
+            value = self._value(stored)
+            again = Encoder(before).encode(value)
+        except BrokenFileError:
+            raise
+        except (TypeError, ValueError, OverflowError):  # of Python and NumPy
+            again = None
+        # Compared as text, in which neither true nor 1.0 is 1.
+        if repr(again) != repr(stored):
+            broken("it has a value whose parts do not fit its type, come twice or are out of order")
+        return value
+
+    def _value(self, stored: Any) -> Any:
         if isinstance(stored, list):
-            return [self.decode(each) for each in stored]
+            return [self._value(each) for each in stored]
         if not isinstance(stored, dict):
             return stored
         if len(stored) != 1:
             broken("it has a value of no type")
         ((type_, content),) = stored.items()
         match type_, content:
-            case "float", ("nan" | "inf" | "-inf"):
+            case "float", str():
                 return float(content)
             case "tuple", list():
-                return tuple(self.decode(each) for each in content)
+                return tuple(map(self._value, content))
             case "set", list():
-                return self._set(content)
+                return set(map(self._value, content))
             case "dict", list():
-                return self._dict(content)
+                return {self._value(key): self._value(value) for key, value in content}
             case "left_out", str():
                 return LeftOut(content)
-            case "array", _:
-                return self._array(content)
-            case "scalar", [str(), _]:
-                return self._scalar(content)
-        raise BrokenFileError(f"it has a value of the unknown type {type_!r}")
-
-    def _scalar(self, content: list[Any]) -> np.generic:
-        try:
-            dtype, number = np.dtype(content[0]), self.decode(content[1])
-            if dtype.kind in "biuf" and isinstance(number, int | float):
-                scalar: np.generic = dtype.type(number)
-                # Compared as text, in which neither true nor 1.0 is 1.
-                if repr(Encoder().encode(scalar)) == repr({"scalar": content}):
-                    return scalar
-        except (TypeError, ValueError, OverflowError):
-            pass
-        raise BrokenFileError("it has a number that does not fit its type")
-
-    def _set(self, content: list[Any]) -> set[Any]:
-        try:
-            members = {self.decode(each) for each in content}
-        except TypeError:
-            broken("it has a set of unhashable values")
-        if len(members) != len(content) or Encoder().encode(members) != {"set": content}:
-            broken("it has a set whose members are out of order, or come twice")
-        return members
-
-    def _dict(self, content: list[Any]) -> dict[Any, Any]:
-        if not all(isinstance(pair, list) and len(pair) == 2 for pair in content):
-            broken("it has a dict that is not a list of pairs")
-        try:
-            result = {self.decode(key): self.decode(value) for key, value in content}
-        except TypeError:
-            broken("it has a dict of unhashable keys")
-        if len(result) != len(content):
-            broken("it has a dict with a key that comes twice")
-        return result
-
-    def _array(self, content: Any) -> AnyArray:
-        if type(content) is int:
-            # Each array once, in the order in which the encoder collected them.
-            if content != self.n_used or content >= len(self.arrays):
-                broken("it has a value whose array is not there")
-            self.n_used += 1
-            return np.array(self.arrays[content])
-        match content:
-            case {"shape": list() as shape, "values": list() as entries, **rest}:
-                array = np.fromiter(map(self.decode, entries), object, len(entries))
-            case {"shape": list() as shape, "text": list() as entries, "width": width, **rest}:
-                array = _text_array(entries, width)
-            case _:
-                broken("it has an array without shape or values")
-        sizes = all(type(n) is int and 0 <= n <= len(entries) for n in shape)
-        if rest or not sizes or len(shape) > 8 or math.prod(shape) != len(entries):
-            broken("it has an array whose shape does not fit its values")
-        return array.reshape(shape)
+            case "scalar", [str() as name, number] if name in DTYPES:
+                return np.dtype(name).type(self._value(number))
+            case "array", int():
+                # Each array once, in the order in which the encoder collected them.
+                if content != self.n_used or content >= len(self.arrays):
+                    broken("it has a value whose array is not there")
+                self.n_used += 1
+                return np.array(self.arrays[content])
+            case "array", {"shape": list() as shape, "values": list() as values}:
+                return _shaped(np.fromiter(map(self._value, values), object, len(values)), shape)
+            case "array", {"shape": list() as shape, "text": list() as texts, "width": int(width)}:
+                # No more memory than the texts have a use for.
+                if width > max(map(len, texts), default=0) + _ROOM:
+                    broken("it has text that does not fit its width")
+                return _shaped(np.array(texts, f"<U{width}"), shape)
+        raise BrokenFileError(f"it has a value of type {type_!r} that this release does not know")
 
 
-def _text_array(texts: list[Any], width: Any) -> NDArray[np.str_]:
-    if not all(isinstance(each, str) for each in texts):
-        broken("it has an array of text with other values")
-    longest = max(map(len, texts), default=0)
-    if type(width) is not int or not max(longest, 1) <= width <= longest + _ROOM:
-        broken("it has text that does not fit its width")
-    array = np.array(texts, f"<U{width}")
-    if array.tolist() != texts:
-        broken("it has text that an array cannot hold")
-    return array
+def _shaped(array: AnyArray, shape: list[Any]) -> AnyArray:
+    """Reshape an array; a million empty rows would take time."""
+    if not all(0 <= n <= array.size for n in shape):
+        broken("it has an array whose shape does not fit its values")
+    return array.reshape(shape)
