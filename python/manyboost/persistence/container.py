@@ -204,10 +204,10 @@ def _type_and_shape(name: str, array: Any, size: int) -> tuple[np.dtype[Any], li
     shape = array.get("shape")
     if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
         broken(f"its array {name!r} has no shape")
-    # A million empty rows would take time, so that only the first dimension of an empty array may
-    # be 0.
+    # A million empty rows would take time: only the first dimension of an empty array may be 0.
     most = _MOST_COLUMNS if shape[:1] == [0] else size
-    if not all(type(n) is int and 0 <= n <= most for n in shape):
+    possible = all(type(n) is int and 0 <= n <= most for n in shape)
+    if not possible or math.prod(shape[1:]) > _MOST_COLUMNS:
         broken(f"its array {name!r} has an impossible shape")
     return np.dtype(array["dtype"]), shape
 
