@@ -195,8 +195,8 @@ class Fitting(Model):
             None if classes is None else classes.values,
             [list(pair) for pair in sorted(self._category_labels.of_column.items())],
         ]
-        identity = Identity.of(parameters, names, data.rows, data.validation, data.categories)
-        return Recorder.open(
+        identity = Identity.of(parameters, names, data)
+        return Recorder(
             self.checkpoint, identity, data.categories, max_iter=self.max_iter, earlier=earlier
         )
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,37 +14,34 @@ from manyboost.export.trees import Tree, check_link, feature_label, trees_of
 from manyboost.training.fitted_losses import FittedLoss
 
 ML = "ai.onnx.ml"
-#: Versions of the operators, which have not changed since; older than most runtimes.
+# Versions of the operators, which have not changed since; older than most runtimes.
 OPSETS = {"": 15, ML: 3}
-
-#: The largest file that protocol buffers allow, and the least bytes of a leaf value: its weight,
-#: and the numbers of its tree, node and output.
+# The largest file that protocol buffers allow, and the least bytes of a leaf value: its weight, and
+# the numbers of its tree, node and output.
 MAX_BYTES = 2**31
 WEIGHT_BYTES = 4 + 3
 _INT64 = 7  # onnx.TensorProto.INT64
 
-#: The column of each feature of a model in an array, (n_features,).
-Places: TypeAlias = NDArray[np.intp]
+Places: TypeAlias = NDArray[np.intp]  # the column of each feature of a model in an array
 
 
-@dataclass(frozen=True)
-class Operator:
+class Operator(NamedTuple):
     """A call of an ONNX operator."""
 
     kind: str
-    domain: str
     inputs: list[str]
     outputs: list[str]
+    domain: str
     attributes: dict[str, Any]
 
 
 class Graph:
-    """Operators in the order of their calls, and constants by name."""
+    """Operators in the order of their calls, and constants by name; ``names`` are reserved."""
 
-    def __init__(self) -> None:
+    def __init__(self, *names: str) -> None:
         self.operators: list[Operator] = []
         self.constants: dict[str, NDArray[Any]] = {}
-        self._names: set[str] = set()
+        self._names = set(names)
 
     def unique(self, name: str) -> str:
         """Return a name like this one that is not yet in the graph."""
@@ -66,7 +62,7 @@ class Graph:
     ) -> str:
         """Add an operator and return the name of its first result."""
         names = [self.unique(output) for output in outputs]
-        self.operators.append(Operator(kind, domain, inputs, names, attributes))
+        self.operators.append(Operator(kind, inputs, names, domain, attributes))
         return names[0]
 
     def raw_predictions(self, model: Any, X: str, offset: str | None, places: Places) -> str:
@@ -110,26 +106,19 @@ class Graph:
             fields["target_nodeids"] += np.repeat(leaves, width).tolist()
             fields["target_ids"] += np.tile(tree.outputs, len(leaves)).tolist()
             fields["target_weights"] += tree.values[tree.feature[leaves]].ravel().tolist()
-        sums = self.call(
-            "TreeEnsembleRegressor",
-            [X],
-            "tree_values" if steps else "tree_sums",
-            domain=ML,
-            n_targets=len(steps) or model.n_outputs_,
-            aggregate_function="SUM",
-            post_transform="NONE",
-            **fields,
-        )
+        options: dict[str, Any] = {"aggregate_function": "SUM", "post_transform": "NONE", **fields}
+        options["n_targets"] = len(steps) or model.n_outputs_
+        result = "tree_values" if steps else "tree_sums"
+        sums = self.call("TreeEnsembleRegressor", [X], result, domain=ML, **options)
         return sums, np.array(steps) if steps else None
 
     def results(self, model: Any, raw: str, names: list[str]) -> None:
         """Add the operators from raw predictions to the results of an estimator."""
-        classified = is_classifier(model)
-        results = self._classified(model, raw) if classified else [self._predicted(model, raw)]
-        for result, name in zip(results, names, strict=True):
-            self.operators.append(Operator("Identity", "", [result], [name], {}))
+        add = self._classified if is_classifier(model) else self._predicted
+        for result, name in zip(add(model, raw), names, strict=True):
+            self.operators.append(Operator("Identity", [result], [name], "", {}))
 
-    def _predicted(self, model: Any, raw: str) -> str:
+    def _predicted(self, model: Any, raw: str) -> list[str]:
         """Add the predictions of a regressor, in the shape of its ``predict``."""
         values, n_levels = self._linked(model._fitted_loss, raw), model._n_levels
         if model._quantiles is not None:
@@ -137,7 +126,7 @@ class Graph:
             values = self.call("Reshape", [values, shape], "by_level")
             operands = [values, self.constant("n_levels", [n_levels])]
             values = self.call("TopK", operands, "sorted", "order", axis=2, largest=0, sorted=1)
-        return self._without_outputs(values) if model._one_dimensional else values
+        return [self._without_outputs(values) if model._one_dimensional else values]
 
     def _classified(self, model: Any, raw: str) -> list[str]:
         """Add labels and probabilities, in the shapes of a classifier's methods."""
@@ -158,12 +147,10 @@ class Graph:
 
     def _indicator(self, model: Any, raw: str, linked: str) -> str:
         """Add 1 for labels with a probability above the threshold, or above one half."""
-        thresholds = getattr(model, "thresholds_", None)
-        if thresholds is None:
-            present = self.call("Greater", [raw, self.constant("zero", 0.0)], "present")
-        else:
-            limits = self.constant("thresholds", thresholds.astype(np.float32))
-            present = self.call("Greater", [linked, limits], "present")
+        score, limit = raw, ("zero", np.float32(0))
+        if hasattr(model, "thresholds_"):
+            score, limit = linked, ("thresholds", model.thresholds_.astype(np.float32))
+        present = self.call("Greater", [score, self.constant(*limit)], "present")
         return self.call("Cast", [present], "indicator", to=_INT64)
 
     def _named(self, model: Any, number: str) -> str:
@@ -259,13 +246,11 @@ def _check_tables(model: Any) -> None:
 def class_values(model: Any) -> NDArray[Any]:
     """Return the classes as an array of a type that ONNX has."""
     values = np.asarray(model.classes_)
-    if values.dtype.kind in "iu":
-        return values.astype(np.int64)
-    if values.dtype.kind in "bf":
-        return values
-    if all(isinstance(value, str) for value in values):
-        return values.astype(object)
-    raise ValueError(
-        f"The classes have the type {type(values[0]).__name__}, which ONNX does not know; fit on "
-        "classes of text or numbers."
-    )
+    if values.dtype.kind in "iubf":
+        return values.astype(np.int64) if values.dtype.kind in "iu" else values
+    if not all(isinstance(value, str) for value in values):
+        raise ValueError(
+            f"The classes have the type {type(values[0]).__name__}, which ONNX does not know; fit "
+            "on classes of text or numbers."
+        )
+    return values.astype(object)

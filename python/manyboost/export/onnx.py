@@ -14,10 +14,10 @@ from manyboost.export.graph import ML, OPSETS, Graph, Places, class_values
 from manyboost.export.trees import built_in_trees, feature_label, import_extra
 from manyboost.persistence.files import FilePath, replacing
 
-#: The version of the file format, as old as those of the operators.
+# The version of the file format, as old as those of the operators.
 IR_VERSION = 8
 
-#: Name, type and shape of an input or output; None stands for any number of rows.
+# Name, type and shape of an input or output; None stands for any number of rows.
 Variable = tuple[str, Any, list[int | None]]
 
 
@@ -25,21 +25,21 @@ def to_onnx(model: Any, path: FilePath | None = None) -> Any:
     """Return the model (onnx.ModelProto), and write it to a file if a path is given."""
     onnx = import_extra("onnx", "to_onnx", "onnx")
     built_in_trees(model)
-    graph = Graph()
-    X, offset = graph.unique("X"), graph.unique("offset")
     outputs = output_variables(model)
-    for name, _, _ in outputs:
-        graph.unique(name)
-    inputs, features, places = _read_features(graph, model, X)
-    if model._with_offset:
+    result_names = [name for name, _, _ in outputs]
+    graph = Graph("X", "offset", *result_names)
+    inputs, features, places = _read_features(graph, model)
+    offset = "offset" if model._with_offset else None
+    if offset is not None:
         inputs.append((offset, np.float32, [None, model.n_outputs_ // model._n_levels]))
-    raw = graph.raw_predictions(model, features, offset if model._with_offset else None, places)
-    graph.results(model, raw, [name for name, _, _ in outputs])
+    raw = graph.raw_predictions(model, features, offset, places)
+    graph.results(model, raw, result_names)
     proto = _assembled(onnx, graph, inputs, outputs)
     names = {"feature_names": "feature_names_in_", "output_names": "output_names_"}
     known = {key: getattr(model, name) for key, name in names.items() if hasattr(model, name)}
-    metadata = {key: json.dumps(each.tolist()) for key, each in known.items()}
-    onnx.helper.set_model_props(proto, metadata)
+    onnx.helper.set_model_props(
+        proto, {key: json.dumps(each.tolist()) for key, each in known.items()}
+    )
     if path is not None:
         with replacing(path) as file:
             file.write(proto.SerializeToString())
@@ -61,7 +61,7 @@ def output_variables(model: Any) -> list[Variable]:
     return [("predictions", np.float32, shape)]
 
 
-def _read_features(graph: Graph, model: Any, X: str) -> tuple[list[Variable], str, Places]:
+def _read_features(graph: Graph, model: Any) -> tuple[list[Variable], str, Places]:
     """Return the inputs, one array of all features, and the column of each feature in it.
 
     Columns that held labels in fit are separate inputs. The others are one input.
@@ -69,8 +69,8 @@ def _read_features(graph: Graph, model: Any, X: str) -> tuple[list[Variable], st
     p = model.n_features_in_
     labels_of = model._category_labels.of_column
     numbers = [j for j in range(p) if j not in labels_of]
-    inputs: list[Variable] = [(X, np.float32, [None, len(numbers)])] if numbers else []
-    parts = [X] if numbers else []
+    inputs: list[Variable] = [("X", np.float32, [None, len(numbers)])] if numbers else []
+    parts = ["X"] if numbers else []
     for j, labels in labels_of.items():
         name = graph.unique(str(model.feature_names_in_[j]))
         encoding, dtype = _encoding(model, j, labels)
@@ -97,9 +97,6 @@ def _encoding(model: Any, j: int, labels: tuple[Any, ...]) -> tuple[dict[str, An
 
 def tensor(onnx: Any, name: str, values: NDArray[Any]) -> Any:
     """Return a constant (onnx.TensorProto)."""
-    if values.dtype == object:
-        kind = onnx.TensorProto.STRING
-        return onnx.helper.make_tensor(name, kind, values.shape, values.tolist())
     return onnx.numpy_helper.from_array(np.ascontiguousarray(values), name)
 
 
@@ -108,17 +105,13 @@ def _assembled(onnx: Any, graph: Graph, inputs: list[Variable], outputs: list[Va
 
     def declared(variable: Variable) -> Any:
         name, dtype, shape = variable
-        kind = onnx.TensorProto.STRING
-        if np.dtype(dtype) != object:
-            kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         sizes = ["rows" if n is None else n for n in shape]
         return helper.make_tensor_value_info(name, kind, sizes)
 
     nodes = [
-        helper.make_node(
-            node.kind, node.inputs, node.outputs, domain=node.domain, **node.attributes
-        )
-        for node in graph.operators
+        helper.make_node(*call, domain=domain, **attributes)
+        for *call, domain, attributes in graph.operators
     ]
     constants = [tensor(onnx, name, values) for name, values in graph.constants.items()]
     variables = list(map(declared, inputs)), list(map(declared, outputs))

@@ -11,10 +11,9 @@ from manyboost.export.graph import ML, Graph
 from manyboost.export.onnx import output_variables, tensor
 from manyboost.export.trees import built_in_trees, feature_label, import_extra
 
-#: The first version in which Squeeze and ReduceSum take axes as an input.
+# The first version in which Squeeze and ReduceSum take axes as an input.
 MIN_OPSET = 13
-
-#: Names that skl2onnx gives to the outputs of its own estimators.
+# Names that skl2onnx gives to the outputs of its own estimators.
 _NAMES = {"labels": "label", "probabilities": "probabilities", "predictions": "variable"}
 
 
@@ -72,11 +71,9 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     onnx = import_extra("onnx", "register_skl2onnx", "onnx")
     model = operator.raw_operator
     _check(model, container)
-    graph = Graph()
     inputs = [each.onnx_name for each in operator.inputs]
     outputs = [each.onnx_name for each in operator.outputs]
-    for name in (*inputs, *outputs):
-        graph.unique(name)
+    graph = Graph(*inputs, *outputs)
     single = [graph.call("Cast", [name], "single", to=onnx.TensorProto.FLOAT) for name in inputs]
     X = single[0] if len(single) == 1 else graph.call("Concat", single, "features", axis=1)
     raw = graph.raw_predictions(model, X, None, np.arange(model.n_features_in_))
@@ -88,17 +85,12 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     for name, values in graph.constants.items():
         kind = tensor(onnx, name, values).data_type
         container.add_initializer(renamed[name], kind, list(values.shape), values.ravel())
-    for each in graph.operators:
-        container.add_node(
-            each.kind,
-            [renamed[name] for name in each.inputs],
-            [renamed[name] for name in each.outputs],
-            op_domain=each.domain,
-            # The attributes of trees are those of the first version.
-            op_version=1 if each.domain == ML else None,
-            name=scope.get_unique_operator_name(f"manyboost_{each.kind}"),
-            **each.attributes,
-        )
+    for kind, *ends, domain, attributes in graph.operators:
+        sources, results = ([renamed[name] for name in names] for names in ends)
+        name = scope.get_unique_operator_name(f"manyboost_{kind}")
+        # The attributes of trees are those of the first version.
+        version = {"op_domain": domain, "op_version": 1 if domain == ML else None}
+        container.add_node(kind, sources, results, name=name, **version, **attributes)
 
 
 def _check(model: Any, container: Any) -> None:

@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 
 from manyboost.export.trees import Tree, check_link, feature_label, import_extra, trees_of
 
-#: Single precision holds all integers up to this one.
+# Single precision holds all integers up to this one.
 MAX_CATEGORY = 2**24
 
 
@@ -101,7 +101,7 @@ def _add(construction: Any, tree: Tree) -> None:
         construction.start_node(node)
         feature, left = int(tree.feature[node]), int(tree.left[node])
         missing_left, categories = bool(tree.missing_left[node]), tree.categories[node]
-        split = {"feature_id": feature, "default_left": missing_left}
+        split: dict[str, Any] = {"feature_id": feature, "default_left": missing_left}
         split |= {"left_child_key": left, "right_child_key": left + 1}
         if left == 0:
             vector = values[feature].tolist()
@@ -110,10 +110,8 @@ def _add(construction: Any, tree: Tree) -> None:
             threshold = float(tree.threshold[node])
             construction.numerical_test(threshold=threshold, opname="<=", **split)
         else:
-            codes = categories.astype(int).tolist()
-            construction.categorical_test(
-                category_list=codes, category_list_right_child=missing_left, **split
-            )
+            split |= {"category_list": categories.astype(int).tolist()}
+            construction.categorical_test(category_list_right_child=missing_left, **split)
         if left:
             construction.gain(float(tree.gain[node]))
         construction.sum_hess(float(tree.cover[node]))

@@ -15,10 +15,13 @@ import stat
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+AnyArray: TypeAlias = NDArray[Any]
+Arrays: TypeAlias = Mapping[str, AnyArray]
 
 MAGIC = b"\x89MBOOST\n"
 VERSION = 1
@@ -26,7 +29,7 @@ VERSION = 1
 _PREFIX = struct.Struct("<8sII")
 _ALIGNMENT = 64
 _CHECKSUM_BYTES = 32
-_DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
+DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
 _LARGEST_HEADER = 1 << 26
 _DEEPEST_HEADER = 24
 _MOST_DIMENSIONS = 8
@@ -46,7 +49,7 @@ def broken(why: str) -> NoReturn:
 # ---------------------------------------------------------------------- packing
 
 
-def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+def pack(header: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes]:
     """Yield the bytes of a file in pieces, so that there is no copy of it in memory."""
     checksum = hashlib.blake2b(digest_size=_CHECKSUM_BYTES)
     for part in _content(header, arrays):
@@ -55,23 +58,21 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Itera
     yield checksum.digest()
 
 
-def _content(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+def _content(header: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes]:
     text = _described_header(header, arrays)
-    yield _PREFIX.pack(MAGIC, VERSION, len(text))
-    yield text
-    yield _padding(_PREFIX.size + len(text))
+    yield _PREFIX.pack(MAGIC, VERSION, len(text)) + text + _padding(_PREFIX.size + len(text))
     for name in sorted(arrays):
         yield _little_endian(arrays[name]).tobytes()
         yield _padding(arrays[name].nbytes)
 
 
-def size(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> int:
+def size(header: Mapping[str, Any], arrays: Arrays) -> int:
     """Return the number of bytes that a file has."""
     start = _aligned(_PREFIX.size + len(_described_header(header, arrays)))
     return start + sum(_aligned(array.nbytes) for array in arrays.values()) + _CHECKSUM_BYTES
 
 
-def _described_header(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def _described_header(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     text = _dump({**header, "arrays": _layout(arrays)})
     if len(text) > _LARGEST_HEADER or _is_deeper(header, _DEEPEST_HEADER):
         raise ValueError(
@@ -82,22 +83,18 @@ def _described_header(header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     return text
 
 
-def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
-    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-
-
-def _layout(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Any]]:
+def _layout(arrays: Arrays) -> dict[str, dict[str, Any]]:
     """Describe the arrays; offsets start after the padding of the header."""
     layout, offset = {}, 0
     for name, array in sorted(arrays.items()):
-        layout[name] = {
-            "dtype": array.dtype.newbyteorder("<").str,
-            "length": array.nbytes,
-            "offset": offset,
-            "shape": list(array.shape),
-        }
+        dtype, shape = array.dtype.newbyteorder("<").str, list(array.shape)
+        layout[name] = {"dtype": dtype, "length": array.nbytes, "offset": offset, "shape": shape}
         offset += _aligned(array.nbytes)
     return layout
+
+
+def _little_endian(array: AnyArray) -> AnyArray:
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
 
 
 def _aligned(size: int) -> int:
@@ -126,7 +123,7 @@ def read(path: str | os.PathLike[str]) -> bytes:
         return file.read(status.st_size)
 
 
-def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Return header and arrays, which are views of ``data``; refuse anything else."""
     if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
         broken("it does not begin like a manyboost model file")
@@ -148,18 +145,19 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     end = _PREFIX.size + length
     header = _parse(data[_PREFIX.size : end])
     _check_padding(body[end:start])
-    return header, _arrays(header, body[start:])
+    return header, _arrays(header.pop("arrays", None), body[start:])
 
 
 def _parse(text: bytes) -> dict[str, Any]:
     try:
-        header = json.loads(text, parse_int=_integer, parse_constant=_no_constant)
+        header = json.loads(text, parse_int=_integer)
+        canonical = _dump(header) == text
     except (ValueError, RecursionError):
-        broken("its header is not JSON")
+        canonical = False
+    if not canonical:
+        broken("its header is not JSON in canonical form")
     if not isinstance(header, dict) or _is_deeper(header, _DEEPEST_HEADER):
         broken("its header is not an object, or nested too deeply")
-    if _dump_or_none(header) != text:
-        broken("its header is not in canonical form")
     return header
 
 
@@ -170,17 +168,6 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _dump_or_none(header: Any) -> bytes | None:
-    try:
-        return _dump(header)
-    except ValueError:  # infinity, written as 1e999
-        return None
-
-
 def _is_deeper(value: Any, levels: int) -> bool:
     """Whether lists and dicts are nested more than ``levels`` deep."""
     if not isinstance(value, dict | list):
@@ -189,47 +176,42 @@ def _is_deeper(value: Any, levels: int) -> bool:
     return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
 
 
-def _check_padding(padding: memoryview) -> None:
-    if any(padding):
-        broken("it has something between its arrays")
-
-
-def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:
-    """Return views of the arrays that the header describes, which must fill ``body``."""
-    layout = header.get("arrays")
+def _arrays(layout: Any, body: memoryview) -> dict[str, AnyArray]:
+    """Return views of the arrays of a layout, which must fill ``body``."""
     if not isinstance(layout, dict):
         broken("its header describes no arrays")
     arrays, offset = {}, 0
     for name in sorted(layout):
-        dtype, shape, length = _described(name, layout[name], offset, len(body))
-        end = offset + length
-        arrays[name] = np.frombuffer(body[offset:end], dtype).reshape(shape)
-        if not dtype.isnative:
-            arrays[name] = arrays[name].astype(dtype.newbyteorder("="))
-        offset += _aligned(length)
+        dtype, shape = _type_and_shape(name, layout[name], len(body))
+        end = offset + math.prod(shape) * dtype.itemsize
+        if end > len(body):
+            broken(f"its array {name!r} has a length that does not fit the file")
+        array = np.frombuffer(body[offset:end], dtype).reshape(shape)
+        arrays[name] = array if dtype.isnative else array.astype(dtype.newbyteorder("="))
+        offset = _aligned(end)
         _check_padding(body[end:offset])
     if offset != len(body):
         broken("it has bytes that belong to no array, or arrays that are cut short")
+    # Compared as text, in which true is not 1.
+    if _dump(layout) != _dump(_layout(arrays)):
+        broken("its arrays have lengths or offsets that do not fit their shapes")
     return arrays
 
 
-def _described(
-    name: str, array: Any, offset: int, size: int
-) -> tuple[np.dtype[Any], list[int], int]:
-    """Return type, shape and length in bytes of an array; refuse impossible ones."""
-    if not isinstance(array, dict) or array.get("dtype") not in _DTYPES:
+def _type_and_shape(name: str, array: Any, size: int) -> tuple[np.dtype[Any], list[int]]:
+    if not isinstance(array, dict) or array.get("dtype") not in DTYPES:
         broken(f"its array {name!r} has a type which is not allowed")
-    dtype, shape = np.dtype(array["dtype"]), array.get("shape")
+    shape = array.get("shape")
     if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
         broken(f"its array {name!r} has no shape")
-    # True is an integer to Python. A million empty rows would take time, so that only the first
-    # dimension of an empty array may be 0.
+    # A million empty rows would take time: only the first dimension of an empty array may be 0.
     most = _MOST_COLUMNS if shape[:1] == [0] else size
-    if not all(type(n) is int and 0 <= n <= most for n in shape):
+    possible = all(type(n) is int and 0 <= n <= most for n in shape)
+    if not possible or math.prod(shape[1:]) > _MOST_COLUMNS:
         broken(f"its array {name!r} has an impossible shape")
-    length = math.prod(shape) * dtype.itemsize
-    described = {"dtype": array["dtype"], "length": length, "offset": offset, "shape": shape}
-    # Compared as text, in which true is not 1.
-    if _dump(array) != _dump(described) or length > size - offset:
-        broken(f"its array {name!r} has a length or offset that does not fit its shape or the file")
-    return dtype, shape, length
+    return np.dtype(array["dtype"]), shape
+
+
+def _check_padding(padding: memoryview) -> None:
+    if any(padding):
+        broken("it has something between its arrays")

@@ -19,21 +19,11 @@ def replacing(path: FilePath, *, mark: str | None = None) -> Iterator[BinaryIO]:
 
     Symbolic links are followed: the file they point to is replaced, and the links stay. A target
     that is not a regular file, such as a pipe or a device, is opened and written to directly.
-
-    Parameters
-    ----------
-    path : path
-        The file to write.
-    mark : str, optional
-        Part of the name of the temporary file, which stays behind if the process is killed and is
-        overwritten by the next call with the same mark; by default a random text.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; the error names ``path``, not the temporary file.
+    ``mark`` is part of the name of the temporary file, which stays behind if the process is killed
+    and is overwritten by the next call with the same mark; by default it is a random text. Errors
+    name ``path``, not the temporary file.
     """
-    status = _status(path)
+    status = status_of(path)
     if status is not None and not stat.S_ISREG(status.st_mode):
         with Path(path).open("wb") as file:
             yield file
@@ -60,17 +50,18 @@ def replacing(path: FilePath, *, mark: str | None = None) -> Iterator[BinaryIO]:
 
 def same_regular_file(path: FilePath, others: Iterable[FilePath]) -> FilePath | None:
     """Return the first of ``others`` that is the same regular file, by any name or link."""
-    status = _status(path)
+    status = status_of(path)
     if status is None or not stat.S_ISREG(status.st_mode):
         return None
     for other in others:
-        found = _status(other)
+        found = status_of(other)
         if found is not None and os.path.samestat(status, found):
             return other
     return None
 
 
-def _status(path: FilePath) -> os.stat_result | None:
+def status_of(path: FilePath) -> os.stat_result | None:
+    """Return what the system knows about a file; None if there is none."""
     try:
         return Path(path).stat()
     except FileNotFoundError:

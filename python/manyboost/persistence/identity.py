@@ -19,6 +19,7 @@ from manyboost.persistence.values import Encoder, Unstorable
 from manyboost.training.custom import Loss
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.progress import Progress
+from manyboost.training.training_data import TrainingData
 
 # Parameters that no round depends on. The number of rounds may grow, as long as the learning rate,
 # which is compared as a number, stays what it was.
@@ -39,27 +40,20 @@ class Identity:
     parts: dict[str, tuple[str, str]]
 
     @classmethod
-    def of(
-        cls,
-        parameters: Mapping[str, Any],
-        names: list[Any],
-        rows: Rows,
-        validation_rows: Rows | None,
-        categories: Categories,
-    ) -> Identity:
-        """Return the identity of a fit of checked and encoded rows.
+    def of(cls, parameters: Mapping[str, Any], names: list[Any], data: TrainingData) -> Identity:
+        """Return the identity of a fit.
 
         ``names`` are those of features, outputs, classes and categories.
         """
         release = _core.__version__
-        data = {"the release of manyboost": (_digest([release]), release)}
-        data |= _digests(rows, ("X", "y", "sample_weight", "offset"), categories)
-        if validation_rows is not None:
+        parts = {"the release of manyboost": (_digest([release]), release)}
+        parts |= _digests(data.rows, ("X", "y", "sample_weight", "offset"), data.categories)
+        if data.validation is not None:
             arguments = ("X_val", "Y_val", "sample_weight_val", "offset_val")
-            data |= _digests(validation_rows, arguments, categories)
-        data["names of features, outputs or classes"] = _digest(names), "given"
+            parts |= _digests(data.validation, arguments, data.categories)
+        parts["names of features, outputs or classes"] = _digest(names), "given"
         free = [name for name in _FREE if name != "max_iter" or parameters["strategy"] != "auto"]
-        return cls(data | {n: _described(v) for n, v in parameters.items() if n not in free})
+        return cls(parts | {n: _described(v) for n, v in parameters.items() if n not in free})
 
     def differences(self, other: Identity) -> list[str]:
         """Say in which parts the present fit differs from another one."""
@@ -76,14 +70,9 @@ class Identity:
 def _digests(
     rows: Rows, names: Iterable[str], categories: Categories
 ) -> dict[str, tuple[str, str]]:
-    weights = rows.weights
     tables = [categories.tables[j] for j in sorted(categories.tables)]
-    parts = (
-        [rows.X, *tables],
-        [rows.Y],
-        [weights.rows, weights.cells, rows.numbers],
-        [rows.offset],
-    )
+    weights = [rows.weights.rows, rows.weights.cells, rows.numbers]
+    parts = [rows.X, *tables], [rows.Y], weights, [rows.offset]
     return {name: (_digest(part), "given") for name, part in zip(names, parts, strict=True)}
 
 

@@ -28,15 +28,11 @@ class ModelInfo(dict[str, Any]):
     def __str__(self) -> str:
         size = "cannot be saved" if self["n_bytes"] is None else f"{self['n_bytes']:,} bytes"
         changed = [f"{name}={value!r}" for name, value in self["changed_parameters"].items()]
-        trees = f"{self['n_rounds']:,} rounds"
-        if self["n_trees"] is not None:
-            trees += "".join(
-                f", {self[f'n_{name}']:,} {name}" for name in ("trees", "nodes", "leaves")
-            )
+        counted = ["rounds"] if self["n_trees"] is None else ["rounds", "trees", "nodes", "leaves"]
         lines = {
             "model": f"{self['estimator']}, strategy {self['strategy']!r}, loss {self['loss']!r}",
             "shape": f"{self['n_features']:,} features, {self['n_outputs']:,} outputs",
-            "trees": trees,
+            "trees": ", ".join(f"{self[f'n_{name}']:,} {name}" for name in counted),
             "file": f"{size}, format version {self['format_version']}",
             "trained by": f"manyboost {self['manyboost_version']}",
             "parameters": ", ".join(changed) or "defaults",
@@ -54,6 +50,7 @@ def model_info(model: Any) -> ModelInfo:
     ensemble, trained = model._progress.model, model._trained_with
     parameters = model.get_params(deep=False)
     defaults = inspect.signature(type(model)).parameters
+    changed = {n: v for n, v in parameters.items() if repr(v) != repr(defaults[n].default)}
     n_trees = n_nodes = n_leaves = n_bytes = None
     left_out = sorted(f"{name}={value!r}" for name, value in parameters.items() if _is_code(value))
     if isinstance(ensemble, TreeEnsemble):
@@ -81,11 +78,7 @@ def model_info(model: Any) -> ModelInfo:
         manyboost_version=model._release,
         left_out=left_out,
         parameters=parameters,
-        changed_parameters={
-            name: value
-            for name, value in parameters.items()
-            if repr(value) != repr(defaults[name].default)
-        },
+        changed_parameters=changed,
     )
 
 

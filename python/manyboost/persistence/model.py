@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import numbers
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,33 +20,10 @@ from manyboost import params
 from manyboost.data.categories import Categories
 from manyboost.data.cells import column_name
 from manyboost.data.frames import CategoryLabels
-from manyboost.persistence import container
-from manyboost.persistence.container import broken
-from manyboost.persistence.losses import read_loss, stored_losses
-from manyboost.persistence.parts import (
-    CURVES,
-    IMPORTANCES,
-    RECORDS,
-    SIZES,
-    START,
-    TREES,
-    Source,
-    check_importances,
-    read_progress,
-    read_start,
-    read_trees,
-)
-from manyboost.persistence.schema import (
-    AnyArray,
-    Array,
-    Contents,
-    Field,
-    collect,
-    finite,
-    names,
-    within,
-)
-from manyboost.persistence.targets import check_allowed, read_targets, stored_targets
+from manyboost.persistence import container, outputs, parts
+from manyboost.persistence.container import AnyArray, broken
+from manyboost.persistence.parts import CURVES, IMPORTANCES, Source
+from manyboost.persistence.schema import Array, Contents, Field, collect, finite, names, within
 from manyboost.persistence.values import LeftOut, Unstorable
 from manyboost.training.checkpoints import Start
 from manyboost.training.constraints import Constraints, Monotonic
@@ -82,15 +60,14 @@ _SPARE_BYTES = 1 << 16
 
 
 def _left_out(source: Source) -> list[str]:
-    """Return the records and the attributes of others that are not stored."""
     known = STORED.union(["_sklearn_output_config"], source.model.get_params(deep=False))
     foreign = [f"attribute {name}" for name in vars(source.model) if name not in known]
     return sorted({*source.model._left_out, *foreign})
 
 
 def _labels(source: Source) -> list[Any]:
-    stored = []
-    for j, labels in sorted(source.model._category_labels.of_column.items()):
+    columns = sorted(source.model._category_labels.of_column.items())
+    for j, labels in columns:
         for label in labels:
             if not isinstance(label, str | int | float):
                 name = column_name(j, getattr(source.model, "feature_names_in_", None))
@@ -98,8 +75,7 @@ def _labels(source: Source) -> list[Any]:
                     f"Column {name} has categories of the type {type(label).__name__}, "
                     "which a model file cannot hold; turn them into text before fit."
                 )
-        stored.append([int(j), [source.encoder.encode(label) for label in labels]])
-    return stored
+    return [[int(j), source.encoder.encode(list(labels))] for j, labels in columns]
 
 
 def _parameters(source: Source) -> dict[str, Any]:
@@ -124,27 +100,28 @@ def _trained_with(source: Source) -> dict[str, Any]:
     return {name: source.encoder.encode(value) for name, value in fixed}
 
 
-def _attribute(name: str, default: Any = None) -> Any:
-    return lambda source: getattr(source.model, name, default)
+def _attribute(name: str) -> Any:
+    return lambda source: getattr(source.model, name, None)
 
 
-def _names(name: str) -> Any:
-    def get(source: Source) -> list[str] | None:
-        known = getattr(source.model, name, None)
-        return None if known is None else [str(each) for each in known]
-
-    return get
+def _names(source: Source, name: str) -> list[str] | None:
+    return list(map(str, getattr(source.model, name))) if hasattr(source.model, name) else None
 
 
 def _tables(source: Source) -> dict[int, AnyArray]:
     return dict(sorted(source.progress.categories.tables.items()))
 
 
-def _interactions(source: Source, flat: bool) -> list[int] | None:
+def _category_values(source: Source) -> AnyArray | None:
+    tables = _tables(source)
+    return np.concatenate(list(tables.values())) if tables else None
+
+
+def _interactions(source: Source, *, flat: bool) -> list[int] | None:
     groups = source.progress.constraints.interactions
     if groups is None:
         return None
-    return list(itertools.chain(*groups)) if flat else [len(each) for each in groups]
+    return list(itertools.chain(*groups)) if flat else list(map(len, groups))
 
 
 def _signs(source: Source) -> AnyArray | None:
@@ -153,27 +130,27 @@ def _signs(source: Source) -> AnyArray | None:
 
 
 def _output_format(source: Source) -> str:
-    config: dict[str, str] = getattr(source.model, "_sklearn_output_config", {})
-    return config.get("predict", "default")
+    return str(getattr(source.model, "_sklearn_output_config", {}).get("predict", "default"))
 
 
+_optional = partial(Array, optional=True)
 # Entries that encode values come in the order in which their arrays are numbered.
 FIELDS = [
     Field("content", frozenset(["model"]), lambda source: "model"),
     Field("estimator", ESTIMATORS, lambda source: type(source.model).__name__),
     Field("manyboost", str, _attribute("_release")),
-    *SIZES,
+    *parts.SIZES,
     Field("mixed", bool, lambda source: isinstance(source.model._fitted_loss, MixedLoss)),
-    Field("losses", list, stored_losses),
+    Field("losses", list, outputs.stored_losses),
     Field("with_offset", bool, _attribute("_with_offset")),
-    Field("feature_names", (list, type(None)), _names("feature_names_in_")),
-    Field("output_names", (list, type(None)), _names("output_names_")),
+    Field("feature_names", (list, type(None)), lambda s: _names(s, "feature_names_in_")),
+    Field("output_names", (list, type(None)), lambda s: _names(s, "output_names_")),
     Field("target_name", str, _attribute("target_name_"), optional=True),
     Field("category_labels", list, _labels),
     Field("parameters", dict, _parameters),
     Field("trained_with", dict, _trained_with),
-    Field("targets", dict, stored_targets),
-    *START,
+    Field("targets", dict, outputs.stored_targets),
+    *parts.START,
     Field("set_output", frozenset(["default", "pandas", "polars"]), _output_format),
     Field("several_scores", bool, lambda source: hasattr(source.model, "validation_scores_")),
     Field("left_out", list, _left_out),
@@ -181,28 +158,16 @@ FIELDS = [
 ARRAYS = [
     Array("baseline", "f8", "d", lambda source: source.model._fitted_loss.baseline),
     Array("loss_constants", "f8", "d", lambda source: source.model._fitted_loss.param),
-    *TREES,
-    *RECORDS,
-    Array("category_features", "u4", "c", lambda s: list(_tables(s)) or None, optional=True),
-    Array(
-        "category_counts",
-        "u4",
-        "c",
-        lambda s: [len(each) for each in _tables(s).values()] or None,
-        optional=True,
-    ),
-    Array(
-        "category_values",
-        "f8",
-        "*",
-        lambda s: np.concatenate(list(_tables(s).values())) if _tables(s) else None,
-        optional=True,
-    ),
-    Array("thresholds", "f8", "d", _attribute("thresholds_"), optional=True),
-    Array("best_iter_per_output", "i8", "d", _attribute("best_iter_per_output_"), optional=True),
-    Array("monotonic_signs", "i1", "d p", _signs, optional=True),
-    Array("interaction_counts", "u4", "*", lambda s: _interactions(s, flat=False), optional=True),
-    Array("interaction_features", "u4", "*", lambda s: _interactions(s, flat=True), optional=True),
+    *parts.TREES,
+    *parts.RECORDS,
+    _optional("category_features", "u4", "c", lambda s: list(_tables(s)) or None),
+    _optional("category_counts", "u4", "c", lambda s: list(map(len, _tables(s).values())) or None),
+    _optional("category_values", "f8", "*", _category_values),
+    _optional("thresholds", "f8", "d", _attribute("thresholds_")),
+    _optional("best_iter_per_output", "i8", "d", _attribute("best_iter_per_output_")),
+    _optional("monotonic_signs", "i1", "d p", _signs),
+    _optional("interaction_counts", "u4", "*", partial(_interactions, flat=False)),
+    _optional("interaction_features", "u4", "*", partial(_interactions, flat=True)),
 ]
 
 
@@ -218,20 +183,39 @@ def contents(model: Any, records: str = "auto") -> tuple[dict[str, Any], dict[st
     results = getattr(model, "search_results_", None)
     start = Start(model._seed, model.strategy_, model.projection_, results)
     source = Source(model._progress, start, model)
-    header, arrays = collect(source, source.encoder, FIELDS, ARRAYS)
+    header, arrays = collect(source, FIELDS, ARRAYS)
     if records == "all" or header["kind"] != "scaled":
         return header, arrays
+    # Scaled trees are small, since they have one step for each output and tree; their records can
+    # be much larger, and are then left out.
     limit = 4 * (6 * arrays["node_left"].size + arrays["tree_steps"].size) + _SPARE_BYTES
-    for left_out in _choices(model):
-        smaller = _without(model, header, arrays, left_out)
+    importances = [IMPORTANCES] if "importances" in arrays else []
+    # Stopping outputs one by one needs the curves to continue.
+    has_spare_curves = "validation_per_output" in arrays and "train_per_output" not in arrays
+    curves = [CURVES] if has_spare_curves else []
+    for left_out in ([], importances, curves, importances + curves):
+        smaller = _without(left_out, header, arrays, model)
         if container.size(*smaller) <= limit:
             break
     return smaller
 
 
+def _without(
+    left_out: list[str], header: dict[str, Any], arrays: dict[str, AnyArray], model: Any
+) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return header and arrays without some records."""
+    arrays = dict(arrays)
+    if IMPORTANCES in left_out:
+        del arrays["importances"]
+        mean = model.feature_importances_
+        arrays["mean_importances"] = np.where(np.isnan(mean).any(), np.nan, mean)
+    if CURVES in left_out:
+        del arrays["validation_per_output"]
+    return header | {"left_out": sorted({*header["left_out"], *left_out})}, arrays
+
+
 def _is_own_class(model: Any) -> bool:
-    name = type(model).__name__
-    return name in ESTIMATORS and type(model) is getattr(manyboost, name)
+    return type(model) in (manyboost.ManyBoostRegressor, manyboost.ManyBoostClassifier)
 
 
 def to_parts(model: Any, records: str = "auto") -> Iterator[bytes]:
@@ -249,18 +233,18 @@ def complete_file(model: Any) -> bytes | None:
         header, arrays = contents(bare, "all")
     except ValueError:
         return None
-    if any(holds_code(header[name]) for name in ("trained_with", "projection")):
-        return None
-    return None if model._fitted_loss.custom else b"".join(container.pack(header, arrays))
+    has_code = model._fitted_loss.custom or holds_code(
+        [header["trained_with"], header["projection"]]
+    )
+    return None if has_code else b"".join(container.pack(header, arrays))
 
 
 def _refuse_code(model: Any) -> None:
     """Refuse models that need code of the user to predict."""
-    name = type(model).__name__
     if not _is_own_class(model):
         raise ValueError(
-            f"{name} is a class of your own, and a model file holds no code; save a "
-            "ManyBoostRegressor or ManyBoostClassifier, or use pickle."
+            f"{type(model).__name__} is a class of your own, and a model file holds no code; save "
+            "a ManyBoostRegressor or ManyBoostClassifier, or use pickle."
         )
     if not model._progress.model.has_trees:
         raise ValueError(
@@ -275,34 +259,6 @@ def _refuse_code(model: Any) -> None:
         )
 
 
-def _choices(model: Any) -> list[tuple[str, ...]]:
-    """Return what may be left out of a file of scaled trees, the best choice first.
-
-    Scaled trees are small, since they have one step for each output and tree; their records can be
-    much larger.
-    """
-    progress = model._progress
-    # Stopping outputs one by one needs the curves to continue.
-    curves = (CURVES,) if progress.validation_per_output and not progress.train_per_output else ()
-    importances = (IMPORTANCES,) if progress.importances is not None else ()
-    return [(), importances, curves, importances + curves]
-
-
-def _without(
-    model: Any, header: dict[str, Any], arrays: dict[str, AnyArray], records: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """Return header and arrays without some records."""
-    arrays = dict(arrays)
-    if IMPORTANCES in records:
-        del arrays["importances"]
-        mean = model.feature_importances_
-        unknown = np.isnan(mean).any()
-        arrays["mean_importances"] = np.full_like(mean, np.nan) if unknown else mean
-    if CURVES in records:
-        del arrays["validation_per_output"]
-    return header | {"left_out": sorted({*header["left_out"], *records})}, arrays
-
-
 # ---------------------------------------------------------------------- reading
 
 
@@ -312,26 +268,22 @@ def from_bytes(data: bytes) -> Any:
     if file.header.get("content") == "checkpoint":
         broken("it is a checkpoint of training; fit continues it with checkpoint=path")
     found = file.read(FIELDS, ARRAYS)
-    check_importances(found)
-    if found.left_out != sorted(set(found.left_out)):
-        broken("the names of what it leaves out are out of order")
+    parts.check_left_out(found)
     # Values are decoded in the order in which they were encoded.
     categories = _read_categories(found)
     labels = _read_labels(file, categories)
     model: Any = getattr(manyboost, found.estimator)(**_read_parameters(file))
     trained_with = _read_trained_with(file)
-    attributes = read_targets(file)
-    kinds = attributes.get("_classes"), attributes.get("_quantiles")
-    loss = read_loss(found, trained_with["loss"], *kinds)
-    start = read_start(file, trained_with["strategy"])
+    targets = outputs.read_targets(file)
+    kinds = targets.get("_classes"), targets.get("_quantiles")
+    loss = outputs.read_loss(found, trained_with["loss"], *kinds)
+    start = parts.read_start(file, trained_with["strategy"])
     file.done()
-    progress = read_progress(found, read_trees(found, categories.counts))
+    progress = parts.read_progress(found, parts.read_trees(found, categories.counts))
     progress.categories, progress.constraints = categories, _read_constraints(found)
     model.strategy_ = start.strategy
     fitted = model._fitted(progress, loss, found.with_offset, progress.n_rounds)
-    fitted.pop("thresholds_", None)
-    fitted.pop("validation_scores_", None)
-    attributes |= fitted | {
+    fitted |= {
         "n_features_in_": found.n_features,
         "projection_": start.projection,
         "_category_labels": labels,
@@ -339,43 +291,44 @@ def from_bytes(data: bytes) -> Any:
         "_trained_with": trained_with,
         "_release": found.manyboost,
         "_left_out": found.left_out,
+        # Attributes that only some models have; others have None here.
+        "target_name_": found.target_name,
+        "search_results_": start.search_results,
+        "thresholds_": found.thresholds,
+        **_read_optional(found, progress),
     }
-    model.__dict__.update(attributes | _read_optional(found, start, progress))
+    model.__dict__.update({name: each for name, each in fitted.items() if each is not None})
+    model.__dict__.update(targets)
     if found.set_output != "default":
         model.set_output(predict=found.set_output)
     return model
 
 
-def _read_optional(found: SimpleNamespace, start: Start, progress: Progress) -> dict[str, Any]:
-    """Return the attributes that only some models have."""
-    attributes = {
-        "target_name_": found.target_name,
-        "search_results_": start.search_results,
-        "thresholds_": found.thresholds,
-        "best_iter_per_output_": found.best_iter_per_output,
-    }
-    attributes = {name: value for name, value in attributes.items() if value is not None}
+def _read_optional(found: SimpleNamespace, progress: Progress) -> dict[str, Any]:
+    """Check attributes that only some models have; return them, and None for absent ones."""
+    feature_names = names(found.feature_names, found.n_features, "feature_names")
+    best, scores = found.best_iter_per_output, progress.validation_scores
     if found.thresholds is not None:
         within(found.thresholds, 0, 1)
-    if found.best_iter_per_output is not None:
-        best = within(found.best_iter_per_output, 0, progress.n_rounds)
-        attributes["best_iter_per_output_"] = best.astype(np.intp)
-    if names(found.feature_names, found.n_features, "feature_names") is not None:
-        attributes["feature_names_in_"] = np.array(found.feature_names, dtype=object)
-    if found.several_scores:
-        scores = progress.validation_scores
-        if not scores:
-            broken("it has none of the scores that it names")
-        attributes["validation_scores_"] = {each: np.array(scores[each]) for each in scores}
-    return attributes
+    if best is not None:
+        best = within(best, 0, progress.n_rounds).astype(np.intp)
+    if found.several_scores and not scores:
+        broken("it has none of the scores that it names")
+    curves = {name: np.array(each) for name, each in scores.items()}
+    return {
+        "best_iter_per_output_": best,
+        "feature_names_in_": None if feature_names is None else np.array(feature_names, object),
+        "validation_scores_": curves if found.several_scores else None,
+    }
 
 
 def _read_categories(found: SimpleNamespace) -> Categories:
-    parts = found.category_features, found.category_counts, found.category_values
-    if any(each is None for each in parts):
-        if not all(each is None for each in parts):
-            broken("it does not have all arrays of its categories")
+    arrays = found.category_features, found.category_counts, found.category_values
+    n_missing = sum(each is None for each in arrays)
+    if n_missing == 3:
         return Categories(found.n_features, {})
+    if n_missing:
+        broken("it does not have all arrays of its categories")
     features = found.category_features.tolist()
     tables = _pieces(finite(found.category_values), within(found.category_counts, 0, 255))
     if features != sorted(set(features)) or not features or features[-1] >= found.n_features:
@@ -387,18 +340,17 @@ def _read_categories(found: SimpleNamespace) -> Categories:
 
 def _pieces(flat: AnyArray, counts: AnyArray) -> list[AnyArray]:
     """Cut an array into pieces of the given lengths."""
-    ends = np.cumsum(counts, dtype=np.uint64)
-    if (int(ends[-1]) if len(ends) else 0) != len(flat):
+    if counts.sum(dtype=np.uint64) != len(flat):
         broken("it has lists whose lengths do not fit")
-    return np.split(flat, ends[:-1].astype(np.intp)) if len(ends) else []
+    return np.split(flat, counts.cumsum(dtype=np.intp)[:-1]) if len(counts) else []
 
 
 def _read_labels(file: Contents, categories: Categories) -> CategoryLabels:
     of_column: dict[int, tuple[Any, ...]] = {}
     for pair in file.found.category_labels:
         match pair:
-            case [int() as j, list() as stored] if j in categories.tables:
-                labels = of_column[j] = tuple(file.decode(label) for label in stored)
+            case [j, list() as stored] if type(j) is int and j in categories.tables:
+                labels = of_column[j] = tuple(file.decode(stored))
             case _:
                 broken("it has labels of no categorical feature")
         simple = all(isinstance(label, str | int | float) for label in labels)
@@ -426,17 +378,15 @@ def _read_parameters(file: Contents) -> dict[str, Any]:
             if name not in _MAY_BE_LEFT_OUT:
                 broken(f"its parameter {name!r} is left out")
         elif name not in _OF_ANY_VALUE:
-            check_allowed(name, value)
+            outputs.check_allowed(name, value)
     return parameters
 
 
 def holds_code(stored: Any) -> bool:
     """Whether something is left out of an encoded value."""
-    if isinstance(stored, list):
-        return any(map(holds_code, stored))
     if isinstance(stored, dict):
-        return "left_out" in stored or any(map(holds_code, stored.values()))
-    return False
+        return "left_out" in stored or holds_code(list(stored.values()))
+    return isinstance(stored, list) and any(map(holds_code, stored))
 
 
 # Types of the parameters that a warm start cannot change.
@@ -455,9 +405,8 @@ _TRAINED_WITH: dict[str, type | tuple[type, ...]] = {
 
 def _read_trained_with(file: Contents) -> dict[str, Any]:
     fixed = {name: file.decode(content) for name, content in file.found.trained_with.items()}
-    if fixed.keys() != _TRAINED_WITH.keys() or not all(
-        isinstance(fixed[name], types) for name, types in _TRAINED_WITH.items()
-    ):
+    types = _TRAINED_WITH
+    if fixed.keys() != types.keys() or not all(isinstance(fixed[k], types[k]) for k in types):
         broken("it does not say how the model was trained")
     tuples = [each for each in fixed.values() if isinstance(each, tuple)]
     if not all(isinstance(each, str | float | LeftOut) for each in itertools.chain(*tuples)):
@@ -471,11 +420,9 @@ def _read_trained_with(file: Contents) -> dict[str, Any]:
 
 def _read_constraints(found: SimpleNamespace) -> Constraints:
     p, signs, counts = found.n_features, found.monotonic_signs, found.interaction_counts
-    monotonic, interactions = None, None
-    if signs is not None:
-        if not within(signs, -1, 1).any():
-            broken("its monotonic constraints constrain nothing")
-        monotonic = Monotonic(signs)
+    interactions = None
+    if signs is not None and not within(signs, -1, 1).any():
+        broken("its monotonic constraints constrain nothing")
     if (counts is None) != (found.interaction_features is None):
         broken("it does not have all arrays of its interaction constraints")
     if counts is not None:
@@ -484,4 +431,4 @@ def _read_constraints(found: SimpleNamespace) -> Constraints:
         interactions = [group.tolist() for group in groups]
         if any(group != sorted(set(group)) for group in interactions):
             broken("its interaction constraints are out of order")
-    return Constraints(monotonic, interactions)
+    return Constraints(None if signs is None else Monotonic(signs), interactions)

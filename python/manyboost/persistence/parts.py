@@ -8,12 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost import _core
+from manyboost.arrays import U32
 from manyboost.persistence import container
-from manyboost.persistence.container import broken
-from manyboost.persistence.schema import AnyArray, Array, Contents, Field, collect, texts, within
+from manyboost.persistence.container import AnyArray, broken
+from manyboost.persistence.schema import Array, Contents, Field, collect, texts, within
 from manyboost.persistence.values import Encoder, LeftOut
 from manyboost.training.checkpoints import Start
 from manyboost.training.ensembles import TreeEnsemble
@@ -27,10 +27,7 @@ IMPORTANCES, CURVES = "importances by output", "curves by output"
 
 @dataclass
 class Source:
-    """What a file is written from: the estimator, its trees and records, and how it started.
-
-    ``progress`` is not that of the ``model`` during training.
-    """
+    """What a file is written from: trees and records, how training started, the estimator."""
 
     progress: Progress
     start: Start
@@ -128,20 +125,20 @@ def read_start(file: Contents, strategy: str) -> Start:
 def _check_search(results: Any) -> None:
     types = {"strategy": "O", "projection": "O", "heats": "i", "n_rounds": "i"}
     types["validation_score"] = "f"
-    columns = isinstance(results, dict) and list(results) == list(types)
-    if not columns or not all(isinstance(each, np.ndarray) for each in results.values()):
+    named = isinstance(results, dict) and list(results) == list(types)
+    if not named or not all(isinstance(each, np.ndarray) for each in results.values()):
         broken("it does not say how its strategy was chosen")
     fits = [each.dtype.kind for each in results.values()] == list(types.values())
     if not fits or {each.shape for each in results.values()} != {results["heats"].shape[:1]}:
         broken("it has results of a search that are not one for each strategy")
 
 
-def read_trees(found: SimpleNamespace, n_categories: NDArray[np.uint32] | None) -> _core.Ensemble:
+def read_trees(found: SimpleNamespace, n_categories: U32 | None) -> _core.Ensemble:
     """Return the trees, which the core checks."""
     if (found.tree_steps is None) == (found.kind == "scaled"):
         broken(f"it has no 'tree_steps' of trees of kind {found.kind!r}, or needs none")
-    arrays = {array.name: getattr(found, array.name) for array in TREES}
-    arrays = {name: array for name, array in arrays.items() if array is not None}
+    stored = {array.name: getattr(found, array.name) for array in TREES}
+    arrays = {name: each for name, each in stored.items() if each is not None}
     sizes = found.n_outputs, found.n_features
     try:
         return _core.Ensemble.from_arrays(found.kind, *sizes, arrays, n_categories)
@@ -149,12 +146,14 @@ def read_trees(found: SimpleNamespace, n_categories: NDArray[np.uint32] | None) 
         broken(str(error))
 
 
-def check_importances(found: SimpleNamespace) -> None:
+def check_left_out(found: SimpleNamespace) -> None:
     """Refuse files that do not say what they leave out.
 
     Their importances also prove the number of features, before anything is allocated for it.
     """
     left_out = texts(found.left_out, "left_out")
+    if left_out != sorted(set(left_out)):
+        broken("the names of what it leaves out are out of order")
     missing = found.importances is None
     if missing != (IMPORTANCES in left_out) or missing != (found.mean_importances is not None):
         broken("it does not say whether importances by output are left out")
@@ -172,25 +171,17 @@ def read_progress(found: SimpleNamespace, trees: _core.Ensemble) -> Progress:
         broken("its arrays 'train_score' and 'validation_score' do not have a score for each round")
     if len(set(names)) != len(names):
         broken("it has two scores of one name")
-    tables = {array.name: getattr(found, array.name) for array in _TABLES}
-    for name, table in tables.items():
-        if table is not None and not len(table):
-            broken(f"its array {name!r} is empty")
-    lists: dict[str, Any] = {name: [] if v is None else list(v) for name, v in tables.items()}
-    if len(lists["steps"]) >= n:
-        broken("it has steps of rounds that it does not have")
-    if bool(lists["train_per_output"]) != bool(lists["shares"]):
+    if found.steps is not None and not 0 < len(found.steps) < n:
+        broken("its array 'steps' is empty, or has rounds that the trees do not have")
+    if (found.train_per_output is None) != (found.shares is None):
         broken("it has curves by output without their shares, or shares without curves")
-    lists["shares"] = tuple(lists["shares"]) or None
-    return Progress(
-        TreeEnsemble(trees),
-        found.importances,
-        found.train_score.tolist(),
-        found.validation_score.tolist(),
-        dict(zip(names, found.validation_scores.tolist(), strict=True)),
-        mean_importances=found.mean_importances,
-        **lists,
-    )
+    curves = found.train_score.tolist(), found.validation_score.tolist()
+    scores = dict(zip(names, found.validation_scores.tolist(), strict=True))
+    tables = {array.name: getattr(found, array.name) for array in _TABLES}
+    lists: dict[str, Any] = {name: list(t) for name, t in tables.items() if t is not None}
+    lists["shares"] = None if found.shares is None else tuple(found.shares)
+    lists["mean_importances"] = found.mean_importances
+    return Progress(TreeEnsemble(trees), found.importances, *curves, scores, **lists)
 
 
 # ---------------------------------------------------------------------- trees alone
@@ -201,7 +192,7 @@ _TREES_ALONE = [Field("content", frozenset(["trees"]), lambda source: "trees"), 
 def trees_to_bytes(trees: _core.Ensemble) -> bytes:
     """Return the bytes of a file that holds nothing but trees."""
     source = Source(Progress(TreeEnsemble(trees), None), Start(0, "", ""))
-    return b"".join(container.pack(*collect(source, source.encoder, _TREES_ALONE, TREES)))
+    return b"".join(container.pack(*collect(source, _TREES_ALONE, TREES)))
 
 
 def trees_from_bytes(data: bytes) -> _core.Ensemble:

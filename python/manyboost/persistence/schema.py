@@ -11,13 +11,10 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyboost.persistence import container
-from manyboost.persistence.container import broken
-from manyboost.persistence.values import Decoder, Encoder
-
-AnyArray = NDArray[Any]
+from manyboost.persistence.container import AnyArray, broken
+from manyboost.persistence.values import Decoder
 
 
 class Field(NamedTuple):
@@ -50,17 +47,14 @@ class Array(NamedTuple):
 
 
 def collect(
-    source: Any, encoder: Encoder, fields: Iterable[Field], arrays: Iterable[Array]
+    source: Any, fields: Iterable[Field], arrays: Iterable[Array]
 ) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """Return header and arrays of a file; ``encoder`` is the one that fields use."""
+    """Return header and arrays of a file; fields add to ``source.encoder.arrays``."""
     entries = [(field, field.get(source)) for field in fields]
     header = {field.name: v for field, v in entries if not (field.optional and v is None)}
-    stored = {
-        array.name: np.asarray(values, array.dtype)
-        for array in arrays
-        if (values := array.get(source)) is not None
-    }
-    return header, stored | {f"value_{k:06d}": each for k, each in enumerate(encoder.arrays)}
+    given = {array: array.get(source) for array in arrays}
+    stored = {a.name: np.asarray(v, a.dtype) for a, v in given.items() if v is not None}
+    return header, stored | {f"value_{k:06d}": v for k, v in enumerate(source.encoder.arrays)}
 
 
 class Contents:
@@ -71,7 +65,6 @@ class Contents:
 
     def __init__(self, data: bytes) -> None:
         self.header, self.arrays = container.unpack(data)
-        del self.header["arrays"]
         self.found = SimpleNamespace()
         self._sizes: dict[str, int] = {}
         names = sorted(name for name in self.arrays if name.startswith("value_"))

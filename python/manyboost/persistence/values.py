@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyboost.persistence.container import BrokenFileError, broken
+from manyboost.persistence.container import DTYPES, AnyArray, BrokenFileError, broken
 from manyboost.training.custom import Loss
 
 #: Characters that the entries of a text array may have beyond the longest text.
@@ -57,7 +56,7 @@ class Unstorable(ValueError):
 class Encoder:
     """Turns values into JSON; numeric arrays are collected and referred to by number."""
 
-    arrays: list[NDArray[Any]] = field(default_factory=list)
+    arrays: list[AnyArray] = field(default_factory=list)
 
     def encode(self, value: Any) -> Any:
         """Return the JSON of a value."""
@@ -66,7 +65,9 @@ class Encoder:
         if isinstance(value, str):
             return str(value)
         if isinstance(value, int):
-            return self._integer(value)
+            if not -(2**63) <= value < 2**64:
+                raise Unstorable(f"the number {value}, which takes more than 64 bits")
+            return int(value)
         if isinstance(value, float):
             number = float(value)
             return number if math.isfinite(number) else {"float": repr(number)}
@@ -78,11 +79,10 @@ class Encoder:
             members = [self.encode(each) for each in value]
             return {"set": sorted(members, key=lambda each: (type(each).__name__, str(each)))}
         if isinstance(value, Mapping):
-            pairs = value.items()
-            return {"dict": [[self.encode(key), self.encode(each)] for key, each in pairs]}
+            return {"dict": [[self.encode(key), self.encode(v)] for key, v in value.items()]}
         if isinstance(value, LeftOut):
             return {"left_out": value.what}
-        if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        if isinstance(value, np.generic) and value.dtype.kind in "biuf" and value.itemsize <= 8:
             return {"scalar": [value.dtype.newbyteorder("<").str, self.encode(value.item())]}
         if isinstance(value, Loss | np.random.RandomState) or callable(value):
             return {"left_out": _name_of(value)}
@@ -90,126 +90,88 @@ class Encoder:
             return {"array": self._array(np.asarray(value))}
         raise Unstorable(f"a value of type {type(value).__name__}")
 
-    def _integer(self, value: int) -> int:
-        if not -(2**63) <= value < 2**64:
-            raise Unstorable(f"the number {value}, which takes more than 64 bits")
-        return int(value)
-
-    def _array(self, array: NDArray[Any]) -> Any:
+    def _array(self, array: AnyArray) -> Any:
         if array.dtype.kind in "biuf" and array.dtype.itemsize <= 8:
             self.arrays.append(array)
             return len(self.arrays) - 1
         if array.dtype.kind == "U":
             texts = [str(each) for each in array.ravel()]
             longest = max(map(len, texts), default=0)
-            room = array.dtype.itemsize // 4
-            width = room if room <= longest + _ROOM else longest
-            return {"shape": list(array.shape), "text": texts, "width": max(width, 1)}
+            width = array.dtype.itemsize // 4
+            width = max(width if width <= longest + _ROOM else longest, 1)
+            return {"shape": list(array.shape), "text": texts, "width": width}
         if array.dtype == object:
             values = [self.encode(each) for each in array.ravel().tolist()]
             return {"shape": list(array.shape), "values": values}
         raise Unstorable(f"an array of type {array.dtype}")
 
 
+@dataclass
 class Decoder:
     """Turns JSON back into values; ``arrays`` are those that the encoder collected."""
 
-    def __init__(self, arrays: list[NDArray[Any]]) -> None:
-        self._arrays = arrays
-        self._next = 0
+    arrays: list[AnyArray]
+    n_used: int = 0
 
     def done(self) -> None:
         """Refuse arrays that no value refers to."""
-        if self._next != len(self._arrays):
+        if self.n_used != len(self.arrays):
             broken("it has arrays that no parameter uses")
 
     def decode(self, stored: Any) -> Any:
-        """Return the value of some JSON."""
+        """Return the value of some JSON; refuse all but what an encoder makes of this value."""
+        before = self.arrays[: self.n_used]
+        try:
+            value = self._value(stored)
+            again = Encoder(before).encode(value)
+        except BrokenFileError:
+            raise
+        except (TypeError, ValueError, OverflowError):  # of Python and NumPy
+            again = None
+        # Compared as text, in which neither true nor 1.0 is 1.
+        if repr(again) != repr(stored):
+            broken("it has a value whose parts do not fit its type, come twice or are out of order")
+        return value
+
+    def _value(self, stored: Any) -> Any:
         if isinstance(stored, list):
-            return [self.decode(each) for each in stored]
+            return [self._value(each) for each in stored]
         if not isinstance(stored, dict):
             return stored
         if len(stored) != 1:
             broken("it has a value of no type")
         ((type_, content),) = stored.items()
         match type_, content:
-            case "float", ("nan" | "inf" | "-inf"):
+            case "float", str():
                 return float(content)
             case "tuple", list():
-                return tuple(self.decode(each) for each in content)
+                return tuple(map(self._value, content))
             case "set", list():
-                return self._set(content)
+                return set(map(self._value, content))
             case "dict", list():
-                return self._dict(content)
+                return {self._value(key): self._value(value) for key, value in content}
             case "left_out", str():
                 return LeftOut(content)
-            case "array", _:
-                return self._array(content)
-            case "scalar", [str(), _]:
-                return self._scalar(content)
-        raise BrokenFileError(f"it has a value of the unknown type {type_!r}")
-
-    def _scalar(self, content: list[Any]) -> np.generic:
-        try:
-            dtype = np.dtype(content[0])
-            number = self.decode(content[1])
-            if dtype.kind in "biuf" and isinstance(number, int | float):
-                scalar: np.generic = dtype.type(number)
-                if Encoder().encode(scalar) == {"scalar": content}:
-                    return scalar
-        except (TypeError, ValueError, OverflowError):
-            pass
-        raise BrokenFileError("it has a number that does not fit its type")
-
-    def _set(self, content: list[Any]) -> set[Any]:
-        try:
-            members = {self.decode(each) for each in content}
-        except TypeError:
-            broken("it has a set of unhashable values")
-        if len(members) != len(content) or Encoder().encode(members) != {"set": content}:
-            broken("it has a set whose members are out of order, or come twice")
-        return members
-
-    def _dict(self, content: list[Any]) -> dict[Any, Any]:
-        if not all(isinstance(pair, list) and len(pair) == 2 for pair in content):
-            broken("it has a dict that is not a list of pairs")
-        try:
-            result = {self.decode(key): self.decode(value) for key, value in content}
-        except TypeError:
-            broken("it has a dict of unhashable keys")
-        if len(result) != len(content):
-            broken("it has a dict with a key that comes twice")
-        return result
-
-    def _array(self, content: Any) -> NDArray[Any]:
-        if type(content) is int:
-            # Each array once, in the order in which the encoder collected them.
-            if content != self._next or content >= len(self._arrays):
-                broken("it has a value whose array is not there")
-            self._next += 1
-            return np.array(self._arrays[content])
-        match content:
-            case {"shape": list() as shape, "values": list() as entries, **rest}:
-                array = np.empty(len(entries), object)
-                for k, each in enumerate(entries):
-                    array[k] = self.decode(each)
-            case {"shape": list() as shape, "text": list() as entries, "width": width, **rest}:
-                array = _text_array(entries, width)
-            case _:
-                broken("it has an array without shape or values")
-        sizes = all(type(n) is int and 0 <= n <= len(entries) for n in shape)
-        if rest or not sizes or len(shape) > 8 or math.prod(shape) != len(entries):
-            broken("it has an array whose shape does not fit its values")
-        return array.reshape(shape)
+            case "scalar", [str() as name, number] if name in DTYPES:
+                return np.dtype(name).type(self._value(number))
+            case "array", int():
+                # Each array once, in the order in which the encoder collected them.
+                if content != self.n_used or content >= len(self.arrays):
+                    broken("it has a value whose array is not there")
+                self.n_used += 1
+                return np.array(self.arrays[content])
+            case "array", {"shape": list() as shape, "values": list() as values}:
+                return _shaped(np.fromiter(map(self._value, values), object, len(values)), shape)
+            case "array", {"shape": list() as shape, "text": list() as texts, "width": int(width)}:
+                # No more memory than the texts have a use for.
+                if width > max(map(len, texts), default=0) + _ROOM:
+                    broken("it has text that does not fit its width")
+                return _shaped(np.array(texts, f"<U{width}"), shape)
+        raise BrokenFileError(f"it has a value of type {type_!r} that this release does not know")
 
 
-def _text_array(texts: list[Any], width: Any) -> NDArray[np.str_]:
-    if not all(isinstance(each, str) for each in texts):
-        broken("it has an array of text with other values")
-    longest = max(map(len, texts), default=0)
-    if type(width) is not int or not max(longest, 1) <= width <= longest + _ROOM:
-        broken("it has text that does not fit its width")
-    array = np.array(texts, f"<U{width}")
-    if array.tolist() != texts:
-        broken("it has text that an array cannot hold")
-    return array
+def _shaped(array: AnyArray, shape: list[Any]) -> AnyArray:
+    """Reshape an array; a million empty rows would take time."""
+    if not all(0 <= n <= array.size for n in shape):
+        broken("it has an array whose shape does not fit its values")
+    return array.reshape(shape)

@@ -12,8 +12,6 @@ else:
     Axes = Any  # matplotlib is imported with the first picture
 
 BLUE, RED, GREY = "#2166ac", "#b2182b", "#666666"
-NAMED_LINES = 8  # up to so many have their own colour and name, others are faint
-FAINT: dict[str, Any] = {"color": BLUE, "alpha": 0.25, "linewidth": 0.7}
 NAMES = 40  # along an axis, at most
 
 

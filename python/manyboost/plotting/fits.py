@@ -11,18 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost.arrays import F64
 from manyboost.data.labels import indicator, read_label_sets
 from manyboost.data.named import densified
-from manyboost.plotting.axes import (
-    BLUE,
-    FAINT,
-    GREY,
-    NAMED_LINES,
-    RED,
-    Axes,
-    chosen_outputs,
-    new_axes,
-    open_frame,
-)
+from manyboost.plotting.axes import BLUE, GREY, RED, Axes, chosen_outputs, new_axes, open_frame
 from manyboost.training.scoring import LOSS, as_list
+
+NAMED_LINES = 8  # up to so many have their own colour and name, others are faint
+FAINT: dict[str, Any] = {"color": BLUE, "alpha": 0.25, "linewidth": 0.7}
 
 
 def plot_learning_curves(model: Any, *, per_output: bool = False, ax: Axes | None = None) -> Axes:

@@ -204,6 +204,8 @@ def models():
     yield "labels_twice", head(FRAMES, category_labels=[[1, ["a", "a", "b"]]]), "different"
     yield "labels_of_lists", head(FRAMES, category_labels=[[1, [[], {}, None]]]), "no type|texts"
     yield "labels_too_few", head(FRAMES, category_labels=[[1, ["a", "b"]]]), "those of its"
+    labels = [[True, ["a", "b", "c"]]]
+    yield "labels_of_true", head(FRAMES, category_labels=labels), "no categorical"
     yield "labels_of_numbers", head(FRAMES, category_labels=[[0, ["a", "b"]]]), "no categorical"
     yield "categories_unsorted", element(CATEGORIES, "category_values", 0, 9.0), "out of order"
     yield "category_feature", element(CATEGORIES, "category_features", 0, 4), "out of order"
@@ -231,14 +233,20 @@ def models():
     yield "parameter_refused", parameter("max_iter", -1), "max_iter=-1"
     yield "parameter_of_other_type", parameter("n_jobs", "all"), "n_jobs='all'"
     yield "parameter_estimator", parameter("estimator", {"left_out": "a.b"}), "left out"
-    yield "parameter_pickled", parameter("loss", {"pickle": "gASVBQAAAAAAAABLKi4="}), "unknown type"
+    yield (
+        "parameter_pickled",
+        parameter("loss", {"pickle": "gASVBQAAAAAAAABLKi4="}),
+        "does not know",
+    )
     yield "parameter_of_two_types", parameter("loss", {"tuple": [], "set": []}), "no type"
     yield "parameter_array", parameter("output_weight", {"array": 0}), "not there"
     yield "parameter_key_twice", parameter("monotonic_cst", {"dict": [["a", 1]] * 2}), "twice"
-    yield "parameter_key_list", parameter("monotonic_cst", {"dict": [[[], 1]]}), "keys"
+    yield "parameter_key_list", parameter("monotonic_cst", {"dict": [[[], 1]]}), "do not fit"
     yield "parameter_set", parameter("interaction_cst", [{"set": [2, 1]}]), "out of order"
-    yield "parameter_scalar", parameter("max_iter", {"scalar": ["|i1", 300]}), "does not fit"
-    yield "parameter_scalar_type", parameter("max_iter", {"scalar": ["|O", 3]}), "does not fit"
+    yield "parameter_scalar", parameter("max_iter", {"scalar": ["|i1", 300]}), "do not fit"
+    yield "parameter_scalar_type", parameter("max_iter", {"scalar": ["|O", 3]}), "does not know"
+    yield "parameter_scalar_float", parameter("max_iter", {"scalar": ["<i8", 3.0]}), "do not fit"
+    yield "parameter_scalar_wide", parameter("max_iter", {"scalar": ["<f16", 3.0]}), "does not know"
     yield "trained_with_other", trained("strategy", "project"), "strategy"
     lists = {"tuple": [{"array": {"shape": [2], "text": ["a", "b"], "width": 1}}]}
     yield "trained_with_arrays", trained("loss", lists), "neither names nor numbers"
