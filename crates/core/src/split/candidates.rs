@@ -67,7 +67,9 @@ impl Candidates {
         scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>,
     ) {
         let k = self.n % GROUP;
-        self.group.iter_mut().zip(left).for_each(|(group, lane)| group[k] = lane);
+        for (group, lane) in self.group.iter_mut().zip(left) {
+            group[k] = lane;
+        }
         self.places[self.n] = place(bin, missing_left);
         self.n += 1;
         if self.n % GROUP == 0 {
@@ -116,7 +118,9 @@ impl Candidates {
     }
 }
 
-fn place(bin: usize, missing_left: bool) -> u16 {
+/// A cut as one number.
+#[inline(always)]
+pub(super) fn place(bin: usize, missing_left: bool) -> u16 {
     2 * bin as u16 + u16::from(missing_left)
 }
 

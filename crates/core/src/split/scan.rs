@@ -1,7 +1,7 @@
 //! Scanning the bins of a histogram for cuts.
 
 use super::SplitLimits;
-use super::candidates::{Candidates, GROUP, Scoring};
+use super::candidates::{Candidates, GROUP, Scoring, place};
 use crate::histogram::FeatureHistogram;
 use crate::lowlevel::widest;
 
@@ -38,45 +38,56 @@ pub(super) fn scan_feature(
 #[inline(always)]
 fn list_packed(histogram: FeatureHistogram<'_>, candidates: &mut Candidates) {
     let FeatureHistogram { n_bins, has_missing, sums, total, .. } = histogram;
-    let Candidates { n, lefts, places, .. } = candidates;
     let missing = if has_missing { sums[n_bins] } else { 0 };
     if missing != 0 {
-        let mut left = 0i64;
-        let mut add = |bin: usize| {
-            left += sums[bin];
-            lefts[*n] = left;
-            lefts[*n + 1] = left + missing;
-            places[*n] = 2 * bin as u16;
-            places[*n + 1] = 2 * bin as u16 + 1;
-            *n += if sums[bin] != 0 { 2 } else { 0 };
-        };
         match histogram.occupied_values() {
-            Some(bins) => bins.iter().for_each(|&bin| add(bin.into())),
-            None => (0..n_bins - 1).for_each(add),
+            Some(bins) => list_missing(sums, missing, bins.iter().map(|&b| b.into()), candidates),
+            None => list_missing(sums, missing, 0..n_bins - 1, candidates),
         }
         // All values go left.
-        lefts[*n] = total[0] - missing;
-        places[*n] = 2 * (n_bins as u16 - 1);
-        *n += 1;
-    } else if let Some(bins) = histogram.occupied_values() {
-        let mut left = 0i64;
-        for ((place, at), &bin) in lefts.iter_mut().zip(places.iter_mut()).zip(bins) {
+        candidates.lefts[candidates.n] = total[0] - missing;
+        candidates.places[candidates.n] = place(n_bins - 1, false);
+        candidates.n += 1;
+        return;
+    }
+    let Candidates { n, lefts, places, .. } = candidates;
+    let mut left = 0i64;
+    if let Some(bins) = histogram.occupied_values() {
+        for ((into, at), &bin) in lefts.iter_mut().zip(places.iter_mut()).zip(bins) {
             left += sums[usize::from(bin)];
-            *place = left;
-            *at = 2 * u16::from(bin);
+            *into = left;
+            *at = place(bin.into(), false);
         }
         *n = bins.len();
     } else {
         // An empty bin only repeats the score of the cut before it.
-        let mut left = 0i64;
-        for (place, &lane) in lefts.iter_mut().zip(&sums[..n_bins - 1]) {
+        for (into, &lane) in lefts.iter_mut().zip(&sums[..n_bins - 1]) {
             left += lane;
-            *place = left;
+            *into = left;
         }
-        for (bin, place) in places[..n_bins - 1].iter_mut().enumerate() {
-            *place = 2 * bin as u16;
+        for (bin, at) in places[..n_bins - 1].iter_mut().enumerate() {
+            *at = place(bin, false);
         }
         *n = n_bins - 1;
+    }
+}
+
+/// Two cuts after each bin that has rows: with the missing values on the right, and on the left.
+#[inline(always)]
+fn list_missing(
+    sums: &[i64],
+    missing: i64,
+    bins: impl Iterator<Item = usize>,
+    Candidates { n, lefts, places, .. }: &mut Candidates,
+) {
+    let mut left = 0i64;
+    for bin in bins {
+        left += sums[bin];
+        lefts[*n] = left;
+        lefts[*n + 1] = left + missing;
+        places[*n] = place(bin, false);
+        places[*n + 1] = place(bin, true);
+        *n += if sums[bin] != 0 { 2 } else { 0 };
     }
 }
 
@@ -116,7 +127,7 @@ fn score_packed(
     candidates.best_score()
 }
 
-/// The cuts for any number of lanes. Sums stay integers and are read by `real`.
+/// Scores the cuts for any number of lanes. Sums stay integers and are read by `real`.
 #[inline(always)]
 fn scan_lanes(
     histogram: FeatureHistogram<'_>,
@@ -126,30 +137,45 @@ fn scan_lanes(
 ) {
     let FeatureHistogram { n_bins, layout, total, .. } = histogram;
     let scoring = Scoring::new(layout, total, limits, real);
-    let missing = histogram.missing();
-    let mut left = vec![0i64; layout.width];
-    let mut add = |bin: usize| {
-        let lanes = histogram.bin(bin);
-        if layout.count(lanes) == 0 {
-            return;
-        }
-        left.iter_mut().zip(lanes).for_each(|(left, lane)| *left += lane);
-        candidates.push(bin, false, left.iter().copied(), &scoring);
-        if let Some(missing) = missing {
-            let both = left.iter().zip(missing).map(|(left, missing)| left + missing);
-            candidates.push(bin, true, both, &scoring);
-        }
-    };
     match histogram.occupied_values() {
-        Some(bins) => bins.iter().for_each(|&bin| add(bin.into())),
-        None => (0..n_bins - 1).for_each(add),
+        Some(bins) => {
+            scan_bins(histogram, bins.iter().map(|&b| b.into()), &scoring, candidates);
+        }
+        None => scan_bins(histogram, 0..n_bins - 1, &scoring, candidates),
     }
-    if let Some(missing) = missing {
+    if let Some(missing) = histogram.missing() {
         // All values go left.
         let values = total.iter().zip(missing).map(|(total, missing)| total - missing);
         candidates.push(n_bins - 1, false, values, &scoring);
     }
     candidates.finish(&scoring);
+}
+
+/// Scores the cuts after those bins that have rows.
+#[inline(always)]
+fn scan_bins(
+    histogram: FeatureHistogram<'_>,
+    bins: impl Iterator<Item = usize>,
+    scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>,
+    candidates: &mut Candidates,
+) {
+    let layout = histogram.layout;
+    let missing = histogram.missing();
+    let mut left = vec![0i64; layout.width];
+    for bin in bins {
+        let lanes = histogram.bin(bin);
+        if layout.count(lanes) == 0 {
+            continue;
+        }
+        for (left, lane) in left.iter_mut().zip(lanes) {
+            *left += lane;
+        }
+        candidates.push(bin, false, left.iter().copied(), scoring);
+        if let Some(missing) = missing {
+            let both = left.iter().zip(missing).map(|(left, missing)| left + missing);
+            candidates.push(bin, true, both, scoring);
+        }
+    }
 }
 
 /// An integer of magnitude below 2⁵¹ as a double; vectorises, unlike the plain cast.
