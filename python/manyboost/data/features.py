@@ -46,6 +46,8 @@ def check_X(
     """
     if X is None:
         raise ValueError(f"{name} is None; pass an array or a frame of features.")
+    if reset:
+        estimator._category_labels = frames.CategoryLabels()
     X = stacked(X, name) if isinstance(X, list | tuple) else X
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 2 and shape[1] == 0:
@@ -58,7 +60,12 @@ def check_X(
     else:
         if isinstance(X, np.ndarray) and X.ndim == 2:
             X = plain_numbers(X, name, frames.ENCODE, by_column=True)
-        _without_labels(estimator, reset=reset, name=name)
+        if labels := getattr(estimator, "_category_labels", frames.CategoryLabels()).of_column:
+            column = column_name(min(labels), getattr(estimator, "feature_names_in_", None))
+            raise ValueError(
+                f"Column {column} held categories in fit, but {name} is an array, which does not "
+                "say what its labels are; pass a frame."
+            )
     if isinstance(X, StoredTable):  # its values were checked before they were written
         if estimator.estimator is not None:
             raise ValueError(
@@ -82,13 +89,11 @@ def check_X(
         else:
             X = validate_data(estimator, X, reset=reset, **options)
     except ValueError as error:
-        if name == "X":
-            raise
-        raise ValueError(f"{name}: {error}") from None
+        raise error if name == "X" else ValueError(f"{name}: {error}") from None
     if X.shape[0] == 0 and comm.size == 1:
         raise ValueError(f"{name} has no rows (shape {X.shape}); it needs at least one.")
     X = in_canonical_order(X) if sparse.issparse(X) else X
-    if (infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf)) is not None:
+    if infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf):
         row, j = _row_and_column(X, infinite)
         column = column_name(j, getattr(estimator, "feature_names_in_", None))
         rest = "; replace it by a finite number, or by NaN if it is missing."
@@ -135,12 +140,11 @@ def in_canonical_order(X: Any) -> Any:
     return X
 
 
-def _row_and_column(X: Table, place: NDArray[np.intp]) -> tuple[int, int]:
+def _row_and_column(X: Table, place: tuple[int, ...]) -> tuple[int, int]:
     """Return the row and column of a cell, given by its index in X or in the data of a CSR."""
     if not sparse.issparse(X):
-        return int(place[0]), int(place[1])
-    k = int(place[0])
-    return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
+        return place[0], place[1]
+    return int(np.searchsorted(X.indptr, place[0], side="right")) - 1, int(X.indices[place[0]])
 
 
 def feature_number(parameter: str, feature: Any, n_features: int, names: Any) -> int:
@@ -178,7 +182,7 @@ def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
             values = single.data
         else:
             single = values = np.require(X, np.float32, ["C", "A"])
-    if X.dtype != np.float32 and (infinite := first_cell(values, np.isinf)) is not None:
+    if X.dtype != np.float32 and (infinite := first_cell(values, np.isinf)):
         column = column_name(_row_and_column(X, infinite)[1], names)
         raise ValueError(
             f"Column {column} of {name} has values beyond the range of single "
@@ -213,37 +217,19 @@ def _read_frame(
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         except ValueError as error:
             known = list(getattr(estimator, "feature_names_in_", ()))
-            where = "" if name == "X" else f"{name}: "
             hint = _suggestions(names or [], known, "")
+            where = "" if name == "X" else f"{name}: "
             raise ValueError(f"{where}{error}{hint[:1].upper()}{hint[1:]}") from None
     if frame is None:
         _refuse_other_columns(X, name)
-        if reset:
-            estimator._category_labels = frames.CategoryLabels()
         return X
     if reset:
-        if isinstance(categorical, str):
-            places = frames.category_columns(frame)
-        else:
-            mask = resolve_categorical(frame, categorical, frame.columns)
-            # Numbers are categories without labels: an array can hold them too.
-            places = [j for j in np.flatnonzero(mask).tolist() if not frames.is_numeric(frame, j)]
-        estimator._category_labels = frames.CategoryLabels.of(frame, places).united(comm)
+        chosen = None
+        if not isinstance(categorical, str):
+            chosen = resolve_categorical(frame, categorical, frame.columns)
+        columns = frames.label_columns(frame, chosen)
+        estimator._category_labels = frames.CategoryLabels.of(frame, columns).united(comm)
     return estimator._category_labels.encode(frame, name)
-
-
-def _without_labels(estimator: Any, *, reset: bool, name: str) -> None:
-    """Remember that features have no labels; refuse them if fit saw columns with labels."""
-    if reset:
-        estimator._category_labels = frames.CategoryLabels()
-        return
-    known = getattr(estimator, "_category_labels", frames.CategoryLabels())
-    if known.of_column:
-        column = column_name(min(known.of_column), getattr(estimator, "feature_names_in_", None))
-        raise ValueError(
-            f"Column {column} held categories in fit, but {name} is an array, which does not say "
-            "what its labels are; pass a frame."
-        )
 
 
 def _refuse_other_columns(X: Any, name: str) -> None:

@@ -48,9 +48,7 @@ class NamedTable:
         """Return the values, with the codes of ``known`` labels; unknown labels become NaN."""
         for j, column in enumerate(self.columns):
             if (j in known) != (j in self.categories):
-                held, expected = "numbers", "text"
-                if j in self.categories:
-                    held, expected = expected, held
+                held, expected = ("numbers", "text") if j in known else ("text", "numbers")
                 raise ValueError(
                     f"Column {column!r} of {name} holds {held} where {expected} should be; read it "
                     f"as {expected}, or leave it out."
@@ -77,11 +75,6 @@ class NamedColumn:
     def dtype(self) -> np.dtype[Any]:
         """Type of the values."""
         return self.values.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of rows."""
-        return self.values.shape
 
     def __len__(self) -> int:
         return len(self.values)

@@ -40,9 +40,9 @@ def stacked(rows: Any, name: str) -> NDArray[Any]:
 def plain_numbers(
     values: NDArray[Any], name: str, remedy: str, *, by_column: bool = False
 ) -> NDArray[Any]:
-    """Return an array of floats, integers or booleans for an array of any type.
+    """Return numbers or booleans for an array of any type; ``remedy`` is what to do about others.
 
-    ``remedy`` ends the error about other values, which names their row and output, or column.
+    Errors name the row and output of a value, or with ``by_column`` its column.
     """
     values = unmasked(values)
     refuse_type(values, name)
@@ -141,11 +141,9 @@ def as_float(value: Any) -> float | None:
 
 def _first_text(values: NDArray[Any]) -> tuple[int, ...]:
     """Return the index of the first text, column by column; prefer one that spells no number."""
-    for is_wanted in (_is_word, lambda value: isinstance(value, str | bytes)):
-        places = np.argwhere(np.vectorize(is_wanted, otypes=[bool])(values).T)
-        if len(places):
-            return tuple(int(k) for k in places[0][::-1])
-    raise AssertionError("there is no text")
+    cells = values.T
+    texts = (place for place, value in np.ndenumerate(cells) if isinstance(value, str | bytes))
+    return min(texts, key=lambda place: not _is_word(cells[place]))[::-1]
 
 
 def _is_word(value: Any) -> bool:
