@@ -26,12 +26,7 @@ class Categories:
 
     @classmethod
     def of(
-        cls,
-        X: Table,
-        is_categorical: Mask,
-        max_categories: int,
-        names: NDArray[Any] | None,
-        comm: Comm = ALONE,
+        cls, X: Table, is_categorical: Mask, max_categories: int, names: Any, comm: Comm = ALONE
     ) -> Categories:
         """Find the distinct values of the categorical features of X, on all ranks."""
         features = np.flatnonzero(is_categorical).tolist()
@@ -61,8 +56,7 @@ class Categories:
         if not self.tables:
             return None
         counts = np.zeros(self.n_features, np.uint32)
-        for j, table in self.tables.items():
-            counts[j] = len(table)
+        counts[list(self.tables)] = [len(table) for table in self.tables.values()]
         return counts
 
     @property

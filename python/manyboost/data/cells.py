@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.arrays import Mask
+from manyboost.comm import ALONE, Comm
 from manyboost.errors import RowError
 
 #: What a missing label is stored as among 0/1 labels.
@@ -17,6 +18,9 @@ MISSING_LABEL = 255
 
 #: Cells of an array that are tested at once.
 _CELLS_PER_BLOCK = 1 << 19
+
+#: What to do about a cell, by default.
+DROP = "; drop such rows or fill them in before fit."
 
 
 class TargetKind(Enum):
@@ -78,14 +82,21 @@ def first_cell(array: NDArray[Any], test: Callable[..., Mask]) -> tuple[int, ...
 
 
 def refuse_cells(
-    array: NDArray[Any],
-    test: Callable[..., Mask],
-    name: str,
-    problem: str,
-    rest: str = "; drop such rows or fill them in before fit.",
-    names: Sequence[str] | None = None,
+    array: Any, test: Callable[..., Mask], name: str, what: str, rest: str = DROP, names: Any = None
 ) -> None:
-    """Refuse an array with a cell that passes a test; ``problem`` may show its value as {:g}."""
+    """Refuse an array with a cell that passes a test; ``what`` may show its value as {:g}."""
     place = first_cell(array, test)
     if place is not None:
-        raise cell_error(name, f"{name} {problem.format(array[place])}", place, rest, names)
+        raise cell_error(name, f"{name} {what.format(array[place])}", place, rest, names)
+
+
+def refuse_unobserved_outputs(
+    Y: NDArray[Any], name: str, names: Sequence[str] | None = None, comm: Comm = ALONE
+) -> None:
+    """Refuse targets with an output that is missing in all rows."""
+    if Y.ndim == 2 and not (observed := comm.largest(~missing_cells(Y).all(axis=0))).all():
+        raise ValueError(
+            f"Output {column_name(int(np.argmin(observed)), names)} of {name} has no observed "
+            "value of positive weight; leave the output out, or give it a value in at least one "
+            "row."
+        )

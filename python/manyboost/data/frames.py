@@ -90,10 +90,8 @@ def open_frame(data: Any, name: str = "X") -> Any | None:
     except ImportError:
         if type_name.startswith(("pandas.", "polars.")):
             return None
-        raise ImportError(
-            f"{name} is a {type_name}, which takes narwhals to read; install it: pip install "
-            "'manyboost[frames]'."
-        ) from None
+        problem = f"{name} is a {type_name}, which takes narwhals to read"
+        raise ImportError(f"{problem}; install it: pip install 'manyboost[frames]'.") from None
     try:
         return narwhals.from_native(data, eager_only=True)
     except TypeError:
@@ -226,10 +224,8 @@ def make_frame(library: str, values: NDArray[Any], names: Sequence[str], like: A
     try:
         module = importlib.import_module(library)
     except ImportError:
-        raise ImportError(
-            f"set_output asked for frames of {library}, which is not installed; install it: pip "
-            f"install {library}."
-        ) from None
+        problem = f"set_output asked for frames of {library}, which is not installed"
+        raise ImportError(f"{problem}; install it: pip install {library}.") from None
     if library == "polars":
         return module.DataFrame(values, schema=list(names))
     index = like.index if isinstance(like, module.DataFrame) else None

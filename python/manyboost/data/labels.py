@@ -57,10 +57,9 @@ class Classes:
     def encode(self, y: NDArray[Any], *, softmax: bool, name: str = "y") -> NDArray[Any]:
         """Return 0/1 labels (n, n_outputs) as uint8, or for softmax class numbers as uint32."""
         if self.kind == "multilabel":
-            if y.ndim != 2 or y.shape[1] != self.n_outputs:
-                raise ValueError(
-                    f"{name} has shape {y.shape}; the model was given {self.n_outputs} labels."
-                )
+            if y.shape[1:] != (self.n_outputs,):
+                expected = f"the model was given {self.n_outputs} labels"
+                raise ValueError(f"{name} has shape {y.shape}; {expected}.")
             return y
         if y.ndim != 1:
             raise ValueError(f"{name} has shape {y.shape}; it must have one class per row.")
@@ -140,16 +139,13 @@ def _check_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
         kind = type_of_target(labels, input_name=name)
     except TypeError:
         if all(isinstance(value, bytes) for value in labels):
-            raise ValueError(
-                f"{name} holds bytes (such as {_shown(labels[0])}); decode them into text."
-            ) from None
+            problem = f"{name} holds bytes (such as {_shown(labels[0])})"
+            raise ValueError(f"{problem}; decode them into text.") from None
         raise _mixture(f"{name} mixes classes", labels) from None
     if kind not in ("binary", "multiclass"):
         # scikit-learn's checks look for the first three words.
-        raise ValueError(
-            f"Unknown label type: {kind}; {name} must hold classes, for numbers use "
-            "ManyBoostRegressor."
-        )
+        remedy = f"{name} must hold classes, for numbers use ManyBoostRegressor"
+        raise ValueError(f"Unknown label type: {kind}; {remedy}.")
     return labels
 
 
@@ -189,9 +185,9 @@ def _sparse_indicator(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
     y = in_canonical_order(y.tocsr())
     rows = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
     missing = _missing(y.data)
-    unlike = (y.data != 0) & (y.data != 1) & ~missing
-    if unlike.any():
-        k = int(np.argmax(unlike))
+    unlike = np.flatnonzero((y.data != 0) & (y.data != 1) & ~missing)
+    if len(unlike):
+        k = unlike[0]
         raise _label_error(y.data[k], (rows[k], y.indices[k]), name)
     memory.check_labels(y.shape[0], y.shape[1], name)
     encoded = np.zeros(y.shape, np.uint8)

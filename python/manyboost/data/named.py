@@ -49,10 +49,8 @@ class NamedTable:
         for j, column in enumerate(self.columns):
             if (j in known) != (j in self.categories):
                 held, expected = ("numbers", "text") if j in known else ("text", "numbers")
-                raise ValueError(
-                    f"Column {column!r} of {name} holds {held} where {expected} should be; read it "
-                    f"as {expected}, or leave it out."
-                )
+                problem = f"Column {column!r} of {name} holds {held} where {expected} should be"
+                raise ValueError(f"{problem}; read it as {expected}, or leave it out.")
         if not self.categories:
             return self.values
         values = np.array(self.values)

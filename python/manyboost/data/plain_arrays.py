@@ -19,11 +19,8 @@ def unmasked(values: Any) -> NDArray[Any]:
     mask, data = np.ma.getmaskarray(values), np.asarray(values.data)
     if mask.dtype != bool or not mask.any():
         return data
-    if data.dtype.kind in "biuf":
-        return np.where(mask, np.nan, data)
-    objects = data.astype(object)
-    objects[mask] = None
-    return objects
+    missing: Any = np.nan if data.dtype.kind in "biuf" else None
+    return np.where(mask, missing, data)
 
 
 def stacked(rows: Any, name: str) -> NDArray[Any]:
@@ -31,10 +28,8 @@ def stacked(rows: Any, name: str) -> NDArray[Any]:
     try:
         return unmasked(rows)
     except ValueError:
-        raise ValueError(
-            f"{name} is a list of rows that do not make a table; every row must hold the same "
-            "number of values."
-        ) from None
+        problem = f"{name} is a list of rows that do not make a table"
+        raise ValueError(f"{problem}; every row must hold the same number of values.") from None
 
 
 def plain_numbers(
@@ -92,10 +87,8 @@ def dense_floats(values: Any, name: str, empty_cells: str) -> F64:
 def refuse_sparse(values: Any, name: str, empty_cells: str) -> None:
     """Refuse a sparse matrix; its ``empty_cells`` could be something else than zeros."""
     if sparse.issparse(values):
-        raise ValueError(
-            f"{name} is a sparse matrix, whose empty cells could be zeros or {empty_cells}; pass a "
-            f"dense array, with {name}.toarray() if they are zeros."
-        )
+        problem = f"{name} is a sparse matrix, whose empty cells could be zeros or {empty_cells}"
+        raise ValueError(f"{problem}; pass a dense array, with {name}.toarray() if they are zeros.")
 
 
 def refuse_type(values: NDArray[Any], name: str) -> None:

@@ -13,20 +13,13 @@ from numpy.typing import NDArray
 from manyboost import _core
 from manyboost.arrays import F64
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import TargetKind, class_numbers, missing_cells
+from manyboost.data.cells import TargetKind, class_numbers, missing_cells, refuse_unobserved_outputs
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names
 from manyboost.data.labels import read_labels
 from manyboost.data.stored import StoredTable
 from manyboost.data.targets import check_offset, check_output_names, check_targets
-from manyboost.data.weights import (
-    Weights,
-    check_weight,
-    class_weights,
-    normalise,
-    refuse_unobserved_outputs,
-    weigh_classes,
-)
+from manyboost.data.weights import Weights, check_weight, class_weights, normalise, weigh_classes
 
 
 @dataclass(frozen=True)
@@ -84,10 +77,8 @@ class Rows:
             return self
         rows = self.weighted(weigh_classes(self.weights, self.Y, table), "class_weight")
         if not rows.count():
-            raise ValueError(
-                "class_weight is zero for all classes of these rows; give one of them a positive "
-                "weight."
-            )
+            problem = "class_weight is zero for all classes of these rows"
+            raise ValueError(f"{problem}; give one of them a positive weight.")
         return rows
 
 
@@ -111,10 +102,8 @@ def make_rows(
     rows = Rows(X, Y, Weights(), numbers, offset, kind, comm).weighted(weight, name)
     if not rows.count():
         target = "Y_val" if name == "sample_weight_val" else "y"
-        raise ValueError(
-            f"{target} has no observed value of positive weight in any of its {n_rows} rows; at "
-            "least one cell must hold a value."
-        )
+        problem = f"{target} has no observed value of positive weight in any of its {n_rows} rows"
+        raise ValueError(f"{problem}; at least one cell must hold a value.")
     return rows
 
 
@@ -176,12 +165,7 @@ class Reader(ABC):
     table: F64 | None = field(default=None, init=False)  # weights of classes
 
     def training(
-        self,
-        X: Table,
-        y: Any,
-        sample_weight: Any = None,
-        offset: Any = None,
-        numbers: NDArray[np.uint64] | None = None,
+        self, X: Table, y: Any, sample_weight: Any = None, offset: Any = None, numbers: Any = None
     ) -> Rows:
         """Return training rows of checked features; ``numbers`` are those among all ranks."""
         rows = self._rows(X, self._learn(y, X), y, "", sample_weight, offset, numbers)

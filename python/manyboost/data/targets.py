@@ -68,7 +68,7 @@ def check_outputs(y: Any, X: Table, name: str, *, numeric: bool) -> NDArray[Any]
     if frames.is_frame(y):
         y = frames.densified_frame(y)
         # A single column of classes stays as it is.
-        if (numeric or y.shape[1] > 1) and (frame := frames.open_frame(y, name)) is not None:
+        if (numeric or y.shape[1] != 1) and (frame := frames.open_frame(y, name)) is not None:
             remedy = "turn it into numbers, 0 and 1 for labels, or drop it"
             y = frames.CategoryLabels().encode(frame, name, remedy)
     elif numeric:
@@ -100,9 +100,7 @@ def _read_classes(y: Any, name: str) -> Any:
         is_text = [isinstance(each, str) for each in y]
         if any(is_text) and not all(is_text):
             # NumPy would turn the others into text, NaN included.
-            objects = np.empty(len(y), object)
-            objects[:] = y
-            return objects
+            return np.fromiter(y, object, len(y))
         y = plain_arrays.stacked(y, name)
     if frames.is_series(y) and str(y.dtype).startswith("complex"):
         y = np.asarray(y)
@@ -141,10 +139,8 @@ def check_output_names(y: Any, known: Sequence[str] | None, name: str) -> None:
             raise ValueError(f"{name} has the output {given!r}, which fit did not see; {hint}")
     if missing:
         raise ValueError(f"{name} lacks the output {missing[0]!r} of fit; add it.")
-    raise ValueError(
-        f"{name} has the outputs of fit in another order ({', '.join(map(repr, names[:5]))}); "
-        "select them in the order of output_names_."
-    )
+    problem = f"{name} has the outputs of fit in another order ({', '.join(map(repr, names[:5]))})"
+    raise ValueError(f"{problem}; select them in the order of output_names_.")
 
 
 def resolve_outputs(outputs: Any, names: Sequence[str] | None, n_outputs: int) -> list[int]:

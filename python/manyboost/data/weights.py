@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +12,7 @@ from numpy.typing import NDArray
 from manyboost import _core
 from manyboost.arrays import F32, F64, Mask
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import (
-    MISSING_LABEL,
-    class_numbers,
-    column_name,
-    missing_cells,
-    refuse_cells,
-)
+from manyboost.data.cells import MISSING_LABEL, class_numbers, missing_cells, refuse_cells
 from manyboost.data.labels import Classes
 from manyboost.data.plain_arrays import dense_floats
 from manyboost.spelling import listing
@@ -170,18 +163,6 @@ def normalise(
         return Y, Weights(cells=single, partial=partial), observed
     is_one = comm.all((single[observed] == 1).all())
     return Y, Weights(rows=None if is_one else single, partial=partial), observed
-
-
-def refuse_unobserved_outputs(
-    Y: NDArray[Any], name: str, names: Sequence[str] | None = None, comm: Comm = ALONE
-) -> None:
-    """Refuse targets with an output that is missing in all rows."""
-    if Y.ndim == 2 and not (observed := comm.largest(~missing_cells(Y).all(axis=0))).all():
-        raise ValueError(
-            f"Output {column_name(int(np.argmin(observed)), names)} of {name} has no observed "
-            "value of positive weight; leave the output out, or give it a value in at least one "
-            "row."
-        )
 
 
 def class_weights(

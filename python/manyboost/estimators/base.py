@@ -40,9 +40,7 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     _trained_with: dict[str, Any]
     _release: str
     _left_out: list[str]
-
-    # What scorers are given for an estimator.
-    _running: type[RunningRegressor] = RunningRegressor
+    _running: type[RunningRegressor] = RunningRegressor  # what scorers are given for an estimator
 
     @property
     def _n_levels(self) -> int:
@@ -91,10 +89,8 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
         check_is_fitted(self, "n_iter_")
         gains = self._progress.importances
         if self._progress.mean_importances is not None:
-            raise AttributeError(
-                "importances by output were left out of the file that the model comes from; write "
-                "it with save(path, records='all')."
-            )
+            problem = "importances by output were left out of the file that the model comes from"
+            raise AttributeError(f"{problem}; write it with save(path, records='all').")
         if gains is None:
             raise AttributeError("importances are known for built-in trees only (estimator=None).")
         total = gains.sum(axis=0, keepdims=True)

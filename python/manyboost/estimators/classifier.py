@@ -133,8 +133,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
         y : array-like or sparse matrix of shape (n_rows,) or (n_rows, n_labels), or list of sets
             One class per row, an indicator of 0 and 1 with a column for every label, or the labels
             of each row: a set, or a list or tuple (read as labels if lengths differ or labels are
-            text, else as a row of an indicator). NaN, None and pandas.NA in an indicator are
-            missing labels, which have no influence on the model.
+            text, else as a row of an indicator). NaN, None and pandas.NA are missing labels.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), optional
             Weights of the rows, or of single labels; weight zero makes a label missing.
         {fit}
@@ -160,8 +159,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
                 f"monotonic_cst is not defined for {len(classes.values)} classes, whose "
                 "probabilities cannot all move one way; use it with two classes or with labels."
             )
-        self._classes, self._class_weights = classes, reader.table
-        self.classes_ = classes.values
+        self._classes, self.classes_, self._class_weights = classes, classes.values, reader.table
         self.__dict__.pop("target_name_", None)
         if reader.target_name is not None:
             self.target_name_ = reader.target_name
@@ -434,10 +432,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
         custom = self._fitted_loss.custom
         name = type(custom).__name__
         if custom is not None and type(custom).inverse_link is Loss.inverse_link:
-            raise ValueError(
-                f"{name} has no inverse_link from raw predictions to probabilities; implement it, "
-                "or use decision_function and predict."
-            )
+            problem = f"{name} has no inverse_link from raw predictions to probabilities"
+            raise ValueError(f"{problem}; implement it, or use decision_function and predict.")
         proba = self._fitted_loss.predict(raw, outputs)
         if custom is not None and not ((proba >= 0) & (proba <= 1)).all():
             raise ValueError(

@@ -8,7 +8,6 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -49,14 +48,8 @@ from manyboost.training.racing import race
 from manyboost.training.scoring import LOSS, Scorer, as_list, resolve
 from manyboost.training.training_data import TrainingData
 
-# Fitted attributes that not every fit has.
-_OPTIONAL_ATTRIBUTES = (
-    "thresholds_",
-    "validation_score_",
-    "validation_scores_",
-    "validation_score_per_output_",
-    "best_iter_per_output_",
-)
+# How the names of fitted attributes begin that not every fit has.
+_OPTIONAL_ATTRIBUTES = ("thresholds_", "validation_score", "best_iter_per_output_")
 
 _Fit = TypeVar("_Fit", bound=Callable[..., Any])
 
@@ -135,7 +128,7 @@ class Fitting(Model):
         if plan.splits_rows:
             data = self._split(data)
         # A copy: an error leaves the fitted model as it was.
-        progress = deepcopy(earlier) if found is None else found.progress
+        progress = copy.deepcopy(earlier) if found is None else found.progress
         self._boost(plan, data, progress, recorder, threads, given)
 
     # ------------------------------------------------------------------ reading
@@ -156,8 +149,8 @@ class Fitting(Model):
         reader = self._reader(given, continued=continued)
         categorical = self.categorical_features
         X = check_X(self, given.X, reset=not continued, categorical=categorical, comm=given.comm)
-        categories = self._find_categories(X, given.comm, continued=continued)
         names = getattr(self, "feature_names_in_", None)
+        categories = self._find_categories(X, names, given.comm, continued=continued)
         X = categories.encode(X, names, refuse_unknown=continued)
         weighted_estimator = given.sample_weight is not None and self.estimator is not None
         if weighted_estimator and not has_fit_parameter(self.estimator, "sample_weight"):
@@ -177,9 +170,8 @@ class Fitting(Model):
         known, d = self._known_names(), reader.n_outputs
         return TrainingData(rows, validation, categories, d, reader.n_levels, names, known)
 
-    def _find_categories(self, X: Table, comm: Comm, *, continued: bool) -> Categories:
+    def _find_categories(self, X: Table, names: Any, comm: Comm, *, continued: bool) -> Categories:
         """Categories of checked features; those of the fitted model if it is continued."""
-        names = getattr(self, "feature_names_in_", None)
         mask = resolve_categorical(X, self.categorical_features, names)
         mask[list(self._category_labels.of_column)] = True
         if not continued:
@@ -188,10 +180,8 @@ class Fitting(Model):
             return Categories.of(X, mask, int(self.max_bins), names, comm)
         known = self._progress.categories
         if not np.array_equal(mask, known.mask):
-            raise ValueError(
-                "categorical_features names other features than those of the fitted model; with "
-                "warm_start=True they must agree, or use warm_start=False."
-            )
+            problem = "categorical_features names other features than those of the fitted model"
+            raise ValueError(f"{problem}; keep to these, or use warm_start=False.")
         return known
 
     # ------------------------------------------------------------------ planning
@@ -259,13 +249,10 @@ class Fitting(Model):
         if data.n_outputs != self.n_outputs_:
             problem = f"y has {data.n_outputs} outputs but the fitted model has {self.n_outputs_}"
             raise ValueError(f"{problem}; keep to these, or use warm_start=False.")
-        with_offset = data.rows.offset is not None
-        if with_offset != self._with_offset:
-            raise ValueError(
-                f"fit was called {'with' if with_offset else 'without'} an offset, but the fitted "
-                f"model was trained {'without' if with_offset else 'with'} one; keep to that, or "
-                "use warm_start=False."
-            )
+        if (data.rows.offset is None) == self._with_offset:
+            now, then = ("without", "with") if self._with_offset else ("with", "without")
+            problem = f"fit was called {now} an offset, but the fitted model was trained {then} one"
+            raise ValueError(f"{problem}; keep to that, or use warm_start=False.")
         changed = None
         if self._fixed_parameters() != self._trained_with:
             changed = "loss, strategy, step, scoring, stopping per output, estimator or thresholds"
@@ -274,10 +261,8 @@ class Fitting(Model):
         elif plan.early_stopping != bool(earlier.validation_score):
             changed = f"early stopping (early_stopping={self.early_stopping!r})"
         if changed is not None:
-            raise ValueError(
-                f"{changed} changed since the fitted model was trained; keep to what it was, or "
-                "use warm_start=False."
-            )
+            problem = f"{changed} changed since the fitted model was trained"
+            raise ValueError(f"{problem}; keep to what it was, or use warm_start=False.")
 
     def _fixed_parameters(self) -> dict[str, Any]:
         """What a warm start cannot change: the loss, and what a round adds to the model."""
@@ -367,7 +352,7 @@ class Fitting(Model):
             progress = boosting.progress
             n_rounds = boosting.plan.max_iter - progress.n_rounds
             watchers.tasks = FitTasks(
-                self, given.X, given.y, weight, n_rounds, lambda: fitted(deepcopy(progress))
+                self, given.X, given.y, weight, n_rounds, lambda: fitted(copy.deepcopy(progress))
             )
 
     def _scorers(self, loss: FittedLoss, rows: Rows, raw: F32) -> list[Scorer]:
@@ -399,8 +384,8 @@ class Fitting(Model):
 
     def _finish(self, attributes: dict[str, Any], validation_rows: Rows | None) -> None:
         """Set the fitted attributes."""
-        for name in _OPTIONAL_ATTRIBUTES:
-            self.__dict__.pop(name, None)
+        for name in [each for each in vars(self) if each.startswith(_OPTIONAL_ATTRIBUTES)]:
+            delattr(self, name)
         self.__dict__.update(attributes)
         self._tune_thresholds(validation_rows)
 

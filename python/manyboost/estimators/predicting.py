@@ -35,10 +35,8 @@ class Predicting(Model):
     def _checked_offset(self, offset: Any, X: Table) -> F64 | None:
         """What to add to raw predictions: an offset, if and only if the model was fitted to one."""
         if offset is None and self._with_offset:
-            raise ValueError(
-                "The model was fitted with an offset, but offset=None was passed; pass the offsets "
-                "of these rows (zeros for none)."
-            )
+            problem = "The model was fitted with an offset, but offset=None was passed"
+            raise ValueError(f"{problem}; pass the offsets of these rows (zeros for none).")
         if offset is not None and not self._with_offset:
             raise ValueError(
                 "An offset was passed, but the model was fitted without one; leave it out."

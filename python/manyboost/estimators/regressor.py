@@ -225,16 +225,14 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
 
     def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[F64]:
         """Yield predictions after each round, as arrays; the last are those of :meth:`predict`."""
-        for raw in self._staged_raw_predict(X, offset):
-            yield self._shaped(raw)
+        return map(self._shaped, self._staged_raw_predict(X, offset))
 
     def _shaped(self, raw: F64, outputs: list[int] | None = None) -> F64:
         """Predictions in the shape of y for raw ones, of all outputs of the model or these."""
         predictions = self._fitted_loss.predict(raw, outputs)
         if self._quantiles is not None:
             # Sorting brings no level further from its quantile than it was.
-            by_level = predictions.reshape(len(raw), -1, self._n_levels)
-            predictions = np.sort(by_level, axis=2)
+            predictions = np.sort(predictions.reshape(len(raw), -1, self._n_levels), axis=2)
         return predictions[:, 0] if self._one_dimensional else predictions
 
     def _is_single(self) -> bool:
