@@ -318,8 +318,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
         self._need_labels("predict_top_k", "multilabel", "multiclass")
         whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
         if not whole or not 1 <= k <= self.n_outputs_:
-            allowed = f"it must be an integer from 1 to {self.n_outputs_}, the number of outputs"
-            raise ValueError(f"k={k!r} is not allowed; {allowed}.")
+            allowed = f"an integer from 1 to {self.n_outputs_}, the number of labels or classes"
+            raise ValueError(f"k={k!r} is not allowed; it must be {allowed}.")
         model = self._progress.model
         if isinstance(model, TreeEnsemble) and not self._with_offset and offset is None:
             table = for_kernels(self._checked_X(X))
