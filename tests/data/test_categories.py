@@ -14,7 +14,7 @@ from sklearn.metrics import label_ranking_average_precision_score, r2_score
 from sklearn.model_selection import KFold
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
-from manyboost.data.categories import Categories, codes_of
+from manyboost.data.categories import Categories
 from manyboost.data.features import resolve_categorical
 from manyboost.datasets import load_dataset
 from reference import boost, make_loss
@@ -200,16 +200,12 @@ def test_features_are_given_by_mask_number_or_name():
         assert model_bytes(model.fit(X, Y)) == numeric
 
 
-def test_tables_hold_labels_as_well_as_numbers():
-    labels = np.array(["red", "green", "blue"], dtype=object)
-    column = np.array(["blue", "red", None, "mauve"], dtype=object)
-    assert_array_equal(codes_of(column, labels), np.array([2, 0, np.nan, np.nan]))
-    numbers = np.array([-1.5, 0.0, 7.0])
-    assert_array_equal(
-        codes_of(np.array([7.0, -0.0, np.nan, 3.0]), numbers), [2, 1, np.nan, np.nan]
-    )
-    assert_array_equal(codes_of(np.array([1.0]), np.array([])), [np.nan])
-    tables = Categories(3, {1: labels})
+def test_the_index_of_a_value_in_its_table_is_its_code():
+    tables = Categories(3, {1: np.array([-1.5, 0.0, 7.0]), 2: np.array([])})
+    column = np.array([7.0, -0.0, np.nan, 3.0])
+    encoded = tables.encode(np.column_stack([column, column, column]), None)
+    assert_array_equal(encoded.T, [column, [2, 1, np.nan, np.nan], [np.nan] * 4])
+    tables = Categories(3, {1: np.array([-1.5, 0.0, 7.0])})
     assert_array_equal(tables.counts, [0, 3, 0])
     assert_array_equal(tables.mask, [False, True, False])
     assert Categories(3, {}).counts is None

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.data.features import check_X
-from manyboost.data.frames import CategoryLabels, category_columns
+from manyboost.data.frames import CategoryLabels, label_columns
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -187,7 +187,7 @@ def test_category_columns_become_codes_of_their_sorted_labels(frame):
     else:
         data = data.with_columns(pl.col("colour").cast(pl.Categorical))
     opened = nw.from_native(data, eager_only=True)
-    assert category_columns(opened) == [0]
+    assert label_columns(opened, None) == [0]
     categories = CategoryLabels.of(opened, [0, 2])
     assert categories.of_column == {0: ("blue", "green", "red"), 2: ("x", "y", "z")}
     nan = np.nan

@@ -1,10 +1,13 @@
-"""Rows: put together, and set apart for validation."""
+"""Rows: read alike for training and validation, put together, and set apart."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from manyboost.data.cells import TargetKind
-from manyboost.data.rows import make_rows, split_validation
+from manyboost.data.rows import LabelReader, RealReader, make_rows, split_validation
+from refusals import refusal
+from small_problems import CLASSES, LABELS, X, Y
 
 
 def numbers(n=200, d=3, p=5, seed=0):
@@ -41,3 +44,67 @@ def test_validation_rows_are_shared_out_over_the_classes():
     train, val = split_validation(make_rows(X, y, None, "", kind=TargetKind.CLASSES), 0.2, 0)
     assert np.bincount(val.Y, minlength=4).tolist() == [30, 8, 2, 0]
     assert set(train.Y) == {0, 1, 2, 3}
+
+
+def test_numbers_keep_their_names_and_shape():
+    reader = RealReader()
+    rows = reader.training(X, pd.DataFrame(Y, columns=["u", "v"]))
+    assert (rows.kind, reader.n_outputs, reader.names) == (TargetKind.REAL, 2, ["u", "v"])
+    assert not reader.one_dimensional
+    assert np.array_equal(reader.validation(X[:5], Y[:5]).Y, rows.Y[:5])
+    assert RealReader().training(X, Y[:, 0]).Y.shape == (60, 1)
+    assert refusal(lambda: reader.validation(X, Y[:, 0])) == (
+        "Y_val has 1 outputs but y has 2; they must agree."
+    )
+    renamed = pd.DataFrame(Y, columns=["v", "u"])
+    assert refusal(lambda: reader.validation(X, renamed)).startswith("Y_val has the outputs of fit")
+
+
+def test_levels_repeat_targets_weights_and_offsets():
+    reader = RealReader(n_levels=3)
+    weight = np.arange(1.0, 121).reshape(60, 2)
+    rows = reader.training(X, Y, weight, Y)
+    assert reader.n_outputs == 6
+    for array, given in [(rows.Y, Y), (rows.offset, Y), (rows.weights.cells, weight)]:
+        assert np.array_equal(array, np.repeat(given, 3, axis=1))
+
+
+@pytest.mark.parametrize(
+    ("y", "softmax", "kind", "shape"),
+    [
+        (LABELS, True, TargetKind.LABELS, (60, 2)),
+        (LABELS[:, 0], True, TargetKind.ONE_VS_REST, (60, 1)),
+        (CLASSES, True, TargetKind.CLASSES, (60,)),
+        (CLASSES, False, TargetKind.ONE_VS_REST, (60, 3)),
+    ],
+    ids=["labels", "two classes", "softmax", "one against the rest"],
+)
+def test_the_kind_says_how_labels_are_encoded(y, softmax, kind, shape):
+    reader = LabelReader(softmax=softmax)
+    rows = reader.training(X, y)
+    assert (rows.kind, rows.Y.shape) == (kind, shape)
+    assert np.array_equal(reader.validation(X[:9], y[:9]).Y, rows.Y[:9])
+
+
+def test_class_weights_are_learned_from_the_training_rows():
+    reader = LabelReader(softmax=True, class_weight="balanced")
+    rows = reader.training(X, CLASSES)
+    values, numbers = np.unique(CLASSES, return_inverse=True)
+    expected = 60 / (3 * np.bincount(numbers))
+    assert np.allclose(reader.table, expected)
+    assert np.allclose(rows.weights.rows, expected[numbers])
+    validation = reader.validation(X[:10], CLASSES[:10])
+    assert np.allclose(validation.weights.rows, expected[numbers[:10]])
+    assert reader.classes.values.tolist() == values.tolist()
+
+
+def test_refusals_name_the_arguments_of_the_user():
+    reader = RealReader()
+    reader.training(X, Y)
+    calls = {
+        "X_val has 60 rows and Y_val has 59": lambda: reader.validation(X, Y[1:]),
+        "sample_weight_val is negative": lambda: reader.validation(X, Y, np.full(60, -1.0)),
+        "offset_val has shape (3,)": lambda: reader.validation(X, Y, None, np.ones(3)),
+    }
+    for words, call in calls.items():
+        assert words in refusal(call)

@@ -58,8 +58,8 @@ def test_infinite_outputs_are_found():
 def test_outputs_beyond_single_precision():
     bad = replaced(Y, (5, 1), 1e39)
     assert refusal(lambda: regressor().fit(X, bad)) == (
-        "y has the value 1e+39 in row 5, output 1, beyond 1e+37, for which single precision has "
-        "room; divide it by a constant."
+        "y has the value 1e+39 in row 5, output 1, beyond 1e+37, too large for single precision; "
+        "divide it by a constant."
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyboost.arrays import Mask
+from manyboost.comm import ALONE, Comm
 from manyboost.errors import RowError
 
 #: What a missing label is stored as among 0/1 labels.
@@ -16,6 +18,9 @@ MISSING_LABEL = 255
 
 #: Cells of an array that are tested at once.
 _CELLS_PER_BLOCK = 1 << 19
+
+#: What to do about a cell, by default.
+DROP = "; drop such rows or fill them in before fit."
 
 
 class TargetKind(Enum):
@@ -32,7 +37,7 @@ class TargetKind(Enum):
         return self in (TargetKind.ONE_VS_REST, TargetKind.CLASSES)
 
 
-def missing_cells(Y: NDArray[Any]) -> NDArray[np.bool_]:
+def missing_cells(Y: NDArray[Any]) -> Mask:
     """Return where encoded targets are missing; class numbers never are."""
     if Y.dtype == np.uint8:
         return np.asarray(Y == MISSING_LABEL)
@@ -53,13 +58,7 @@ def column_name(j: int, names: Any = None) -> str:
     return str(j) if names is None else repr(str(names[j]))
 
 
-def cell_error(
-    argument: str,
-    problem: str,
-    place: Sequence[int] | NDArray[Any],
-    rest: str,
-    names: Sequence[str] | None = None,
-) -> RowError:
+def cell_error(argument: str, problem: str, place: Any, rest: str, names: Any = None) -> RowError:
     """Return the error for a place, (row,) or (row, output), of an argument."""
     output = None if len(place) == 1 else column_name(place[1], names)
     return RowError(argument, problem, int(place[0]), rest, output)
@@ -72,14 +71,32 @@ def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n_rows))
 
 
-def first_cell(
-    array: NDArray[Any], test: Callable[[NDArray[Any]], NDArray[np.bool_]]
-) -> NDArray[np.intp] | None:
+def first_cell(array: NDArray[Any], test: Callable[..., Mask]) -> tuple[int, ...] | None:
     """Return the index of the first cell that passes a test, or None; test blocks of rows."""
     for rows in row_blocks(len(array), array.size // max(1, len(array))):
         passed = test(array[rows])
         if passed.any():
-            place: NDArray[np.intp] = np.argwhere(passed)[0]
-            place[0] += rows.start
-            return place
+            row, *column = np.argwhere(passed)[0].tolist()
+            return (rows.start + row, *column)
     return None
+
+
+def refuse_cells(
+    array: Any, test: Callable[..., Mask], name: str, what: str, rest: str = DROP, names: Any = None
+) -> None:
+    """Refuse an array with a cell that passes a test; ``what`` may show its value as {:g}."""
+    place = first_cell(array, test)
+    if place is not None:
+        raise cell_error(name, f"{name} {what.format(array[place])}", place, rest, names)
+
+
+def refuse_unobserved_outputs(
+    Y: NDArray[Any], name: str, names: Sequence[str] | None = None, comm: Comm = ALONE
+) -> None:
+    """Refuse targets with an output that is missing in all rows."""
+    if Y.ndim == 2 and not (observed := comm.largest(~missing_cells(Y).all(axis=0))).all():
+        raise ValueError(
+            f"Output {column_name(int(np.argmin(observed)), names)} of {name} has no observed "
+            "value of positive weight; leave the output out, or give it a value in at least one "
+            "row."
+        )

@@ -30,42 +30,43 @@ ANY_VALUES |= {"ensure_min_samples": 0, "ensure_min_features": 0}
 
 
 def check_X(
-    estimator: Any,
-    X: Any,
-    *,
-    reset: bool,
-    name: str = "X",
-    categorical: Any = None,
-    comm: Comm = ALONE,
+    model: Any, X: Any, *, reset: bool, name: str = "X", categorical: Any = None, comm: Comm = ALONE
 ) -> Table:
     """Return features as a float array or CSR matrix without infinite values.
 
-    With ``reset`` the estimator remembers the number and names of the features and the labels of
+    With ``reset`` the model remembers the number and names of the features and the labels of
     category columns, those of all ranks; otherwise features are compared with what it remembers.
     ``categorical`` says which columns of a frame hold categories (:func:`resolve_categorical`).
     """
     if X is None:
         raise ValueError(f"{name} is None; pass an array or a frame of features.")
+    if reset:
+        model._category_labels = frames.CategoryLabels()
     X = stacked(X, name) if isinstance(X, list | tuple) else X
     shape: tuple[int, ...] = getattr(X, "shape", ())
-    if len(shape) == 2 and shape[1] == 0:
+    if shape[1:] == (0,):
         # scikit-learn's checks look for these words.
         what = f"0 feature(s) (shape={shape}) while a minimum of 1 is required"
         raise ValueError(f"{name} has {what}.")
     from_frame = frames.is_frame(X)
     if from_frame:
-        X = _read_frame(estimator, X, reset=reset, name=name, categorical=categorical, comm=comm)
+        X = _read_frame(model, X, reset=reset, name=name, categorical=categorical, comm=comm)
     else:
         if isinstance(X, np.ndarray) and X.ndim == 2:
             X = plain_numbers(X, name, frames.ENCODE, by_column=True)
-        _without_labels(estimator, reset=reset, name=name)
-    if isinstance(X, StoredTable):  # its values were checked before they were written
-        if estimator.estimator is not None:
+        if labels := getattr(model, "_category_labels", frames.CategoryLabels()).of_column:
+            column = column_name(min(labels), getattr(model, "feature_names_in_", None))
             raise ValueError(
-                f"estimator={estimator.estimator!r} takes features in memory, but those of {name} "
+                f"Column {column} held categories in fit, but {name} is an array, which does not "
+                "say what its labels are; pass a frame."
+            )
+    if isinstance(X, StoredTable):  # its values were checked before they were written
+        if model.estimator is not None:
+            raise ValueError(
+                f"estimator={model.estimator!r} takes features in memory, but those of {name} "
                 "are in a file; use built-in trees (estimator=None)."
             )
-        _match_features(estimator, X.names, X.n_features, reset=reset, name=name)
+        _match_features(model, X.names, X.n_features, reset=reset, name=name)
         return X
     dimensions = len(getattr(X, "shape", (0, 0)))
     if dimensions != 2:
@@ -78,44 +79,39 @@ def check_X(
     options = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", **ANY_VALUES}
     try:
         if from_frame:  # its names are checked already
-            X = check_array(X, estimator=estimator, input_name=name, **options)
+            X = check_array(X, estimator=model, input_name=name, **options)
         else:
-            X = validate_data(estimator, X, reset=reset, **options)
+            X = validate_data(model, X, reset=reset, **options)
     except ValueError as error:
-        if name == "X":
-            raise
-        raise ValueError(f"{name}: {error}") from None
+        raise error if name == "X" else ValueError(f"{name}: {error}") from None
     if X.shape[0] == 0 and comm.size == 1:
         raise ValueError(f"{name} has no rows (shape {X.shape}); it needs at least one.")
     X = in_canonical_order(X) if sparse.issparse(X) else X
-    if (infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf)) is not None:
+    if infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf):
         row, j = _row_and_column(X, infinite)
-        column = column_name(j, getattr(estimator, "feature_names_in_", None))
+        column = column_name(j, getattr(model, "feature_names_in_", None))
         rest = "; replace it by a finite number, or by NaN if it is missing."
         raise RowError(name, f"Column {column} of {name} has an infinite value (inf)", row, rest)
     return X
 
 
 def _match_features(
-    estimator: Any, names: list[str] | None, n_features: int, *, reset: bool, name: str
+    model: Any, names: list[str] | None, n_features: int, *, reset: bool, name: str
 ) -> None:
     """Remember the number and names of features, or compare them with those of fit."""
     if reset:
-        estimator.__dict__.pop("feature_names_in_", None)
-        estimator.n_features_in_ = n_features
+        model.__dict__.pop("feature_names_in_", None)
+        model.n_features_in_ = n_features
         if names is not None:
-            estimator.feature_names_in_ = np.array(names, dtype=object)
+            model.feature_names_in_ = np.array(names, dtype=object)
         return
-    known = getattr(estimator, "feature_names_in_", None)
+    known = getattr(model, "feature_names_in_", None)
     if names is not None and known is not None and (known := known.tolist()) != names:
+        problem = f"The features of {name} should be those of fit, in the same order"
         hint = _suggestions(names, known, "select those of feature_names_in_.")
-        raise ValueError(
-            f"The features of {name} should be those of fit, in the same order; {hint}"
-        )
-    if n_features != estimator.n_features_in_:
-        raise ValueError(
-            f"{name} has {n_features} features, but {estimator.n_features_in_} are expected."
-        )
+        raise ValueError(f"{problem}; {hint}")
+    if (expected := model.n_features_in_) != n_features:
+        raise ValueError(f"{name} has {n_features} features, but {expected} are expected.")
 
 
 def _suggestions(given: Sequence[str], known: Sequence[str], otherwise: str) -> str:
@@ -135,12 +131,11 @@ def in_canonical_order(X: Any) -> Any:
     return X
 
 
-def _row_and_column(X: Table, place: NDArray[np.intp]) -> tuple[int, int]:
+def _row_and_column(X: Table, place: tuple[int, ...]) -> tuple[int, int]:
     """Return the row and column of a cell, given by its index in X or in the data of a CSR."""
     if not sparse.issparse(X):
-        return int(place[0]), int(place[1])
-    k = int(place[0])
-    return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
+        return place[0], place[1]
+    return int(np.searchsorted(X.indptr, place[0], side="right")) - 1, int(X.indices[place[0]])
 
 
 def feature_number(parameter: str, feature: Any, n_features: int, names: Any) -> int:
@@ -178,7 +173,7 @@ def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
             values = single.data
         else:
             single = values = np.require(X, np.float32, ["C", "A"])
-    if X.dtype != np.float32 and (infinite := first_cell(values, np.isinf)) is not None:
+    if X.dtype != np.float32 and (infinite := first_cell(values, np.isinf)):
         column = column_name(_row_and_column(X, infinite)[1], names)
         raise ValueError(
             f"Column {column} of {name} has values beyond the range of single "
@@ -200,50 +195,30 @@ def for_kernels(X: Table) -> Any:
     return compressed(X) if sparse.issparse(X) else X
 
 
-def _read_frame(
-    estimator: Any, X: Any, *, reset: bool, name: str, categorical: Any, comm: Comm
-) -> Any:
+def _read_frame(model: Any, X: Any, *, reset: bool, name: str, categorical: Any, comm: Comm) -> Any:
     """Return the numbers of a frame, or the frame as it is if scikit-learn converts it."""
     names = frames.column_names(X, name)
     frame = frames.open_frame(X, name)
     if isinstance(X, NamedTable):
-        _match_features(estimator, X.columns, X.shape[1], reset=reset, name=name)
+        _match_features(model, X.columns, X.shape[1], reset=reset, name=name)
     else:
         try:
-            validate_data(estimator, X, reset=reset, skip_check_array=True)
+            validate_data(model, X, reset=reset, skip_check_array=True)
         except ValueError as error:
-            known = list(getattr(estimator, "feature_names_in_", ()))
-            where = "" if name == "X" else f"{name}: "
+            known = list(getattr(model, "feature_names_in_", ()))
             hint = _suggestions(names or [], known, "")
+            where = "" if name == "X" else f"{name}: "
             raise ValueError(f"{where}{error}{hint[:1].upper()}{hint[1:]}") from None
     if frame is None:
         _refuse_other_columns(X, name)
-        if reset:
-            estimator._category_labels = frames.CategoryLabels()
         return X
     if reset:
-        if isinstance(categorical, str):
-            places = frames.category_columns(frame)
-        else:
-            mask = resolve_categorical(frame, categorical, frame.columns)
-            # Numbers are categories without labels: an array can hold them too.
-            places = [j for j in np.flatnonzero(mask).tolist() if not frames.is_numeric(frame, j)]
-        estimator._category_labels = frames.CategoryLabels.of(frame, places).united(comm)
-    return estimator._category_labels.encode(frame, name)
-
-
-def _without_labels(estimator: Any, *, reset: bool, name: str) -> None:
-    """Remember that features have no labels; refuse them if fit saw columns with labels."""
-    if reset:
-        estimator._category_labels = frames.CategoryLabels()
-        return
-    known = getattr(estimator, "_category_labels", frames.CategoryLabels())
-    if known.of_column:
-        column = column_name(min(known.of_column), getattr(estimator, "feature_names_in_", None))
-        raise ValueError(
-            f"Column {column} held categories in fit, but {name} is an array, which does not say "
-            "what its labels are; pass a frame."
-        )
+        chosen = None
+        if not isinstance(categorical, str):
+            chosen = resolve_categorical(frame, categorical, frame.columns)
+        columns = frames.label_columns(frame, chosen)
+        model._category_labels = frames.CategoryLabels.of(frame, columns).united(comm)
+    return model._category_labels.encode(frame, name)
 
 
 def _refuse_other_columns(X: Any, name: str) -> None:

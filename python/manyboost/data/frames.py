@@ -1,7 +1,4 @@
-"""Data frames in and out: pandas, polars, and every other library that narwhals reads.
-
-narwhals (the extra ``frames``) is imported with the first frame, no frame library for arrays.
-"""
+"""Data frames in and out: pandas, polars, and every other library that narwhals reads."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost.arrays import F32, F64
+from manyboost.arrays import F32, F64, Mask
 from manyboost.comm import Comm
 from manyboost.data.named import NamedTable
 from manyboost.data.plain_arrays import as_float, is_missing
@@ -66,11 +63,9 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
 
 def densified_frame(data: Any) -> Any:
     """Return a pandas frame with its sparse columns made dense; other data as they are."""
-    dtypes = list(getattr(data, "dtypes", []))
-    if any(map(_is_sparse, dtypes)):
-        pairs = zip(data.columns, dtypes, strict=True)
-        return data.astype({column: dtype.subtype for column, dtype in pairs if _is_sparse(dtype)})
-    return data
+    dtypes = enumerate(getattr(data, "dtypes", []))
+    dense = {data.columns[j]: dtype.subtype for j, dtype in dtypes if _is_sparse(dtype)}
+    return data.astype(dense) if dense else data
 
 
 def _is_sparse(dtype: Any) -> bool:
@@ -95,10 +90,8 @@ def open_frame(data: Any, name: str = "X") -> Any | None:
     except ImportError:
         if type_name.startswith(("pandas.", "polars.")):
             return None
-        raise ImportError(
-            f"{name} is a {type_name}, which takes narwhals to read; install it: pip install "
-            "'manyboost[frames]'."
-        ) from None
+        problem = f"{name} is a {type_name}, which takes narwhals to read"
+        raise ImportError(f"{problem}; install it: pip install 'manyboost[frames]'.") from None
     try:
         return narwhals.from_native(data, eager_only=True)
     except TypeError:
@@ -108,26 +101,20 @@ def open_frame(data: Any, name: str = "X") -> Any | None:
         ) from None
 
 
-def category_columns(frame: Any) -> list[int]:
-    """Return the indices of the columns with a categorical type."""
+def label_columns(frame: Any, chosen: Mask | None) -> list[int]:
+    """Return the columns of categorical type (None), or the chosen ones that hold no numbers."""
     if isinstance(frame, NamedTable):
-        return sorted(frame.categories)
-    return [j for j, column in enumerate(frame.iter_columns()) if _kind(column) in _CATEGORICAL]
-
-
-def is_numeric(frame: Any, j: int) -> bool:
-    """Whether a column holds numbers or booleans."""
-    if isinstance(frame, NamedTable):
-        return j not in frame.categories
-    return _holds_numbers(list(frame.iter_columns())[j])
+        return [j for j in sorted(frame.categories) if chosen is None or chosen[j]]
+    columns = enumerate(frame.iter_columns())
+    if chosen is None:
+        return [j for j, column in columns if _kind(column) in _CATEGORICAL]
+    # Numbers are categories without labels: an array can hold them too.
+    return [j for j, column in columns if chosen[j] and not _holds_numbers(column)]
 
 
 @dataclass(frozen=True)
 class CategoryLabels:
-    """The category columns of a frame, by index, and their sorted labels in fit.
-
-    A label's index is its code.
-    """
+    """The sorted labels of the category columns of a frame in fit; a label's index is its code."""
 
     of_column: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
 
@@ -136,8 +123,7 @@ class CategoryLabels:
         """Find the labels of the given columns."""
         if isinstance(frame, NamedTable):
             return cls({j: _sorted_labels(frame.labels(j)) for j in columns})
-        all_columns = list(frame.iter_columns())
-        return cls({j: _sorted_labels(all_columns[j].unique().to_list()) for j in columns})
+        return cls({j: _sorted_labels(frame[:, j].unique().to_list()) for j in columns})
 
     def united(self, comm: Comm) -> CategoryLabels:
         """Return the labels of all ranks."""
@@ -238,10 +224,8 @@ def make_frame(library: str, values: NDArray[Any], names: Sequence[str], like: A
     try:
         module = importlib.import_module(library)
     except ImportError:
-        raise ImportError(
-            f"set_output asked for frames of {library}, which is not installed; install it: pip "
-            f"install {library}."
-        ) from None
+        problem = f"set_output asked for frames of {library}, which is not installed"
+        raise ImportError(f"{problem}; install it: pip install {library}.") from None
     if library == "polars":
         return module.DataFrame(values, schema=list(names))
     index = like.index if isinstance(like, module.DataFrame) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,25 +17,23 @@ from sklearn.utils.multiclass import type_of_target
 from manyboost import memory
 from manyboost.arrays import Mask
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import MISSING_LABEL, cell_error, class_numbers, first_cell, row_blocks
+from manyboost.data.cells import MISSING_LABEL, cell_error, class_numbers, refuse_cells, row_blocks
 from manyboost.data.features import Table, in_canonical_order
 from manyboost.data.frames import column_names, is_series
 from manyboost.data.plain_arrays import is_missing
 from manyboost.data.stored import CheckedTargets
-from manyboost.data.targets import check_outputs, check_shape, refuse_cell
+from manyboost.data.targets import check_outputs, check_shape
 from manyboost.errors import RowError
 
 
 @dataclass
 class Classes:
-    """How labels become targets and scores become labels.
-
-    ``values`` are the sorted classes. For "multilabel" they are the labels: sorted if they came in
-    sets, else the names of the outputs, or their numbers if they have no names.
-    """
+    """How labels become targets and scores become labels."""
 
     kind: str  # "binary" (one output), "multiclass" (one output per class) or "multilabel"
-    values: NDArray[Any]
+    values: NDArray[
+        Any
+    ]  # sorted classes or labels; of an indicator the names or numbers of columns
     names: tuple[str, ...] | None = None  # of labels
 
     @property
@@ -58,10 +57,9 @@ class Classes:
     def encode(self, y: NDArray[Any], *, softmax: bool, name: str = "y") -> NDArray[Any]:
         """Return 0/1 labels (n, n_outputs) as uint8, or for softmax class numbers as uint32."""
         if self.kind == "multilabel":
-            if y.ndim != 2 or y.shape[1] != self.n_outputs:
-                raise ValueError(
-                    f"{name} has shape {y.shape}; the model was given {self.n_outputs} labels."
-                )
+            if y.shape[1:] != (self.n_outputs,):
+                expected = f"the model was given {self.n_outputs} labels"
+                raise ValueError(f"{name} has shape {y.shape}; {expected}.")
             return y
         if y.ndim != 1:
             raise ValueError(f"{name} has shape {y.shape}; it must have one class per row.")
@@ -98,13 +96,11 @@ def read_labels(
         names = column_names(y, name) if labels.ndim == 2 else None
         return classes or Classes.of(labels, names, comm), labels
     if classes is None:
-        labels = _sorted_labels(frozenset().union(*(s for each in comm.gather(sets) for s in each)))
-        classes = Classes("multilabel", labels, tuple(str(label) for label in labels))
+        labels = _sorted_labels(frozenset().union(*chain(*comm.gather(sets))))
+        classes = Classes("multilabel", labels, tuple(map(str, labels)))
     elif classes.kind != "multilabel":
-        raise ValueError(
-            f"{name} holds sets of labels, but the model was given one class per row; pass one "
-            "class per row."
-        )
+        problem = f"{name} holds sets of labels, but the model was given one class per row"
+        raise ValueError(f"{problem}; pass classes.")
     check_shape((len(sets),), X, name)
     return classes, indicator(sets, classes.values, name)
 
@@ -118,44 +114,38 @@ def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
         return _sparse_indicator(y, X, name)
     y = y.toarray() if sparse.issparse(y) else y
     labels = check_outputs(y, X, name, numeric=False)
-    if labels.ndim == 2 and labels.shape[1] > 1:
+    if labels.ndim == 1:
+        return _check_classes(labels, name)
+    if labels.shape[1] > 1:
         return _dense_indicator(labels, name, column_names(y, name))
-    if labels.ndim == 2:
-        labels = labels[:, 0]
-        warnings.warn(
-            f"A column-vector {name} was passed when a 1d array was expected; it is read as one "
-            f"class per row. Pass {name}.ravel() to silence this warning.",
-            DataConversionWarning,
-            stacklevel=3,
-        )
-    return _check_classes(labels, name)
+    message = (
+        f"A column-vector {name} was passed when a 1d array was expected; it is read as one class "
+        f"per row. Pass {name}.ravel() to silence this warning."
+    )
+    warnings.warn(message, DataConversionWarning, stacklevel=3)
+    return _check_classes(labels[:, 0], name)
 
 
 def _check_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
     """Refuse classes (n,) that are missing, of several types, or numbers to be regressed on."""
-    missing = _missing(labels)
-    if missing.any():
-        refuse_cell(name, "a missing value (NaN)", np.argwhere(missing)[0])
+    refuse_cells(labels, _missing, name, "has a missing value (NaN)")
     numeric = bool | int | float | np.number | np.bool_
     if labels.dtype == object and all(isinstance(value, numeric) for value in labels):
         values = np.array(labels.tolist())
-        if values.dtype.kind == "f" and (place := first_cell(values, np.isinf)) is not None:
-            refuse_cell(name, "an infinite value (inf)", place)
+        if values.dtype.kind == "f":
+            refuse_cells(values, np.isinf, name, "has an infinite value (inf)")
         labels = values if values.dtype.kind in "biuf" else labels
     try:
         kind = type_of_target(labels, input_name=name)
     except TypeError:
         if all(isinstance(value, bytes) for value in labels):
-            raise ValueError(
-                f"{name} holds bytes (such as {_shown(labels[0])}); decode them into text."
-            ) from None
+            problem = f"{name} holds bytes (such as {_shown(labels[0])})"
+            raise ValueError(f"{problem}; decode them into text.") from None
         raise _mixture(f"{name} mixes classes", labels) from None
     if kind not in ("binary", "multiclass"):
         # scikit-learn's checks look for the first three words.
-        raise ValueError(
-            f"Unknown label type: {kind}; {name} must hold classes, for numbers use "
-            "ManyBoostRegressor."
-        )
+        remedy = f"{name} must hold classes, for numbers use ManyBoostRegressor"
+        raise ValueError(f"Unknown label type: {kind}; {remedy}.")
     return labels
 
 
@@ -195,9 +185,9 @@ def _sparse_indicator(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
     y = in_canonical_order(y.tocsr())
     rows = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
     missing = _missing(y.data)
-    unlike = (y.data != 0) & (y.data != 1) & ~missing
-    if unlike.any():
-        k = int(np.argmax(unlike))
+    unlike = np.flatnonzero((y.data != 0) & (y.data != 1) & ~missing)
+    if len(unlike):
+        k = unlike[0]
         raise _label_error(y.data[k], (rows[k], y.indices[k]), name)
     memory.check_labels(y.shape[0], y.shape[1], name)
     encoded = np.zeros(y.shape, np.uint8)

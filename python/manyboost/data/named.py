@@ -48,13 +48,9 @@ class NamedTable:
         """Return the values, with the codes of ``known`` labels; unknown labels become NaN."""
         for j, column in enumerate(self.columns):
             if (j in known) != (j in self.categories):
-                held, expected = "numbers", "text"
-                if j in self.categories:
-                    held, expected = expected, held
-                raise ValueError(
-                    f"Column {column!r} of {name} holds {held} where {expected} should be; read it "
-                    f"as {expected}, or leave it out."
-                )
+                held, expected = ("numbers", "text") if j in known else ("text", "numbers")
+                problem = f"Column {column!r} of {name} holds {held} where {expected} should be"
+                raise ValueError(f"{problem}; read it as {expected}, or leave it out.")
         if not self.categories:
             return self.values
         values = np.array(self.values)
@@ -77,11 +73,6 @@ class NamedColumn:
     def dtype(self) -> np.dtype[Any]:
         """Type of the values."""
         return self.values.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of rows."""
-        return self.values.shape
 
     def __len__(self) -> int:
         return len(self.values)

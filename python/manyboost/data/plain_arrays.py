@@ -19,11 +19,8 @@ def unmasked(values: Any) -> NDArray[Any]:
     mask, data = np.ma.getmaskarray(values), np.asarray(values.data)
     if mask.dtype != bool or not mask.any():
         return data
-    if data.dtype.kind in "biuf":
-        return np.where(mask, np.nan, data)
-    objects = data.astype(object)
-    objects[mask] = None
-    return objects
+    missing: Any = np.nan if data.dtype.kind in "biuf" else None
+    return np.where(mask, missing, data)
 
 
 def stacked(rows: Any, name: str) -> NDArray[Any]:
@@ -31,18 +28,16 @@ def stacked(rows: Any, name: str) -> NDArray[Any]:
     try:
         return unmasked(rows)
     except ValueError:
-        raise ValueError(
-            f"{name} is a list of rows that do not make a table; every row must hold the same "
-            "number of values."
-        ) from None
+        problem = f"{name} is a list of rows that do not make a table"
+        raise ValueError(f"{problem}; every row must hold the same number of values.") from None
 
 
 def plain_numbers(
     values: NDArray[Any], name: str, remedy: str, *, by_column: bool = False
 ) -> NDArray[Any]:
-    """Return an array of floats, integers or booleans for an array of any type.
+    """Return numbers or booleans for an array of any type; ``remedy`` is what to do about others.
 
-    ``remedy`` ends the error about other values, which names their row and output, or column.
+    Errors name the row and output of a value, or with ``by_column`` its column.
     """
     values = unmasked(values)
     refuse_type(values, name)
@@ -92,10 +87,8 @@ def dense_floats(values: Any, name: str, empty_cells: str) -> F64:
 def refuse_sparse(values: Any, name: str, empty_cells: str) -> None:
     """Refuse a sparse matrix; its ``empty_cells`` could be something else than zeros."""
     if sparse.issparse(values):
-        raise ValueError(
-            f"{name} is a sparse matrix, whose empty cells could be zeros or {empty_cells}; pass a "
-            f"dense array, with {name}.toarray() if they are zeros."
-        )
+        problem = f"{name} is a sparse matrix, whose empty cells could be zeros or {empty_cells}"
+        raise ValueError(f"{problem}; pass a dense array, with {name}.toarray() if they are zeros.")
 
 
 def refuse_type(values: NDArray[Any], name: str) -> None:
@@ -141,11 +134,9 @@ def as_float(value: Any) -> float | None:
 
 def _first_text(values: NDArray[Any]) -> tuple[int, ...]:
     """Return the index of the first text, column by column; prefer one that spells no number."""
-    for is_wanted in (_is_word, lambda value: isinstance(value, str | bytes)):
-        places = np.argwhere(np.vectorize(is_wanted, otypes=[bool])(values).T)
-        if len(places):
-            return tuple(int(k) for k in places[0][::-1])
-    raise AssertionError("there is no text")
+    cells = values.T
+    texts = (place for place, value in np.ndenumerate(cells) if isinstance(value, str | bytes))
+    return min(texts, key=lambda place: not _is_word(cells[place]))[::-1]
 
 
 def _is_word(value: Any) -> bool:

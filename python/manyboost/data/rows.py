@@ -1,8 +1,10 @@
-"""Rows: features, targets, weights and offsets in the form that training takes."""
+"""Rows in the form that training takes, and readers that make them of what users pass to fit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,13 @@ from numpy.typing import NDArray
 from manyboost import _core
 from manyboost.arrays import F64
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import TargetKind, class_numbers, missing_cells
+from manyboost.data.cells import TargetKind, class_numbers, missing_cells, refuse_unobserved_outputs
 from manyboost.data.features import Table
+from manyboost.data.frames import column_names
+from manyboost.data.labels import read_labels
 from manyboost.data.stored import StoredTable
-from manyboost.data.weights import Weights, check_weight, normalise, weigh_classes
+from manyboost.data.targets import check_offset, check_output_names, check_targets
+from manyboost.data.weights import Weights, check_weight, class_weights, normalise, weigh_classes
 
 
 @dataclass(frozen=True)
@@ -53,11 +58,12 @@ class Rows:
         )
 
     def repeated(self, times: int) -> Rows:
-        """Return the rows with each output ``times`` times; offsets stay as they are."""
+        """Return the rows with each output ``times`` times."""
         if times == 1:
             return self
-        Y = np.repeat(self.Y, times, axis=1)
-        return replace(self, Y=Y, weights=self.weights.repeated(times))
+        Y, weights = np.repeat(self.Y, times, axis=1), self.weights.repeated(times)
+        offset = None if self.offset is None else np.repeat(self.offset, times, axis=1)
+        return replace(self, Y=Y, weights=weights, offset=offset)
 
     def weighted(self, weight: NDArray[np.floating] | None, name: str) -> Rows:
         """Return the rows with other weights; rows without an observed cell are dropped."""
@@ -71,10 +77,8 @@ class Rows:
             return self
         rows = self.weighted(weigh_classes(self.weights, self.Y, table), "class_weight")
         if not rows.count():
-            raise ValueError(
-                "class_weight is zero for all classes of these rows; give one of them a positive "
-                "weight."
-            )
+            problem = "class_weight is zero for all classes of these rows"
+            raise ValueError(f"{problem}; give one of them a positive weight.")
         return rows
 
 
@@ -84,7 +88,6 @@ def make_rows(
     sample_weight: Any,
     name: str,
     offset: F64 | None = None,
-    *,
     kind: TargetKind = TargetKind.REAL,
     comm: Comm = ALONE,
     numbers: NDArray[np.uint64] | None = None,
@@ -99,10 +102,8 @@ def make_rows(
     rows = Rows(X, Y, Weights(), numbers, offset, kind, comm).weighted(weight, name)
     if not rows.count():
         target = "Y_val" if name == "sample_weight_val" else "y"
-        raise ValueError(
-            f"{target} has no observed value of positive weight in any of its {n_rows} rows; at "
-            "least one cell must hold a value."
-        )
+        problem = f"{target} has no observed value of positive weight in any of its {n_rows} rows"
+        raise ValueError(f"{problem}; at least one cell must hold a value.")
     return rows
 
 
@@ -144,3 +145,117 @@ def split_validation(rows: Rows, fraction: int | float, seed: int) -> tuple[Rows
                 "some output; pass X_val and Y_val, or use early_stopping=False."
             )
     return rows.take(np.flatnonzero(~chosen)), rows.take(np.flatnonzero(chosen))
+
+
+@dataclass(eq=False)
+class Reader(ABC):
+    """Reads targets, weights and offsets into :class:`Rows`.
+
+    It learns from the training targets (names of outputs, classes, class weights) and holds the
+    validation targets to it.
+    """
+
+    comm: Comm = ALONE  # the ranks that hold the other rows
+    n_levels: int = 1  # outputs of the model for each output of y: the levels of quantiles
+    names: Sequence[str] | None = None  # of the outputs
+    class_weight: Any = None  # the parameter of a classifier
+    classes: Any = None  # Classes: those of a fitted model that is continued, then those of y
+    kind: TargetKind = field(init=False)
+    n_outputs: int = field(init=False)  # of the model
+    table: F64 | None = field(default=None, init=False)  # weights of classes
+
+    def training(
+        self, X: Table, y: Any, sample_weight: Any = None, offset: Any = None, numbers: Any = None
+    ) -> Rows:
+        """Return training rows of checked features; ``numbers`` are those among all ranks."""
+        rows = self._rows(X, self._learn(y, X), y, "", sample_weight, offset, numbers)
+        self.table = class_weights(self.class_weight, rows.Y, self.classes, self.comm)
+        rows = rows.with_class_weights(self.table)
+        refuse_unobserved_outputs(rows.Y, "y", self.names, self.comm)
+        return rows.repeated(self.n_levels)
+
+    def validation(self, X: Table, y: Any, sample_weight: Any = None, offset: Any = None) -> Rows:
+        """Return validation rows of checked features, with the outputs of the training rows."""
+        rows = self._rows(X, self._read(y, X, "Y_val"), y, "_val", sample_weight, offset)
+        return rows.with_class_weights(self.table).repeated(self.n_levels)
+
+    def _rows(
+        self, X: Table, Y: Any, y: Any, ending: str, weight: Any, offset: Any, numbers: Any = None
+    ) -> Rows:
+        """Return rows of encoded targets Y; ``ending`` is that of the names of the arguments."""
+        check_output_names(y, self.names, "Y_val" if ending else "y")
+        if offset is not None:
+            softmax, n_given = self.kind is TargetKind.CLASSES, self.n_outputs // self.n_levels
+            offset = check_offset(offset, X, n_given, softmax=softmax, name=f"offset{ending}")
+        name = f"sample_weight{ending}"
+        return make_rows(X, Y, weight, name, offset, self.kind, self.comm, numbers)
+
+    @abstractmethod
+    def _learn(self, y: Any, X: Table) -> NDArray[Any]:
+        """Return encoded training targets; set ``kind``, ``n_outputs`` and ``names``."""
+
+    @abstractmethod
+    def _read(self, y: Any, X: Table, name: str) -> NDArray[Any]:
+        """Return encoded targets of the same outputs."""
+
+
+@dataclass(eq=False)
+class RealReader(Reader):
+    """Reads numbers."""
+
+    # check(Y, y, name) refuses targets that the loss cannot take: checked, and as they were passed.
+    check: Callable[[F64, Any, str], None] | None = None
+    continued: bool = False  # whether to continue a fitted model, with its names
+    one_dimensional: bool = field(init=False)  # whether y is
+
+    def _learn(self, y: Any, X: Table) -> F64:
+        self.kind, Y = TargetKind.REAL, self._checked(y, X, "y")
+        if not self.continued:
+            self.names = column_names(y, "y")
+        self.one_dimensional = Y.ndim == 1
+        self.n_outputs = as_columns(Y).shape[1] * self.n_levels
+        return as_columns(Y)
+
+    def _read(self, y: Any, X: Table, name: str) -> F64:
+        Y = as_columns(self._checked(y, X, name))
+        n_given = self.n_outputs // self.n_levels
+        if Y.shape[1] != n_given:
+            raise ValueError(
+                f"{name} has {Y.shape[1]} outputs but y has {n_given}; they must agree."
+            )
+        return Y
+
+    def _checked(self, y: Any, X: Table, name: str) -> F64:
+        Y = check_targets(y, X, name)
+        if self.check is not None:
+            self.check(Y, y, name)
+        return Y
+
+
+@dataclass(eq=False)
+class LabelReader(Reader):
+    """Reads classes, indicators and sets of labels."""
+
+    softmax: bool = False  # whether to encode more than two classes as class numbers, not as 0/1
+    target_name: str | None = None  # of the column of classes
+
+    def _learn(self, y: Any, X: Table) -> NDArray[Any]:
+        classes, labels = read_labels(y, X, classes=self.classes, comm=self.comm)
+        self.classes, self.names, self.n_outputs = classes, classes.names, classes.n_outputs
+        if classes.kind == "multilabel":
+            self.kind = TargetKind.LABELS
+        else:
+            numbered = self.softmax and classes.kind == "multiclass"
+            self.kind = TargetKind.CLASSES if numbered else TargetKind.ONE_VS_REST
+            names = column_names(y, "y")
+            self.target_name = None if names is None else names[0]
+        return classes.encode(labels, softmax=self.softmax)
+
+    def _read(self, y: Any, X: Table, name: str) -> NDArray[Any]:
+        labels = read_labels(y, X, name, self.classes)[1]
+        return np.asarray(self.classes.encode(labels, softmax=self.softmax, name=name))
+
+
+def as_columns(Y: F64) -> F64:
+    """Return targets or predictions with a column for each output."""
+    return Y[:, None] if Y.ndim == 1 else Y

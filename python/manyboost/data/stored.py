@@ -1,7 +1,6 @@
-"""Features and targets in scratch files, checked block by block.
+"""Features and targets in scratch files, which :mod:`manyboost.distributed.outofcore` writes.
 
-:mod:`manyboost.distributed.outofcore` writes them. Estimators take them in place of arrays, and
-hold only some columns or some rows of the features in memory at a time.
+Estimators take them in place of arrays, and have only some columns or rows in memory at a time.
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ class StoredTable:
     def __getitem__(self, key: Any) -> Any:
         """Return the table of some rows (ascending), or the values of the feature ``[:, j]``."""
         if isinstance(key, tuple):
-            _, feature = key
-            return self.columns_between(feature, feature + 1)[0]
+            return self.columns_between(key[1], key[1] + 1)[0]
         return replace(self, rows=key if self.rows is None else self.rows[key])
 
     def columns_between(self, first: int, last: int) -> F32:
@@ -78,8 +76,7 @@ class StoredTable:
         """Bin all features, a block of columns at a time."""
         size = max(1, _VALUES_PER_BLOCK // max(1, len(self)))
         for first in range(0, self.n_features, size):
-            last = min(first + size, self.n_features)
-            binner.push(pool, self.columns_between(first, last))
+            binner.push(pool, self.columns_between(first, min(first + size, self.n_features)))
         return binner.finish()
 
     def take_targets(self, Y: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
@@ -122,21 +119,12 @@ class StoredTable:
 
 
 class CheckedTargets:
-    """Targets (n_rows,) or (n_rows, n_outputs) that are already checked.
-
-    They are numbers in a mapped file (float32 or float64, NaN if missing) or encoded labels
-    (uint8).
-    """
+    """Targets that are already checked: numbers in a mapped file, or encoded labels (uint8)."""
 
     columns: Sequence[str] = ()  # names of the outputs
 
     def __init__(self, array: NDArray[Any], names: Sequence[str] | None = None) -> None:
-        self.array, self.columns = array, names or ()
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the array."""
-        return self.array.shape
+        self.array, self.columns, self.shape = array, names or (), array.shape
 
 
 class TargetFile:
@@ -174,12 +162,10 @@ def new_file(folder: Path, what: str) -> Path:
 def mapping(array: NDArray[Any]) -> mmap.mmap | None:
     """Return the memory map that an array is a view of, or None."""
     base: Any = array
-    while isinstance(base, np.ndarray):
-        if isinstance(base, np.memmap):
-            found = getattr(base, "_mmap", None)
-            return found if isinstance(found, mmap.mmap) else None
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
         base = base.base
-    return None
+    found = getattr(base, "_mmap", None)
+    return found if isinstance(found, mmap.mmap) else None
 
 
 def release(array: NDArray[Any]) -> None:

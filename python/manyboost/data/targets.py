@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 
 from manyboost.arrays import F64
 from manyboost.data import frames, plain_arrays
-from manyboost.data.cells import cell_error, first_cell
+from manyboost.data.cells import refuse_cells
 from manyboost.data.features import ANY_VALUES, Table
 from manyboost.data.stored import CheckedTargets
 from manyboost.spelling import closest, number_of
@@ -20,6 +20,7 @@ from manyboost.spelling import closest, number_of
 #: The largest target and offset: their differences, and the steps of a line search along them,
 #: stay within single precision.
 LARGEST_TARGET = 1e37
+_VALUE = "has the value {:g}"
 
 
 def check_targets(y: Any, X: Table, name: str = "y") -> F64:
@@ -29,14 +30,9 @@ def check_targets(y: Any, X: Table, name: str = "y") -> F64:
         return y.array
     plain_arrays.refuse_sparse(y, name, "missing values")
     Y = check_outputs(y, X, name, numeric=True)
-    place = first_cell(Y, lambda block: np.abs(block) > LARGEST_TARGET)
-    if place is not None:
-        what = f"{name} has the value {Y[tuple(place)]:g}"
-        rest = (
-            f", beyond {LARGEST_TARGET:g}, for which single precision has room; divide it by a "
-            "constant."
-        )
-        raise cell_error(name, what, place, rest, frames.column_names(y, name))
+    rest = f", beyond {LARGEST_TARGET:g}, too large for single precision; divide it by a constant."
+    names = frames.column_names(y, name)
+    refuse_cells(Y, lambda block: np.abs(block) > LARGEST_TARGET, name, _VALUE, rest, names)
     return Y
 
 
@@ -51,18 +47,14 @@ def check_offset(
             f"{name} has shape {array.shape}, but the same offset for all {n_outputs} classes "
             f"would change nothing; it must have the shape {(n_rows, n_outputs)}."
         )
-    if array.shape == (n_rows,):
-        array = array[:, None]
-    if array.ndim != 2 or array.shape[0] != n_rows or array.shape[1] not in (1, n_outputs):
+    if array.shape not in ((n_rows,), (n_rows, 1), (n_rows, n_outputs)):
         raise ValueError(
             f"{name} has shape {np.shape(offset)}; it must have one number for each of the "
             f"{n_rows} rows, or one for each row and output, {(n_rows, n_outputs)}."
         )
-    place = first_cell(array, lambda block: ~(np.abs(block) <= LARGEST_TARGET))
-    if place is not None:
-        rest = f"; it must hold finite numbers of at most {LARGEST_TARGET:g}."
-        raise cell_error(name, f"{name} has the value {array[tuple(place)]:g}", place[:1], rest)
-    return np.broadcast_to(array, (n_rows, n_outputs))
+    rest = f"; it must hold finite numbers of at most {LARGEST_TARGET:g}."
+    refuse_cells(array, lambda block: ~(np.abs(block) <= LARGEST_TARGET), name, _VALUE, rest)
+    return np.broadcast_to(array if array.ndim == 2 else array[:, None], (n_rows, n_outputs))
 
 
 def check_outputs(y: Any, X: Table, name: str, *, numeric: bool) -> NDArray[Any]:
@@ -74,7 +66,11 @@ def check_outputs(y: Any, X: Table, name: str, *, numeric: bool) -> NDArray[Any]
         )
     names = frames.column_names(y, name)
     if frames.is_frame(y):
-        y = _read_frame(y, name, numeric=numeric)
+        y = frames.densified_frame(y)
+        # A single column of classes stays as it is.
+        if (numeric or y.shape[1] != 1) and (frame := frames.open_frame(y, name)) is not None:
+            remedy = "turn it into numbers, 0 and 1 for labels, or drop it"
+            y = frames.CategoryLabels().encode(frame, name, remedy)
     elif numeric:
         if isinstance(y, list | tuple) or frames.is_series(y):
             y = plain_arrays.stacked(y, name)
@@ -93,19 +89,9 @@ def check_outputs(y: Any, X: Table, name: str, *, numeric: bool) -> NDArray[Any]
         raise ValueError(f"{name} must hold numbers: {reason}.") from None
     y = np.require(y, None, "A")
     check_shape(y.shape, X, name)
-    if y.dtype.kind == "f" and (place := first_cell(y, np.isinf)) is not None:
-        refuse_cell(name, "an infinite value (inf)", place, names)
+    if y.dtype.kind == "f":
+        refuse_cells(y, np.isinf, name, "has an infinite value (inf)", names=names)
     return np.asarray(y)
-
-
-def _read_frame(y: Any, name: str, *, numeric: bool) -> Any:
-    """Return the numbers of a frame; a single column of classes is returned as it is."""
-    y = frames.densified_frame(y)
-    if y.shape[1] == 1 and not numeric:
-        return y
-    frame = frames.open_frame(y, name)
-    remedy = "turn it into numbers, 0 and 1 for labels, or drop it"
-    return y if frame is None else frames.CategoryLabels().encode(frame, name, remedy)
 
 
 def _read_classes(y: Any, name: str) -> Any:
@@ -114,9 +100,7 @@ def _read_classes(y: Any, name: str) -> Any:
         is_text = [isinstance(each, str) for each in y]
         if any(is_text) and not all(is_text):
             # NumPy would turn the others into text, NaN included.
-            objects = np.empty(len(y), object)
-            objects[:] = y
-            return objects
+            return np.fromiter(y, object, len(y))
         y = plain_arrays.stacked(y, name)
     if frames.is_series(y) and str(y.dtype).startswith("complex"):
         y = np.asarray(y)
@@ -142,31 +126,21 @@ def check_shape(shape: tuple[int, ...], X: Table, name: str) -> None:
         )
 
 
-def refuse_cell(
-    name: str, what: str, place: NDArray[np.intp], names: Sequence[str] | None = None
-) -> None:
-    """Refuse the value of one cell."""
-    rest = "; drop such rows or fill them in before fit."
-    raise cell_error(name, f"{name} has {what}", place, rest, names)
-
-
 def check_output_names(y: Any, known: Sequence[str] | None, name: str) -> None:
     """Refuse outputs with other names, or in another order, than those of fit."""
     names = frames.column_names(y, name) if frames.is_frame(y) else None
     if names is None or known is None or list(known) == names:
         return
+    missing = [each for each in known if each not in names]
     for given, expected in zip(names, known, strict=False):
         if given not in known:
-            likely = closest(given, [each for each in known if each not in names])
+            likely = closest(given, missing)
             hint = f"did you mean {likely!r}?" if likely else f"output {expected!r} was expected."
             raise ValueError(f"{name} has the output {given!r}, which fit did not see; {hint}")
-    missing = [each for each in known if each not in names]
     if missing:
         raise ValueError(f"{name} lacks the output {missing[0]!r} of fit; add it.")
-    raise ValueError(
-        f"{name} has the outputs of fit in another order ({', '.join(map(repr, names[:5]))}); "
-        "select them in the order of output_names_."
-    )
+    problem = f"{name} has the outputs of fit in another order ({', '.join(map(repr, names[:5]))})"
+    raise ValueError(f"{problem}; select them in the order of output_names_.")
 
 
 def resolve_outputs(outputs: Any, names: Sequence[str] | None, n_outputs: int) -> list[int]:

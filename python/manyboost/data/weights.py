@@ -1,12 +1,8 @@
-"""Weights of rows, cells and classes.
-
-A cell of weight zero and a missing target are the same thing: it has no gradient and no loss.
-"""
+"""Weights of rows, cells and classes; a cell of weight zero is a missing target."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +12,10 @@ from numpy.typing import NDArray
 from manyboost import _core
 from manyboost.arrays import F32, F64, Mask
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import (
-    MISSING_LABEL,
-    cell_error,
-    class_numbers,
-    column_name,
-    missing_cells,
-)
+from manyboost.data.cells import MISSING_LABEL, class_numbers, missing_cells, refuse_cells
 from manyboost.data.labels import Classes
 from manyboost.data.plain_arrays import dense_floats
+from manyboost.spelling import listing
 
 
 @dataclass(frozen=True)
@@ -47,8 +38,7 @@ class Weights:
 
     def heaviest(self, pool: _core.Pool) -> float:
         """Return the largest weight that a cell can have, on all ranks."""
-        n_outputs = 1 if self.cells is None else self.cells.shape[1]
-        return float(self.heaviest_of(n_outputs, pool).max())
+        return float(self.heaviest_of(1 if self.cells is None else self.cells.shape[1], pool).max())
 
     def total_of_rows(self, pool: _core.Pool, n_rows: int) -> float:
         """Return the sum of the row weights over all ranks; this rank has ``n_rows`` rows."""
@@ -68,8 +58,7 @@ class Weights:
     def take(self, chosen: NDArray[Any]) -> Weights:
         """Return the weights of some rows."""
         rows = None if self.rows is None else self.rows[chosen]
-        cells = None if self.cells is None else self.cells[chosen]
-        return Weights(rows, cells, self.partial)
+        return Weights(rows, None if self.cells is None else self.cells[chosen], self.partial)
 
     def within(self, chosen: NDArray[Any], n_rows: int) -> Weights:
         """Return weights that are zero outside the chosen rows."""
@@ -127,11 +116,9 @@ def check_weight(
             f"{name} has shape {weight.shape}; it must have one weight for each of the {n_rows} "
             f"rows{cells}."
         )
-    if not (weight >= 0).all():
-        place = np.argwhere(~(weight >= 0))[0]
-        value = weight[tuple(place)]
-        what = "missing (NaN)" if np.isnan(value) else f"negative ({value:g})"
-        raise cell_error(name, f"{name} is {what}", place, "; weights must be at least zero.")
+    rest = "; weights must be at least zero."
+    refuse_cells(weight, np.isnan, name, "is missing (NaN)", rest)
+    refuse_cells(weight, lambda block: block < 0, name, "is negative ({:g})", rest)
     if not comm.any((weight > 0).any()):
         raise ValueError(f"All of {name} is zero; at least one row needs a positive weight.")
     return weight
@@ -140,11 +127,10 @@ def check_weight(
 def normalise(
     Y: NDArray[Any], weight: NDArray[np.floating] | None, name: str, comm: Comm = ALONE
 ) -> tuple[NDArray[Any], Weights, Mask]:
-    """Bring encoded targets and checked weights to the one form that training takes.
+    """Bring targets and weights to one form; also return which rows have an observed cell.
 
     Cells of weight zero become missing targets. Weights that agree within each row become weights
-    of rows, and weights that are all 1 become none. All ranks choose the same form. Also return
-    which rows have an observed cell of positive weight.
+    of rows, and weights that are all 1 become none. All ranks choose the same form.
     """
     if weight is not None and weight.ndim == 2 and not weight.all():
         Y = np.array(Y)
@@ -179,18 +165,6 @@ def normalise(
     return Y, Weights(rows=None if is_one else single, partial=partial), observed
 
 
-def refuse_unobserved_outputs(
-    Y: NDArray[Any], name: str, names: Sequence[str] | None = None, comm: Comm = ALONE
-) -> None:
-    """Refuse targets with an output that is missing in all rows."""
-    if Y.ndim == 2 and not (observed := comm.largest(~missing_cells(Y).all(axis=0))).all():
-        raise ValueError(
-            f"Output {column_name(int(np.argmin(observed)), names)} of {name} has no observed "
-            "value of positive weight; leave the output out, or give it a value in at least one "
-            "row."
-        )
-
-
 def class_weights(
     class_weight: Any, Y: NDArray[Any], classes: Classes, comm: Comm = ALONE
 ) -> F64 | None:
@@ -222,8 +196,8 @@ def class_weights(
             f"class_weight has {len(class_weight)} dicts, but y has {classes.n_outputs} labels; "
             "pass one dict for each label, or one for all."
         )
-    labels = enumerate(class_weight)
-    return np.stack([_from_dict(each, [0, 1], f"class_weight[{j}]") for j, each in labels])
+    tables = (_from_dict(each, [0, 1], f"class_weight[{j}]") for j, each in enumerate(class_weight))
+    return np.stack(list(tables))
 
 
 def _from_dict(weights: Any, known: list[Any], name: str) -> F64:
@@ -235,10 +209,8 @@ def _from_dict(weights: Any, known: list[Any], name: str) -> F64:
     table = np.ones(len(known))
     for key, weight in weights.items():
         if key not in known:
-            shown = ", ".join(map(repr, known[:5])) + (", ..." if len(known) > 5 else "")
-            raise ValueError(
-                f"{name} has the class {key!r}, which y does not have; the classes are {shown}."
-            )
+            problem = f"{name} has the class {key!r}, which y does not have"
+            raise ValueError(f"{problem}; the classes are {listing(known)}.")
         is_number = isinstance(weight, numbers.Real) and not isinstance(weight, bool)
         if not (is_number and (weight == 0 or 1e-37 < weight < 1e38)):
             raise ValueError(
@@ -254,8 +226,7 @@ def weigh_classes(weights: Weights, Y: NDArray[Any], table: F64) -> NDArray[np.f
     if table.ndim == 1:
         by_class = table[class_numbers(Y)]
         return by_class if weights.rows is None else by_class * weights.rows
-    by_label = _by_label(Y, table)
-    by_label = by_label if weights.cells is None else by_label * weights.cells
+    by_label = _by_label(Y, table) * (1 if weights.cells is None else weights.cells)
     return by_label if weights.rows is None else by_label * weights.rows[:, None]
 
 

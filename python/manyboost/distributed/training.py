@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.comm import Comm
-from manyboost.estimators.fitting import Fitting
-from manyboost.estimators.given import Given
+from manyboost.estimators.fitting import Fitting, Given
 from manyboost.training.custom import Loss
 from manyboost.training.scoring import LOSS
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost.arrays import F64
 from manyboost.data.features import Table
 from manyboost.data.labels import Classes
-from manyboost.estimators.pickling import Pickling
+from manyboost.estimators.keeping import Keeping
 from manyboost.training.callbacks import CallbackSupportMixin
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.parameters import Parameters
@@ -21,11 +21,8 @@ from manyboost.training.progress import Progress
 from manyboost.training.projections import Projection
 from manyboost.training.scoring import RunningRegressor
 
-if TYPE_CHECKING:
-    from manyboost.persistence.info import ModelInfo
 
-
-class Model(CallbackSupportMixin, Parameters, Pickling):
+class Model(CallbackSupportMixin, Parameters, Keeping):
     """Parameters and fitted state, which fitting fills and predicting reads."""
 
     # Set by fit.
@@ -43,9 +40,7 @@ class Model(CallbackSupportMixin, Parameters, Pickling):
     _trained_with: dict[str, Any]
     _release: str
     _left_out: list[str]
-
-    # What scorers are given for an estimator.
-    _running: type[RunningRegressor] = RunningRegressor
+    _running: type[RunningRegressor] = RunningRegressor  # what scorers are given for an estimator
 
     @property
     def _n_levels(self) -> int:
@@ -94,10 +89,8 @@ class Model(CallbackSupportMixin, Parameters, Pickling):
         check_is_fitted(self, "n_iter_")
         gains = self._progress.importances
         if self._progress.mean_importances is not None:
-            raise AttributeError(
-                "importances by output were left out of the file that the model comes from; write "
-                "it with save(path, records='all')."
-            )
+            problem = "importances by output were left out of the file that the model comes from"
+            raise AttributeError(f"{problem}; write it with save(path, records='all').")
         if gains is None:
             raise AttributeError("importances are known for built-in trees only (estimator=None).")
         total = gains.sum(axis=0, keepdims=True)
@@ -115,35 +108,10 @@ class Model(CallbackSupportMixin, Parameters, Pickling):
         total = float(mean.sum())
         return np.asarray(mean / total if total > 0 else mean)
 
-    # ------------------------------------------------------------------ keeping
-
-    def save(self, path: str | os.PathLike[str], *, records: str = "auto") -> None:
-        """Write the fitted model to a file, which :func:`manyboost.load` reads.
-
-        The file holds everything that predictions and warm starts need, and no code. A model with
-        another ``estimator``, or with a :class:`~manyboost.Loss` that has its own ``inverse_link``,
-        is refused. A callable ``projection`` or ``scoring``, another :class:`~manyboost.Loss`,
-        ``callbacks`` and a RandomState are left out: fit refuses the loaded model until they are
-        set again, and :meth:`info` lists them. The same model gives the same bytes. An error leaves
-        an existing file as it was.
-
-        Parameters
-        ----------
-        path : path
-            Where to write. A file is replaced, or the file that a symbolic link points to; pipes
-            and devices are written to.
-        records : {"auto", "all"}
-            Importances and validation curves by output take n_features × n_outputs and n_iter ×
-            n_outputs numbers. ``"auto"``: a model of ``strategy="project"``, whose trees are small,
-            leaves out what would make its file larger than 4 × (6 × nodes + trees × n_outputs) +
-            65,536 bytes; ``feature_importances_`` stay. ``"all"``: nothing is left out.
-        """
-        from manyboost import persistence
-
-        persistence.save(self, path, records)
-
-    def info(self) -> ModelInfo:
-        """Return strategy, shape, size, versions and parameters of the fitted model, as a dict."""
-        from manyboost.persistence.info import model_info
-
-        return model_info(self)
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.estimator is None
+        tags.input_tags.sparse = True
+        tags.target_tags.single_output = True
+        tags.target_tags.multi_output = True
+        return tags

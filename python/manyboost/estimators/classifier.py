@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -17,15 +18,12 @@ from manyboost.arrays import F64
 from manyboost.data.cells import missing_cells
 from manyboost.data.features import Table, for_kernels, to_single
 from manyboost.data.labels import Classes, read_labels
-from manyboost.data.readers import LabelReader, Reader
-from manyboost.data.rows import Rows
+from manyboost.data.rows import LabelReader, Reader, Rows
 from manyboost.data.targets import check_offset, check_output_names
 from manyboost.data.weights import check_weight, without_class_weights
 from manyboost.estimators.documentation import documented
 from manyboost.estimators.explaining import Explaining
-from manyboost.estimators.exporting import Exporting
-from manyboost.estimators.fitting import Fitting
-from manyboost.estimators.given import Given
+from manyboost.estimators.fitting import Fitting, Given
 from manyboost.estimators.predicting import BLOCK_CELLS
 from manyboost.threads import resolve_threads
 from manyboost.training.callbacks import Callback
@@ -39,7 +37,7 @@ from manyboost.training.thresholds import tune_thresholds
 
 
 @documented
-class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
+class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
     """Gradient tree boosting for classes, or for one or many labels.
 
     A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1
@@ -53,8 +51,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
     Attributes
     ----------
     classes_ : ndarray
-        The classes. For labels: the sorted labels if y held sets, the names of its columns if it
-        was a frame, else the numbers of its columns.
+        The sorted classes or labels; of an indicator the names of its columns, or their numbers.
     thresholds_ : ndarray of shape (n_outputs_,)
         Probability above which a label is predicted, if ``thresholds`` was given.
     n_outputs_ : int
@@ -134,10 +131,9 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         X : array-like of shape (n_rows, n_features)
             Features; NaN is a missing value.
         y : array-like or sparse matrix of shape (n_rows,) or (n_rows, n_labels), or list of sets
-            One class per row, an indicator of 0 and 1, dense or sparse, with a column for every
-            label, or the labels of each row: a set, or a list or tuple (read as labels if lengths
-            differ or labels are text, else as a row of an indicator). NaN, None and pandas.NA in an
-            indicator are missing labels, which have no influence on the model.
+            One class per row, an indicator of 0 and 1 with a column for every label, or the labels
+            of each row: a set, or a list or tuple (read as labels if lengths differ or labels are
+            text, else as a row of an indicator). NaN, None and pandas.NA are missing labels.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), optional
             Weights of the rows, or of single labels; weight zero makes a label missing.
         {fit}
@@ -163,8 +159,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
                 f"monotonic_cst is not defined for {len(classes.values)} classes, whose "
                 "probabilities cannot all move one way; use it with two classes or with labels."
             )
-        self._classes, self._class_weights = classes, reader.table
-        self.classes_ = classes.values
+        self._classes, self.classes_, self._class_weights = classes, classes.values, reader.table
         self.__dict__.pop("target_name_", None)
         if reader.target_name is not None:
             self.target_name_ = reader.target_name
@@ -178,14 +173,9 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         return check_offset(offset, X, n_outputs, softmax=self._fitted_loss.facts.is_joint)
 
     def _check_loss(self) -> None:
-        if isinstance(self.loss, list | tuple):
+        if not isinstance(self.loss, Loss) and self.loss not in list(LABEL_LOSSES):
             raise ValueError(
-                f"loss={self.loss!r} is a list, but a classifier has one loss for all its outputs; "
-                f"use one of {', '.join(map(repr, LABEL_LOSSES))}, or ManyBoostRegressor."
-            )
-        if isinstance(self.loss, str) and self.loss not in LABEL_LOSSES:
-            raise ValueError(
-                f"loss={self.loss!r} is not a classification loss; use one of "
+                f"loss={self.loss!r} is not a classification loss for all outputs; use one of "
                 f"{', '.join(map(repr, LABEL_LOSSES))}, or a Loss object."
             )
 
@@ -208,8 +198,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
     def _given_thresholds(self, n_outputs: int) -> F64 | None:
         if self.thresholds is None or isinstance(self.thresholds, str):
             return None
-        given = np.asarray(self.thresholds, dtype=np.float64)
-        return np.broadcast_to(given, n_outputs).copy()
+        return np.broadcast_to(np.asarray(self.thresholds, np.float64), n_outputs).copy()
 
     def _tune_thresholds(self, validation_rows: Rows | None) -> None:
         if not isinstance(self.thresholds, str):
@@ -246,14 +235,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
         Parameters
         ----------
-        {rows}
-        outputs : list of str or int, optional
-            Names or numbers of the labels or classes to compute; None: all.
+        {request}
         {dtype}
-
-        Returns
-        -------
-        ndarray, or a frame (see :meth:`set_output`)
         """
         places, type_ = self._check_request(outputs, dtype)
         values = self._predicted(X, self._decision, places, type_, offset=offset)
@@ -266,18 +249,13 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
         Parameters
         ----------
-        {rows}
-        outputs : list of str or int, optional
-            Names or numbers of the labels or classes to return; None: all.
+        {request}
         {dtype}
-
-        Returns
-        -------
-        ndarray, or a frame (see :meth:`set_output`)
         """
         places, type_ = self._check_request(outputs, dtype)
         joint = self._classes.kind == "multiclass" or self._fitted_loss.is_joint
-        values = self._linked(X, self._probabilities, places, type_, offset, joint=joint)
+        proba = self._probabilities
+        values = self._predicted(X, proba, places, type_, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
     def predict(self, X: Any, *, offset: Any = None, outputs: Any = None) -> Any:
@@ -285,9 +263,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
         Parameters
         ----------
-        {rows}
-        outputs : list of str or int, optional
-            Names or numbers of the labels to predict; None: all.
+        {request}
 
         Returns
         -------
@@ -305,18 +281,12 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         joint = self._fitted_loss.is_joint and thresholds is not None
         if thresholds is not None and places is not None and not joint:
             thresholds = thresholds[places]
-
-        def finish(raw: F64) -> NDArray[Any]:
-            return self._indicator(raw, thresholds)
-
-        values = self._linked(X, finish, places, np.int64, offset, joint=joint)
+        finish = functools.partial(self._indicator, thresholds=thresholds)
+        values = self._predicted(X, finish, places, np.int64, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
     def predict_labels(self, X: Any, *, offset: Any = None) -> list[tuple[Any, ...]]:
-        """Return the labels of each row, as members of ``classes_`` and in their order.
-
-        It is :meth:`predict` for labels, in the form of the sets that fit takes.
-        """
+        """Return the labels of each row, in the form of the sets that fit takes, in their order."""
         self._need_labels("predict_labels", "multilabel")
         sets: list[tuple[Any, ...]] = []
 
@@ -330,8 +300,6 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
     def predict_top_k(self, X: Any, k: int, *, offset: Any = None) -> tuple[NDArray[Any], F64]:
         """Return the k best labels or classes of each row, best first, and their scores.
 
-        Scores of the others are not kept: memory is that of the result.
-
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
@@ -343,18 +311,15 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
         Returns
         -------
-        labels : ndarray of shape (n_rows, k)
-            Members of ``classes_``; of equals the one that comes first there comes first.
-        scores : ndarray of shape (n_rows, k)
-            Their :meth:`decision_function`.
+        labels, scores : ndarray of shape (n_rows, k)
+            Members of ``classes_``, of equals those that come first there, and their
+            :meth:`decision_function`.
         """
         self._need_labels("predict_top_k", "multilabel", "multiclass")
         whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
         if not whole or not 1 <= k <= self.n_outputs_:
-            raise ValueError(
-                f"k={k!r} is not allowed; it must be an integer from 1 to {self.n_outputs_}, the "
-                "number of labels or classes."
-            )
+            allowed = f"an integer from 1 to {self.n_outputs_}, the number of labels or classes"
+            raise ValueError(f"k={k!r} is not allowed; it must be {allowed}.")
         model = self._progress.model
         if isinstance(model, TreeEnsemble) and not self._with_offset and offset is None:
             table = for_kernels(self._checked_X(X))
@@ -373,9 +338,9 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         check_is_fitted(self, "n_iter_")
         if self._classes.kind not in kinds:
             wanted = "labels" if len(kinds) == 1 else "labels or more than two classes"
+            predicted = f"one of {len(self.classes_)} classes"
             raise ValueError(
-                f"{method} is for {wanted}, but this model predicts one of {len(self.classes_)} "
-                "classes; use predict."
+                f"{method} is for {wanted}, but this model predicts {predicted}; use predict."
             )
 
     def _column_names(self) -> Any:
@@ -392,10 +357,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         return self._classes.kind == "binary"
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
-        """Return the accuracy, for labels that of whole rows.
-
-        Labels may be missing, as in :meth:`fit`: a row counts by those that are observed, and not
-        at all if none is.
+        """Return the accuracy, for labels that of whole rows, by the labels that are observed.
 
         Parameters
         ----------
@@ -415,9 +377,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
         predicted = np.asarray(self.predict(X, offset=offset))
         if self._classes.kind != "multilabel":
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-        labels = self._classes.encode(
-            read_labels(y, predicted, classes=self._classes)[1], softmax=False
-        )
+        labels = read_labels(y, predicted, classes=self._classes)[1]
+        labels = self._classes.encode(labels, softmax=False)
         check_output_names(y, self._classes.names, "y")
         missing = missing_cells(labels)
         right = ((labels == predicted) | missing).all(axis=1)
@@ -468,15 +429,13 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
     def _present(self, raw: F64, outputs: list[int] | None = None) -> F64:
         """Return the probability of each class or label on its own."""
-        loss = self._fitted_loss
-        name = type(loss.custom).__name__
-        if loss.custom is not None and type(loss.custom).inverse_link is Loss.inverse_link:
-            raise ValueError(
-                f"{name} has no inverse_link from raw predictions to probabilities; implement it, "
-                "or use decision_function and predict."
-            )
-        proba = loss.predict(raw, outputs)
-        if loss.custom is not None and not ((proba >= 0) & (proba <= 1)).all():
+        custom = self._fitted_loss.custom
+        name = type(custom).__name__
+        if custom is not None and type(custom).inverse_link is Loss.inverse_link:
+            problem = f"{name} has no inverse_link from raw predictions to probabilities"
+            raise ValueError(f"{problem}; implement it, or use decision_function and predict.")
+        proba = self._fitted_loss.predict(raw, outputs)
+        if custom is not None and not ((proba >= 0) & (proba <= 1)).all():
             raise ValueError(
                 f"{name}.inverse_link returned numbers from {proba.min():g} to {proba.max():g}; it "
                 "must return probabilities from 0 to 1."
@@ -485,9 +444,5 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining, Exporting):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.estimator is None
-        tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
-        tags.target_tags.single_output = True
-        tags.target_tags.multi_output = True
         return tags

@@ -19,14 +19,12 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 strategy_, projection_ : str
     What the model was trained with; the given ones, or the winner of ``strategy="auto"``.
 search_results_ : dict of ndarray
-    With ``strategy="auto"``, what was tried, the best first: ``"strategy"``,
-    ``"projection"``, ``"heats"`` it ran in, ``"n_rounds"`` up to its best,
-    ``"validation_score"``.
+    With ``strategy="auto"``, what was tried, the best first: ``"strategy"``, ``"projection"``,
+    ``"heats"`` it ran in, ``"n_rounds"`` up to its best, ``"validation_score"``.
 baseline_ : ndarray of shape (n_outputs_,)
     Raw prediction before the first round.
 best_iter_ : int
-    The round with the best validation score; the model ends there. With
-    ``early_stopping="per_output"`` the last of the outputs' best rounds.
+    The round with the best validation score (the last of the outputs'); the model ends there.
 best_iter_per_output_ : ndarray of shape (n_outputs_,)
     The best round of each output, with ``early_stopping="per_output"``.
 step_sizes_ : ndarray of shape (n_iter_, n_outputs_)
@@ -58,22 +56,29 @@ Returns
 self
 """
 
-_ROWS = """\
+_REQUEST = """\
 X : array-like of shape (n_rows, n_features)
     Features.
 offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
     Offsets of the raw predictions, if the model was fitted with offsets.
+outputs : list of str or int, optional
+    Names or numbers of the outputs (labels, classes) to compute, in the order of the result; None:
+    all.
 """
 
 _DTYPE = """\
 dtype : float64 or float32
     Type of the result. With float32, predictions of all rows never exist in double precision.
+
+Returns
+-------
+ndarray, or a frame (see :meth:`set_output`)
 """
 
 
 def documented(cls: _Class) -> _Class:
     """Fill the placeholders in the docstrings of an estimator and its methods."""
-    texts = {"attributes": _ATTRIBUTES, "fit": _FIT, "rows": _ROWS, "dtype": _DTYPE}
+    texts = {"attributes": _ATTRIBUTES, "fit": _FIT, "request": _REQUEST, "dtype": _DTYPE}
     texts["parameters"] = params.described(cls)
     for target in (cls, *vars(cls).values()):
         doc = getattr(target, "__doc__", None)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost import _core
 from manyboost.arrays import F64
 from manyboost.data.features import for_kernels
+from manyboost.data.named import densified
 from manyboost.estimators.predicting import Predicting
 from manyboost.inspection import cosines, output_products
 from manyboost.threads import resolve_threads
@@ -27,8 +28,7 @@ class Explaining(Predicting):
         both branches, weighted by their training rows. The sum over the features plus
         ``expected_value_`` is the raw prediction without the offset (for quantiles, before
         sorting): that of ``predict`` for squared error, of ``decision_function`` for classifiers.
-        With ``strategy="project"``, all outputs cost hardly more than one; with vector leaves, far
-        less than one output after the other.
+        All outputs together cost far less than one after the other.
 
         Parameters
         ----------
@@ -63,9 +63,8 @@ class Explaining(Predicting):
         part = model if columns is None else model.of_outputs(columns)
         n_outputs = self.n_outputs_ if columns is None else len(columns)
         n_rows, n_features = X.shape
-        shape = n_rows, n_features, n_outputs
         try:
-            values = np.zeros(shape)
+            values = np.zeros((n_rows, n_features, n_outputs))
         except MemoryError:
             size = 8e-9 * n_rows * n_features * n_outputs
             raise MemoryError(
@@ -78,10 +77,7 @@ class Explaining(Predicting):
 
     @property
     def expected_value_(self) -> Any:
-        """Raw predictions if no feature is known, to which Shapley values are added.
-
-        Each tree contributes its mean over the training rows. A number for models with one output.
-        """
+        """Raw predictions if no feature is known: each tree's mean over the training rows."""
         check_is_fitted(self, "n_iter_")
         model = self._built_in_trees("expected_value_", AttributeError)
         value = self._by_output(self.baseline_ + model.expected())
@@ -114,19 +110,14 @@ class Explaining(Predicting):
         values = self.shap_values(X, outputs)
         expected = np.asarray(self.expected_value_)
         expected = expected if places is None else expected[places]
-        data = self._checked_X(X)
-        data = data if isinstance(data, np.ndarray) else data.toarray()
         several = expected.ndim > 0
         if several:
-            values = values.reshape(*values.shape[:2], -1)
-        base = np.broadcast_to(expected.ravel() if several else expected, values[:, 0].shape)
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{k}" for k in range(self.n_features_in_)]
+            values, expected = values.reshape(*values.shape[:2], -1), expected.ravel()
+        names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)])
         return shap.Explanation(
             values,
-            base_values=base.copy(),
-            data=data.astype(np.float64),
+            base_values=np.broadcast_to(expected, values[:, 0].shape).copy(),
+            data=densified(self._checked_X(X)).astype(np.float64),
             feature_names=[str(name) for name in names],
             output_names=self._explained_names(places) if several else None,
         )
@@ -138,9 +129,7 @@ class Explaining(Predicting):
         similarity of two outputs is the cosine of their vectors, where the entries of each tree are
         centred and weighted by the training rows in the leaf: 1 if trees change two outputs in
         proportion, −1 if they change them in opposite directions, 0 if the changes are unrelated.
-        With ``strategy="project"`` it follows from the steps ρ: the product of two outputs is
-        Σ ρⱼ ρₖ times the variance of the tree. With ``"independent"`` outputs share no trees, and
-        the result is the identity.
+        With ``strategy="independent"`` outputs share no trees, and the result is the identity.
 
         Returns
         -------
@@ -175,23 +164,20 @@ class Explaining(Predicting):
 
     def _columns_of(self, places: list[int] | None) -> list[int] | None:
         """Return the outputs of the model for outputs of y: all levels of a list of quantiles."""
-        if places is None:
-            return None
-        levels = range(self._n_levels)
-        return [j * self._n_levels + level for j in places for level in levels]
+        n = self._n_levels
+        return None if places is None else [j * n + level for j in places for level in range(n)]
 
     def _by_output(self, values: F64) -> F64:
         """Reshape the last axis, the outputs of the model, as predictions are shaped."""
-        if self._n_levels > 1:
-            values = values.reshape(*values.shape[:-1], -1, self._n_levels)
-            return values[..., 0, :] if self._is_single() else values
-        return values[..., 0] if self._is_single() else values
+        if self._n_levels == 1:
+            return values[..., 0] if self._is_single() else values
+        values = values.reshape(*values.shape[:-1], -1, self._n_levels)
+        return values[..., 0, :] if self._is_single() else values
 
     def _built_in_trees(self, what: str, error: type[Exception] = ValueError) -> _core.Ensemble:
         model = self._progress.model
         if isinstance(model, TreeEnsemble):
             return model.trees
         raise error(
-            f"{what} needs built-in trees, but estimator={self.estimator!r}; fit with "
-            "estimator=None."
+            f"{what} needs built-in trees; fit with estimator=None, not {self.estimator!r}."
         )

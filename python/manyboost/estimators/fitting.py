@@ -8,8 +8,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,14 +18,12 @@ from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core, memory, params
 from manyboost.arrays import F32
-from manyboost.comm import Comm, CommError
+from manyboost.comm import ALONE, Comm, CommError
 from manyboost.data.categories import Categories
 from manyboost.data.features import Table, check_X, resolve_categorical
-from manyboost.data.readers import Reader
-from manyboost.data.rows import Rows, split_validation
+from manyboost.data.rows import Reader, Rows, split_validation
 from manyboost.data.stored import StoredTable
 from manyboost.estimators.base import Model
-from manyboost.estimators.given import Given
 from manyboost.persistence.checkpoint import Recorder
 from manyboost.persistence.identity import Identity
 from manyboost.threads import resolve_threads
@@ -51,28 +48,21 @@ from manyboost.training.racing import race
 from manyboost.training.scoring import LOSS, Scorer, as_list, resolve
 from manyboost.training.training_data import TrainingData
 
-# Fitted attributes that not every fit has.
-_OPTIONAL_ATTRIBUTES = (
-    "thresholds_",
-    "validation_score_",
-    "validation_scores_",
-    "validation_score_per_output_",
-    "best_iter_per_output_",
-)
+# How the names of fitted attributes begin that not every fit has.
+_OPTIONAL_ATTRIBUTES = ("thresholds_", "validation_score", "best_iter_per_output_")
 
 _Fit = TypeVar("_Fit", bound=Callable[..., Any])
 
 
 def all_or_nothing(fit: _Fit) -> _Fit:
     """Make a fit that fails leave the estimator as it was; an interrupt, unless it keeps rounds."""
-    managed = with_callbacks(fit)
+    managed = memory.explaining_fit()(with_callbacks(fit))
 
     @functools.wraps(fit)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(self))
         try:
-            with memory.explaining_fit():
-                return managed(self, *args, **kwargs)
+            return managed(self, *args, **kwargs)
         except BaseException as error:
             keeps = vars(self).get("_progress") is not before.get("_progress")
             if not (isinstance(error, KeyboardInterrupt) and keeps):
@@ -81,6 +71,35 @@ def all_or_nothing(fit: _Fit) -> _Fit:
             raise
 
     return guarded  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Given:
+    """The arguments of fit as the user passed them, and the ranks that hold the other rows."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    X_val: Any = None
+    Y_val: Any = None
+    sample_weight_val: Any = None
+    offset: Any = None
+    offset_val: Any = None
+    comm: Comm = ALONE
+    row_numbers: NDArray[np.uint64] | None = None
+
+    def refuse_validation_alone(self) -> None:
+        """Refuse arguments that belong together and are not all there."""
+        if (self.X_val is None) != (self.Y_val is None):
+            given, missing = ("X_val", "Y_val") if self.Y_val is None else ("Y_val", "X_val")
+            raise ValueError(f"{given} was given without {missing}; pass both or neither.")
+        if self.X_val is None:
+            for name in ("sample_weight_val", "offset_val"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} was given without X_val and Y_val; pass all.")
+        elif (self.offset is None) != (self.offset_val is None):
+            pair = ("offset_val", "offset") if self.offset is None else ("offset", "offset_val")
+            raise ValueError(f"{pair[0]} was given without {pair[1]}; pass both or neither.")
 
 
 class Fitting(Model):
@@ -93,7 +112,10 @@ class Fitting(Model):
         data = self._read(given)
         earlier = self._earlier()
         recorder = self._open_checkpoint(data, earlier)
-        start = self._start(data, earlier, None if recorder is None else recorder.found)
+        found = None if recorder is None else recorder.found
+        start = self._start(data, earlier, found)
+        if recorder is not None:
+            recorder.start = start
         plan = make_plan(
             self, data, seed=start.seed, strategy=start.strategy, projection=start.projection
         )
@@ -101,15 +123,12 @@ class Fitting(Model):
             self._check_warm_start(plan, data, earlier)
         if self.strategy == "auto" and plan.max_time is not None:
             plan = replace(plan, max_time=max(0.0, plan.max_time - (time.monotonic() - began)))
-        if recorder is not None:
-            recorder.start = start
-        found = None if recorder is None else recorder.found
         threads = _core.Pool(resolve_threads(self.n_jobs))
         check_memory(plan, self, data, threads.threads)
         if plan.splits_rows:
             data = self._split(data)
         # A copy: an error leaves the fitted model as it was.
-        progress = deepcopy(earlier) if found is None else found.progress
+        progress = copy.deepcopy(earlier) if found is None else found.progress
         self._boost(plan, data, progress, recorder, threads, given)
 
     # ------------------------------------------------------------------ reading
@@ -130,8 +149,8 @@ class Fitting(Model):
         reader = self._reader(given, continued=continued)
         categorical = self.categorical_features
         X = check_X(self, given.X, reset=not continued, categorical=categorical, comm=given.comm)
-        categories = self._find_categories(X, given.comm, continued=continued)
         names = getattr(self, "feature_names_in_", None)
+        categories = self._find_categories(X, names, given.comm, continued=continued)
         X = categories.encode(X, names, refuse_unknown=continued)
         weighted_estimator = given.sample_weight is not None and self.estimator is not None
         if weighted_estimator and not has_fit_parameter(self.estimator, "sample_weight"):
@@ -139,22 +158,20 @@ class Fitting(Model):
         rows = reader.training(X, given.y, given.sample_weight, given.offset, given.row_numbers)
         validation = None
         if given.X_val is not None:
-            X_val = check_X(self, given.X_val, reset=False, name="X_val", comm=given.comm)
-            X_val = categories.encode(X_val, names, "X_val")
-            validation = reader.validation(
-                X_val, given.Y_val, given.sample_weight_val, given.offset_val
-            )
+            X = check_X(self, given.X_val, reset=False, name="X_val", comm=given.comm)
+            X = categories.encode(X, names, "X_val")
+            weight, offset = given.sample_weight_val, given.offset_val
+            validation = reader.validation(X, given.Y_val, weight, offset)
         # Before training, which an interrupt may end with a model that predicts.
         self._learn_targets(reader)
-        self._set_output_names(reader.names)
-        known = self._known_names()
-        return TrainingData(
-            rows, validation, categories, reader.n_outputs, reader.n_levels, names, known
-        )
+        self.__dict__.pop("output_names_", None)
+        if reader.names is not None:
+            self.output_names_ = np.array([str(each) for each in reader.names], dtype=object)
+        known, d = self._known_names(), reader.n_outputs
+        return TrainingData(rows, validation, categories, d, reader.n_levels, names, known)
 
-    def _find_categories(self, X: Table, comm: Comm, *, continued: bool) -> Categories:
+    def _find_categories(self, X: Table, names: Any, comm: Comm, *, continued: bool) -> Categories:
         """Categories of checked features; those of the fitted model if it is continued."""
-        names = getattr(self, "feature_names_in_", None)
         mask = resolve_categorical(X, self.categorical_features, names)
         mask[list(self._category_labels.of_column)] = True
         if not continued:
@@ -163,17 +180,9 @@ class Fitting(Model):
             return Categories.of(X, mask, int(self.max_bins), names, comm)
         known = self._progress.categories
         if not np.array_equal(mask, known.mask):
-            raise ValueError(
-                "categorical_features names other features than those of the fitted model; with "
-                "warm_start=True they must agree, or use warm_start=False."
-            )
+            problem = "categorical_features names other features than those of the fitted model"
+            raise ValueError(f"{problem}; keep to these, or use warm_start=False.")
         return known
-
-    def _set_output_names(self, names: Any) -> None:
-        if names is not None:
-            self.output_names_ = np.array([str(each) for each in names], dtype=object)
-        elif hasattr(self, "output_names_"):
-            del self.output_names_
 
     # ------------------------------------------------------------------ planning
 
@@ -187,14 +196,9 @@ class Fitting(Model):
         refuse_foreign(self, "checkpoint")
         parameters = self.get_params(deep=False)
         parameters["learning_rate"] = resolve_learning_rate(self)
-        classes = getattr(self, "_classes", None)
-        names = [
-            getattr(self, "feature_names_in_", None),
-            getattr(self, "output_names_", None),
-            getattr(self, "target_name_", None),
-            None if classes is None else classes.values,
-            [list(pair) for pair in sorted(self._category_labels.of_column.items())],
-        ]
+        named = ("feature_names_in_", "output_names_", "target_name_", "classes_")
+        names: list[Any] = [getattr(self, each, None) for each in named]
+        names.append([list(pair) for pair in sorted(self._category_labels.of_column.items())])
         identity = Identity.of(parameters, names, data)
         return Recorder(
             self.checkpoint, identity, data.categories, max_iter=self.max_iter, earlier=earlier
@@ -203,7 +207,11 @@ class Fitting(Model):
     def _start(self, data: TrainingData, earlier: Progress | None, found: Found | None) -> Start:
         """Draw the seed and choose the strategy, or take those of the model that is continued."""
         if earlier is None:
-            self._seed = self._draw_seed(data.rows.comm) if found is None else found.start.seed
+            if found is None:
+                drawn = check_random_state(self.random_state).randint(2**31 - 1)
+                self._seed = int(data.rows.comm.broadcast(int(drawn)))
+            else:
+                self._seed = found.start.seed
             self._left_out = []
             self.__dict__.pop("search_results_", None)
         if self.strategy != "auto":
@@ -219,10 +227,6 @@ class Fitting(Model):
             self.projection_ = self.projection
         results = getattr(self, "search_results_", None)
         return Start(self._seed, self.strategy_, self.projection_, results)
-
-    def _draw_seed(self, comm: Comm) -> int:
-        drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return int(comm.broadcast(drawn))
 
     def _race(self, data: TrainingData) -> None:
         """Choose the strategy and the projection of ``strategy="auto"``."""
@@ -243,34 +247,22 @@ class Fitting(Model):
                 "model; with warm_start=True it must be at least that."
             )
         if data.n_outputs != self.n_outputs_:
-            raise ValueError(
-                f"y has {data.n_outputs} outputs but the fitted model has {self.n_outputs_}; with "
-                "warm_start=True they must agree, or use warm_start=False."
-            )
-        with_offset = data.rows.offset is not None
-        if with_offset != self._with_offset:
-            raise ValueError(
-                f"fit was called {'with' if with_offset else 'without'} an offset, but the fitted "
-                f"model was trained {'without' if with_offset else 'with'} one; keep to that, or "
-                "use warm_start=False."
-            )
+            problem = f"y has {data.n_outputs} outputs but the fitted model has {self.n_outputs_}"
+            raise ValueError(f"{problem}; keep to these, or use warm_start=False.")
+        if (data.rows.offset is None) == self._with_offset:
+            now, then = ("without", "with") if self._with_offset else ("with", "without")
+            problem = f"fit was called {now} an offset, but the fitted model was trained {then} one"
+            raise ValueError(f"{problem}; keep to that, or use warm_start=False.")
+        changed = None
         if self._fixed_parameters() != self._trained_with:
-            raise ValueError(
-                "loss, strategy, step, scoring, stopping per output, the kind of estimator or "
-                "thresholds changed since the fitted model was trained; keep them, or use "
-                "warm_start=False."
-            )
-        if plan.constraints != earlier.constraints:
-            raise ValueError(
-                "monotonic_cst or interaction_cst changed since the fitted model was trained; keep "
-                "them, or use warm_start=False."
-            )
-        if plan.early_stopping != bool(earlier.validation_score):
-            now, then = ("on", "off") if plan.early_stopping else ("off", "on")
-            raise ValueError(
-                f"early_stopping={self.early_stopping!r} turns early stopping {now} for a model "
-                f"that was trained with it {then}; keep it as it was, or use warm_start=False."
-            )
+            changed = "loss, strategy, step, scoring, stopping per output, estimator or thresholds"
+        elif plan.constraints != earlier.constraints:
+            changed = "monotonic_cst or interaction_cst"
+        elif plan.early_stopping != bool(earlier.validation_score):
+            changed = f"early stopping (early_stopping={self.early_stopping!r})"
+        if changed is not None:
+            problem = f"{changed} changed since the fitted model was trained"
+            raise ValueError(f"{problem}; keep to what it was, or use warm_start=False.")
 
     def _fixed_parameters(self) -> dict[str, Any]:
         """What a warm start cannot change: the loss, and what a round adds to the model."""
@@ -303,24 +295,16 @@ class Fitting(Model):
         plan = with_loss(plan, self, loss)
         if progress is None:
             progress = new_progress(plan, data.n_outputs, self.n_features_in_)
-        n_rows, with_offset = data.rows.count(), data.rows.offset is not None
-        limits = resolve_limits(self, n_rows, self.n_features_in_)
+        with_offset = data.rows.offset is not None
+        limits = resolve_limits(self, data.rows.count(), self.n_features_in_)
 
         def fitted(progress: Progress) -> dict[str, Any]:
             _, best, per_output = boosting.complete
             return self._fitted(progress, loss, with_offset, best, per_output)
 
-        watchers = Watchers([], None, None)
+        watchers, scorers = Watchers([], None, None), functools.partial(self._scorers, loss)
         boosting = assemble(
-            plan,
-            limits,
-            data,
-            loss,
-            progress,
-            functools.partial(self._scorers, loss),
-            watchers,
-            threads,
-            recorder,
+            plan, limits, data, loss, progress, scorers, watchers, threads, recorder
         )
         self._watch(watchers, boosting, fitted, given)
         try:
@@ -354,7 +338,7 @@ class Fitting(Model):
         self,
         watchers: Watchers,
         boosting: Boosting,
-        fitted: Callable[[Progress], dict[str, Any]],
+        fitted: Callable[[Progress], Any],
         given: Given,
     ) -> None:
         """Add those who want to be told about rounds; of several ranks the first tells them."""
@@ -364,17 +348,12 @@ class Fitting(Model):
         if self.verbose:
             watchers.display = Display(int(self.verbose), self.max_time)
         if FitTasks.wanted(self) and given.comm.size == 1:
-            weight = given.sample_weight
+            weight = {} if given.sample_weight is None else {"sample_weight": given.sample_weight}
+            progress = boosting.progress
+            n_rounds = boosting.plan.max_iter - progress.n_rounds
             watchers.tasks = FitTasks(
-                self,
-                given.X,
-                given.y,
-                {} if weight is None else {"sample_weight": weight},
-                boosting.plan.max_iter - boosting.progress.n_rounds,
-                lambda: fitted(deepcopy(boosting.progress)),
+                self, given.X, given.y, weight, n_rounds, lambda: fitted(copy.deepcopy(progress))
             )
-
-    # ------------------------------------------------------------------ scoring
 
     def _scorers(self, loss: FittedLoss, rows: Rows, raw: F32) -> list[Scorer]:
         """Scorers of the validation rows, whose raw predictions are kept in ``raw``."""
@@ -384,8 +363,7 @@ class Fitting(Model):
         estimator._fitted_loss = loss
         # Thresholds that are to be tuned are not known yet: 0.5.
         estimator.__dict__.pop("thresholds_", None)
-        thresholds = self._given_thresholds(len(loss.baseline))
-        if thresholds is not None:
+        if (thresholds := self._given_thresholds(len(loss.baseline))) is not None:
             estimator.thresholds_ = thresholds
         offset = 0.0 if rows.offset is None else np.where(loss.centred, rows.offset, 0.0)
         X = rows.X.load() if isinstance(rows.X, StoredTable) else rows.X
@@ -394,8 +372,8 @@ class Fitting(Model):
         if Y.dtype == np.float32:
             # Targets in files may have this type; scores in double precision differ from it.
             Y = Y.astype(np.float64)
-        weight, partial = self._given_weight(rows), rows.weights.partial
-        return resolve(self.scoring, running, X, Y, weight, partial=partial)
+        weight = self._given_weight(rows)
+        return resolve(self.scoring, running, X, Y, weight, partial=rows.weights.partial)
 
     def _given_weight(self, rows: Rows) -> NDArray[Any] | None:
         """Weights (n_rows,) or (n_rows, n_outputs) as they were given, without those of classes."""
@@ -406,8 +384,8 @@ class Fitting(Model):
 
     def _finish(self, attributes: dict[str, Any], validation_rows: Rows | None) -> None:
         """Set the fitted attributes."""
-        for name in _OPTIONAL_ATTRIBUTES:
-            self.__dict__.pop(name, None)
+        for name in [each for each in vars(self) if each.startswith(_OPTIONAL_ATTRIBUTES)]:
+            delattr(self, name)
         self.__dict__.update(attributes)
         self._tune_thresholds(validation_rows)
 
@@ -440,16 +418,14 @@ class Fitting(Model):
         }
         if progress.validation_score:
             attributes["validation_score_"] = np.array(progress.validation_score)
-        if progress.validation_per_output:
-            curves = np.array(progress.validation_per_output)
-            attributes["validation_score_per_output_"] = curves
+        if curves := progress.validation_per_output:
+            attributes["validation_score_per_output_"] = np.array(curves)
         if progress.validation_score and isinstance(self.scoring, list | tuple):
             scores = progress.validation_scores.items()
             attributes["validation_scores_"] = {name: np.array(curve) for name, curve in scores}
         if per_output is not None:
             attributes["best_iter_per_output_"] = per_output
-        thresholds = self._given_thresholds(len(loss.baseline))
-        if thresholds is not None:
+        if (thresholds := self._given_thresholds(len(loss.baseline))) is not None:
             attributes["thresholds_"] = thresholds
         return attributes
 
@@ -458,10 +434,9 @@ def _warn_of_divergence(progress: Progress, boosting: Boosting) -> None:
     """Warn if training ended with a larger loss than it began with."""
     first, last = progress.train_score[0], progress.train_score[-1]
     if last < first - 1e-6 * abs(first):
-        warnings.warn(
+        message = (
             f"Training ended with a mean loss of {-last:.6g}, above the {-first:.6g} of the "
             f"baseline; use a smaller learning_rate than {boosting.plan.learning_rate:g}, or a "
-            "larger l2_regularization.",
-            UserWarning,
-            stacklevel=4,
+            "larger l2_regularization."
         )
+        warnings.warn(message, UserWarning, stacklevel=4)

@@ -34,24 +34,20 @@ class Predicting(Model):
 
     def _checked_offset(self, offset: Any, X: Table) -> F64 | None:
         """What to add to raw predictions: an offset, if and only if the model was fitted to one."""
-        if offset is None:
-            if self._with_offset:
-                raise ValueError(
-                    "The model was fitted with an offset, but offset=None was passed; pass the "
-                    "offsets of these rows (zeros for none)."
-                )
-            return None
-        if not self._with_offset:
+        if offset is None and self._with_offset:
+            problem = "The model was fitted with an offset, but offset=None was passed"
+            raise ValueError(f"{problem}; pass the offsets of these rows (zeros for none).")
+        if offset is not None and not self._with_offset:
             raise ValueError(
-                "An offset was passed, but the model was fitted without one; fit with an offset, "
-                "or leave it out."
+                "An offset was passed, but the model was fitted without one; leave it out."
             )
-        return self._offset_of(offset, X, self.n_outputs_)
+        return None if offset is None else self._offset_of(offset, X, self.n_outputs_)
 
     def _raw_predict(self, X: Any, offset: Any = None) -> F64:
         """Raw predictions (n_rows, n_outputs)."""
         return np.asarray(self._predicted(X, lambda raw: raw, offset=offset))
 
+    @memory.explaining_predictions()
     def _predicted(
         self,
         X: Any,
@@ -60,39 +56,31 @@ class Predicting(Model):
         dtype: DTypeLike = np.float64,
         *,
         offset: Any = None,
+        joint: bool = False,
         in_blocks: bool = False,
     ) -> NDArray[Any]:
         """``finish`` applied to raw predictions (n_rows, n_outputs), of all outputs or some.
 
-        Results of another type than float64 are put together from blocks of rows, so that double
-        precision never exists for all of them.
+        If the link is ``joint``, some outputs need the raw predictions of the others too. Results
+        of another type than float64 are put together from blocks of rows, so that double precision
+        never exists for all of them.
         """
-        with memory.explaining_predictions():
-            return self._finished(X, finish, outputs, dtype, offset, in_blocks)
-
-    def _finished(
-        self,
-        X: Any,
-        finish: Callable[[F64], NDArray[Any]],
-        outputs: list[int] | None,
-        dtype: DTypeLike,
-        offset: Any,
-        in_blocks: bool,
-    ) -> NDArray[Any]:
         X = self._checked_X(X)
         offsets = self._checked_offset(offset, X)
-        if offsets is not None and outputs is not None:
-            offsets = offsets[:, outputs]
-        width = self.n_outputs_ if outputs is None else len(outputs)
-        memory.check_predictions(X.shape[0], width, np.dtype(dtype).itemsize)
-        raw_of = self._raw_predictor(outputs)
-        n_rows = X.shape[0]
-        in_blocks = in_blocks or dtype != np.float64
+        # Outputs whose raw predictions are needed, and outputs to choose from what is finished.
+        needed, chosen = (None, outputs) if joint else (outputs, None)
+        if offsets is not None and needed is not None:
+            offsets = offsets[:, needed]
+        n_rows, width = X.shape[0], self.n_outputs_ if needed is None else len(needed)
+        memory.check_predictions(n_rows, width, np.dtype(dtype).itemsize)
+        raw_of = self._raw_predictor(needed)
+        in_blocks = in_blocks or chosen is not None or dtype != np.float64
         size = max(1, BLOCK_CELLS // self.n_outputs_) if in_blocks else n_rows
 
         def finished(start: int) -> NDArray[Any]:
             raw = raw_of(X if size >= n_rows else X[start : start + size])
-            return finish(raw if offsets is None else raw + offsets[start : start + size])
+            result = finish(raw if offsets is None else raw + offsets[start : start + size])
+            return result if chosen is None else result[:, chosen]
 
         first = finished(0)
         if size >= n_rows:
@@ -107,25 +95,6 @@ class Predicting(Model):
         """Return the function from checked features to baseline and trees (n_rows, n_outputs)."""
         pool = _core.Pool(resolve_threads(self.n_jobs))
         return self._progress.model.predictor(pool, self.n_iter_, self.baseline_, outputs)
-
-    def _linked(
-        self,
-        X: Any,
-        finish: Callable[[F64], NDArray[Any]],
-        outputs: list[int] | None,
-        dtype: DTypeLike,
-        offset: Any,
-        *,
-        joint: bool,
-    ) -> NDArray[Any]:
-        """As :meth:`_predicted`; if the link is ``joint``, some outputs need the others too."""
-        if outputs is None or not joint:
-            return self._predicted(X, finish, outputs, dtype, offset=offset)
-
-        def chosen(raw: F64) -> NDArray[Any]:
-            return finish(raw)[:, outputs]
-
-        return self._predicted(X, chosen, None, dtype, offset=offset, in_blocks=True)
 
     def _check_request(
         self, outputs: Any, dtype: DTypeLike
@@ -148,13 +117,12 @@ class Predicting(Model):
         return resolve_outputs(outputs, self._known_names(), n_outputs), type_
 
     def set_output(self, *, predict: str | None = None, transform: str | None = None) -> Any:
-        """Choose what predictions of several outputs come as.
+        """Choose what predictions of several outputs come as: arrays or frames.
 
-        This is scikit-learn's way of asking for frames, which it has for transformers. It changes
-        ``predict``, ``decision_function`` and ``predict_proba`` where they have two dimensions:
-        the columns are the names of the outputs (``y0``, ``y1``, … if they have none) or the
-        classes, the index is that of X if X is a pandas frame. Settings of
-        :func:`sklearn.set_config` are for transformers and change nothing here.
+        It changes ``predict``, ``decision_function`` and ``predict_proba`` where they have two
+        dimensions: the columns are the names of the outputs (``y0``, ``y1``, … if they have none)
+        or the classes, the index is that of X if X is a pandas frame. :func:`sklearn.set_config`
+        is for transformers and changes nothing here.
 
         Parameters
         ----------
@@ -169,15 +137,13 @@ class Predicting(Model):
         """
         for name, value in [("predict", predict), ("transform", transform)]:
             if value not in (None, "default", "pandas", "polars"):
-                raise ValueError(
-                    f"{name}={value!r} is not allowed; it must be 'default', 'pandas' or 'polars'."
-                )
-        if predict is not None and transform is not None and predict != transform:
+                allowed = "it must be 'default', 'pandas' or 'polars'."
+                raise ValueError(f"{name}={value!r} is not allowed; {allowed}")
+        if None not in (predict, transform) and predict != transform:
             raise ValueError(
                 f"predict={predict!r} and transform={transform!r} contradict each other; give one."
             )
-        chosen = predict if predict is not None else transform
-        if chosen is not None:
+        if (chosen := predict or transform) is not None:
             # scikit-learn's clone copies this attribute.
             config = getattr(self, "_sklearn_output_config", {})
             self._sklearn_output_config = {**config, "predict": chosen}

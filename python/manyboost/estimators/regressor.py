@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import params
@@ -19,13 +18,11 @@ from manyboost.arrays import F64
 from manyboost.data.cells import cell_error
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names
-from manyboost.data.readers import Reader, RealReader, as_columns
+from manyboost.data.rows import Reader, RealReader, as_columns
 from manyboost.data.targets import check_offset, check_output_names, check_targets
 from manyboost.data.weights import check_weight
 from manyboost.estimators.documentation import documented
-from manyboost.estimators.exporting import Exporting
-from manyboost.estimators.fitting import Fitting
-from manyboost.estimators.given import Given
+from manyboost.estimators.fitting import Fitting, Given
 from manyboost.estimators.tracing import Tracing
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
@@ -36,7 +33,7 @@ from manyboost.training.scoring import LOSS, as_list, mean_over_outputs
 
 
 @documented
-class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
+class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
     """Gradient tree boosting for one or many regression outputs.
 
     Parameters
@@ -121,8 +118,7 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
         X : array-like of shape (n_rows, n_features)
             Features; NaN is a missing value.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-            Targets; NaN is a missing one, which has no influence on the model. Every output needs
-            one at least.
+            Targets; NaN is a missing one. Every output needs one at least.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
             Weights of the rows, or of single cells; weight zero makes a target missing.
         {fit}
@@ -165,19 +161,18 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
                 f"loss={self.loss!r} is not a regression loss; use one of "
                 f"{', '.join(map(repr, REGRESSION_LOSSES))}, or a Loss object."
             )
-        if np.ndim(self.quantile) == 1:
-            has_levels = isinstance(self.loss, str) and REGRESSION_LOSSES[self.loss].has_levels
-            if not has_levels:
-                raise ValueError(
-                    f"quantile={self.quantile!r} has several levels, which only loss='quantile' "
-                    f"can use, but loss is {self.loss!r}; use one of the two."
-                )
-            named = [name for name in as_list(self.scoring) if isinstance(name, str)]
-            if any(name != LOSS for name in named):
-                raise ValueError(
-                    f"scoring={self.scoring!r} compares one prediction for each output with y, but "
-                    "a list of quantiles has several; use 'loss' or a callable."
-                )
+        if np.ndim(self.quantile) == 0:
+            return
+        if not (isinstance(self.loss, str) and REGRESSION_LOSSES[self.loss].has_levels):
+            raise ValueError(
+                f"quantile={self.quantile!r} has several levels, which only loss='quantile' can "
+                f"use, but loss is {self.loss!r}; use one of the two."
+            )
+        if any(isinstance(name, str) and name != LOSS for name in as_list(self.scoring)):
+            raise ValueError(
+                f"scoring={self.scoring!r} compares one prediction for each output with y, but a "
+                "list of quantiles has several; use 'loss' or a callable."
+            )
 
     def _check_values(self, Y: F64, y: Any, name: str) -> None:
         """Refuse targets ``y``, read as ``Y``, that the loss of their output cannot take."""
@@ -186,8 +181,7 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
         losses = self.loss if isinstance(self.loss, list | tuple) else [self.loss] * d
         if len(losses) != d:
             raise ValueError(
-                f"loss has {len(losses)} names but {name} has {d} outputs; give one name for each "
-                "output."
+                f"loss has {len(losses)} names but {name} has {d} outputs; give one for each."
             )
         for loss, block in itertools.groupby(range(d), losses.__getitem__):
             domain = LISTED_LOSSES[loss].domain if isinstance(loss, str) else Domain.REAL
@@ -195,39 +189,28 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
             bad = domain.lacks(columns[:, outputs[0] : outputs[-1] + 1])
             if bad is not None and bad.any():
                 row, j = (int(k) for k in np.argwhere(bad)[0] + (0, outputs[0]))
-                raise cell_error(
-                    name,
-                    f"{name} has the value {columns[row, j]:g}",
-                    (row, j)[: Y.ndim],
-                    f"; loss={loss!r} needs {domain.value}.",
-                    column_names(y, name),
-                )
+                what = f"{name} has the value {columns[row, j]:g}"
+                rest = f"; loss={loss!r} needs {domain.value}."
+                raise cell_error(name, what, (row, j)[: Y.ndim], rest, column_names(y, name))
 
     def predict(
         self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
     ) -> Any:
-        """Predict the outputs of rows.
+        """Predict the outputs of rows: (n_rows,) or (n_rows, n_outputs), as y was in fit.
+
+        A list of quantiles adds an axis at the end, sorted: of predictions that cross, the lower
+        one is that of the lower level. Such predictions come as an array only.
 
         Parameters
         ----------
-        {rows}
-        outputs : list of str or int, optional
-            Names or numbers of the outputs of y to compute, in the order of the result; None: all.
+        {request}
         {dtype}
-
-        Returns
-        -------
-        ndarray of shape (n_rows,) or (n_rows, n_outputs), as y was in fit, or a frame
-            See :meth:`set_output`. A list of quantiles adds an axis at the end, sorted: of
-            predictions that cross, the lower one is that of the lower level. It comes as an array
-            only.
         """
         places, type_ = self._check_request(outputs, dtype)
         if self._quantiles is not None and self._wants_frames():
             raise ValueError(
-                "set_output asks for frames, which have a column for each output, but a list of "
-                f"{self._n_levels} quantiles is predicted for each; use "
-                "set_output(predict='default')."
+                f"set_output asks for frames, but a list of {self._n_levels} quantiles is "
+                "predicted for each; use set_output(predict='default')."
             )
         values = self._values(X, offset, places, type_)
         return self._framed(values, X, places, self._known_names())
@@ -236,29 +219,20 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
         self, X: Any, offset: Any, places: list[int] | None = None, dtype: DTypeLike = np.float64
     ) -> NDArray[Any]:
         """Predictions as an array, of all outputs of y or some."""
-        columns = None
-        if places is not None:
-            levels = range(self._n_levels)
-            columns = [j * self._n_levels + k for j in places for k in levels]
-        joint = self._fitted_loss.is_joint
-
-        def finish(raw: F64) -> F64:
-            return self._shaped(raw, None if joint else columns)
-
-        return self._linked(X, finish, columns, dtype, offset, joint=joint)
+        columns, joint = self._columns_of(places), self._fitted_loss.is_joint
+        finish = functools.partial(self._shaped, outputs=None if joint else columns)
+        return self._predicted(X, finish, columns, dtype, offset=offset, joint=joint)
 
     def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[F64]:
         """Yield predictions after each round, as arrays; the last are those of :meth:`predict`."""
-        for raw in self._staged_raw_predict(X, offset):
-            yield self._shaped(raw)
+        return map(self._shaped, self._staged_raw_predict(X, offset))
 
     def _shaped(self, raw: F64, outputs: list[int] | None = None) -> F64:
         """Predictions in the shape of y for raw ones, of all outputs of the model or these."""
         predictions = self._fitted_loss.predict(raw, outputs)
         if self._quantiles is not None:
             # Sorting brings no level further from its quantile than it was.
-            by_level = predictions.reshape(len(raw), -1, self._n_levels)
-            predictions = np.sort(by_level, axis=2)
+            predictions = np.sort(predictions.reshape(len(raw), -1, self._n_levels), axis=2)
         return predictions[:, 0] if self._one_dimensional else predictions
 
     def _is_single(self) -> bool:
@@ -278,18 +252,14 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
         predictions = self._values(X, offset)
         metrics: list[Any] = [(r2_score, predictions)]
         if self._quantiles is not None:
-            metrics = [
-                (functools.partial(d2_pinball_score, alpha=level), predictions[..., k])
-                for k, level in enumerate(self._quantiles)
-            ]
+            scores_of = (functools.partial(d2_pinball_score, alpha=a) for a in self._quantiles)
+            metrics = list(zip(scores_of, np.moveaxis(predictions, -1, 0), strict=True))
         Y = as_columns(check_targets(y, predictions))
         check_output_names(y, self._known_names(), "y")
         n_outputs = self.n_outputs_ // self._n_levels
         if Y.shape[1] != n_outputs:
-            raise ValueError(
-                f"y has {Y.shape[1]} outputs, but the model predicts {n_outputs}; pass targets of "
-                "the outputs of fit."
-            )
+            problem = f"y has {Y.shape[1]} outputs, but the model predicts {n_outputs}"
+            raise ValueError(f"{problem}; pass targets of the outputs of fit.")
         weight = check_weight(sample_weight, Y.shape, "sample_weight")
         by_cell = np.isnan(Y).any() or (weight is not None and weight.ndim == 2)
         scores = [
@@ -299,11 +269,3 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Exporting):
             for metric, level in metrics
         ]
         return float(np.mean(scores))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.estimator is None
-        tags.input_tags.sparse = True
-        tags.target_tags.single_output = True
-        tags.target_tags.multi_output = True
-        return tags

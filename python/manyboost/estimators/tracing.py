@@ -30,13 +30,8 @@ class Tracing(Explaining):
 
         With squared error and given trees, a prediction is a weighted sum of the training targets
         of its output, and the weights of a row add up to 1. Outputs that share trees have the same
-        weights, also with ``strategy="project"``: a step projects the residuals of an output on the
-        values of a tree, which count as given here.
-
-        This covers all strategies, steps, projections and weights, including subsampling, missing
-        targets, held-out validation rows and stopping per output. It excludes other losses,
-        monotonic constraints, offsets and other weak learners, whose predictions are not weighted
-        sums of y alone.
+        weights. Models with other losses, monotonic constraints, offsets or other weak learners are
+        refused: their predictions are not weighted sums of y alone.
 
         Parameters
         ----------
@@ -70,10 +65,8 @@ class Tracing(Explaining):
         Y = np.atleast_2d(check_targets(y_train, given, "y_train").T).T
         n_given, n_outputs = Y.shape
         if n_outputs != self.n_outputs_:
-            raise ValueError(
-                f"y_train has {n_outputs} outputs but the fitted model has {self.n_outputs_}; pass "
-                "its training data."
-            )
+            problem = f"y_train has {n_outputs} outputs but the model has {self.n_outputs_}"
+            raise ValueError(f"{problem}; pass its training data.")
         rows = self._trained_rows(make_rows(given, Y, sample_weight, "sample_weight"))
         pool = _core.Pool(resolve_threads(self.n_jobs))
         rounds = LinearRounds(
@@ -87,30 +80,25 @@ class Tracing(Explaining):
         result = np.zeros((X.shape[0], n_given, len(groups)))
         for k, (trees, weight, within) in enumerate(groups):
             result[:, rows.numbers, k] = rounds.weights(trees, weight, within)
-        columns = np.nan_to_num(Y)
-        if len(groups) == 1:
-            found = result[..., 0] @ columns
-        else:
-            found = np.einsum("ijk,jk->ik", result, columns)
+        alike, columns = len(groups) == 1, np.nan_to_num(Y)
+        found = result[..., 0] @ columns if alike else np.einsum("ijk,jk->ik", result, columns)
         self._check_traced(found, self._raw_predictor(None)(X), rows)
-        return result[..., 0] if len(groups) == 1 else result
+        return result[..., 0] if alike else result
 
     def _check_traceable(self) -> _core.Ensemble:
         """Refuse models whose predictions are not weighted sums of y."""
         model = self._built_in_trees("training_weights")
+        found = None
         if not all(facts.residuals_suffice for facts, _ in self._fitted_loss.blocks):
+            found = f"loss={self.loss!r}"
+        elif self._progress.constraints.monotonic is not None:
+            found = "monotonic_cst"
+        elif self._with_offset:
+            found = "an offset"
+        if found is not None:
             raise ValueError(
-                f"training_weights needs squared error, but loss={self.loss!r}; fit with "
-                "loss='squared_error'."
-            )
-        if self._progress.constraints.monotonic is not None:
-            raise ValueError(
-                "training_weights does not know which leaves monotonic_cst limited; fit without it."
-            )
-        if self._with_offset:
-            raise ValueError(
-                "training_weights needs predictions that are sums of y alone, but the model was "
-                "fitted with an offset; fit without it."
+                "training_weights needs predictions that are weighted sums of y, but the model was "
+                f"fitted with {found}; fit it with squared error and without that."
             )
         return model
 
@@ -119,8 +107,7 @@ class Tracing(Explaining):
         candidates = [rows]
         if hasattr(self, "validation_score_"):
             # Validation rows were passed to fit, or split from these.
-            held_out = split_validation(rows, self.validation_fraction, self._seed)
-            candidates.append(held_out[0])
+            candidates.append(split_validation(rows, self.validation_fraction, self._seed)[0])
         for candidate in candidates:
             weight = candidate.weights.matrix(candidate.Y).astype(np.float64)
             total = weight.sum(axis=0)
@@ -129,10 +116,8 @@ class Tracing(Explaining):
                 mean = (weight * Y).sum(axis=0) / total
             if np.allclose(mean, self.baseline_, rtol=1e-6, atol=1e-6 * np.abs(Y).max()):
                 return candidate
-        raise ValueError(
-            "y_train and sample_weight do not give the baseline of the model; pass its training "
-            "data."
-        )
+        problem = "y_train and sample_weight do not give the baseline of the model"
+        raise ValueError(f"{problem}; pass its training data.")
 
     def _linear_groups(self, rows: Rows) -> list[tuple[range, F64, Callable[[int], F64]]]:
         """Return trees and weights of each output, or one entry if all outputs share them."""
@@ -156,10 +141,8 @@ class Tracing(Explaining):
         candidates = np.arange(len(rows))
         if alone:
             candidates = np.flatnonzero(~missing_cells(rows.Y[:, output]))
-        numbers = rows.numbers[candidates]
+        numbers, pool = rows.numbers[candidates], _core.Pool(1)
         count = max(1, int(self.subsample * len(numbers)))
-
-        pool = _core.Pool(1)
 
         def bag(m: int) -> F64:
             drawn = _core.sample_rows(pool, numbers, count, self._seed, m, output if alone else 0)

@@ -8,9 +8,9 @@ import numpy as np
 
 from manyboost import _core
 from manyboost.arrays import F32
+from manyboost.data.cells import refuse_unobserved_outputs
 from manyboost.data.features import Table, to_single
 from manyboost.data.rows import Rows
-from manyboost.data.weights import refuse_unobserved_outputs
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Watchers
 from manyboost.training.checkpoints import Recorder
