@@ -46,7 +46,8 @@ impl<T: Default> Rooms<T> {
 /// All of them.
 #[derive(Default)]
 pub(super) struct GrowRooms {
-    pub search: Rooms<SearchRoom>,
+    /// Boxed: they are large, and are moved when they are lent.
+    pub search: Rooms<Box<SearchRoom>>,
     /// For the lanes of a node.
     pub narrow: Rooms<Vec<i32>>,
     pub wide: Rooms<Vec<i64>>,

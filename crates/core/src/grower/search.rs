@@ -54,7 +54,7 @@ pub(super) struct SearchRooms<'a, T> {
     /// For the lanes of a node.
     pub lanes: &'a Rooms<Vec<T>>,
     pub packed: &'a Rooms<Vec<i64>>,
-    pub search: &'a Rooms<SearchRoom>,
+    pub search: &'a Rooms<Box<SearchRoom>>,
 }
 
 /// Two siblings, what is wanted of them, and the histogram of their parent.
@@ -259,7 +259,8 @@ impl<'a, T: Lane> Search<'a, T> {
         let parents = self.plan.ranges(&mut parent, &self.layout, n_pieces);
         let both: Vec<_> = ranges.into_iter().zip(parents).collect();
         let splits = self.pool.map(both, work, |(mut range, mut parent)| {
-            self.rooms.search.with(|SearchRoom { best, sibling, .. }| {
+            self.rooms.search.with(|room| {
+                let SearchRoom { best, sibling, .. } = &mut **room;
                 let mut searched = Searched { node: &children[small], wanted: wanted[small], best };
                 let mut sibling =
                     Searched { node: &children[large], wanted: wanted[large], best: sibling };
