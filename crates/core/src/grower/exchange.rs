@@ -126,11 +126,11 @@ impl<T: Lane> Search<'_, T> {
         let work = rows.len() * self.plan.usable.len() * self.layout.width;
         let ranges = self.plan.ranges(histogram, &self.layout, self.pool.pieces(work));
         self.pool.for_each(ranges, work, |mut range| {
-            let Some(lists) = range.lists else {
+            let Some(block) = range.block else {
                 return self.sum_dense(&mut range, &lanes);
             };
             range.sums.fill(0);
-            lists.accumulate(lanes.node(), range.alive, range.sums, None);
+            block.lists.accumulate(lanes.node(), range.alive, range.sums, None);
         })
     }
 

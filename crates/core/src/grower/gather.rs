@@ -107,12 +107,13 @@ impl<T: Lane> Search<'_, T> {
             return;
         }
         if width == 1 {
+            let mut sums = [[0i64; 256]; FEATURES_AT_ONCE];
             while i + FEATURES_AT_ONCE <= end {
                 let columns = std::array::from_fn(|k| self.dense_column(i + k));
-                let mut sums = [[0i64; 256]; FEATURES_AT_ONCE];
                 accumulate_four(columns, node.rows, node.lanes, &mut sums);
-                for (sums, (_, part)) in sums.iter().zip(&mut parts) {
+                for (sums, (_, part)) in sums.iter_mut().zip(&mut parts) {
                     part.copy_from_slice(&sums[..part.len()]);
+                    sums[..part.len()].fill(0);
                 }
                 i += FEATURES_AT_ONCE;
             }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::plan::Plan;
+use super::plan::{Block, Plan};
 use crate::error::Result;
-use crate::histogram::{FEATURES_AT_ONCE, Layout, RowLists};
+use crate::histogram::{FEATURES_AT_ONCE, Layout};
 use crate::memory::{grow, resize};
 
 /// The histograms of a node, all usable features side by side.
@@ -47,8 +47,8 @@ impl FreeHistograms {
 /// The histograms of some neighbouring usable features, all dense or all compressed.
 pub(super) struct FeatureRange<'p, 'h> {
     pub features: Range<usize>,
-    /// The rows of compressed features.
-    pub lists: Option<&'p RowLists>,
+    /// The block of compressed features.
+    pub block: Option<&'p Block>,
     pub sums: &'h mut [i64],
     pub alive: &'h mut [bool],
 }
@@ -63,11 +63,11 @@ impl Plan {
     ) -> Vec<FeatureRange<'_, 'h>> {
         let (mut sums, mut alive) = (&mut histogram.sums[..], &mut histogram.alive[..]);
         self.ranges_of_features(n_pieces)
-            .map(|(features, lists)| FeatureRange {
+            .map(|(features, block)| FeatureRange {
                 sums: take_front(&mut sums, self.sums(&features, layout).len()),
                 alive: take_front(&mut alive, features.len()),
                 features,
-                lists,
+                block,
             })
             .collect()
     }
@@ -77,7 +77,7 @@ impl Plan {
     pub fn ranges_of_features(
         &self,
         n_pieces: usize,
-    ) -> impl Iterator<Item = (Range<usize>, Option<&RowLists>)> {
+    ) -> impl Iterator<Item = (Range<usize>, Option<&Block>)> {
         let n = self.n_dense;
         let n_pieces = n_pieces.min(n);
         // Large ranges consist of whole groups, which are summed together.
@@ -85,7 +85,7 @@ impl Plan {
         let bound = move |k: usize| (n.div_ceil(group) * k / n_pieces * group).min(n);
         let dense = (0..n_pieces).map(move |k| (bound(k)..bound(k + 1), None));
         let compressed = self.blocks.iter();
-        dense.chain(compressed.map(|(features, lists)| (features.clone(), Some(lists))))
+        dense.chain(compressed.map(|block| (block.features.clone(), Some(block))))
     }
 
     /// Some neighbouring usable features, each with its part of their `sums`.

@@ -8,6 +8,7 @@
 //! If rows are spread over ranks, several leaves are expanded ahead of time so that one exchange
 //! serves them all. Which leaves are split, and in which order, stays the same.
 
+mod compressed;
 mod draft;
 mod drawn;
 mod exchange;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::binning::{Binned, Column};
+use crate::binning::{Binned, Column, Compressed};
 use crate::error::Result;
 use crate::histogram::{Layout, RowLists};
 
@@ -10,6 +10,24 @@ use crate::histogram::{Layout, RowLists};
 const BINS_PER_ROW: usize = 4;
 /// Most blocks of compressed features.
 const MAX_BLOCKS: usize = 16;
+
+/// Compressed features, worked on together.
+pub(super) struct Block {
+    pub features: Range<usize>,
+    /// Their listed bins by rows.
+    pub lists: RowLists,
+    /// If all of them have two bins, no missing values and no categories: their listed bins.
+    pub binary: Option<Vec<ListedBin>>,
+}
+
+/// The bin of a feature of two bins that is listed, as it has fewer rows.
+#[derive(Clone, Copy)]
+pub(super) struct ListedBin {
+    /// Its slot within the block.
+    pub slot: u32,
+    /// Whether it is the upper one.
+    pub is_upper: bool,
+}
 
 /// The features of a grower. A usable feature is named by its place in `usable`.
 pub(super) struct Plan {
@@ -20,7 +38,7 @@ pub(super) struct Plan {
     /// First histogram slot of each usable feature, and one past the last.
     slots: Vec<usize>,
     /// Blocks of compressed features by rows.
-    pub blocks: Vec<(Range<usize>, RowLists)>,
+    pub blocks: Vec<Block>,
 }
 
 impl Plan {
@@ -71,7 +89,18 @@ impl Plan {
                 (first..last).map(|k| (columns[k], self.slots[self.n_dense + k] - start)).collect();
             let n_slots = self.slots[self.n_dense + last] - start;
             let lists = RowLists::new(binned.n_rows, &placed, n_slots)?;
-            self.blocks.push((self.n_dense + first..self.n_dense + last, lists));
+            let features = self.n_dense + first..self.n_dense + last;
+            let is_binary = |i: usize| {
+                let (f, cuts) = (self.usable[i] as usize, &binned.cuts);
+                cuts.n_bins(f) == 2 && !cuts.has_missing[f] && !cuts.categorical[f]
+            };
+            let listed_bin = |(column, start): &(&Compressed, usize)| {
+                let listed = 1 - column.default;
+                ListedBin { slot: *start as u32 + u32::from(listed), is_upper: listed == 1 }
+            };
+            let binary = features.clone().all(is_binary);
+            let binary = binary.then(|| placed.iter().map(listed_bin).collect());
+            self.blocks.push(Block { features, lists, binary });
             first = last;
         }
         Ok(())

@@ -15,11 +15,8 @@ use super::rooms::{Rooms, SearchRoom};
 use super::{Data, GrowParams};
 use crate::binning::{Binned, Column};
 use crate::error::Result;
-use crate::histogram::{
-    FeatureHistogram, Lane, Layout, NodeLanes, fill_default, subtract, sum_rows,
-};
+use crate::histogram::{FeatureHistogram, Lane, Layout, fill_default, subtract, sum_rows};
 use crate::interaction::Interactions;
-use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::partition::RowPartition;
 use crate::random::Key;
@@ -43,7 +40,7 @@ pub(super) struct Search<'a, T> {
     /// How many usable features a node draws.
     pub n_drawn: usize,
     params: GrowParams,
-    limits: SplitLimits,
+    pub limits: SplitLimits,
     signs: Option<&'a [i8]>,
     /// Whether histograms are kept for subtraction.
     subtracts: bool,
@@ -66,10 +63,10 @@ pub(super) struct Siblings<'a> {
 }
 
 /// A node in a search over features.
-struct Searched<'a> {
-    node: &'a GrowNode,
-    wanted: bool,
-    best: &'a mut BestSplit,
+pub(super) struct Searched<'a> {
+    pub node: &'a GrowNode,
+    pub wanted: bool,
+    pub best: &'a mut BestSplit,
 }
 
 impl<'a, T: Lane> Search<'a, T> {
@@ -288,7 +285,7 @@ impl<'a, T: Lane> Search<'a, T> {
         searched: &mut Searched<'_>,
         sibling: Option<(&mut FeatureRange<'_, '_>, &mut Searched<'_>)>,
     ) {
-        if range.lists.is_some() {
+        if range.block.is_some() {
             return self.search_compressed_range(range, lanes.node(), searched, sibling);
         }
         self.sum_dense(range, lanes);
@@ -312,44 +309,6 @@ impl<'a, T: Lane> Search<'a, T> {
         }
     }
 
-    /// [`Search::search_range`] for compressed features. Only those with enough listed rows are
-    /// summed, and the parent's are changed in place: the cost follows the listed values of the
-    /// smaller node.
-    fn search_compressed_range(
-        &self,
-        range: &mut FeatureRange<'_, '_>,
-        lanes: NodeLanes<'_, T>,
-        searched: &mut Searched<'_>,
-        mut sibling: Option<(&mut FeatureRange<'_, '_>, &mut Searched<'_>)>,
-    ) {
-        let Some(lists) = range.lists else { return };
-        let mut counts = vec![0u32; range.features.len()];
-        lists.count(lanes.rows, &mut counts);
-        let parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
-        for (k, (_, part)) in parts.enumerate() {
-            let inherited = sibling.as_ref().is_none_or(|(parent, _)| parent.alive[k]);
-            let enough = i64::from(counts[k]) >= self.min_count();
-            range.alive[k] = searched.wanted && inherited && enough;
-            if range.alive[k] {
-                part.fill(0);
-            }
-        }
-        let sibling_sums = match &mut sibling {
-            Some((parent, sibling)) if sibling.wanted => Some(&mut *parent.sums),
-            _ => None,
-        };
-        widest(
-            #[inline(always)]
-            || lists.accumulate(lanes, range.alive, range.sums, sibling_sums),
-        );
-        self.search_compressed(range, searched.node, searched.best);
-        if let Some((parent, sibling)) = sibling
-            && sibling.wanted
-        {
-            self.search_compressed(parent, sibling.node, sibling.best);
-        }
-    }
-
     /// Searches a node by the histograms of a range of features.
     pub fn search_summed_range(
         &self,
@@ -357,38 +316,12 @@ impl<'a, T: Lane> Search<'a, T> {
         node: &GrowNode,
         best: &mut BestSplit,
     ) {
-        if range.lists.is_some() {
+        if range.block.is_some() {
             return self.search_compressed(range, node, best);
         }
         best.begin(&self.layout, &node.total);
         let parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
         parts.for_each(|(i, part)| self.improve(i, part, None, node, best));
-    }
-
-    /// Searches the compressed features that are alive. Gives up those that can split neither the
-    /// node nor any node below it.
-    pub fn search_compressed(
-        &self,
-        range: &mut FeatureRange<'_, '_>,
-        node: &GrowNode,
-        best: &mut BestSplit,
-    ) {
-        let layout = &self.layout;
-        best.begin(layout, &node.total);
-        let parts = self.plan.each_feature(&range.features, range.sums, layout);
-        for (k, (i, part)) in parts.enumerate() {
-            let Column::Compressed(column) = self.column(i) else { continue };
-            if !range.alive[k] {
-                continue;
-            }
-            fill_default(part, column.default, &node.total);
-            let common = &part[column.default as usize * layout.width..][..layout.width];
-            let listed = layout.count(&node.total) - layout.count(common);
-            range.alive[k] = listed >= self.min_count();
-            if range.alive[k] {
-                self.improve(i, part, None, node, best);
-            }
-        }
     }
 
     /// Completes the histogram of a usable feature and searches it.

@@ -33,9 +33,9 @@ impl<T: Lane> Search<'_, T> {
         let lanes = self.gather(rows)?;
         let work = self.small_work(rows.len());
         let ranges = self.plan.ranges_of_features(self.pool.pieces(work));
-        let splits = self.pool.map(ranges, work, |(features, lists)| {
+        let splits = self.pool.map(ranges, work, |(features, block)| {
             self.rooms.search.with(|room| {
-                let mut range = FeatureRange { features, lists, sums: &mut [], alive: &mut [] };
+                let mut range = FeatureRange { features, block, sums: &mut [], alive: &mut [] };
                 self.search_small_range(lanes.node(), node, true, &mut range, room);
                 room.best.finish()
             })
@@ -82,7 +82,7 @@ impl<T: Lane> Search<'_, T> {
         room: &mut SearchRoom,
     ) {
         room.best.begin(&self.layout, &node.total);
-        if parent.lists.is_some() {
+        if parent.block.is_some() {
             self.search_small_compressed(lanes, node, wanted, parent, room);
         } else {
             self.search_small_dense(lanes, node, wanted, parent, room);
@@ -129,9 +129,9 @@ impl<T: Lane> Search<'_, T> {
         parent: &mut FeatureRange<'_, '_>,
         SearchRoom { listed, best, .. }: &mut SearchRoom,
     ) {
-        let Some(lists) = parent.lists else { return };
+        let Some(block) = parent.block else { return };
         let parent_sums = (!parent.sums.is_empty()).then_some(&mut *parent.sums);
-        lists.sum_listed(lanes, listed, parent_sums);
+        block.lists.sum_listed(lanes, listed, parent_sums);
         let first = parent.features.start;
         let start = self.plan.sums(&(first..first), &self.layout).start;
         listed.drain(|feature, count, sums| {

@@ -72,6 +72,24 @@ impl RowLists {
         }
     }
 
+    /// Adds the lanes of a node's rows to the slots of all features.
+    pub fn add<T: Lane>(&self, node: NodeLanes<'_, T>, histogram: &mut [i64]) {
+        let NodeLanes { rows, lanes, gathered, width } = node;
+        if width == 1 {
+            self.each_row(rows, gathered, |entries, source| {
+                let lane: i64 = lanes[source].into();
+                entries.iter().for_each(|entry| histogram[entry.slot as usize] += lane);
+            });
+            return;
+        }
+        self.each_row(rows, gathered, |entries, source| {
+            let lanes = &lanes[source * width..][..width];
+            for entry in entries {
+                add_lanes(&mut histogram[entry.slot as usize * width..][..width], lanes);
+            }
+        });
+    }
+
     /// Counts the listed rows of each feature.
     pub fn count(&self, rows: NodeRows<'_>, counts: &mut [u32]) {
         self.each_row(rows, false, |entries, _| {

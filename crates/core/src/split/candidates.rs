@@ -110,10 +110,15 @@ impl Candidates {
         best.into_iter().fold(0.0, |best, score| if score > best { score } else { best })
     }
 
+    /// The first candidate of this score, if the score is more than none.
+    pub fn position(&self, score: f64) -> Option<usize> {
+        let mut scores = self.scores[..self.n].iter();
+        if score > 0.0 { scores.position(|&each| each == score) } else { None }
+    }
+
     /// The first cut of this score: its bin, and whether missing values go left.
     pub fn first_with(&self, score: f64) -> Option<(usize, bool)> {
-        let at = self.scores[..self.n].iter().position(|&each| each == score)?;
-        let place = self.places[at];
+        let place = self.places[self.position(score)?];
         Some((usize::from(place / 2), place % 2 == 1))
     }
 }

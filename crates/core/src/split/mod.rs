@@ -5,11 +5,13 @@
 //! nothing, and mirrored splits gain exactly the same: ties are true ties. If cells are weighted,
 //! each component has its own a and b; a component without weight on one side gains nothing.
 
+mod binary;
 mod candidates;
 mod ordered;
 mod scan;
 mod subset;
 
+pub use binary::{BinaryCuts, improve_binary};
 pub use ordered::{Bounds, SplitOrder};
 pub use subset::improve_subset;
 
@@ -75,6 +77,16 @@ impl BestSplit {
         self.split.take()
     }
 
+    /// The gain of a cut of this score, if it is enough and better than the best so far.
+    fn better_gain(&self, score: f64, feature: u32, limits: &SplitLimits) -> Option<f64> {
+        let NodeScale { gain_of_score, gain_of_quantum, count } = self.scale;
+        let gain = score * gain_of_score;
+        let noise = limits.noise * gain_of_quantum * count;
+        let enough = score > 0.0 && gain > noise && gain >= limits.min_split_gain;
+        let beaten = self.split.as_ref().is_some_and(|best| best.beats(gain, feature));
+        (enough && !beaten).then_some(gain)
+    }
+
     fn keep(&mut self, split: NodeSplit) {
         // A little lower, so that rounding hides no tie.
         self.floor = split.gain / self.scale.gain_of_score * (1.0 - 1e-9);
@@ -138,17 +150,12 @@ pub fn improve_split(
     best: &mut BestSplit,
 ) -> bool {
     let &FeatureHistogram { feature, layout, total, .. } = histogram;
-    let BestSplit { candidates, scale, floor, .. } = best;
+    let BestSplit { candidates, floor, .. } = best;
     let score = match limits.order {
         Some(order) if !order.is_free() => scan_ordered(histogram, limits, order, candidates),
         _ => scan_feature(histogram, limits, *floor, candidates),
     };
-    let gain = score * scale.gain_of_score;
-    let noise = limits.noise * scale.gain_of_quantum * scale.count;
-    let enough = score > 0.0 && gain > noise && gain >= limits.min_split_gain;
-    if !enough || best.split.as_ref().is_some_and(|best| best.beats(gain, feature)) {
-        return false;
-    }
+    let Some(gain) = best.better_gain(score, feature, limits) else { return false };
     let Some((bin, missing_left)) = best.candidates.first_with(score) else { return false };
     let left = histogram.left_sums(bin, missing_left);
     // A node without missing values says nothing about them: they follow the larger child.

@@ -93,7 +93,7 @@ fn list_missing(
 
 /// Scores listed cuts, all at once; returns the highest score, or 0 if it does not exceed `floor`.
 #[inline(always)]
-fn score_packed(
+pub(super) fn score_packed(
     count_bits: u32,
     total: i64,
     limits: &SplitLimits,
@@ -180,13 +180,13 @@ fn scan_bins(
 
 /// An integer of magnitude below 2⁵¹ as a double; vectorises, unlike the plain cast.
 #[inline(always)]
-fn small_to_f64(value: i64) -> f64 {
+pub(super) fn small_to_f64(value: i64) -> f64 {
     const MAGIC: f64 = 6_755_399_441_055_744.0; // 1.5 · 2⁵²
     f64::from_bits((MAGIC.to_bits() as i64).wrapping_add(value) as u64) - MAGIC
 }
 
 #[inline(always)]
-fn to_f64(value: i64) -> f64 {
+pub(super) fn to_f64(value: i64) -> f64 {
     value as f64
 }
 

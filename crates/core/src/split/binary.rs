@@ -1,0 +1,86 @@
+//! Features of two bins, many at once: each has a single cut.
+
+use std::ops::Range;
+
+use super::candidates::{Candidates, GROUP, MAX_CANDIDATES, Scoring};
+use super::scan::{score_packed, small_to_f64, to_f64};
+use super::{BestSplit, NodeSplit, SplitLimits};
+use crate::histogram::Layout;
+use crate::lowlevel::widest;
+
+/// The cuts of some features of two bins without missing values.
+pub trait BinaryCuts {
+    /// Number of features.
+    fn len(&self) -> usize;
+    /// The `k`-th feature; they ascend.
+    fn feature(&self, k: usize) -> u32;
+    /// A lane of its left side. All 0 if the feature cannot split the node.
+    fn left(&self, k: usize, lane: usize) -> i64;
+}
+
+/// [`improve_split`](super::improve_split) for many features of two bins.
+pub fn improve_binary(
+    cuts: &impl BinaryCuts,
+    layout: &Layout,
+    total: &[i64],
+    limits: &SplitLimits,
+    best: &mut BestSplit,
+) {
+    let size = MAX_CANDIDATES - GROUP;
+    for start in (0..cuts.len()).step_by(size) {
+        let end = (start + size).min(cuts.len());
+        let BestSplit { candidates, floor, .. } = best;
+        candidates.clear(layout.width);
+        let score = widest(
+            #[inline(always)]
+            || {
+                if let Some(bits) = layout.count_bits {
+                    for (left, k) in candidates.lefts.iter_mut().zip(start..end) {
+                        *left = cuts.left(k, 0);
+                    }
+                    candidates.n = end - start;
+                    return score_packed(bits, total[0], limits, *floor, candidates);
+                }
+                match layout.small {
+                    true => {
+                        let scoring = Scoring::new(layout, total, limits, small_to_f64);
+                        push_cuts(cuts, start..end, &scoring, candidates);
+                    }
+                    false => {
+                        let scoring = Scoring::new(layout, total, limits, to_f64);
+                        push_cuts(cuts, start..end, &scoring, candidates);
+                    }
+                }
+                candidates.best_score()
+            },
+        );
+        let Some(at) = best.candidates.position(score) else { continue };
+        let k = start + at;
+        if let Some(gain) = best.better_gain(score, cuts.feature(k), limits) {
+            let left: Vec<i64> = (0..layout.width).map(|lane| cuts.left(k, lane)).collect();
+            best.keep(NodeSplit {
+                feature: cuts.feature(k),
+                bin: 0,
+                categories: None,
+                // Without missing values in the node, they follow the larger child.
+                missing_left: 2 * layout.count(&left) >= layout.count(total),
+                gain,
+                left,
+            });
+        }
+    }
+}
+
+#[inline(always)]
+fn push_cuts(
+    cuts: &impl BinaryCuts,
+    features: Range<usize>,
+    scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>,
+    candidates: &mut Candidates,
+) {
+    let width = scoring.layout.width;
+    for k in features {
+        candidates.push(0, false, (0..width).map(|lane| cuts.left(k, lane)), scoring);
+    }
+    candidates.finish(scoring);
+}
