@@ -290,7 +290,7 @@ def test_targets_that_a_loss_cannot_take(losses, column, value, sentence):
 
 def test_a_classifier_has_one_loss():
     X, Y = mixed(["log_loss", "log_loss"])
-    with pytest.raises(ValueError, match="a classifier has one loss for all its outputs"):
+    with pytest.raises(ValueError, match="is not a classification loss for all outputs"):
         ManyBoostClassifier(["log_loss", "log_loss"]).fit(X, Y)
 
 

@@ -33,7 +33,7 @@ pub(super) struct Search<'a, T> {
     /// Lanes of all rows.
     pub lanes: &'a [T],
     pub rooms: SearchRooms<'a, T>,
-    /// Most rows of a small node.
+    /// Nodes of fewer rows are small.
     pub small_rows: usize,
     pub plan: &'a Plan,
     pub interactions: Option<&'a Interactions>,

@@ -17,7 +17,7 @@ use crate::split::NodeSplit;
 const BINS_PER_ROW: usize = 3;
 
 impl Plan {
-    /// Most rows of a small node.
+    /// Nodes of fewer rows are small.
     pub fn small_rows(&self) -> usize {
         self.n_dense_slots() / (BINS_PER_ROW * self.n_dense.max(1))
     }
@@ -25,7 +25,7 @@ impl Plan {
 
 impl<T: Lane> Search<'_, T> {
     pub(super) fn is_small(&self, node: &GrowNode) -> bool {
-        node.rows.len() <= self.small_rows
+        node.rows.len() < self.small_rows
     }
 
     /// Searches a small node.
