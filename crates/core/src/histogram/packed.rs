@@ -4,7 +4,7 @@
 //! instruction adds. Before the counts of a bin can overflow into the gradients, after 2¹⁶ rows, the
 //! sums are taken apart and added to the histogram.
 
-use super::accumulate::{FEATURES_AT_ONCE, Lane, NodeRows};
+use super::accumulate::{FEATURES_AT_ONCE, Lane, NodeRows, accumulate_four};
 use crate::lowlevel::widest;
 
 /// Rows between two additions to the histogram.
@@ -39,7 +39,7 @@ pub fn accumulate_packed(
     widest(
         #[inline(always)]
         || match width {
-            1 => sum_columns::<1, 4>(columns, rows, lanes, histograms),
+            1 => sum_single_lanes(columns, rows, lanes, histograms),
             2 => sum_columns::<2, 4>(columns, rows, lanes, histograms),
             3 => sum_columns::<3, 2>(columns, rows, lanes, histograms),
             4 => sum_columns::<4, 2>(columns, rows, lanes, histograms),
@@ -50,6 +50,36 @@ pub fn accumulate_packed(
             _ => unreachable!("at most {MAX_PACKED} lanes are packed"),
         },
     );
+}
+
+/// Sums columns of rows with a single packed lane.
+fn sum_single_lanes(
+    columns: &[&[u8]],
+    rows: NodeRows<'_>,
+    lanes: &[i64],
+    histograms: &mut [&mut [i64]],
+) {
+    // Four columns are always summed; without so many, the last one is repeated.
+    let four: [&[u8]; FEATURES_AT_ONCE] =
+        std::array::from_fn(|k| columns[k.min(columns.len() - 1)]);
+    let mut sums = [[0i64; 256]; FEATURES_AT_ONCE];
+    for (block, lanes) in lanes.chunks(BLOCK_ROWS).enumerate() {
+        let from = block * BLOCK_ROWS;
+        match rows {
+            NodeRows::All => {
+                let columns = four.map(|column| &column[from..from + lanes.len()]);
+                accumulate_four(columns, NodeRows::All, lanes, &mut sums);
+            }
+            NodeRows::Some(rows) => {
+                let rows = NodeRows::Some(&rows[from..from + lanes.len()]);
+                accumulate_four(four, rows, lanes, &mut sums);
+            }
+        }
+        for (sums, histogram) in sums.iter_mut().zip(&mut *histograms) {
+            let (bins, _) = sums.as_chunks_mut::<1>();
+            flush::<1>(bins.try_into().expect("256 bins"), histogram);
+        }
+    }
 }
 
 /// Sums of all bins of one feature.
