@@ -124,5 +124,5 @@ def test_columns_of_parquet_files_are_refused_by_name(parquet: Path) -> None:
 
 def test_parquet_needs_polars(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(ImportError, match=r"data\.parquet cannot be read without polars"):
+    with pytest.raises(ImportError, match=r"Reading data\.parquet needs the package polars"):
         opened(parquet, targets="y*")

@@ -7,6 +7,7 @@ import argparse
 from manyboost.commands.output import show
 from manyboost.commands.parameters import choices
 from manyboost.commands.usage import Parser
+from manyboost.extras import import_extra
 
 SUMMARY = "Print a script that lets bash, zsh or fish complete commands."
 
@@ -25,14 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    try:
-        import shtab
-    except ImportError:
-        raise ImportError(
-            "Completion needs shtab; install it with: pip install 'manyboost[completion]'."
-        ) from None
     from manyboost.params import PARAMS
 
+    shtab = import_extra("shtab", "Completion", "completion")
     whole = Parser(prog="manyboost")
     whole.add_argument("--version", action="store_true", help="show the version")
     verbs = whole.add_subparsers()

@@ -76,10 +76,8 @@ def open_data(arguments: argparse.Namespace, model: Any = None, task: Any = None
         raise UsageError(f"--delimiter {arguments.delimiter!r} is not a single character.")
     format_ = arguments.format or format_of(arguments.file)
     if format_ is None:
-        raise UsageError(
-            f"The format of {Path(arguments.file).name!r} is unknown; pass --format, or use one "
-            f"of the endings {', '.join(ENDINGS)} (and .gz)."
-        )
+        what = f"The format of {Path(arguments.file).name!r} is unknown; pass --format"
+        raise UsageError(f"{what}, or use one of the endings {', '.join(ENDINGS)} (and .gz).")
     like = None
     if model is not None and hasattr(model, "feature_names_in_"):
         like = model.feature_names_in_.tolist(), target_names(model)
@@ -164,11 +162,9 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     for j in X.categories:
         name, n_labels = X.columns[j], len(X.labels(j))
         if n_labels > MOST_CATEGORIES:
-            raise ValueError(
-                f"Column {name!r} of {file.file} holds text with {n_labels:,} distinct values, but "
-                f"a feature can have {MOST_CATEGORIES} categories; merge rare ones, or leave it "
-                f"out with --ignore {name!r}."
-            )
+            what = f"Column {name!r} of {file.file} holds text with {n_labels:,} distinct values"
+            remedy = f"merge rare ones, or leave it out with --ignore {name!r}."
+            raise ValueError(f"{what}, but a feature can have {MOST_CATEGORIES}; {remedy}")
     Y, kind = outputs_of(Y_table, task)  # type: ignore[arg-type]
     return Problem(file.file, X, Y, kind, file.part)
 
@@ -231,10 +227,8 @@ def outputs_like(model: Any, table: Table) -> NamedTable | NamedColumn:
     is_boolean = model.classes_.dtype.kind == "b"
     unknown = [label for label in labels if label not in named] if is_boolean else []
     if unknown:
-        raise ValueError(
-            f"{table.file} has the class {unknown[0]!r}, but the model knows only "
-            f"{' and '.join(named)}; correct it."
-        )
+        what = f"{table.file} has the class {unknown[0]!r}"
+        raise ValueError(f"{what}, but the model knows only {' and '.join(named)}; correct it.")
     # Objects: text of fixed length would truncate unknown classes.
     values = np.array([named.get(each, each) for each in labels], bool if is_boolean else object)
     return NamedColumn(outputs.name, values)
@@ -266,10 +260,9 @@ def _output_places(arguments: argparse.Namespace, file: TableFile, model: Any) -
     if arguments.target or arguments.targets_prefix is not None:
         chosen = _chosen_outputs(arguments, file) or []
         if len(chosen) != wanted:
-            raise UsageError(
-                f"--target selects {count(len(chosen), 'column')} of {file.file}, but the model "
-                f"has {count(wanted, 'output')}; name one column for each, in the same order."
-            )
+            what = f"--target selects {count(len(chosen), 'column')} of {file.file}, but the model"
+            remedy = "name one column for each, in the same order."
+            raise UsageError(f"{what} has {count(wanted, 'output')}; {remedy}")
         return chosen
     names = target_names(model)
     if not names:
@@ -305,9 +298,7 @@ def _feature_places(
     known = target_names(model)
     features = [i for i, name in enumerate(file.names) if i not in left_out and name not in known]
     if len(features) != model.n_features_in_:
-        raise ValueError(
-            f"{file.file} has {count(len(features), 'column')} for the "
-            f"{count(model.n_features_in_, 'feature')} of the model, which have no names; leave "
-            "out the others with --ignore."
-        )
+        found, expected = count(len(features), "column"), count(model.n_features_in_, "feature")
+        what = f"{file.file} has {found} for the {expected} of the model, which have no names"
+        raise ValueError(f"{what}; leave out the others with --ignore.")
     return features

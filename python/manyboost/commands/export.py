@@ -29,10 +29,8 @@ def run(arguments: argparse.Namespace) -> None:
     output = Path(arguments.output)
     format_ = arguments.to or ENDINGS.get(output.suffix.lower())
     if format_ is None:
-        raise UsageError(
-            f"The format of {output.name!r} is unknown; pass --to, or use one of the endings "
-            f"{', '.join(ENDINGS)}."
-        )
+        problem = f"The format of {output.name!r} is unknown"
+        raise UsageError(f"{problem}; pass --to, or use one of the endings {', '.join(ENDINGS)}.")
     check_output(arguments.output, arguments.model)
     model = load_model(arguments.model)
     if format_ == "onnx":

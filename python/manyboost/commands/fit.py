@@ -55,10 +55,8 @@ def run(arguments: argparse.Namespace) -> None:
         if not hasattr(model, "n_iter_"):
             raise Interrupted("Interrupted before the first round; no model was written.") from None
         _save(model, output)
-        raise Interrupted(
-            f"Interrupted; {output} holds the model after {count(model.n_iter_, 'round')}, pass "
-            f"--resume {output} to continue."
-        ) from None
+        kept = f"{output} holds the model after {count(model.n_iter_, 'round')}"
+        raise Interrupted(f"Interrupted; {kept}, pass --resume {output} to continue.") from None
     if comm.rank == 0:
         _save(model, output)
         what = f"{count(model.n_iter_, 'round')}, {count(output.stat().st_size, 'byte')}"

@@ -35,10 +35,8 @@ class Categories:
         tables = {}
         for j in features:
             if isinstance(X, StoredTable) and not X.exact[j]:
-                raise ValueError(
-                    f"Column {column_name(j, names)} is categorical, but features are stored in "
-                    "single precision, which cannot tell its values apart; use small whole numbers."
-                )
+                problem = f"Column {column_name(j, names)} is categorical, but single precision"
+                raise ValueError(f"{problem} mixes up its values; use small whole numbers.")
             column = X[:, j]
             # + 0.0 turns -0.0 into 0.0; which of them is found depends on the order of the rows.
             tables[j] = comm.unique(column[~np.isnan(column)]).astype(np.float64) + 0.0
@@ -101,7 +99,5 @@ class Categories:
 def refuse_sparse(X: Table, j: int, name: str, names: NDArray[Any] | None) -> None:
     """Refuse categories in a sparse matrix, most of which would be the number 0."""
     if sparse.issparse(X):
-        raise ValueError(
-            f"Column {column_name(j, names)} is categorical but {name} is a sparse matrix; pass "
-            f"{name}.toarray(), or encode the column (OneHotEncoder) as numeric ones."
-        )
+        problem = f"Column {column_name(j, names)} is categorical but {name} is a sparse matrix"
+        raise ValueError(f"{problem}; pass {name}.toarray(), or encode the column (OneHotEncoder).")

@@ -95,8 +95,7 @@ def refuse_unobserved_outputs(
 ) -> None:
     """Refuse targets with an output that is missing in all rows."""
     if Y.ndim == 2 and not (observed := comm.largest(~missing_cells(Y).all(axis=0))).all():
-        raise ValueError(
-            f"Output {column_name(int(np.argmin(observed)), names)} of {name} has no observed "
-            "value of positive weight; leave the output out, or give it a value in at least one "
-            "row."
-        )
+        output = column_name(int(np.argmin(observed)), names)
+        problem = f"Output {output} of {name} has no observed value of positive weight"
+        remedy = "leave the output out, or give it a value in at least one row."
+        raise ValueError(f"{problem}; {remedy}")

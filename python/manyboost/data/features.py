@@ -56,26 +56,20 @@ def check_X(
             X = plain_numbers(X, name, frames.ENCODE, by_column=True)
         if labels := getattr(model, "_category_labels", frames.CategoryLabels()).of_column:
             column = column_name(min(labels), getattr(model, "feature_names_in_", None))
-            raise ValueError(
-                f"Column {column} held categories in fit, but {name} is an array, which does not "
-                "say what its labels are; pass a frame."
-            )
+            problem = f"Column {column} held categories in fit, but {name} is an array"
+            raise ValueError(f"{problem}, which does not say what its labels are; pass a frame.")
     if isinstance(X, StoredTable):  # its values were checked before they were written
         if model.estimator is not None:
-            raise ValueError(
-                f"estimator={model.estimator!r} takes features in memory, but those of {name} "
-                "are in a file; use built-in trees (estimator=None)."
-            )
+            what = f"estimator={model.estimator!r} takes features in memory, not {name} in a file"
+            raise ValueError(f"{what}; use built-in trees (estimator=None).")
         _match_features(model, X.names, X.n_features, reset=reset, name=name)
         return X
     dimensions = len(getattr(X, "shape", (0, 0)))
     if dimensions != 2:
         # scikit-learn's checks look for "Reshape your data".
-        raise ValueError(
-            f"{name} has {dimensions} dimension(s), it must have two, rows and features: Reshape "
-            f"your data, with {name}.reshape(-1, 1) if it has one feature or {name}.reshape(1, -1) "
-            "if it is one row."
-        )
+        problem = f"{name} has {dimensions} dimension(s), it must have two, rows and features"
+        one = f"{name}.reshape(-1, 1) if it has one feature, {name}.reshape(1, -1) if it is one row"
+        raise ValueError(f"{problem}: Reshape your data, with {one}.")
     options = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", **ANY_VALUES}
     try:
         if from_frame:  # its names are checked already
@@ -153,10 +147,9 @@ def resolve_categorical(X: Table, categorical_features: Any, feature_names: Any)
     given = list(categorical_features)
     if given and all(isinstance(value, bool | np.bool_) for value in given):
         if len(given) != n_features:
-            raise ValueError(
-                f"categorical_features is a mask of {len(given)} entries but X has {n_features} "
-                "features; give one entry for each, or the numbers of the categorical ones."
-            )
+            what = f"is a mask of {len(given)} entries but X has {n_features} features"
+            remedy = "give one entry for each, or the numbers of the categorical ones."
+            raise ValueError(f"categorical_features {what}; {remedy}")
         return np.array(given, bool)
     for feature in given:
         mask[feature_number("categorical_features", feature, n_features, feature_names)] = True
@@ -175,10 +168,8 @@ def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
             single = values = np.require(X, np.float32, ["C", "A"])
     if X.dtype != np.float32 and (infinite := first_cell(values, np.isinf)):
         column = column_name(_row_and_column(X, infinite)[1], names)
-        raise ValueError(
-            f"Column {column} of {name} has values beyond the range of single "
-            "precision (3e38); divide it by a constant or take its logarithm."
-        )
+        what = f"Column {column} of {name} has values beyond the range of single precision (3e38)"
+        raise ValueError(f"{what}; divide it by a constant or take its logarithm.")
     return single
 
 
@@ -232,8 +223,6 @@ def _refuse_other_columns(X: Any, name: str) -> None:
         if dtype == "object":
             numeric = all(isinstance(value, int | float | np.number) for value in column)
         if not numeric:
-            raise ValueError(
-                f"Column {str(label)!r} of {name} holds {column.dtype} values, not numbers; encode "
-                "it (OrdinalEncoder, OneHotEncoder), drop it, or install narwhals for more types "
-                "(pip install 'manyboost[frames]')."
-            )
+            problem = f"Column {str(label)!r} of {name} holds {column.dtype} values, not numbers"
+            remedy = "or install narwhals for more types (pip install 'manyboost[frames]')."
+            raise ValueError(f"{problem}; {frames.ENCODE}, {remedy}")

@@ -95,10 +95,9 @@ def open_frame(data: Any, name: str = "X") -> Any | None:
     try:
         return narwhals.from_native(data, eager_only=True)
     except TypeError:
-        raise ValueError(
-            f"{name} is a {type_name}, which is not a frame in memory; pass a frame of pandas or "
-            "polars, a pyarrow table or an array."
-        ) from None
+        problem = f"{name} is a {type_name}, which is not a frame in memory"
+        remedy = "pass a frame of pandas or polars, a pyarrow table or an array."
+        raise ValueError(f"{problem}; {remedy}") from None
 
 
 def label_columns(frame: Any, chosen: Mask | None) -> list[int]:
@@ -179,11 +178,9 @@ def _codes(column: Any, labels: Sequence[Any], name: str) -> F32:
     if _holds_numbers(column) and not any(isinstance(each, number) for each in labels):
         values = [value for value in column.to_list() if not is_missing(value)]
         if values and labels:
-            raise ValueError(
-                f"Column {column.name!r} of {name} holds numbers ({values[0]!r}), but held "
-                f"categories such as {labels[0]!r} in fit; pass the labels that the numbers stand "
-                "for."
-            )
+            problem = f"Column {column.name!r} of {name} holds numbers ({values[0]!r})"
+            held = f"held categories such as {labels[0]!r} in fit"
+            raise ValueError(f"{problem}, but {held}; pass the labels that the numbers stand for.")
     code_of = {label: float(code) for code, label in enumerate(labels)}
     codes = (code_of.get(label, np.nan) for label in column.to_list())
     return np.fromiter(codes, np.float32, len(column))
@@ -205,10 +202,8 @@ def _numbers(column: Any, name: str, remedy: str | None) -> F64:
         try:
             numbers = [as_float(value) for value in values]
         except OverflowError:
-            raise ValueError(
-                f"Column {column.name!r} of {name} holds a number beyond double precision "
-                "(1.8e308); divide it by a constant."
-            ) from None
+            held = "a number beyond double precision (1.8e308); divide it by a constant."
+            raise ValueError(f"Column {column.name!r} of {name} holds {held}") from None
         if None not in numbers:
             return np.array(numbers, dtype=np.float64)
         other = values[numbers.index(None)]

@@ -31,9 +31,8 @@ class Classes:
     """How labels become targets and scores become labels."""
 
     kind: str  # "binary" (one output), "multiclass" (one output per class) or "multilabel"
-    values: NDArray[
-        Any
-    ]  # sorted classes or labels; of an indicator the names or numbers of columns
+    # Sorted classes or labels; of an indicator the names or numbers of columns.
+    values: NDArray[Any]
     names: tuple[str, ...] | None = None  # of labels
 
     @property

@@ -113,10 +113,9 @@ def split_validation(rows: Rows, fraction: int | float, seed: int) -> tuple[Rows
     whole = isinstance(fraction, int | np.integer)
     count = int(fraction) if whole else max(1, round(fraction * n))
     if count >= n:
-        raise ValueError(
-            f"validation_fraction={fraction!r} leaves none of the {n} rows for training; set "
-            "fewer rows apart, pass X_val and Y_val, or use early_stopping=False."
-        )
+        problem = f"validation_fraction={fraction!r} leaves none of the {n} rows for training"
+        remedy = "set fewer rows apart, pass X_val and Y_val, or use early_stopping=False."
+        raise ValueError(f"{problem}; {remedy}")
     pool = rows.pool(_core.Pool(1))
     groups = [np.arange(len(rows))]
     if rows.kind.one_class_per_row:
@@ -140,10 +139,9 @@ def split_validation(rows: Rows, fraction: int | float, seed: int) -> tuple[Rows
         first = -comm.largest(-numbers.min(axis=0, initial=none))
         chosen &= ~np.isin(rows.numbers, np.asarray(first).astype(np.uint64))
         if not comm.any(chosen.any()):
-            raise ValueError(
-                "Each row that could be set apart for validation holds the only observed value of "
-                "some output; pass X_val and Y_val, or use early_stopping=False."
-            )
+            what = "Each row that could be set apart for validation holds the only observed value"
+            remedy = "pass X_val and Y_val, or use early_stopping=False."
+            raise ValueError(f"{what} of some output; {remedy}")
     return rows.take(np.flatnonzero(~chosen)), rows.take(np.flatnonzero(chosen))
 
 

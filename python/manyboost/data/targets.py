@@ -43,15 +43,12 @@ def check_offset(
     array = plain_arrays.dense_floats(offset, name, "missing values")
     n_rows = X.shape[0]
     if softmax and array.ndim == 1:
-        raise ValueError(
-            f"{name} has shape {array.shape}, but the same offset for all {n_outputs} classes "
-            f"would change nothing; it must have the shape {(n_rows, n_outputs)}."
-        )
+        what = f"but the same offset for all {n_outputs} classes would change nothing"
+        shapes = f"shape {array.shape}, {what}; it must have the shape {(n_rows, n_outputs)}."
+        raise ValueError(f"{name} has {shapes}")
     if array.shape not in ((n_rows,), (n_rows, 1), (n_rows, n_outputs)):
-        raise ValueError(
-            f"{name} has shape {np.shape(offset)}; it must have one number for each of the "
-            f"{n_rows} rows, or one for each row and output, {(n_rows, n_outputs)}."
-        )
+        wanted = f"one number for each of the {n_rows} rows, or the shape {(n_rows, n_outputs)}"
+        raise ValueError(f"{name} has shape {np.shape(offset)}; it must have {wanted}.")
     rest = f"; it must hold finite numbers of at most {LARGEST_TARGET:g}."
     refuse_cells(array, lambda block: ~(np.abs(block) <= LARGEST_TARGET), name, _VALUE, rest)
     return np.broadcast_to(array if array.ndim == 2 else array[:, None], (n_rows, n_outputs))
@@ -120,10 +117,9 @@ def check_shape(shape: tuple[int, ...], X: Table, name: str) -> None:
         raise ValueError(f"{name} has no outputs (0 columns); it needs at least one.")
     if shape[0] != X.shape[0]:
         features = "X_val" if name == "Y_val" else "X"
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {features} has "
-            f"{X.shape[0]} rows and {name} has {shape[0]}; they must have the same number."
-        )
+        problem = "Found input variables with inconsistent numbers of samples"
+        counts = f"{features} has {X.shape[0]} rows and {name} has {shape[0]}"
+        raise ValueError(f"{problem}: {counts}; they must have the same number.")
 
 
 def check_output_names(y: Any, known: Sequence[str] | None, name: str) -> None:

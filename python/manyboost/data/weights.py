@@ -112,10 +112,8 @@ def check_weight(
         weight = np.full(n_rows, weight)
     if weight.shape not in ((n_rows,), shape):
         cells = f", or one for each of the {n_rows} × {shape[1]} cells" if len(shape) == 2 else ""
-        raise ValueError(
-            f"{name} has shape {weight.shape}; it must have one weight for each of the {n_rows} "
-            f"rows{cells}."
-        )
+        wanted = f"one weight for each of the {n_rows} rows{cells}"
+        raise ValueError(f"{name} has shape {weight.shape}; it must have {wanted}.")
     rest = "; weights must be at least zero."
     refuse_cells(weight, np.isnan, name, "is missing (NaN)", rest)
     refuse_cells(weight, lambda block: block < 0, name, "is negative ({:g})", rest)
@@ -155,10 +153,8 @@ def normalise(
         single = np.ascontiguousarray(weight, dtype=np.float32)
     if not (np.isfinite(single).all() and np.array_equal(single > 0, weight > 0)):
         positive = weight[weight > 0]
-        raise ValueError(
-            f"{name} spans {positive.min():g} to {positive.max():g}, beyond the range of single "
-            "precision; divide it by a constant."
-        )
+        span = f"{positive.min():g} to {positive.max():g}, beyond the range of single precision"
+        raise ValueError(f"{name} spans {span}; divide it by a constant.")
     if single.ndim == 2:
         return Y, Weights(cells=single, partial=partial), observed
     is_one = comm.all((single[observed] == 1).all())
@@ -187,15 +183,11 @@ def class_weights(
         table = _from_dict(class_weight, known, "class_weight")
         return np.tile(table, (classes.n_outputs, 1)) if multilabel else table
     if not multilabel:
-        raise ValueError(
-            f"class_weight is a list of {len(class_weight)} dicts, one for each label, but y has "
-            "one class per row; pass one dict."
-        )
+        problem = f"class_weight is a list of {len(class_weight)} dicts, one for each label"
+        raise ValueError(f"{problem}, but y has one class per row; pass one dict.")
     if len(class_weight) != classes.n_outputs:
-        raise ValueError(
-            f"class_weight has {len(class_weight)} dicts, but y has {classes.n_outputs} labels; "
-            "pass one dict for each label, or one for all."
-        )
+        what = f"class_weight has {len(class_weight)} dicts, but y has {classes.n_outputs} labels"
+        raise ValueError(f"{what}; pass one dict for each label, or one for all.")
     tables = (_from_dict(each, [0, 1], f"class_weight[{j}]") for j, each in enumerate(class_weight))
     return np.stack(list(tables))
 
@@ -213,10 +205,9 @@ def _from_dict(weights: Any, known: list[Any], name: str) -> F64:
             raise ValueError(f"{problem}; the classes are {listing(known)}.")
         is_number = isinstance(weight, numbers.Real) and not isinstance(weight, bool)
         if not (is_number and (weight == 0 or 1e-37 < weight < 1e38)):
-            raise ValueError(
-                f"{name} gives the class {key!r} the weight {weight!r}; it must be a number of at "
-                "least zero, within the range of single precision."
-            )
+            problem = f"{name} gives the class {key!r} the weight {weight!r}"
+            remedy = "it must be a number of at least zero, within the range of single precision."
+            raise ValueError(f"{problem}; {remedy}")
         table[known.index(key)] = float(weight)
     return table
 

@@ -78,12 +78,9 @@ class Dataset:
         check_unique(self.target_names, f"Data set {self.name!r}", "outputs")
         nominal, categories = set(self.categorical), set(self.categories)
         if nominal != categories or not nominal <= set(range(features)):
-            what = (
-                f"Data set {self.name!r} has the nominal features {sorted(nominal)} but categories"
-            )
-            raise ValueError(
-                f"{what} for {sorted(categories)} of {features} features; make them agree."
-            )
+            what = f"Data set {self.name!r} has the nominal features {sorted(nominal)}"
+            known = f"categories for {sorted(categories)} of {features} features"
+            raise ValueError(f"{what} but {known}; make them agree.")
 
     @property
     def n_rows(self) -> int:
@@ -141,10 +138,9 @@ def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -
     for what in ("task", "feature_names", "target_names", "categorical", "categories"):
         ours, theirs = getattr(train, what), getattr(test, what)
         if ours != theirs:
-            raise ValueError(
-                f"Training set {train.name!r} and test set {test.name!r} do not have the same "
-                f"{what}{_first_difference(ours, theirs)}; read both with the same arguments."
-            )
+            both = f"Training set {train.name!r} and test set {test.name!r}"
+            same = f"the same {what}{_first_difference(ours, theirs)}"
+            raise ValueError(f"{both} do not have {same}; read both with the same arguments.")
     for each in (train, test):
         if each.split is not None:
             raise ValueError(f"Data set {each.name!r} is split already; join sets without a split.")

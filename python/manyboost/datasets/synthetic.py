@@ -64,7 +64,7 @@ def make_friedman1_chain(
     ((100, 5), (100, 4))
     """
     common = n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
-    return _friedman1(*common, chained=True)
+    return _friedman1("chain", *common)
 
 
 def make_friedman1_group(
@@ -87,7 +87,8 @@ def make_friedman1_group(
     >>> X.shape, Y.shape
     ((100, 5), (100, 8))
     """
-    return _friedman1(n_rows, n_outputs, noise, distribution, noisy_outputs, random_state)
+    common = n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
+    return _friedman1("group", *common)
 
 
 def make_friedman1_ind(
@@ -112,7 +113,7 @@ def make_friedman1_ind(
     ((100, 20), (100, 4))
     """
     common = n_rows, n_outputs, noise, distribution, noisy_outputs, random_state
-    return _friedman1(*common, own_features=True)
+    return _friedman1("ind", *common)
 
 
 def make_low_rank_multilabel(
@@ -171,17 +172,9 @@ def make_low_rank_multilabel(
 
 
 def _friedman1(
-    n_rows: int,
-    n_outputs: int,
-    noise: float,
-    distribution: Distribution,
-    noisy_outputs: bool,
-    random_state: RandomStateLike,
-    *,
-    own_features: bool = False,
-    chained: bool = False,
+    kind: str, n_rows: int, n_outputs: int, noise: float, distribution: str, noisy: bool, seed: Any
 ) -> tuple[F64, F64]:
-    """Draw a friedman1 problem: features shared or for each output, noise alone or added up."""
+    """Draw a friedman1 problem of the kind "chain", "group" or "ind"."""
     _check_integer("n_rows", n_rows)
     _check_integer("n_outputs", n_outputs)
     _check_real("noise", noise)
@@ -189,14 +182,14 @@ def _friedman1(
         raise ValueError(f"noise={noise!r} is not a standard deviation: pass a finite number >= 0.")
     if distribution not in ("uniform", "normal"):
         raise ValueError(f"distribution={distribution!r} is unknown: pass 'uniform' or 'normal'.")
-    rng = _as_generator(random_state)
-    shape = (n_rows, n_outputs if own_features else 1, 5)
+    rng = _as_generator(seed)
+    shape = (n_rows, n_outputs if kind == "ind" else 1, 5)
     x = rng.random(shape) if distribution == "uniform" else rng.standard_normal(shape)
     eps = noise * rng.standard_normal((n_rows, n_outputs))
     signal = 10.0 * np.sin(np.pi * x[..., 0] * x[..., 1]) + 20.0 * (x[..., 2] - 0.5) ** 2
     signal = signal + 10.0 * x[..., 3] + 5.0 * x[..., 4]
-    Y = signal + (np.cumsum(eps, axis=1) if chained else eps)
-    if noisy_outputs:
+    Y = signal + (np.cumsum(eps, axis=1) if kind == "chain" else eps)
+    if noisy:
         Y = np.hstack([Y, rng.permuted(Y, axis=0)])
     return x.reshape(n_rows, -1), Y
 

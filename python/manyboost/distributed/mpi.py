@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from manyboost.comm import F64, I64, Comm
+from manyboost.extras import import_extra
 
 # Seconds that a failed rank waits for the others to fail too, before it ends them.
 _GRACE = 2.0
@@ -42,14 +43,8 @@ class MPIComm(Comm):
     """
 
     def __init__(self, communicator: Any = None) -> None:
-        try:
-            from mpi4py import MPI
-        except ImportError:
-            raise ImportError(
-                "MPIComm needs mpi4py, which is not installed; pip install 'manyboost[mpi]'."
-            ) from None
-        self._mpi = MPI
-        given = MPI.COMM_WORLD if communicator is None else communicator
+        self._mpi = import_extra("mpi4py.MPI", "MPIComm", "mpi")
+        given = self._mpi.COMM_WORLD if communicator is None else communicator
         self._ranks = given.Dup()
         self._failed = given.Dup()
         self.rank, self.size = self._ranks.Get_rank(), self._ranks.Get_size()

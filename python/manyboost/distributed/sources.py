@@ -5,7 +5,6 @@ Files are read, not mapped: the pages of a mapped file would count as memory.
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.datasets.readers.columns import select, select_targets
+from manyboost.extras import import_extra
 
 #: Features, targets, and weights or None, of some rows.
 RowBlock = tuple[NDArray[Any], NDArray[Any], Any]
@@ -174,13 +174,7 @@ def _open_npy(path: Path, Y: Any, weight: Any, options: SourceOptions) -> Source
 
 def _open_parquet(path: Path, weight: Any, targets: Any, options: SourceOptions) -> Source:
     """Open a Parquet file of features, targets and, if ``weight`` is a column, weights."""
-    try:
-        polars = importlib.import_module("polars")
-    except ImportError:
-        raise ImportError(
-            f"{path.name} cannot be read without polars; install it with: pip install "
-            "'manyboost[files]'."
-        ) from None
+    polars = import_extra("polars", f"Reading {path.name}", "files")
     scan = polars.scan_parquet(path)
     columns = scan.collect_schema().names()
     n_rows = int(scan.select(polars.len()).collect().item())

@@ -90,10 +90,8 @@ class Graph:
         for t, tree in enumerate(trees_of(model)):
             n_weights += tree.values.size
             if n_weights * WEIGHT_BYTES > MAX_BYTES:
-                raise ValueError(
-                    "The trees have more leaf values than an ONNX file can hold (2 GB); fit with "
-                    "strategy='project', fewer rounds or fewer leaves."
-                )
+                problem = "The trees have more leaf values than an ONNX file can hold (2 GB)"
+                raise ValueError(f"{problem}; use strategy='project', or fewer rounds or leaves.")
             if tree.steps is not None:
                 steps.append(tree.steps)
             columns = _node_columns(tree, places)
@@ -237,10 +235,8 @@ def _check_tables(model: Any) -> None:
     """Refuse categories that single precision cannot tell apart."""
     for j, table in model._progress.categories.tables.items():
         if len(np.unique(table.astype(np.float32))) < len(table):
-            raise ValueError(
-                f"Column {feature_label(model, j)} has categories that are equal in single "
-                "precision, which ONNX uses for features; number them from 0."
-            )
+            what = "has categories that are equal in single precision, which ONNX uses for features"
+            raise ValueError(f"Column {feature_label(model, j)} {what}; number them from 0.")
 
 
 def class_values(model: Any) -> NDArray[Any]:
@@ -249,8 +245,6 @@ def class_values(model: Any) -> NDArray[Any]:
     if values.dtype.kind in "iubf":
         return values.astype(np.int64) if values.dtype.kind in "iu" else values
     if not all(isinstance(value, str) for value in values):
-        raise ValueError(
-            f"The classes have the type {type(values[0]).__name__}, which ONNX does not know; fit "
-            "on classes of text or numbers."
-        )
+        problem = f"The classes have the type {type(values[0]).__name__}, which ONNX does not know"
+        raise ValueError(f"{problem}; fit on classes of text or numbers.")
     return values.astype(object)

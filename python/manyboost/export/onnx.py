@@ -11,7 +11,8 @@ from sklearn.base import is_classifier
 
 from manyboost import _core
 from manyboost.export.graph import ML, OPSETS, Graph, Places, class_values
-from manyboost.export.trees import built_in_trees, feature_label, import_extra
+from manyboost.export.trees import feature_label
+from manyboost.extras import import_extra
 from manyboost.persistence.files import FilePath, replacing
 
 # The version of the file format, as old as those of the operators.
@@ -24,7 +25,7 @@ Variable = tuple[str, Any, list[int | None]]
 def to_onnx(model: Any, path: FilePath | None = None) -> Any:
     """Return the model (onnx.ModelProto), and write it to a file if a path is given."""
     onnx = import_extra("onnx", "to_onnx", "onnx")
-    built_in_trees(model)
+    model._built_in_trees("to_onnx")
     outputs = output_variables(model)
     result_names = [name for name, _, _ in outputs]
     graph = Graph("X", "offset", *result_names)
@@ -89,10 +90,8 @@ def _encoding(model: Any, j: int, labels: tuple[Any, ...]) -> tuple[dict[str, An
         return {"keys_strings": list(labels)}, np.dtype(object)
     if all(isinstance(label, int | np.integer) for label in labels):
         return {"keys_int64s": [int(label) for label in labels]}, np.int64
-    raise ValueError(
-        f"Column {feature_label(model, j)} has categories that are neither text nor whole numbers, "
-        "which ONNX cannot look up; fit on text."
-    )
+    what = "has categories that are neither text nor whole numbers, which ONNX cannot look up"
+    raise ValueError(f"Column {feature_label(model, j)} {what}; fit on text.")
 
 
 def tensor(onnx: Any, name: str, values: NDArray[Any]) -> Any:

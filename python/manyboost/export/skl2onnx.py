@@ -9,7 +9,8 @@ import numpy as np
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.export.graph import ML, Graph
 from manyboost.export.onnx import output_variables, tensor
-from manyboost.export.trees import built_in_trees, feature_label, import_extra
+from manyboost.export.trees import feature_label
+from manyboost.extras import import_extra
 
 # The first version in which Squeeze and ReduceSum take axes as an input.
 MIN_OPSET = 13
@@ -95,19 +96,14 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 def _check(model: Any, container: Any) -> None:
     """Refuse models that a pipeline cannot hold."""
-    built_in_trees(model)
+    model._built_in_trees("A pipeline")
     if model._with_offset:
-        raise ValueError(
-            "The model was fitted with an offset, for which a pipeline has no input; export it "
-            "with its method to_onnx."
-        )
+        problem = "The model was fitted with an offset, for which a pipeline has no input"
+        raise ValueError(f"{problem}; export it with its method to_onnx.")
     for j in model._category_labels.of_column:
-        raise ValueError(
-            f"Column {feature_label(model, j)} held labels in fit, but a pipeline passes numbers; "
-            "put an OrdinalEncoder before the model, or export it with its method to_onnx."
-        )
+        what = f"Column {feature_label(model, j)} held labels in fit, but a pipeline passes numbers"
+        remedy = "put an OrdinalEncoder before the model, or export it with its method to_onnx."
+        raise ValueError(f"{what}; {remedy}")
     if container.target_opset_onnx < MIN_OPSET:
-        raise ValueError(
-            f"target_opset={container.target_opset_onnx} is too old for the operators of this "
-            f"model; it must be at least {MIN_OPSET}."
-        )
+        problem = f"target_opset={container.target_opset_onnx} is too old for this model"
+        raise ValueError(f"{problem}; it must be at least {MIN_OPSET}.")

@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 import numpy as np
 from sklearn.base import is_classifier
 
-from manyboost.export.trees import Tree, check_link, feature_label, import_extra, trees_of
+from manyboost.export.trees import Tree, check_link, feature_label, trees_of
+from manyboost.extras import import_extra
 
 # Single precision holds all integers up to this one.
 MAX_CATEGORY = 2**24
@@ -19,10 +20,8 @@ def to_treelite(model: Any, *, raw: bool) -> Any:
     task, postprocessor = "kRegressor", "identity"
     if not raw:
         if model._with_offset:
-            raise ValueError(
-                "The model was fitted with an offset, for which treelite has no input; use "
-                "to_treelite(raw=True) and add the offset to its raw predictions."
-            )
+            problem = "The model was fitted with an offset, for which treelite has no input"
+            raise ValueError(f"{problem}; use to_treelite(raw=True), and add it to the result.")
         task, postprocessor = _task(model)
     _check_tables(model)
     trees = list(trees_of(model))
@@ -75,10 +74,8 @@ def _task(model: Any) -> tuple[str, str]:
 
 
 def _refuse(what: str) -> NoReturn:
-    raise ValueError(
-        f"treelite does not have {what}; use to_treelite(raw=True), which gives raw predictions, "
-        "or to_onnx."
-    )
+    remedy = "use to_treelite(raw=True), which gives raw predictions, or to_onnx."
+    raise ValueError(f"treelite does not have {what}; {remedy}")
 
 
 def _check_tables(model: Any) -> None:
@@ -86,10 +83,9 @@ def _check_tables(model: Any) -> None:
     for j, table in model._progress.categories.tables.items():
         unlike = (table != np.floor(table)) | (table < 0) | (table > MAX_CATEGORY)
         if unlike.any():
-            raise ValueError(
-                f"Column {feature_label(model, j)} has the category {table[np.argmax(unlike)]:g}, "
-                "but treelite only knows integers from 0; number the categories from 0."
-            )
+            category = f"{table[np.argmax(unlike)]:g}, but treelite only knows integers from 0"
+            what = f"Column {feature_label(model, j)} has the category {category}"
+            raise ValueError(f"{what}; number the categories from 0.")
 
 
 def _add(construction: Any, tree: Tree) -> None:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyboost import _core
 from manyboost.arrays import F32, U32, Mask
 from manyboost.data.cells import column_name
 from manyboost.training.custom import Loss
-from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
 
 
@@ -40,7 +37,7 @@ class Tree:
 
 def trees_of(model: Any) -> Iterator[Tree]:
     """Yield the trees of a fitted estimator; a tree that adds nothing if it has none."""
-    ensemble, d = built_in_trees(model), model.n_outputs_
+    ensemble, d = model._built_in_trees("An export"), model.n_outputs_
     scaled, alone = ensemble.kind == "scaled", ensemble.kind == "per_output"
     steps = ensemble.steps()
     for t in range(model.n_iter_ * (d if alone else 1)):
@@ -61,38 +58,14 @@ def trees_of(model: Any) -> Iterator[Tree]:
         yield Tree(*nodes, zero[:, None], np.array([0]), factors)
 
 
-def built_in_trees(model: Any) -> _core.Ensemble:
-    """Return the trees of a fitted estimator; refuse weak learners of other kinds."""
-    ensemble = model._progress.model
-    if not isinstance(ensemble, TreeEnsemble):
-        raise ValueError(
-            f"The model was fitted with estimator={model.estimator!r}, which cannot be exported; "
-            "fit built-in trees (estimator=None)."
-        )
-    return ensemble.trees
-
-
 def check_link(loss: FittedLoss) -> None:
     """Refuse a link that is Python code."""
     custom = loss.custom
     if custom is not None and type(custom).inverse_link is not Loss.inverse_link:
-        raise ValueError(
-            f"The inverse_link of {type(custom).__name__} is Python code, which cannot be "
-            "exported; use a built-in loss, or a Loss without inverse_link."
-        )
+        what = f"The inverse_link of {type(custom).__name__} is Python code, which no export holds"
+        raise ValueError(f"{what}; use a built-in loss, or a Loss without inverse_link.")
 
 
 def feature_label(model: Any, j: int) -> str:
     """Return the name of a feature in error messages."""
     return column_name(j, getattr(model, "feature_names_in_", None))
-
-
-def import_extra(module: str, method: str, extra: str) -> Any:
-    """Import an optional dependency, or say how to install it."""
-    try:
-        return import_module(module)
-    except ImportError:
-        raise ImportError(
-            f"{method} needs the package {module.partition('.')[0]}; install it with "
-            f"`pip install 'manyboost[{extra}]'`."
-        ) from None

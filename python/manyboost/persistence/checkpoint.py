@@ -130,22 +130,19 @@ class Recorder:
         self.start: Start | None = None
         self._every, self._next = given.every, 0.0
         self._signature = _signature(path)
+        shown = f"checkpoint={str(path)!r}"
         if not path.parent.is_dir() or path.is_dir():
             what = "is a folder" if path.is_dir() else f"is in no folder ({str(path.parent)!r})"
-            raise ValueError(f"checkpoint={str(path)!r} {what}; give the path of a file.")
+            raise ValueError(f"{shown} {what}; give the path of a file.")
         if not os.access(path.parent, os.W_OK):
-            raise ValueError(
-                f"checkpoint={str(path)!r} cannot be written: its folder is read-only; give "
-                "another path."
-            )
+            what = "cannot be written: its folder is read-only"
+            raise ValueError(f"{shown} {what}; give another path.")
         # The state to go on from, if there is one.
         self.found = self._read(categories) if path.exists() else None
         n_rounds = 0 if self.found is None else self.found.progress.n_rounds
         if n_rounds > max_iter:
-            raise ValueError(
-                f"The checkpoint {str(path)!r} has {n_rounds} rounds, more than "
-                f"max_iter={max_iter}; use a larger max_iter, or remove the file to start anew."
-            )
+            what = f"{shown} has {n_rounds} rounds, more than max_iter={max_iter}"
+            raise ValueError(f"{what}; use a larger max_iter, or remove the file to start anew.")
 
     def _read(self, categories: Categories) -> Found | None:
         """Return the state in the file, or refuse a file of another fit.
@@ -158,10 +155,8 @@ class Recorder:
             found = file.read(_OWNER)
             differences = self.identity.differences(_read_identity(found.identity))
             if differences:
-                raise ValueError(
-                    f"The checkpoint {shown} belongs to another fit: {', '.join(differences)}; "
-                    f"keep to what it was, {remedy}."
-                )
+                problem = f"The checkpoint {shown} belongs to another fit: {', '.join(differences)}"
+                raise ValueError(f"{problem}; keep to what it was, {remedy}.")
             state = _read_state(file, categories)
             file.done()
         except BrokenFileError as error:
@@ -185,10 +180,8 @@ class Recorder:
         began = time.monotonic()
         # (One that was removed meanwhile is written again.)
         if _signature(self.path) not in (None, self._signature):
-            raise RuntimeError(
-                f"The checkpoint {str(self.path)!r} was changed by someone else during training; "
-                "give every fit a path of its own."
-            )
+            what = f"The checkpoint {str(self.path)!r} was changed by someone else during training"
+            raise RuntimeError(f"{what}; give every fit a path of its own.")
         assert self.start is not None
         source = _Source(state.progress, self.start, recorder=self, state=state)
         # What a killed process leaves behind is overwritten by the next one.

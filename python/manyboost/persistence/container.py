@@ -75,11 +75,9 @@ def size(header: Mapping[str, Any], arrays: Arrays) -> int:
 def _described_header(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     text = _dump({**header, "arrays": _layout(arrays)})
     if len(text) > _LARGEST_HEADER or _is_deeper(header, _DEEPEST_HEADER):
-        raise ValueError(
-            f"The names and parameters of the model take {len(text)} bytes, or are nested more "
-            f"than {_DEEPEST_HEADER} levels deep; use shorter ones: a model file holds "
-            f"{_LARGEST_HEADER} bytes."
-        )
+        what = f"The names and parameters of the model take {len(text)} bytes, or nest too deeply"
+        limits = f"{_LARGEST_HEADER} bytes and {_DEEPEST_HEADER} levels"
+        raise ValueError(f"{what}; use shorter ones: a model file holds {limits}.")
     return text
 
 

@@ -42,17 +42,14 @@ _MAY_BE_LEFT_OUT = ("loss", "projection", "scoring", "callbacks", "random_state"
 # Parameters whose values depend on the release of scikit-learn.
 _OF_ANY_VALUE = ("scoring",)
 # Attributes of an estimator that are stored, or follow from those that are.
-STORED = frozenset(
-    (
-        *("_progress", "_fitted_loss", "_with_offset", "_trained_with", "_seed", "_release"),
-        *("_left_out", "_category_labels"),
-        *("_quantiles", "_one_dimensional", "_classes", "_class_weights", "classes_"),
-        *("n_features_in_", "feature_names_in_", "n_outputs_", "output_names_", "thresholds_"),
-        *("strategy_", "projection_", "search_results_", "target_name_"),
-        *("n_iter_", "best_iter_", "best_iter_per_output_", "baseline_", "train_score_"),
-        *("validation_score_", "validation_scores_", "validation_score_per_output_"),
-    )
-)
+STORED = frozenset([
+    "_progress", "_fitted_loss", "_with_offset", "_trained_with", "_seed", "_release", "_left_out",
+    "_category_labels", "_quantiles", "_one_dimensional", "_classes", "_class_weights", "classes_",
+    "n_features_in_", "feature_names_in_", "n_outputs_", "output_names_", "target_name_",
+    "strategy_", "projection_", "search_results_", "baseline_", "thresholds_", "train_score_",
+    "n_iter_", "best_iter_", "best_iter_per_output_",
+    "validation_score_", "validation_scores_", "validation_score_per_output_",
+])  # fmt: skip
 # Bytes of a file for everything but trees: names, parameters, curves.
 _SPARE_BYTES = 1 << 16
 
@@ -71,10 +68,8 @@ def _labels(source: Source) -> list[Any]:
         for label in labels:
             if not isinstance(label, str | int | float):
                 name = column_name(j, getattr(source.model, "feature_names_in_", None))
-                raise ValueError(
-                    f"Column {name} has categories of the type {type(label).__name__}, "
-                    "which a model file cannot hold; turn them into text before fit."
-                )
+                problem = f"Column {name} has categories of the type {type(label).__name__}"
+                raise ValueError(f"{problem}, which a model file cannot hold; turn them into text.")
     return [[int(j), source.encoder.encode(list(labels))] for j, labels in columns]
 
 
@@ -86,10 +81,8 @@ def _parameters(source: Source) -> dict[str, Any]:
         try:
             stored[name] = source.encoder.encode(value)
         except Unstorable as unstorable:
-            raise ValueError(
-                f"{name}={value!r} holds {unstorable}, which a model file cannot hold; use "
-                "numbers, text, arrays, lists, sets and dicts."
-            ) from None
+            what = f"{name}={value!r} holds {unstorable}, which a model file cannot hold"
+            raise ValueError(f"{what}; use numbers, text, arrays, lists, sets and dicts.") from None
         if name not in _OF_ANY_VALUE and not holds_code(stored[name]):
             params.check_value(name, value)
     return stored
@@ -242,21 +235,15 @@ def complete_file(model: Any) -> bytes | None:
 def _refuse_code(model: Any) -> None:
     """Refuse models that need code of the user to predict."""
     if not _is_own_class(model):
-        raise ValueError(
-            f"{type(model).__name__} is a class of your own, and a model file holds no code; save "
-            "a ManyBoostRegressor or ManyBoostClassifier, or use pickle."
-        )
+        what = f"{type(model).__name__} is a class of your own, and a model file holds no code"
+        raise ValueError(f"{what}; save a ManyBoostRegressor or ManyBoostClassifier, or pickle it.")
     if not model._progress.model.has_trees:
-        raise ValueError(
-            f"The model consists of estimators of the type {type(model.estimator).__name__}, which "
-            "a model file cannot hold; use built-in trees (estimator=None), or pickle."
-        )
+        what = f"A model file cannot hold estimators of the type {type(model.estimator).__name__}"
+        raise ValueError(f"{what}; use built-in trees (estimator=None), or pickle.")
     loss = model._fitted_loss.custom
     if loss is not None and getattr(loss.inverse_link, "__func__", None) is not Loss.inverse_link:
-        raise ValueError(
-            f"Predictions need the inverse_link of loss={type(loss).__name__}, and a model file "
-            "holds no code; use a built-in loss, or pickle."
-        )
+        what = f"Predictions need the inverse_link of loss={type(loss).__name__}"
+        raise ValueError(f"{what}, and a model file holds no code; use a built-in loss, or pickle.")
 
 
 # ---------------------------------------------------------------------- reading

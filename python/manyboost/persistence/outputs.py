@@ -81,10 +81,8 @@ def _stored_classes(classes: Classes, encoder: Encoder) -> Any:
     try:
         return encoder.encode(values)
     except Unstorable as unstorable:
-        raise ValueError(
-            f"The classes are {unstorable}, which a model file cannot hold; use text, numbers or "
-            "booleans."
-        ) from None
+        problem = f"The classes are {unstorable}, which a model file cannot hold"
+        raise ValueError(f"{problem}; use text, numbers or booleans.") from None
 
 
 def _read_classes(file: Contents, output_names: list[str] | None) -> Classes:

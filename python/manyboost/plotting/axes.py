@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manyboost.extras import import_extra
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
 else:
@@ -17,13 +19,7 @@ NAMES = 40  # along an axis, at most
 
 def new_axes(ax: Axes | None, width: float, height: float, layout: Any = "constrained") -> Axes:
     """Return the given Axes, or those of a new figure of this size in inches."""
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError(
-            "manyboost.plotting needs the package matplotlib; install it with "
-            "`pip install 'manyboost[plots]'`."
-        ) from None
+    pyplot = import_extra("matplotlib.pyplot", "manyboost.plotting", "plots")
     return pyplot.subplots(figsize=(width, height), layout=layout)[1] if ax is None else ax
 
 

@@ -55,10 +55,9 @@ def plot_learning_curves(model: Any, *, per_output: bool = False, ax: Axes | Non
 def _draw_output_curves(model: Any, ax: Axes | None) -> Axes:
     curves = getattr(model, "validation_score_per_output_", None)
     if curves is None:
-        raise ValueError(
-            "per_output=True needs validation_score_per_output_, which this model does not have; "
-            "fit with early stopping and a loss for each output, or use per_output=False."
-        )
+        problem = "per_output=True needs validation_score_per_output_, which this model lacks"
+        remedy = "fit with early stopping and a loss for each output, or use per_output=False."
+        raise ValueError(f"{problem}; {remedy}")
     ax = new_axes(ax, 6.4, 4.0)
     rounds, start = np.arange(len(curves)), curves[:1]
     relative = np.divide(curves, start, out=np.full_like(curves, np.nan), where=start != 0)
@@ -108,10 +107,8 @@ def plot_predictions(
     """
     check_is_fitted(model, "n_iter_")
     if hasattr(model, "classes_") or model._n_levels > 1:
-        raise ValueError(
-            "plot_predictions needs one predicted value for each target; use plot_calibration for "
-            "classifiers, and leave out lists of quantiles."
-        )
+        remedy = "use plot_calibration for classifiers, and leave out lists of quantiles."
+        raise ValueError(f"plot_predictions needs one predicted value for each target; {remedy}")
     places = chosen_outputs(model, outputs)
     predicted, true = _columns(model._values(X, None, places)), _columns(y)
     true = true if places is None else true[:, places]
@@ -148,10 +145,8 @@ def _columns(values: Any) -> F64:
 
 def _check_shape(true: F64, predicted: F64) -> None:
     if true.shape != predicted.shape:
-        raise ValueError(
-            f"y has shape {true.shape} but predictions have {predicted.shape}; pass the targets of "
-            "the rows of X."
-        )
+        problem = f"y has shape {true.shape} but predictions have {predicted.shape}"
+        raise ValueError(f"{problem}; pass the targets of the rows of X.")
 
 
 def _draw_panel(ax: Axes, true: F64, predicted: F64) -> None:

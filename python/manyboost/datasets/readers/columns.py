@@ -106,10 +106,9 @@ def select_targets(targets: Selection | int, names: Sequence[str], file: str) ->
     if not isinstance(targets, int):
         return select(targets, names, file, "targets")
     if not 0 < abs(targets) < len(names):
-        raise ValueError(
-            f"targets={targets} does not leave outputs and features among the {len(names)} "
-            f"columns of {file}; pass a smaller number of outputs, negative to count from the end."
-        )
+        what = f"targets={targets} does not leave outputs and features among the"
+        remedy = "pass a smaller number of outputs, negative to count from the end."
+        raise ValueError(f"{what} {len(names)} columns of {file}; {remedy}")
     return list(range(len(names)))[slice(targets) if targets > 0 else slice(targets, None)]
 
 
@@ -240,10 +239,9 @@ def typed_outputs(
         task = "regression" if other.any() else "multilabel"
         if task == "regression" and table.categories:
             label, number = (table.names[j] for j in (min(table.categories), _first(Y, other)[1]))
-            raise ValueError(
-                f"{table.file} has labels (output {label!r}) and numbers (output {number!r}); "
-                "choose one kind, or set the task to regression to predict labels as numbers."
-            )
+            what = f"{table.file} has labels (output {label!r}) and numbers (output {number!r})"
+            remedy = "choose one kind, or set the task to regression to predict labels as numbers."
+            raise ValueError(f"{what}; {remedy}")
     if task == "regression":
         return densified(Y).astype(np.float64, copy=False), task
     wrong = other if missing_labels else other | missing

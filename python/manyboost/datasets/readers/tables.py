@@ -20,6 +20,7 @@ from manyboost.datasets.dataset import Dataset, Task, check_unique
 from manyboost.datasets.readers import columns
 from manyboost.datasets.readers.columns import Column, Place, Selection, Table
 from manyboost.datasets.readers.text import PathLike, TextFile, set_name
+from manyboost.extras import import_extra
 
 if TYPE_CHECKING:
     import polars
@@ -316,9 +317,4 @@ def _places(numbers: Sequence[int], what: str = "line") -> Place:
 
 def polars_module() -> Any:
     """Import polars, or say how to install it."""
-    try:
-        import polars
-    except ImportError:
-        remedy = "install it with: pip install 'manyboost[files]'."
-        raise ImportError(f"Reading CSV and Parquet files needs polars; {remedy}") from None
-    return polars
+    return import_extra("polars", "Reading CSV and Parquet files", "files")
