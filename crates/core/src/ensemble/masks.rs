@@ -4,7 +4,7 @@
 //! are asked, not only those on the row's path, but without branches and for many rows at once: a
 //! comparison and two bit operations for all rows in a register (QuickScorer, Lucchese et al. 2015).
 
-use std::ops::{BitAndAssign, BitOr};
+use std::ops::{BitAndAssign, BitOr, Range};
 
 use crate::category::CategorySet;
 use crate::error::Result;
@@ -157,12 +157,18 @@ impl Masks {
         self.trees.truncate(n_trees);
     }
 
+    /// Whether so many trees of a range have masks.
+    pub fn has(&self, trees: Range<usize>, n_trees: usize) -> bool {
+        let with_masks = self.trees[trees].iter().filter(|tree| tree.form != Form::Nodes);
+        with_masks.take(n_trees).count() == n_trees
+    }
+
     /// The leaves of L rows in a tree, given by columns; `None` if the tree has no masks.
     #[inline(always)]
-    pub fn find<const L: usize>(
+    pub fn find<'a, const L: usize>(
         &self,
         tree: usize,
-        sets: &[CategorySet],
+        sets: impl FnOnce() -> &'a [CategorySet],
         columns: &[[f32; L]],
     ) -> Option<[u32; L]> {
         let tree = &self.trees[tree];
@@ -192,28 +198,22 @@ impl Masks {
 
     /// The leaves that are left for each row.
     #[inline(always)]
-    fn left_of<M: Mask, const L: usize>(
+    fn left_of<'a, M: Mask, const L: usize>(
         &self,
         tree: &Tree,
         splits: &[Split<M>],
-        sets: &[CategorySet],
+        sets: impl FnOnce() -> &'a [CategorySet],
         columns: &[[f32; L]],
     ) -> [M; L] {
         let n_splits = usize::from(tree.n_leaves) - 1 - usize::from(tree.n_categorical);
         let splits = &splits[tree.first_split as usize..][..n_splits];
-        let mut masks = left_by_thresholds(splits, usize::from(tree.n_missing_right), columns);
-        if tree.n_categorical > 0 {
-            let first = tree.first_categorical as usize;
-            for split in &self.categorical[first..][..usize::from(tree.n_categorical)] {
-                let values = &columns[split.feature as usize];
-                let set = &sets[split.set as usize];
-                for k in 0..L {
-                    let is_left = goes_left(set, split.missing_left, values[k]);
-                    masks[k] &= M::of(split.right) | M::all_if(is_left);
-                }
-            }
+        let masks = left_by_thresholds(splits, usize::from(tree.n_missing_right), columns);
+        if tree.n_categorical == 0 {
+            return masks;
         }
-        masks
+        let first = tree.first_categorical as usize;
+        let splits = &self.categorical[first..][..usize::from(tree.n_categorical)];
+        left_by_sets(splits, sets(), columns, masks)
     }
 }
 
@@ -277,6 +277,26 @@ fn left_by_thresholds<M: Mask, const L: usize>(
         let values = &columns[split.feature as usize];
         for k in 0..L {
             masks[k] &= split.right | M::all_if(!(values[k] > split.threshold));
+        }
+    }
+    masks
+}
+
+/// What splits by categories leave of the masks. Not inlined, so that masks stay in registers where
+/// there are no such splits.
+#[inline(never)]
+fn left_by_sets<M: Mask, const L: usize>(
+    splits: &[CategoricalSplit],
+    sets: &[CategorySet],
+    columns: &[[f32; L]],
+    mut masks: [M; L],
+) -> [M; L] {
+    for split in splits {
+        let values = &columns[split.feature as usize];
+        let set = &sets[split.set as usize];
+        for k in 0..L {
+            let is_left = goes_left(set, split.missing_left, values[k]);
+            masks[k] &= M::of(split.right) | M::all_if(is_left);
         }
     }
     masks

@@ -1,5 +1,6 @@
 //! The model: trees, and what their leaves add to the outputs.
 
+mod block;
 mod masks;
 mod predict;
 mod sums;

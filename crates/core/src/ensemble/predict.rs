@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Ensemble;
-use super::sums::{Block, FEW_LANES, LANES};
+use super::block::{FEW_LANES, LANES};
 use crate::error::{Result, invalid};
 use crate::memory::zeros;
 use crate::parallel::Pool;
@@ -37,8 +37,8 @@ impl Ensemble {
     /// The leaf of each row in each tree, into `out` (n × n_trees).
     pub fn leaves(&self, pool: &Pool, x: FeatureRows<'_>, out: &mut [u32]) -> Result<()> {
         let n_trees = self.n_trees();
-        self.for_each_block(pool, x, 8 * n_trees, n_trees, out, |x, out| {
-            let block = Block::new(x, self.n_features, n_trees)?;
+        self.for_each_block(pool, x, 3 * n_trees, n_trees, out, |x, out| {
+            let block = self.block(x, 0..n_trees)?;
             self.each_leaf(
                 &block,
                 0..n_trees,
@@ -110,7 +110,7 @@ impl Ensemble {
     /// Adds the trees of the given rounds to `raw`, for a block of rows.
     fn add_rounds(&self, x: &[f32], rounds: Range<usize>, raw: &mut [f32]) -> Result<()> {
         let trees = rounds.start * self.trees_per_round()..rounds.end * self.trees_per_round();
-        self.add_block(&Block::new(x, self.n_features, trees.len())?, trees, raw)
+        self.add_block(&self.block(x, trees.clone())?, trees, raw)
     }
 
     fn predict_block(
@@ -132,7 +132,7 @@ impl Ensemble {
 
     /// Elementary operations to predict a row, roughly.
     fn sum_work(&self, rounds: &Range<usize>) -> usize {
-        rounds.len() * self.trees_per_round() * (8 + self.n_outputs / 4)
+        rounds.len() * self.trees_per_round() * (3 + self.n_outputs / 8)
     }
 
     /// Calls `f` with dense blocks of rows and their part of `out`, which has `width` elements a row.

@@ -3,19 +3,12 @@
 
 use std::ops::Range;
 
-use super::masks::columns_of;
+use super::block::Block;
 use super::{Ensemble, Kind};
 use crate::error::Result;
 use crate::lowlevel::widest;
 use crate::memory::zeros;
-use crate::tree::{ROWS_AT_ONCE, find_leaf, find_leaves};
 
-/// Rows that are compared with a threshold together.
-pub(super) const LANES: usize = 32;
-/// The same for the last rows of a block, or a single one.
-pub(super) const FEW_LANES: usize = 8;
-/// Features that may be turned into columns for each tree: walking a tree takes as long.
-const FEATURES_PER_TREE: usize = 32;
 /// Trees whose leaves are found before their values are summed: the values of a tile of outputs stay
 /// in the second cache while all rows of a block go by.
 const TREE_BLOCK: usize = 32;
@@ -25,117 +18,7 @@ const TILE: usize = 64;
 const TILE_ROWS: usize = 4;
 const TILE_OUTPUTS: usize = 16;
 
-/// A block of rows, ready to go through trees.
-pub(super) struct Block<'a> {
-    x: &'a [f32],
-    p: usize,
-    n_rows: usize,
-    /// The values of each group of rows by columns; empty if the trees are too few to be worth it.
-    columns: Vec<f32>,
-}
-
-impl<'a> Block<'a> {
-    /// A block of rows of `p` values, for so many trees.
-    pub fn new(x: &'a [f32], p: usize, n_trees: usize) -> Result<Block<'a>> {
-        let n_rows = x.len() / p;
-        let rest = n_rows % LANES;
-        let lanes = n_rows - rest + rest.next_multiple_of(lanes_of(rest));
-        let by_columns = n_trees * FEATURES_PER_TREE >= p;
-        let mut columns = zeros(if by_columns { lanes * p } else { 0 })?;
-        if by_columns {
-            for (x, columns) in x.chunks(LANES * p).zip(columns.chunks_mut(LANES * p)) {
-                if lanes_of(x.len() / p) == LANES {
-                    columns_of::<LANES>(x, p, columns.as_chunks_mut().0);
-                } else {
-                    columns_of::<FEW_LANES>(x, p, columns.as_chunks_mut().0);
-                }
-            }
-        }
-        Ok(Block { x, p, n_rows, columns })
-    }
-}
-
-/// Lanes of a group of rows.
-fn lanes_of(n_rows: usize) -> usize {
-    if n_rows > FEW_LANES { LANES } else { FEW_LANES }
-}
-
 impl Ensemble {
-    /// Calls `f(tree, row, leaves)` with the leaves of a few rows from `row` on, for all trees and rows;
-    /// for each row in the order of the trees.
-    #[inline(always)]
-    pub(super) fn each_leaf(
-        &self,
-        block: &Block<'_>,
-        trees: Range<usize>,
-        mut f: impl FnMut(usize, usize, &[u32]),
-    ) {
-        let size = LANES * block.p;
-        for (g, x) in block.x.chunks(size).enumerate() {
-            let columns = &block.columns[(g * size).min(block.columns.len())..];
-            let row = g * LANES;
-            if lanes_of(x.len() / block.p) == LANES {
-                self.each_leaf_of::<LANES>(x, columns, trees.clone(), row, &mut f);
-            } else {
-                self.each_leaf_of::<FEW_LANES>(x, columns, trees.clone(), row, &mut f);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn each_leaf_of<const L: usize>(
-        &self,
-        x: &[f32],
-        columns: &[f32],
-        trees: Range<usize>,
-        row: usize,
-        f: &mut impl FnMut(usize, usize, &[u32]),
-    ) {
-        let p = self.n_features;
-        let n_rows = x.len() / p;
-        let columns = columns.as_chunks::<L>().0;
-        let columns = &columns[..p.min(columns.len())];
-        widest(
-            #[inline(always)]
-            || {
-                for tree in trees {
-                    let sets = self.tree_sets(tree);
-                    let found = if columns.is_empty() {
-                        None
-                    } else {
-                        self.masks.find(tree, sets, columns)
-                    };
-                    let leaves = found.unwrap_or_else(|| self.walk(tree, x));
-                    f(tree, row, &leaves[..n_rows.min(L)]);
-                }
-            },
-        );
-    }
-
-    /// The leaves of at most L rows, found node by node.
-    #[inline(never)]
-    fn walk<const L: usize>(&self, tree: usize, x: &[f32]) -> [u32; L] {
-        let (nodes, sets, p) = (self.tree(tree), self.tree_sets(tree), self.n_features);
-        let mut leaves = [0; L];
-        let groups = x.chunks_exact(ROWS_AT_ONCE * p);
-        let rest = groups.remainder().chunks_exact(p);
-        let n_grouped = groups.len() * ROWS_AT_ONCE;
-        for (rows, leaves) in groups.zip(leaves.chunks_exact_mut(ROWS_AT_ONCE)) {
-            let found = match sets.is_empty() {
-                true => find_leaves::<false>(nodes, sets, rows, p),
-                false => find_leaves::<true>(nodes, sets, rows, p),
-            };
-            leaves.iter_mut().zip(found).for_each(|(leaf, found)| *leaf = found as u32);
-        }
-        for (row, leaf) in rest.zip(&mut leaves[n_grouped..]) {
-            *leaf = match sets.is_empty() {
-                true => find_leaf::<false>(nodes, sets, row),
-                false => find_leaf::<true>(nodes, sets, row),
-            } as u32;
-        }
-        leaves
-    }
-
     /// Adds trees to the sums of a block of rows (n_rows × n_outputs).
     pub(super) fn add_block(
         &self,
