@@ -219,10 +219,12 @@ impl Masks {
 
 /// The form of a tree of so many leaves.
 fn form_of(n_leaves: usize) -> Form {
-    match n_leaves {
-        ..=NARROW_LEAVES => Form::Narrow,
-        ..=MOST_LEAVES => Form::Wide,
-        _ => Form::Nodes,
+    if n_leaves <= NARROW_LEAVES {
+        Form::Narrow
+    } else if n_leaves <= MOST_LEAVES {
+        Form::Wide
+    } else {
+        Form::Nodes
     }
 }
 
@@ -276,7 +278,8 @@ fn left_by_thresholds<M: Mask, const L: usize>(
     for split in to_left {
         let values = &columns[split.feature as usize];
         for k in 0..L {
-            masks[k] &= split.right | M::all_if(!(values[k] > split.threshold));
+            let is_right = values[k] > split.threshold;
+            masks[k] &= split.right | M::all_if(!is_right);
         }
     }
     masks
