@@ -105,9 +105,20 @@ fn stumps(bencher: Bencher<'_, '_>, n_outputs: usize) {
     Shape { n_outputs, leaves: 2, rounds: 10_000, ..SHAPE }.predict(bencher, 1000);
 }
 
+/// Another row each time: the processor must not learn the way of one.
 #[divan::bench(args = [1, 50, 983])]
 fn one_row(bencher: Bencher<'_, '_>, n_outputs: usize) {
-    Shape { n_outputs, ..SHAPE }.predict(bencher, 1);
+    let shape = Shape { n_outputs, ..SHAPE };
+    let mut stream = Key::new(1).stream();
+    let model = shape.model(&mut stream);
+    let x: Vec<f32> = (0..1000 * shape.n_features).map(|_| stream.normals().0 as f32).collect();
+    let mut rows = x.chunks(shape.n_features).cycle();
+    let (baseline, mut out) = (vec![0.5; n_outputs], vec![0.0f64; n_outputs]);
+    let pool = Pool::serial();
+    bencher.bench_local(|| {
+        let row = FeatureRows::Dense(rows.next().unwrap());
+        model.predict(&pool, row, 0..shape.rounds, &baseline, &mut out).unwrap();
+    });
 }
 
 #[divan::bench(args = [1, 50, 983])]
