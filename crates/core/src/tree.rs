@@ -65,20 +65,22 @@ impl Node {
     #[inline(always)]
     pub fn goes_left<const CATEGORIES: bool>(&self, sets: &[CategorySet], value: f32) -> bool {
         if CATEGORIES && self.is_categorical() {
-            // A value that is no category, such as NaN, counts as missing.
-            let category = value as u8;
-            let is_category = f32::from(category) == value;
-            if is_category {
-                sets[self.cut as usize].contains(category)
-            } else {
-                self.missing_left()
-            }
+            goes_left(&sets[self.cut as usize], self.missing_left(), value)
         } else if value.is_nan() {
             self.missing_left()
         } else {
             value <= self.threshold
         }
     }
+}
+
+/// Whether a value goes left if a set of categories does. A value that is no category, such as NaN,
+/// counts as missing.
+#[inline(always)]
+pub fn goes_left(set: &CategorySet, missing_left: bool, value: f32) -> bool {
+    let category = value as u8;
+    let is_category = f32::from(category) == value;
+    if is_category { set.contains(category) } else { missing_left }
 }
 
 /// A tree as it comes from the grower.
@@ -123,12 +125,18 @@ pub fn find_leaves<const CATEGORIES: bool>(
         let mut moved = false;
         for (k, at) in at.iter_mut().enumerate() {
             let node = &nodes[*at];
-            if node.is_leaf() {
-                continue;
-            }
-            let left = node.goes_left::<CATEGORIES>(sets, rows[k * p + node.feature_index()]);
-            *at = node.left as usize + usize::from(!left);
-            moved = true;
+            // A leaf stays where it is. Selects, not branches: half of them would be mispredicted.
+            let is_leaf = node.is_leaf();
+            let feature = if is_leaf { 0 } else { node.feature_index() };
+            let value = rows[k * p + feature];
+            let left = if CATEGORIES {
+                node.goes_left::<CATEGORIES>(sets, value)
+            } else {
+                (value <= node.threshold) | (value.is_nan() & node.missing_left())
+            };
+            let next = node.left as usize + usize::from(!left);
+            *at = if is_leaf { *at } else { next };
+            moved |= !is_leaf;
         }
         if !moved {
             return at.map(|at| nodes[at].feature as usize);

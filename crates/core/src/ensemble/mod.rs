@@ -1,6 +1,9 @@
 //! The model: trees, and what their leaves add to the outputs.
 
+mod block;
+mod masks;
 mod predict;
+mod sums;
 
 pub use predict::FeatureRows;
 
@@ -8,6 +11,7 @@ use crate::category::CategorySet;
 use crate::error::{Result, invalid};
 use crate::memory::grow;
 use crate::tree::Node;
+use masks::Masks;
 
 /// How trees serve outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +47,8 @@ pub struct Ensemble {
     pub value_starts: Vec<usize>,
     /// Steps, n_trees × n_outputs for [`Kind::Scaled`], else empty.
     pub steps: Vec<f32>,
+    /// The trees once more, in the form that finds leaves fastest.
+    masks: Masks,
 }
 
 impl Ensemble {
@@ -59,6 +65,7 @@ impl Ensemble {
             values: Vec::new(),
             value_starts: vec![0],
             steps: Vec::new(),
+            masks: Masks::default(),
         }
     }
 
@@ -105,6 +112,8 @@ impl Ensemble {
         grow(&mut self.sets, sets.len())?;
         grow(&mut self.values, values.len())?;
         grow(&mut self.steps, steps.len())?;
+        self.masks.reserve(nodes)?;
+        self.masks.push(nodes);
         self.nodes.extend_from_slice(nodes);
         self.node_starts.push(self.nodes.len());
         self.sets.extend_from_slice(sets);
@@ -120,6 +129,7 @@ impl Ensemble {
         if n_trees >= self.n_trees() {
             return;
         }
+        self.masks.truncate(n_trees);
         self.node_starts.truncate(n_trees + 1);
         self.nodes.truncate(self.node_starts[n_trees]);
         self.set_starts.truncate(n_trees + 1);

@@ -1,0 +1,126 @@
+//! Leaves of a block of rows: by masks where trees have them, else node by node.
+
+use std::ops::Range;
+
+use super::Ensemble;
+use super::masks::columns_of;
+use crate::error::Result;
+use crate::lowlevel::widest;
+use crate::memory::zeros;
+use crate::tree::{ROWS_AT_ONCE, find_leaf, find_leaves};
+
+/// Rows that are compared with a threshold together.
+pub(super) const LANES: usize = 32;
+/// The same for the last rows of a block, or a single one.
+pub(super) const FEW_LANES: usize = 8;
+/// Features that may be turned into columns for each tree: walking a tree takes as long.
+const FEATURES_PER_TREE: usize = 32;
+/// A block of rows, ready to go through trees.
+pub(super) struct Block<'a> {
+    x: &'a [f32],
+    pub n_rows: usize,
+    /// The values of each group of rows by columns; empty if the trees are too few to be worth it.
+    columns: Vec<f32>,
+}
+
+/// Lanes of a group of rows.
+fn lanes_of(n_rows: usize) -> usize {
+    if n_rows > FEW_LANES { LANES } else { FEW_LANES }
+}
+
+impl Ensemble {
+    /// A block of rows, for some trees.
+    pub(super) fn block<'a>(&self, x: &'a [f32], trees: Range<usize>) -> Result<Block<'a>> {
+        let p = self.n_features;
+        let n_rows = x.len() / p;
+        if !self.masks.has(trees, p.div_ceil(FEATURES_PER_TREE)) {
+            return Ok(Block { x, n_rows, columns: Vec::new() });
+        }
+        let rest = n_rows % LANES;
+        let lanes = n_rows - rest + rest.next_multiple_of(lanes_of(rest));
+        let mut columns = zeros(lanes * p)?;
+        for (x, columns) in x.chunks(LANES * p).zip(columns.chunks_mut(LANES * p)) {
+            if lanes_of(x.len() / p) == LANES {
+                columns_of::<LANES>(x, p, columns.as_chunks_mut().0);
+            } else {
+                columns_of::<FEW_LANES>(x, p, columns.as_chunks_mut().0);
+            }
+        }
+        Ok(Block { x, n_rows, columns })
+    }
+
+    /// Calls `f(tree, row, leaves)` with the leaves of a few rows from `row` on, for all trees and rows;
+    /// for each row in the order of the trees.
+    #[inline(always)]
+    pub(super) fn each_leaf(
+        &self,
+        block: &Block<'_>,
+        trees: Range<usize>,
+        mut f: impl FnMut(usize, usize, &[u32]),
+    ) {
+        let p = self.n_features;
+        let size = LANES * p;
+        for (g, x) in block.x.chunks(size).enumerate() {
+            let columns = &block.columns[(g * size).min(block.columns.len())..];
+            let row = g * LANES;
+            if lanes_of(x.len() / p) == LANES {
+                self.each_leaf_of::<LANES>(x, columns, trees.clone(), row, &mut f);
+            } else {
+                self.each_leaf_of::<FEW_LANES>(x, columns, trees.clone(), row, &mut f);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn each_leaf_of<const L: usize>(
+        &self,
+        x: &[f32],
+        columns: &[f32],
+        trees: Range<usize>,
+        row: usize,
+        f: &mut impl FnMut(usize, usize, &[u32]),
+    ) {
+        let p = self.n_features;
+        let n_rows = x.len() / p;
+        let columns = columns.as_chunks::<L>().0;
+        let columns = &columns[..p.min(columns.len())];
+        widest(
+            #[inline(always)]
+            || {
+                for tree in trees {
+                    let found = if columns.is_empty() {
+                        None
+                    } else {
+                        self.masks.find(tree, || self.tree_sets(tree), columns)
+                    };
+                    let leaves = found.unwrap_or_else(|| self.walk(tree, x));
+                    f(tree, row, &leaves[..n_rows.min(L)]);
+                }
+            },
+        );
+    }
+
+    /// The leaves of at most L rows, found node by node.
+    #[inline(never)]
+    fn walk<const L: usize>(&self, tree: usize, x: &[f32]) -> [u32; L] {
+        let (nodes, sets, p) = (self.tree(tree), self.tree_sets(tree), self.n_features);
+        let mut leaves = [0; L];
+        let groups = x.chunks_exact(ROWS_AT_ONCE * p);
+        let rest = groups.remainder().chunks_exact(p);
+        let n_grouped = groups.len() * ROWS_AT_ONCE;
+        for (rows, leaves) in groups.zip(leaves.chunks_exact_mut(ROWS_AT_ONCE)) {
+            let found = match sets.is_empty() {
+                true => find_leaves::<false>(nodes, sets, rows, p),
+                false => find_leaves::<true>(nodes, sets, rows, p),
+            };
+            leaves.iter_mut().zip(found).for_each(|(leaf, found)| *leaf = found as u32);
+        }
+        for (row, leaf) in rest.zip(&mut leaves[n_grouped..]) {
+            *leaf = match sets.is_empty() {
+                true => find_leaf::<false>(nodes, sets, row),
+                false => find_leaf::<true>(nodes, sets, row),
+            } as u32;
+        }
+        leaves
+    }
+}
