@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use crate::binning::Binned;
+use crate::binning::{Binned, Column, Compressed};
+use crate::category::CategorySet;
 use crate::error::Result;
 use crate::memory::{grow, resize};
 use crate::parallel::Pool;
@@ -19,8 +20,6 @@ const LARGE_NODE: usize = 1 << 14;
 pub struct RowPartition {
     rows: Vec<u32>,
     scratch: Vec<u32>,
-    /// Room for the bins of a compressed column, spread over all rows.
-    spread: Vec<u8>,
 }
 
 impl RowPartition {
@@ -58,45 +57,85 @@ impl RowPartition {
         node: &Range<usize>,
         split: &NodeSplit,
     ) -> Result<usize> {
-        let RowPartition { rows, scratch, spread } = self;
-        let feature = split.feature as usize;
-        let column = binned.columns[feature].spread(binned.n_rows, spread)?;
+        let RowPartition { rows, scratch } = self;
         let rows = &mut rows[node.clone()];
-        let n_left = if let Some(left) = split.categories {
-            partition(pool, rows, scratch, |row| left.contains(column[row as usize]))?
-        } else {
-            let rule = ThresholdRule {
-                column,
-                bin: split.bin,
-                missing_bin: binned.cuts.n_bins(feature) as u8,
-                missing_left: split.missing_left,
-            };
-            partition(pool, rows, scratch, |row| rule.goes_left(row))?
+        let feature = split.feature as usize;
+        let rule = BinRule {
+            categories: split.categories,
+            bin: split.bin,
+            missing_bin: binned.cuts.n_bins(feature) as u8,
+            missing_left: split.missing_left,
+        };
+        let n_left = match &binned.columns[feature] {
+            Column::Compressed(column) => partition_compressed(rows, scratch, column, &rule),
+            // A choice of the kind of split outside the loop over rows.
+            Column::Dense(bins) => match rule.categories {
+                Some(left) => {
+                    partition(pool, rows, scratch, |row| left.contains(bins[row as usize]))?
+                }
+                None => partition(pool, rows, scratch, |row| rule.orders_left(bins[row as usize]))?,
+            },
         };
         Ok(node.start + n_left)
     }
 }
 
-/// The split rule of a numeric feature.
+/// Which bins of a feature go left.
 #[derive(Debug, Clone, Copy)]
-pub struct ThresholdRule<'a> {
-    /// Bins of all rows.
-    pub column: &'a [u8],
-    /// Last bin that goes left.
-    pub bin: u8,
-    /// Bin of missing values.
-    pub missing_bin: u8,
-    /// Whether missing values go left.
-    pub missing_left: bool,
+struct BinRule {
+    /// The bins themselves, for a categorical feature.
+    categories: Option<CategorySet>,
+    /// Otherwise the last bin that goes left.
+    bin: u8,
+    missing_bin: u8,
+    missing_left: bool,
 }
 
-impl ThresholdRule<'_> {
-    /// The side of a row.
-    #[inline(always)]
-    pub fn goes_left(&self, row: u32) -> bool {
-        let value = self.column[row as usize];
-        if value == self.missing_bin { self.missing_left } else { value <= self.bin }
+impl BinRule {
+    fn goes_left(&self, bin: u8) -> bool {
+        self.categories.map_or_else(|| self.orders_left(bin), |left| left.contains(bin))
     }
+
+    /// The side of a bin of a numeric feature.
+    #[inline(always)]
+    fn orders_left(&self, bin: u8) -> bool {
+        if bin == self.missing_bin { self.missing_left } else { bin <= self.bin }
+    }
+}
+
+/// [`partition`] by a compressed column. Only rows that are listed can leave the side of the others,
+/// and listed rows are found by joining two ascending lists.
+fn partition_compressed(
+    rows: &mut [u32],
+    scratch: &mut [u32],
+    column: &Compressed,
+    rule: &BinRule,
+) -> usize {
+    let default_left = rule.goes_left(column.default);
+    let mut n_leaving = 0;
+    column.each_listed(rows, |place, listed| {
+        // A store without a branch: which rows leave is hard to predict.
+        scratch[n_leaving] = place as u32;
+        n_leaving += usize::from(rule.goes_left(column.bins[listed]) != default_left);
+    });
+    // The others close ranks.
+    let (mut kept, mut next) = (0, 0);
+    for place in &mut scratch[..n_leaving] {
+        let leaving = *place as usize;
+        *place = rows[leaving];
+        rows.copy_within(next..leaving, kept);
+        kept += leaving - next;
+        next = leaving + 1;
+    }
+    rows.copy_within(next.., kept);
+    let kept = rows.len() - n_leaving;
+    if default_left {
+        rows[kept..].copy_from_slice(&scratch[..n_leaving]);
+        return kept;
+    }
+    rows.copy_within(..kept, n_leaving);
+    rows[..n_leaving].copy_from_slice(&scratch[..n_leaving]);
+    n_leaving
 }
 
 /// Reorders `rows` so that those going left come first; returns how many do. `scratch` is at least
@@ -175,9 +214,9 @@ mod tests {
     fn both_sides_keep_their_order() {
         let column = [0u8, 3, 1, 2, 0, 4, 3, 4];
         let mut rows: Vec<u32> = (0..8).collect();
-        let rule = ThresholdRule { column: &column, bin: 1, missing_bin: 4, missing_left: true };
-        let n_left =
-            partition(&Pool::serial(), &mut rows, &mut [0; 8], |row| rule.goes_left(row)).unwrap();
+        let rule = BinRule { categories: None, bin: 1, missing_bin: 4, missing_left: true };
+        let goes_left = |row: u32| rule.goes_left(column[row as usize]);
+        let n_left = partition(&Pool::serial(), &mut rows, &mut [0; 8], goes_left).unwrap();
         assert_eq!(&rows[..n_left], &[0, 2, 4, 5, 7]);
         assert_eq!(&rows[n_left..], &[1, 3, 6]);
     }
@@ -189,17 +228,52 @@ mod tests {
         let rows: Vec<u32> = (0..100_000).filter(|_| stream.below(3) > 0).collect();
         for bin in 0..6 {
             let rule =
-                ThresholdRule { column: &column, bin, missing_bin: 6, missing_left: bin % 2 == 0 };
+                BinRule { categories: None, bin, missing_bin: 6, missing_left: bin % 2 == 0 };
+            let goes_left = |row: u32| rule.goes_left(column[row as usize]);
             let mut scratch = vec![0; 100_000];
             let mut alone = rows.clone();
-            let expected = partition_alone(&mut alone, &mut scratch, |row| rule.goes_left(row));
+            let expected = partition_alone(&mut alone, &mut scratch, goes_left);
             for threads in [2, 3, 5] {
                 let pool = Pool::new(threads, Box::new(|| false));
                 let mut together = rows.clone();
-                let n_left =
-                    partition(&pool, &mut together, &mut scratch, |row| rule.goes_left(row))
-                        .unwrap();
+                let n_left = partition(&pool, &mut together, &mut scratch, goes_left).unwrap();
                 assert_eq!((n_left, &together), (expected, &alone));
+            }
+        }
+    }
+
+    #[test]
+    fn compressed_columns_order_as_dense_ones_do() {
+        let mut stream = crate::random::Key::new(6).stream();
+        let n = 3000usize;
+        for default in [0u8, 2, 4] {
+            let bin = |_| if stream.below(9) > 0 { default } else { stream.below(5) as u8 };
+            let dense: Vec<u8> = (0..n).map(bin).collect();
+            let listed: Vec<u32> =
+                (0..n as u32).filter(|&r| dense[r as usize] != default).collect();
+            let bins = listed.iter().map(|&row| dense[row as usize]).collect();
+            let column = Compressed { default, rows: listed.clone(), bins };
+            let mut set = CategorySet::filled(false);
+            set.put(2, true);
+            let rule = |categories, bin, missing_left| BinRule {
+                categories,
+                bin,
+                missing_bin: 4,
+                missing_left,
+            };
+            for rule in [rule(None, 0, false), rule(None, 2, true), rule(Some(set), 0, false)] {
+                for every in [1, 2, 40] {
+                    let rows: Vec<u32> = (7..n as u32).step_by(every).collect();
+                    for rows in [rows, listed.clone(), vec![], vec![listed[3]]] {
+                        let mut scratch = vec![0; n];
+                        let (mut expected, mut found) = (rows.clone(), rows);
+                        let goes_left = |row: u32| rule.goes_left(dense[row as usize]);
+                        let n_left = partition_alone(&mut expected, &mut scratch, goes_left);
+                        let n_found =
+                            partition_compressed(&mut found, &mut scratch, &column, &rule);
+                        assert_eq!((n_found, &found), (n_left, &expected));
+                    }
+                }
             }
         }
     }

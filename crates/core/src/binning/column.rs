@@ -150,6 +150,29 @@ impl Column {
 }
 
 impl Compressed {
+    /// Calls `f(place in rows, place in the list)` for each of some rows, ascending, that is listed. The
+    /// cost follows the shorter of the two lists.
+    #[inline(always)]
+    pub fn each_listed(&self, rows: &[u32], mut f: impl FnMut(usize, usize)) {
+        // Both lists ascend, so the next match lies beyond the last one.
+        let mut rest = 0;
+        if rows.len() < self.rows.len() {
+            for (k, row) in rows.iter().enumerate() {
+                rest += n_below(&self.rows[rest..], *row);
+                if self.rows.get(rest) == Some(row) {
+                    f(k, rest);
+                }
+            }
+        } else {
+            for (listed, row) in self.rows.iter().enumerate() {
+                rest += n_below(&rows[rest..], *row);
+                if rows.get(rest) == Some(row) {
+                    f(rest, listed);
+                }
+            }
+        }
+    }
+
     /// Lists those of some rows, ascending with their bins, that are not in the bin `default`.
     pub(super) fn of(
         default: u8,
@@ -161,6 +184,17 @@ impl Compressed {
         let bins = collected(n_listed, listed.map(|(_, bin)| bin))?;
         Ok(Compressed { default, rows, bins })
     }
+}
+
+/// How many of some rows, ascending, are below `row`. The cost follows the logarithm of that number.
+#[inline(always)]
+fn n_below(rows: &[u32], row: u32) -> usize {
+    let mut reach = 1;
+    while reach <= rows.len() && rows[reach - 1] < row {
+        reach *= 2;
+    }
+    let from = reach / 2;
+    from + rows[from..rows.len().min(reach)].partition_point(|&other| other < row)
 }
 
 /// Cuts columns into ranges of rows: each range comes with its part of every column.

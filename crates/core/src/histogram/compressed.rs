@@ -203,23 +203,7 @@ pub fn accumulate_compressed<T: Lane>(
         column.rows.iter().enumerate().for_each(|(listed, &row)| add(listed, row as usize));
         return;
     };
-    // Both lists ascend, so the next match lies beyond the last one.
-    let mut rest = 0;
-    if rows.len() < column.rows.len() {
-        for (k, &row) in rows.iter().enumerate() {
-            rest += column.rows[rest..].partition_point(|&listed| listed < row);
-            if column.rows.get(rest) == Some(&row) {
-                add(rest, if gathered { k } else { row as usize });
-            }
-        }
-    } else {
-        for (listed, &row) in column.rows.iter().enumerate() {
-            rest += rows[rest..].partition_point(|&other| other < row);
-            if rows.get(rest) == Some(&row) {
-                add(listed, if gathered { rest } else { row as usize });
-            }
-        }
-    }
+    column.each_listed(rows, |k, listed| add(listed, if gathered { k } else { rows[k] as usize }));
 }
 
 #[cfg(test)]
