@@ -79,7 +79,10 @@ pub(super) fn largest(values: &[f32]) -> f32 {
 /// max[j] = max(max[j], |w r[j]|), on the bits of non-negative floats, which order as they do.
 #[inline(always)]
 pub(super) fn raise_max(max: &mut [u32], residuals: &[f32], weight: f32) {
-    for (m, r) in max.iter_mut().zip(residuals) {
-        *m = (*m).max((r * weight).abs().to_bits());
+    let cells = max.iter_mut().zip(residuals);
+    if weight == 1.0 {
+        cells.for_each(|(m, r)| *m = (*m).max(r.abs().to_bits()));
+    } else {
+        cells.for_each(|(m, r)| *m = (*m).max((r * weight).abs().to_bits()));
     }
 }

@@ -3,17 +3,39 @@
 //! Passes choose a loss once and call its kernels for blocks of cells. So a pass is compiled once
 //! for each instruction set, and not once more for each loss and kind of target.
 
+use std::ops::Range;
+
 use super::fold;
 use super::formula::{Extremes, Pointwise};
 use crate::lowlevel::widest;
 use crate::math;
 
+/// Targets of cells, none of them missing.
+#[derive(Clone, Copy)]
+pub enum CellTargets<'a> {
+    /// Real values.
+    Real(&'a [f32]),
+    /// 0/1 labels.
+    Labels(&'a [u8]),
+}
+
+impl<'a> CellTargets<'a> {
+    /// Those of some of the cells.
+    #[inline(always)]
+    pub(super) fn part(self, cells: Range<usize>) -> CellTargets<'a> {
+        match self {
+            CellTargets::Real(y) => CellTargets::Real(&y[cells]),
+            CellTargets::Labels(y) => CellTargets::Labels(&y[cells]),
+        }
+    }
+}
+
 /// Cells side by side, in slices of one length: some outputs of one row, or of rows that follow each
 /// other.
 #[derive(Clone, Copy)]
-pub struct Cells<'a> {
+pub struct Cells<'a, Y = CellTargets<'a>> {
     /// Targets, 0 where they are missing.
-    pub y: &'a [f32],
+    pub y: Y,
     /// The trees' part of the raw predictions.
     pub raw: &'a [f32],
     /// The constant part of the raw predictions.
@@ -22,9 +44,17 @@ pub struct Cells<'a> {
     pub param: &'a [f32],
 }
 
-impl Cells<'_> {
+impl<'a, Y> Cells<'a, Y> {
+    /// The same cells with targets of a known type.
     #[inline(always)]
-    fn part(&self, start: usize, end: usize) -> Cells<'_> {
+    fn with<Z>(&self, y: Z) -> Cells<'a, Z> {
+        Cells { y, raw: self.raw, offset: self.offset, param: self.param }
+    }
+}
+
+impl<'a, Y> Cells<'a, &'a [Y]> {
+    #[inline(always)]
+    fn part(&self, start: usize, end: usize) -> Cells<'a, &'a [Y]> {
         Cells {
             y: &self.y[start..end],
             raw: &self.raw[start..end],
@@ -50,7 +80,12 @@ pub trait CellKernels: Sync {
     fn residuals(&self, cells: Cells<'_>, width: usize, out: &mut [f32], losses: &mut [f64]);
     /// Residuals and weighted losses of single cells. Cells of weight 0 get zeros, whatever their
     /// formulas give.
-    fn weighted_residuals(&self, cells: Cells<'_>, weights: &[f32], into: WeightedCells<'_>);
+    fn weighted_residuals(
+        &self,
+        cells: Cells<'_, &[f32]>,
+        weights: &[f32],
+        into: WeightedCells<'_>,
+    );
     /// Losses of single cells.
     fn values(&self, cells: Cells<'_>, out: &mut [f64]);
     /// Curvatures, given the residuals.
@@ -72,41 +107,18 @@ const BLOCK: usize = 256;
 
 impl<L: Pointwise> CellKernels for L {
     fn residuals(&self, cells: Cells<'_>, width: usize, out: &mut [f32], losses: &mut [f64]) {
-        let formula = *self;
-        widest(
-            #[inline(always)]
-            || {
-                let mut room = ([0.0; BLOCK], [0.0; BLOCK]);
-                if width > BLOCK {
-                    for (row, loss) in losses.iter_mut().enumerate() {
-                        *loss += row_loss(
-                            formula,
-                            cells,
-                            row * width..(row + 1) * width,
-                            out,
-                            &mut room,
-                        );
-                    }
-                    return;
-                }
-                // Short rows: several at once, so that lanes are full.
-                let rows = BLOCK / width.max(1);
-                for (chunk, losses) in losses.chunks_mut(rows).enumerate() {
-                    let start = chunk * rows * width;
-                    let end = start + losses.len() * width;
-                    let out = &mut out[start..end];
-                    evaluate(formula, cells.part(start, end), out, &mut room);
-                    for (row, loss) in losses.iter_mut().enumerate() {
-                        let cells = row * width..(row + 1) * width;
-                        let (values, factors) = (&room.0[cells.clone()], &room.1[cells.clone()]);
-                        *loss += add_loss::<L>(0.0, &out[cells], values, factors);
-                    }
-                }
-            },
-        );
+        match cells.y {
+            CellTargets::Real(y) => rows_residuals(*self, cells.with(y), width, out, losses),
+            CellTargets::Labels(y) => rows_residuals(*self, cells.with(y), width, out, losses),
+        }
     }
 
-    fn weighted_residuals(&self, cells: Cells<'_>, weights: &[f32], into: WeightedCells<'_>) {
+    fn weighted_residuals(
+        &self,
+        cells: Cells<'_, &[f32]>,
+        weights: &[f32],
+        into: WeightedCells<'_>,
+    ) {
         let formula = *self;
         widest(
             #[inline(always)]
@@ -128,17 +140,10 @@ impl<L: Pointwise> CellKernels for L {
     }
 
     fn values(&self, cells: Cells<'_>, out: &mut [f64]) {
-        let formula = *self;
-        widest(
-            #[inline(always)]
-            || {
-                let cells = cells.part(0, out.len());
-                for (k, out) in out.iter_mut().enumerate() {
-                    *out =
-                        formula.value(cells.y[k], cells.offset[k] + cells.raw[k], cells.param[k]);
-                }
-            },
-        );
+        match cells.y {
+            CellTargets::Real(y) => values(*self, cells.with(y), out),
+            CellTargets::Labels(y) => values(*self, cells.with(y), out),
+        }
     }
 
     fn curvatures(&self, y: &[f32], residuals: &[f32], param: &[f32], out: &mut [f32]) {
@@ -192,12 +197,62 @@ impl<L: Pointwise> CellKernels for L {
 /// Values and factors of up to [`BLOCK`] cells.
 type Room = ([f32; BLOCK], [f32; BLOCK]);
 
+/// [`CellKernels::residuals`] for one type of targets.
+fn rows_residuals<L: Pointwise, Y: Copy + Into<f32>>(
+    formula: L,
+    cells: Cells<'_, &[Y]>,
+    width: usize,
+    out: &mut [f32],
+    losses: &mut [f64],
+) {
+    widest(
+        #[inline(always)]
+        || {
+            let mut room = ([0.0; BLOCK], [0.0; BLOCK]);
+            if width > BLOCK {
+                for (row, loss) in losses.iter_mut().enumerate() {
+                    let row = row * width..(row + 1) * width;
+                    *loss += row_loss(formula, cells, row, out, &mut room);
+                }
+                return;
+            }
+            // Short rows: several at once, so that lanes are full.
+            let rows = BLOCK / width.max(1);
+            for (chunk, losses) in losses.chunks_mut(rows).enumerate() {
+                let start = chunk * rows * width;
+                let end = start + losses.len() * width;
+                let out = &mut out[start..end];
+                evaluate(formula, cells.part(start, end), out, &mut room);
+                for (row, loss) in losses.iter_mut().enumerate() {
+                    let cells = row * width..(row + 1) * width;
+                    let (values, factors) = (&room.0[cells.clone()], &room.1[cells.clone()]);
+                    *loss += add_loss::<L>(0.0, &out[cells], values, factors);
+                }
+            }
+        },
+    );
+}
+
+/// [`CellKernels::values`] for one type of targets.
+fn values<L: Pointwise, Y: Copy + Into<f32>>(formula: L, cells: Cells<'_, &[Y]>, out: &mut [f64]) {
+    widest(
+        #[inline(always)]
+        || {
+            let cells = cells.part(0, out.len());
+            for (k, out) in out.iter_mut().enumerate() {
+                let f = cells.offset[k] + cells.raw[k];
+                *out = formula.value(cells.y[k].into(), f, cells.param[k]);
+            }
+        },
+    );
+}
+
 /// Residuals of one long row; returns its loss.
 #[inline(always)]
-fn row_loss<L: Pointwise>(
+fn row_loss<L: Pointwise, Y: Copy + Into<f32>>(
     formula: L,
-    cells: Cells<'_>,
-    row: std::ops::Range<usize>,
+    cells: Cells<'_, &[Y]>,
+    row: Range<usize>,
     out: &mut [f32],
     room: &mut Room,
 ) -> f64 {
@@ -213,12 +268,17 @@ fn row_loss<L: Pointwise>(
 
 /// Residuals into `out`, and the two parts of the values.
 #[inline(always)]
-fn evaluate<L: Pointwise>(formula: L, cells: Cells<'_>, out: &mut [f32], room: &mut Room) {
+fn evaluate<L: Pointwise, Y: Copy + Into<f32>>(
+    formula: L,
+    cells: Cells<'_, &[Y]>,
+    out: &mut [f32],
+    room: &mut Room,
+) {
     let m = out.len();
     let Cells { y, raw, offset, param } = cells.part(0, m);
     let (values, factors) = (&mut room.0[..m], &mut room.1[..m]);
     for k in 0..m {
-        let (r, value, e) = formula.parts(y[k], offset[k] + raw[k], param[k]);
+        let (r, value, e) = formula.parts(y[k].into(), offset[k] + raw[k], param[k]);
         out[k] = r;
         values[k] = value;
         if L::HAS_LOG {

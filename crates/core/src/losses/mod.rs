@@ -22,7 +22,7 @@ use std::ops::Range;
 
 pub use advance::{Pass, Projected, Shares, advance, advance_residuals};
 pub use formula::{Extremes, Pointwise};
-pub use kernels::{CellKernels, Cells, WeightedCells};
+pub use kernels::{CellKernels, CellTargets, Cells, WeightedCells};
 pub(crate) use rows::{rows_per_block, tiled};
 pub use softmax::softmax_row;
 pub use totals::{curvatures, loss_sum, output_losses};

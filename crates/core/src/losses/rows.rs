@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::fold;
-use super::kernels::{CellKernels, Cells, WeightedCells};
+use super::kernels::{CellKernels, CellTargets, Cells, WeightedCells};
 use super::softmax::softmax_residuals;
 use super::{Objective, Targets};
 use crate::error::Result;
@@ -40,6 +40,7 @@ pub(super) struct RowLosses<'a> {
 
 /// What the rows of a block give beside their residuals.
 pub(super) struct Block {
+    /// Targets, 0 where they are missing. Unused unless weights are by cell.
     y: Vec<f32>,
     /// Scaled weight of each cell, 0 where the target is missing. Unused unless weights are by cell.
     pub weights: Vec<f32>,
@@ -85,7 +86,7 @@ impl<'a> RowLosses<'a> {
         let size = self.offset.len();
         let by_cell = if self.objective.weights.by_cell() { size } else { 0 };
         Block {
-            y: vec![0.0; size],
+            y: vec![0.0; by_cell],
             weights: vec![0.0; by_cell],
             weighted: vec![0.0; by_cell],
             values: vec![0.0; size],
@@ -115,10 +116,10 @@ impl<'a> RowLosses<'a> {
         if let Targets::Classes(y) = targets {
             self.softmax_residuals(&y[rows.clone()], raw, out, &mut block.losses);
         } else {
-            let Block { y, losses, .. } = block;
-            let y = self.targets(rows.clone(), y);
+            let (y, losses) = (self.targets(rows.clone()), &mut block.losses);
             self.each_segment(rows.len(), |kernels, row, cells, width| {
-                let (at, losses) = (self.cells(y, raw, cells.clone()), &mut losses[row]);
+                let (at, losses) =
+                    (self.cells(y.part(cells.clone()), raw, &cells), &mut losses[row]);
                 kernels.residuals(at, width, &mut out[cells], losses);
             });
         }
@@ -137,9 +138,10 @@ impl<'a> RowLosses<'a> {
             self.take_cells(rows.clone(), block);
         }
         let Block { y, values, weights: masses, .. } = block;
-        let y = if weights.by_cell() { &y[..] } else { self.targets(rows.clone(), y) };
+        let y = if weights.by_cell() { CellTargets::Real(y) } else { self.targets(rows.clone()) };
         self.each_segment(rows.len(), |kernels, _, cells, _| {
-            kernels.values(self.cells(y, raw, cells.clone()), &mut values[cells]);
+            let at = self.cells(y.part(cells.clone()), raw, &cells);
+            kernels.values(at, &mut values[cells]);
         });
         if weights.by_cell() {
             for (value, &weight) in values[..m].iter_mut().zip(&masses[..]) {
@@ -169,29 +171,23 @@ impl<'a> RowLosses<'a> {
         }
     }
 
-    fn cells<'b>(&'b self, y: &'b [f32], raw: &'b [f32], cells: Range<usize>) -> Cells<'b> {
+    fn cells<'b, Y>(&'b self, y: Y, raw: &'b [f32], cells: &Range<usize>) -> Cells<'b, Y> {
         Cells {
-            y: &y[cells.clone()],
+            y,
             raw: &raw[cells.clone()],
             offset: &self.offset[cells.clone()],
-            param: &self.param[cells],
+            param: &self.param[cells.clone()],
         }
     }
 
     /// The targets of a block of rows, none of them missing.
-    fn targets<'b>(&'b self, rows: Range<usize>, room: &'b mut [f32]) -> &'b [f32] {
+    fn targets(&self, rows: Range<usize>) -> CellTargets<'a> {
         let d = self.objective.n_outputs();
         let cells = rows.start * d..rows.end * d;
         match self.objective.targets {
-            Targets::Real(y) => &y[cells],
-            Targets::Labels(y) => {
-                widest(
-                    #[inline(always)]
-                    || room.iter_mut().zip(&y[cells]).for_each(|(out, &y)| *out = f32::from(y)),
-                );
-                room
-            }
-            Targets::Classes(_) => room,
+            Targets::Real(y) => CellTargets::Real(&y[cells]),
+            Targets::Labels(y) => CellTargets::Labels(&y[cells]),
+            Targets::Classes(_) => CellTargets::Real(&[]),
         }
     }
 
@@ -220,7 +216,7 @@ impl<'a> RowLosses<'a> {
         self.take_cells(rows.clone(), block);
         let Block { y, weights, weighted, values, losses, .. } = block;
         self.each_segment(rows.len(), |kernels, rows, cells, width| {
-            let at = self.cells(y, raw, cells.clone());
+            let at = self.cells(&y[cells.clone()], raw, &cells);
             let into = WeightedCells {
                 residuals: &mut out[cells.clone()],
                 weighted: &mut weighted[cells.clone()],
