@@ -144,7 +144,7 @@ struct BinaryBlock<'a> {
 }
 
 impl BinaryCuts for BinaryBlock<'_> {
-    fn len(&self) -> usize {
+    fn n_features(&self) -> usize {
         self.listed.len()
     }
 

@@ -178,7 +178,7 @@ mod tests {
             // The largest gradients of either sign, all rows in one bin: nothing overflows.
             let top = 1 << 30;
             let lane = |k: usize| match (k % width == width - 1, k % 3) {
-                (true, _) => i32::from(k % 7 > 0),
+                (true, _) => i32::from(!k.is_multiple_of(7)),
                 (false, 0) => -top,
                 (false, _) => top - (k % 5) as i32,
             };

@@ -11,7 +11,7 @@ use crate::lowlevel::widest;
 /// The cuts of some features of two bins without missing values.
 pub trait BinaryCuts {
     /// Number of features.
-    fn len(&self) -> usize;
+    fn n_features(&self) -> usize;
     /// The `k`-th feature; they ascend.
     fn feature(&self, k: usize) -> u32;
     /// A lane of its left side. All 0 if the feature cannot split the node.
@@ -27,8 +27,8 @@ pub fn improve_binary(
     best: &mut BestSplit,
 ) {
     let size = MAX_CANDIDATES - GROUP;
-    for start in (0..cuts.len()).step_by(size) {
-        let end = (start + size).min(cuts.len());
+    for start in (0..cuts.n_features()).step_by(size) {
+        let end = (start + size).min(cuts.n_features());
         let BestSplit { candidates, floor, .. } = best;
         candidates.clear(layout.width);
         let score = widest(

@@ -72,7 +72,7 @@ impl Candidates {
         }
         self.places[self.n] = place(bin, missing_left);
         self.n += 1;
-        if self.n % GROUP == 0 {
+        if self.n.is_multiple_of(GROUP) {
             self.score_group(scoring);
         }
     }
@@ -81,7 +81,7 @@ impl Candidates {
     #[inline(always)]
     pub fn finish(&mut self, scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>) {
         let n = self.n;
-        if n % GROUP > 0 {
+        if !n.is_multiple_of(GROUP) {
             // The rest of the group is stale; its scores are not looked at.
             self.n = n.next_multiple_of(GROUP);
             self.score_group(scoring);
