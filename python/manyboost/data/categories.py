@@ -35,8 +35,9 @@ class Categories:
         tables = {}
         for j in features:
             if isinstance(X, StoredTable) and not X.exact[j]:
-                problem = f"Column {column_name(j, names)} is categorical, but single precision"
-                raise ValueError(f"{problem} mixes up its values; use small whole numbers.")
+                problem = "but features are stored in single precision, which mixes up its values"
+                column = f"Column {column_name(j, names)} is categorical"
+                raise ValueError(f"{column}, {problem}; use small whole numbers.")
             column = X[:, j]
             # + 0.0 turns -0.0 into 0.0; which of them is found depends on the order of the rows.
             tables[j] = comm.unique(column[~np.isnan(column)]).astype(np.float64) + 0.0
