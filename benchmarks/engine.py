@@ -19,7 +19,7 @@ from benchmarks.workloads import Data
 
 SHARE = 6  # a long fit has so many times the rounds of a short one
 LEAST_PAIRS, MOST_PAIRS = 2, 25
-TRAINING_ROWS = 2000  # of the models whose predictions are timed
+TRAINING_ROWS = 1000  # of the models whose predictions are timed
 TRAINING_BINS = 32  # histograms of a thousand outputs fit into memory
 PREDICT_SECONDS = 1.0  # spent on repeating a prediction
 MOST_PREDICTIONS = 50

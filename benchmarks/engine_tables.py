@@ -11,6 +11,7 @@ from benchmarks.suites import (
     MULTIOUTPUT,
     ONE_OUTPUT,
     PREDICTED,
+    PREDICTED_ROUNDS,
     PREDICTORS,
     RELABEL,
     SMALL_TABLES,
@@ -158,7 +159,7 @@ SECTIONS: tuple[Section, ...] = (
     ("Many outputs", growth),
     ("Threads", threads),
     ("Trees on all outputs", vector_leaves),
-    (f"Predictions, rows/s, 20,000 rows, 10 rounds, {THREADS} threads", prediction),
+    (f"Predictions, rows/s: {PREDICTED_ROUNDS} rounds, {THREADS} threads", prediction),
 )
 
 

@@ -125,6 +125,7 @@ GROWTH = ("regression-20000x50x10", "regression-20000x50x50", "regression-20000x
 GROWTH_LABELS = "multilabel-20000x50x1000"
 THREADED = "regression-100000x100x100"
 PREDICTED = tuple(f"regression-20000x50x{n_outputs}" for n_outputs in (1, 10, 50, 983))
+PREDICTED_ROUNDS = 10
 PREDICTORS = (RELABEL, "xgboost-multi-output-tree", "lightgbm-per-output", HESSBOOST)
 VECTOR_LEAVES = (MULTIOUTPUT, "xgboost-multi-output-tree", HESSBOOST)
 
@@ -173,9 +174,15 @@ def with_peers() -> list[Entry]:
     for name in (*GROWTH, GROWTH_LABELS):
         plan += rounds(name, [RELABEL, ONE_OUTPUT], 36, limit=3.0)
     plan += rounds("regression-20000x50x50", VECTOR_LEAVES, 6, limit=6.0)
-    predict = {"n_rounds": 10, "protocol": "prediction", "repeats": 1, "limit": 10.0}
     for name in PREDICTED:
-        plan += entries(name, PREDICTORS, **predict)
+        plan += entries(
+            name,
+            PREDICTORS,
+            n_rounds=PREDICTED_ROUNDS,
+            protocol="prediction",
+            repeats=1,
+            limit=20.0,
+        )
     return plan
 
 
