@@ -29,7 +29,9 @@ fit does once drops out; the fastest of several fits counts. Ratios compare fits
 the one in front is the faster. `lightgbm-one-output` fits a single output (of labels, the one
 nearest to half of the rows), manyboost all of them. Both are allowed the same number of leaves; how
 many a tree was given on average follows the times, as each library keeps its own least number of
-rows in a leaf."""
+rows in a leaf. Predictions are those of small models, for 20,000 rows; ≈ extrapolated from the
+models of some of the outputs, or from some of the rounds."""
+BUSY = 0.1  # cores used by other processes from which on it is said
 
 Rows = list[list[str]]
 
@@ -37,6 +39,12 @@ Rows = list[list[str]]
 def sections(run: Run) -> Iterator[str]:
     """Markdown, a heading and a table in turn; what was not measured is left out."""
     yield HOW
+    busy = [s.others_cores for s in run.summaries if s.others_cores > BUSY]
+    if busy:
+        yield (
+            f"Other processes were at work in {len(busy)} of {len(run.summaries)} measurements, "
+            f"on up to {max(busy):.1f} cores."
+        )
     for title, make in SECTIONS:
         head, rows, words = make(run)
         if rows:
@@ -75,7 +83,7 @@ def cliff(run: Run) -> Table:
     found = [s for name in CLIFF for s in of_rounds(run, name, RELABEL)]
     rows = []
     for s in found:
-        per_row, first = (round_seconds(one) / one.median("n_rows") for one in (s, found[0]))
+        per_row, first = (round_seconds(one) / size(one, "n_rows") for one in (s, found[0]))
         nanoseconds = number(per_row, 1e9)
         rows.append(
             [shape(s), str(s.n_threads), milliseconds(s), nanoseconds, number(per_row / first)]
@@ -139,12 +147,12 @@ def prediction(run: Run) -> Table:
     for name in PREDICTED:
         found = [run.exact(name, one, protocol="prediction") for one in PREDICTORS]
         ours, *peers = [s.predicted_rows_per_second if s else None for s in found]
-        if ours is None:
+        if found[0] is None or ours is None:
             continue
         marks = ["≈ " if s and s.extrapolated else "" for s in found]
         rates = [mark + number(rate) for mark, rate in zip(marks, [ours, *peers], strict=True)]
         best = max((rate for rate in peers if rate), default=None)
-        rows.append([shape_of_outputs(found[0]), *rates, number(best and ours / best)])
+        rows.append([f"{size(found[0], 'n_outputs'):,}", *rates, number(best and ours / best)])
     columns = [f"`{one}`" for one in PREDICTORS]
     head = ("outputs", *columns, "`relabel` : fastest other")
     return head, rows, 0
@@ -184,7 +192,7 @@ def round_seconds(summary: Summary) -> float:
 
 
 def milliseconds(summary: Summary | None) -> str:
-    return number(summary and summary.fastest_round, 1000)
+    return number(summary.fastest_round if summary else None, 1000)
 
 
 def ratio(summary: Summary | None, other: Summary | None) -> str:
@@ -196,13 +204,13 @@ def ratio(summary: Summary | None, other: Summary | None) -> str:
 
 
 def grown_leaves(summary: Summary | None) -> str:
-    return number(summary and summary.median("leaves_per_round"))
+    return number(summary.median("leaves_per_round") if summary else None)
 
 
 def shape(summary: Summary) -> str:
     fields = ("n_rows", "n_features", "n_outputs")
-    return " × ".join(f"{summary.median(field):,.0f}" for field in fields)
+    return " × ".join(f"{size(summary, field):,}" for field in fields)
 
 
-def shape_of_outputs(summary: Summary) -> str:
-    return f"{summary.median('n_outputs'):,.0f}"
+def size(summary: Summary, field: str) -> int:
+    return int(summary.records[0][field])

@@ -66,7 +66,7 @@ class Summary:
             min(min(record[field]) for record in records)
             for field in ("short_seconds", "long_seconds")
         )
-        return (long - short) / (self.n_rounds - records[0]["short_rounds"])
+        return float((long - short) / (self.n_rounds - records[0]["short_rounds"]))
 
     @property
     def score(self) -> float | None:
@@ -123,13 +123,17 @@ class Summary:
         return statistics.median(times) if times else None
 
 
+Job = tuple[str, str, int, int]  # workload, contestant, rounds, threads
+How = tuple[int, str, str]  # leaves, variant, protocol
+
+
 class Run:
     """One results file."""
 
     def __init__(self, stored: dict[str, Any]) -> None:
         self.machine = stored["machine"]
         self.skipped: dict[str, str] = stored["skipped"]
-        groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        groups: dict[tuple[Job, How], list[dict[str, Any]]] = {}
         for record in stored["records"]:
             spec = record["spec"]
             job = (spec["workload"], spec["contestant"], spec.get("n_rounds", 0), spec["n_threads"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from benchmarks import workloads
 from benchmarks.contestants import CONTESTANTS
@@ -44,7 +44,7 @@ CLASS_PEERS = (*XGBOOST, "lightgbm-softmax", "catboost")
 IMPORTS = ("import-manyboost", "import-sklearn")
 
 
-def entries(workload: str, contestants: Iterable[str], **options) -> list[Entry]:
+def entries(workload: str, contestants: Iterable[str], **options: Any) -> list[Entry]:
     return [Entry(workload, contestant, **options) for contestant in contestants]
 
 
@@ -135,7 +135,7 @@ def engine() -> list[Entry]:
     return [*small_and_sparse(), *large(), *with_peers()]
 
 
-def rounds(workload: str, contestants: Iterable[str], n_rounds: int, **options) -> list[Entry]:
+def rounds(workload: str, contestants: Iterable[str], n_rounds: int, **options: Any) -> list[Entry]:
     options = {"protocol": "rounds", "repeats": 2, "limit": 2.0, **options}
     return entries(workload, contestants, n_rounds=n_rounds, **options)
 
