@@ -30,7 +30,7 @@ endif
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test build lint lint-python lint-rust test-rust test-python wheel test-wheel bench bench-quick \
-	bench-defaults bench-data bench-distributed reproduce profile docs test-docs torture format clean cargo browser
+	bench-engine bench-defaults bench-data bench-distributed reproduce profile docs test-docs torture format clean cargo browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +105,7 @@ BENCH := .venv-bench/bin/python
 bench: cargo ## all benchmarks against the peers, then the report (hours; resumes)
 	@benchmarks/setup.sh
 	@$(BENCH) -m benchmarks.run full
+	@$(BENCH) -m benchmarks.run engine
 	@$(BENCH) -m benchmarks.report
 
 bench-quick: cargo ## the benchmarks that matter most, then their report (under five minutes)
@@ -112,6 +113,12 @@ bench-quick: cargo ## the benchmarks that matter most, then their report (under 
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.run quick
 	@$(BENCH) -m benchmarks.report --results benchmarks/results/quick.json
+
+bench-engine: cargo ## the time of a round on shapes of all kinds, into docs/benchmarks.md (under 15 minutes; resumes)
+	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
+	@benchmarks/setup.sh self
+	@$(BENCH) -m benchmarks.run engine
+	@$(BENCH) -m benchmarks.report
 
 bench-defaults: cargo ## default parameters against the peers, into docs/defaults.md (hours; resumes)
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers

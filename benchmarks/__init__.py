@@ -2,5 +2,6 @@
 
 A run walks through the files in this order: `suites` (what is run) → `run` (plans, starts
 processes, resumes) → `measure` (one process, one record) → `workloads` and `contestants` (the data
-and the fitted libraries) → `metrics` → results/*.json → `records` → `bars`, `plots`, `report`.
+and the fitted libraries) → `metrics` → results/*.json → `records` → `bars`, `plots`, `report`. The
+suite `engine` times rounds and predictions alone: `engine` measures, `engine_tables` shows them.
 """

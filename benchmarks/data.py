@@ -32,8 +32,8 @@ from benchmarks import machine, workloads
 from benchmarks.contestants import CONTESTANTS, Settings, Stopwatch
 from benchmarks.contestants.base import pickled_bytes
 from benchmarks.measure import PeakMemory
-from benchmarks.report import table
 from benchmarks.run import BUSY, Budget, OthersLoad, end, watch
+from benchmarks.tables import table
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.datasets import Dataset, load_dataset
 

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import machine
-from benchmarks.report import table
 from benchmarks.run import OthersLoad
+from benchmarks.tables import table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "distributed.json"

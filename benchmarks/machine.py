@@ -13,6 +13,7 @@ DISTRIBUTIONS = {
     "xgboost": "xgboost",
     "lightgbm": "lightgbm",
     "catboost": "catboost",
+    "hessboost": "hessboost",
     "sklearn": "scikit-learn",
     "numpy": "numpy",
     "scipy": "scipy",

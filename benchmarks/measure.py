@@ -38,6 +38,11 @@ def measured(spec: dict[str, Any]) -> dict[str, Any]:
         from benchmarks import defaults
 
         return defaults.fit_and_score(spec)
+    if spec.get("protocol") in ("rounds", "prediction"):
+        from benchmarks import engine
+
+        of_rounds = spec["protocol"] == "rounds"
+        return engine.time_of_rounds(spec) if of_rounds else engine.time_of_prediction(spec)
     return fit_and_predict(spec)
 
 
@@ -53,13 +58,7 @@ def import_time(spec: dict[str, Any]) -> dict[str, Any]:
 
 def fit_and_predict(spec: dict[str, Any]) -> dict[str, Any]:
     kind = CONTESTANTS[spec["contestant"]]
-    settings = Settings(
-        n_rounds=spec["n_rounds"],
-        max_leaf_nodes=spec["max_leaf_nodes"],
-        max_bins=spec["max_bins"],
-        learning_rate=spec["learning_rate"],
-        n_threads=spec["n_threads"],
-    )
+    settings = settings_of(spec)
     kind().prepare()
     data = workloads.find(spec["workload"]).load()
 
@@ -83,6 +82,11 @@ def fit_and_predict(spec: dict[str, Any]) -> dict[str, Any]:
         "model_bytes": int(contestant.model_bytes() * whole.output_factor * whole.round_factor),
         **scores(contestant, data, raw, whole, spec["n_rounds"]),
     }
+
+
+def settings_of(spec: dict[str, Any], **others: Any) -> Settings:
+    names = ("n_rounds", "max_leaf_nodes", "max_bins", "learning_rate", "n_threads")
+    return Settings(**{name: spec[name] for name in names}, **others)
 
 
 def timed_fits(

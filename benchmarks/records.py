@@ -17,6 +17,9 @@ class Summary:
     n_rounds: int
     n_threads: int
     records: tuple[dict[str, Any], ...]
+    leaves: int = 0
+    variant: str = ""
+    protocol: str = "fit"
 
     @property
     def ok(self) -> bool:
@@ -52,6 +55,18 @@ class Summary:
     @property
     def seconds_per_round(self) -> float | None:
         return self.median("seconds_per_round")
+
+    @property
+    def fastest_round(self) -> float | None:
+        """Seconds of a round: the fastest long fit of all repeats minus the fastest short one."""
+        records = [record for record in self.records if record.get("long_seconds")]
+        if not records:
+            return None
+        short, long = (
+            min(min(record[field]) for record in records)
+            for field in ("short_seconds", "long_seconds")
+        )
+        return float((long - short) / (self.n_rounds - records[0]["short_rounds"]))
 
     @property
     def score(self) -> float | None:
@@ -108,18 +123,27 @@ class Summary:
         return statistics.median(times) if times else None
 
 
+Job = tuple[str, str, int, int]  # workload, contestant, rounds, threads
+How = tuple[int, str, str]  # leaves, variant, protocol
+
+
 class Run:
     """One results file."""
 
     def __init__(self, stored: dict[str, Any]) -> None:
         self.machine = stored["machine"]
         self.skipped: dict[str, str] = stored["skipped"]
-        groups: dict[tuple[str, str, int, int], list[dict[str, Any]]] = {}
+        groups: dict[tuple[Job, How], list[dict[str, Any]]] = {}
         for record in stored["records"]:
             spec = record["spec"]
-            key = (spec["workload"], spec["contestant"], spec.get("n_rounds", 0), spec["n_threads"])
-            groups.setdefault(key, []).append(record)
-        self.summaries = [Summary(*key, tuple(group)) for key, group in groups.items()]
+            job = (spec["workload"], spec["contestant"], spec.get("n_rounds", 0), spec["n_threads"])
+            how = (
+                spec.get("max_leaf_nodes", 0),
+                spec.get("variant", ""),
+                spec.get("protocol", "fit"),
+            )
+            groups.setdefault((job, how), []).append(record)
+        self.summaries = [Summary(*job, tuple(group), *how) for (job, how), group in groups.items()]
         self.dates = sorted(record["when"] for record in stored["records"])
         counts = Counter(summary.n_threads for summary in self.summaries)
         self.threads = counts.most_common(1)[0][0] if counts else 0  # of all but a few entries
@@ -146,6 +170,14 @@ class Run:
             if summary.contestant == contestant:
                 shared = summary.n_rounds == self.base_rounds(workload)
                 return summary if summary.ok and shared else None
+        return None
+
+    def exact(self, workload: str, contestant: str, **how: Any) -> Summary | None:
+        """The one of this protocol, variant, number of leaves or threads, if it ended well."""
+        for s in self.summaries:
+            alike = all(getattr(s, name) == value for name, value in how.items())
+            if (s.workload, s.contestant) == (workload, contestant) and alike and s.ok:
+                return s
         return None
 
     def longest(self, workload: str, contestant: str) -> Summary | None:

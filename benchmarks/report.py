@@ -10,9 +10,10 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import bars, plots
+from benchmarks import bars, engine_tables, plots
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.records import Run, Summary
+from benchmarks.tables import number, table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -27,7 +28,8 @@ def main() -> None:
     run = Run.read(options.results)
     figures = plots.draw(run, options.docs / "benchmarks", options.format)
     page = options.docs / "benchmarks.md"
-    page.write_text(document(run, figures, options.results.name))
+    engine = Run.read(options.engine) if options.engine.is_file() else None
+    page.write_text(document(run, figures, options.results.name, engine))
     sys.stderr.write(f"wrote {page} and {len(figures)} plots\n")
     if options.readme.is_file() and BEGIN in (text := options.readme.read_text()):
         options.readme.write_text(with_section(text, readme_section(run, figures)))
@@ -39,6 +41,7 @@ def main() -> None:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report")
     parser.add_argument("--results", type=Path, default=newest_results())
+    parser.add_argument("--engine", type=Path, default=RESULTS / "engine.json")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs")
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
     parser.add_argument("--format", choices=["svg", "png"], default="svg")
@@ -56,7 +59,7 @@ def newest_results() -> Path | None:
 # ------------------------------------------------------------------ the page
 
 
-def document(run: Run, figures: Sequence[Path], source: str) -> str:
+def document(run: Run, figures: Sequence[Path], source: str, engine: Run | None = None) -> str:
     parts = [
         "# Benchmarks",
         f"Generated from `benchmarks/results/{source}` by `python -m benchmarks.report`.",
@@ -65,14 +68,15 @@ def document(run: Run, figures: Sequence[Path], source: str) -> str:
         "## What it must show",
         bars_table(run),
         *(f"![{figure.stem.replace('-', ' ')}](benchmarks/{figure.name})" for figure in figures),
-        "## All results",
-        LEGEND,
     ]
+    if engine is not None:
+        parts += ["## Rounds and predictions", provenance(engine), *engine_tables.sections(engine)]
+    parts += ["## All results", LEGEND]
     for workload in run.workloads():
         if workload != "import":
             parts += [f"### {workload}", shape(run, workload), workload_table(run, workload)]
-    if run.skipped:
-        reasons = [f"- {what}: {reason}" for what, reason in run.skipped.items()]
+    if skipped := run.skipped | (engine.skipped if engine else {}):
+        reasons = [f"- {what}: {reason}" for what, reason in skipped.items()]
         parts += ["## Skipped", "\n".join(reasons)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -84,11 +88,12 @@ repeats are interleaved, and numbers are medians over them. The time of a fit st
 memory and includes each library's own binning and conversions; peak memory is what the fit adds to
 the loaded data; the model is weighed pickled. A fit stops at its time limit: contestants with one
 model per output have then fitted a sample of the outputs, others a part of the rounds, and the
-whole is extrapolated. Run it yourself: `make bench-quick`, `make bench`.
+whole is extrapolated. Run it yourself: `make bench-quick`, `make bench-engine`, `make bench`.
 
 - `lightgbm-per-output` bins the data once for all outputs; `*-one-output` fits only the first one.
 - `xgboost-projection` is a Gaussian projection, drawn anew each round, written by hand through
   xgboost's experimental `TreeObjective.split_grad`.
+- `hessboost-multi-output-tree` grows trees on all outputs, as `xgboost-multi-output-tree` does.
 - `catboost` grows symmetric trees, its default, of the depth that gives as many leaves;
   `catboost-lossguide` grows them leaf by leaf.
 - `sklearn-random-forest` grows full trees, one per round of the others; labels are regressed on.
@@ -205,23 +210,6 @@ def spread(summary: Summary) -> str:
 
 def score(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
-
-
-def number(value: float | None, factor: float = 1.0) -> str:
-    """Three digits, however large or small."""
-    if value is None:
-        return "–"
-    value *= factor
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], numbers_from: int = 0, numbers_to: int = 0
-) -> str:
-    """A Markdown table; the columns in the given range are numbers, aligned right."""
-    align = ["---:" if numbers_from <= i < numbers_to else "---" for i in range(len(head))]
-    lines = [head, align, *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 # ------------------------------------------------------------------ the README

@@ -152,10 +152,12 @@ def specification(entry: Entry, repeat: int) -> dict[str, Any]:
         workload = workloads.find(entry.workload)
         spec |= {
             "n_rounds": entry.n_rounds or workload.n_rounds,
-            "max_leaf_nodes": workload.max_leaf_nodes,
+            "max_leaf_nodes": entry.leaves or workload.max_leaf_nodes,
             "max_bins": suites.BINS,
             "learning_rate": suites.LEARNING_RATE,
         }
+    if entry.protocol != "fit":
+        spec |= {"protocol": entry.protocol, "variant": entry.variant}
     return spec
 
 
@@ -332,9 +334,8 @@ def outdated(record: dict[str, Any]) -> bool:
 
 def job(spec: dict[str, Any]) -> tuple[Any, ...]:
     """What a record is a record of, whatever the versions and the limit."""
-    return tuple(
-        spec.get(key) for key in ("workload", "contestant", "n_rounds", "n_threads", "repeat")
-    )
+    keys = ("workload", "contestant", "n_rounds", "n_threads", "repeat")
+    return tuple(spec.get(key) for key in (*keys, "max_leaf_nodes", "protocol", "variant"))
 
 
 def serves(record: dict[str, Any], spec: dict[str, Any]) -> bool:
@@ -353,8 +354,11 @@ def serves(record: dict[str, Any], spec: dict[str, Any]) -> bool:
 
 def title(entry: Entry, repeat: int) -> str:
     rounds = f" {entry.n_rounds} rounds" if entry.n_rounds else ""
+    leaves = f" {entry.leaves} leaves" if entry.leaves else ""
     threads = f" {entry.threads} thread" if entry.threads != suites.THREADS else ""
-    return f"{entry.workload} · {entry.contestant}{rounds}{threads} · {repeat + 1}"
+    variant = f" {entry.variant}" if entry.variant else ""
+    what = f"{entry.contestant}{variant}{rounds}{leaves}{threads}"
+    return f"{entry.workload} · {what} · {repeat + 1}"
 
 
 def outcome(record: dict[str, Any]) -> str:
@@ -363,6 +367,10 @@ def outcome(record: dict[str, Any]) -> str:
         last = record.get("log", "").strip().split("\n")[-1] if record["status"] == "failed" else ""
         return f"{record['status']} {last}".strip()
     parts = [f"{record['fit_seconds']:.3g} s"]
+    if record["spec"].get("protocol") == "rounds":
+        parts = [f"{1000 * record['seconds_per_round']:.3g} ms a round"]
+    if record["spec"].get("protocol") == "prediction":
+        parts = [f"{record['n_test_rows'] / record['predict_seconds']:,.0f} rows/s"]
     if record.get("extrapolated"):
         parts.append(f"(from {record['extrapolated']})")
     if record.get("capped"):

@@ -27,4 +27,4 @@ if [ "$part" != peers ]; then
     "${pip[@]}" --no-deps "$root"
 fi
 "$python" -m pip --disable-pip-version-check list |
-    grep -E '^(manyboost|xgboost|lightgbm|catboost|scikit-learn|numpy) '
+    grep -E '^(manyboost|xgboost|lightgbm|catboost|hessboost|scikit-learn|numpy) '

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from benchmarks import workloads
 from benchmarks.contestants import CONTESTANTS
@@ -15,7 +16,9 @@ LEARNING_RATE = 0.1
 @dataclass(frozen=True)
 class Entry:
     """One line of a plan. At the limit (seconds of fitting) a contestant stops, and what it has
-    done is extrapolated; `n_rounds` None means the workload's own."""
+    done is extrapolated; `n_rounds` and `leaves` None mean the workload's own. The protocol says
+    what is measured: a whole fit with its scores, or the time of rounds or predictions alone
+    (`engine`)."""
 
     workload: str
     contestant: str
@@ -23,6 +26,9 @@ class Entry:
     threads: int = THREADS
     repeats: int = 3
     limit: float = 60.0
+    leaves: int | None = None
+    variant: str = ""  # of manyboost's parameters and arguments
+    protocol: Literal["fit", "rounds", "prediction"] = "fit"
 
 
 RELABEL, PROJECT, MULTIOUTPUT, INDEPENDENT = (
@@ -31,12 +37,14 @@ RELABEL, PROJECT, MULTIOUTPUT, INDEPENDENT = (
 MANYBOOST = (RELABEL, PROJECT, MULTIOUTPUT, INDEPENDENT)
 XGBOOST = ("xgboost-projection", "xgboost-multi-output-tree", "xgboost-one-output-per-tree")
 PER_OUTPUT = ("lightgbm-per-output", "sklearn-hist-per-output")
-PEERS = (*XGBOOST, *PER_OUTPUT, "catboost", "sklearn-random-forest")
+HESSBOOST = "hessboost-multi-output-tree"
+ONE_OUTPUT = "lightgbm-one-output"
+PEERS = (*XGBOOST, *PER_OUTPUT, HESSBOOST, "catboost", "sklearn-random-forest")
 CLASS_PEERS = (*XGBOOST, "lightgbm-softmax", "catboost")
 IMPORTS = ("import-manyboost", "import-sklearn")
 
 
-def entries(workload: str, contestants: Iterable[str], **options) -> list[Entry]:
+def entries(workload: str, contestants: Iterable[str], **options: Any) -> list[Entry]:
     return [Entry(workload, contestant, **options) for contestant in contestants]
 
 
@@ -45,9 +53,9 @@ def full() -> list[Entry]:
     d50 = "regression-20000x50x50"
     plan = [
         *entries("import", IMPORTS),
-        *entries(d50, [*MANYBOOST, *PEERS, "catboost-lossguide", "lightgbm-one-output"], limit=300),
+        *entries(d50, [*MANYBOOST, *PEERS, "catboost-lossguide", ONE_OUTPUT], limit=300),
         *entries(d50, [RELABEL], n_rounds=1000),
-        *entries("friedman1", [RELABEL, "sklearn-gbr-one-output", "lightgbm-one-output"]),
+        *entries("friedman1", [RELABEL, "sklearn-gbr-one-output", ONE_OUTPUT]),
     ]
     for kind in ("regression", "multilabel"):
         for n_outputs in OUTPUTS:
@@ -77,13 +85,13 @@ def quick() -> list[Entry]:
     once = {"repeats": 1, "limit": 12.0}
     return [
         *entries("import", IMPORTS, repeats=1),
-        *entries(d50, [RELABEL, PROJECT, "lightgbm-one-output", "xgboost-projection"], **twice),
+        *entries(d50, [RELABEL, PROJECT, ONE_OUTPUT, "xgboost-projection"], **twice),
         *entries(d50, [RELABEL], n_rounds=1000, **twice),
         *entries(d50, [MULTIOUTPUT, "xgboost-multi-output-tree"], **once),
         *entries(d50, ["lightgbm-per-output"], repeats=1, limit=40.0),  # its score is needed whole
         *entries("regression-20000x50x10", [RELABEL], **twice),
         *entries("regression-20000x50x1000", [RELABEL], **twice),
-        *entries("friedman1", [RELABEL, "sklearn-gbr-one-output", "lightgbm-one-output"], **once),
+        *entries("friedman1", [RELABEL, "sklearn-gbr-one-output", ONE_OUTPUT], **once),
         *entries("delicious", [RELABEL, PROJECT, "xgboost-multi-output-tree"], **once),
     ]
 
@@ -103,4 +111,79 @@ def tiny() -> list[Entry]:
     return plan
 
 
-SUITES = {"full": full, "quick": quick, "tiny": tiny}
+# ------------------------------------------------------------------ the engine
+
+SMALL_TABLES = ("emotions", "atp1d", "CAL500", "oes97", "yeast", "scene")
+SPARSE_TABLES = ("medical", "genbase", "enron", "bibtex")
+CLIFF = tuple(f"regression-{2**20 + more}x20x5" for more in (-20_000, 20_000))
+WEIGHTED = {
+    "regression-200000x20x5": ("row-weights", "cell-weights"),
+    "multilabel-200000x20x5": ("class-weight",),
+}
+COMPONENTS = "components-4"
+GROWTH = ("regression-20000x50x10", "regression-20000x50x50", "regression-20000x50x1000")
+GROWTH_LABELS = "multilabel-20000x50x1000"
+THREADED = "regression-100000x100x100"
+PREDICTED = tuple(f"regression-20000x50x{n_outputs}" for n_outputs in (1, 10, 50, 983))
+PREDICTED_ROUNDS = 10
+PREDICTORS = (RELABEL, "xgboost-multi-output-tree", "lightgbm-per-output", HESSBOOST)
+VECTOR_LEAVES = (MULTIOUTPUT, "xgboost-multi-output-tree", HESSBOOST)
+
+
+def engine() -> list[Entry]:
+    """Under fifteen minutes: the time of a round on shapes that ask different things of it."""
+    return [*small_and_sparse(), *large(), *with_peers()]
+
+
+def rounds(workload: str, contestants: Iterable[str], n_rounds: int, **options: Any) -> list[Entry]:
+    options = {"protocol": "rounds", "repeats": 2, "limit": 2.0, **options}
+    return entries(workload, contestants, n_rounds=n_rounds, **options)
+
+
+def small_and_sparse() -> list[Entry]:
+    plan = []
+    for name in SMALL_TABLES:
+        for leaves in (31, 4):
+            for threads in (1, 2):
+                plan += rounds(
+                    name, [RELABEL, ONE_OUTPUT], 180, leaves=leaves, threads=threads, limit=1.0
+                )
+    for name in SPARSE_TABLES:
+        plan += rounds(name, [RELABEL, ONE_OUTPUT], 60, threads=1)
+    return plan
+
+
+def large() -> list[Entry]:
+    """manyboost alone: a million rows, weights, threads."""
+    plan = []
+    for name in CLIFF:
+        plan += rounds(name, [RELABEL], 18, limit=6.0)
+    for name, weights in WEIGHTED.items():
+        for weight in ("", *weights):
+            for components in ("", COMPONENTS):
+                variant = "+".join(filter(None, (weight, components)))
+                plan += rounds(name, [RELABEL], 30, variant=variant)
+    for threads in (1, 2):
+        plan += rounds(THREADED, [RELABEL], 30, threads=threads, limit=6.0)
+    return plan
+
+
+def with_peers() -> list[Entry]:
+    """The outputs grow from ten to a thousand; trees from all outputs; predictions."""
+    plan = []
+    for name in (*GROWTH, GROWTH_LABELS):
+        plan += rounds(name, [RELABEL, ONE_OUTPUT], 36, limit=3.0)
+    plan += rounds("regression-20000x50x50", VECTOR_LEAVES, 6, limit=6.0)
+    for name in PREDICTED:
+        plan += entries(
+            name,
+            PREDICTORS,
+            n_rounds=PREDICTED_ROUNDS,
+            protocol="prediction",
+            repeats=1,
+            limit=20.0,
+        )
+    return plan
+
+
+SUITES = {"full": full, "quick": quick, "tiny": tiny, "engine": engine}

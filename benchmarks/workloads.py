@@ -169,13 +169,22 @@ GENERATORS: dict[str, tuple[Callable[[int, int, int], Data], Task]] = {
 
 # ------------------------------------------------------------------ from the data folder
 
-# name: (task, X as a dense array). bibtex stays sparse; categories are used as their codes.
+# name: (task, X as a dense array). Some stay sparse; categories are used as their codes.
 FILES: dict[str, tuple[Task, bool]] = {
     "mediamill": ("multilabel", True),
     "delicious": ("multilabel", True),
     "bibtex": ("multilabel", False),
     "scm20d": ("regression", True),
     "yeast-seq-go": ("multilabel", True),
+    "emotions": ("multilabel", True),
+    "atp1d": ("regression", True),
+    "CAL500": ("multilabel", True),
+    "oes97": ("regression", True),
+    "yeast": ("multilabel", True),
+    "scene": ("multilabel", True),
+    "medical": ("multilabel", False),
+    "genbase": ("multilabel", False),
+    "enron": ("multilabel", False),
 }
 
 

@@ -1,6 +1,6 @@
 """The contestants by name. A library is imported only when its contestant is prepared."""
 
-from benchmarks.contestants import catboost, lightgbm, manyboost, sklearn, xgboost
+from benchmarks.contestants import catboost, hessboost, lightgbm, manyboost, sklearn, xgboost
 from benchmarks.contestants.base import Contestant, Settings, Stopwatch
 
 __all__ = ["CONTESTANTS", "Contestant", "Settings", "Stopwatch"]
@@ -18,6 +18,7 @@ CONTESTANTS: dict[str, type[Contestant]] = {
         lightgbm.LightGBM,
         lightgbm.LightGBMOne,
         lightgbm.LightGBMClasses,
+        hessboost.HessBoost,
         catboost.CatBoost,
         catboost.CatBoostLossguide,
         sklearn.HistGradientBoosting,

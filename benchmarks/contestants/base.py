@@ -23,11 +23,13 @@ class Settings:
     learning_rate: float = 0.1
     n_threads: int = 2
     seed: int = 0
+    laps: bool = True
+    variant: str = ""  # what else is asked of manyboost: names joined by "+"
 
     @property
     def times_rounds(self) -> bool:
-        """Whether rounds are long enough for a Python callback after each not to disturb them."""
-        return self.n_rounds <= 1000
+        """Whether each round is timed, and long enough for a Python callback not to disturb it."""
+        return self.laps and self.n_rounds <= 1000
 
 
 class Stopwatch:
@@ -103,6 +105,10 @@ class Contestant:
 
     def model_bytes(self) -> int:
         return pickled_bytes(self.model)
+
+    def leaves_per_round(self) -> float | None:
+        """How many leaves a tree was given, which may be fewer than allowed; None: not known."""
+        return None
 
 
 class PerOutput(Contestant):

@@ -61,6 +61,12 @@ class LightGBM(PerOutput):
     def staged_one(self, model: Any, X, rounds: Sequence[int]) -> Iterator[np.ndarray]:
         return staged(model, X, rounds)
 
+    def leaves_per_round(self) -> float:
+        # A tree that could not be split has a single leaf, or is not stored at all.
+        trees = [tree for model in self.models() for tree in model.dump_model()["tree_info"]]
+        wanted = len(self.models()) * self.rounds_done
+        return (sum(tree["num_leaves"] for tree in trees) + wanted - len(trees)) / wanted
+
 
 class LightGBMOne(LightGBM):
     """Only the first output: the yardstick for a round that serves all of them."""

@@ -1,11 +1,25 @@
 """manyboost, one contestant per strategy."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from benchmarks.contestants.base import Contestant, Settings, Stopwatch, picked, two_dimensional
 from benchmarks.workloads import Data
+
+
+def random_weights(*shape: int) -> dict[str, np.ndarray]:
+    return {"sample_weight": np.random.default_rng(0).uniform(0.5, 1.5, shape)}
+
+
+# Parameters, and arguments of `fit`, beyond the settings of all contestants.
+VARIANTS: dict[str, Callable[[Data], tuple[dict[str, Any], dict[str, np.ndarray]]]] = {
+    "row-weights": lambda data: ({}, random_weights(len(data.Y))),
+    "cell-weights": lambda data: ({}, random_weights(*data.Y.shape)),
+    "class-weight": lambda data: ({"class_weight": "balanced"}, {}),
+    "components-4": lambda data: ({"n_components": 4}, {}),
+}
 
 
 class ManyBoost(Contestant):
@@ -35,12 +49,17 @@ class ManyBoost(Contestant):
             "random_state": settings.seed,
             "n_jobs": settings.n_threads,
         }
+        arguments: dict[str, np.ndarray] = {}
+        for name in filter(None, settings.variant.split("+")):
+            parameters, weights = VARIANTS[name](data)
+            self.parameters |= parameters
+            arguments |= weights
         laps: list[float] = []
         model = kind(**self.parameters)
         calls_back = "callbacks" in model.get_params()  # else its rounds are taken as equally long
         if calls_back and settings.times_rounds:
             model.set_params(callbacks=[lambda state: laps.append(watch.elapsed)])
-        self.model = model.fit(data.X, data.Y)
+        self.model = model.fit(data.X, data.Y, **arguments)
         self.rounds_done = int(self.model.n_iter_)
         if laps:
             self.round_seconds = np.array(laps[: self.rounds_done])
@@ -53,6 +72,10 @@ class ManyBoost(Contestant):
     def staged(self, X, rounds: Sequence[int]) -> Iterator[np.ndarray]:
         method = getattr(self.model, "staged_decision_function", None) or self.model.staged_predict
         return picked(method(X), rounds)
+
+    def leaves_per_round(self) -> float:
+        n_nodes = self.model._progress.model.trees.tree_sizes().astype(np.int64)
+        return float(((n_nodes + 1) // 2).mean())
 
 
 class Relabel(ManyBoost):

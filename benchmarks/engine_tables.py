@@ -1,0 +1,216 @@
+"""The tables of the suite `engine`: the time of a round, as ratios within one run."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from benchmarks.records import Run, Summary
+from benchmarks.suites import (
+    CLIFF,
+    COMPONENTS,
+    GROWTH,
+    GROWTH_LABELS,
+    MULTIOUTPUT,
+    ONE_OUTPUT,
+    PREDICTED,
+    PREDICTED_ROUNDS,
+    PREDICTORS,
+    RELABEL,
+    SMALL_TABLES,
+    SPARSE_TABLES,
+    THREADED,
+    THREADS,
+    VECTOR_LEAVES,
+    WEIGHTED,
+)
+from benchmarks.tables import number, table
+
+HOW = """\
+Here a round is the difference of a long and a short fit over that of their rounds, so that what a
+fit does once drops out; the fastest of several fits counts. Ratios compare fits of one run; below 1
+the one in front is the faster. `lightgbm-one-output` fits a single output (of labels, the one
+nearest to half of the rows), manyboost all of them. Both are allowed the same number of leaves; how
+many a tree was given on average follows the times, as each library keeps its own least number of
+rows in a leaf. Predictions are those of small models, for 20,000 rows; ≈ extrapolated from the
+models of some of the outputs, or from some of the rounds."""
+BUSY = 0.1  # cores used by other processes from which on it is said
+
+Rows = list[list[str]]
+
+
+def sections(run: Run) -> Iterator[str]:
+    """Markdown, a heading and a table in turn; what was not measured is left out."""
+    yield HOW
+    busy = [s.others_cores for s in run.summaries if s.others_cores > BUSY]
+    if busy:
+        yield (
+            f"Other processes were at work in {len(busy)} of {len(run.summaries)} measurements, "
+            f"on up to {max(busy):.1f} cores."
+        )
+    for title, make in SECTIONS:
+        head, rows, words = make(run)
+        if rows:
+            yield f"### {title}"
+            yield table(head, rows, words, len(head))
+
+
+Table = tuple[Sequence[str], Rows, int]  # head, rows, and how many columns of words come first
+
+
+def against_one_output(run: Run, names: Sequence[str]) -> Table:
+    head = ("data", "rows × features × outputs", "leaves", "threads", "`relabel`, ms")
+    peer = ("`lightgbm-one-output`, ms", "ratio", "leaves grown")
+    rows = []
+    for name in names:
+        for ours in of_rounds(run, name, RELABEL):
+            alike = {"leaves": ours.leaves, "n_threads": ours.n_threads}
+            theirs = run.exact(name, ONE_OUTPUT, protocol="rounds", **alike)
+            times = [milliseconds(ours), milliseconds(theirs), ratio(ours, theirs)]
+            settings = [str(ours.leaves), str(ours.n_threads)]
+            grown = f"{grown_leaves(ours)} : {grown_leaves(theirs)}"
+            rows.append([name, shape(ours), *settings, *times, grown])
+    return (*head, *peer), rows, 2
+
+
+def small(run: Run) -> Table:
+    return against_one_output(run, SMALL_TABLES)
+
+
+def sparse(run: Run) -> Table:
+    return against_one_output(run, SPARSE_TABLES)
+
+
+def cliff(run: Run) -> Table:
+    """Two numbers of rows, on either side of 2^20."""
+    found = [s for name in CLIFF for s in of_rounds(run, name, RELABEL)]
+    rows = []
+    for s in found:
+        per_row, first = (round_seconds(one) / size(one, "n_rows") for one in (s, found[0]))
+        nanoseconds = number(per_row, 1e9)
+        rows.append(
+            [shape(s), str(s.n_threads), milliseconds(s), nanoseconds, number(per_row / first)]
+        )
+    head = ("rows × features × outputs", "threads", "`relabel`, ms", "ns for a row", "ratio")
+    return head, rows, 1
+
+
+def weights(run: Run) -> Table:
+    rows = []
+    for name, kinds in WEIGHTED.items():
+        for kind in ("", *kinds):
+            for components in ("", COMPONENTS):
+                variant = "+".join(filter(None, (kind, components)))
+                ours, plain, same = (
+                    run.exact(name, RELABEL, protocol="rounds", variant=v)
+                    for v in (variant, "", components)
+                )
+                if ours:
+                    what = kind.replace("-", " ") or "none"
+                    n = components.rpartition("-")[2] or "1"
+                    times = [milliseconds(ours), ratio(ours, same), ratio(ours, plain)]
+                    rows.append([name, what, n, str(ours.n_threads), *times])
+    head = ("data", "weights", "components", "threads", "`relabel`, ms")
+    return (*head, "ratio to no weights", "to neither"), rows, 2
+
+
+def growth(run: Run) -> Table:
+    first = run.exact(GROWTH[0], RELABEL, protocol="rounds")
+    rows = []
+    for name in (*GROWTH, GROWTH_LABELS):
+        for ours in of_rounds(run, name, RELABEL):
+            theirs = run.exact(name, ONE_OUTPUT, protocol="rounds", n_threads=ours.n_threads)
+            times = [milliseconds(ours), ratio(ours, first)]
+            peer = [milliseconds(theirs), ratio(ours, theirs)]
+            rows.append([name, str(ours.n_threads), *times, *peer])
+    head = ("data", "threads", "`relabel`, ms", "ratio to the first")
+    return (*head, "`lightgbm-one-output`, ms", "ratio to it"), rows, 1
+
+
+def threads(run: Run) -> Table:
+    found = sorted(of_rounds(run, THREADED, RELABEL), key=lambda s: s.n_threads)
+    rows = [[THREADED, str(s.n_threads), milliseconds(s), ratio(found[0], s)] for s in found]
+    return ("data", "threads", "`relabel`, ms", "times as fast"), rows, 1
+
+
+def vector_leaves(run: Run) -> Table:
+    """Trees on all outputs, ours and those of others."""
+    name = "regression-20000x50x50"
+    found = [s for one in VECTOR_LEAVES for s in of_rounds(run, name, one)]
+    ours = run.exact(name, MULTIOUTPUT, protocol="rounds")
+    rows = [
+        [s.contestant, str(s.n_threads), milliseconds(s), ratio(s, ours) if ours else "–"]
+        for s in found
+    ]
+    return (f"{name}, contestant", "threads", "ms", "ratio to `multioutput`"), rows, 1
+
+
+def prediction(run: Run) -> Table:
+    rows = []
+    for name in PREDICTED:
+        found = [run.exact(name, one, protocol="prediction") for one in PREDICTORS]
+        ours, *peers = [s.predicted_rows_per_second if s else None for s in found]
+        if found[0] is None or ours is None:
+            continue
+        marks = ["≈ " if s and s.extrapolated else "" for s in found]
+        rates = [mark + number(rate) for mark, rate in zip(marks, [ours, *peers], strict=True)]
+        best = max((rate for rate in peers if rate), default=None)
+        rows.append([f"{size(found[0], 'n_outputs'):,}", *rates, number(best and ours / best)])
+    columns = [f"`{one}`" for one in PREDICTORS]
+    head = ("outputs", *columns, "`relabel` : fastest other")
+    return head, rows, 0
+
+
+Section = tuple[str, Callable[[Run], Table]]
+SECTIONS: tuple[Section, ...] = (
+    ("Small tables", small),
+    ("Sparse tables", sparse),
+    ("A million rows", cliff),
+    ("Weights", weights),
+    ("Many outputs", growth),
+    ("Threads", threads),
+    ("Trees on all outputs", vector_leaves),
+    (f"Predictions, rows/s: {PREDICTED_ROUNDS} rounds, {THREADS} threads", prediction),
+)
+
+
+# ------------------------------------------------------------------ helpers
+
+
+def of_rounds(run: Run, workload: str, contestant: str) -> list[Summary]:
+    """Those whose rounds were timed, without variants: many leaves first, then few threads."""
+    found = [
+        s
+        for s in run.summaries
+        if (s.workload, s.contestant, s.protocol, s.variant) == (workload, contestant, "rounds", "")
+        and s.ok
+    ]
+    return sorted(found, key=lambda s: (-s.leaves, s.n_threads))
+
+
+def round_seconds(summary: Summary) -> float:
+    seconds = summary.fastest_round
+    assert seconds is not None
+    return seconds
+
+
+def milliseconds(summary: Summary | None) -> str:
+    return number(summary.fastest_round if summary else None, 1000)
+
+
+def ratio(summary: Summary | None, other: Summary | None) -> str:
+    if summary is None or other is None:
+        return "–"
+    # A round too short to be told from the noise may even come out negative.
+    below = round_seconds(other)
+    return number(round_seconds(summary) / below) if below > 0 else "–"
+
+
+def grown_leaves(summary: Summary | None) -> str:
+    return number(summary.median("leaves_per_round") if summary else None)
+
+
+def shape(summary: Summary) -> str:
+    fields = ("n_rows", "n_features", "n_outputs")
+    return " × ".join(f"{size(summary, field):,}" for field in fields)
+
+
+def size(summary: Summary, field: str) -> int:
+    return int(summary.records[0][field])

@@ -1,0 +1,125 @@
+"""Rounds and predictions are timed alone, and shown as ratios within one run."""
+
+import numpy as np
+import pytest
+from benchmarks.contestants import CONTESTANTS
+from benchmarks.contestants.hessboost import HessBoost
+from benchmarks.contestants.manyboost import VARIANTS
+from benchmarks.records import Run
+from benchmarks.run import job, specification
+from benchmarks.suites import ONE_OUTPUT, RELABEL, Entry
+from benchmarks.workloads import find
+
+from benchmarks import engine, engine_tables, suites
+
+
+def spec(workload, *, n_rounds=12, contestant=RELABEL, **options):
+    options = {"protocol": "rounds", "threads": 1, "limit": 0.0, **options}
+    return specification(Entry(workload, contestant, n_rounds=n_rounds, **options), 0)
+
+
+def record(workload, contestant, short, long, **facts):
+    """Of twelve rounds beside two."""
+    made = spec(workload, contestant=contestant, **facts)
+    return {
+        "spec": made,
+        "status": "ok",
+        "when": "2026-01-02T03:04:05+00:00",
+        "n_rows": 1000,
+        "n_features": 20,
+        "n_outputs": 5,
+        "short_rounds": 2,
+        "short_seconds": short,
+        "long_seconds": long,
+        "leaves_per_round": 31.0,
+    }
+
+
+def run_of(*records) -> Run:
+    return Run({"machine": {}, "skipped": {}, "records": list(records)})
+
+
+def test_a_round_is_the_difference_of_the_fastest_fits():
+    assert engine.slope(2, [1.5, 1.0], 12, [3.0, 9.0]) == pytest.approx(0.2)
+    repeats = [record("yeast", RELABEL, [1.0, 2.0], [9.0]), record("yeast", RELABEL, [5.0], [3.0])]
+    assert run_of(*repeats).summaries[0].fastest_round == pytest.approx(0.2)
+
+
+def test_fits_are_repeated_while_there_is_time():
+    assert engine.another([1.0], [1.0], limit=0.0)
+    assert not engine.another([1.0] * 2, [1.0] * 2, limit=5.9)
+    assert engine.another([1.0] * 2, [1.0] * 2, limit=6.1)
+
+
+@pytest.mark.parametrize("variant", ["", *VARIANTS, "row-weights+components-4"])
+def test_rounds_of_every_variant_are_timed(variant):
+    made = engine.time_of_rounds(spec("multilabel-200x5x3", leaves=4, variant=variant))
+    assert made["short_rounds"] == 2
+    assert len(made["long_seconds"]) == engine.LEAST_PAIRS
+    assert made["leaves_per_round"] == pytest.approx(4)
+    assert made["n_outputs"] == 3
+
+
+def test_a_variant_reaches_the_fit():
+    made = engine.time_of_rounds(spec("multilabel-200x5x3", variant="class-weight+components-4"))
+    assert made["parameters"]["class_weight"] == "balanced"
+    assert made["parameters"]["n_components"] == 4
+
+
+def test_predictions_of_all_training_rows_are_timed():
+    made = engine.time_of_prediction(spec("regression-1500x5x3", limit=60.0))
+    assert made["n_rows"] == engine.TRAINING_ROWS
+    assert made["n_test_rows"] == 1500
+    assert made["predict_seconds"] == min(made["predict_seconds_measured"])
+
+
+def test_the_label_nearest_to_half_of_the_rows_comes_first():
+    data = find("multilabel-300x5x6").load()
+    before = data.Y.mean(axis=0)
+    after = engine.even_label_first(data).Y.mean(axis=0)
+    assert after[0] == before.max()
+    np.testing.assert_allclose(np.sort(after), np.sort(before))
+
+
+def test_leaves_and_variants_are_jobs_of_their_own():
+    assert job(spec("yeast", leaves=4)) != job(spec("yeast", leaves=31))
+    assert job(spec("yeast", variant="row-weights")) != job(spec("yeast"))
+
+
+def test_only_manyboost_has_variants_and_all_are_known():
+    for entry in suites.engine():
+        assert set(filter(None, entry.variant.split("+"))) <= set(VARIANTS)
+        assert not entry.variant or CONTESTANTS[entry.contestant].library == "manyboost"
+
+
+def test_a_library_that_is_not_there_is_a_reason_not_an_error(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert HessBoost().unavailable() == "hessboost is not installed"
+
+
+def test_tables_show_ratios_and_leave_out_what_was_not_measured():
+    ours = record("yeast", RELABEL, [1.0], [2.0], leaves=31)
+    theirs = record("yeast", ONE_OUTPUT, [1.0], [5.0], leaves=31)
+    plain = record("regression-200000x20x5", RELABEL, [1.0], [2.0])
+    weighted = record("regression-200000x20x5", RELABEL, [1.0], [4.0], variant="row-weights")
+    page = "\n".join(engine_tables.sections(run_of(ours, theirs, plain, weighted)))
+    assert "| yeast | 1,000 × 20 × 5 | 31 | 1 | 100 | 400 | 0.25 | 31 : 31 |" in page
+    assert "| regression-200000x20x5 | row weights | 1 | 1 | 300 | 3 | 3 |" in page
+    assert "### Threads" not in page
+
+
+def test_rows_of_both_sides_of_the_cliff_are_compared_for_a_row():
+    below, above = (record(name, RELABEL, [1.0], [2.0 + i]) for i, name in enumerate(suites.CLIFF))
+    above["n_rows"] = 4000
+    _, rows, _ = engine_tables.cliff(run_of(below, above))
+    assert [row[-1] for row in rows] == ["1", "0.5"]
+
+
+def test_predictions_are_compared_with_the_fastest_other():
+    rates = {RELABEL: 0.1, "xgboost-multi-output-tree": 0.5, "lightgbm-per-output": 0.2}
+    records = []
+    for contestant, seconds in rates.items():
+        made = record(suites.PREDICTED[0], contestant, [], [], protocol="prediction")
+        records.append({**made, "n_test_rows": 1000, "predict_seconds": seconds})
+    _, rows, _ = engine_tables.prediction(run_of(*records))
+    assert rows == [["5", "10,000", "2,000", "5,000", "–", "2"]]
