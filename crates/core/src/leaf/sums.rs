@@ -6,7 +6,7 @@ use super::Leaves;
 use crate::error::Result;
 use crate::losses::{CellKernels, Objective, Targets, rows_per_block, tiled};
 use crate::lowlevel::widest;
-use crate::memory::{collected, zeros};
+use crate::memory::{room, zeros};
 use crate::outputs::Outputs;
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, ROUNDED_OFFSET, add_up, round_with_offset};
@@ -165,8 +165,11 @@ impl LeafTables<'_> {
         // All tables in one exchange with other machines.
         let sums = add_up(pool, parts, tables.len() * size)?;
         let decode = |(k, (_, fixed)): (usize, &(Summand<'_>, Vec<FixedPoint>))| {
-            let table = &sums[k * size..(k + 1) * size];
-            collected(size, table.iter().enumerate().map(|(k, &v)| fixed[k % width].decode(v)))
+            let mut real = room(size)?;
+            for leaf in sums[k * size..(k + 1) * size].chunks_exact(width.max(1)) {
+                real.extend(leaf.iter().zip(fixed).map(|(&sum, fixed)| fixed.decode(sum)));
+            }
+            Ok(real)
         };
         tables.iter().enumerate().map(decode).collect()
     }

@@ -2,6 +2,37 @@
 
 use crate::math;
 
+/// A target as it is stored: a real value or a 0/1 label.
+pub trait Target: Copy {
+    /// Its value.
+    fn real(self) -> f32;
+    /// The sign bit of a float if the label is 1, else no bit.
+    fn label_bit(self) -> u32;
+}
+
+impl Target for f32 {
+    #[inline(always)]
+    fn real(self) -> f32 {
+        self
+    }
+    #[inline(always)]
+    fn label_bit(self) -> u32 {
+        // The lowest bit of the exponent is set in 1, not in 0.
+        self.to_bits() << 8
+    }
+}
+
+impl Target for u8 {
+    #[inline(always)]
+    fn real(self) -> f32 {
+        f32::from(self)
+    }
+    #[inline(always)]
+    fn label_bit(self) -> u32 {
+        u32::from(self) << 31
+    }
+}
+
 /// Formulas of a loss that treats each cell on its own. To add a loss, implement this trait and
 /// name the loss in [`crate::losses::Loss`].
 pub trait Pointwise: Copy + Sync {
@@ -17,7 +48,7 @@ pub trait Pointwise: Copy + Sync {
 
     /// −∂ℓ/∂f.
     #[inline(always)]
-    fn residual(self, y: f32, f: f32, param: f32) -> f32 {
+    fn residual<Y: Target>(self, y: Y, f: f32, param: f32) -> f32 {
         self.parts(y, f, param).0
     }
 
@@ -25,7 +56,7 @@ pub trait Pointwise: Copy + Sync {
     fn curvature(self, y: f32, residual: f32, param: f32) -> f32;
 
     /// The residual r, and the value as (v, e) with ℓ = v + ln(1 + e) and 0 ≤ e ≤ 1, or ℓ = r v.
-    fn parts(self, y: f32, f: f32, param: f32) -> (f32, f32, f32);
+    fn parts<Y: Target>(self, y: Y, f: f32, param: f32) -> (f32, f32, f32);
 
     /// Bounds on |residual| and curvature that hold for every target and prediction, if any.
     fn bounds(self, _param: f64) -> Option<(f64, f64)> {
@@ -50,7 +81,7 @@ pub trait Pointwise: Copy + Sync {
 
     /// ℓ.
     #[inline(always)]
-    fn value(self, y: f32, f: f32, param: f32) -> f64 {
+    fn value<Y: Target>(self, y: Y, f: f32, param: f32) -> f64 {
         self.joined(self.parts(y, f, param))
     }
 }
@@ -90,7 +121,8 @@ impl Pointwise for Squared {
         1.0
     }
     #[inline(always)]
-    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
+    fn parts<Y: Target>(self, y: Y, f: f32, _param: f32) -> (f32, f32, f32) {
+        let y = y.real();
         (y - f, 0.5 * (y - f), 0.0)
     }
     fn curvature_bound(self, seen: Extremes) -> f64 {
@@ -110,7 +142,8 @@ impl Pointwise for SquaredLabels {
         1.0
     }
     #[inline(always)]
-    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
+    fn parts<Y: Target>(self, y: Y, f: f32, _param: f32) -> (f32, f32, f32) {
+        let y = y.real();
         let r = sign_of_label(y) - f;
         (r, 0.5 * r, 0.0)
     }
@@ -129,7 +162,8 @@ impl Pointwise for Absolute {
         0.0
     }
     #[inline(always)]
-    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
+    fn parts<Y: Target>(self, y: Y, f: f32, _param: f32) -> (f32, f32, f32) {
+        let y = y.real();
         (sign(y - f), (y - f).abs(), 0.0)
     }
     fn bounds(self, _param: f64) -> Option<(f64, f64)> {
@@ -151,7 +185,8 @@ impl Pointwise for Huber {
         if residual.abs() < delta { 1.0 } else { 0.0 }
     }
     #[inline(always)]
-    fn parts(self, y: f32, f: f32, delta: f32) -> (f32, f32, f32) {
+    fn parts<Y: Target>(self, y: Y, f: f32, delta: f32) -> (f32, f32, f32) {
+        let y = y.real();
         let r = (y - f).clamp(-delta, delta);
         (r, (y - f) - 0.5 * r, 0.0)
     }
@@ -173,7 +208,8 @@ impl Pointwise for Quantile {
         0.0
     }
     #[inline(always)]
-    fn parts(self, y: f32, f: f32, level: f32) -> (f32, f32, f32) {
+    fn parts<Y: Target>(self, y: Y, f: f32, level: f32) -> (f32, f32, f32) {
+        let y = y.real();
         let value = (level * (y - f)).max((level - 1.0) * (y - f));
         let residual = if y > f {
             level
@@ -203,7 +239,8 @@ impl Pointwise for Poisson {
         y - residual
     }
     #[inline(always)]
-    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
+    fn parts<Y: Target>(self, y: Y, f: f32, _param: f32) -> (f32, f32, f32) {
+        let y = y.real();
         let e = math::exp(f);
         (y - e, e - y * f, 0.0)
     }
@@ -225,12 +262,15 @@ impl Pointwise for Logistic {
     /// One exponential serves all: with e = e^−|m| of the margin m, the residual is s/(1 + e) or
     /// s e/(1 + e), and neither loses digits at its small end.
     #[inline(always)]
-    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
-        let s = sign_of_label(y);
-        let margin = s * f;
-        let e = math::exp(-margin.abs());
-        let numerator = if margin > 0.0 { e } else { 1.0 };
-        (s * (numerator / (1.0 + e)), (-margin).max(0.0), e)
+    fn parts<Y: Target>(self, y: Y, f: f32, _param: f32) -> (f32, f32, f32) {
+        let bit = y.label_bit();
+        // How far f is on the wrong side of 0: the margin with the other sign.
+        let wrong = f32::from_bits(f.to_bits() ^ bit);
+        let e = math::exp_down(-wrong.abs());
+        let is_right = (wrong.to_bits() as i32) < 0;
+        let minus_p = (if is_right { e } else { 1.0 }) / (-1.0 - e);
+        let residual = f32::from_bits(minus_p.to_bits() ^ bit);
+        (residual, if wrong > 0.0 { wrong } else { 0.0 }, e)
     }
     fn bounds(self, _param: f64) -> Option<(f64, f64)> {
         Some((1.0, 0.25))
@@ -250,7 +290,8 @@ impl Pointwise for Exponential {
         0.5 * residual.abs()
     }
     #[inline(always)]
-    fn parts(self, y: f32, f: f32, _param: f32) -> (f32, f32, f32) {
+    fn parts<Y: Target>(self, y: Y, f: f32, _param: f32) -> (f32, f32, f32) {
+        let y = y.real();
         let s = sign_of_label(y);
         let value = math::exp(-0.5 * s * f);
         (0.5 * s * value, value, 0.0)

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::fold;
-use super::formula::{Extremes, Pointwise};
+use super::formula::{Extremes, Pointwise, Target};
 use crate::lowlevel::widest;
 use crate::math;
 
@@ -198,7 +198,7 @@ impl<L: Pointwise> CellKernels for L {
 type Room = ([f32; BLOCK], [f32; BLOCK]);
 
 /// [`CellKernels::residuals`] for one type of targets.
-fn rows_residuals<L: Pointwise, Y: Copy + Into<f32>>(
+fn rows_residuals<L: Pointwise, Y: Target>(
     formula: L,
     cells: Cells<'_, &[Y]>,
     width: usize,
@@ -218,6 +218,7 @@ fn rows_residuals<L: Pointwise, Y: Copy + Into<f32>>(
             }
             // Short rows: several at once, so that lanes are full.
             let rows = BLOCK / width.max(1);
+            let mut products = [1.0; BLOCK];
             for (chunk, losses) in losses.chunks_mut(rows).enumerate() {
                 let start = chunk * rows * width;
                 let end = start + losses.len() * width;
@@ -225,8 +226,13 @@ fn rows_residuals<L: Pointwise, Y: Copy + Into<f32>>(
                 evaluate(formula, cells.part(start, end), out, &mut room);
                 for (row, loss) in losses.iter_mut().enumerate() {
                     let cells = row * width..(row + 1) * width;
-                    let (values, factors) = (&room.0[cells.clone()], &room.1[cells.clone()]);
-                    *loss += add_loss::<L>(0.0, &out[cells], values, factors);
+                    *loss += plain_loss::<L>(&out[cells.clone()], &room.0[cells.clone()]);
+                    if L::HAS_LOG {
+                        products[row] = fold::product_of_one_plus(&room.1[cells]);
+                    }
+                }
+                if L::HAS_LOG {
+                    losses.iter_mut().zip(&products).for_each(|(loss, &p)| *loss += math::ln(p));
                 }
             }
         },
@@ -234,14 +240,14 @@ fn rows_residuals<L: Pointwise, Y: Copy + Into<f32>>(
 }
 
 /// [`CellKernels::values`] for one type of targets.
-fn values<L: Pointwise, Y: Copy + Into<f32>>(formula: L, cells: Cells<'_, &[Y]>, out: &mut [f64]) {
+fn values<L: Pointwise, Y: Target>(formula: L, cells: Cells<'_, &[Y]>, out: &mut [f64]) {
     widest(
         #[inline(always)]
         || {
             let cells = cells.part(0, out.len());
             for (k, out) in out.iter_mut().enumerate() {
                 let f = cells.offset[k] + cells.raw[k];
-                *out = formula.value(cells.y[k].into(), f, cells.param[k]);
+                *out = formula.value(cells.y[k], f, cells.param[k]);
             }
         },
     );
@@ -249,7 +255,7 @@ fn values<L: Pointwise, Y: Copy + Into<f32>>(formula: L, cells: Cells<'_, &[Y]>,
 
 /// Residuals of one long row; returns its loss.
 #[inline(always)]
-fn row_loss<L: Pointwise, Y: Copy + Into<f32>>(
+fn row_loss<L: Pointwise, Y: Target>(
     formula: L,
     cells: Cells<'_, &[Y]>,
     row: Range<usize>,
@@ -257,18 +263,60 @@ fn row_loss<L: Pointwise, Y: Copy + Into<f32>>(
     room: &mut Room,
 ) -> f64 {
     let mut total = 0.0;
-    for start in row.clone().step_by(BLOCK) {
-        let end = (start + BLOCK).min(row.end);
-        let out = &mut out[start..end];
-        evaluate(formula, cells.part(start, end), out, room);
-        total = add_loss::<L>(total, out, &room.0[..out.len()], &room.1[..out.len()]);
+    let size = if L::HAS_LOG { LOG_BLOCK } else { BLOCK };
+    for start in row.clone().step_by(size) {
+        let end = (start + size).min(row.end);
+        let (cells, out) = (cells.part(start, end), &mut out[start..end]);
+        if L::HAS_LOG {
+            total += logged_loss(formula, cells, out);
+        } else {
+            evaluate(formula, cells, out, room);
+            total += plain_loss::<L>(out, &room.0[..out.len()]);
+        }
     }
     total
 }
 
+/// Lanes of [`logged_loss`].
+const LANES: usize = 8;
+/// Cells of a long row that share a logarithm: 64 factors of at most 2 in each lane.
+const LOG_BLOCK: usize = 64 * LANES;
+
+/// Residuals of up to [`LOG_BLOCK`] cells of one row; returns their loss, of which a part is
+/// ln Π (1 + e).
+#[inline(always)]
+fn logged_loss<L: Pointwise, Y: Target>(
+    formula: L,
+    cells: Cells<'_, &[Y]>,
+    out: &mut [f32],
+) -> f64 {
+    // Σ v and Π (1 + e) − 1 in each lane. Without the 1, small e keep their digits.
+    let (mut sum, mut product) = ([0.0f32; LANES], [0.0f32; LANES]);
+    let Cells { y, raw, offset, param } = cells.part(0, out.len());
+    let full = out.len() / LANES * LANES;
+    for start in (0..full).step_by(LANES) {
+        let at = start..start + LANES;
+        let (y, raw) = (&y[at.clone()], &raw[at.clone()]);
+        let (offset, param, out) = (&offset[at.clone()], &param[at.clone()], &mut out[at]);
+        for k in 0..LANES {
+            let (r, v, e) = formula.parts(y[k], offset[k] + raw[k], param[k]);
+            out[k] = r;
+            sum[k] += v;
+            product[k] += e + product[k] * e;
+        }
+    }
+    for (k, at) in (full..out.len()).enumerate() {
+        let (r, v, e) = formula.parts(y[at], offset[at] + raw[at], param[at]);
+        out[at] = r;
+        sum[k] += v;
+        product[k] += e + product[k] * e;
+    }
+    fold::sum(&sum) + math::ln(fold::product_of_one_plus(&product))
+}
+
 /// Residuals into `out`, and the two parts of the values.
 #[inline(always)]
-fn evaluate<L: Pointwise, Y: Copy + Into<f32>>(
+fn evaluate<L: Pointwise, Y: Target>(
     formula: L,
     cells: Cells<'_, &[Y]>,
     out: &mut [f32],
@@ -278,7 +326,7 @@ fn evaluate<L: Pointwise, Y: Copy + Into<f32>>(
     let Cells { y, raw, offset, param } = cells.part(0, m);
     let (values, factors) = (&mut room.0[..m], &mut room.1[..m]);
     for k in 0..m {
-        let (r, value, e) = formula.parts(y[k].into(), offset[k] + raw[k], param[k]);
+        let (r, value, e) = formula.parts(y[k], offset[k] + raw[k], param[k]);
         out[k] = r;
         values[k] = value;
         if L::HAS_LOG {
@@ -287,12 +335,67 @@ fn evaluate<L: Pointwise, Y: Copy + Into<f32>>(
     }
 }
 
-/// Adds the losses of up to [`BLOCK`] cells of one row.
+/// The losses of up to [`BLOCK`] cells of one row, without their logarithms.
 #[inline(always)]
-fn add_loss<L: Pointwise>(total: f64, residuals: &[f32], values: &[f32], factors: &[f32]) -> f64 {
-    if L::IS_PRODUCT {
-        return total + fold::dot(residuals, values);
+fn plain_loss<L: Pointwise>(residuals: &[f32], values: &[f32]) -> f64 {
+    if L::IS_PRODUCT { fold::dot(residuals, values) } else { fold::sum(values) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::losses::formula::Logistic;
+
+    const D: usize = 1003;
+
+    /// Labels and raw predictions, on the right side of 0 at a distance of `far` or more if given.
+    fn cells(far: Option<f32>) -> (Vec<u8>, Vec<f32>) {
+        let mut stream = crate::random::Key::new(3).stream();
+        let labels: Vec<u8> = (0..D).map(|_| stream.below(2) as u8).collect();
+        let raw = labels.iter().map(|&y| {
+            let f = 4.0 * stream.normals().0 as f32;
+            let sign = f32::from(y) * 2.0 - 1.0;
+            far.map_or(f, |far| sign * (far + f.abs()))
+        });
+        let raw = raw.collect();
+        (labels, raw)
     }
-    let total = total + fold::sum(values);
-    if L::HAS_LOG { total + math::ln(fold::product_of_one_plus(factors)) } else { total }
+
+    #[inline(always)]
+    fn evaluated<Y: Target>(y: &[Y], raw: &[f32]) -> (f64, Vec<f32>) {
+        let (zeros, mut out) = (vec![0.0; D], vec![0.0; D]);
+        let cells = Cells { y, raw, offset: &zeros, param: &zeros };
+        let mut room = ([0.0; BLOCK], [0.0; BLOCK]);
+        let loss = row_loss(Logistic, cells, 0..D, &mut out, &mut room);
+        (loss, out)
+    }
+
+    #[test]
+    fn the_loss_of_a_long_row_keeps_its_digits() {
+        for far in [None, Some(0.0), Some(12.0)] {
+            let (labels, raw) = cells(far);
+            let (loss, residuals) = evaluated(&labels, &raw);
+            let mut exact = 0.0;
+            for ((&y, &f), &r) in labels.iter().zip(&raw).zip(&residuals) {
+                let margin = f64::from(f) * (2.0 * f64::from(y) - 1.0);
+                exact += (-margin).exp().ln_1p();
+                let p = (2.0 * f64::from(y) - 1.0) / (1.0 + margin.exp());
+                assert!((f64::from(r) - p).abs() <= 3e-6 * p.abs(), "{r} {p}");
+            }
+            assert!((loss - exact).abs() <= 1e-6 * exact, "{far:?} {loss} {exact}");
+        }
+    }
+
+    #[test]
+    fn kinds_of_targets_and_instruction_sets_give_the_same_bits() {
+        let (labels, raw) = cells(None);
+        let real: Vec<f32> = labels.iter().map(|&y| f32::from(y)).collect();
+        let expected = evaluated(&labels, &raw);
+        assert_eq!(evaluated(&real, &raw), expected);
+        let widest = widest(
+            #[inline(always)]
+            || evaluated(&labels, &raw),
+        );
+        assert_eq!(widest, expected);
+    }
 }

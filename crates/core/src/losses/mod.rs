@@ -21,7 +21,7 @@ mod totals;
 use std::ops::Range;
 
 pub use advance::{Pass, Projected, Shares, advance, advance_residuals};
-pub use formula::{Extremes, Pointwise};
+pub use formula::{Extremes, Pointwise, Target};
 pub use kernels::{CellKernels, CellTargets, Cells, WeightedCells};
 pub(crate) use rows::{rows_per_block, tiled};
 pub use softmax::softmax_row;

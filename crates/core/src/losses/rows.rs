@@ -192,16 +192,10 @@ impl<'a> RowLosses<'a> {
     }
 
     fn softmax_residuals(&self, y: &[u32], raw: &[f32], out: &mut [f32], losses: &mut [f64]) {
-        let d = self.objective.n_outputs();
-        let offset = &self.offset[..d];
+        let offset = &self.offset[..self.objective.n_outputs()];
         widest(
             #[inline(always)]
-            || {
-                let rows = raw.chunks_exact(d).zip(out.chunks_exact_mut(d));
-                for ((&class, loss), (raw, out)) in y.iter().zip(losses).zip(rows) {
-                    *loss = softmax_residuals(class as usize, raw, offset, out);
-                }
-            },
+            || softmax_residuals(y, raw, offset, out, losses),
         );
     }
 
