@@ -279,8 +279,9 @@ fn row_loss<L: Pointwise, Y: Target>(
 
 /// Lanes of [`logged_loss`].
 const LANES: usize = 8;
-/// Cells of a long row that share a logarithm: 64 factors of at most 2 in each lane.
-const LOG_BLOCK: usize = 64 * LANES;
+/// Cells of a long row that share a logarithm: 32 factors of at most 2 in each lane, and 32 values whose
+/// sum stays finite, since offsets are at most 1e37.
+const LOG_BLOCK: usize = 32 * LANES;
 
 /// Residuals of up to [`LOG_BLOCK`] cells of one row; returns their loss, of which a part is
 /// ln Π (1 + e).
@@ -384,6 +385,12 @@ mod tests {
             }
             assert!((loss - exact).abs() <= 1e-6 * exact, "{far:?} {loss} {exact}");
         }
+    }
+
+    #[test]
+    fn the_loss_of_the_largest_offsets_is_finite() {
+        let (loss, _) = evaluated(&[1u8; D], &[-1e37; D]);
+        assert!((loss / (D as f64 * 1e37) - 1.0).abs() < 1e-5, "{loss}");
     }
 
     #[test]
