@@ -171,10 +171,14 @@ impl Pool {
         (0..pieces).map(|i| n * i / pieces..n * (i + 1) / pieces).collect()
     }
 
-    /// How many pieces a job should have: one if the job is small, otherwise a few per thread, and
-    /// none so large that an interrupt has to wait for it.
+    /// How many pieces a job should have: one if the job is small, otherwise one to four per thread
+    /// as it grows, and none so large that an interrupt has to wait for it.
     pub fn pieces(&self, work: usize) -> usize {
-        let shared = if self.threads() == 1 || work < SMALL_JOB { 1 } else { self.threads() * 4 };
+        let threads = self.threads();
+        let shared = match threads {
+            2.. if work >= SMALL_JOB => (work / SMALL_JOB).clamp(threads, 4 * threads),
+            _ => 1,
+        };
         shared.max(work / LARGE_PIECE)
     }
 
@@ -247,7 +251,7 @@ mod tests {
             [0, 1, 65_536, 65_537, usize::MAX].map(|n| pool(n).threads()),
             [1, 1, 65_536, 65_536, 65_536]
         );
-        assert_eq!(pool(usize::MAX).pieces(SMALL_JOB), 4 * 65_536);
+        assert_eq!(pool(usize::MAX).pieces(SMALL_JOB), 65_536);
     }
 
     #[test]
