@@ -23,6 +23,7 @@ class Settings:
     learning_rate: float = 0.1
     n_threads: int = 2
     seed: int = 0
+    min_leaf_rows: int | None = None  # None: the default of the library
     laps: bool = True
     variant: str = ""  # what else is asked of manyboost: names joined by "+"
 

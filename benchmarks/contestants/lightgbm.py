@@ -12,7 +12,11 @@ OBJECTIVES = {"regression": "regression", "multilabel": "binary", "multiclass": 
 
 
 def parameters(task: str, settings: Settings) -> dict[str, Any]:
+    limits = {}
+    if settings.min_leaf_rows is not None:
+        limits = {"min_data_in_leaf": settings.min_leaf_rows, "min_sum_hessian_in_leaf": 0.0}
     return {
+        **limits,
         "objective": OBJECTIVES[task],
         "num_leaves": settings.max_leaf_nodes,
         "max_bin": settings.max_bins,

@@ -50,6 +50,8 @@ class ManyBoost(Contestant):
             "n_jobs": settings.n_threads,
         }
         arguments: dict[str, np.ndarray] = {}
+        if settings.min_leaf_rows is not None:
+            self.parameters["min_samples_leaf"] = settings.min_leaf_rows
         for name in filter(None, settings.variant.split("+")):
             parameters, weights = VARIANTS[name](data)
             self.parameters |= parameters
