@@ -28,7 +28,8 @@ Here a round is the difference of a long and a short fit over that of their roun
 fit does once drops out; the fastest of several fits counts. Ratios compare fits of one run; below 1
 the one in front is the faster. `lightgbm-one-output` fits a single output (of labels, the one
 nearest to half of the rows), manyboost all of them. Both are allowed the same number of leaves, of
-one row at least; how many a tree was given on average follows the times. Predictions are those of small models, for 20,000 rows; ≈ extrapolated from the
+one row at least; how many a tree was given on average follows the times. Predictions are those
+of small models, for 20,000 rows; ≈ extrapolated from the
 models of some of the outputs, or from some of the rounds."""
 BUSY = 0.1  # cores used by other processes from which on it is said
 
