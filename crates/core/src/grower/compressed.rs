@@ -2,7 +2,7 @@
 
 use super::histograms::FeatureRange;
 use super::node::GrowNode;
-use super::plan::ListedBin;
+use super::plan::BinaryFeature;
 use super::search::{Search, Searched};
 use crate::binning::Column;
 use crate::histogram::{Lane, Layout, NodeLanes, RowLists, fill_default, subtract};
@@ -80,7 +80,7 @@ impl<T: Lane> Search<'_, T> {
     fn search_binary(
         &self,
         range: &mut FeatureRange<'_, '_>,
-        listed: &[ListedBin],
+        listed: &[BinaryFeature],
         node: &GrowNode,
         best: &mut BestSplit,
     ) {
@@ -135,7 +135,7 @@ impl<T: Lane> Search<'_, T> {
 
 /// The cuts of a block of features of two bins.
 struct BinaryBlock<'a> {
-    listed: &'a [ListedBin],
+    listed: &'a [BinaryFeature],
     features: &'a [u32],
     sums: &'a [i64],
     alive: &'a [bool],
@@ -154,7 +154,7 @@ impl BinaryCuts for BinaryBlock<'_> {
 
     #[inline(always)]
     fn left(&self, k: usize, lane: usize) -> i64 {
-        let ListedBin { slot, is_upper } = self.listed[k];
+        let BinaryFeature { slot, is_upper } = self.listed[k];
         let sum = self.sums[slot as usize * self.layout.width + lane];
         let left = if is_upper { self.total[lane] - sum } else { sum };
         if self.alive[k] { left } else { 0 }

@@ -52,7 +52,9 @@ impl<T: Lane> Search<'_, T> {
         let node_rows = if all { NodeRows::All } else { NodeRows::Some(rows) };
         let mut gathered =
             GatheredLanes { search: self, rows: node_rows, copied: None, packed: None };
-        if let Some(packed) = packed_width::<T>(width).filter(|_| rows.len() >= self.small_rows) {
+        // Small nodes and drawn features are summed without packing.
+        let packs = self.subtracts && rows.len() >= self.small_rows;
+        if let Some(packed) = packed_width::<T>(width).filter(|_| packs) {
             let copy = |lanes: &[T], copy: &mut [i64]| pack(lanes, copy);
             gathered.packed = Some(self.copy_lanes(rows, packed, self.rooms.packed, copy)?);
             if self.plan.n_dense == self.plan.usable.len() {

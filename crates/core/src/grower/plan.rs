@@ -16,13 +16,13 @@ pub(super) struct Block {
     pub features: Range<usize>,
     /// Their listed bins by rows.
     pub lists: RowLists,
-    /// If all of them have two bins, no missing values and no categories: their listed bins.
-    pub binary: Option<Vec<ListedBin>>,
+    /// If all of them have two bins, no missing values and no categories.
+    pub binary: Option<Vec<BinaryFeature>>,
 }
 
-/// The bin of a feature of two bins that is listed, as it has fewer rows.
+/// The listed one of a feature's two bins.
 #[derive(Clone, Copy)]
-pub(super) struct ListedBin {
+pub(super) struct BinaryFeature {
     /// Its slot within the block.
     pub slot: u32,
     /// Whether it is the upper one.
@@ -94,12 +94,12 @@ impl Plan {
                 let (f, cuts) = (self.usable[i] as usize, &binned.cuts);
                 cuts.n_bins(f) == 2 && !cuts.has_missing[f] && !cuts.categorical[f]
             };
-            let listed_bin = |(column, start): &(&Compressed, usize)| {
+            let binary_feature = |(column, start): &(&Compressed, usize)| {
                 let listed = 1 - column.default;
-                ListedBin { slot: *start as u32 + u32::from(listed), is_upper: listed == 1 }
+                BinaryFeature { slot: *start as u32 + u32::from(listed), is_upper: listed == 1 }
             };
             let binary = features.clone().all(is_binary);
-            let binary = binary.then(|| placed.iter().map(listed_bin).collect());
+            let binary = binary.then(|| placed.iter().map(binary_feature).collect());
             self.blocks.push(Block { features, lists, binary });
             first = last;
         }

@@ -2,14 +2,14 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::histogram::{ListedBins, OccupiedBins};
+use crate::histogram::{ListedSums, OccupiedBins};
 use crate::split::BestSplit;
 
 /// What one search of a range of features works in.
 #[derive(Default)]
 pub(super) struct SearchRoom {
     pub occupied: OccupiedBins,
-    pub listed: ListedBins,
+    pub listed: ListedSums,
     pub best: BestSplit,
     /// For a sibling that is searched at the same time.
     pub sibling: BestSplit,

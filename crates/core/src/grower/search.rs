@@ -43,7 +43,7 @@ pub(super) struct Search<'a, T> {
     pub limits: SplitLimits,
     signs: Option<&'a [i8]>,
     /// Whether histograms are kept for subtraction.
-    subtracts: bool,
+    pub subtracts: bool,
 }
 
 /// The memory that searches work in.
@@ -86,21 +86,23 @@ impl<'a, T: Lane> Search<'a, T> {
         // Otherwise nodes have features of their own.
         let searches_all = n_drawn == n_usable && interactions.is_none();
         let kept = plan.histogram_bytes(&layout).saturating_mul(params.max_leaf_nodes.min(64) + 1);
+        let subtracts = kept <= budget && searches_all;
         Search {
             pool,
             binned,
             layout,
             lanes,
             rooms,
-            // Among ranks all histograms are exchanged.
-            small_rows: if pool.others().is_none() && searches_all { plan.small_rows() } else { 0 },
+            // Among ranks all histograms are exchanged; and if histograms are too large to be kept, so
+            // is the room of small nodes.
+            small_rows: if subtracts && pool.others().is_none() { plan.small_rows() } else { 0 },
             plan,
             interactions,
             n_drawn,
             params,
             limits: SplitLimits::new(params.min_samples_leaf as i64, params.min_split_gain),
             signs,
-            subtracts: kept <= budget && searches_all,
+            subtracts,
         }
     }
 

@@ -10,16 +10,16 @@ use super::plan::Plan;
 use super::rooms::SearchRoom;
 use super::search::Search;
 use crate::error::Result;
-use crate::histogram::{FEATURES_AT_ONCE, Lane, NodeLanes, subtract};
+use crate::histogram::{FEATURES_AT_ONCE, Lane, NodeLanes, OccupiedBins, subtract};
 use crate::split::NodeSplit;
 
 /// Bins per row from which it pays to touch only those that rows occupy (2 to 4 measure alike).
-const BINS_PER_ROW: usize = 3;
+const MANY_BINS_PER_ROW: usize = 3;
 
 impl Plan {
     /// Nodes of fewer rows are small.
     pub fn small_rows(&self) -> usize {
-        self.n_dense_slots() / (BINS_PER_ROW * self.n_dense.max(1))
+        self.n_dense_slots() / (MANY_BINS_PER_ROW * self.n_dense.max(1))
     }
 }
 
@@ -33,11 +33,11 @@ impl<T: Lane> Search<'_, T> {
         let lanes = self.gather(rows)?;
         let work = self.small_work(rows.len());
         let ranges = self.plan.ranges_of_features(self.pool.pieces(work));
-        let splits = self.pool.map(ranges, work, |(features, block)| {
+        let splits = self.pool.try_map(ranges, work, |(features, block)| {
             self.rooms.search.with(|room| {
                 let mut range = FeatureRange { features, block, sums: &mut [], alive: &mut [] };
-                self.search_small_range(lanes.node(), node, true, &mut range, room);
-                room.best.finish()
+                self.search_small_range(lanes.node(), node, true, &mut range, room)?;
+                Ok(room.best.finish())
             })
         })?;
         Ok(Outcome { split: NodeSplit::best_of(splits), histogram: None })
@@ -55,11 +55,11 @@ impl<T: Lane> Search<'_, T> {
         let lanes = self.gather(rows)?;
         let work = self.small_work(rows.len()) + self.plan.n_slots() * self.layout.width * 4;
         let ranges = self.plan.ranges(parent, &self.layout, self.pool.pieces(work));
-        let splits = self.pool.map(ranges, work, |mut range| {
+        let splits = self.pool.try_map(ranges, work, |mut range| {
             self.rooms.search.with(|room| {
-                self.search_small_range(lanes.node(), node, wanted, &mut range, room);
+                self.search_small_range(lanes.node(), node, wanted, &mut range, room)?;
                 self.search_summed_range(&mut range, sibling, &mut room.sibling);
-                (room.best.finish(), room.sibling.finish())
+                Ok((room.best.finish(), room.sibling.finish()))
             })
         })?;
         let (small, large): (Vec<_>, Vec<_>) = splits.into_iter().unzip();
@@ -80,12 +80,12 @@ impl<T: Lane> Search<'_, T> {
         wanted: bool,
         parent: &mut FeatureRange<'_, '_>,
         room: &mut SearchRoom,
-    ) {
+    ) -> Result<()> {
         room.best.begin(&self.layout, &node.total);
         if parent.block.is_some() {
-            self.search_small_compressed(lanes, node, wanted, parent, room);
+            self.search_small_compressed(lanes, node, wanted, parent, room)
         } else {
-            self.search_small_dense(lanes, node, wanted, parent, room);
+            self.search_small_dense(lanes, node, wanted, parent, room)
         }
     }
 
@@ -96,13 +96,15 @@ impl<T: Lane> Search<'_, T> {
         wanted: bool,
         parent: &mut FeatureRange<'_, '_>,
         SearchRoom { occupied, best, .. }: &mut SearchRoom,
-    ) {
+    ) -> Result<()> {
         let width = self.layout.width;
+        let at_once = OccupiedBins::columns_at_once(width);
+        occupied.fit(width)?;
         let mut parents = (!parent.sums.is_empty())
             .then(|| self.plan.each_feature(&parent.features, parent.sums, &self.layout));
         let end = parent.features.end;
-        for first in parent.features.clone().step_by(FEATURES_AT_ONCE) {
-            let features = first..(first + FEATURES_AT_ONCE).min(end);
+        for first in parent.features.clone().step_by(at_once) {
+            let features = first..(first + at_once).min(end);
             let mut columns = [&[][..]; FEATURES_AT_ONCE];
             for (column, i) in columns.iter_mut().zip(features.clone()) {
                 *column = self.dense_column(i);
@@ -119,6 +121,7 @@ impl<T: Lane> Search<'_, T> {
                 }
             });
         }
+        Ok(())
     }
 
     fn search_small_compressed(
@@ -128,10 +131,10 @@ impl<T: Lane> Search<'_, T> {
         wanted: bool,
         parent: &mut FeatureRange<'_, '_>,
         SearchRoom { listed, best, .. }: &mut SearchRoom,
-    ) {
-        let Some(block) = parent.block else { return };
+    ) -> Result<()> {
+        let Some(block) = parent.block else { return Ok(()) };
         let parent_sums = (!parent.sums.is_empty()).then_some(&mut *parent.sums);
-        block.lists.sum_listed(lanes, listed, parent_sums);
+        block.lists.sum_listed(lanes, listed, parent_sums)?;
         let first = parent.features.start;
         let start = self.plan.sums(&(first..first), &self.layout).start;
         listed.drain(|feature, count, sums| {
@@ -143,5 +146,6 @@ impl<T: Lane> Search<'_, T> {
             }
             part.fill(0);
         });
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use super::{Lane, NodeLanes, NodeRows};
 use crate::binning::Compressed;
 use crate::error::Result;
-use crate::memory::{collected, resize, zeros};
+use crate::memory::{collected, grow, resize, zeros};
 
 use super::accumulate::add_lanes;
 
@@ -123,9 +123,9 @@ impl RowLists {
     }
 }
 
-/// Room for the sums of listed bins of a small node. All is zero between uses.
+/// Room for the sums of the listed bins of a small node. All is zero between uses.
 #[derive(Debug, Default)]
-pub struct ListedBins {
+pub struct ListedSums {
     sums: Vec<i64>,
     /// Listed rows of each feature.
     counts: Vec<u32>,
@@ -133,7 +133,7 @@ pub struct ListedBins {
     features: Vec<u32>,
 }
 
-impl ListedBins {
+impl ListedSums {
     /// Calls `f(feature, count, sums of the block)` for each feature with listed rows; `f` sets the
     /// sums of the feature to zero.
     pub fn drain(&mut self, mut f: impl FnMut(usize, u32, &mut [i64])) {
@@ -149,17 +149,18 @@ impl RowLists {
     pub fn sum_listed<T: Lane>(
         &self,
         node: NodeLanes<'_, T>,
-        room: &mut ListedBins,
+        room: &mut ListedSums,
         mut parent: Option<&mut [i64]>,
-    ) {
+    ) -> Result<()> {
         let NodeLanes { rows, lanes, gathered, width } = node;
-        let ListedBins { sums, counts, features } = room;
+        let ListedSums { sums, counts, features } = room;
         if sums.len() < self.n_slots * width {
-            sums.resize(self.n_slots * width, 0);
+            resize(sums, self.n_slots * width, 0)?;
         }
         if counts.len() < self.n_features {
-            counts.resize(self.n_features, 0);
+            resize(counts, self.n_features, 0)?;
         }
+        grow(features, self.n_features)?;
         self.each_row(rows, gathered, |entries, source| {
             let lanes = &lanes[source * width..][..width];
             for &ListedBin { feature, slot } in entries {
@@ -175,6 +176,7 @@ impl RowLists {
                 }
             }
         });
+        Ok(())
     }
 }
 

@@ -17,7 +17,7 @@ mod subtract;
 pub use accumulate::{
     FEATURES_AT_ONCE, Lane, NodeLanes, NodeRows, accumulate, accumulate_four, sum_rows,
 };
-pub use compressed::{ListedBins, RowLists, accumulate_compressed};
+pub use compressed::{ListedSums, RowLists, accumulate_compressed};
 pub use layout::Layout;
 pub use occupied::OccupiedBins;
 pub use packed::{accumulate_packed, pack, packed_width};

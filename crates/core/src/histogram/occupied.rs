@@ -5,10 +5,14 @@
 //! the node, not the bins of the features.
 
 use super::accumulate::{FEATURES_AT_ONCE, Lane, NodeLanes, NodeRows, add_lanes};
+use crate::error::Result;
 use crate::lowlevel::widest;
+use crate::memory::resize;
 
 /// Most bins of a feature, missing values included.
 const MAX_BINS: usize = 256;
+/// Rows of up to so many lanes are summed by loops of fixed width.
+const MAX_FIXED_WIDTH: usize = 5;
 /// Bins taken off a mask without a branch.
 const AT_ONCE: usize = 8;
 /// Room for the bins of a mask, and for what is taken in vain.
@@ -33,8 +37,20 @@ impl Default for OccupiedBins {
 }
 
 impl OccupiedBins {
-    /// Sums the rows of a node in up to four dense columns. Calls `f(k, sums, bins)` for the `k`-th column
-    /// with the sums of all bins and the bins that have rows, ascending.
+    /// How many columns of rows with `width` lanes are summed together. Wide rows gain nothing by it.
+    pub fn columns_at_once(width: usize) -> usize {
+        if width <= MAX_FIXED_WIDTH { FEATURES_AT_ONCE } else { 1 }
+    }
+
+    /// Makes room for rows of `width` lanes.
+    pub fn fit(&mut self, width: usize) -> Result<()> {
+        let size = OccupiedBins::columns_at_once(width) * MAX_BINS * width;
+        if self.sums.len() < size { resize(&mut self.sums, size, 0) } else { Ok(()) }
+    }
+
+    /// Sums the rows of a node in at most [`OccupiedBins::columns_at_once`] dense columns, for which
+    /// there is room. Calls `f(k, sums, bins)` for the `k`-th column with the sums of all bins and the
+    /// bins that have rows, ascending.
     pub fn each<T: Lane>(
         &mut self,
         columns: &[&[u8]],
@@ -42,9 +58,6 @@ impl OccupiedBins {
         mut f: impl FnMut(usize, &[i64], &[u8]),
     ) {
         let (width, size) = (node.width, MAX_BINS * node.width);
-        if self.sums.len() < FEATURES_AT_ONCE * size {
-            self.sums.resize(FEATURES_AT_ONCE * size, 0);
-        }
         self.sum(columns, node);
         for k in 0..columns.len() {
             let bins = &self.bins[k][..self.n_bins[k]];
@@ -246,7 +259,8 @@ mod tests {
                     assert_eq!(bins, occupied);
                     n_seen += 1;
                 };
-                for columns in columns.chunks(4) {
+                room.fit(width).unwrap();
+                for columns in columns.chunks(OccupiedBins::columns_at_once(width)) {
                     room.each(columns, node, |k, sums, bins| check(columns[k], sums, bins));
                 }
                 assert_eq!(n_seen, columns.len());
