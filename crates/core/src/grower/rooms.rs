@@ -43,7 +43,7 @@ impl<T: Default> Rooms<T> {
     }
 }
 
-/// All of them.
+/// What the searches of one grower work in.
 #[derive(Default)]
 pub(super) struct GrowRooms {
     /// Boxed: they are large, and are moved when they are lent.

@@ -15,8 +15,9 @@ pub(super) struct Candidates {
     pub n: usize,
     /// Left sums, if gradient and count share a lane.
     pub lefts: [i64; MAX_CANDIDATES],
-    /// D² and a b of the score.
+    /// D² of their scores.
     pub squares: [f64; MAX_CANDIDATES],
+    /// a b of their scores.
     pub products: [f64; MAX_CANDIDATES],
     /// Twice the bin, plus one if missing values go left.
     pub places: [u16; MAX_CANDIDATES],
