@@ -117,7 +117,7 @@ def test_weights_of_another_length_are_refused() -> None:
     with pytest.raises(ValueError, match=r"weights\.cells has 80 elements, expected 120"):
         kernel.output_losses(POOL, y, raw, weights(cells=ones(N, 2)))
     with pytest.raises(ValueError, match="weight has 41 elements, expected 40"):
-        _core.advance_residuals(POOL, out, ones(N + 1))
+        _core.sweep(POOL, out, ones(N + 1), [])
     with pytest.raises(ValueError, match=r"weights\.rows has 1 elements, expected 40"):
         objective("softmax").softmax_along(
             POOL, np.zeros(N, np.uint32), raw, ones(1), None, ones(N, 1), np.ones(D), np.ones(D)
@@ -131,7 +131,7 @@ def test_nothing_is_divided_by_no_outputs() -> None:
     none = ones(N, 0)
     for call in (
         lambda: objective(n_outputs=0),
-        lambda: _core.advance_residuals(POOL, none, None),
+        lambda: _core.sweep(POOL, none, None, []),
         lambda: _core.column_sums(POOL, none, weights()),
         lambda: _core.column_quantiles(POOL, none, weights(), np.empty(0)),
         lambda: _core.centred(POOL, none, np.empty(0)),

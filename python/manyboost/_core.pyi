@@ -1,6 +1,7 @@
 """Compiled kernels: arrays in, arrays out. Matrices are C-contiguous and row-major."""
 
 import os
+from collections.abc import Sequence
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -34,7 +35,6 @@ __all__ = [
     "Tree",
     "__version__",
     "add_leaves",
-    "advance_residuals",
     "book_gains",
     "centred",
     "column_quantiles",
@@ -44,10 +44,12 @@ __all__ = [
     "leaf_quantiles",
     "leaf_sums",
     "leaf_weights",
+    "look_ahead",
     "project",
     "quantile_steps",
     "sample_rows",
     "simd_level",
+    "sweep",
     "validation_rows",
 ]
 
@@ -152,7 +154,9 @@ class Ensemble:
     ) -> tuple[_U32, _F64]: ...
     def add_shap_values(self, pool: Pool, x: _F32 | _Sparse, out: _F64) -> None: ...
     def expected(self) -> _F64: ...
-    def leaves(self, pool: Pool, x: _F32 | _Sparse) -> _U32: ...
+    def leaves(
+        self, pool: Pool, x: _F32 | _Sparse, start: int = 0, stop: int | None = None
+    ) -> _U32: ...
     def of_outputs(self, outputs: list[int]) -> Ensemble: ...
     def steps(self) -> _F32: ...
     def leaf_values(self, tree: int) -> _F32: ...
@@ -266,14 +270,24 @@ def leaf_quantiles(
     weights: _Weights,
     output: _Outputs | None = None,
 ) -> _F64: ...
-def advance_residuals(
+def sweep(
     pool: Pool,
     residuals: _F32,
     weight: _F32 | None,
+    pending: Sequence[tuple[_U32, _F32, _F32 | None]],
     *,
     leaf_of_row: _U32 | None = None,
-    values: _F32 | None = None,
-    steps: _F32 | None = None,
+    bounds: _F64 | None = None,
+    n_leaves: int = 0,
+    phi: _F32 | None = None,
+    z: _F32 | None = None,
+) -> tuple[float, _F64, _F64]: ...
+def look_ahead(
+    pool: Pool,
+    update: tuple[_U32, _F32, _F32 | None],
+    n_outputs: int,
+    sums: tuple[_F64, _F64] | None = None,
+    *,
     phi: _F32 | None = None,
     z: _F32 | None = None,
 ) -> tuple[float, _F64]: ...

@@ -8,9 +8,7 @@ use divan::counter::ItemsCount;
 use manyboost_core::leaf::{
     Curvatures, LeafValues, Leaves, SumBounds, Update, leaf_sums as sum_leaves,
 };
-use manyboost_core::losses::{
-    Loss, Losses, Objective, Projected, Targets, advance, advance_residuals,
-};
+use manyboost_core::losses::{Loss, Losses, Objective, Projected, Sweep, Targets, advance};
 use manyboost_core::outputs::Outputs;
 use manyboost_core::parallel::Pool;
 use manyboost_core::projection::{Phi, Projection, draw};
@@ -74,10 +72,15 @@ impl Table {
         let values = LeafValues::Vector(&self.values);
         let update = Update { leaf_of_row: &self.leaf_of_row, values };
         let (raw, residuals) = (&mut self.raw, &mut self.residuals);
+        let leaves = Leaves { leaf_of_row: &self.leaf_of_row, n_leaves: N_LEAVES };
+        let most = vec![10.0; d];
+        let pending = [update];
+        let sweep =
+            Sweep { n_outputs: d, weight: None, pending: &pending, leaves: Some((leaves, &most)) };
         bencher.counter(ItemsCount::new(n * d)).bench_local(|| {
             let projected = Some(Projected { phi: &self.phi, z: &mut self.z, shares: None });
             if loss == Loss::Squared {
-                advance_residuals(&pool, d, None, residuals, Some(update), projected).unwrap()
+                sweep.run(&pool, residuals, projected).unwrap().0
             } else {
                 advance(&pool, objective, raw, residuals, Some(update), projected).unwrap()
             }

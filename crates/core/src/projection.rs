@@ -128,6 +128,14 @@ impl Phi {
         }
     }
 
+    /// The matrix, if it is one dense row.
+    pub(crate) fn single(&self) -> Option<&[f32]> {
+        match self {
+            Phi::Dense(phi, d) if phi.len() == *d => Some(phi),
+            _ => None,
+        }
+    }
+
     /// Elementary operations for one row.
     pub fn work(&self) -> usize {
         4 + match self {
@@ -193,6 +201,12 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     for k in 0..a_rest.len() {
         lanes[k] += a_rest[k] * b_rest[k];
     }
+    sum_lanes(lanes)
+}
+
+/// The sum of sixteen lanes, added in a fixed pattern.
+#[inline(always)]
+pub(crate) fn sum_lanes(lanes: [f32; 16]) -> f32 {
     let eight: [f32; 8] = std::array::from_fn(|k| lanes[k] + lanes[k + 8]);
     let four: [f32; 4] = std::array::from_fn(|k| eight[k] + eight[k + 4]);
     (four[0] + four[2]) + (four[1] + four[3])

@@ -19,9 +19,10 @@ pub fn add_up(
     Ok(total)
 }
 
-/// Adds up the partial sums of a job on this machine, element by element.
+/// Adds up the partial sums of a job on this machine, element by element, in the room of the first.
 pub fn add_up_here(parts: impl IntoIterator<Item = Vec<i64>>, len: usize) -> Result<Vec<i64>> {
-    let mut total = zeros::<i64>(len)?;
+    let mut parts = parts.into_iter();
+    let mut total = parts.next().map_or_else(|| zeros::<i64>(len), Ok)?;
     for part in parts {
         total.iter_mut().zip(part).for_each(|(t, v)| *t = t.wrapping_add(v));
     }
@@ -200,14 +201,19 @@ impl ExactSum {
         self.special += other.special;
     }
 
-    /// The total of several sums, here and on all other machines. The same exchange takes the largest
-    /// of `maxima`.
-    pub fn merged(pool: &Pool, parts: &[ExactSum], maxima: &mut [f64]) -> Result<f64> {
+    /// The total of several sums, here and on all other machines. The same exchange adds up the integers
+    /// of `sums` and takes the largest of `maxima`.
+    pub fn merged(
+        pool: &Pool,
+        parts: &[ExactSum],
+        sums: &mut [i64],
+        maxima: &mut [f64],
+    ) -> Result<f64> {
         let mut total = ExactSum::default();
         parts.iter().for_each(|part| total.merge(part));
         if pool.others().is_some() {
             let mut words = total.words();
-            exchange(pool, &mut words, maxima)?;
+            exchange_pieces(pool, &mut [sums, &mut words], maxima)?;
             total = ExactSum::of_words(&words);
         }
         Ok(total.value())

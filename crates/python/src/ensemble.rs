@@ -152,17 +152,24 @@ impl Ensemble {
         self.inner.expected().into_pyarray(py)
     }
 
-    /// The leaf of each row in each tree, n × n_trees.
+    /// The leaf of each row in each of the trees `start..stop`, n × trees.
+    #[pyo3(signature = (pool, x, start=0, stop=None))]
     fn leaves<'py>(
         &self,
         py: Python<'py>,
         pool: &Pool,
         x: FeatureRowArrays<'_>,
+        start: usize,
+        stop: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<u32>>> {
         let (n_rows, x) = x.view(self.inner.n_features)?;
-        let n_trees = self.inner.n_trees();
+        let trees = start..stop.unwrap_or(self.inner.n_trees());
+        if trees.start > trees.end || trees.end > self.inner.n_trees() {
+            return Err(PyValueError::new_err(format!("there are no trees {trees:?}")));
+        }
+        let n_trees = trees.len();
         let mut out = core::memory::zeros::<u32>(n_rows * n_trees).map_err(to_py_err)?;
-        pool.run(py, |pool| self.inner.leaves(pool, x, &mut out))?;
+        pool.run(py, |pool| self.inner.leaves(pool, x, trees, &mut out))?;
         Ok(matrix(py, out, n_trees))
     }
 

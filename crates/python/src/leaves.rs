@@ -2,6 +2,7 @@
 
 use manyboost_core as core;
 use manyboost_core::leaf::{Curvatures, LeafValues, Leaves, SumBounds, Update};
+use manyboost_core::losses::Sweep;
 use manyboost_core::outputs::Outputs;
 use numpy::{
     IntoPyArray, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2, PyUntypedArrayMethods,
@@ -166,32 +167,83 @@ fn leaf_weights<'py>(
     Ok(matrix(py, sums, outputs.width()))
 }
 
-/// The pass of `Objective.advance` for squared error, where the residuals are all the state.
+/// What a tree adds to raw predictions: leaf of each row, leaf values, steps.
+type MoveArrays<'py> =
+    (PyReadonlyArray1<'py, u32>, PyReadonlyArray2<'py, f32>, Option<PyReadonlyArray1<'py, f32>>);
+
+/// The pass of squared error, where the residuals are all the state. `pending` are moves that they do
+/// not contain yet, and are written into them. Returns the weighted loss, the largest
+/// weighted |residual| of each output and, if leaves are given with bounds on the latter, the sums
+/// over their rows (n_leaves × outputs). Residuals are projected by `phi` into `z`.
 #[allow(clippy::too_many_arguments)] // the arrays of a call from Python
 #[pyfunction]
-#[pyo3(signature = (pool, residuals, weight, *, leaf_of_row=None, values=None, steps=None, phi=None, z=None))]
-fn advance_residuals<'py>(
+#[pyo3(signature = (pool, residuals, weight, pending, *, leaf_of_row=None, bounds=None, n_leaves=0, phi=None, z=None))]
+fn sweep<'py>(
     py: Python<'py>,
     pool: &Pool,
     mut residuals: PyReadwriteArray2<'py, f32>,
     weight: Option<PyReadonlyArray1<'py, f32>>,
+    pending: Vec<MoveArrays<'py>>,
     leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
-    values: Option<PyReadonlyArray2<'py, f32>>,
-    steps: Option<PyReadonlyArray1<'py, f32>>,
+    bounds: Option<PyReadonlyArray1<'py, f64>>,
+    n_leaves: usize,
     phi: Option<PyReadonlyArray2<'py, f32>>,
     mut z: Option<PyReadwriteArray2<'py, f32>>,
-) -> PyResult<(f64, Vector<'py>)> {
+) -> PyResult<(f64, Vector<'py>, Matrix<'py>)> {
     let [n, d] = [residuals.shape()[0], residuals.shape()[1]];
     check_outputs(d)?;
     check_len("weight", weight.as_ref().map_or(n, |weight| weight.len()), n)?;
-    let update = optional_update(&leaf_of_row, &values, &steps, n, d)?;
+    let pending = pending
+        .iter()
+        .map(|(leaf_of_row, values, steps)| checked_update(leaf_of_row, values, steps, n, d))
+        .collect::<PyResult<Vec<Update<'_>>>>()?;
+    let leaves = match (&leaf_of_row, &bounds) {
+        (Some(leaf_of_row), Some(bounds)) => {
+            check_len("bounds", bounds.len(), d)?;
+            Some((leaves_of(leaf_of_row, n_leaves, n)?, slice(bounds)?))
+        }
+        _ => None,
+    };
     let phi = optional_phi(&phi, d)?;
     let projected = optional_projection(&phi, &mut z, n)?;
     let (residuals, weight) = (slice_mut(&mut residuals)?, optional(&weight)?);
-    let pass = pool.run(py, |pool| {
-        core::losses::advance_residuals(pool, d, weight, residuals, update, projected)
+    let sweep = Sweep { n_outputs: d, weight, pending: &pending, leaves };
+    let (pass, sums) = pool.run(py, |pool| sweep.run(pool, residuals, projected))?;
+    Ok((pass.loss, pass.max_residual.into_pyarray(py), matrix(py, sums, d)))
+}
+
+/// Takes a move off `z`, which a `sweep` projected before it. Returns the change of the loss (0 unless
+/// the sums of residuals, n_leaves × outputs, and of weights over its leaves are given), and the
+/// largest |value| of each output.
+#[pyfunction]
+#[pyo3(signature = (pool, update, n_outputs, sums=None, *, phi=None, z=None))]
+fn look_ahead<'py>(
+    py: Python<'py>,
+    pool: &Pool,
+    update: MoveArrays<'py>,
+    n_outputs: usize,
+    sums: Option<(PyReadonlyArray2<'py, f64>, PyReadonlyArray1<'py, f64>)>,
+    phi: Option<PyReadonlyArray2<'py, f32>>,
+    mut z: Option<PyReadwriteArray2<'py, f32>>,
+) -> PyResult<(f64, Vector<'py>)> {
+    let (leaf_of_row, values, steps) = &update;
+    let (n, n_leaves) = (leaf_of_row.len(), values.shape()[0]);
+    check_outputs(n_outputs)?;
+    let sums = match &sums {
+        None => None,
+        Some((sums, weights)) => {
+            check_len("sums", sums.len(), n_leaves * n_outputs)?;
+            check_len("leaf weights", weights.len(), n_leaves)?;
+            Some((slice(sums)?, slice(weights)?))
+        }
+    };
+    let update = checked_update(leaf_of_row, values, steps, n, n_outputs)?;
+    let phi = optional_phi(&phi, n_outputs)?;
+    let projected = optional_projection(&phi, &mut z, n)?;
+    let ahead = pool.run(py, |pool| {
+        core::losses::look_ahead(pool, update, n_leaves, n_outputs, sums, projected)
     })?;
-    Ok((pass.loss, pass.max_residual.into_pyarray(py)))
+    Ok((ahead.loss, ahead.reach.into_pyarray(py)))
 }
 
 /// An update of raw predictions by leaves, if there is one.
@@ -302,7 +354,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(leaf_sums, module)?)?;
     module.add_function(wrap_pyfunction!(leaf_weights, module)?)?;
     module.add_function(wrap_pyfunction!(leaf_quantiles, module)?)?;
-    module.add_function(wrap_pyfunction!(advance_residuals, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep, module)?)?;
+    module.add_function(wrap_pyfunction!(look_ahead, module)?)?;
     module.add_function(wrap_pyfunction!(add_leaves, module)?)?;
     module.add_function(wrap_pyfunction!(book_gains, module)?)
 }

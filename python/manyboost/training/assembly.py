@@ -67,7 +67,7 @@ def assemble(
             totals = objective.total_weight, validation.objective.total_weight
             progress.shares = ones * totals[0], ones * totals[1]
     if progress.n_rounds > 0:
-        progress.model.add_to(pool, X, 0, progress.n_rounds, state)
+        objective.add_rounds(progress.model, X, progress.n_rounds, state)
         if validation is not None and data.validation is not None:
             X_val = _table(plan, data.validation.X, data, "X_val")
             progress.model.add_to(pool, X_val, 0, progress.n_rounds, validation.raw)

@@ -60,6 +60,7 @@ class Boosting:
         self.pool, self.row_numbers = objective.pool, row_numbers
         self.validation, self.watchers, self.recorder = validation, watchers, recorder
         self.raw, self.residuals = objective.open_state(state)
+        objective.looks_ahead = objective.can_look_ahead and plan.looks_ahead
         self.n_rows, self.n_outputs = state.shape
         self.gains: Gains | None = None
         if progress.importances is not None:
@@ -87,10 +88,11 @@ class Boosting:
         for m in range(progress.n_rounds, plan.max_iter if more else 0):
             if is_watched:
                 self.watchers.begin_round()
+            ahead = self._look_ahead(m + 1)
             updates = one_round(self, m, split)
             move = self.updater.apply(m, updates)
             is_last = self._score_and_decide(m, started)
-            split, loss = self._advance(move, None if is_last else m + 1)
+            split, loss = self._advance(move, None if is_last else m + 1, ahead)
             if not math.isfinite(loss):
                 raise self.updater.divergence(f"the training loss is {loss:g}")
             self._book(loss)
@@ -124,15 +126,26 @@ class Boosting:
         self._record(at_once=True)
         return split
 
-    def _advance(self, move: Move | None, m: int | None) -> tuple[SplitGradients, float]:
+    def _look_ahead(self, m: int) -> SplitGradients | None:
+        """Make the split gradients of round ``m`` before their time, if that saves a pass."""
+        if not self.objective.looks_ahead:
+            return None
+        split = self.splits.make(m, None) if m < self.plan.max_iter else None
+        self.objective.look_ahead(split)
+        return split
+
+    def _advance(
+        self, move: Move | None, m: int | None, ahead: SplitGradients | None = None
+    ) -> tuple[SplitGradients, float]:
         """Carry out a move; return the split gradients of round ``m``, and the mean loss.
 
-        One pass over all cells, which also takes the residuals. None: there is no other round.
+        One pass over all cells, which also takes the residuals; ``ahead`` was made for an earlier
+        pass. None: there is no other round.
         """
         if m is None:
             split = SplitGradients(self.residuals, None)
         else:
-            split = self.splits.make(m, self.stopping.frozen)
+            split = ahead or self.splits.make(m, self.stopping.frozen)
         return split, self.objective.advance(self.raw, self.residuals, move, split)
 
     def _score_and_decide(self, m: int, started: float) -> bool:

@@ -17,6 +17,7 @@ from manyboost import _core
 from manyboost.arrays import F32, F64, Mask
 from manyboost.data.features import Table, for_kernels
 from manyboost.data.stored import StoredTable
+from manyboost.training.directions import Move
 from manyboost.training.learners import Leaves, Predictions, WeakModel, known_leaves
 
 
@@ -74,6 +75,15 @@ class TreeEnsemble:
                 self.trees.add_to(pool, block, start, stop, raw[rows])
         else:
             self.trees.add_to(pool, for_kernels(X), start, stop, raw)
+
+    def move(self, pool: _core.Pool, X: Table, m: int) -> Move:
+        """Return what the one tree of round ``m`` adds to the raw predictions of ``X``."""
+        blocks = X.blocks() if isinstance(X, StoredTable) else [(slice(None), for_kernels(X))]
+        leaves = [self.trees.leaves(pool, block, m, m + 1)[:, 0] for _, block in blocks]
+        steps = self.trees.steps()
+        return Move(
+            np.concatenate(leaves), self.trees.leaf_values(m), steps[m] if len(steps) else None
+        )
 
     def predictor(
         self, pool: _core.Pool, n_rounds: int, baseline: F64, outputs: list[int] | None

@@ -25,7 +25,8 @@ from manyboost.data.stored import mapping, release
 from manyboost.data.weights import Weights
 from manyboost.training.custom import CustomObjective, Loss
 from manyboost.training.losses import MIXED, LossFacts
-from manyboost.training.objectives import BuiltinObjective, LossBlocks, Objective, ResidualObjective
+from manyboost.training.objectives import BuiltinObjective, LossBlocks, Objective
+from manyboost.training.residuals import ResidualObjective
 
 
 class FittedLoss:

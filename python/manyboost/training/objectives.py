@@ -1,8 +1,8 @@
 """A loss bound to targets and weights: all that a round asks of it.
 
 Built-in losses answer through kernels of the core: :class:`BuiltinObjective`, and
-:class:`ResidualObjective` where residuals are the only state. Losses written in Python are bound by
-:class:`manyboost.training.custom.CustomObjective`.
+:class:`manyboost.training.residuals.ResidualObjective` where residuals are the only state. Losses
+written in Python are bound by :class:`manyboost.training.custom.CustomObjective`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from manyboost import _core
 from manyboost.arrays import F32, F64, U32, Mask
 from manyboost.data.cells import missing_cells
+from manyboost.data.features import Table
 from manyboost.data.weights import Weights
 from manyboost.training.directions import Line, Move, Outputs
+from manyboost.training.ensembles import Ensemble
 from manyboost.training.losses import LossFacts
 from manyboost.training.split_gradients import SplitGradients
 
@@ -45,6 +47,8 @@ class Objective(ABC):
     n_rows: int
     n_outputs: int
     total_weight: float | F64  # of a column of cells
+    can_look_ahead = False  # whether leaf sums and the next split gradients can share a pass
+    looks_ahead = False  # whether they do in this fit
     start: F32 | None = None  # offsets that raw predictions start from; None: zero
     max_residual: F64  # bounds of the present weighted residuals and curvatures, by output
     max_curvature: F64
@@ -75,6 +79,12 @@ class Objective(ABC):
     ) -> F64:
         """Σ w over the observed cells of each leaf, (n_leaves, n_outputs)."""
         return _core.leaf_weights(self.pool, leaf_of_row, n_leaves, self.y, weights, output)
+
+    def look_ahead(self, split: SplitGradients | None) -> None:  # noqa: B027
+        """Name the split gradients of the next round, for the pass of :meth:`leaf_sums` to fill.
+
+        Called before each round if ``looks_ahead``; None: no round follows.
+        """
 
     def rows_of(self, output: int | None) -> U32 | None:
         """Rows in which an output is observed; None: all."""
@@ -114,6 +124,10 @@ class Objective(ABC):
         if self.start is not None:
             return self.start.copy()
         return np.zeros((self.n_rows, self.n_outputs), np.float32)
+
+    def add_rounds(self, model: Ensemble, X: Table, n_rounds: int, state: F32) -> None:
+        """Add the first rounds of a model to a blank state."""
+        model.add_to(self.pool, X, 0, n_rounds, state)
 
     def open_state(self, state: F32) -> tuple[F32, F32]:
         """Return the raw predictions of a state, and the array for their residuals."""
@@ -224,34 +238,6 @@ class BuiltinObjective(Objective):
         """Loss, gradient and Hessian times ``v`` of softmax along a line, at ``rho``."""
         rows = line.weights.rows
         return self.kernel.softmax_along(self.pool, self.y, line.raw, rows, *line.direction, rho, v)
-
-
-class ResidualObjective(BuiltinObjective):
-    """Squared error whose residuals are the only state: half the memory traffic of a round.
-
-    ``raw`` and ``out`` are one array, the residuals y - f; it takes the place of the targets. Cells
-    have no weights of their own, and no target is missing.
-    """
-
-    def blank_state(self) -> F32:
-        # Trees add to f - y. Rounding is symmetric, so this is what training subtracted.
-        return np.asarray(np.negative(self.y, out=self.y))
-
-    def open_state(self, state: F32) -> tuple[F32, F32]:
-        self.y = np.negative(state, out=state)
-        return state, state
-
-    def baseline_residuals(self) -> F32:
-        return np.asarray(self.y)
-
-    def advance(self, raw: F32, out: F32, move: Move | None, split: SplitGradients) -> float:
-        loss, self.max_residual = _core.advance_residuals(
-            self.pool, out, self.weights.rows, **_arguments(move, split)
-        )
-        return loss / self.cells
-
-    def losses(self, raw: F32) -> tuple[float, F64 | None]:
-        return self._means(0.5 * _core.column_sums(self.pool, raw, self.weights, True))
 
 
 def _arguments(move: Move | None, split: SplitGradients) -> dict[str, Any]:

@@ -88,6 +88,14 @@ class Plan:
         """Whether rounds need only projections and leaf sums of residuals."""
         return self.estimator is None and self.projects
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether the projection of a round is known before the leaves of the one before it.
+
+        And leaves are fitted to all rows, so that their sums tell the training loss.
+        """
+        return self.subsample == 1.0 and not self.stops_per_output
+
     def split_scale(self, objective: Objective) -> F64 | None:
         """Return what residuals are multiplied by when trees are grown (n_outputs,), or None."""
         if not self.scales_outputs or objective.n_outputs == 1:

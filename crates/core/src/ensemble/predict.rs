@@ -34,17 +34,24 @@ pub enum FeatureRows<'a> {
 }
 
 impl Ensemble {
-    /// The leaf of each row in each tree, into `out` (n × n_trees).
-    pub fn leaves(&self, pool: &Pool, x: FeatureRows<'_>, out: &mut [u32]) -> Result<()> {
-        let n_trees = self.n_trees();
+    /// The leaf of each row in each of some trees, into `out` (n × trees).
+    pub fn leaves(
+        &self,
+        pool: &Pool,
+        x: FeatureRows<'_>,
+        trees: Range<usize>,
+        out: &mut [u32],
+    ) -> Result<()> {
+        let n_trees = trees.len();
         self.for_each_block(pool, x, 3 * n_trees, n_trees, out, |x, out| {
-            let block = self.block(x, 0..n_trees)?;
+            let block = self.block(x, trees.clone())?;
             self.each_leaf(
                 &block,
-                0..n_trees,
+                trees.clone(),
                 #[inline(always)]
                 |tree, row, leaves| {
-                    let out = out[row * n_trees + tree..].iter_mut().step_by(n_trees);
+                    let first = row * n_trees + tree - trees.start;
+                    let out = out[first..].iter_mut().step_by(n_trees);
                     out.zip(leaves).for_each(|(out, &leaf)| *out = leaf);
                 },
             );

@@ -7,6 +7,7 @@ mod values;
 
 pub use gains::split_gains;
 pub use quantiles::{integer_weights, leaf_quantiles};
+pub(crate) use sums::remove_offsets;
 pub use sums::{Curvatures, LeafSums, SumBounds, leaf_sums, leaf_weights};
 pub use values::{LeafValues, Update, add_leaf, add_leaves, subtract_leaf};
 

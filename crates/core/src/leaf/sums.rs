@@ -151,14 +151,8 @@ impl LeafTables<'_> {
                     }
                 }
             }
-            // Every row has brought one offset to every sum of its leaf.
-            let mut counts = zeros::<i64>(n_leaves)?;
-            leaf_of_row[rows].iter().for_each(|&leaf| counts[leaf as usize] += 1);
             for sums in sums.chunks_mut(size.max(1)) {
-                for (sums, &count) in sums.chunks_mut(width).zip(&counts) {
-                    let offset = count.wrapping_mul(ROUNDED_OFFSET);
-                    sums.iter_mut().for_each(|sum| *sum = sum.wrapping_sub(offset));
-                }
+                remove_offsets(&leaf_of_row[rows.clone()], width, sums);
             }
             Ok(sums)
         })?;
@@ -320,6 +314,17 @@ fn add_cells(
         let value = round_with_offset(f64::from(values[k]) * weight(k) * scale[k]);
         sums[k] = sums[k].wrapping_add(value);
     });
+}
+
+/// Takes off what [`add_scaled`] and [`add_cells`] added too much: each row has brought one offset to
+/// every sum of its leaf.
+pub(crate) fn remove_offsets(leaf_of_row: &[u32], width: usize, sums: &mut [i64]) {
+    let mut counts = vec![0i64; sums.len().checked_div(width).unwrap_or(0)];
+    leaf_of_row.iter().for_each(|&leaf| counts[leaf as usize] += 1);
+    for (sums, &count) in sums.chunks_mut(width.max(1)).zip(&counts) {
+        let offset = count.wrapping_mul(ROUNDED_OFFSET);
+        sums.iter_mut().for_each(|sum| *sum = sum.wrapping_sub(offset));
+    }
 }
 
 /// Adds some cells of a row, each with its offset.

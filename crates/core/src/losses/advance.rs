@@ -7,14 +7,13 @@ use std::ops::Range;
 
 use super::Objective;
 use super::fold;
-use super::rows::{Block, RowLosses, rows_per_block};
+use super::rows::RowLosses;
 use crate::error::Result;
-use crate::leaf::{LeafValues, Update, add_leaf, subtract_leaf};
+use crate::leaf::{Update, add_leaf};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::projection::Phi;
-use crate::reduce::{ExactSum, FixedPoint, largest_here};
-use crate::weights::Weights;
+use crate::reduce::{ExactSum, largest_here};
 
 /// What a pass over the training cells tells beside the residuals.
 pub struct Pass {
@@ -52,160 +51,56 @@ pub fn advance(
     update: Option<Update<'_>>,
     projected: Option<Projected<'_>>,
 ) -> Result<Pass> {
-    let rows = RowLosses::new(pool, objective)?;
-    Advance { source: &rows, update, d: objective.n_outputs() }.run(pool, raw, residuals, projected)
+    let losses = RowLosses::new(pool, objective)?;
+    Advance { losses, update }.run(pool, raw, residuals, projected)
 }
 
-/// [`advance`] for squared error, where the residuals are all the state: they are moved by −leaf
-/// values in place.
-pub fn advance_residuals(
-    pool: &Pool,
-    n_outputs: usize,
-    weight: Option<&[f32]>,
-    residuals: &mut [f32],
-    update: Option<Update<'_>>,
-    projected: Option<Projected<'_>>,
-) -> Result<Pass> {
-    let scale = Weights::of_rows(weight).scale(pool)?;
-    let source = ResidualRows { weight, scale, d: n_outputs };
-    Advance { source: &source, update, d: n_outputs }.run(pool, residuals, &mut [], projected)
-}
-
-/// Where the residuals of a pass come from.
-trait ResidualSource: Sync {
-    /// Elementary operations for a cell.
-    const WORK: usize;
-    /// The scale of weights.
-    fn scale(&self) -> FixedPoint;
-    /// Whether [`Block::weights`] and [`Block::weighted`] are in use.
-    fn by_cell(&self) -> bool;
-    fn room(&self) -> Block;
-    /// Moves the state of a row to what it is after an update.
-    fn update(values: LeafValues<'_>, leaf: usize, state: &mut [f32]);
-    /// Takes the residuals of some rows into `out`, unless they are the state itself, and what
-    /// [`Block`] says of them.
-    fn take(&self, rows: Range<usize>, state: &[f32], out: &mut [f32], block: &mut Block);
-    /// Where the residuals are.
-    fn residuals<'b>(state: &'b [f32], out: &'b [f32]) -> &'b [f32];
-}
-
-impl ResidualSource for RowLosses<'_> {
-    const WORK: usize = 4;
-
-    fn scale(&self) -> FixedPoint {
-        self.scale
-    }
-
-    fn by_cell(&self) -> bool {
-        self.objective.weights.by_cell()
-    }
-
-    fn room(&self) -> Block {
-        RowLosses::room(self)
-    }
-
-    #[inline(always)]
-    fn update(values: LeafValues<'_>, leaf: usize, state: &mut [f32]) {
-        add_leaf(values, leaf, state);
-    }
-
-    fn take(&self, rows: Range<usize>, state: &[f32], out: &mut [f32], block: &mut Block) {
-        RowLosses::residuals(self, rows, state, out, block);
-    }
-
-    #[inline(always)]
-    fn residuals<'b>(_state: &'b [f32], out: &'b [f32]) -> &'b [f32] {
-        out
-    }
-}
-
-/// Squared error, whose state is the residuals.
-struct ResidualRows<'a> {
-    weight: Option<&'a [f32]>,
-    scale: FixedPoint,
-    d: usize,
-}
-
-impl ResidualSource for ResidualRows<'_> {
-    const WORK: usize = 2;
-
-    fn scale(&self) -> FixedPoint {
-        self.scale
-    }
-
-    fn by_cell(&self) -> bool {
-        false
-    }
-
-    fn room(&self) -> Block {
-        Block::of_rows(rows_per_block(self.d))
-    }
-
-    #[inline(always)]
-    fn update(values: LeafValues<'_>, leaf: usize, state: &mut [f32]) {
-        subtract_leaf(values, leaf, state);
-    }
-
-    #[inline(always)]
-    fn take(&self, rows: Range<usize>, state: &[f32], _out: &mut [f32], block: &mut Block) {
-        for (row, (i, residuals)) in rows.zip(state.chunks_exact(self.d)).enumerate() {
-            let weight = self.weight.map_or(1.0, |w| f64::from(w[i]));
-            block.losses[row] = 0.5 * fold::sum_of_squares(residuals) * weight;
-            block.factors[row] = (weight * self.scale.scale) as f32;
-        }
-    }
-
-    #[inline(always)]
-    fn residuals<'b>(state: &'b [f32], _out: &'b [f32]) -> &'b [f32] {
-        state
-    }
-}
+/// Elementary operations for a cell.
+const CELL_WORK: usize = 4;
 
 /// The pass.
-struct Advance<'a, S> {
-    source: &'a S,
+struct Advance<'a> {
+    losses: RowLosses<'a>,
     update: Option<Update<'a>>,
-    d: usize,
 }
 
 /// Rows that one thread advances.
 struct Stretch<'a> {
     rows: Range<usize>,
-    state: &'a mut [f32],
-    /// Empty if the state is the residuals.
+    raw: &'a mut [f32],
     residuals: &'a mut [f32],
     z: &'a mut [f32],
     omega: &'a mut [f32],
 }
 
-impl<S: ResidualSource> Advance<'_, S> {
+impl Advance<'_> {
     fn run(
         &self,
         pool: &Pool,
-        state: &mut [f32],
+        raw: &mut [f32],
         residuals: &mut [f32],
         projected: Option<Projected<'_>>,
     ) -> Result<Pass> {
-        let d = self.d;
-        let n = state.len() / d;
+        let Objective { n_rows: n, weights, .. } = self.losses.objective;
+        let d = self.losses.objective.n_outputs();
         let (mut phi, mut shares) = (None, None);
         let (mut z, mut omega) = (&mut [][..], &mut [][..]);
         if let Some(projected) = projected {
             (phi, z) = (Some(projected.phi), projected.z);
-            if let Some(by_cell) = projected.shares.filter(|_| self.source.by_cell()) {
+            if let Some(by_cell) = projected.shares.filter(|_| weights.by_cell()) {
                 (shares, omega) = (Some(by_cell.phi), by_cell.omega);
             }
         }
         let per_row = |values: &[f32]| values.len().checked_div(n).unwrap_or(0);
-        let (stored, q, q_shares) = (per_row(residuals), per_row(z), per_row(omega));
+        let (q, q_shares) = (per_row(z), per_row(omega));
         let work =
-            d * S::WORK + [phi, shares].iter().flatten().map(|phi| phi.work()).sum::<usize>();
-        let (mut state, mut residuals) = (state, residuals);
+            d * CELL_WORK + [phi, shares].iter().flatten().map(|phi| phi.work()).sum::<usize>();
+        let (mut raw, mut residuals) = (raw, residuals);
         let mut stretches = Vec::new();
         for rows in pool.row_ranges(n, work) {
             stretches.push(Stretch {
-                state: cut(&mut state, rows.len() * d),
-                residuals: cut(&mut residuals, rows.len() * stored),
+                raw: cut(&mut raw, rows.len() * d),
+                residuals: cut(&mut residuals, rows.len() * d),
                 z: cut(&mut z, rows.len() * q),
                 omega: cut(&mut omega, rows.len() * q_shares),
                 rows,
@@ -220,8 +115,8 @@ impl<S: ResidualSource> Advance<'_, S> {
         let (sums, maxima): (Vec<_>, Vec<Vec<u32>>) = parts.into_iter().unzip();
         // (The bits of non-negative floats order as they do.)
         let mut max = largest_here(maxima, d);
-        let loss = ExactSum::merged(pool, &sums, &mut max)?;
-        let real = |bits: f64| f64::from(f32::from_bits(bits as u32)) * self.source.scale().unit;
+        let loss = ExactSum::merged(pool, &sums, &mut [], &mut max)?;
+        let real = |bits: f64| f64::from(f32::from_bits(bits as u32)) * self.losses.scale.unit;
         Ok(Pass { loss, max_residual: max.into_iter().map(real).collect() })
     }
 
@@ -232,27 +127,23 @@ impl<S: ResidualSource> Advance<'_, S> {
         phi: Option<&Phi>,
         shares: Option<&Phi>,
     ) -> (ExactSum, Vec<u32>) {
-        let d = self.d;
-        let Stretch { rows, state, residuals, z, omega } = stretch;
-        let unit = self.source.scale().unit;
+        let d = self.losses.objective.n_outputs();
+        let Stretch { rows, raw, residuals, z, omega } = stretch;
+        let (unit, by_cell) = (self.losses.scale.unit, self.losses.objective.weights.by_cell());
         let (mut sum, mut max) = (ExactSum::default(), vec![0u32; d]);
-        let mut block = self.source.room();
-        let size = rows_per_block(d);
-        let stored = if residuals.is_empty() { 0 } else { d };
-        for first in rows.clone().step_by(size) {
-            let n = size.min(rows.end - first);
-            let start = first - rows.start;
-            let state = &mut state[start * d..(start + n) * d];
-            let out = &mut residuals[start * stored..(start + n) * stored];
+        let mut block = self.losses.room();
+        for of_block in self.losses.blocks(rows.clone()) {
+            let (start, n) = (of_block.start - rows.start, of_block.len());
+            let raw = &mut raw[start * d..(start + n) * d];
+            let out = &mut residuals[start * d..(start + n) * d];
             if let Some(Update { leaf_of_row, values }) = self.update {
-                let leaves = &leaf_of_row[first..first + n];
-                for (&leaf, state) in leaves.iter().zip(state.chunks_exact_mut(d)) {
-                    S::update(values, leaf as usize, state);
+                let leaves = &leaf_of_row[of_block.clone()];
+                for (&leaf, raw) in leaves.iter().zip(raw.chunks_exact_mut(d)) {
+                    add_leaf(values, leaf as usize, raw);
                 }
             }
-            self.source.take(first..first + n, state, out, &mut block);
-            let by_cell = self.source.by_cell();
-            let residuals = if by_cell { &block.weighted } else { S::residuals(state, out) };
+            self.losses.residuals(of_block, raw, out, &mut block);
+            let residuals = if by_cell { &block.weighted[..] } else { out };
             for (row, residuals) in residuals.chunks_exact(d).take(n).enumerate() {
                 sum.add(block.losses[row]);
                 fold::raise_max(&mut max, residuals, block.factors[row]);
@@ -291,6 +182,7 @@ pub(super) fn cut<'a, T>(rest: &mut &'a mut [T], n: usize) -> &'a mut [T] {
 mod tests {
     use super::*;
     use crate::losses::{Loss, Losses, Targets};
+    use crate::weights::Weights;
 
     #[test]
     fn softmax_residuals_sum_to_zero() {

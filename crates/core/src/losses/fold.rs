@@ -24,12 +24,6 @@ pub(super) fn sum<T: Copy + Into<f64>>(values: &[T]) -> f64 {
     fold(values, 0.0, |lane, value| lane + value, |a, b| a + b)
 }
 
-/// Σ v².
-#[inline(always)]
-pub(super) fn sum_of_squares(values: &[f32]) -> f64 {
-    fold(values, 0.0, |lane, value| lane + value * value, |a, b| a + b)
-}
-
 /// Π (1 + v).
 #[inline(always)]
 pub(super) fn product_of_one_plus(values: &[f32]) -> f64 {

@@ -8,6 +8,7 @@
 //! - `softmax`: the one loss whose outputs share a row.
 //! - `rows`: the losses of blocks of rows, with weights and missing targets.
 //! - `advance`: the pass that ends a round and begins the next.
+//! - `sweep`: the pass of squared error, whose residuals are all the state.
 //! - `totals`: losses summed over rows.
 
 mod advance;
@@ -16,15 +17,17 @@ mod formula;
 mod kernels;
 mod rows;
 mod softmax;
+mod sweep;
 mod totals;
 
 use std::ops::Range;
 
-pub use advance::{Pass, Projected, Shares, advance, advance_residuals};
+pub use advance::{Pass, Projected, Shares, advance};
 pub use formula::{Extremes, Pointwise, Target};
 pub use kernels::{CellKernels, CellTargets, Cells, WeightedCells};
 pub(crate) use rows::{rows_per_block, tiled};
 pub use softmax::softmax_row;
+pub use sweep::{Ahead, Sweep, look_ahead};
 pub use totals::{curvatures, loss_sum, output_losses};
 
 use crate::error::{Result, invalid};

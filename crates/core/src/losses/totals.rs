@@ -30,7 +30,7 @@ pub fn loss_sum(pool: &Pool, objective: Objective<'_>, raw: &[f32]) -> Result<f6
         }
         sum
     })?;
-    ExactSum::merged(pool, &parts, &mut [])
+    ExactSum::merged(pool, &parts, &mut [], &mut [])
 }
 
 /// The loss of every output by itself, weighted and summed over the rows; infinite where that of a

@@ -58,7 +58,7 @@ pub fn softmax_along(
     let (losses, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
     let sums = add_up(pool, sums, 2 * d)?;
     Ok((
-        ExactSum::merged(pool, &losses, &mut [])?,
+        ExactSum::merged(pool, &losses, &mut [], &mut [])?,
         (0..d).map(|k| fixed[k].0.decode(sums[k])).collect(),
         (0..d).map(|k| fixed[k].1.decode(sums[d + k])).collect(),
     ))

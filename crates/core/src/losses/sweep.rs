@@ -1,0 +1,345 @@
+//! The pass of squared error, whose residuals are all the state of training.
+//!
+//! A round needs one pass: it brings the residuals up to date, sums them by leaf, and projects them
+//! for the next round. That projection can be taken before the leaves have values v, since
+//! φ (r − v) = φ r − φ v: [`look_ahead`] takes φ v off when v is known, and tells the loss.
+//!
+//! The residuals may lack the moves of earlier rounds; a pass writes these into them, one after the
+//! other, before it looks at a row.
+
+use std::ops::Range;
+
+use super::advance::{Pass, Projected, cut};
+use crate::error::Result;
+use crate::leaf::{Leaves, Update, remove_offsets, subtract_leaf};
+use crate::lowlevel::widest;
+use crate::memory::{room, zeros};
+use crate::parallel::Pool;
+use crate::projection::{Phi, sum_lanes};
+use crate::reduce::{ExactSum, FixedPoint, add_up_here, largest_here, round_with_offset};
+use crate::weights::Weights;
+
+/// A pass over residuals, which writes the pending updates into them.
+#[derive(Clone, Copy)]
+pub struct Sweep<'a> {
+    /// Number of outputs.
+    pub n_outputs: usize,
+    /// Weights of rows.
+    pub weight: Option<&'a [f32]>,
+    /// Updates that the residuals do not contain yet, in order.
+    pub pending: &'a [Update<'a>],
+    /// Leaves to sum by, and bounds on the weighted |residual| of each output.
+    pub leaves: Option<(Leaves<'a>, &'a [f64])>,
+}
+
+/// Cells that are handled together.
+const LANES: usize = 16;
+
+/// Rows that one thread sweeps.
+struct Stretch<'a> {
+    rows: Range<usize>,
+    residuals: &'a mut [f32],
+    z: &'a mut [f32],
+}
+
+/// Constants of each output, in lanes; the last are padded with zeros.
+struct Columns {
+    /// φ, if it is dense and has one component; else nothing.
+    phi: Vec<[f32; LANES]>,
+    /// Scales of the sums by leaf; nothing without leaves.
+    scales: Vec<[f64; LANES]>,
+}
+
+/// What some rows give.
+struct Part {
+    loss: ExactSum,
+    /// Bits of the largest scaled |residual| of each output, in lanes.
+    max: Vec<[u32; LANES]>,
+    /// Sums by leaf, in lanes: n_leaves × outputs.
+    sums: Vec<i64>,
+}
+
+impl Sweep<'_> {
+    /// Runs the pass; returns what it tells, and the sums by leaf (n_leaves × d, or empty).
+    pub fn run(
+        &self,
+        pool: &Pool,
+        residuals: &mut [f32],
+        projected: Option<Projected<'_>>,
+    ) -> Result<(Pass, Vec<f64>)> {
+        let d = self.n_outputs;
+        let (n, width) = (residuals.len() / d, d.div_ceil(LANES));
+        let unit = Weights::of_rows(self.weight).scale(pool)?;
+        let (n_leaves, bounds) =
+            self.leaves.map_or((0, &[][..]), |(leaves, bounds)| (leaves.n_leaves, bounds));
+        let n_all = pool.all_rows(n);
+        let fixed = bounds.iter().map(|&bound| FixedPoint::for_sum(bound, n_all));
+        let fixed = fixed.collect::<Result<Vec<FixedPoint>>>()?;
+        let (phi, mut z) = match projected {
+            Some(projected) => (Some(projected.phi), projected.z),
+            None => (None, &mut [][..]),
+        };
+        let columns = Columns {
+            phi: lanes_of(phi.and_then(Phi::single).unwrap_or(&[])),
+            scales: lanes_of(&fixed.iter().map(|fixed| fixed.scale).collect::<Vec<f64>>()),
+        };
+        let q = z.len().checked_div(n).unwrap_or(0);
+        let work = d * (2 + self.pending.len()) + phi.map_or(0, Phi::work);
+        let mut residuals = residuals;
+        let mut stretches = Vec::new();
+        for rows in pool.row_ranges(n, work) {
+            stretches.push(Stretch {
+                residuals: cut(&mut residuals, rows.len() * d),
+                z: cut(&mut z, rows.len() * q),
+                rows,
+            });
+        }
+        let parts = pool.try_map(stretches, n * work, |stretch| {
+            let sums = zeros(n_leaves * width * LANES)?;
+            let part = Part { loss: ExactSum::default(), max: vec![[0; LANES]; width], sums };
+            Ok(widest(
+                #[inline(always)]
+                || match (columns.scales.is_empty(), columns.phi.is_empty()) {
+                    (true, true) => {
+                        self.stretch::<false, false>(stretch, unit, phi, &columns, part)
+                    }
+                    (true, false) => {
+                        self.stretch::<false, true>(stretch, unit, phi, &columns, part)
+                    }
+                    (false, true) => {
+                        self.stretch::<true, false>(stretch, unit, phi, &columns, part)
+                    }
+                    (false, false) => {
+                        self.stretch::<true, true>(stretch, unit, phi, &columns, part)
+                    }
+                },
+            ))
+        })?;
+        let (mut losses, mut maxima, mut sums) = (Vec::new(), Vec::new(), Vec::new());
+        for part in parts {
+            losses.push(part.loss);
+            maxima.push(part.max.as_flattened()[..d].to_vec());
+            sums.push(part.sums);
+        }
+        let mut sums = add_up_here(sums, n_leaves * width * LANES)?;
+        // (The bits of non-negative floats order as they do.)
+        let mut max = largest_here(maxima, d);
+        let loss = ExactSum::merged(pool, &losses, &mut sums, &mut max)?;
+        let real = |bits: f64| f64::from(f32::from_bits(bits as u32)) * unit.unit;
+        let max_residual = max.into_iter().map(real).collect();
+        let mut leaf_sums = room(n_leaves * d)?;
+        for sums in sums.chunks_exact(width * LANES) {
+            leaf_sums.extend(sums.iter().zip(&fixed).map(|(&sum, fixed)| fixed.decode(sum)));
+        }
+        Ok((Pass { loss, max_residual }, leaf_sums))
+    }
+
+    #[inline(always)]
+    fn stretch<const SUM: bool, const PROJECT: bool>(
+        &self,
+        stretch: Stretch<'_>,
+        unit: FixedPoint,
+        phi: Option<&Phi>,
+        columns: &Columns,
+        part: Part,
+    ) -> Part {
+        let (d, width) = (self.n_outputs, self.n_outputs.div_ceil(LANES));
+        let Stretch { rows, residuals, z } = stretch;
+        let Part { mut loss, mut max, mut sums } = part;
+        let tables = sums.as_chunks_mut::<LANES>().0;
+        for (k, i) in rows.clone().enumerate() {
+            for update in self.pending {
+                let row = &mut residuals[k * d..(k + 1) * d];
+                subtract_leaf(update.values, update.leaf_of_row[i] as usize, row);
+            }
+            let weight = self.weight.map_or(1.0, |weight| f64::from(weight[i]));
+            let row = Row { cells: &residuals[k * d..], d, weight, unit };
+            let leaf = self.leaves.map_or(0, |(leaves, _)| leaves.leaf_of_row[i] as usize);
+            let table = if SUM { &mut tables[leaf * width..(leaf + 1) * width] } else { &mut [] };
+            let (squares, dot) = row.take::<SUM, PROJECT>(columns, &mut max, table);
+            loss.add(0.5 * squares * weight);
+            if PROJECT {
+                z[k] = dot;
+            } else if let Some(phi) = phi {
+                let q = phi.n_components();
+                phi.apply(&row.cells[..d], &mut z[k * q..(k + 1) * q]);
+            }
+        }
+        if let Some((leaves, _)) = self.leaves {
+            remove_offsets(&leaves.leaf_of_row[rows], width * LANES, &mut sums);
+        }
+        Part { loss, max, sums }
+    }
+}
+
+/// One row.
+struct Row<'a> {
+    /// Its residuals, and those of the rows that follow.
+    cells: &'a [f32],
+    d: usize,
+    weight: f64,
+    /// The scale of weights.
+    unit: FixedPoint,
+}
+
+/// Sums over the cells of a row, in lanes.
+#[derive(Clone, Copy)]
+struct Totals {
+    squares: [f64; LANES],
+    dot: [f32; LANES],
+}
+
+impl Row<'_> {
+    /// Raises the maxima, adds to the sums of a leaf; returns Σ r² and φ r.
+    #[inline(always)]
+    fn take<const SUM: bool, const PROJECT: bool>(
+        &self,
+        columns: &Columns,
+        max: &mut [[u32; LANES]],
+        sums: &mut [[i64; LANES]],
+    ) -> (f64, f32) {
+        let mut totals = Totals { squares: [0.0; LANES], dot: [0.0; LANES] };
+        let n = self.d / LANES;
+        let full = &self.cells[..n * LANES].as_chunks::<LANES>().0[..n];
+        {
+            let phi = if PROJECT { &columns.phi[..n] } else { &[] };
+            let scales = if SUM { &columns.scales[..n] } else { &[] };
+            let sums = if SUM { &mut sums[..n] } else { &mut [] };
+            let max = &mut max[..n];
+            for j in 0..n {
+                totals = self.add_max(&full[j], &mut max[j], totals);
+                if PROJECT {
+                    totals = add_dot(&full[j], &phi[j], totals);
+                }
+                if SUM {
+                    self.add_sums(&full[j], &scales[j], &mut sums[j]);
+                }
+            }
+        }
+        if n * LANES < self.d {
+            let last = self.last_lanes();
+            totals = self.add_max(&last, &mut max[n], totals);
+            if PROJECT {
+                totals = add_dot(&last, &columns.phi[n], totals);
+            }
+            if SUM {
+                self.add_sums(&last, &columns.scales[n], &mut sums[n]);
+            }
+        }
+        (folded(totals.squares), sum_lanes(totals.dot))
+    }
+
+    /// The last cells, with zeros behind them.
+    #[inline(always)]
+    fn last_lanes(&self) -> [f32; LANES] {
+        let (start, n) = (self.d / LANES * LANES, self.d % LANES);
+        let mut last = [0.0; LANES];
+        match self.cells[start..].first_chunk::<LANES>() {
+            // The next row is read as well, and cleared: faster than a copy of odd length.
+            Some(cells) => {
+                for k in 0..LANES {
+                    let mask = if k < n { u32::MAX } else { 0 };
+                    last[k] = f32::from_bits(cells[k].to_bits() & mask);
+                }
+            }
+            None => last[..n].copy_from_slice(&self.cells[start..start + n]),
+        }
+        last
+    }
+
+    #[inline(always)]
+    fn add_max(&self, r: &[f32; LANES], max: &mut [u32; LANES], mut totals: Totals) -> Totals {
+        let factor = (self.weight * self.unit.scale) as f32;
+        for k in 0..LANES {
+            max[k] = max[k].max((r[k] * factor).abs().to_bits());
+            totals.squares[k] += f64::from(r[k]) * f64::from(r[k]);
+        }
+        totals
+    }
+
+    #[inline(always)]
+    fn add_sums(&self, r: &[f32; LANES], scales: &[f64; LANES], sums: &mut [i64; LANES]) {
+        for k in 0..LANES {
+            let scaled = f64::from(r[k]) * self.weight * scales[k];
+            sums[k] = sums[k].wrapping_add(round_with_offset(scaled));
+        }
+    }
+}
+
+#[inline(always)]
+fn add_dot(r: &[f32; LANES], phi: &[f32; LANES], mut totals: Totals) -> Totals {
+    for k in 0..LANES {
+        totals.dot[k] += r[k] * phi[k];
+    }
+    totals
+}
+
+fn lanes_of<T: Copy + Default>(values: &[T]) -> Vec<[T; LANES]> {
+    let padded = |part: &[T]| std::array::from_fn(|k| part.get(k).copied().unwrap_or_default());
+    values.chunks(LANES).map(padded).collect()
+}
+
+/// The sum of lanes, in a fixed pattern.
+#[inline(always)]
+fn folded(lanes: [f64; LANES]) -> f64 {
+    let eight: [f64; 8] = std::array::from_fn(|k| lanes[k] + lanes[k + 8]);
+    let four: [f64; 4] = std::array::from_fn(|k| eight[k] + eight[k + 4]);
+    (four[0] + four[2]) + (four[1] + four[3])
+}
+
+/// What a move changes after a pass that did not know it.
+pub struct Ahead {
+    /// By how much the loss grows; 0 if the leaf sums are unknown.
+    pub loss: f64,
+    /// The largest |value| of each output.
+    pub reach: Vec<f64>,
+}
+
+/// Takes a move off the projections of residuals that do not contain it, and tells what else it changes.
+///
+/// `sums` are those of the residuals (n_leaves × d) and of the weights (n_leaves) over its leaves, if
+/// they are known.
+pub fn look_ahead(
+    pool: &Pool,
+    update: Update<'_>,
+    n_leaves: usize,
+    n_outputs: usize,
+    sums: Option<(&[f64], &[f64])>,
+    projected: Option<Projected<'_>>,
+) -> Result<Ahead> {
+    let d = n_outputs;
+    let q = projected.as_ref().map_or(0, |projected| projected.phi.n_components());
+    let mut shift = vec![0.0f32; n_leaves * q];
+    let mut ahead = Ahead { loss: 0.0, reach: vec![0.0; d] };
+    let mut value = vec![0.0f32; d];
+    for leaf in 0..n_leaves {
+        // −v, which is what residuals get.
+        value.fill(0.0);
+        subtract_leaf(update.values, leaf, &mut value);
+        for (reach, &v) in ahead.reach.iter_mut().zip(&value) {
+            let size = f64::from(v.abs());
+            *reach = if size > *reach { size } else { *reach };
+        }
+        if let Some((sums, weights)) = sums {
+            for (&v, &sum) in value.iter().zip(&sums[leaf * d..(leaf + 1) * d]) {
+                let v = f64::from(v);
+                ahead.loss += v * (sum + 0.5 * weights[leaf] * v);
+            }
+        }
+        if let Some(projected) = &projected {
+            projected.phi.apply(&value, &mut shift[leaf * q..(leaf + 1) * q]);
+        }
+    }
+    if let Some(Projected { z, .. }) = projected {
+        let n = update.leaf_of_row.len();
+        let size = n.div_ceil(pool.threads() * 4).max(1);
+        let pieces = z.chunks_mut(size * q).zip(update.leaf_of_row.chunks(size));
+        pool.for_each(pieces, n * (q + 1), |(z, leaves)| {
+            for (z, &leaf) in z.chunks_exact_mut(q).zip(leaves) {
+                let shift = &shift[leaf as usize * q..][..q];
+                z.iter_mut().zip(shift).for_each(|(z, shift)| *z += shift);
+            }
+        })?;
+    }
+    Ok(ahead)
+}
