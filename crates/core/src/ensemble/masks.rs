@@ -393,7 +393,9 @@ mod tests {
             for n in [1, 7, 8, 9, 31, 32, 33, 40, 41, 300] {
                 let x = rows(&mut stream, n);
                 let mut found = vec![0; n * model.n_trees()];
-                model.leaves(&pool, FeatureRows::Dense(&x), &mut found).unwrap();
+                model
+                    .leaves(&pool, FeatureRows::Dense(&x), 0..model.n_trees(), &mut found)
+                    .unwrap();
                 let expected: Vec<u32> = x
                     .chunks(P)
                     .flat_map(|row| {

@@ -343,3 +343,129 @@ pub fn look_ahead(
     }
     Ok(ahead)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::leaf::LeafValues;
+
+    const N: usize = 90;
+    const N_LEAVES: usize = 4;
+
+    struct Table {
+        residuals: Vec<f32>,
+        values: Vec<f32>,
+        leaf_of_row: Vec<u32>,
+        weight: Vec<f32>,
+        phi: Phi,
+    }
+
+    fn table(d: usize, q: usize) -> Table {
+        let mut stream = crate::random::Key::new(d as u64).stream();
+        let mut normals = |n: usize| -> Vec<f32> {
+            (0..n).map(|_| stream.normals().0 as f32).collect::<Vec<f32>>()
+        };
+        Table {
+            residuals: normals(N * d),
+            values: normals(N_LEAVES * d),
+            leaf_of_row: (0..N as u32).map(|i| i * 7 % N_LEAVES as u32).collect(),
+            weight: (0..N).map(|i| 0.5 + (i % 5) as f32).collect(),
+            phi: Phi::new(&normals(q * d), d),
+        }
+    }
+
+    /// Runs a pass; returns what it tells, the sums by leaf and the projections.
+    fn swept(
+        table: &Table,
+        residuals: &mut [f32],
+        pending: &[Update<'_>],
+        bounds: Option<&[f64]>,
+        threads: usize,
+    ) -> (Pass, Vec<f64>, Vec<f32>) {
+        let leaves = Leaves { leaf_of_row: &table.leaf_of_row, n_leaves: N_LEAVES };
+        let sweep = Sweep {
+            n_outputs: residuals.len() / N,
+            weight: Some(&table.weight),
+            pending,
+            leaves: bounds.map(|bounds| (leaves, bounds)),
+        };
+        let mut z = vec![0.0; N * table.phi.n_components()];
+        let projected = Some(Projected { phi: &table.phi, z: &mut z, shares: None });
+        let pool = Pool::new(threads, Box::new(|| false));
+        let (pass, sums) = sweep.run(&pool, residuals, projected).unwrap();
+        (pass, sums, z)
+    }
+
+    #[test]
+    fn a_pass_gives_sums_maxima_loss_and_projections_of_moved_residuals() {
+        for (d, q) in [(1, 1), (5, 2), (16, 1), (37, 1), (700, 3)] {
+            let table = table(d, q);
+            let values = LeafValues::Vector(&table.values);
+            let update = Update { leaf_of_row: &table.leaf_of_row, values };
+            let (mut moved, bounds) = (table.residuals.clone(), vec![200.0; d]);
+            let (pass, sums, z) = swept(&table, &mut moved, &[update; 2], Some(&bounds), 1);
+            let (mut loss, mut max) = (0.0, vec![0.0f64; d]);
+            let mut expected = vec![0.0; N_LEAVES * d];
+            for i in 0..N {
+                let (weight, leaf) = (f64::from(table.weight[i]), table.leaf_of_row[i] as usize);
+                let row = &moved[i * d..(i + 1) * d];
+                for j in 0..d {
+                    let v = table.values[leaf * d + j];
+                    let r = table.residuals[i * d + j] - v - v;
+                    assert_eq!(row[j], r);
+                    loss += 0.5 * weight * f64::from(r) * f64::from(r);
+                    max[j] = max[j].max(f64::from(r.abs()) * weight);
+                    expected[leaf * d + j] += f64::from(r) * weight;
+                }
+                let mut components = vec![0.0; q];
+                table.phi.apply(row, &mut components);
+                assert_eq!(z[i * q..(i + 1) * q], components);
+            }
+            assert!((pass.loss / loss - 1.0).abs() < 1e-12);
+            for j in 0..d {
+                assert!((pass.max_residual[j] / max[j] - 1.0).abs() < 1e-6);
+            }
+            for (sum, expected) in sums.iter().zip(&expected) {
+                assert!((sum - expected).abs() < 1e-9);
+            }
+            let mut again = table.residuals.clone();
+            let (other, other_sums, other_z) =
+                swept(&table, &mut again, &[update; 2], Some(&bounds), 3);
+            assert_eq!((other.loss, other_sums, other_z), (pass.loss, sums, z));
+            assert_eq!((other.max_residual, again), (pass.max_residual, moved));
+        }
+    }
+
+    #[test]
+    fn looking_ahead_tells_what_the_next_pass_finds() {
+        let steps: Vec<f32> = (0..37).map(|j| 0.1 * j as f32 - 1.0).collect();
+        for (d, q) in [(1, 1), (5, 2), (37, 1)] {
+            let table = table(d, q);
+            let scalars = &table.values[..N_LEAVES];
+            for values in
+                [LeafValues::Vector(&table.values), LeafValues::Scaled(scalars, &steps[..d])]
+            {
+                let update = Update { leaf_of_row: &table.leaf_of_row, values };
+                let (mut residuals, bounds) = (table.residuals.clone(), vec![200.0; d]);
+                let (before, sums, mut z) = swept(&table, &mut residuals, &[], Some(&bounds), 1);
+                let mut weights = vec![0.0; N_LEAVES];
+                for (&leaf, &weight) in table.leaf_of_row.iter().zip(&table.weight) {
+                    weights[leaf as usize] += f64::from(weight);
+                }
+                let projected = Some(Projected { phi: &table.phi, z: &mut z, shares: None });
+                let known = Some((&sums[..], &weights[..]));
+                let pool = Pool::serial();
+                let ahead = look_ahead(&pool, update, N_LEAVES, d, known, projected).unwrap();
+                let (after, _, expected) = swept(&table, &mut residuals, &[update], None, 1);
+                assert!(((before.loss + ahead.loss) / after.loss - 1.0).abs() < 1e-6);
+                for (z, expected) in z.iter().zip(expected) {
+                    assert!((z - expected).abs() < 1e-4 * d as f32, "{z} {expected}");
+                }
+                for j in 0..d {
+                    let bound = before.max_residual[j] + 4.5 * ahead.reach[j];
+                    assert!(after.max_residual[j] <= bound * (1.0 + 1e-6));
+                }
+            }
+        }
+    }
+}
