@@ -14,12 +14,15 @@ from benchmarks.suites import (
     PREDICTED_ROUNDS,
     PREDICTORS,
     RELABEL,
+    SINGLE,
     SMALL_TABLES,
     SPARSE_TABLES,
+    TALL,
     THREADED,
     THREADS,
     VECTOR_LEAVES,
     WEIGHTED,
+    WIDE,
 )
 from benchmarks.tables import number, table
 
@@ -28,9 +31,10 @@ Here a round is the difference of a long and a short fit over that of their roun
 fit does once drops out; the fastest of several fits counts. Ratios compare fits of one run; below 1
 the one in front is the faster. `lightgbm-one-output` fits a single output (of labels, the one
 nearest to half of the rows), manyboost all of them. Both are allowed the same number of leaves, of
-one row at least; how many a tree was given on average follows the times. Predictions are those
-of small models, for 20,000 rows; ≈ extrapolated from the
-models of some of the outputs, or from some of the rounds."""
+one row at least; how many a tree was given on average follows the times. On sparse tables LightGBM
+stops where the rows of its one output are all alike, so the time for each leaf is shown besides.
+Predictions are those of small models, for 20,000 rows; ≈ extrapolated from the models of some of
+the outputs, or from some of the rounds."""
 BUSY = 0.1  # cores used by other processes from which on it is said
 
 Rows = list[list[str]]
@@ -75,7 +79,31 @@ def small(run: Run) -> Table:
 
 
 def sparse(run: Run) -> Table:
-    return against_one_output(run, SPARSE_TABLES)
+    """As above, and for each leaf besides."""
+    head, rows, words = against_one_output(run, SPARSE_TABLES)
+    for cells in rows:
+        ours, theirs = of_sparse(run, cells[0])
+        leaves = [number(s.fastest_leaf if s else None, 1e6) for s in (ours, theirs)]
+        cells += [" : ".join(leaves), ratio(ours, theirs, lambda s: s.fastest_leaf)]
+    return (*head, "µs a leaf", "ratio"), rows, words
+
+
+def of_sparse(run: Run, name: str) -> tuple[Summary | None, Summary | None]:
+    ours, theirs = (run.exact(name, one, protocol="rounds") for one in (RELABEL, ONE_OUTPUT))
+    return ours, theirs
+
+
+def large(run: Run) -> Table:
+    """Millions of rows: the time of a round, and memory beside what the library expects."""
+    rows = []
+    for name in (TALL, WIDE):
+        for ours in of_rounds(run, name, RELABEL):
+            theirs = run.exact(name, ONE_OUTPUT, protocol="rounds", n_threads=ours.n_threads)
+            times = [milliseconds(ours), milliseconds(theirs), ratio(ours, theirs)]
+            memory = [number(ours.median(f"{kind}_bytes"), 1e-6) for kind in ("peak", "expected")]
+            rows.append([shape(ours), str(ours.n_threads), *times, *memory])
+    head = ("rows × features × outputs", "threads", "`relabel`, ms", "`lightgbm-one-output`, ms")
+    return (*head, "ratio", "peak, MB", "expected at most, MB"), rows, 1
 
 
 def cliff(run: Run) -> Table:
@@ -145,17 +173,42 @@ def vector_leaves(run: Run) -> Table:
 def prediction(run: Run) -> Table:
     rows = []
     for name in PREDICTED:
-        found = [run.exact(name, one, protocol="prediction") for one in PREDICTORS]
-        ours, *peers = [s.predicted_rows_per_second if s else None for s in found]
-        if found[0] is None or ours is None:
-            continue
-        marks = ["≈ " if s and s.extrapolated else "" for s in found]
-        rates = [mark + number(rate) for mark, rate in zip(marks, [ours, *peers], strict=True)]
-        best = max((rate for rate in peers if rate), default=None)
-        rows.append([f"{size(found[0], 'n_outputs'):,}", *rates, number(best and ours / best)])
+        for n_rounds in PREDICTED_ROUNDS:
+            for variant in ("", SINGLE):
+                ours, *peers = predictors(run, name, n_rounds, variant)
+                if ours is None:
+                    continue
+                rates = [rate(s) for s in (ours, *peers)]
+                best = fastest(peers)
+                compared = best and predicted_rate(ours) / predicted_rate(best)
+                what = [f"{size(ours, 'n_outputs'):,}", str(n_rounds), variant or "float64"]
+                rows.append([*what, *rates, number(compared)])
     columns = [f"`{one}`" for one in PREDICTORS]
-    head = ("outputs", *columns, "`relabel` : fastest other")
+    head = ("outputs", "rounds", "`relabel` in", *columns, "`relabel` : fastest other")
     return head, rows, 0
+
+
+def predictors(run: Run, name: str, n_rounds: int, variant: str = "") -> list[Summary | None]:
+    """Ours, of this variant, then the others, which have none."""
+    how = {"protocol": "prediction", "n_rounds": n_rounds}
+    return [
+        run.exact(name, one, **how, variant=variant if one == RELABEL else "") for one in PREDICTORS
+    ]
+
+
+def fastest(found: Sequence[Summary | None]) -> Summary | None:
+    return max((s for s in found if s), key=predicted_rate, default=None)
+
+
+def predicted_rate(summary: Summary) -> float:
+    rate = summary.predicted_rows_per_second
+    assert rate is not None
+    return rate
+
+
+def rate(summary: Summary | None) -> str:
+    mark = "≈ " if summary and summary.extrapolated else ""
+    return mark + number(predicted_rate(summary) if summary else None)
 
 
 Section = tuple[str, Callable[[Run], Table]]
@@ -163,11 +216,12 @@ SECTIONS: tuple[Section, ...] = (
     ("Small tables", small),
     ("Sparse tables", sparse),
     ("A million rows", cliff),
+    ("Millions of rows, many columns", large),
     ("Weights", weights),
     ("Many outputs", growth),
     ("Threads", threads),
     ("Trees on all outputs", vector_leaves),
-    (f"Predictions, rows/s: {PREDICTED_ROUNDS} rounds, {THREADS} threads", prediction),
+    (f"Predictions, rows/s: {THREADS} threads", prediction),
 )
 
 
@@ -195,12 +249,14 @@ def milliseconds(summary: Summary | None) -> str:
     return number(summary.fastest_round if summary else None, 1000)
 
 
-def ratio(summary: Summary | None, other: Summary | None) -> str:
-    if summary is None or other is None:
-        return "–"
+def ratio(
+    summary: Summary | None,
+    other: Summary | None,
+    seconds: Callable[[Summary], float | None] = lambda s: s.fastest_round,
+) -> str:
+    above, below = (seconds(s) if s else None for s in (summary, other))
     # A round too short to be told from the noise may even come out negative.
-    below = round_seconds(other)
-    return number(round_seconds(summary) / below) if below > 0 else "–"
+    return number(above / below) if above is not None and below and below > 0 else "–"
 
 
 def grown_leaves(summary: Summary | None) -> str:
