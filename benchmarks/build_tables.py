@@ -15,6 +15,7 @@ HOW = """\
 Both builds take turns in one run, each in a process of its own; a round is timed as above, and the
 fastest of the turns counts. Growing a tree is the part of a round that finds and makes its splits.
 Times as fast: how much faster the new build is, and the middle half of what the turns say."""
+BUSY = 0.1  # cores used by other processes from which on it is said
 WHAT = {
     "rounds": "a round",
     "growth": "growing a tree",
@@ -29,6 +30,10 @@ class Pair:
     spec: dict[str, Any]
     before: list[list[float]]  # the turns of each
     now: list[list[float]]
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> "Pair":
+        return cls(record["spec"], record["before"], record["now"])
 
     @property
     def seconds(self) -> tuple[float, float]:
@@ -64,9 +69,9 @@ class Builds:
     def __init__(self, stored: dict[str, Any]) -> None:
         self.machine, self.builds = stored["machine"], stored["builds"]
         self.skipped: dict[str, str] = stored["skipped"]
-        records = stored["records"]
-        self.pairs = [Pair(record["spec"], record["before"], record["now"]) for record in records]
-        self.dates = sorted(record["when"] for record in records)
+        self.pairs = [Pair.of(record) for record in stored["records"]]
+        self.dates = sorted(record["when"] for record in stored["records"])
+        self.others_cores = max((r["others_cores"] or 0.0 for r in stored["records"]), default=0.0)
 
     @classmethod
     def read(cls, file: Path) -> "Builds":
@@ -84,6 +89,8 @@ class Builds:
             for name, build in self.builds.items()
         ]
         yield f"Builds {', '.join(named)}.\n{HOW}"
+        if self.others_cores > BUSY:
+            yield f"Other processes were at work, on up to {self.others_cores:.1f} cores."
         head = ("data", "what", "leaves", "threads", "before, ms", "now, ms")
         rows = [row(pair) for pair in self.pairs]
         yield table((*head, "times as fast", "middle half"), rows, 2, 8)

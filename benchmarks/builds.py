@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import engine, machine, suites
+from benchmarks.build_tables import Pair
 from benchmarks.parts import kernel_seconds
 from benchmarks.run import (
     RESULTS,
@@ -68,13 +69,14 @@ def compared(
     skipped: dict[str, str] = {}
     records = []
     for number, entry in enumerate(plan, start=1):
-        say(f"[{number:2}/{len(plan)}] {entry.protocol}: {title(entry, 0)} ", end="")
+        what = f"{entry.protocol}: {title(entry, 0).removesuffix(' · 1')}"
+        say(f"[{number:2}/{len(plan)}] {what:72} ", end="")
         if reason := unavailable(entry):
             skipped[f"{entry.workload} · two builds"] = reason
             say(f"skipped: {reason}")
         else:
             records.append(in_turns(entry, folders))
-            say("done")
+            say(f"{Pair.of(records[-1]).times_as_fast:.3g} times as fast")
     return {"machine": machine.describe(), "builds": builds, "skipped": skipped}, records
 
 
@@ -96,7 +98,7 @@ def in_turns(entry: Entry, folders: dict[str, Path]) -> dict[str, Any]:
                 turns[name].append(build.turn())
     finally:
         for _, build in builds:
-            end(build.process)
+            build.close()
     return {"spec": spec, "when": when, "others_cores": others.cores(), **turns}
 
 
@@ -110,12 +112,15 @@ def installed() -> Path | None:
 
 
 def described(folder: Path) -> dict[str, str]:
-    command = ["git", "-C", folder, "describe", "--always", "--dirty", "--exclude", "*"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return {
-        "commit": done.stdout.strip() or "unknown",
-        "digest": machine.digest(folder / "manyboost"),
-    }
+    """What a build was made of, as far as its folder is in a repository."""
+
+    def git(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", "-C", str(folder), *command], capture_output=True, text=True)
+
+    commit = git("rev-parse", "--short", "HEAD").stdout.strip() or "unknown"
+    if git("diff", "--quiet", "HEAD", "--", ":/python", ":/crates").returncode == 1:
+        commit += " with changes"
+    return {"commit": commit, "digest": machine.digest(folder / "manyboost")}
 
 
 class Build:
@@ -124,7 +129,7 @@ class Build:
     def __init__(self, folder: Path, spec: dict[str, Any]) -> None:
         self.folder = folder
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.builds", "--measure", folder, json.dumps(spec)],
+            [sys.executable, "-m", "benchmarks.builds", "--measure", str(folder), json.dumps(spec)],
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": str(folder)},
             stdin=subprocess.PIPE,
@@ -144,6 +149,10 @@ class Build:
         if answer := self.process.stdout.readline():
             return answer
         sys.exit(f"the build in {self.folder} failed")
+
+    def close(self) -> None:
+        with self.process:  # which closes its pipes
+            end(self.process)
 
 
 def measure_when_asked(folder: Path, spec: dict[str, Any]) -> None:

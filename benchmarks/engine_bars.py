@@ -6,6 +6,7 @@ those of `builds`, and what Dask costs that of `distributed`.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from benchmarks.bars import Line, NotMeasured, at_least, at_most, seconds
@@ -41,10 +42,10 @@ SMALL_BARS = {
     ("yeast", "scene"): 1.7,
 }
 WEIGHT_BARS = (
-    ("row weights", "regression-200000x20x5", "row-weights", 1.3),
-    ("class weights", "multilabel-200000x20x5", "class-weight", 1.3),
-    ("cell weights", "regression-200000x20x5", "cell-weights", 1.7),
-    ("four components", "regression-200000x20x5", COMPONENTS, 1.9),
+    ("row weights over none", "regression-200000x20x5", "row-weights", 1.3),
+    ("class weights over none", "multilabel-200000x20x5", "class-weight", 1.3),
+    ("cell weights over none", "regression-200000x20x5", "cell-weights", 1.7),
+    ("four components over one", "regression-200000x20x5", COMPONENTS, 1.9),
 )
 
 
@@ -109,59 +110,40 @@ def of_before(pair: Pair) -> Ratio:
 
 
 def small_tables(measured: Measured) -> Iterator[Line]:
-    def since(name: str, leaves: int) -> Ratio:
+    def since(leaves: int, name: str) -> Ratio:
         return faster_now(measured.pair(name, protocol="rounds", max_leaf_nodes=leaves))
 
+    def against(threads: int, name: str) -> Ratio:
+        how: dict[str, Any] = {"leaves": 31, "n_threads": threads}
+        return over(measured.rounds(name, ONE_OUTPUT, **how), measured.rounds(name, **how))
+
+    def speedup(leaves: int, name: str) -> Ratio:
+        return over(*(measured.rounds(name, leaves=leaves, n_threads=n) for n in (1, 2)))
+
     for names, bar in SMALL_BARS.items():
-        yield at_least(
-            f"{', '.join(names)}: 31 leaves, against the build before",
-            bar,
-            lambda names=names: worst(names, lambda name: since(name, 31)),
-        )
-    yield at_least(
-        "small tables: 4 leaves, against the build before",
-        1.5,
-        lambda: worst(SMALL_TABLES, lambda name: since(name, 4)),
-    )
-    for threads in (1, 2):
-
-        def against(name: str, threads: int = threads) -> Ratio:
-            how = {"leaves": 31, "n_threads": threads}
-            theirs, ours = (measured.rounds(name, one, **how) for one in (ONE_OUTPUT, RELABEL))
-            return over(theirs, ours)
-
-        plural = "s" if threads > 1 else ""
-        yield at_least(
-            f"small tables: 31 leaves, {threads} thread{plural}, against LightGBM on one output",
-            2,
-            lambda against=against: worst(SMALL_TABLES, against),
-            goal=2.5,
-        )
+        claim = f"{', '.join(names)}: 31 leaves, against the build before"
+        yield at_least(claim, bar, partial(worst, names, partial(since, 31)))
+    claim = "small tables: 4 leaves, against the build before"
+    yield at_least(claim, 1.5, partial(worst, SMALL_TABLES, partial(since, 4)))
+    for threads, words in ((1, "1 thread"), (2, "2 threads")):
+        claim = f"small tables: 31 leaves, {words}, against LightGBM on one output"
+        yield at_least(claim, 2, partial(worst, SMALL_TABLES, partial(against, threads)), goal=2.5)
     for leaves in (31, 4):
-
-        def speedup(name: str, leaves: int = leaves) -> Ratio:
-            one, two = (measured.rounds(name, leaves=leaves, n_threads=n) for n in (1, 2))
-            return over(one, two)
-
-        yield at_least(
-            f"small tables: {leaves} leaves, two threads against one",
-            1,
-            lambda speedup=speedup: worst(SMALL_TABLES, speedup),
-        )
+        claim = f"small tables: {leaves} leaves, two threads against one"
+        yield at_least(claim, 1, partial(worst, SMALL_TABLES, partial(speedup, leaves)))
 
 
 def sparse_tables(measured: Measured) -> Iterator[Line]:
+    def against(name: str) -> Ratio:
+        ours, theirs = measured.rounds(name), measured.rounds(name, ONE_OUTPUT)
+        value, detail = over(ours, theirs)
+        a, b = ours.fastest_leaf, theirs.fastest_leaf
+        return value, f"{detail}; {a / b:.3g} × for each leaf grown" if a and b else detail
+
     for name in SPARSE_TABLES:
-
-        def ratio(name: str = name) -> Ratio:
-            ours, theirs = (measured.rounds(name, one) for one in (RELABEL, ONE_OUTPUT))
-            value, detail = over(ours, theirs)
-            a, b = ours.fastest_leaf, theirs.fastest_leaf
-            for_leaves = f"; {a / b:.3g} × for each leaf grown" if a and b else ""
-            return value, detail + for_leaves
-
         bar = 1.3 if name == "bibtex" else 1
-        yield at_most(f"{name}: a round over LightGBM's for one output", bar, ratio)
+        claim = f"{name}: a round over LightGBM's for one output"
+        yield at_most(claim, bar, partial(against, name))
 
 
 def no_cliffs(measured: Measured) -> Iterator[Line]:
@@ -171,33 +153,24 @@ def no_cliffs(measured: Measured) -> Iterator[Line]:
         n_below, n_above = (s.records[0]["n_rows"] for s in (below, above))
         return value * n_below / n_above, f"{detail}, {n_above:,} and {n_below:,} rows"
 
+    def with_variant(name: str, variant: str) -> Ratio:
+        return over(measured.rounds(name, variant=variant), measured.rounds(name))
+
     yield at_most("2²⁰ + 20,000 rows over 2²⁰ − 20,000, for a row", 1.05, for_a_row)
     for what, name, variant, bar in WEIGHT_BARS:
-        yield at_most(
-            f"{what} over none, {name}",
-            bar,
-            lambda name=name, variant=variant: over(
-                measured.rounds(name, variant=variant), measured.rounds(name)
-            ),
-        )
+        yield at_most(f"{what}, {name}", bar, partial(with_variant, name, variant))
 
 
 def passes(measured: Measured) -> Iterator[Line]:
-    yield at_most(
-        "20,000 × 50 × 50, growing a tree, over the build before",
-        0.7,
-        lambda: of_before(measured.pair(GROWN, protocol="growth")),
-    )
-    for loss, name, bar, goal in (
-        ("squared error", GROWTH[-1], 0.6, None),
-        ("log loss", GROWTH_LABELS, 0.75, 0.65),
-    ):
-        yield at_most(
-            f"20,000 × 50 × 1000, {loss}, a round over the build before",
-            bar,
-            lambda name=name: of_before(measured.pair(name, protocol="rounds")),
-            goal=goal,
-        )
+    def since(name: str, protocol: str) -> Ratio:
+        return of_before(measured.pair(name, protocol=protocol))
+
+    claim = "20,000 × 50 × 50, growing a tree, over the build before"
+    yield at_most(claim, 0.7, partial(since, GROWN, "growth"))
+    claim = "20,000 × 50 × 1000, {}, a round over the build before"
+    squared, log = partial(since, GROWTH[-1], "rounds"), partial(since, GROWTH_LABELS, "rounds")
+    yield at_most(claim.format("squared error"), 0.6, squared)
+    yield at_most(claim.format("log loss"), 0.75, log, goal=0.65)
     yield at_least(
         "20,000 × 50 × 50, against LightGBM on one output",
         2,
@@ -220,34 +193,26 @@ def growth_and_threads(measured: Measured) -> Iterator[Line]:
 
 
 def prediction(measured: Measured) -> Iterator[Line]:
-    for name in PREDICTED:
-        if name == MANY_PREDICTED:
-            continue
+    def against(name: str, n_rounds: int) -> Ratio:
+        ours, *peers = predictors(measured.engine, name, n_rounds)
+        best = fastest(peers)
+        if ours is None or best is None:
+            raise NotMeasured(f"no predictions of {n_rounds} rounds on {name}")
+        a, b = predicted_rate(ours), predicted_rate(best)
+        return a / b, f"{a:,.0f} : {b:,.0f} rows/s, {best.contestant}"
+
+    def since(n_rounds: int) -> Ratio:
+        return faster_now(measured.pair(MANY_PREDICTED, protocol="prediction", n_rounds=n_rounds))
+
+    for name in PREDICTED[:-1]:
+        outputs = int(name.rpartition("x")[2])
+        what = f"predict, {outputs} output{'s' if outputs > 1 else ''}"
         for n_rounds in PREDICTED_ROUNDS:
-
-            def ratio(name: str = name, n_rounds: int = n_rounds) -> Ratio:
-                ours, *peers = predictors(measured.engine, name, n_rounds)
-                best = fastest(peers)
-                if ours is None or best is None:
-                    raise NotMeasured(f"no predictions of {n_rounds} rounds on {name}")
-                a, b = predicted_rate(ours), predicted_rate(best)
-                return a / b, f"{a:,.0f} : {b:,.0f} rows/s, {best.contestant}"
-
-            outputs = name.rpartition("x")[2]
-            plural = "s" if outputs != "1" else ""
-            yield at_least(
-                f"predict, {outputs} output{plural}, {n_rounds} rounds, against the fastest peer",
-                1.5,
-                ratio,
-            )
+            claim = f"{what}, {n_rounds} rounds, against the fastest peer"
+            yield at_least(claim, 1.5, partial(against, name, n_rounds))
     for n_rounds in PREDICTED_ROUNDS:
-        yield at_least(
-            f"predict, 983 outputs, {n_rounds} rounds, against the build before",
-            1.7,
-            lambda n_rounds=n_rounds: faster_now(
-                measured.pair(MANY_PREDICTED, protocol="prediction", n_rounds=n_rounds)
-            ),
-        )
+        claim = f"predict, 983 outputs, {n_rounds} rounds, against the build before"
+        yield at_least(claim, 1.7, partial(since, n_rounds))
 
 
 def vector_leaves(measured: Measured) -> Iterator[Line]:

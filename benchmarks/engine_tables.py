@@ -180,7 +180,7 @@ def prediction(run: Run) -> Table:
                     continue
                 rates = [rate(s) for s in (ours, *peers)]
                 best = fastest(peers)
-                compared = best and predicted_rate(ours) / predicted_rate(best)
+                compared = predicted_rate(ours) / predicted_rate(best) if best else None
                 what = [f"{size(ours, 'n_outputs'):,}", str(n_rounds), variant or "float64"]
                 rows.append([*what, *rates, number(compared)])
     columns = [f"`{one}`" for one in PREDICTORS]

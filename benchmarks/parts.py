@@ -1,7 +1,6 @@
 """What part of a round's time is spent in each kernel of the extension, seen by the profiler."""
 
 import cProfile
-import pstats
 import re
 from collections.abc import Callable
 
@@ -14,8 +13,8 @@ def kernel_seconds(fit: Callable[[], object], n_rounds: int) -> dict[str, float]
     profile = cProfile.Profile()
     profile.runcall(fit)
     spent: dict[str, float] = {}
-    for (_, _, name), (_, calls, own, _, _) in pstats.Stats(profile).stats.items():
-        if (found := KERNEL.search(name)) and calls >= n_rounds:
+    for entry in profile.getstats():
+        if (found := KERNEL.search(str(entry.code))) and entry.callcount >= n_rounds:
             kernel = (found[1] or found[2]).removesuffix("_residuals")
-            spent[kernel] = spent.get(kernel, 0.0) + own / n_rounds
+            spent[kernel] = spent.get(kernel, 0.0) + entry.inlinetime / n_rounds
     return spent

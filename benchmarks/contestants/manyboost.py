@@ -83,11 +83,11 @@ class ManyBoost(Contestant):
             self.round_seconds = np.array(laps[: self.rounds_done])
             self.model.set_params(callbacks=None)  # no part of the model that is weighed
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         method = getattr(self.model, "decision_function", self.model.predict)
         return two_dimensional(method(X, **self.of_predict))
 
-    def staged(self, X, rounds: Sequence[int]) -> Iterator[np.ndarray]:
+    def staged(self, X: Any, rounds: Sequence[int]) -> Iterator[np.ndarray]:
         method = getattr(self.model, "staged_decision_function", None) or self.model.staged_predict
         return picked(method(X), rounds)
 
