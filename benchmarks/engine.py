@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks import workloads
 from benchmarks.contestants import CONTESTANTS, Contestant, Settings, Stopwatch
 from benchmarks.measure import PeakMemory, Whole, settings_of
+from benchmarks.suites import AS_STORED
 from benchmarks.workloads import Data
 
 SHARE = 6  # a long fit has so many times the rounds of a short one
@@ -122,7 +123,8 @@ def repeated(call: Callable[[], Any]) -> list[float]:
 def prepared(spec: dict[str, Any]) -> tuple[type[Contestant], Data]:
     kind = CONTESTANTS[spec["contestant"]]
     kind().prepare()
-    return kind, even_label_first(workloads.find(spec["workload"]).load())
+    data = workloads.find(spec["workload"]).load()
+    return kind, data if spec.get("variant") == AS_STORED else even_label_first(data)
 
 
 def even_label_first(data: Data) -> Data:

@@ -27,7 +27,7 @@ class Entry:
     repeats: int = 3
     limit: float = 60.0
     leaves: int | None = None
-    variant: str = ""  # of manyboost's parameters and arguments
+    variant: str = ""  # of manyboost's parameters and arguments, or of the data
     protocol: Literal["fit", "rounds", "growth", "prediction"] = "fit"
 
 
@@ -115,6 +115,7 @@ def tiny() -> list[Entry]:
 
 SMALL_TABLES = ("emotions", "atp1d", "CAL500", "oes97", "yeast", "scene")
 SPARSE_TABLES = ("medical", "genbase", "enron", "bibtex")
+AS_STORED = "as-stored"  # the first label is that of the file, not the one nearest to half
 CLIFF = tuple(f"regression-{2**20 + more}x20x5" for more in (-20_000, 20_000))
 WEIGHTED = {
     "regression-200000x20x5": ("row-weights", "cell-weights"),
@@ -153,6 +154,7 @@ def small_and_sparse() -> list[Entry]:
                 )
     for name in SPARSE_TABLES:
         plan += rounds(name, [RELABEL, ONE_OUTPUT], 60, threads=1)
+        plan += rounds(name, [ONE_OUTPUT], 60, threads=1, variant=AS_STORED)
     return plan
 
 

@@ -114,10 +114,20 @@ def test_leaves_and_variants_are_jobs_of_their_own():
     assert job(spec("yeast", variant="row-weights")) != job(spec("yeast"))
 
 
-def test_only_manyboost_has_variants_and_all_are_known():
+def test_only_manyboost_has_variants_but_for_the_order_of_labels_and_all_are_known():
     for entry in suites.engine():
-        assert set(filter(None, entry.variant.split("+"))) <= set(VARIANTS)
-        assert not entry.variant or CONTESTANTS[entry.contestant].library == "manyboost"
+        variants = set(filter(None, entry.variant.split("+"))) - {suites.AS_STORED}
+        assert variants <= set(VARIANTS)
+        assert not variants or CONTESTANTS[entry.contestant].library == "manyboost"
+
+
+def test_labels_may_stay_in_the_order_of_the_file():
+    stored = find("multilabel-300x5x6").load().Y
+    orders = [
+        engine.prepared(spec("multilabel-300x5x6", variant=v))[1].Y for v in ("", "as-stored")
+    ]
+    assert not np.array_equal(orders[0], stored)
+    assert np.array_equal(orders[1], stored)
 
 
 def test_a_library_that_is_not_there_is_a_reason_not_an_error(monkeypatch):
@@ -141,6 +151,10 @@ def test_sparse_tables_are_compared_for_each_leaf_besides():
     theirs = {**record("genbase", ONE_OUTPUT, [1.0], [1.5], leaves=31), "leaves_per_round": 6.2}
     _, rows, _ = engine_tables.sparse(run_of(ours, theirs))
     assert [row[-5:] for row in rows] == [["50", "2", "31 : 6.2", "3,226 : 8,065", "0.4"]]
+    first = record("genbase", ONE_OUTPUT, [1.0], [3.0], leaves=31, variant=suites.AS_STORED)
+    _, rows, _ = engine_tables.sparse(run_of(ours, first, theirs))
+    labels = [(row[2], row[5]) for row in rows]
+    assert labels == [("nearest to half", "2"), ("first", "0.5")]
 
 
 def test_memory_of_tall_tables_is_shown():
