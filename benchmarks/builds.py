@@ -52,6 +52,8 @@ def main() -> None:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path, nargs="?", default=installed())
     options = parser.parse_args()
+    if options.new is None:
+        parser.error("manyboost is not installed here; name the folder of the new build, too")
     folders = {"before": options.old.resolve(), "now": options.new.resolve()}
     for folder in folders.values():
         if not list(folder.glob("manyboost/_core*.so")):

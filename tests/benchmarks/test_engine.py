@@ -114,6 +114,12 @@ def test_leaves_and_variants_are_jobs_of_their_own():
     assert job(spec("yeast", variant="row-weights")) != job(spec("yeast"))
 
 
+@pytest.mark.parametrize("suite", [suites.engine, suites.builds])
+def test_no_job_is_done_twice(suite):
+    jobs = [job(specification(entry, 0)) for entry in suite()]
+    assert len(set(jobs)) == len(jobs)
+
+
 def test_only_manyboost_has_variants_but_for_the_order_of_labels_and_all_are_known():
     for entry in suites.engine():
         variants = set(filter(None, entry.variant.split("+"))) - {suites.AS_STORED}
