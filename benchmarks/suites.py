@@ -161,8 +161,9 @@ def small_and_sparse() -> list[Entry]:
 def large() -> list[Entry]:
     """Millions of rows, weights, threads."""
     plan = []
-    plan += rounds(TALL, [RELABEL, ONE_OUTPUT], 12, repeats=1, limit=30.0)
-    plan += rounds(WIDE, [RELABEL], 12, repeats=1, limit=30.0)
+    # Reading and binning take most of these fits: few of them, with rounds enough to be told apart.
+    plan += rounds(TALL, [RELABEL, ONE_OUTPUT], 24, repeats=1, limit=45.0)
+    plan += rounds(WIDE, [RELABEL], 24, repeats=1, limit=30.0)
     for name in CLIFF:
         plan += rounds(name, [RELABEL], 18, limit=6.0)
     for name, weights in WEIGHTED.items():
