@@ -30,7 +30,7 @@ endif
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test build lint lint-python lint-rust test-rust test-python wheel test-wheel bench bench-quick \
-	bench-engine bench-defaults bench-data bench-distributed reproduce profile docs test-docs torture format clean cargo browser
+	bench-engine bench-builds bench-defaults bench-data bench-distributed reproduce profile docs test-docs torture format clean cargo browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -114,10 +114,17 @@ bench-quick: cargo ## the benchmarks that matter most, then their report (under 
 	@$(BENCH) -m benchmarks.run quick
 	@$(BENCH) -m benchmarks.report --results benchmarks/results/quick.json
 
-bench-engine: cargo ## the time of a round on shapes of all kinds, into docs/benchmarks.md (under 15 minutes; resumes)
+bench-engine: cargo ## the time of a round on shapes of all kinds, into docs/benchmarks.md (20 minutes; resumes)
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.run engine
+	@$(BENCH) -m benchmarks.report
+
+bench-builds: cargo ## this build against the one in the folder OLD, into docs/benchmarks.md (5 minutes)
+	@[ -n '$(OLD)' ] || { echo 'Name the folder that holds the earlier package: make bench-builds OLD=../before/python'; exit 1; }
+	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
+	@benchmarks/setup.sh self
+	@$(BENCH) -m benchmarks.builds '$(OLD)'
 	@$(BENCH) -m benchmarks.report
 
 bench-defaults: cargo ## default parameters against the peers, into docs/defaults.md (hours; resumes)
@@ -138,7 +145,7 @@ bench-distributed: cargo ## Dask workers beside xgboost's, into docs/guide/scali
 reproduce: $(BUILT) $(TOOLS) ## the paper's experiments, into docs/reproduction/full (a day; resumes)
 	@$(BIN)/python -m experiments --n-jobs 2 --output docs/reproduction/full --store experiments/results.jsonl
 
-profile: $(BUILT) ## where the time of a round goes, into docs/profile.md
+profile: $(BUILT) ## where the time of a round goes, into docs/profile.md (2 minutes)
 	@$(BIN)/python -m benchmarks.roofline
 
 torture: $(BUILT) $(TOOLS) ## the long battery of tests, into docs/torture.md (hours)

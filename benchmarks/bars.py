@@ -54,13 +54,22 @@ def need(
     return found
 
 
-def at_least(claim: str, bar: float, ratio: Callable[[], tuple[float, str]]) -> Line:
+def at_least(
+    claim: str, bar: float, ratio: Callable[[], tuple[float, str]], goal: float | None = None
+) -> Line:
     """A line whose ratio must be no less than the bar; `ratio` also says what was compared."""
-    return compared(claim, f"≥ {bar:g} ×", lambda value: value >= bar, ratio)
+    return compared(claim, f"≥ {bar:g} ×{hoped(goal)}", lambda value: value >= bar, ratio)
 
 
-def at_most(claim: str, bar: float, ratio: Callable[[], tuple[float, str]]) -> Line:
-    return compared(claim, f"≤ {bar:g} ×", lambda value: value <= bar, ratio)
+def at_most(
+    claim: str, bar: float, ratio: Callable[[], tuple[float, str]], goal: float | None = None
+) -> Line:
+    return compared(claim, f"≤ {bar:g} ×{hoped(goal)}", lambda value: value <= bar, ratio)
+
+
+def hoped(goal: float | None) -> str:
+    """What is hoped for beyond the bar."""
+    return "" if goal is None else f" (goal {goal:g})"
 
 
 def compared(

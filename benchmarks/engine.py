@@ -14,7 +14,8 @@ import numpy as np
 
 from benchmarks import workloads
 from benchmarks.contestants import CONTESTANTS, Contestant, Settings, Stopwatch
-from benchmarks.measure import Whole, settings_of
+from benchmarks.measure import PeakMemory, Whole, settings_of
+from benchmarks.suites import AS_STORED
 from benchmarks.workloads import Data
 
 SHARE = 6  # a long fit has so many times the rounds of a short one
@@ -28,11 +29,10 @@ MOST_PREDICTIONS = 50
 def time_of_rounds(spec: dict[str, Any]) -> dict[str, Any]:
     """The record of one contestant's rounds; `limit` seconds are spent on repeats."""
     kind, data = prepared(spec)
-    long = settings_of(spec, laps=False, variant=spec.get("variant", ""))
-    # The same least leaf: otherwise some libraries grow far fewer leaves on small tables.
-    long = replace(long, min_leaf_rows=1)
-    short = replace(long, n_rounds=max(1, long.n_rounds // SHARE))
+    short, long = short_and_long(spec)
+    memory = PeakMemory()
     fitted(kind, data, short)  # a warm-up
+    peak = memory.above_start()
     short_seconds: list[float] = []
     long_seconds: list[float] = []
     while another(short_seconds, long_seconds, spec["limit"]):
@@ -48,7 +48,21 @@ def time_of_rounds(spec: dict[str, Any]) -> dict[str, Any]:
         "long_seconds": long_seconds,
         "seconds_per_round": slope(short.n_rounds, short_seconds, long.n_rounds, long_seconds),
         "leaves_per_round": contestant.leaves_per_round(),
+        "peak_bytes": peak,
+        "expected_bytes": contestant.expected_bytes(data, short),
     }
+
+
+def short_and_long(spec: dict[str, Any]) -> tuple[Settings, Settings]:
+    """The settings of both fits."""
+    long = settings_of(spec, laps=False, variant=spec.get("variant", ""))
+    # The same least leaf: otherwise some libraries grow far fewer leaves on small tables.
+    long = replace(long, min_leaf_rows=1)
+    return replace(long, n_rounds=short_rounds(long.n_rounds)), long
+
+
+def short_rounds(long_rounds: int) -> int:
+    return max(1, long_rounds // SHARE)
 
 
 def slope(
@@ -69,8 +83,7 @@ def time_of_prediction(spec: dict[str, Any]) -> dict[str, Any]:
     """The record of the predictions, for all training rows, of a model of a few of them."""
     kind, data = prepared(spec)
     X, n_outputs = data.X, data.n_outputs
-    data = Data(X[:TRAINING_ROWS], data.Y[:TRAINING_ROWS], X[:1], data.Y[:1], data.task)
-    settings = replace(settings_of(spec), max_bins=TRAINING_BINS)
+    data, settings = few_rows(data), settings_of_predictor(spec)
     contestant, seconds = fitted(kind, data, settings, spec["limit"])
     whole = Whole.of(contestant, settings.n_rounds, data, seconds)
     times = repeated(lambda: contestant.predict(X))
@@ -87,6 +100,16 @@ def time_of_prediction(spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def few_rows(data: Data) -> Data:
+    """Those that a model is fitted to whose predictions are timed."""
+    n, one = TRAINING_ROWS, slice(1)
+    return Data(data.X[:n], data.Y[:n], data.X[one], data.Y[one], data.task)
+
+
+def settings_of_predictor(spec: dict[str, Any]) -> Settings:
+    return replace(settings_of(spec, variant=spec.get("variant", "")), max_bins=TRAINING_BINS)
+
+
 def repeated(call: Callable[[], Any]) -> list[float]:
     """The seconds of each call, for about a second."""
     times: list[float] = []
@@ -100,7 +123,8 @@ def repeated(call: Callable[[], Any]) -> list[float]:
 def prepared(spec: dict[str, Any]) -> tuple[type[Contestant], Data]:
     kind = CONTESTANTS[spec["contestant"]]
     kind().prepare()
-    return kind, even_label_first(workloads.find(spec["workload"]).load())
+    data = workloads.find(spec["workload"]).load()
+    return kind, data if spec.get("variant") == AS_STORED else even_label_first(data)
 
 
 def even_label_first(data: Data) -> Data:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from benchmarks.records import Run, Summary
 from benchmarks.suites import (
+    AS_STORED,
     CLIFF,
     COMPONENTS,
     GROWTH,
@@ -14,12 +15,15 @@ from benchmarks.suites import (
     PREDICTED_ROUNDS,
     PREDICTORS,
     RELABEL,
+    SINGLE,
     SMALL_TABLES,
     SPARSE_TABLES,
+    TALL,
     THREADED,
     THREADS,
     VECTOR_LEAVES,
     WEIGHTED,
+    WIDE,
 )
 from benchmarks.tables import number, table
 
@@ -28,9 +32,10 @@ Here a round is the difference of a long and a short fit over that of their roun
 fit does once drops out; the fastest of several fits counts. Ratios compare fits of one run; below 1
 the one in front is the faster. `lightgbm-one-output` fits a single output (of labels, the one
 nearest to half of the rows), manyboost all of them. Both are allowed the same number of leaves, of
-one row at least; how many a tree was given on average follows the times. Predictions are those
-of small models, for 20,000 rows; ≈ extrapolated from the
-models of some of the outputs, or from some of the rounds."""
+one row at least; how many a tree was given on average follows the times. On sparse tables a few
+features may decide LightGBM's one label, and its trees end where all rows are alike: so the first
+label of the file is shown too, and the time for each leaf. Predictions are those of small models,
+for 20,000 rows; ≈ extrapolated from models of some of the outputs, or from some of the rounds."""
 BUSY = 0.1  # cores used by other processes from which on it is said
 
 Rows = list[list[str]]
@@ -61,7 +66,7 @@ def against_one_output(run: Run, names: Sequence[str]) -> Table:
     rows = []
     for name in names:
         for ours in of_rounds(run, name, RELABEL):
-            alike = {"leaves": ours.leaves, "n_threads": ours.n_threads}
+            alike = {"leaves": ours.leaves, "n_threads": ours.n_threads, "variant": ""}
             theirs = run.exact(name, ONE_OUTPUT, protocol="rounds", **alike)
             times = [milliseconds(ours), milliseconds(theirs), ratio(ours, theirs)]
             settings = [str(ours.leaves), str(ours.n_threads)]
@@ -75,7 +80,42 @@ def small(run: Run) -> Table:
 
 
 def sparse(run: Run) -> Table:
-    return against_one_output(run, SPARSE_TABLES)
+    """As above, for two labels of LightGBM's, and for each leaf besides."""
+    rows = []
+    for name in SPARSE_TABLES:
+        for ours in of_rounds(run, name, RELABEL):
+            for label, theirs in one_label(run, name).items():
+                times = [milliseconds(ours), milliseconds(theirs), ratio(ours, theirs)]
+                leaves = f"{grown_leaves(ours)} : {grown_leaves(theirs)}"
+                leaf = [number(s.fastest_leaf if s else None, 1e6) for s in (ours, theirs)]
+                for_leaf = [" : ".join(leaf), ratio(ours, theirs, lambda s: s.fastest_leaf)]
+                rows.append([name, shape(ours), label, *times, leaves, *for_leaf])
+    head = ("data", "rows × features × outputs", "LightGBM's label", "`relabel`, ms")
+    peer = ("`lightgbm-one-output`, ms", "ratio", "leaves grown", "µs a leaf", "ratio for a leaf")
+    return (*head, *peer), rows, 3
+
+
+def one_label(run: Run, name: str) -> dict[str, Summary | None]:
+    """LightGBM on a label of a sparse table: the one nearest to half, and the first one."""
+    how = {"protocol": "rounds", "n_threads": 1}
+    found = {
+        "nearest to half": run.exact(name, ONE_OUTPUT, variant="", **how),
+        "first": run.exact(name, ONE_OUTPUT, variant=AS_STORED, **how),
+    }
+    return {label: s for label, s in found.items() if s or label != "first"}
+
+
+def large(run: Run) -> Table:
+    """Millions of rows: the time of a round, and memory beside what the library expects."""
+    rows = []
+    for name in (TALL, WIDE):
+        for ours in of_rounds(run, name, RELABEL):
+            theirs = run.exact(name, ONE_OUTPUT, protocol="rounds", n_threads=ours.n_threads)
+            times = [milliseconds(ours), milliseconds(theirs), ratio(ours, theirs)]
+            memory = [number(ours.median(f"{kind}_bytes"), 1e-6) for kind in ("peak", "expected")]
+            rows.append([shape(ours), str(ours.n_threads), *times, *memory])
+    head = ("rows × features × outputs", "threads", "`relabel`, ms", "`lightgbm-one-output`, ms")
+    return (*head, "ratio", "peak, MB", "expected at most, MB"), rows, 1
 
 
 def cliff(run: Run) -> Table:
@@ -145,29 +185,55 @@ def vector_leaves(run: Run) -> Table:
 def prediction(run: Run) -> Table:
     rows = []
     for name in PREDICTED:
-        found = [run.exact(name, one, protocol="prediction") for one in PREDICTORS]
-        ours, *peers = [s.predicted_rows_per_second if s else None for s in found]
-        if found[0] is None or ours is None:
-            continue
-        marks = ["≈ " if s and s.extrapolated else "" for s in found]
-        rates = [mark + number(rate) for mark, rate in zip(marks, [ours, *peers], strict=True)]
-        best = max((rate for rate in peers if rate), default=None)
-        rows.append([f"{size(found[0], 'n_outputs'):,}", *rates, number(best and ours / best)])
+        for n_rounds in PREDICTED_ROUNDS:
+            for variant in ("", SINGLE):
+                ours, *peers = predictors(run, name, n_rounds, variant)
+                if ours is None:
+                    continue
+                rates = [rate(s) for s in (ours, *peers)]
+                best = fastest(peers)
+                compared = predicted_rate(ours) / predicted_rate(best) if best else None
+                what = [f"{size(ours, 'n_outputs'):,}", str(n_rounds), variant or "float64"]
+                rows.append([*what, *rates, number(compared)])
     columns = [f"`{one}`" for one in PREDICTORS]
-    head = ("outputs", *columns, "`relabel` : fastest other")
+    head = ("outputs", "rounds", "`relabel` in", *columns, "`relabel` : fastest other")
     return head, rows, 0
+
+
+def predictors(run: Run, name: str, n_rounds: int, variant: str = "") -> list[Summary | None]:
+    """Ours, of this variant, then the others, which have none."""
+    how = {"protocol": "prediction", "n_rounds": n_rounds}
+    return [
+        run.exact(name, one, **how, variant=variant if one == RELABEL else "") for one in PREDICTORS
+    ]
+
+
+def fastest(found: Sequence[Summary | None]) -> Summary | None:
+    return max((s for s in found if s), key=predicted_rate, default=None)
+
+
+def predicted_rate(summary: Summary) -> float:
+    rate = summary.predicted_rows_per_second
+    assert rate is not None
+    return rate
+
+
+def rate(summary: Summary | None) -> str:
+    mark = "≈ " if summary and summary.extrapolated else ""
+    return mark + number(predicted_rate(summary) if summary else None)
 
 
 Section = tuple[str, Callable[[Run], Table]]
 SECTIONS: tuple[Section, ...] = (
     ("Small tables", small),
-    ("Sparse tables", sparse),
+    ("Sparse tables: 31 leaves, 1 thread", sparse),
     ("A million rows", cliff),
+    ("Millions of rows, many columns", large),
     ("Weights", weights),
     ("Many outputs", growth),
     ("Threads", threads),
     ("Trees on all outputs", vector_leaves),
-    (f"Predictions, rows/s: {PREDICTED_ROUNDS} rounds, {THREADS} threads", prediction),
+    (f"Predictions, rows/s: {THREADS} threads", prediction),
 )
 
 
@@ -195,12 +261,14 @@ def milliseconds(summary: Summary | None) -> str:
     return number(summary.fastest_round if summary else None, 1000)
 
 
-def ratio(summary: Summary | None, other: Summary | None) -> str:
-    if summary is None or other is None:
-        return "–"
+def ratio(
+    summary: Summary | None,
+    other: Summary | None,
+    seconds: Callable[[Summary], float | None] = lambda s: s.fastest_round,
+) -> str:
+    above, below = (seconds(s) if s else None for s in (summary, other))
     # A round too short to be told from the noise may even come out negative.
-    below = round_seconds(other)
-    return number(round_seconds(summary) / below) if below > 0 else "–"
+    return number(above / below) if above is not None and below and below > 0 else "–"
 
 
 def grown_leaves(summary: Summary | None) -> str:

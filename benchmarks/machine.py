@@ -61,10 +61,13 @@ def library(name: str) -> str | None:
     if name != "manyboost":
         return version
     spec = util.find_spec(name)
-    folder = Path(spec.origin).parent if spec and spec.origin else None
-    files = sorted(folder.rglob("*.py")) + sorted(folder.rglob("*.so")) if folder else []
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-    return f"{version} ({digest[:8]})"
+    return f"{version} ({digest(Path(spec.origin).parent if spec and spec.origin else None)})"
+
+
+def digest(package: Path | None) -> str:
+    """Of the files of a package that make up what it does."""
+    files = sorted(package.rglob("*.py")) + sorted(package.rglob("*.so")) if package else []
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
 
 
 def past_their_python() -> list[str]:

@@ -69,6 +69,12 @@ class Summary:
         return float((long - short) / (self.n_rounds - records[0]["short_rounds"]))
 
     @property
+    def fastest_leaf(self) -> float | None:
+        """Seconds of a round for each leaf of its tree."""
+        seconds, leaves = self.fastest_round, self.median("leaves_per_round")
+        return seconds / leaves if seconds and leaves else None
+
+    @property
     def score(self) -> float | None:
         return self.median("score")
 

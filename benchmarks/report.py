@@ -5,13 +5,16 @@ python -m benchmarks.report --results FILE --docs FOLDER --readme FILE
 """
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import bars, engine_tables, plots
+from benchmarks import bars, engine_bars, engine_tables, plots
+from benchmarks.build_tables import Builds
 from benchmarks.contestants import CONTESTANTS
+from benchmarks.engine_bars import Measured
 from benchmarks.records import Run, Summary
 from benchmarks.tables import number, table
 
@@ -28,8 +31,7 @@ def main() -> None:
     run = Run.read(options.results)
     figures = plots.draw(run, options.docs / "benchmarks", options.format)
     page = options.docs / "benchmarks.md"
-    engine = Run.read(options.engine) if options.engine.is_file() else None
-    page.write_text(document(run, figures, options.results.name, engine))
+    page.write_text(document(run, figures, options.results.name, measured(options)))
     sys.stderr.write(f"wrote {page} and {len(figures)} plots\n")
     if options.readme.is_file() and BEGIN in (text := options.readme.read_text()):
         options.readme.write_text(with_section(text, readme_section(run, figures)))
@@ -42,6 +44,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report")
     parser.add_argument("--results", type=Path, default=newest_results())
     parser.add_argument("--engine", type=Path, default=RESULTS / "engine.json")
+    parser.add_argument("--builds", type=Path, default=RESULTS / "builds.json")
+    parser.add_argument("--distributed", type=Path, default=RESULTS / "distributed.json")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs")
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
     parser.add_argument("--format", choices=["svg", "png"], default="svg")
@@ -56,30 +60,64 @@ def newest_results() -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
+def measured(options: argparse.Namespace) -> Measured | None:
+    """What there is about the engine."""
+    if not options.engine.is_file():
+        return None
+    return Measured(
+        Run.read(options.engine),
+        Builds.read(options.builds) if options.builds.is_file() else None,
+        json.loads(options.distributed.read_text()) if options.distributed.is_file() else None,
+    )
+
+
 # ------------------------------------------------------------------ the page
 
 
-def document(run: Run, figures: Sequence[Path], source: str, engine: Run | None = None) -> str:
+def document(
+    run: Run, figures: Sequence[Path], source: str, measured: Measured | None = None
+) -> str:
     parts = [
         "# Benchmarks",
         f"Generated from `benchmarks/results/{source}` by `python -m benchmarks.report`.",
         provenance(run),
         HOW,
         "## What it must show",
-        bars_table(run),
+        bars_table(bars.lines(run)),
         *(f"![{figure.stem.replace('-', ' ')}](benchmarks/{figure.name})" for figure in figures),
     ]
-    if engine is not None:
-        parts += ["## Rounds and predictions", provenance(engine), *engine_tables.sections(engine)]
+    skipped = dict(run.skipped)
+    if measured is not None:
+        parts += of_engine(measured)
+        skipped |= measured.engine.skipped | (measured.builds.skipped if measured.builds else {})
     parts += ["## All results", LEGEND]
     for workload in run.workloads():
         if workload != "import":
             parts += [f"### {workload}", shape(run, workload), workload_table(run, workload)]
-    if skipped := run.skipped | (engine.skipped if engine else {}):
+    if skipped:
         reasons = [f"- {what}: {reason}" for what, reason in skipped.items()]
         parts += ["## Skipped", "\n".join(reasons)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
+
+def of_engine(measured: Measured) -> list[str]:
+    parts = [
+        "## What the engine must reach",
+        bars_table(engine_bars.lines(measured)),
+        SAME_MODELS,
+        "## Rounds and predictions",
+        provenance(measured.engine),
+        *engine_tables.sections(measured.engine),
+    ]
+    if builds := measured.builds:
+        parts += ["## Against the build before", provenance(builds), *builds.section()]
+    return parts
+
+
+SAME_MODELS = """\
+Ratios are those of single rounds unless said; the tables below say how they were measured. That
+threads, ranks and vector instructions do not change a model is no figure: tests compare the bytes
+of models (`tests/test_determinism.py`, `tests/distributed`)."""
 
 HOW = """\
 Every fit runs in a process of its own, on the same data, with the same number of threads, rounds,
@@ -88,7 +126,8 @@ repeats are interleaved, and numbers are medians over them. The time of a fit st
 memory and includes each library's own binning and conversions; peak memory is what the fit adds to
 the loaded data; the model is weighed pickled. A fit stops at its time limit: contestants with one
 model per output have then fitted a sample of the outputs, others a part of the rounds, and the
-whole is extrapolated. Run it yourself: `make bench-quick`, `make bench-engine`, `make bench`.
+whole is extrapolated. Run it yourself: `make bench-quick`, `make bench-engine`,
+`make bench-builds`, `make bench`.
 
 - `lightgbm-per-output` bins the data once for all outputs; `*-one-output` fits only the first one.
 - `xgboost-projection` is a Gaussian projection, drawn anew each round, written by hand through
@@ -104,7 +143,7 @@ LEGEND = """\
 median. Per round: the slope after the first round."""
 
 
-def provenance(run: Run) -> str:
+def provenance(run: Run | Builds) -> str:
     facts = run.machine
     machine = [
         facts["cpu"],
@@ -122,8 +161,8 @@ def provenance(run: Run) -> str:
     return "  \n".join(text)
 
 
-def bars_table(run: Run) -> str:
-    rows = [(line.claim, line.bar, line.measured, line.verdict) for line in bars.lines(run)]
+def bars_table(lines: Sequence[bars.Line]) -> str:
+    rows = [(line.claim, line.bar, line.measured, line.verdict) for line in lines]
     return table(("claim", "bar", "measured", ""), rows)
 
 

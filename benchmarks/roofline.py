@@ -6,20 +6,24 @@ For each shape the kernels of a fit are timed from inside, and each is set again
 reading and writing the arrays it must touch would take at the speed of a plain copy.
 """
 
-import cProfile
-import pstats
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
+from benchmarks.engine import short_rounds, slope
+from benchmarks.parts import kernel_seconds
+from benchmarks.tables import number, table
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
 THREADS = 2
-ROUNDS = 40
 LEAVES = 31
+FITS = 3  # of which the fastest counts
+WORTH_A_LINE = 0.02  # of a round
 PAGE = Path(__file__).parent.parent / "docs" / "profile.md"
 
 
@@ -29,11 +33,21 @@ class Shape:
     p: int
     d: int
     labels: bool = False
+    weighted: bool = False
+    filled: float = 1.0  # share of the features that are not zero, which are all that is stored
+    rounds: int = 42
 
     @property
     def title(self) -> str:
-        loss = "log loss" if self.labels else "squared error"
-        return f"{self.n:,} rows × {self.p} features × {self.d:,} outputs, {loss}"
+        parts = [
+            f"{self.n:,} rows × {self.p:,} features × {self.d:,} outputs",
+            "log loss" if self.labels else "squared error",
+        ]
+        if self.weighted:
+            parts.append("rows with weights")
+        if self.filled < 1:
+            parts.append(f"sparse, {self.filled:.0%} filled")
+        return ", ".join(parts)
 
     def bytes_once(self) -> dict[str, float]:
         """Bytes that each kernel has to read and write at least, in one round."""
@@ -41,15 +55,39 @@ class Shape:
         state = 2 * cells  # residuals are read and written in place
         if self.labels:
             state = 3 * cells + self.n * self.d  # raw read and written, residuals written, labels
+        weights = 4.0 * self.n if self.weighted else 0.0
+        # Every row passes through log2(leaves) nodes, in the smaller of two half the time; what is
+        # stored of sparse features has a row number beside the bin.
+        stored = self.n * self.p * (self.filled * 5 if self.filled < 1 else 1)
         return {
-            "advance": state,
-            "leaf_sums": cells + (self.n * self.d if self.labels else 0),
-            # Every row passes through log2(leaves) nodes, in the smaller of two half the time.
-            "grow": self.n * self.p * (1 + 0.5 * np.log2(LEAVES)),
+            "advance": state + weights,
+            "leaf_sums": cells + (self.n * self.d if self.labels else 0) + weights,
+            "grow": (stored + weights) * (1 + 0.5 * np.log2(LEAVES)),
         }
 
+    def data(self) -> tuple[Any, np.ndarray, dict[str, np.ndarray]]:
+        """Features, targets, and further arguments of `fit`."""
+        rng = np.random.default_rng(0)
+        if self.filled < 1:
+            X: Any = sparse.random(
+                self.n, self.p, self.filled, format="csr", dtype=np.float32, random_state=rng
+            )
+        else:
+            X = rng.normal(size=(self.n, self.p)).astype(np.float32)
+        Y = np.tanh(X @ rng.normal(size=(self.p, self.d))) + rng.normal(size=(self.n, self.d))
+        Y = (Y > 1).astype(np.uint8) if self.labels else Y
+        return X, Y, {"sample_weight": rng.uniform(0.5, 1.5, self.n)} if self.weighted else {}
 
-SHAPES = [Shape(20_000, 50, 50), Shape(20_000, 50, 1000), Shape(20_000, 50, 1000, labels=True)]
+
+SHAPES = [
+    Shape(20_000, 50, 50),
+    Shape(20_000, 50, 1000),
+    Shape(20_000, 50, 1000, labels=True),
+    Shape(400, 70, 6, rounds=600),
+    Shape(200_000, 20, 5, weighted=True),
+    Shape(5_000, 1_800, 150, labels=True, filled=0.04),
+    Shape(2**20 + 20_000, 20, 5),
+]
 MEANING = {
     "advance": "leaf values added, residuals taken, loss, projection",
     "leaf_sums": "residuals (and curvature) summed by leaf",
@@ -73,51 +111,57 @@ def copy_speed() -> float:
     return THREADS * 2 * arrays[0].nbytes / best
 
 
-def kernel_seconds(shape: Shape) -> dict[str, float]:
-    """Seconds a round spends in each kernel, and in all."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(shape.n, shape.p)).astype(np.float32)
-    Y = np.tanh(X @ rng.normal(size=(shape.p, shape.d))) + rng.normal(size=(shape.n, shape.d))
-    kind = ManyBoostRegressor
-    if shape.labels:
-        kind, Y = ManyBoostClassifier, (Y > 1).astype(np.uint8)
-    settings = {"max_leaf_nodes": LEAVES, "n_jobs": THREADS, "random_state": 0}
-    settings |= {"early_stopping": False}
-    kind(max_iter=2, **settings).fit(X, Y)
-    profile = cProfile.Profile()
-    model = kind(max_iter=ROUNDS, **settings)
-    profile.runcall(model.fit, X, Y)
-    spent = dict.fromkeys(["advance", "leaf_sums", "grow", "rest of the loop"], 0.0)
-    for (_, _, name), (_, _, own, cumulative, _) in pstats.Stats(profile).stats.items():
-        for kernel in ("advance", "leaf_sums", "grow"):
-            if f"{kernel}_residuals'" in name or f"'{kernel}'" in name or f".{kernel}" in name:
-                spent[kernel] += own
-        if name == "run":
-            spent["all"] = cumulative
-    spent["rest of the loop"] = spent["all"] - sum(spent[k] for k in MEANING)
-    return {name: seconds / ROUNDS for name, seconds in spent.items()}
+def round_seconds(shape: Shape) -> tuple[dict[str, float], float]:
+    """Seconds a round spends in each kernel, and in all.
+
+    The profiler slows Python down, not the kernels: the whole is the slope between a short and a
+    long fit without it.
+    """
+    X, Y, arguments = shape.data()
+    kind = ManyBoostClassifier if shape.labels else ManyBoostRegressor
+
+    def fit(rounds: int) -> float:
+        model = kind(max_iter=rounds, max_leaf_nodes=LEAVES, n_jobs=THREADS, random_state=0)
+        model.set_params(early_stopping=False)
+        began = time.perf_counter()
+        model.fit(X, Y, **arguments)
+        return time.perf_counter() - began
+
+    few = short_rounds(shape.rounds)
+    fit(few)
+    short, long, spent = [], [], []
+    for _ in range(FITS):
+        short.append(fit(few))
+        long.append(fit(shape.rounds))
+        spent.append(kernel_seconds(lambda: fit(shape.rounds), shape.rounds))
+    kernels = {name: min(each[name] for each in spent) for name in spent[0]}
+    return kernels, slope(few, short, shape.rounds, long)
 
 
 def section(shape: Shape, speed: float) -> str:
-    spent = kernel_seconds(shape)
-    lines = [
-        f"## {shape.title}",
-        "",
-        "| part of a round | ms | share | MB once | ms at copy speed | share of that limit |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
+    kernels, whole = round_seconds(shape)
     least = shape.bytes_once()
-    for kernel, meaning in MEANING.items():
-        milliseconds, limit = 1e3 * spent[kernel], 1e3 * least[kernel] / speed
-        lines.append(
-            f"| `{kernel}`: {meaning} | {milliseconds:.2f} | {spent[kernel] / spent['all']:.0%} "
-            f"| {least[kernel] / 1e6:.1f} | {limit:.2f} | {limit / milliseconds:.0%} |"
-        )
-    rest = spent["rest of the loop"]
-    share = rest / spent["all"]
-    lines.append(f"| the rest (Python, small arrays) | {1e3 * rest:.2f} | {share:.0%} | | | |")
-    lines.append(f"| all | {1e3 * spent['all']:.2f} | 100% | | | |")
-    return "\n".join(lines)
+    shown = [name for name in kernels if name in MEANING or kernels[name] > WORTH_A_LINE * whole]
+    rest = whole - sum(kernels[name] for name in shown)
+    rows = []
+    for name in sorted(shown, key=lambda name: (*MEANING, name).index(name)):
+        what = f"`{name}`: {MEANING[name]}" if name in MEANING else f"`{name}`"
+        limit = ["", "", ""]
+        if name in least:
+            seconds = least[name] / speed
+            share = f"{seconds / kernels[name]:.0%}"
+            limit = [number(least[name], 1e-6), number(seconds, 1e3), share]
+        rows.append([what, *time_and_share(kernels[name], whole), *limit])
+    rows += [
+        ["the rest (Python, small arrays)", *time_and_share(rest, whole), "", "", ""],
+        ["all", *time_and_share(whole, whole), "", "", ""],
+    ]
+    head = ("part of a round", "ms", "share", "MB once", "ms at copy speed", "share of that limit")
+    return f"## {shape.title}\n\n{table(head, rows, 1, 6)}"
+
+
+def time_and_share(seconds: float, whole: float) -> list[str]:
+    return [number(seconds, 1e3), f"{seconds / whole:.0%}"]
 
 
 def main() -> None:
@@ -129,9 +173,10 @@ def main() -> None:
             "Generated by `make profile`; do not edit. Each kernel of a round is set against the "
             "time that reading and writing the arrays it must touch once would take at the speed "
             f"of a plain copy on the same machine: {speed / 1e9:.1f} GB/s with {THREADS} threads. "
-            "100% would be the limit of the memory. Histograms are bound by one add per row and "
-            "feature, not by bytes, and stay far from it. `relabel`, one component, "
-            f"{LEAVES} leaves, mean of {ROUNDS} rounds."
+            "100% would be the limit of the memory; arrays that fit into a cache can exceed it. "
+            "Histograms are bound by one add per row and feature, not by bytes, and stay far from "
+            f"it. `relabel`, one component, {LEAVES} leaves, the fastest of {FITS} fits. A whole "
+            "round is the difference of a long and a short fit over that of their rounds."
         ),
     ]
     for shape in SHAPES:

@@ -305,20 +305,20 @@ class Results:
         self.save()
 
     def save(self) -> None:
-        """Write the file at once or not at all."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         records = sorted(
             self.records, key=lambda record: [str(part) for part in job(record["spec"])]
         )
-        lines = ",\n".join(json.dumps(record, ensure_ascii=False) for record in records)
-        head = {"machine": self.machine, "skipped": self.skipped}
-        text = (
-            json.dumps(head, ensure_ascii=False, indent=1)[:-2]
-            + f',\n "records": [\n{lines}\n]}}\n'
-        )
-        new = self.file.with_suffix(".new")
-        new.write_text(text)
-        new.replace(self.file)
+        write(self.file, {"machine": self.machine, "skipped": self.skipped}, records)
+
+
+def write(file: Path, head: dict[str, Any], records: list[dict[str, Any]]) -> None:
+    """Write a file of results, a line for each record, at once or not at all."""
+    lines = ",\n".join(json.dumps(record, ensure_ascii=False) for record in records)
+    text = json.dumps(head, ensure_ascii=False, indent=1)[:-2]
+    new = file.with_suffix(".new")
+    new.write_text(f'{text},\n "records": [\n{lines}\n]}}\n')
+    new.replace(file)
 
 
 def place(facts: dict[str, Any]) -> dict[str, Any]:

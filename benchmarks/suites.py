@@ -18,7 +18,7 @@ class Entry:
     """One line of a plan. At the limit (seconds of fitting) a contestant stops, and what it has
     done is extrapolated; `n_rounds` and `leaves` None mean the workload's own. The protocol says
     what is measured: a whole fit with its scores, or the time of rounds or predictions alone
-    (`engine`)."""
+    (`engine`), or that of growing trees (`builds`)."""
 
     workload: str
     contestant: str
@@ -27,8 +27,8 @@ class Entry:
     repeats: int = 3
     limit: float = 60.0
     leaves: int | None = None
-    variant: str = ""  # of manyboost's parameters and arguments
-    protocol: Literal["fit", "rounds", "prediction"] = "fit"
+    variant: str = ""  # of manyboost's parameters and arguments, or of the data
+    protocol: Literal["fit", "rounds", "growth", "prediction"] = "fit"
 
 
 RELABEL, PROJECT, MULTIOUTPUT, INDEPENDENT = (
@@ -115,6 +115,7 @@ def tiny() -> list[Entry]:
 
 SMALL_TABLES = ("emotions", "atp1d", "CAL500", "oes97", "yeast", "scene")
 SPARSE_TABLES = ("medical", "genbase", "enron", "bibtex")
+AS_STORED = "as-stored"  # the first label is that of the file, not the one nearest to half
 CLIFF = tuple(f"regression-{2**20 + more}x20x5" for more in (-20_000, 20_000))
 WEIGHTED = {
     "regression-200000x20x5": ("row-weights", "cell-weights"),
@@ -124,15 +125,18 @@ COMPONENTS = "components-4"
 GROWTH = ("regression-20000x50x10", "regression-20000x50x50", "regression-20000x50x1000")
 GROWTH_LABELS = "multilabel-20000x50x1000"
 THREADED = "regression-100000x100x100"
-PREDICTED = tuple(f"regression-20000x50x{n_outputs}" for n_outputs in (1, 10, 50, 983))
-PREDICTED_ROUNDS = 10
+TALL, WIDE = "regression-5000000x28x10", "regression-1000000x100x100"
+MANY_PREDICTED = "regression-20000x50x983"
+PREDICTED = (*(f"regression-20000x50x{n_outputs}" for n_outputs in (1, 10, 50)), MANY_PREDICTED)
+PREDICTED_ROUNDS = (10, 100)
+SINGLE = "float32"
 PREDICTORS = (RELABEL, "xgboost-multi-output-tree", "lightgbm-per-output", HESSBOOST)
 VECTOR_LEAVES = (MULTIOUTPUT, "xgboost-multi-output-tree", HESSBOOST)
 
 
 def engine() -> list[Entry]:
-    """Under fifteen minutes: the time of a round on shapes that ask different things of it."""
-    return [*small_and_sparse(), *large(), *with_peers()]
+    """Twenty minutes: the time of a round on shapes that ask different things of it."""
+    return [*small_and_sparse(), *large(), *with_peers(), *predictions()]
 
 
 def rounds(workload: str, contestants: Iterable[str], n_rounds: int, **options: Any) -> list[Entry]:
@@ -150,12 +154,16 @@ def small_and_sparse() -> list[Entry]:
                 )
     for name in SPARSE_TABLES:
         plan += rounds(name, [RELABEL, ONE_OUTPUT], 60, threads=1)
+        plan += rounds(name, [ONE_OUTPUT], 60, threads=1, variant=AS_STORED)
     return plan
 
 
 def large() -> list[Entry]:
-    """manyboost alone: a million rows, weights, threads."""
+    """Millions of rows, weights, threads."""
     plan = []
+    # Reading and binning take most of these fits: few of them, with rounds enough to be told apart.
+    plan += rounds(TALL, [RELABEL, ONE_OUTPUT], 24, repeats=1, limit=45.0)
+    plan += rounds(WIDE, [RELABEL], 24, repeats=1, limit=30.0)
     for name in CLIFF:
         plan += rounds(name, [RELABEL], 18, limit=6.0)
     for name, weights in WEIGHTED.items():
@@ -169,20 +177,53 @@ def large() -> list[Entry]:
 
 
 def with_peers() -> list[Entry]:
-    """The outputs grow from ten to a thousand; trees from all outputs; predictions."""
+    """The outputs grow from ten to a thousand; trees from all outputs."""
     plan = []
     for name in (*GROWTH, GROWTH_LABELS):
         plan += rounds(name, [RELABEL, ONE_OUTPUT], 36, limit=3.0)
     plan += rounds("regression-20000x50x50", VECTOR_LEAVES, 6, limit=6.0)
+    return plan
+
+
+def predictions() -> list[Entry]:
+    plan = []
     for name in PREDICTED:
-        plan += entries(
-            name,
-            PREDICTORS,
-            n_rounds=PREDICTED_ROUNDS,
-            protocol="prediction",
-            repeats=1,
-            limit=20.0,
-        )
+        for n_rounds in PREDICTED_ROUNDS:
+            # Others would need minutes to fit a hundred rounds of so many outputs.
+            alone = name == MANY_PREDICTED and n_rounds > PREDICTED_ROUNDS[0]
+            plan += predicted(name, [RELABEL] if alone else PREDICTORS, n_rounds)
+            if name == MANY_PREDICTED:
+                plan += predicted(name, [RELABEL], n_rounds, variant=SINGLE)
+    return plan
+
+
+def predicted(
+    workload: str, contestants: Iterable[str], n_rounds: int, **options: Any
+) -> list[Entry]:
+    options = {"protocol": "prediction", "repeats": 1, "limit": 20.0, **options}
+    return entries(workload, contestants, n_rounds=n_rounds, **options)
+
+
+# ------------------------------------------------------------------ two builds
+
+GROWN = "regression-20000x50x50"
+
+
+def builds() -> list[Entry]:
+    """Five minutes: what an earlier build is compared in. The limit is that of both together."""
+    plan = []
+    for name in SMALL_TABLES:
+        for leaves in (31, 4):
+            plan += rounds(name, [RELABEL], 180, leaves=leaves, threads=1, limit=8.0)
+    plan += rounds(GROWN, [RELABEL], 36, limit=8.0)
+    plan += rounds(GROWN, [RELABEL], 36, limit=8.0, protocol="growth")
+    for name in (GROWTH[-1], GROWTH_LABELS):
+        plan += rounds(name, [RELABEL], 24, limit=20.0)
+    plan += rounds("regression-100000x100x10", [RELABEL], 12, limit=8.0)
+    plan += rounds("regression-2000x30x5", [RELABEL], 120, threads=1, limit=8.0)
+    plan += rounds("regression-300x10x16", [RELABEL], 600, leaves=2, threads=1, limit=8.0)
+    for n_rounds in PREDICTED_ROUNDS:
+        plan += predicted(MANY_PREDICTED, [RELABEL], n_rounds, limit=8.0)
     return plan
 
 

@@ -107,6 +107,10 @@ class Contestant:
     def model_bytes(self) -> int:
         return pickled_bytes(self.model)
 
+    def expected_bytes(self, data: Data, settings: Settings) -> int | None:
+        """What the library itself says a fit takes above the data; None: it does not say."""
+        return None
+
     def leaves_per_round(self) -> float | None:
         """How many leaves a tree was given, which may be fewer than allowed; None: not known."""
         return None

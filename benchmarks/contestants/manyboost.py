@@ -1,7 +1,9 @@
 """manyboost, one contestant per strategy."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -9,22 +11,35 @@ from benchmarks.contestants.base import Contestant, Settings, Stopwatch, picked,
 from benchmarks.workloads import Data
 
 
-def random_weights(*shape: int) -> dict[str, np.ndarray]:
-    return {"sample_weight": np.random.default_rng(0).uniform(0.5, 1.5, shape)}
+@dataclass(frozen=True)
+class Asked:
+    """Beyond the settings of all contestants: parameters, and arguments of methods."""
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+    of_fit: dict[str, np.ndarray] = field(default_factory=dict)
+    of_predict: dict[str, Any] = field(default_factory=dict)
 
 
-# Parameters, and arguments of `fit`, beyond the settings of all contestants.
-VARIANTS: dict[str, Callable[[Data], tuple[dict[str, Any], dict[str, np.ndarray]]]] = {
-    "row-weights": lambda data: ({}, random_weights(len(data.Y))),
-    "cell-weights": lambda data: ({}, random_weights(*data.Y.shape)),
-    "class-weight": lambda data: ({"class_weight": "balanced"}, {}),
-    "components-4": lambda data: ({"n_components": 4}, {}),
+def random_weights(*shape: int) -> Asked:
+    return Asked(of_fit={"sample_weight": np.random.default_rng(0).uniform(0.5, 1.5, shape)})
+
+
+VARIANTS: dict[str, Callable[[Data], Asked]] = {
+    "row-weights": lambda data: random_weights(len(data.Y)),
+    "cell-weights": lambda data: random_weights(*data.Y.shape),
+    "class-weight": lambda data: Asked({"class_weight": "balanced"}),
+    "components-4": lambda data: Asked({"n_components": 4}),
+    "float32": lambda data: Asked(of_predict={"dtype": np.float32}),
 }
 
 
 class ManyBoost(Contestant):
     library = "manyboost"
     strategy: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_predict: dict[str, Any] = {}
 
     @property
     def curve_growth(self) -> float:
@@ -53,9 +68,10 @@ class ManyBoost(Contestant):
         if settings.min_leaf_rows is not None:
             self.parameters["min_samples_leaf"] = settings.min_leaf_rows
         for name in filter(None, settings.variant.split("+")):
-            parameters, weights = VARIANTS[name](data)
-            self.parameters |= parameters
-            arguments |= weights
+            asked = VARIANTS[name](data)
+            self.parameters |= asked.parameters
+            arguments |= asked.of_fit
+            self.of_predict |= asked.of_predict
         laps: list[float] = []
         model = kind(**self.parameters)
         calls_back = "callbacks" in model.get_params()  # else its rounds are taken as equally long
@@ -67,13 +83,36 @@ class ManyBoost(Contestant):
             self.round_seconds = np.array(laps[: self.rounds_done])
             self.model.set_params(callbacks=None)  # no part of the model that is weighed
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         method = getattr(self.model, "decision_function", self.model.predict)
-        return two_dimensional(method(X))
+        return two_dimensional(method(X, **self.of_predict))
 
-    def staged(self, X, rounds: Sequence[int]) -> Iterator[np.ndarray]:
+    def staged(self, X: Any, rounds: Sequence[int]) -> Iterator[np.ndarray]:
         method = getattr(self.model, "staged_decision_function", None) or self.model.staged_predict
         return picked(method(X), rounds)
+
+    def expected_bytes(self, data: Data, settings: Settings) -> int:
+        """What the library counts before it trains, and refuses to exceed: training, and copies of
+        the data in its own types."""
+        from manyboost import memory
+
+        class Counted(Exception):
+            pass
+
+        def count(training: memory.Training, X: Any, Y: Any) -> None:
+            raise Counted(
+                sum(training.needs(X, Y).values())
+                + copied_bytes(X, data.X)
+                + copied_bytes(Y, data.Y)
+                + memory._MARGIN
+            )
+
+        try:
+            with mock.patch.object(memory, "check_training", count):
+                type(self)().fit(data, settings, Stopwatch())
+        except Counted as counted:
+            return int(counted.args[0])
+        raise AssertionError("the library no longer counts its memory before it trains")
 
     def leaves_per_round(self) -> float:
         n_nodes = self.model._progress.model.trees.tree_sizes().astype(np.int64)
@@ -98,3 +137,10 @@ class MultiOutput(ManyBoost):
 class Independent(ManyBoost):
     name = "manyboost-independent"
     strategy = "independent"
+
+
+def copied_bytes(used: Any, given: Any) -> int:
+    """Bytes of an array that are not those of the given one; sparse ones are used as they are."""
+    if not isinstance(used, np.ndarray) or np.shares_memory(used, given):
+        return 0
+    return used.nbytes

@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
-from benchmarks.contestants import CONTESTANTS
+from benchmarks.contestants import CONTESTANTS, Settings, Stopwatch
 from benchmarks.contestants.hessboost import HessBoost
-from benchmarks.contestants.manyboost import VARIANTS
+from benchmarks.contestants.manyboost import VARIANTS, Relabel
 from benchmarks.records import Run
 from benchmarks.run import job, specification
 from benchmarks.suites import ONE_OUTPUT, RELABEL, Entry
 from benchmarks.workloads import find
+from scipy.sparse import csr_matrix
 
 from benchmarks import engine, engine_tables, suites
+from manyboost import memory
 
 
 def spec(workload, *, n_rounds=12, contestant=RELABEL, **options):
@@ -66,6 +68,32 @@ def test_a_variant_reaches_the_fit():
     assert made["parameters"]["n_components"] == 4
 
 
+def test_memory_of_a_fit_is_set_beside_what_the_library_expects():
+    made = engine.time_of_rounds(spec("regression-20000x5x20", n_rounds=2))
+    # Bins, and targets in the library's own types: the least that a fit must take.
+    least = 20_000 * (5 + 20 * (8 + 4))
+    assert made["peak_bytes"] is None or made["peak_bytes"] > 0  # None: the system does not say
+    assert least < made["expected_bytes"] < 3 * least + memory._MARGIN
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_what_is_expected_counts_copies_of_the_data(dense):
+    data = find("regression-2000x5x3").load()
+    data.X = data.X if dense else csr_matrix(data.X)
+    settings = Settings(n_rounds=1)
+    single = Relabel().expected_bytes(data, settings)
+    data.Y = data.Y.astype(np.float64)
+    assert single - Relabel().expected_bytes(data, settings) == data.Y.nbytes
+
+
+def test_predictions_may_be_asked_in_single_precision():
+    asked = Relabel()
+    asked.fit(
+        find("regression-200x5x3").load(), Settings(n_rounds=2, variant="float32"), Stopwatch()
+    )
+    assert asked.predict(np.zeros((4, 5), np.float32)).dtype == np.float32
+
+
 def test_predictions_of_all_training_rows_are_timed():
     made = engine.time_of_prediction(spec("regression-1500x5x3", limit=60.0))
     assert made["n_rows"] == engine.TRAINING_ROWS
@@ -86,10 +114,26 @@ def test_leaves_and_variants_are_jobs_of_their_own():
     assert job(spec("yeast", variant="row-weights")) != job(spec("yeast"))
 
 
-def test_only_manyboost_has_variants_and_all_are_known():
+@pytest.mark.parametrize("suite", [suites.engine, suites.builds])
+def test_no_job_is_done_twice(suite):
+    jobs = [job(specification(entry, 0)) for entry in suite()]
+    assert len(set(jobs)) == len(jobs)
+
+
+def test_only_manyboost_has_variants_but_for_the_order_of_labels_and_all_are_known():
     for entry in suites.engine():
-        assert set(filter(None, entry.variant.split("+"))) <= set(VARIANTS)
-        assert not entry.variant or CONTESTANTS[entry.contestant].library == "manyboost"
+        variants = set(filter(None, entry.variant.split("+"))) - {suites.AS_STORED}
+        assert variants <= set(VARIANTS)
+        assert not variants or CONTESTANTS[entry.contestant].library == "manyboost"
+
+
+def test_labels_may_stay_in_the_order_of_the_file():
+    stored = find("multilabel-300x5x6").load().Y
+    orders = [
+        engine.prepared(spec("multilabel-300x5x6", variant=v))[1].Y for v in ("", "as-stored")
+    ]
+    assert not np.array_equal(orders[0], stored)
+    assert np.array_equal(orders[1], stored)
 
 
 def test_a_library_that_is_not_there_is_a_reason_not_an_error(monkeypatch):
@@ -108,6 +152,24 @@ def test_tables_show_ratios_and_leave_out_what_was_not_measured():
     assert "### Threads" not in page
 
 
+def test_sparse_tables_are_compared_for_each_leaf_besides():
+    ours = record("genbase", RELABEL, [1.0], [2.0], leaves=31)
+    theirs = {**record("genbase", ONE_OUTPUT, [1.0], [1.5], leaves=31), "leaves_per_round": 6.2}
+    _, rows, _ = engine_tables.sparse(run_of(ours, theirs))
+    assert [row[-5:] for row in rows] == [["50", "2", "31 : 6.2", "3,226 : 8,065", "0.4"]]
+    first = record("genbase", ONE_OUTPUT, [1.0], [3.0], leaves=31, variant=suites.AS_STORED)
+    _, rows, _ = engine_tables.sparse(run_of(ours, first, theirs))
+    labels = [(row[2], row[5]) for row in rows]
+    assert labels == [("nearest to half", "2"), ("first", "0.5")]
+
+
+def test_memory_of_tall_tables_is_shown():
+    ours = record(suites.TALL, RELABEL, [1.0], [2.0])
+    ours |= {"peak_bytes": 9e8, "expected_bytes": 1e9}
+    _, rows, _ = engine_tables.large(run_of(ours))
+    assert rows == [["1,000 × 20 × 5", "1", "100", "–", "–", "900", "1,000"]]
+
+
 def test_rows_of_both_sides_of_the_cliff_are_compared_for_a_row():
     below, above = (record(name, RELABEL, [1.0], [2.0 + i]) for i, name in enumerate(suites.CLIFF))
     above["n_rows"] = 4000
@@ -115,11 +177,27 @@ def test_rows_of_both_sides_of_the_cliff_are_compared_for_a_row():
     assert [row[-1] for row in rows] == ["1", "0.5"]
 
 
+def prediction(contestant, seconds, *, workload=suites.PREDICTED[0], n_rounds=10, variant=""):
+    how = {"protocol": "prediction", "n_rounds": n_rounds, "variant": variant}
+    made = record(workload, contestant, [], [], **how)
+    return {**made, "n_test_rows": 1000, "predict_seconds": seconds}
+
+
 def test_predictions_are_compared_with_the_fastest_other():
-    rates = {RELABEL: 0.1, "xgboost-multi-output-tree": 0.5, "lightgbm-per-output": 0.2}
-    records = []
-    for contestant, seconds in rates.items():
-        made = record(suites.PREDICTED[0], contestant, [], [], protocol="prediction")
-        records.append({**made, "n_test_rows": 1000, "predict_seconds": seconds})
+    seconds = {RELABEL: 0.1, "xgboost-multi-output-tree": 0.5, "lightgbm-per-output": 0.2}
+    records = [prediction(contestant, each) for contestant, each in seconds.items()]
     _, rows, _ = engine_tables.prediction(run_of(*records))
-    assert rows == [["5", "10,000", "2,000", "5,000", "–", "2"]]
+    assert rows == [["5", "10", "float64", "10,000", "2,000", "5,000", "–", "2"]]
+
+
+def test_predictions_of_other_rounds_and_in_single_precision_have_lines_of_their_own():
+    many = suites.MANY_PREDICTED
+    peer = prediction("xgboost-multi-output-tree", 0.1, workload=many)
+    ours = [
+        prediction(RELABEL, 0.2, workload=many),
+        prediction(RELABEL, 0.05, workload=many, variant=suites.SINGLE),
+        prediction(RELABEL, 1.0, workload=many, n_rounds=100),
+    ]
+    _, rows, _ = engine_tables.prediction(run_of(peer, *ours))
+    shown = [(row[1], row[2], row[-1]) for row in rows]
+    assert shown == [("10", "float64", "0.5"), ("10", "float32", "2"), ("100", "float64", "–")]

@@ -1,0 +1,105 @@
+"""Two builds side by side: what `builds` has stored, as ratios and as a table."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.engine import short_rounds, slope
+from benchmarks.tables import number, table
+
+HOW = """\
+Both builds take turns in one run, each in a process of its own; a round is timed as above, and the
+fastest of the turns counts. Growing a tree is the part of a round that finds and makes its splits.
+Times as fast: how much faster the new build is, and the middle half of what the turns say."""
+BUSY = 0.1  # cores used by other processes from which on it is said
+WHAT = {
+    "rounds": "a round",
+    "growth": "growing a tree",
+    "prediction": "predictions, {n_rounds} rounds",
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What both builds took for the same."""
+
+    spec: dict[str, Any]
+    before: list[list[float]]  # the turns of each
+    now: list[list[float]]
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> "Pair":
+        return cls(record["spec"], record["before"], record["now"])
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """The fastest of both builds."""
+        return self._seconds(self.before), self._seconds(self.now)
+
+    @property
+    def times_as_fast(self) -> float:
+        before, now = self.seconds
+        return before / now
+
+    @property
+    def middle_half(self) -> tuple[float, float]:
+        """Of the ratios of neighbouring turns."""
+        ratios = [
+            self._seconds([before]) / self._seconds([now])
+            for before, now in zip(self.before, self.now, strict=True)
+        ]
+        low, high = np.quantile(ratios, [0.25, 0.75])
+        return float(low), float(high)
+
+    def _seconds(self, turns: list[list[float]]) -> float:
+        if self.spec["protocol"] != "rounds":
+            return min(seconds for (seconds,) in turns)
+        short, long = zip(*turns, strict=True)
+        n_rounds = self.spec["n_rounds"]
+        return slope(short_rounds(n_rounds), short, n_rounds, long)
+
+
+class Builds:
+    """The stored comparison."""
+
+    def __init__(self, stored: dict[str, Any]) -> None:
+        self.machine, self.builds = stored["machine"], stored["builds"]
+        self.skipped: dict[str, str] = stored["skipped"]
+        self.pairs = [Pair.of(record) for record in stored["records"]]
+        self.dates = sorted(record["when"] for record in stored["records"])
+        self.others_cores = max((r["others_cores"] or 0.0 for r in stored["records"]), default=0.0)
+
+    @classmethod
+    def read(cls, file: Path) -> "Builds":
+        return cls(json.loads(file.read_text()))
+
+    def find(self, workload: str, **how: Any) -> Pair | None:
+        """The pair whose specification says all of this."""
+        wanted = {"workload": workload, **how}
+        return next((pair for pair in self.pairs if wanted.items() <= pair.spec.items()), None)
+
+    def section(self) -> Iterator[str]:
+        """Markdown: the builds, and a table of all pairs."""
+        named = [
+            f"{name}: commit {build['commit']} ({build['digest']})"
+            for name, build in self.builds.items()
+        ]
+        yield f"Builds {', '.join(named)}.\n{HOW}"
+        if self.others_cores > BUSY:
+            yield f"Other processes were at work, on up to {self.others_cores:.1f} cores."
+        head = ("data", "what", "leaves", "threads", "before, ms", "now, ms")
+        rows = [row(pair) for pair in self.pairs]
+        yield table((*head, "times as fast", "middle half"), rows, 2, 8)
+
+
+def row(pair: Pair) -> list[str]:
+    spec = pair.spec
+    what = WHAT[spec["protocol"]].format(**spec)
+    times = [number(seconds, 1000) for seconds in pair.seconds]
+    spread = " to ".join(number(ratio) for ratio in pair.middle_half)
+    settings = [str(spec["max_leaf_nodes"]), str(spec["n_threads"])]
+    return [spec["workload"], what, *settings, *times, number(pair.times_as_fast), spread]
