@@ -3,6 +3,7 @@
 mod gains;
 mod quantiles;
 mod sums;
+mod tables;
 mod values;
 
 pub use gains::split_gains;

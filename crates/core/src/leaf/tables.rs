@@ -1,0 +1,466 @@
+//! Tables of sums over the rows of each leaf: the pass over all cells that labels leaves.
+//!
+//! A table has a row of integers for each leaf. Small tables stay in the nearest cache, and rows are
+//! added as they come. If tables are large, rows are added leaf by leaf and several at once, so that
+//! the pass reads the cells, and hardly touches the tables.
+
+use std::ops::Range;
+
+use super::Leaves;
+use crate::error::Result;
+use crate::losses::{CellKernels, LeafRows, Targets, rows_per_block, sum_of_four, tiled};
+use crate::lowlevel::widest;
+use crate::memory::{room, zeros};
+use crate::outputs::Outputs;
+use crate::parallel::Pool;
+use crate::reduce::{FixedPoint, ROUNDED_OFFSET, add_up, round_with_offset};
+use crate::weights::{Cell, Weights};
+use crate::with_cells;
+
+/// Sums that are added to at once. Rows of a table are whole numbers of these.
+const LANES: usize = 8;
+/// Rows of a leaf that are added at once.
+const TOGETHER: usize = 4;
+/// Bytes of tables up to which rows are added as they come.
+const NEAR: usize = 1 << 14;
+/// Outputs summed together. Rows are read whole unless they are very long: pieces of rows would
+/// defeat the prefetcher.
+const OUTPUT_BLOCK: usize = 2048;
+
+/// What is summed, times the weight of its cell.
+#[derive(Clone, Copy)]
+pub(super) enum Summand<'a> {
+    /// Numbers in a matrix, n × d, zero where a target is missing.
+    Matrix(&'a [f32]),
+    /// Curvatures by formula.
+    Curvature {
+        kernels: &'a dyn CellKernels,
+        targets: Targets<'a>,
+        param: &'a [f32],
+        residuals: &'a [f32],
+    },
+    /// 1 where there is a target.
+    Presence(Targets<'a>),
+}
+
+/// A table of n_leaves × outputs sums.
+pub(super) struct Table<'a> {
+    pub summand: Summand<'a>,
+    /// The scale of each output.
+    pub fixed: Vec<FixedPoint>,
+}
+
+/// Tables to be filled in one pass.
+pub(super) struct LeafTables<'a> {
+    pub leaves: Leaves<'a>,
+    pub outputs: &'a Outputs,
+    pub weights: Weights<'a>,
+    pub tables: &'a [Table<'a>],
+}
+
+/// The sums that one thread has made.
+struct Sums {
+    /// n_leaves rows of whole lanes for each table, in which every row of the data has left an offset.
+    tables: Vec<Vec<i64>>,
+    /// Rows of the data in each leaf.
+    counts: Vec<i64>,
+}
+
+impl LeafTables<'_> {
+    /// Outputs, filled up to whole lanes.
+    fn stride(&self) -> usize {
+        self.outputs.width().next_multiple_of(LANES)
+    }
+
+    /// The sums of each table.
+    pub fn fill(&self, pool: &Pool) -> Result<Vec<Vec<f64>>> {
+        let Leaves { leaf_of_row, n_leaves } = self.leaves;
+        let (n, width, stride) = (leaf_of_row.len(), self.outputs.width(), self.stride());
+        let size = n_leaves * stride;
+        let start = || {
+            let tables = self.tables.iter().map(|_| zeros(size)).collect::<Result<_>>()?;
+            Ok(Sums { tables, counts: zeros(n_leaves)? })
+        };
+        let (cells, sort) = (n * width * 2, self.worth_sorting());
+        let parts = pool.fold(pool.row_ranges(n, width * 2), cells, start, |sums, rows| {
+            leaf_of_row[rows.clone()].iter().for_each(|&leaf| sums.counts[leaf as usize] += 1);
+            if sort {
+                self.add_by_leaf(rows, &mut sums.tables);
+            } else {
+                self.add_in_order(rows, &mut sums.tables);
+            }
+        })?;
+        // All tables in one exchange with other machines.
+        let parts = parts.into_iter().map(|sums| sums.narrow(width, stride));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let sums = add_up(pool, parts, self.tables.len() * n_leaves * width)?;
+        let decode = |(k, table): (usize, &Table<'_>)| {
+            let mut real = room(n_leaves * width)?;
+            for leaf in sums[k * n_leaves * width..][..n_leaves * width].chunks_exact(width.max(1))
+            {
+                real.extend(leaf.iter().zip(&table.fixed).map(|(&sum, fixed)| fixed.decode(sum)));
+            }
+            Ok(real)
+        };
+        self.tables.iter().enumerate().map(decode).collect()
+    }
+
+    /// Adds rows one by one.
+    fn add_in_order(&self, rows: Range<usize>, sums: &mut [Vec<i64>]) {
+        for block in self.output_blocks() {
+            let size = rows_per_block(block.len());
+            let mut room = Room::new(self, &block, size);
+            for first in rows.clone().step_by(size) {
+                let n = size.min(rows.end - first);
+                let side_by_side = block.len() == self.outputs.total;
+                room.evaluate(self, n, |k| first + k, side_by_side);
+                let leaf_of_row = &self.leaves.leaf_of_row[first..first + n];
+                let rows = || leaf_of_row.iter().enumerate();
+                self.add(&room, sums, || rows().map(|(k, &leaf)| (leaf, (k, first + k))));
+            }
+        }
+    }
+
+    /// Whether tables are large, and made of what can be added several rows at once.
+    fn worth_sorting(&self) -> bool {
+        let bytes = self.tables.len() * self.leaves.n_leaves * self.stride() * size_of::<i64>();
+        let is_matrix = |table: &Table<'_>| matches!(table.summand, Summand::Matrix(_));
+        let together = match self.tables {
+            [first, Table { summand: Summand::Curvature { .. }, .. }] => is_matrix(first),
+            tables => tables.iter().all(is_matrix),
+        };
+        bytes > NEAR && together && !self.weights.by_cell()
+    }
+
+    /// Adds the rows of each leaf, several at once.
+    fn add_by_leaf(&self, rows: Range<usize>, sums: &mut [Vec<i64>]) {
+        let by_leaf = ByLeaf::sorted(self.leaves, rows);
+        for block in self.output_blocks() {
+            let mut room = Room::new(self, &block, TOGETHER);
+            for (leaf, rows) in by_leaf.runs() {
+                let (fours, rest) = rows.as_chunks::<TOGETHER>();
+                for rows in fours {
+                    self.add_four(rows.map(|i| i as usize), leaf as usize, &mut room, sums);
+                }
+                room.evaluate(self, rest.len(), |k| rest[k] as usize, false);
+                let each = || rest.iter().enumerate().map(|(k, &i)| (leaf, (k, i as usize)));
+                self.add(&room, sums, each);
+            }
+        }
+    }
+
+    /// Adds four rows of one leaf, whose cells have no weights of their own.
+    fn add_four(
+        &self,
+        rows: [usize; TOGETHER],
+        leaf: usize,
+        room: &mut Room,
+        sums: &mut [Vec<i64>],
+    ) {
+        let (m, first) = (room.width, leaf * self.stride() + room.first);
+        let weights = rows.map(|i| self.weights.row(i));
+        if let ([first_sums, second], [residuals, curvatures]) = (&mut sums[..], self.tables)
+            && let Summand::Matrix(values) = residuals.summand
+            && let Summand::Curvature { kernels, targets, .. } = curvatures.summand
+        {
+            if kernels.curvature_uses_target() {
+                for (y, i) in room.y.chunks_exact_mut(m).zip(rows) {
+                    let start = self.outputs.row(i).start + room.first;
+                    targets.copy(start..start + m, y);
+                }
+            }
+            let y = std::array::from_fn(|k| &room.y[k * m..(k + 1) * m]);
+            let sums = [&mut first_sums[first..first + m], &mut second[first..first + m]];
+            let scales = [&room.scales[0][..m], &room.scales[1][..m]];
+            let residuals = rows.map(|i| room.row_of(self, values, i));
+            kernels.add_leaf_rows(LeafRows { y, residuals, weights }, &room.param, scales, sums);
+            return;
+        }
+        for ((table, sums), scale) in self.tables.iter().zip(sums).zip(&room.scales) {
+            if let Summand::Matrix(values) = table.summand {
+                let values = rows.map(|i| room.row_of(self, values, i));
+                let (scale, sums) = (&scale[..m], &mut sums[first..first + m]);
+                widest(
+                    #[inline(always)]
+                    || match weights {
+                        [1.0, 1.0, 1.0, 1.0] => add_four(values, [1.0; TOGETHER], scale, sums),
+                        _ => add_four(values, weights, scale, sums),
+                    },
+                );
+            }
+        }
+    }
+
+    fn output_blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let width = self.outputs.width();
+        (0..width).step_by(OUTPUT_BLOCK).map(move |first| first..(first + OUTPUT_BLOCK).min(width))
+    }
+}
+
+impl LeafTables<'_> {
+    /// Adds single rows: the leaf of each, its place in the room, and its number.
+    #[inline(always)]
+    fn add<I: Iterator<Item = (u32, (usize, usize))>>(
+        &self,
+        room: &Room,
+        sums: &mut [Vec<i64>],
+        each: impl Fn() -> I,
+    ) {
+        let rows = |i: usize| self.weights.rows.map_or(1.0, |weight| f64::from(weight[i]));
+        for (k, sums) in sums.iter_mut().enumerate() {
+            let add = Addition { tables: self, room, table: k };
+            widest(
+                #[inline(always)]
+                || match (self.weights.rows, self.weights.cells) {
+                    (None, None) => add.all(each(), sums, |_, _| [1.0; LANES]),
+                    (Some(_), None) => add.all(each(), sums, |i, _| [rows(i); LANES]),
+                    (_, Some(cells)) => add.all(each(), sums, |i, at| {
+                        let cells = &cells[at..at + LANES];
+                        std::array::from_fn(|k| rows(i) * f64::from(cells[k]))
+                    }),
+                },
+            );
+        }
+    }
+}
+
+/// Rows to be added to a table.
+#[derive(Clone, Copy)]
+struct Addition<'a> {
+    tables: &'a LeafTables<'a>,
+    room: &'a Room,
+    table: usize,
+}
+
+impl Addition<'_> {
+    /// Adds rows, each cell with its offset. `weights(i, at)` are those of row i from a place of the
+    /// matrix on.
+    #[inline(always)]
+    fn all(
+        self,
+        rows: impl Iterator<Item = (u32, (usize, usize))>,
+        sums: &mut [i64],
+        weights: impl Fn(usize, usize) -> [f64; LANES],
+    ) {
+        let Addition { tables, room, table } = self;
+        let (stride, m) = (tables.stride(), room.width);
+        let scale = room.scales[table].as_chunks::<LANES>().0;
+        let n = scale.len();
+        let (values, in_room) = match tables.tables[table].summand {
+            Summand::Matrix(values) => (values, false),
+            Summand::Curvature { .. } => (&room.curvatures[..], true),
+            Summand::Presence(_) => (&room.presence[..], true),
+        };
+        let end = tables.leaves.leaf_of_row.len() * tables.outputs.total;
+        for (leaf, (at, i)) in rows {
+            let sums = &mut sums[leaf as usize * stride + room.first..][..n * LANES];
+            let place = tables.outputs.row(i).start + room.first;
+            if place + n * LANES > end {
+                self.last((at, i), sums);
+                continue;
+            }
+            let start = if in_room { at * m } else { place };
+            let values = values[start..][..n * LANES].as_chunks::<LANES>().0;
+            let sums = &mut sums.as_chunks_mut::<LANES>().0[..n];
+            for chunk in 0..n {
+                let mut total = sums[chunk];
+                let weights = weights(i, place + chunk * LANES);
+                for lane in 0..LANES {
+                    let value = f64::from(values[chunk][lane]) * weights[lane];
+                    let value = round_with_offset(value * scale[chunk][lane]);
+                    total[lane] = total[lane].wrapping_add(value);
+                }
+                sums[chunk] = total;
+            }
+        }
+    }
+
+    /// Adds one of the last rows, after which there is nothing that could fill up lanes.
+    #[cold]
+    fn last(self, (at, i): (usize, usize), sums: &mut [i64]) {
+        let Addition { tables, room, table } = self;
+        let place = tables.outputs.row(i).start + room.first;
+        for j in 0..room.width {
+            let value = match tables.tables[table].summand {
+                Summand::Matrix(values) => values[place + j],
+                Summand::Curvature { .. } => room.curvatures[at * room.width + j],
+                Summand::Presence(_) => room.presence[at * room.width + j],
+            };
+            let weight = tables.weights.cell(i, place + j);
+            let value = f64::from(value) * weight * room.scales[table][j];
+            sums[j] = sums[j].wrapping_add(round_with_offset(value));
+        }
+    }
+}
+
+/// Adds four rows, each cell with its offset.
+#[inline(always)]
+fn add_four(values: [&[f32]; TOGETHER], weights: [f64; TOGETHER], scale: &[f64], sums: &mut [i64]) {
+    let m = sums.len();
+    let (values, scale) = (values.map(|values| &values[..m]), &scale[..m]);
+    for j in 0..m {
+        let sum = sum_of_four(values.map(|values| values[j]), weights, scale[j]);
+        sums[j] = sums[j].wrapping_add(sum);
+    }
+}
+
+impl Sums {
+    /// The sums alone, table after table: without offsets, and without what fills lanes up.
+    fn narrow(self, width: usize, stride: usize) -> Result<Vec<i64>> {
+        let mut narrow = room(self.tables.len() * self.counts.len() * width)?;
+        for table in &self.tables {
+            for (sums, &count) in table.chunks_exact(stride.max(1)).zip(&self.counts) {
+                let offset = count.wrapping_mul(ROUNDED_OFFSET);
+                narrow.extend(sums[..width].iter().map(|sum| sum.wrapping_sub(offset)));
+            }
+        }
+        Ok(narrow)
+    }
+}
+
+/// Rows in the order of their leaves.
+struct ByLeaf {
+    rows: Vec<u32>,
+    /// Where the rows of each leaf end.
+    ends: Vec<usize>,
+}
+
+impl ByLeaf {
+    fn sorted(leaves: Leaves<'_>, rows: Range<usize>) -> ByLeaf {
+        let of_rows = &leaves.leaf_of_row[rows.clone()];
+        let mut ends = vec![0; leaves.n_leaves];
+        of_rows.iter().for_each(|&leaf| ends[leaf as usize] += 1);
+        let mut start = 0;
+        for end in &mut ends {
+            start += std::mem::replace(end, start);
+        }
+        let mut sorted = vec![0; of_rows.len()];
+        for (&leaf, i) in of_rows.iter().zip(rows) {
+            sorted[ends[leaf as usize]] = i as u32;
+            ends[leaf as usize] += 1;
+        }
+        ByLeaf { rows: sorted, ends }
+    }
+
+    /// Each leaf with its rows.
+    fn runs(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        (0..).zip(starts.zip(&self.ends).map(|(start, &end)| &self.rows[start..end]))
+    }
+}
+
+/// Cells of some rows and of a block of outputs, side by side.
+struct Room {
+    /// The first output of the block, among those summed.
+    first: usize,
+    /// Outputs of the block.
+    width: usize,
+    y: Vec<f32>,
+    residuals: Vec<f32>,
+    param: Vec<f32>,
+    curvatures: Vec<f32>,
+    presence: Vec<f32>,
+    /// The scales of each table, zeros beyond the last output.
+    scales: Vec<Vec<f64>>,
+}
+
+impl Room {
+    fn new(tables: &LeafTables<'_>, block: &Range<usize>, n_rows: usize) -> Room {
+        // Whole lanes are read, also those of the last row.
+        let (width, cells) = (block.len(), n_rows * block.len() + LANES);
+        let mut room = Room {
+            first: block.start,
+            width,
+            y: vec![],
+            residuals: vec![],
+            param: vec![],
+            curvatures: vec![],
+            presence: vec![],
+            scales: vec![],
+        };
+        for table in tables.tables {
+            let mut scales: Vec<f64> = table.fixed[block.clone()].iter().map(|f| f.scale).collect();
+            scales.resize(width.next_multiple_of(LANES), 0.0);
+            room.scales.push(scales);
+            match table.summand {
+                Summand::Matrix(_) => {}
+                Summand::Presence(_) => room.presence = vec![1.0; cells],
+                Summand::Curvature { param, .. } => {
+                    let first = tables.outputs.range.start;
+                    room.param = tiled(&param[first + block.start..first + block.end], n_rows);
+                    room.curvatures = vec![0.0; cells];
+                    room.residuals = vec![0.0; cells];
+                    room.y = vec![0.0; cells];
+                }
+            }
+        }
+        room
+    }
+
+    /// The cells of a row of a matrix.
+    fn row_of<'b>(&self, tables: &LeafTables<'_>, matrix: &'b [f32], i: usize) -> &'b [f32] {
+        &matrix[tables.outputs.row(i).start + self.first..][..self.width]
+    }
+
+    /// Takes what is not in a matrix, for `n` rows with the given numbers.
+    fn evaluate(
+        &mut self,
+        tables: &LeafTables<'_>,
+        n: usize,
+        row: impl Fn(usize) -> usize,
+        side_by_side: bool,
+    ) {
+        let (width, m) = (self.width, n * self.width);
+        let places = |k: usize| {
+            let start = tables.outputs.row(row(k)).start + self.first;
+            start..start + width
+        };
+        let partial = tables.weights.partial;
+        for table in tables.tables {
+            match table.summand {
+                Summand::Matrix(_) => {}
+                Summand::Presence(targets) if partial => {
+                    self.presence[..m].fill(1.0);
+                    clear_missing(targets, places, &mut self.presence[..m], width);
+                }
+                Summand::Presence(_) => {}
+                Summand::Curvature { kernels, targets, residuals, .. } => {
+                    if kernels.curvature_uses_target() {
+                        for (k, y) in self.y[..m].chunks_exact_mut(width).enumerate() {
+                            targets.copy(places(k), y);
+                        }
+                    }
+                    let residuals = if side_by_side {
+                        &residuals[places(0).start..][..m]
+                    } else {
+                        for (k, row) in self.residuals[..m].chunks_exact_mut(width).enumerate() {
+                            row.copy_from_slice(&residuals[places(k)]);
+                        }
+                        &self.residuals[..m]
+                    };
+                    let curvatures = &mut self.curvatures[..m];
+                    kernels.curvatures(&self.y[..m], residuals, &self.param, curvatures);
+                    if partial {
+                        clear_missing(targets, places, curvatures, width);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Zeros where targets are missing.
+fn clear_missing(
+    targets: Targets<'_>,
+    places: impl Fn(usize) -> Range<usize>,
+    values: &mut [f32],
+    width: usize,
+) {
+    with_cells!(targets, y => {
+        for (k, values) in values.chunks_exact_mut(width).enumerate() {
+            for (value, y) in values.iter_mut().zip(&y[places(k)]) {
+                *value = if y.is_missing() { 0.0 } else { *value };
+            }
+        }
+    });
+}
