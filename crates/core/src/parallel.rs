@@ -171,7 +171,7 @@ impl Pool {
         items: I,
         work: usize,
         start: impl Fn() -> Result<S> + Sync,
-        f: impl Fn(&mut S, T) + Sync,
+        f: impl Fn(&mut S, T) -> Result<()> + Sync,
     ) -> Result<Vec<S>>
     where
         T: Send,
@@ -184,7 +184,7 @@ impl Pool {
         self.try_for_each(items, work, |item| {
             let waiting = states().pop();
             let mut state = waiting.map_or_else(&start, Ok)?;
-            f(&mut state, item);
+            f(&mut state, item)?;
             states().push(state);
             Ok(())
         })?;
@@ -274,7 +274,10 @@ mod tests {
     #[test]
     fn a_fold_has_at_most_one_state_for_each_thread() {
         let pool = Pool::new(3, Box::new(|| false));
-        let add = |sum: &mut usize, i: usize| *sum += i;
+        let add = |sum: &mut usize, i: usize| {
+            *sum += i;
+            Ok(())
+        };
         let sums = pool.fold(0..1000, usize::MAX, || Ok(0), add).unwrap();
         assert!(sums.len() <= 3 && sums.iter().sum::<usize>() == 499_500, "{sums:?}");
         let fail = || Err::<usize, _>(Error::OutOfMemory(7));

@@ -2,6 +2,7 @@
 
 mod gains;
 mod quantiles;
+mod summands;
 mod sums;
 mod tables;
 mod values;

@@ -1,7 +1,8 @@
 //! Sums over the rows of each leaf: residuals, curvatures, weights.
 
 use super::Leaves;
-use super::tables::{LeafTables, Summand, Table};
+use super::summands::Summand;
+use super::tables::{LeafTables, Table};
 use crate::error::Result;
 use crate::losses::{Objective, Targets};
 use crate::outputs::Outputs;

@@ -7,18 +7,18 @@
 use std::ops::Range;
 
 use super::Leaves;
+use super::summands::{Room, Summand};
 use crate::error::Result;
-use crate::losses::{CellKernels, LeafRows, Targets, rows_per_block, sum_of_four, tiled};
+use crate::losses::{LeafRows, rows_per_block, sum_of_four};
 use crate::lowlevel::widest;
 use crate::memory::{room, zeros};
 use crate::outputs::Outputs;
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, ROUNDED_OFFSET, add_up, round_with_offset};
-use crate::weights::{Cell, Weights};
-use crate::with_cells;
+use crate::weights::Weights;
 
 /// Sums that are added to at once. Rows of a table are whole numbers of these.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 /// Rows of a leaf that are added at once.
 const TOGETHER: usize = 4;
 /// Bytes of tables up to which rows are added as they come.
@@ -26,22 +26,6 @@ const NEAR: usize = 1 << 14;
 /// Outputs summed together. Rows are read whole unless they are very long: pieces of rows would
 /// defeat the prefetcher.
 const OUTPUT_BLOCK: usize = 2048;
-
-/// What is summed, times the weight of its cell.
-#[derive(Clone, Copy)]
-pub(super) enum Summand<'a> {
-    /// Numbers in a matrix, n × d, zero where a target is missing.
-    Matrix(&'a [f32]),
-    /// Curvatures by formula.
-    Curvature {
-        kernels: &'a dyn CellKernels,
-        targets: Targets<'a>,
-        param: &'a [f32],
-        residuals: &'a [f32],
-    },
-    /// 1 where there is a target.
-    Presence(Targets<'a>),
-}
 
 /// A table of n_leaves × outputs sums.
 pub(super) struct Table<'a> {
@@ -84,11 +68,11 @@ impl LeafTables<'_> {
         let (cells, sort) = (n * width * 2, self.worth_sorting());
         let parts = pool.fold(pool.row_ranges(n, width * 2), cells, start, |sums, rows| {
             leaf_of_row[rows.clone()].iter().for_each(|&leaf| sums.counts[leaf as usize] += 1);
-            if sort {
-                self.add_by_leaf(rows, &mut sums.tables);
-            } else {
-                self.add_in_order(rows, &mut sums.tables);
+            match sort {
+                true => self.add_by_leaf(rows, &mut sums.tables)?,
+                false => self.add_in_order(rows, &mut sums.tables),
             }
+            Ok(())
         })?;
         // All tables in one exchange with other machines.
         let parts = parts.into_iter().map(|sums| sums.narrow(width, stride));
@@ -133,8 +117,8 @@ impl LeafTables<'_> {
     }
 
     /// Adds the rows of each leaf, several at once.
-    fn add_by_leaf(&self, rows: Range<usize>, sums: &mut [Vec<i64>]) {
-        let by_leaf = ByLeaf::sorted(self.leaves, rows);
+    fn add_by_leaf(&self, rows: Range<usize>, sums: &mut [Vec<i64>]) -> Result<()> {
+        let by_leaf = ByLeaf::sorted(self.leaves, rows)?;
         for block in self.output_blocks() {
             let mut room = Room::new(self, &block, TOGETHER);
             for (leaf, rows) in by_leaf.runs() {
@@ -147,6 +131,7 @@ impl LeafTables<'_> {
                 self.add(&room, sums, each);
             }
         }
+        Ok(())
     }
 
     /// Adds four rows of one leaf, whose cells have no weights of their own.
@@ -191,13 +176,12 @@ impl LeafTables<'_> {
         }
     }
 
+    /// Outputs that are summed together.
     fn output_blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let width = self.outputs.width();
         (0..width).step_by(OUTPUT_BLOCK).map(move |first| first..(first + OUTPUT_BLOCK).min(width))
     }
-}
 
-impl LeafTables<'_> {
     /// Adds single rows: the leaf of each, its place in the room, and its number.
     #[inline(always)]
     fn add<I: Iterator<Item = (u32, (usize, usize))>>(
@@ -326,20 +310,20 @@ struct ByLeaf {
 }
 
 impl ByLeaf {
-    fn sorted(leaves: Leaves<'_>, rows: Range<usize>) -> ByLeaf {
+    fn sorted(leaves: Leaves<'_>, rows: Range<usize>) -> Result<ByLeaf> {
         let of_rows = &leaves.leaf_of_row[rows.clone()];
-        let mut ends = vec![0; leaves.n_leaves];
+        let mut ends = zeros::<usize>(leaves.n_leaves)?;
         of_rows.iter().for_each(|&leaf| ends[leaf as usize] += 1);
         let mut start = 0;
         for end in &mut ends {
             start += std::mem::replace(end, start);
         }
-        let mut sorted = vec![0; of_rows.len()];
+        let mut sorted = zeros::<u32>(of_rows.len())?;
         for (&leaf, i) in of_rows.iter().zip(rows) {
             sorted[ends[leaf as usize]] = i as u32;
             ends[leaf as usize] += 1;
         }
-        ByLeaf { rows: sorted, ends }
+        Ok(ByLeaf { rows: sorted, ends })
     }
 
     /// Each leaf with its rows.
@@ -349,118 +333,97 @@ impl ByLeaf {
     }
 }
 
-/// Cells of some rows and of a block of outputs, side by side.
-struct Room {
-    /// The first output of the block, among those summed.
-    first: usize,
-    /// Outputs of the block.
-    width: usize,
-    y: Vec<f32>,
-    residuals: Vec<f32>,
-    param: Vec<f32>,
-    curvatures: Vec<f32>,
-    presence: Vec<f32>,
-    /// The scales of each table, zeros beyond the last output.
-    scales: Vec<Vec<f64>>,
-}
+#[cfg(test)]
+mod tests {
+    use super::super::sums::{Curvatures, SumBounds, leaf_sums};
+    use super::*;
+    use crate::losses::{Loss, Losses, Objective, Targets};
+    use crate::random::Key;
 
-impl Room {
-    fn new(tables: &LeafTables<'_>, block: &Range<usize>, n_rows: usize) -> Room {
-        // Whole lanes are read, also those of the last row.
-        let (width, cells) = (block.len(), n_rows * block.len() + LANES);
-        let mut room = Room {
-            first: block.start,
-            width,
-            y: vec![],
-            residuals: vec![],
-            param: vec![],
-            curvatures: vec![],
-            presence: vec![],
-            scales: vec![],
+    const N: usize = 203;
+    const D: usize = 103;
+    const N_LEAVES: usize = 9;
+
+    /// Sums one by one, in doubles: Σ w r and Σ w h.
+    fn expected(
+        leaf_of_row: &[u32],
+        outputs: &Outputs,
+        weight: impl Fn(usize, usize) -> f64,
+        cell: impl Fn(usize) -> (f32, f32),
+    ) -> (Vec<f64>, Vec<f64>) {
+        let mut sums =
+            (vec![0.0; N_LEAVES * outputs.width()], vec![0.0; N_LEAVES * outputs.width()]);
+        for (i, &leaf) in leaf_of_row.iter().enumerate() {
+            for (k, place) in outputs.row(i).enumerate() {
+                let (at, (r, h)) = (leaf as usize * outputs.width() + k, cell(place));
+                sums.0[at] += f64::from(r) * weight(i, place);
+                sums.1[at] += f64::from(h) * weight(i, place);
+            }
+        }
+        sums
+    }
+
+    #[test]
+    fn rows_one_by_one_and_leaf_by_leaf_have_the_sums_of_their_cells() {
+        let mut stream = Key::new(8).stream();
+        let mut unit = |n: usize| (0..n).map(|_| stream.uniform() as f32).collect::<Vec<f32>>();
+        let (r, y, rows, cells) = (unit(N * D), unit(N * D), unit(N), unit(N * D));
+        let leaf_of_row: Vec<u32> = (0..N).map(|i| (i * i % N_LEAVES) as u32).collect();
+        let leaves = Leaves { leaf_of_row: &leaf_of_row, n_leaves: N_LEAVES };
+        let all = [
+            Weights::default(),
+            Weights::of_rows(Some(&rows)),
+            Weights { rows: Some(&rows), cells: Some(&cells), partial: false },
+        ];
+        let pool = Pool::new(2, Box::new(|| false));
+        for (weights, loss) in
+            all.into_iter().flat_map(|w| [(w, Loss::Logistic), (w, Loss::Poisson)])
+        {
+            let losses = Losses::new(&[loss; D], vec![0.0; D], vec![0.0; D]).unwrap();
+            let objective = Objective::new(&losses, Targets::Real(&y), weights, N).unwrap();
+            // Small tables and large ones, whole lanes and others, the last cells and others.
+            for range in [0..D, 3..D, 0..96, D - 1..D, 1..4] {
+                let outputs = Outputs { total: D, range };
+                let bounds = SumBounds { residual: &[1.0; D], curvature: &[2.0; D] };
+                let curvatures = Curvatures::Formula(objective);
+                let sums =
+                    leaf_sums(&pool, leaves, &outputs, &r, curvatures, weights, bounds).unwrap();
+                let curvature = |place: usize| match loss {
+                    Loss::Poisson => y[place] - r[place],
+                    _ => r[place] * (1.0 - r[place]),
+                };
+                let (residuals, curvatures) = expected(
+                    &leaf_of_row,
+                    &outputs,
+                    |i, place| weights.cell(i, place),
+                    |place| (r[place], curvature(place)),
+                );
+                let near =
+                    |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9);
+                assert!(near(&sums.residuals, &residuals));
+                assert!(near(&sums.curvatures.unwrap(), &curvatures));
+            }
+        }
+    }
+
+    #[test]
+    fn both_orders_give_the_same_integers() {
+        let r: Vec<f32> = (0..N * D).map(|k| (k * 13 % 31) as f32 / 7.0 - 2.0).collect();
+        let rows: Vec<f32> = (0..N).map(|i| 0.5 + (i % 5) as f32).collect();
+        let leaf_of_row: Vec<u32> = (0..N).map(|i| (i * 7 % N_LEAVES) as u32).collect();
+        let leaves = Leaves { leaf_of_row: &leaf_of_row, n_leaves: N_LEAVES };
+        let fixed = vec![FixedPoint::for_sum(20.0, N).unwrap(); D];
+        let tables = [Table { summand: Summand::Matrix(&r), fixed }];
+        let (outputs, weights) = (Outputs::all(D), Weights::of_rows(Some(&rows)));
+        let tables = LeafTables { leaves, outputs: &outputs, weights, tables: &tables };
+        let size = N_LEAVES * tables.stride();
+        let (mut in_order, mut by_leaf) = ([vec![0; size]], [vec![0; size]]);
+        tables.add_in_order(0..N, &mut in_order);
+        tables.add_by_leaf(0..N, &mut by_leaf).unwrap();
+        let sums = |[table]: [Vec<i64>; 1]| {
+            let sums = Sums { tables: vec![table], counts: vec![0; N_LEAVES] };
+            sums.narrow(D, D.next_multiple_of(LANES)).unwrap()
         };
-        for table in tables.tables {
-            let mut scales: Vec<f64> = table.fixed[block.clone()].iter().map(|f| f.scale).collect();
-            scales.resize(width.next_multiple_of(LANES), 0.0);
-            room.scales.push(scales);
-            match table.summand {
-                Summand::Matrix(_) => {}
-                Summand::Presence(_) => room.presence = vec![1.0; cells],
-                Summand::Curvature { param, .. } => {
-                    let first = tables.outputs.range.start;
-                    room.param = tiled(&param[first + block.start..first + block.end], n_rows);
-                    room.curvatures = vec![0.0; cells];
-                    room.residuals = vec![0.0; cells];
-                    room.y = vec![0.0; cells];
-                }
-            }
-        }
-        room
+        assert_eq!(sums(in_order), sums(by_leaf));
     }
-
-    /// The cells of a row of a matrix.
-    fn row_of<'b>(&self, tables: &LeafTables<'_>, matrix: &'b [f32], i: usize) -> &'b [f32] {
-        &matrix[tables.outputs.row(i).start + self.first..][..self.width]
-    }
-
-    /// Takes what is not in a matrix, for `n` rows with the given numbers.
-    fn evaluate(
-        &mut self,
-        tables: &LeafTables<'_>,
-        n: usize,
-        row: impl Fn(usize) -> usize,
-        side_by_side: bool,
-    ) {
-        let (width, m) = (self.width, n * self.width);
-        let places = |k: usize| {
-            let start = tables.outputs.row(row(k)).start + self.first;
-            start..start + width
-        };
-        let partial = tables.weights.partial;
-        for table in tables.tables {
-            match table.summand {
-                Summand::Matrix(_) => {}
-                Summand::Presence(targets) if partial => {
-                    self.presence[..m].fill(1.0);
-                    clear_missing(targets, places, &mut self.presence[..m], width);
-                }
-                Summand::Presence(_) => {}
-                Summand::Curvature { kernels, targets, residuals, .. } => {
-                    if kernels.curvature_uses_target() {
-                        for (k, y) in self.y[..m].chunks_exact_mut(width).enumerate() {
-                            targets.copy(places(k), y);
-                        }
-                    }
-                    let residuals = if side_by_side {
-                        &residuals[places(0).start..][..m]
-                    } else {
-                        for (k, row) in self.residuals[..m].chunks_exact_mut(width).enumerate() {
-                            row.copy_from_slice(&residuals[places(k)]);
-                        }
-                        &self.residuals[..m]
-                    };
-                    let curvatures = &mut self.curvatures[..m];
-                    kernels.curvatures(&self.y[..m], residuals, &self.param, curvatures);
-                    if partial {
-                        clear_missing(targets, places, curvatures, width);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Zeros where targets are missing.
-fn clear_missing(
-    targets: Targets<'_>,
-    places: impl Fn(usize) -> Range<usize>,
-    values: &mut [f32],
-    width: usize,
-) {
-    with_cells!(targets, y => {
-        for (k, values) in values.chunks_exact_mut(width).enumerate() {
-            for (value, y) in values.iter_mut().zip(&y[places(k)]) {
-                *value = if y.is_missing() { 0.0 } else { *value };
-            }
-        }
-    });
 }
