@@ -21,6 +21,8 @@ use crate::weights::Weights;
 pub(super) const LANES: usize = 8;
 /// Rows of a leaf that are added at once.
 const TOGETHER: usize = 4;
+/// Rows of a piece for each leaf from which sorting them by leaf is worth it.
+const ROWS_PER_LEAF: usize = 2 * TOGETHER;
 /// Bytes of tables up to which rows are added as they come.
 const NEAR: usize = 1 << 14;
 /// Outputs summed together. Rows are read whole unless they are very long: pieces of rows would
@@ -68,7 +70,7 @@ impl LeafTables<'_> {
         let (cells, sort) = (n * width * 2, self.worth_sorting());
         let parts = pool.fold(pool.row_ranges(n, width * 2), cells, start, |sums, rows| {
             leaf_of_row[rows.clone()].iter().for_each(|&leaf| sums.counts[leaf as usize] += 1);
-            match sort {
+            match sort && rows.len() >= ROWS_PER_LEAF * n_leaves {
                 true => self.add_by_leaf(rows, &mut sums.tables)?,
                 false => self.add_in_order(rows, &mut sums.tables),
             }
@@ -340,7 +342,7 @@ mod tests {
     use crate::losses::{Loss, Losses, Objective, Targets};
     use crate::random::Key;
 
-    const N: usize = 203;
+    const N: usize = 803;
     const D: usize = 103;
     const N_LEAVES: usize = 9;
 
