@@ -19,7 +19,7 @@ fn main() {
     divan::main();
 }
 
-const SHAPES: [(usize, usize); 4] = [(200_000, 10), (40_000, 50), (2_000, 1_000), (50, 1_000)];
+const SHAPES: [(usize, usize); 4] = [(400_000, 5), (40_000, 50), (2_000, 1_000), (50, 1_000)];
 const N_LEAVES: usize = 31;
 
 /// Rows of a fit in the middle of its rounds.

@@ -164,6 +164,33 @@ impl Pool {
         Ok(results.into_iter().map(|(_, result)| result).collect())
     }
 
+    /// Like [`Pool::try_for_each`], with a state that `f` adds to: one for each thread that takes part,
+    /// made by `start`. Returns the states in no particular order.
+    pub fn fold<T, S, I>(
+        &self,
+        items: I,
+        work: usize,
+        start: impl Fn() -> Result<S> + Sync,
+        f: impl Fn(&mut S, T) -> Result<()> + Sync,
+    ) -> Result<Vec<S>>
+    where
+        T: Send,
+        S: Send,
+        I: IntoIterator<Item = T>,
+        I::IntoIter: Send,
+    {
+        let idle: Mutex<Vec<S>> = Mutex::new(Vec::new());
+        let states = || idle.lock().unwrap_or_else(|e| e.into_inner());
+        self.try_for_each(items, work, |item| {
+            let waiting = states().pop();
+            let mut state = waiting.map_or_else(&start, Ok)?;
+            f(&mut state, item)?;
+            states().push(state);
+            Ok(())
+        })?;
+        Ok(idle.into_inner().unwrap_or_else(|e| e.into_inner()))
+    }
+
     /// Cuts `0..n` into ranges for one job: a few per thread, so that no thread is waited for long.
     pub fn row_ranges(&self, n: usize, work_per_row: usize) -> Vec<std::ops::Range<usize>> {
         let pieces = self.pieces(n * work_per_row);
@@ -242,6 +269,19 @@ mod tests {
         assert_eq!(pool.try_for_each(0..100, usize::MAX, nothing), Err(Error::OutOfMemory(7)));
         assert_eq!(pool.try_map(0..100, usize::MAX, fail), Err(Error::OutOfMemory(7)));
         assert_eq!(pool.try_map(0..3, usize::MAX, fail), Ok(vec![0, 1, 2]));
+    }
+
+    #[test]
+    fn a_fold_has_at_most_one_state_for_each_thread() {
+        let pool = Pool::new(3, Box::new(|| false));
+        let add = |sum: &mut usize, i: usize| {
+            *sum += i;
+            Ok(())
+        };
+        let sums = pool.fold(0..1000, usize::MAX, || Ok(0), add).unwrap();
+        assert!(sums.len() <= 3 && sums.iter().sum::<usize>() == 499_500, "{sums:?}");
+        let fail = || Err::<usize, _>(Error::OutOfMemory(7));
+        assert_eq!(pool.fold(0..10, usize::MAX, fail, add), Err(Error::OutOfMemory(7)));
     }
 
     #[test]

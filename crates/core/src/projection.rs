@@ -145,18 +145,21 @@ impl Phi {
         }
     }
 
-    /// z = φ r for the residuals of one row.
+    /// z = φ r for the residuals of some rows.
     #[inline(always)]
-    pub fn apply(&self, residuals: &[f32], z: &mut [f32]) {
-        match self {
-            Phi::Dense(phi, d) => {
-                for (z, phi) in z.iter_mut().zip(phi.chunks_exact(*d)) {
-                    *z = dot(residuals, phi);
+    pub fn apply(&self, residuals: &[f32], n_outputs: usize, z: &mut [f32]) {
+        let q = self.n_components();
+        for (residuals, z) in residuals.chunks_exact(n_outputs).zip(z.chunks_exact_mut(q)) {
+            match self {
+                Phi::Dense(phi, _) => {
+                    for (c, z) in z.iter_mut().enumerate() {
+                        *z = dot(residuals, &phi[c * n_outputs..(c + 1) * n_outputs]);
+                    }
                 }
-            }
-            Phi::Sparse(rows) => {
-                for (z, entries) in z.iter_mut().zip(rows) {
-                    *z = entries.iter().map(|&(j, v)| residuals[j as usize] * v).sum();
+                Phi::Sparse(rows) => {
+                    for (z, entries) in z.iter_mut().zip(rows) {
+                        *z = entries.iter().map(|&(j, v)| residuals[j as usize] * v).sum();
+                    }
                 }
             }
         }
@@ -178,11 +181,7 @@ pub fn project(
     pool.for_each(pieces, n * phi.work(), |(z, residuals)| {
         widest(
             #[inline(always)]
-            || {
-                for (row, z) in residuals.chunks_exact(d).zip(z.chunks_exact_mut(q)) {
-                    phi.apply(row, z);
-                }
-            },
+            || phi.apply(residuals, d, z),
         );
     })
 }
@@ -190,6 +189,31 @@ pub fn project(
 /// Inner product in sixteen lanes, added in a fixed pattern.
 #[inline(always)]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    match a.len() {
+        1 => dot_short::<1>(a, b),
+        2 => dot_short::<2>(a, b),
+        3 => dot_short::<3>(a, b),
+        4 => dot_short::<4>(a, b),
+        5 => dot_short::<5>(a, b),
+        6 => dot_short::<6>(a, b),
+        7 => dot_short::<7>(a, b),
+        8 => dot_short::<8>(a, b),
+        _ => dot_long(a, b),
+    }
+}
+
+/// [`dot`] of at most half as many numbers as lanes.
+#[inline(always)]
+fn dot_short<const N: usize>(a: &[f32], b: &[f32]) -> f32 {
+    let (a, b) = (&a[..N], &b[..N]);
+    // (Adding 0 turns −0 into 0, as the longer sums do.)
+    let lane = |k: usize| if k < N { a[k] * b[k] + 0.0 } else { 0.0 };
+    let four: [f32; 4] = std::array::from_fn(|k| lane(k) + lane(k + 4));
+    (four[0] + four[2]) + (four[1] + four[3])
+}
+
+#[inline(always)]
+fn dot_long(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0f32; 16];
     let (a16, b16) = (a.chunks_exact(16), b.chunks_exact(16));
     let (a_rest, b_rest) = (a16.remainder(), b16.remainder());
@@ -257,10 +281,21 @@ mod tests {
     fn shares_of_a_component_add_up_to_one() {
         let phi = [3.0f32, -4.0, 0.0, 0.0, 0.0, 2.0];
         let mut omega = [0.0f32; 2];
-        Phi::shares(&phi, 3).apply(&[1.0, 1.0, 1.0], &mut omega);
+        Phi::shares(&phi, 3).apply(&[1.0, 1.0, 1.0], 3, &mut omega);
         assert_eq!(omega, [1.0, 1.0]);
-        Phi::shares(&phi, 3).apply(&[1.0, 0.0, 0.5], &mut omega);
+        Phi::shares(&phi, 3).apply(&[1.0, 0.0, 0.5], 3, &mut omega);
         assert_eq!(omega, [0.36, 0.5]);
+    }
+
+    #[test]
+    fn short_inner_products_are_those_of_long_ones() {
+        let a: Vec<f32> = (0..8).map(|k| 0.3 - 1.7 * k as f32).collect();
+        let b: Vec<f32> = (0..8).map(|k| if k == 3 { 0.0 } else { 0.7 + 0.9 * k as f32 }).collect();
+        for n in 0..=8 {
+            let (short, long) = (dot(&a[..n], &b[..n]), dot_long(&a[..n], &b[..n]));
+            assert_eq!(short.to_bits(), long.to_bits());
+        }
+        assert_eq!(dot(&[-0.0], &[1.0]).to_bits(), 0);
     }
 
     #[test]

@@ -53,6 +53,43 @@ pub fn largest_here<T: Into<f64>>(parts: impl IntoIterator<Item = Vec<T>>, len: 
     max
 }
 
+/// The largest magnitude in each column of a matrix with `d` columns, on the bits of non-negative
+/// floats, which order as they do.
+pub struct ColumnMaxima {
+    /// Maxima of the columns, several times side by side, so that short rows are compared together.
+    tile: Vec<u32>,
+    d: usize,
+}
+
+impl ColumnMaxima {
+    /// Zeros.
+    pub fn new(d: usize) -> ColumnMaxima {
+        ColumnMaxima { tile: vec![0; d * (256 / d.max(1)).max(1)], d }
+    }
+
+    /// Takes whole rows into account, each number times a weight.
+    #[inline(always)]
+    pub fn raise(&mut self, rows: &[f32], weight: f32) {
+        for rows in rows.chunks(self.tile.len().max(1)) {
+            let cells = self.tile.iter_mut().zip(rows);
+            if weight == 1.0 {
+                cells.for_each(|(max, value)| *max = (*max).max(value.abs().to_bits()));
+            } else {
+                cells.for_each(|(max, value)| *max = (*max).max((value * weight).abs().to_bits()));
+            }
+        }
+    }
+
+    /// The maximum of each column.
+    pub fn columns(&self) -> Vec<f32> {
+        let mut max = vec![0; self.d];
+        for row in self.tile.chunks_exact(self.d.max(1)) {
+            max.iter_mut().zip(row).for_each(|(max, &bits)| *max = bits.max(*max));
+        }
+        max.into_iter().map(f32::from_bits).collect()
+    }
+}
+
 /// Turns sums and maxima over the rows of this machine into those over all rows.
 pub fn exchange(pool: &Pool, sums: &mut [i64], maxima: &mut [f64]) -> Result<()> {
     exchange_pieces(pool, &mut [sums], maxima)
@@ -317,6 +354,17 @@ pub fn share(total: i128, level: f64) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_keep_their_largest_magnitudes() {
+        let mut max = ColumnMaxima::new(3);
+        let rows: Vec<f32> = (0..3 * 1000).map(|k| if k == 2500 { -7.0 } else { 1.0 }).collect();
+        max.raise(&rows, 1.0);
+        assert_eq!(max.columns(), [1.0, 7.0, 1.0]);
+        max.raise(&[1.0, -1.0, -2.5], 4.0);
+        assert_eq!(max.columns(), [4.0, 7.0, 10.0]);
+        assert_eq!(ColumnMaxima::new(2000).columns(), [0.0; 2000]);
+    }
 
     #[test]
     fn fixed_point_sums_do_not_depend_on_order() {

@@ -5,9 +5,10 @@
 //! callers turn the former into the latter.
 
 use crate::error::{Result, invalid};
+use crate::lowlevel::widest;
 use crate::outputs::Outputs;
 use crate::parallel::Pool;
-use crate::reduce::{FixedPoint, exchange, largest};
+use crate::reduce::{ColumnMaxima, FixedPoint, exchange, largest};
 
 /// The code of a missing 0/1 label.
 pub const MISSING_LABEL: u8 = u8::MAX;
@@ -103,7 +104,12 @@ impl<'a> Weights<'a> {
         if self.cells.is_none() && !(self.partial && self.rows.is_some()) {
             return Ok(vec![self.max(pool)?; outputs.width()]);
         }
-        self.max_of_leaves(pool, y, outputs, 1, |_| 0)
+        match self.cells {
+            Some(cells) if self.rows.is_none() && !self.partial => {
+                largest_of_outputs(pool, cells, outputs)
+            }
+            _ => self.max_of_leaves(pool, y, outputs, 1, |_| 0),
+        }
     }
 
     /// The same in each leaf, n_leaves × outputs.
@@ -151,6 +157,21 @@ impl<'a> Weights<'a> {
         let weighted = self.rows.is_some() || self.cells.is_some();
         if weighted { FixedPoint::with_bits(self.max(pool)?, 0) } else { Ok(FixedPoint::ONE) }
     }
+}
+
+/// The largest weight of each of some outputs, on any machine.
+fn largest_of_outputs(pool: &Pool, cells: &[f32], outputs: &Outputs) -> Result<Vec<f64>> {
+    let d = outputs.total;
+    let n = cells.len() / d;
+    let maxima = pool.map(pool.row_ranges(n, d), n * d, |rows| {
+        let mut max = ColumnMaxima::new(d);
+        widest(
+            #[inline(always)]
+            || max.raise(&cells[rows.start * d..rows.end * d], 1.0),
+        );
+        max.columns()[outputs.range.clone()].to_vec()
+    })?;
+    largest(pool, maxima, outputs.width())
 }
 
 fn largest_weight(weights: &[f32]) -> f64 {

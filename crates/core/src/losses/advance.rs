@@ -6,14 +6,13 @@
 use std::ops::Range;
 
 use super::Objective;
-use super::fold;
 use super::rows::RowLosses;
 use crate::error::Result;
 use crate::leaf::{Update, add_leaf};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::projection::Phi;
-use crate::reduce::{ExactSum, largest_here};
+use crate::reduce::{ColumnMaxima, ExactSum, largest_here};
 
 /// What a pass over the training cells tells beside the residuals.
 pub struct Pass {
@@ -112,11 +111,10 @@ impl Advance<'_> {
                 || self.stretch(stretch, phi, shares),
             )
         })?;
-        let (sums, maxima): (Vec<_>, Vec<Vec<u32>>) = parts.into_iter().unzip();
-        // (The bits of non-negative floats order as they do.)
+        let (sums, maxima): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         let mut max = largest_here(maxima, d);
         let loss = ExactSum::merged(pool, &sums, &mut [], &mut max)?;
-        let real = |bits: f64| f64::from(f32::from_bits(bits as u32)) * self.losses.scale.unit;
+        let real = |max: f64| max * self.losses.scale.unit;
         Ok(Pass { loss, max_residual: max.into_iter().map(real).collect() })
     }
 
@@ -126,11 +124,11 @@ impl Advance<'_> {
         stretch: Stretch<'_>,
         phi: Option<&Phi>,
         shares: Option<&Phi>,
-    ) -> (ExactSum, Vec<u32>) {
+    ) -> (ExactSum, Vec<f32>) {
         let d = self.losses.objective.n_outputs();
         let Stretch { rows, raw, residuals, z, omega } = stretch;
         let (unit, by_cell) = (self.losses.scale.unit, self.losses.objective.weights.by_cell());
-        let (mut sum, mut max) = (ExactSum::default(), vec![0u32; d]);
+        let (mut sum, mut max) = (ExactSum::default(), ColumnMaxima::new(d));
         let mut block = self.losses.room();
         for of_block in self.losses.blocks(rows.clone()) {
             let (start, n) = (of_block.start - rows.start, of_block.len());
@@ -143,29 +141,32 @@ impl Advance<'_> {
                 }
             }
             self.losses.residuals(of_block, raw, out, &mut block);
-            let residuals = if by_cell { &block.weighted[..] } else { out };
-            for (row, residuals) in residuals.chunks_exact(d).take(n).enumerate() {
-                sum.add(block.losses[row]);
-                fold::raise_max(&mut max, residuals, block.factors[row]);
-                let at = start + row;
-                if let Some(phi) = phi {
-                    let q = phi.n_components();
-                    apply(phi, residuals, &mut z[at * q..(at + 1) * q], by_cell.then_some(unit));
-                }
-                if let Some(shares) = shares {
-                    let (q, weights) = (shares.n_components(), &block.weights[row * d..][..d]);
-                    apply(shares, weights, &mut omega[at * q..(at + 1) * q], Some(unit));
-                }
+            let residuals = if by_cell { &block.weighted[..n * d] } else { out };
+            block.losses[..n].iter().for_each(|&loss| sum.add(loss));
+            if block.factors[..n].iter().all(|&factor| factor == 1.0) {
+                max.raise(residuals, 1.0);
+            } else {
+                let rows = residuals.chunks_exact(d).zip(&block.factors);
+                rows.for_each(|(residuals, &factor)| max.raise(residuals, factor));
+            }
+            if let Some(phi) = phi {
+                let z = &mut z[start * phi.n_components()..][..n * phi.n_components()];
+                apply(phi, residuals, d, z, by_cell.then_some(unit));
+            }
+            if let Some(shares) = shares {
+                let q = shares.n_components();
+                let omega = &mut omega[start * q..(start + n) * q];
+                apply(shares, &block.weights[..n * d], d, omega, Some(unit));
             }
         }
-        (sum, max)
+        (sum, max.columns())
     }
 }
 
-/// Projects the cells of a row; what was scaled becomes real again by `unit`.
+/// Projects the cells of rows; what was scaled becomes real again by `unit`.
 #[inline(always)]
-fn apply(phi: &Phi, cells: &[f32], into: &mut [f32], unit: Option<f64>) {
-    phi.apply(cells, into);
+fn apply(phi: &Phi, cells: &[f32], d: usize, into: &mut [f32], unit: Option<f64>) {
+    phi.apply(cells, d, into);
     if let Some(unit) = unit {
         into.iter_mut().for_each(|v| *v = (f64::from(*v) * unit) as f32);
     }

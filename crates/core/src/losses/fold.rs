@@ -38,6 +38,39 @@ fn fold<T: Copy + Into<f64>>(
     step: impl Fn(f64, f64) -> f64,
     merge: impl Fn(f64, f64) -> f64,
 ) -> f64 {
+    match values.len() {
+        1 => fold_short::<1, T>(values, start, step, merge),
+        2 => fold_short::<2, T>(values, start, step, merge),
+        3 => fold_short::<3, T>(values, start, step, merge),
+        4 => fold_short::<4, T>(values, start, step, merge),
+        5 => fold_short::<5, T>(values, start, step, merge),
+        6 => fold_short::<6, T>(values, start, step, merge),
+        7 => fold_short::<7, T>(values, start, step, merge),
+        _ => fold_long(values, start, step, merge),
+    }
+}
+
+/// [`fold`] of fewer numbers than lanes.
+#[inline(always)]
+fn fold_short<const N: usize, T: Copy + Into<f64>>(
+    values: &[T],
+    start: f64,
+    step: impl Fn(f64, f64) -> f64,
+    merge: impl Fn(f64, f64) -> f64,
+) -> f64 {
+    let values = &values[..N];
+    let lane = |k: usize| if k < N { step(start, values[k].into()) } else { start };
+    let four: [f64; 4] = std::array::from_fn(|k| merge(lane(k), lane(k + 4)));
+    merge(merge(four[0], four[2]), merge(four[1], four[3]))
+}
+
+#[inline(always)]
+fn fold_long<T: Copy + Into<f64>>(
+    values: &[T],
+    start: f64,
+    step: impl Fn(f64, f64) -> f64,
+    merge: impl Fn(f64, f64) -> f64,
+) -> f64 {
     let mut lanes = [[start; 4]; 2];
     let eights = values.chunks_exact(8);
     let rest = eights.remainder();
@@ -70,13 +103,20 @@ pub(super) fn largest(values: &[f32]) -> f32 {
     lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |top, &v| if v > top { v } else { top })
 }
 
-/// max[j] = max(max[j], |w r[j]|), on the bits of non-negative floats, which order as they do.
-#[inline(always)]
-pub(super) fn raise_max(max: &mut [u32], residuals: &[f32], weight: f32) {
-    let cells = max.iter_mut().zip(residuals);
-    if weight == 1.0 {
-        cells.for_each(|(m, r)| *m = (*m).max(r.abs().to_bits()));
-    } else {
-        cells.for_each(|(m, r)| *m = (*m).max((r * weight).abs().to_bits()));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_rows_are_folded_like_long_ones() {
+        let values: Vec<f32> = (0..7).map(|k| 0.1 + 1.3 * k as f32).collect();
+        for n in 0..=7 {
+            let (values, add) = (&values[..n], |a: f64, b: f64| a + b);
+            assert_eq!(sum(values), fold_long(values, 0.0, add, add));
+            let exact: f64 = values.iter().map(|&v| f64::from(v)).sum();
+            assert!((sum(values) - exact).abs() < 1e-12);
+            let product: f64 = values.iter().map(|&v| 1.0 + f64::from(v)).product();
+            assert!((product_of_one_plus(values) / product - 1.0).abs() < 1e-12);
+        }
     }
 }

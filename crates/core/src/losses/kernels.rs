@@ -9,6 +9,7 @@ use super::fold;
 use super::formula::{Extremes, Pointwise, Target};
 use crate::lowlevel::widest;
 use crate::math;
+use crate::reduce::round_with_offset;
 
 /// Targets of cells, none of them missing.
 #[derive(Clone, Copy)]
@@ -74,6 +75,24 @@ pub struct WeightedCells<'a> {
     pub values: &'a mut [f64],
 }
 
+/// Four rows of one leaf, in slices of one length.
+#[derive(Clone, Copy)]
+pub struct LeafRows<'a> {
+    /// Targets, unused unless curvatures depend on them.
+    pub y: [&'a [f32]; 4],
+    /// Residuals.
+    pub residuals: [&'a [f32]; 4],
+    /// Weights of the rows.
+    pub weights: [f64; 4],
+}
+
+/// What four cells of one output add to its sum: integers, each with its offset.
+#[inline(always)]
+pub(crate) fn sum_of_four(values: [f32; 4], weights: [f64; 4], scale: f64) -> i64 {
+    let value = |k: usize| round_with_offset(f64::from(values[k]) * weights[k] * scale);
+    (value(0).wrapping_add(value(1))).wrapping_add(value(2).wrapping_add(value(3)))
+}
+
 /// A loss as passes use it. Every [`Pointwise`] loss is one.
 pub trait CellKernels: Sync {
     /// Residuals into `out`; adds the loss of each row of `width` cells to `losses`.
@@ -90,6 +109,15 @@ pub trait CellKernels: Sync {
     fn values(&self, cells: Cells<'_>, out: &mut [f64]);
     /// Curvatures, given the residuals.
     fn curvatures(&self, y: &[f32], residuals: &[f32], param: &[f32], out: &mut [f32]);
+    /// Adds residuals and curvatures of rows of one leaf to its sums, given the parameters of the
+    /// outputs and the scales of both sums.
+    fn add_leaf_rows(
+        &self,
+        rows: LeafRows<'_>,
+        param: &[f32],
+        scales: [&[f64]; 2],
+        sums: [&mut [i64]; 2],
+    );
     /// Residuals and curvatures of cells with targets `y` and raw predictions `f`.
     fn derivatives(&self, y: &[f32], f: &[f32], param: &[f32], into: (&mut [f32], &mut [f32]));
     /// [`Pointwise::bounds`].
@@ -155,6 +183,29 @@ impl<L: Pointwise> CellKernels for L {
                 let (y, residuals, param) = (&y[..m], &residuals[..m], &param[..m]);
                 for k in 0..m {
                     out[k] = formula.curvature(y[k], residuals[k], param[k]);
+                }
+            },
+        );
+    }
+
+    fn add_leaf_rows(
+        &self,
+        rows: LeafRows<'_>,
+        param: &[f32],
+        scales: [&[f64]; 2],
+        sums: [&mut [i64]; 2],
+    ) {
+        let formula = *self;
+        widest(
+            #[inline(always)]
+            || {
+                let [sums, curvatures] = sums;
+                // Compiled apart, since most rows have no weight.
+                if rows.weights == [1.0; 4] {
+                    let rows = LeafRows { weights: [1.0; 4], ..rows };
+                    add_leaf_rows(formula, rows, param, scales, sums, curvatures);
+                } else {
+                    add_leaf_rows(formula, rows, param, scales, sums, curvatures);
                 }
             },
         );
@@ -239,6 +290,29 @@ fn rows_residuals<L: Pointwise, Y: Target>(
     );
 }
 
+/// [`CellKernels::add_leaf_rows`].
+#[inline(always)]
+fn add_leaf_rows<L: Pointwise>(
+    formula: L,
+    rows: LeafRows<'_>,
+    param: &[f32],
+    scales: [&[f64]; 2],
+    sums: &mut [i64],
+    curvatures: &mut [i64],
+) {
+    let m = sums.len();
+    let (r, y) = (rows.residuals.map(|r| &r[..m]), rows.y.map(|y| &y[..m]));
+    let (param, curvatures) = (&param[..m], &mut curvatures[..m]);
+    let [scale, curvature_scale] = scales.map(|scale| &scale[..m]);
+    for j in 0..m {
+        let h = std::array::from_fn(|k| formula.curvature(y[k][j], r[k][j], param[j]));
+        let sum = sum_of_four(r.map(|r| r[j]), rows.weights, scale[j]);
+        let curvature = sum_of_four(h, rows.weights, curvature_scale[j]);
+        sums[j] = sums[j].wrapping_add(sum);
+        curvatures[j] = curvatures[j].wrapping_add(curvature);
+    }
+}
+
 /// [`CellKernels::values`] for one type of targets.
 fn values<L: Pointwise, Y: Target>(formula: L, cells: Cells<'_, &[Y]>, out: &mut [f64]) {
     widest(
@@ -278,7 +352,7 @@ fn row_loss<L: Pointwise, Y: Target>(
 }
 
 /// Lanes of [`logged_loss`].
-const LANES: usize = 8;
+const LANES: usize = 16;
 /// Cells of a long row that share a logarithm: 32 factors of at most 2 in each lane, and 32 values whose
 /// sum stays finite, since offsets are at most 1e37.
 const LOG_BLOCK: usize = 32 * LANES;

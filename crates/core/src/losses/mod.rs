@@ -24,7 +24,8 @@ use std::ops::Range;
 
 pub use advance::{Pass, Projected, Shares, advance};
 pub use formula::{Extremes, Pointwise, Target};
-pub use kernels::{CellKernels, CellTargets, Cells, WeightedCells};
+pub(crate) use kernels::sum_of_four;
+pub use kernels::{CellKernels, CellTargets, Cells, LeafRows, WeightedCells};
 pub(crate) use rows::{rows_per_block, tiled};
 pub use softmax::softmax_row;
 pub use sweep::{Ahead, Sweep, look_ahead};

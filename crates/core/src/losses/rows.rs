@@ -229,11 +229,14 @@ impl<'a> RowLosses<'a> {
     fn take_cells(&self, rows: Range<usize>, block: &mut Block) {
         let Objective { targets, weights, .. } = self.objective;
         let d = self.objective.n_outputs();
-        let into = block.y.chunks_exact_mut(d).zip(block.weights.chunks_exact_mut(d));
+        // Rows without a weight of their own are one long row.
+        let n_rows = if weights.rows.is_none() { rows.len() } else { 1 };
+        let width = n_rows * d;
+        let into = block.y.chunks_mut(width).zip(block.weights.chunks_mut(width));
         with_cells!(targets, y => widest(#[inline(always)] || {
-            for (i, (targets, masses)) in rows.zip(into) {
-                let y = &y[i * d..(i + 1) * d];
-                take_row(weights, i, y, self.scale.scale, (targets, masses));
+            for (i, (targets, masses)) in rows.clone().step_by(n_rows).zip(into) {
+                let y = &y[i * d..i * d + width];
+                take_row(weights, (i, i * d), y, self.scale.scale, (targets, masses));
             }
         }));
     }
@@ -242,14 +245,14 @@ impl<'a> RowLosses<'a> {
 #[inline(always)]
 fn take_row<Y: Cell + Into<f32>>(
     weights: Weights<'_>,
-    i: usize,
+    (i, first): (usize, usize),
     y: &[Y],
     scale: f64,
     (targets, masses): (&mut [f32], &mut [f32]),
 ) {
     let d = y.len();
     let (targets, masses) = (&mut targets[..d], &mut masses[..d]);
-    with_weights!(weights, i, i * d..(i + 1) * d, weight => for j in 0..d {
+    with_weights!(weights, i, first..first + d, weight => for j in 0..d {
         let target: f32 = y[j].into();
         targets[j] = if y[j].is_missing() { 0.0 } else { target };
         // The lightest stay positive: their cells are there.

@@ -10,8 +10,9 @@
 use std::ops::Range;
 
 use super::advance::{Pass, Projected, cut};
+use super::kernels::sum_of_four;
 use crate::error::Result;
-use crate::leaf::{Leaves, Update, remove_offsets, subtract_leaf};
+use crate::leaf::{ByLeaf, Leaves, Update, remove_offsets, subtract_leaf};
 use crate::lowlevel::widest;
 use crate::memory::{room, zeros};
 use crate::parallel::Pool;
@@ -35,7 +36,14 @@ pub struct Sweep<'a> {
 /// Cells that are handled together.
 const LANES: usize = 16;
 
-/// Rows that one thread sweeps.
+/// Cells of the rows of a block: their leaves are summed while they are in the second cache.
+const BLOCK_CELLS: usize = 1 << 18;
+/// Bytes of sums by leaf up to which rows are added one by one.
+const NEAR: usize = 1 << 14;
+/// Rows of a leaf that are added at once.
+const TOGETHER: usize = 4;
+
+/// Some rows.
 struct Stretch<'a> {
     rows: Range<usize>,
     residuals: &'a mut [f32],
@@ -94,26 +102,12 @@ impl Sweep<'_> {
                 rows,
             });
         }
-        let parts = pool.try_map(stretches, n * work, |stretch| {
+        let start = || {
             let sums = zeros(n_leaves * width * LANES)?;
-            let part = Part { loss: ExactSum::default(), max: vec![[0; LANES]; width], sums };
-            Ok(widest(
-                #[inline(always)]
-                || match (columns.scales.is_empty(), columns.phi.is_empty()) {
-                    (true, true) => {
-                        self.stretch::<false, false>(stretch, unit, phi, &columns, part)
-                    }
-                    (true, false) => {
-                        self.stretch::<false, true>(stretch, unit, phi, &columns, part)
-                    }
-                    (false, true) => {
-                        self.stretch::<true, false>(stretch, unit, phi, &columns, part)
-                    }
-                    (false, false) => {
-                        self.stretch::<true, true>(stretch, unit, phi, &columns, part)
-                    }
-                },
-            ))
+            Ok(Part { loss: ExactSum::default(), max: vec![[0; LANES]; width], sums })
+        };
+        let parts = pool.fold(stretches, n * work, start, |part, stretch| {
+            self.sweep(stretch, unit, phi, &columns, part)
         })?;
         let (mut losses, mut maxima, mut sums) = (Vec::new(), Vec::new(), Vec::new());
         for part in parts {
@@ -122,6 +116,9 @@ impl Sweep<'_> {
             sums.push(part.sums);
         }
         let mut sums = add_up_here(sums, n_leaves * width * LANES)?;
+        if let Some((leaves, _)) = self.leaves {
+            remove_offsets(leaves, &mut sums)?;
+        }
         // (The bits of non-negative floats order as they do.)
         let mut max = largest_here(maxima, d);
         let loss = ExactSum::merged(pool, &losses, &mut sums, &mut max)?;
@@ -134,41 +131,129 @@ impl Sweep<'_> {
         Ok((Pass { loss, max_residual }, leaf_sums))
     }
 
-    #[inline(always)]
-    fn stretch<const SUM: bool, const PROJECT: bool>(
+    /// Sweeps some rows, block by block.
+    fn sweep(
         &self,
-        stretch: Stretch<'_>,
+        mut stretch: Stretch<'_>,
         unit: FixedPoint,
         phi: Option<&Phi>,
         columns: &Columns,
-        part: Part,
-    ) -> Part {
+        part: &mut Part,
+    ) -> Result<()> {
+        let (d, n) = (self.n_outputs, (BLOCK_CELLS / self.n_outputs).max(1));
+        let q = phi.map_or(0, Phi::n_components);
+        let by_leaf = self.leaves.filter(|(leaves, _)| {
+            let bytes = part.sums.len() * size_of::<i64>();
+            bytes > NEAR && n >= TOGETHER * leaves.n_leaves
+        });
+        while !stretch.rows.is_empty() {
+            let n = n.min(stretch.rows.len());
+            let rows = stretch.rows.start..stretch.rows.start + n;
+            stretch.rows.start += n;
+            let residuals = cut(&mut stretch.residuals, n * d);
+            let z = cut(&mut stretch.z, n * q);
+            let block = Stretch { residuals: &mut *residuals, z, rows: rows.clone() };
+            widest(
+                #[inline(always)]
+                || match (self.leaves.is_some() && by_leaf.is_none(), columns.phi.is_empty()) {
+                    (false, true) => self.block::<false, false>(block, unit, phi, columns, part),
+                    (false, false) => self.block::<false, true>(block, unit, phi, columns, part),
+                    (true, true) => self.block::<true, false>(block, unit, phi, columns, part),
+                    (true, false) => self.block::<true, true>(block, unit, phi, columns, part),
+                },
+            );
+            if let Some((leaves, _)) = by_leaf {
+                let sorted = ByLeaf::sorted(leaves, rows.clone())?;
+                widest(
+                    #[inline(always)]
+                    || self.add_by_leaf(&sorted, rows.start, residuals, unit, columns, part),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Sweeps a block of rows; with `SUM`, adds them to the sums of their leaves one by one.
+    #[inline(always)]
+    fn block<const SUM: bool, const PROJECT: bool>(
+        &self,
+        block: Stretch<'_>,
+        unit: FixedPoint,
+        phi: Option<&Phi>,
+        columns: &Columns,
+        part: &mut Part,
+    ) {
         let (d, width) = (self.n_outputs, self.n_outputs.div_ceil(LANES));
-        let Stretch { rows, residuals, z } = stretch;
-        let Part { mut loss, mut max, mut sums } = part;
-        let tables = sums.as_chunks_mut::<LANES>().0;
-        for (k, i) in rows.clone().enumerate() {
+        let Stretch { rows, residuals, z } = block;
+        let tables = part.sums.as_chunks_mut::<LANES>().0;
+        for (k, i) in rows.enumerate() {
             for update in self.pending {
                 let row = &mut residuals[k * d..(k + 1) * d];
                 subtract_leaf(update.values, update.leaf_of_row[i] as usize, row);
             }
-            let weight = self.weight.map_or(1.0, |weight| f64::from(weight[i]));
-            let row = Row { cells: &residuals[k * d..], d, weight, unit };
+            let row = Row { cells: &residuals[k * d..], d, weight: self.weight_of(i), unit };
             let leaf = self.leaves.map_or(0, |(leaves, _)| leaves.leaf_of_row[i] as usize);
             let table = if SUM { &mut tables[leaf * width..(leaf + 1) * width] } else { &mut [] };
-            let (squares, dot) = row.take::<SUM, PROJECT>(columns, &mut max, table);
-            loss.add(0.5 * squares * weight);
+            let (squares, dot) = row.take::<SUM, PROJECT>(columns, &mut part.max, table);
+            part.loss.add(0.5 * squares * row.weight);
             if PROJECT {
                 z[k] = dot;
             } else if let Some(phi) = phi {
                 let q = phi.n_components();
-                phi.apply(&row.cells[..d], &mut z[k * q..(k + 1) * q]);
+                phi.apply(&row.cells[..d], d, &mut z[k * q..(k + 1) * q]);
             }
         }
-        if let Some((leaves, _)) = self.leaves {
-            remove_offsets(&leaves.leaf_of_row[rows], width * LANES, &mut sums);
+    }
+
+    /// Adds the rows of a block to the sums of their leaves, several rows of a leaf at once: the sums
+    /// are then read and written once for all of them.
+    #[inline(always)]
+    fn add_by_leaf(
+        &self,
+        sorted: &ByLeaf,
+        first: usize,
+        residuals: &[f32],
+        unit: FixedPoint,
+        columns: &Columns,
+        part: &mut Part,
+    ) {
+        let (d, width) = (self.n_outputs, self.n_outputs.div_ceil(LANES));
+        let full = d / LANES;
+        let row = |i: u32| {
+            let i = i as usize;
+            let cells = &residuals[(i - first) * d..];
+            Row { cells, d, weight: self.weight_of(i), unit }
+        };
+        for (leaf, rows) in sorted.runs() {
+            let sums = &mut part.sums[leaf as usize * width * LANES..][..width * LANES];
+            let sums = sums.as_chunks_mut::<LANES>().0;
+            let (fours, rest) = rows.as_chunks::<TOGETHER>();
+            for &four in fours {
+                let four = four.map(row);
+                let weights = std::array::from_fn(|k| four[k].weight);
+                let cells = std::array::from_fn(|k| &four[k].full_lanes()[..full]);
+                add_four(cells, weights, &columns.scales[..full], &mut sums[..full]);
+                if full < width {
+                    let last: [_; TOGETHER] = std::array::from_fn(|k| [four[k].last_lanes()]);
+                    let cells = std::array::from_fn(|k| &last[k][..]);
+                    add_four(cells, weights, &columns.scales[full..], &mut sums[full..]);
+                }
+            }
+            for row in rest.iter().map(|&i| row(i)) {
+                for ((r, scales), sums) in
+                    row.full_lanes().iter().zip(&columns.scales).zip(&mut *sums)
+                {
+                    row.add_sums(r, scales, sums);
+                }
+                if full < width {
+                    row.add_sums(&row.last_lanes(), &columns.scales[full], &mut sums[full]);
+                }
+            }
         }
-        Part { loss, max, sums }
+    }
+
+    fn weight_of(&self, i: usize) -> f64 {
+        self.weight.map_or(1.0, |weight| f64::from(weight[i]))
     }
 }
 
@@ -200,7 +285,7 @@ impl Row<'_> {
     ) -> (f64, f32) {
         let mut totals = Totals { squares: [0.0; LANES], dot: [0.0; LANES] };
         let n = self.d / LANES;
-        let full = &self.cells[..n * LANES].as_chunks::<LANES>().0[..n];
+        let full = &self.full_lanes()[..n];
         {
             let phi = if PROJECT { &columns.phi[..n] } else { &[] };
             let scales = if SUM { &columns.scales[..n] } else { &[] };
@@ -227,6 +312,11 @@ impl Row<'_> {
             }
         }
         (folded(totals.squares), sum_lanes(totals.dot))
+    }
+
+    #[inline(always)]
+    fn full_lanes(&self) -> &[[f32; LANES]] {
+        self.cells[..self.d].as_chunks::<LANES>().0
     }
 
     /// The last cells, with zeros behind them.
@@ -262,6 +352,24 @@ impl Row<'_> {
         for k in 0..LANES {
             let scaled = f64::from(r[k]) * self.weight * scales[k];
             sums[k] = sums[k].wrapping_add(round_with_offset(scaled));
+        }
+    }
+}
+
+/// Adds four rows to sums.
+#[inline(always)]
+fn add_four(
+    rows: [&[[f32; LANES]]; TOGETHER],
+    weights: [f64; TOGETHER],
+    scales: &[[f64; LANES]],
+    sums: &mut [[i64; LANES]],
+) {
+    let n = sums.len();
+    let (rows, scales) = (rows.map(|row| &row[..n]), &scales[..n]);
+    for j in 0..n {
+        for k in 0..LANES {
+            let sum = sum_of_four(rows.map(|row| row[j][k]), weights, scales[j][k]);
+            sums[j][k] = sums[j][k].wrapping_add(sum);
         }
     }
 }
@@ -327,7 +435,7 @@ pub fn look_ahead(
             }
         }
         if let Some(projected) = &projected {
-            projected.phi.apply(&value, &mut shift[leaf * q..(leaf + 1) * q]);
+            projected.phi.apply(&value, d, &mut shift[leaf * q..(leaf + 1) * q]);
         }
     }
     if let Some(Projected { z, .. }) = projected {
@@ -418,7 +526,7 @@ mod tests {
                     expected[leaf * d + j] += f64::from(r) * weight;
                 }
                 let mut components = vec![0.0; q];
-                table.phi.apply(row, &mut components);
+                table.phi.apply(row, d, &mut components);
                 assert_eq!(z[i * q..(i + 1) * q], components);
             }
             assert!((pass.loss / loss - 1.0).abs() < 1e-12);
