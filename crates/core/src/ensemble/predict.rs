@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::Ensemble;
 use super::block::{FEW_LANES, LANES};
 use crate::error::{Result, invalid};
+use crate::lowlevel::widest;
 use crate::memory::zeros;
 use crate::parallel::Pool;
 use crate::ranking::{Ranked, rank};
@@ -22,6 +23,8 @@ const RANKED_VALUES: usize = 1 << 18;
 pub enum FeatureRows<'a> {
     /// All values, row after row.
     Dense(&'a [f32]),
+    /// The same in double precision.
+    Double(&'a [f64]),
     /// Stored values, row after row; the others are zero.
     Sparse {
         /// First stored value of each row, and one past the last.
@@ -67,6 +70,7 @@ impl Ensemble {
     }
 
     /// Raw predictions: `baseline` plus the trees of the given rounds, into `out` (n × n_outputs).
+    /// Refuses infinite features: whoever calls need not look at them.
     pub fn predict(
         &self,
         pool: &Pool,
@@ -76,6 +80,7 @@ impl Ensemble {
         out: &mut [f64],
     ) -> Result<()> {
         self.for_each_block(pool, x, self.sum_work(&rounds), self.n_outputs, out, |x, out| {
+            refuse_infinite(x)?;
             self.predict_block(x, rounds.clone(), baseline, out)
         })
     }
@@ -155,6 +160,11 @@ impl Ensemble {
                 let blocks = out.chunks_mut(block * width).zip(x.chunks(block * p));
                 pool.try_for_each(blocks, work, |(out, x)| f(x, out))
             }
+            FeatureRows::Double(x) => {
+                let block = n.div_ceil(pool.pieces(work)).next_multiple_of(LANES).clamp(1, most);
+                let blocks = out.chunks_mut(block * width).zip(x.chunks(block * p));
+                pool.try_for_each(blocks, work, |(out, x)| f(&in_single(x)?, out))
+            }
             FeatureRows::Sparse { starts, features, values } => {
                 let block = (SPREAD_VALUES / p).clamp(1, most);
                 let piece = n.div_ceil(pool.pieces(work)).next_multiple_of(block).max(block);
@@ -181,6 +191,24 @@ impl Ensemble {
             }
         }
     }
+}
+
+/// Values in single precision. Those beyond its range become infinite.
+fn in_single(x: &[f64]) -> Result<Vec<f32>> {
+    let mut single = zeros(x.len())?;
+    widest(
+        #[inline(always)]
+        || single.iter_mut().zip(x).for_each(|(single, &value)| *single = value as f32),
+    );
+    Ok(single)
+}
+
+fn refuse_infinite(x: &[f32]) -> Result<()> {
+    let found = widest(
+        #[inline(always)]
+        || x.iter().fold(false, |found, value| found | value.is_infinite()),
+    );
+    if found { invalid("a feature is infinite in single precision".to_string()) } else { Ok(()) }
 }
 
 #[cfg(test)]
