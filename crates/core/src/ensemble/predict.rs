@@ -127,11 +127,16 @@ impl Ensemble {
     ) -> Result<()> {
         let mut sums = zeros::<f32>(out.len())?;
         self.add_rounds(x, rounds, &mut sums)?;
-        for (out, sums) in out.chunks_mut(self.n_outputs).zip(sums.chunks(self.n_outputs)) {
-            for ((out, &sum), base) in out.iter_mut().zip(sums).zip(baseline) {
-                *out = base + f64::from(sum);
-            }
-        }
+        widest(
+            #[inline(always)]
+            || {
+                for (out, sums) in out.chunks_mut(baseline.len()).zip(sums.chunks(baseline.len())) {
+                    for ((out, &sum), base) in out.iter_mut().zip(sums).zip(baseline) {
+                        *out = base + f64::from(sum);
+                    }
+                }
+            },
+        );
         Ok(())
     }
 
@@ -265,6 +270,26 @@ mod tests {
                 model.predict(&pool, sparse, 0..0, &vec![2.0; d], &mut out).unwrap();
                 assert_eq!(out, vec![2.0; 70 * d]);
             }
+        }
+    }
+
+    #[test]
+    fn doubles_are_predicted_as_singles_and_infinite_features_are_refused() {
+        let model = model(Kind::Vector, 5, 4);
+        let x: Vec<f64> = (0..300).map(|i| f64::from(i % 7) / 6.0 - 1e-9).collect();
+        let single: Vec<f32> = x.iter().map(|&value| value as f32).collect();
+        let pool = Pool::serial();
+        let predict = |rows: FeatureRows<'_>| {
+            let mut out = vec![f64::NAN; 300 * 5];
+            model.predict(&pool, rows, 0..4, &[2.0; 5], &mut out).map(|()| out)
+        };
+        let expected = predict(FeatureRows::Dense(&single)).unwrap();
+        assert_eq!(predict(FeatureRows::Double(&x)).unwrap(), expected);
+        for (infinite, place) in [(f64::INFINITY, 0), (f64::NEG_INFINITY, 299), (-1e39, 260)] {
+            let (mut x, mut single) = (x.clone(), single.clone());
+            (x[place], single[place]) = (infinite, infinite as f32);
+            assert!(predict(FeatureRows::Double(&x)).is_err());
+            assert!(predict(FeatureRows::Dense(&single)).is_err());
         }
     }
 
