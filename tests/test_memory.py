@@ -166,8 +166,8 @@ def test_buffers_of_the_core_that_cannot_be_had_raise():
 
     ensemble = _core.Ensemble("vector", 2**24, 1)
     rows = np.zeros((2**20, 1), np.float32)
-    with pytest.raises(MemoryError, match=r"no memory for another 140737\.5 GB"):
-        ensemble.predict(_core.Pool(1), rows, 0, np.zeros(2**24))
+    with pytest.raises(MemoryError, match=r"no memory for another 281475\.0 GB"):
+        ensemble.top_k(_core.Pool(1), rows, 0, np.zeros(2**24), 2**24)
 
 
 def training(**facts):

@@ -42,6 +42,33 @@ def refusal(call, error=ValueError):
     return sentence
 
 
+def test_arrays_taken_as_they_are_give_what_others_give():
+    model = regressor().fit(X, Y)
+    expected = model.predict(sparse.csr_matrix(X))
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    for same in (X, read_only, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], X.tolist()):
+        np.testing.assert_array_equal(model.predict(same), expected)
+    single = X.astype(np.float32)
+    np.testing.assert_array_equal(model.predict(single), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_infinite_values_are_found_while_rows_are_predicted(dtype):
+    model = regressor().fit(X, Y)
+    for value in (np.inf, -np.inf):
+        infinite = X.astype(dtype)
+        infinite[140, 2] = value
+        for given in (infinite, np.asfortranarray(infinite)):
+            problem = refusal(lambda given=given: model.predict(given))
+            assert problem.startswith("Column 2 of X has an infinite value (inf) in row 140;")
+            assert refusal(lambda given=given: model.predict(given, dtype=np.float32)) == problem
+    beyond = X.copy()
+    beyond[3, 1] = -1e39
+    problem = refusal(lambda: model.predict(beyond))
+    assert problem.startswith("Column 1 of X has values beyond the range of single precision")
+
+
 @pytest.fixture(params=[None, 40], ids=["whole", "blocks"])
 def blocks(request, monkeypatch):
     """Once as usual, once with blocks of a few rows."""

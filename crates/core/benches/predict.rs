@@ -80,6 +80,12 @@ fn vectors(bencher: Bencher<'_, '_>, n_outputs: usize) {
     Shape { n_outputs, ..SHAPE }.predict(bencher, if n_outputs > 100 { 2000 } else { 10_000 });
 }
 
+#[divan::bench(args = [1, 10, 50, 983])]
+fn vectors_of_10_rounds(bencher: Bencher<'_, '_>, n_outputs: usize) {
+    let n = if n_outputs > 100 { 2000 } else { 10_000 };
+    Shape { n_outputs, rounds: 10, ..SHAPE }.predict(bencher, n);
+}
+
 #[divan::bench(args = [1, 50])]
 fn vectors_of_500_rounds(bencher: Bencher<'_, '_>, n_outputs: usize) {
     Shape { n_outputs, rounds: 500, ..SHAPE }.predict(bencher, 5000);

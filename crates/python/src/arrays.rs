@@ -134,11 +134,13 @@ impl SparseArrays<'_> {
     }
 }
 
-/// Rows to predict for, dense (n × p, float32) or sparse by rows.
+/// Rows to predict for, dense (n × p) or sparse by rows.
 #[derive(FromPyObject)]
 pub enum FeatureRowArrays<'py> {
     /// float32, n × p.
     Dense(PyReadonlyArray2<'py, f32>),
+    /// float64, n × p.
+    Double(PyReadonlyArray2<'py, f64>),
     /// Starts, features, values.
     Sparse(SparseArrays<'py>),
 }
@@ -150,6 +152,10 @@ impl FeatureRowArrays<'_> {
             FeatureRowArrays::Dense(x) => {
                 check_len("a row of x", x.shape()[1], n_features)?;
                 Ok((x.shape()[0], FeatureRows::Dense(slice(x)?)))
+            }
+            FeatureRowArrays::Double(x) => {
+                check_len("a row of x", x.shape()[1], n_features)?;
+                Ok((x.shape()[0], FeatureRows::Double(slice(x)?)))
             }
             FeatureRowArrays::Sparse(x) => {
                 let (starts, features, values) = x.checked(n_features)?;

@@ -82,25 +82,26 @@ impl Ensemble {
         pool.run(py, |pool| self.inner.add_to(pool, x, start..stop, raw))
     }
 
-    /// Raw predictions (n × d) of `x` (n × p): the baseline plus the trees of rounds `0..stop`.
-    fn predict<'py>(
+    /// Raw predictions of `x` (n × p), the baseline plus the trees of rounds `0..stop`, into `out`
+    /// (n × d), whatever it holds. Refuses infinite features, without saying where they are.
+    fn predict(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         pool: &Pool,
         x: FeatureRowArrays<'_>,
         stop: usize,
         baseline: PyReadonlyArray1<'_, f64>,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let d = self.inner.n_outputs;
+        mut out: PyReadwriteArray2<'_, f64>,
+    ) -> PyResult<()> {
         let (n_rows, x) = x.view(self.inner.n_features)?;
-        check_len("baseline", baseline.len(), d)?;
+        check_len("baseline", baseline.len(), self.inner.n_outputs)?;
+        check_len("a row of out", out.shape()[1], self.inner.n_outputs)?;
+        check_len("out", out.shape()[0], n_rows)?;
         if stop > self.n_rounds() {
             return Err(PyValueError::new_err(format!("there are no {stop} rounds")));
         }
-        let mut out = core::memory::zeros::<f64>(n_rows * d).map_err(to_py_err)?;
-        let baseline = slice(&baseline)?;
-        pool.run(py, |pool| self.inner.predict(pool, x, 0..stop, baseline, &mut out))?;
-        Ok(matrix(py, out, d))
+        let (baseline, out) = (slice(&baseline)?, slice_mut(&mut out)?);
+        pool.run(py, |pool| self.inner.predict(pool, x, 0..stop, baseline, out))
     }
 
     /// The `k` outputs of highest raw prediction in each row, best first, and these predictions

@@ -89,6 +89,23 @@ def check_X(
     return X
 
 
+def is_ready(model: Any, X: Any) -> bool:
+    """Whether X is an array as kernels take it, in which nothing but infinite values can be wrong.
+
+    All else goes through :func:`check_X`, which takes longer than the prediction of a row.
+    """
+    return (
+        type(X) is np.ndarray
+        and X.shape[1:] == (model.n_features_in_,)
+        and len(X) > 0
+        and (X.dtype == np.float64 or X.dtype == np.float32)
+        and X.flags.c_contiguous
+        and X.flags.aligned
+        and not hasattr(model, "feature_names_in_")
+        and not model._category_labels.of_column
+    )
+
+
 def _match_features(
     model: Any, names: list[str] | None, n_features: int, *, reset: bool, name: str
 ) -> None:

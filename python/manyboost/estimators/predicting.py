@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core, memory
 from manyboost.arrays import F64
-from manyboost.data.features import Table, check_X, to_single
+from manyboost.data.features import Table, check_X, is_ready, to_single
 from manyboost.data.frames import make_frame
 from manyboost.data.targets import resolve_outputs
 from manyboost.estimators.base import Model
@@ -25,12 +25,22 @@ class Predicting(Model):
     """The half of an estimator that answers."""
 
     def _checked_X(self, X: Any) -> Table:
-        check_is_fitted(self, "n_iter_")
+        self._check_fitted()
         X = check_X(self, X, reset=False)
         if not self._progress.model.has_trees:
             return X
         names = getattr(self, "feature_names_in_", None)
         return to_single(self._progress.categories.encode(X, names), names)
+
+    def _check_fitted(self) -> None:
+        # scikit-learn's check takes longer than the prediction of a row.
+        if "n_iter_" not in vars(self):
+            check_is_fitted(self, "n_iter_")
+
+    def _takes_as_is(self, X: Any) -> bool:
+        """Whether trees take X as it is, and find out themselves if it has infinite values."""
+        progress = self._progress
+        return progress.model.has_trees and not progress.categories.tables and is_ready(self, X)
 
     def _checked_offset(self, offset: Any, X: Table) -> F64 | None:
         """What to add to raw predictions: an offset, if and only if the model was fitted to one."""
@@ -65,7 +75,8 @@ class Predicting(Model):
         of another type than float64 are put together from blocks of rows, so that double precision
         never exists for all of them.
         """
-        X = self._checked_X(X)
+        self._check_fitted()
+        given, X = X, X if self._takes_as_is(X) else self._checked_X(X)
         offsets = self._checked_offset(offset, X)
         # Outputs whose raw predictions are needed, and outputs to choose from what is finished.
         needed, chosen = (None, outputs) if joint else (outputs, None)
@@ -78,7 +89,11 @@ class Predicting(Model):
         size = max(1, BLOCK_CELLS // self.n_outputs_) if in_blocks else n_rows
 
         def finished(start: int) -> NDArray[Any]:
-            raw = raw_of(X if size >= n_rows else X[start : start + size])
+            try:
+                raw = raw_of(X if size >= n_rows else X[start : start + size])
+            except ValueError:
+                self._checked_X(given)  # says where X has an infinite value
+                raise
             result = finish(raw if offsets is None else raw + offsets[start : start + size])
             return result if chosen is None else result[:, chosen]
 
@@ -100,7 +115,7 @@ class Predicting(Model):
         self, outputs: Any, dtype: DTypeLike
     ) -> tuple[list[int] | None, np.dtype[Any]]:
         """Return the places of the outputs asked for (None: all) and the type of the result."""
-        check_is_fitted(self, "n_iter_")
+        self._check_fitted()
         try:
             type_ = np.dtype(dtype)
         except TypeError:

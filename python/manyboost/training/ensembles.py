@@ -91,7 +91,14 @@ class TreeEnsemble:
         """Return the function from features to raw predictions of all outputs or some."""
         trees = self.trees if outputs is None else self.trees.of_outputs(outputs)
         start = baseline if outputs is None else baseline[outputs]
-        return lambda X: trees.predict(pool, for_kernels(X), n_rounds, start)
+
+        def predict(X: Table) -> F64:
+            # Large arrays of NumPy lie in huge pages, which the system provides much faster.
+            raw = np.empty((X.shape[0], len(start)))
+            trees.predict(pool, for_kernels(X), n_rounds, start, raw)
+            return raw
+
+        return predict
 
     def steps(self) -> F64:
         """Steps of each round and output, if the ensemble keeps them; else an empty array."""

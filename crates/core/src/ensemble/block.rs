@@ -81,30 +81,28 @@ impl Ensemble {
         f: &mut impl FnMut(usize, usize, &[u32]),
     ) {
         let p = self.n_features;
-        let n_rows = x.len() / p;
+        let mut leaves = [0; L];
+        let leaves = &mut leaves[..(x.len() / p).min(L)];
         let columns = columns.as_chunks::<L>().0;
         let columns = &columns[..p.min(columns.len())];
         widest(
             #[inline(always)]
             || {
                 for tree in trees {
-                    let found = if columns.is_empty() {
-                        None
-                    } else {
-                        self.masks.find(tree, || self.tree_sets(tree), columns)
-                    };
-                    let leaves = found.unwrap_or_else(|| self.walk(tree, x));
-                    f(tree, row, &leaves[..n_rows.min(L)]);
+                    let sets = || self.tree_sets(tree);
+                    if columns.is_empty() || !self.masks.find(tree, sets, columns, leaves) {
+                        self.walk(tree, x, leaves);
+                    }
+                    f(tree, row, leaves);
                 }
             },
         );
     }
 
-    /// The leaves of at most L rows, found node by node.
+    /// Finds the leaves of a few rows node by node.
     #[inline(never)]
-    fn walk<const L: usize>(&self, tree: usize, x: &[f32]) -> [u32; L] {
+    fn walk(&self, tree: usize, x: &[f32], leaves: &mut [u32]) {
         let (nodes, sets, p) = (self.tree(tree), self.tree_sets(tree), self.n_features);
-        let mut leaves = [0; L];
         let groups = x.chunks_exact(ROWS_AT_ONCE * p);
         let rest = groups.remainder().chunks_exact(p);
         let n_grouped = groups.len() * ROWS_AT_ONCE;
@@ -121,6 +119,5 @@ impl Ensemble {
                 false => find_leaf::<true>(nodes, sets, row),
             } as u32;
         }
-        leaves
     }
 }

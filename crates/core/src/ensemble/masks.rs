@@ -4,6 +4,7 @@
 //! are asked, not only those on the row's path, but without branches and for many rows at once: a
 //! comparison and two bit operations for all rows in a register (QuickScorer, Lucchese et al. 2015).
 
+use std::hint::black_box;
 use std::ops::{BitAndAssign, BitOr, Range};
 
 use crate::category::CategorySet;
@@ -163,37 +164,39 @@ impl Masks {
         with_masks.take(n_trees).count() == n_trees
     }
 
-    /// The leaves of L rows in a tree, given by columns; `None` if the tree has no masks.
+    /// Finds the leaves of up to L rows in a tree, given by columns; returns whether the tree has masks.
     #[inline(always)]
     pub fn find<'a, const L: usize>(
         &self,
         tree: usize,
         sets: impl FnOnce() -> &'a [CategorySet],
         columns: &[[f32; L]],
-    ) -> Option<[u32; L]> {
+        found: &mut [u32],
+    ) -> bool {
         let tree = &self.trees[tree];
         // Loops, not `map`, which is not always inlined.
-        let mut found = [0; L];
+        let mut places = [0; L];
         match tree.form {
             Form::Narrow => {
                 let masks = self.left_of(tree, &self.narrow, sets, columns);
                 for k in 0..L {
-                    found[k] = lowest_bit(masks[k]);
+                    places[k] = lowest_bit(masks[k]);
                 }
             }
             Form::Wide => {
                 let masks = self.left_of(tree, &self.wide, sets, columns);
                 for k in 0..L {
-                    found[k] = (masks[k] | 1 << 63).trailing_zeros();
+                    places[k] = (masks[k] | 1 << 63).trailing_zeros();
                 }
             }
-            Form::Nodes => return None,
+            Form::Nodes => return false,
         }
         let leaves = &self.leaves[tree.first_leaf as usize..][..usize::from(tree.n_leaves)];
-        for leaf in &mut found {
-            *leaf = u32::from(leaves[*leaf as usize]);
+        // Through memory: to take registers apart and put them together again takes longer.
+        for (leaf, &place) in found.iter_mut().zip(&black_box(places)) {
+            *leaf = u32::from(leaves[place as usize]);
         }
-        Some(found)
+        true
     }
 
     /// The leaves that are left for each row.
@@ -319,9 +322,21 @@ pub(super) fn columns_of<const L: usize>(x: &[f32], p: usize, columns: &mut [[f3
     if x.len() < L * p {
         columns.fill([0.0; L]);
     }
-    for (k, row) in x.chunks_exact(p).enumerate() {
+    let fours = x.chunks_exact(4 * p);
+    let rest = fours.remainder();
+    let n_grouped = fours.len() * 4;
+    // Four rows at a time: a quarter of the stores.
+    for (k, rows) in fours.enumerate() {
+        let (a, b) = rows.split_at(2 * p);
+        let ((a, b), (c, d)) = (a.split_at(p), b.split_at(p));
+        let values = a.iter().zip(b).zip(c.iter().zip(d));
+        for (column, ((&a, &b), (&c, &d))) in columns.iter_mut().zip(values) {
+            column[4 * k..][..4].copy_from_slice(&[a, b, c, d]);
+        }
+    }
+    for (k, row) in rest.chunks_exact(p).enumerate() {
         for (column, &value) in columns.iter_mut().zip(row) {
-            column[k] = value;
+            column[n_grouped + k] = value;
         }
     }
 }

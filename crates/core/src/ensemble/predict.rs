@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::Ensemble;
 use super::block::{FEW_LANES, LANES};
 use crate::error::{Result, invalid};
+use crate::lowlevel::widest;
 use crate::memory::zeros;
 use crate::parallel::Pool;
 use crate::ranking::{Ranked, rank};
@@ -22,6 +23,8 @@ const RANKED_VALUES: usize = 1 << 18;
 pub enum FeatureRows<'a> {
     /// All values, row after row.
     Dense(&'a [f32]),
+    /// The same in double precision.
+    Double(&'a [f64]),
     /// Stored values, row after row; the others are zero.
     Sparse {
         /// First stored value of each row, and one past the last.
@@ -74,6 +77,7 @@ impl Ensemble {
     }
 
     /// Raw predictions: `baseline` plus the trees of the given rounds, into `out` (n × n_outputs).
+    /// Refuses infinite features: whoever calls need not look at them.
     pub fn predict(
         &self,
         pool: &Pool,
@@ -83,6 +87,7 @@ impl Ensemble {
         out: &mut [f64],
     ) -> Result<()> {
         self.for_each_block(pool, x, self.sum_work(&rounds), self.n_outputs, out, |x, out| {
+            refuse_infinite(x)?;
             self.predict_block(x, rounds.clone(), baseline, out)
         })
     }
@@ -129,11 +134,16 @@ impl Ensemble {
     ) -> Result<()> {
         let mut sums = zeros::<f32>(out.len())?;
         self.add_rounds(x, rounds, &mut sums)?;
-        for (out, sums) in out.chunks_mut(self.n_outputs).zip(sums.chunks(self.n_outputs)) {
-            for ((out, &sum), base) in out.iter_mut().zip(sums).zip(baseline) {
-                *out = base + f64::from(sum);
-            }
-        }
+        widest(
+            #[inline(always)]
+            || {
+                for (out, sums) in out.chunks_mut(baseline.len()).zip(sums.chunks(baseline.len())) {
+                    for ((out, &sum), base) in out.iter_mut().zip(sums).zip(baseline) {
+                        *out = base + f64::from(sum);
+                    }
+                }
+            },
+        );
         Ok(())
     }
 
@@ -162,6 +172,11 @@ impl Ensemble {
                 let blocks = out.chunks_mut(block * width).zip(x.chunks(block * p));
                 pool.try_for_each(blocks, work, |(out, x)| f(x, out))
             }
+            FeatureRows::Double(x) => {
+                let block = n.div_ceil(pool.pieces(work)).next_multiple_of(LANES).clamp(1, most);
+                let blocks = out.chunks_mut(block * width).zip(x.chunks(block * p));
+                pool.try_for_each(blocks, work, |(out, x)| f(&in_single(x)?, out))
+            }
             FeatureRows::Sparse { starts, features, values } => {
                 let block = (SPREAD_VALUES / p).clamp(1, most);
                 let piece = n.div_ceil(pool.pieces(work)).next_multiple_of(block).max(block);
@@ -188,6 +203,24 @@ impl Ensemble {
             }
         }
     }
+}
+
+/// Values in single precision. Those beyond its range become infinite.
+fn in_single(x: &[f64]) -> Result<Vec<f32>> {
+    let mut single = zeros(x.len())?;
+    widest(
+        #[inline(always)]
+        || single.iter_mut().zip(x).for_each(|(single, &value)| *single = value as f32),
+    );
+    Ok(single)
+}
+
+fn refuse_infinite(x: &[f32]) -> Result<()> {
+    let found = widest(
+        #[inline(always)]
+        || x.iter().fold(false, |found, value| found | value.is_infinite()),
+    );
+    if found { invalid("a feature is infinite in single precision".to_string()) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -244,6 +277,26 @@ mod tests {
                 model.predict(&pool, sparse, 0..0, &vec![2.0; d], &mut out).unwrap();
                 assert_eq!(out, vec![2.0; 70 * d]);
             }
+        }
+    }
+
+    #[test]
+    fn doubles_are_predicted_as_singles_and_infinite_features_are_refused() {
+        let model = model(Kind::Vector, 5, 4);
+        let x: Vec<f64> = (0..300).map(|i| f64::from(i % 7) / 6.0 - 1e-9).collect();
+        let single: Vec<f32> = x.iter().map(|&value| value as f32).collect();
+        let pool = Pool::serial();
+        let predict = |rows: FeatureRows<'_>| {
+            let mut out = vec![f64::NAN; 300 * 5];
+            model.predict(&pool, rows, 0..4, &[2.0; 5], &mut out).map(|()| out)
+        };
+        let expected = predict(FeatureRows::Dense(&single)).unwrap();
+        assert_eq!(predict(FeatureRows::Double(&x)).unwrap(), expected);
+        for (infinite, place) in [(f64::INFINITY, 0), (f64::NEG_INFINITY, 299), (-1e39, 260)] {
+            let (mut x, mut single) = (x.clone(), single.clone());
+            (x[place], single[place]) = (infinite, infinite as f32);
+            assert!(predict(FeatureRows::Double(&x)).is_err());
+            assert!(predict(FeatureRows::Dense(&single)).is_err());
         }
     }
 

@@ -155,9 +155,14 @@ fn add_tile_of_vectors<'a>(
     let rows = places.zip(sums.chunks_exact_mut(d).map(|sums| &mut sums[output..][..width]));
     macro_rules! add {
         ($add:ident::<$n:literal>) => {
+            // A loop, not `for_each`, which is not inlined.
             widest(
                 #[inline(always)]
-                || rows.for_each(|(places, sums)| $add::<$n>(values, places, sums)),
+                || {
+                    for (places, sums) in rows {
+                        $add::<$n>(values, places, sums);
+                    }
+                },
             )
         };
     }
