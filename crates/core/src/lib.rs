@@ -12,7 +12,6 @@ pub mod projection;
 pub mod weights;
 
 pub mod category;
-pub mod descent;
 pub mod grower;
 pub mod histogram;
 pub mod interaction;

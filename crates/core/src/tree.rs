@@ -1,5 +1,7 @@
 //! A grown tree: nodes in one array, the two children of a node side by side.
 
+mod descent;
+
 use crate::category::CategorySet;
 
 /// Flag in [`Node::feature`]: missing values go left.

@@ -8,7 +8,8 @@ use crate::memory::{collected, zeros};
 use crate::partition::RowPartition;
 use crate::tree::{Node, Tree};
 
-/// Reads the leaf of every row off the partition; if only some rows were sampled, sends all down the tree.
+/// Reads the leaf of every row off the partition; sends all rows down the tree if some were not
+/// sampled.
 pub(super) fn place_rows(
     data: &Data<'_>,
     rows: &RowPartition,

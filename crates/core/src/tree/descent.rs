@@ -3,12 +3,12 @@
 //! Rows go down a tree in blocks, node by node, as rows do when a tree is grown: each split reorders
 //! those of its node. Columns are read in order and stay in cache, and no branch depends on a bin.
 
+use super::{Node, Tree};
 use crate::binning::Binned;
 use crate::error::Result;
 use crate::memory::{collected, zeros};
 use crate::parallel::Pool;
 use crate::partition::{BinRule, LARGE_NODE, partition_by};
-use crate::tree::{Node, Tree};
 
 /// Rows of a block: one thread goes down with them.
 const BLOCK: usize = LARGE_NODE / 2;
