@@ -13,7 +13,7 @@ use crate::parallel::Pool;
 use crate::split::NodeSplit;
 
 /// Rows below which one thread is enough.
-const LARGE_NODE: usize = 1 << 14;
+pub const LARGE_NODE: usize = 1 << 14;
 
 /// The rows that a tree is grown on, node by node.
 #[derive(Default)]
@@ -66,29 +66,40 @@ impl RowPartition {
             missing_bin: binned.cuts.n_bins(feature) as u8,
             missing_left: split.missing_left,
         };
-        let n_left = match &binned.columns[feature] {
-            Column::Compressed(column) => partition_compressed(rows, scratch, column, &rule),
-            // A choice of the kind of split outside the loop over rows.
-            Column::Dense(bins) => match rule.categories {
-                Some(left) => {
-                    partition(pool, rows, scratch, |row| left.contains(bins[row as usize]))?
-                }
-                None => partition(pool, rows, scratch, |row| rule.orders_left(bins[row as usize]))?,
-            },
-        };
+        let n_left = partition_by(pool, rows, scratch, &binned.columns[feature], &rule)?;
         Ok(node.start + n_left)
     }
 }
 
 /// Which bins of a feature go left.
 #[derive(Debug, Clone, Copy)]
-struct BinRule {
+pub struct BinRule {
     /// The bins themselves, for a categorical feature.
-    categories: Option<CategorySet>,
+    pub categories: Option<CategorySet>,
     /// Otherwise the last bin that goes left.
-    bin: u8,
-    missing_bin: u8,
-    missing_left: bool,
+    pub bin: u8,
+    /// The bin of missing values.
+    pub missing_bin: u8,
+    /// Whether missing values go left.
+    pub missing_left: bool,
+}
+
+/// [`partition`] by the bins of a column. The rows ascend.
+pub fn partition_by(
+    pool: &Pool,
+    rows: &mut [u32],
+    scratch: &mut [u32],
+    column: &Column,
+    rule: &BinRule,
+) -> Result<usize> {
+    match column {
+        Column::Compressed(column) => Ok(partition_compressed(rows, scratch, column, rule)),
+        // A choice of the kind of split outside the loop over rows.
+        Column::Dense(bins) => match rule.categories {
+            Some(left) => partition(pool, rows, scratch, |row| left.contains(bins[row as usize])),
+            None => partition(pool, rows, scratch, |row| rule.orders_left(bins[row as usize])),
+        },
+    }
 }
 
 impl BinRule {

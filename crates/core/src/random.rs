@@ -4,7 +4,7 @@
 //! contains a strategy, a thread or a machine, so none of these can change a draw.
 
 use crate::error::Result;
-use crate::memory::collected;
+use crate::memory::{collected, zeros};
 use crate::parallel::Pool;
 use crate::select::bound_of_smallest;
 
@@ -103,24 +103,21 @@ fn finalise(mut z: u64) -> u64 {
 /// Chooses the `count` rows of all machines with the smallest random numbers below `key`, and returns
 /// those of this machine, ascending.
 ///
-/// Rows have global numbers, so the choice does not depend on the machine that holds them.
+/// Rows have global numbers, so the choice does not depend on the machine that holds them. Different
+/// rows have different random numbers, since [`Key::number`] maps no two indices to one.
 pub fn choose_rows(pool: &Pool, key: Key, global_rows: &[u64], count: usize) -> Result<Vec<u32>> {
-    if pool.others().is_some() {
-        let draws: Vec<u64> =
-            collected(global_rows.len(), global_rows.iter().map(|&g| key.number(g)))?;
-        let bound = bound_of_smallest(pool, &draws, count)?;
-        let is_chosen = |&i: &u32| bound.is_some_and(|bound| draws[i as usize] <= bound);
-        return Ok((0..draws.len() as u32).filter(is_chosen).collect());
+    let draws: Vec<u64> = collected(global_rows.len(), global_rows.iter().map(|&g| key.number(g)))?;
+    let Some(bound) = bound_of_smallest(pool, &draws, count)? else { return Ok(Vec::new()) };
+    let n_chosen = draws.iter().filter(|&&draw| draw <= bound).count();
+    // Every row is written, and kept if it is chosen: no branch to mispredict.
+    let mut chosen = zeros::<u32>(n_chosen + 1)?;
+    let mut n = 0;
+    for (row, &draw) in draws.iter().enumerate() {
+        chosen[n] = row as u32;
+        n += usize::from(draw <= bound);
     }
-    let numbers = global_rows.iter().enumerate().map(|(i, &g)| (key.number(g), i as u32));
-    let mut draws: Vec<(u64, u32)> = collected(global_rows.len(), numbers)?;
-    if count < draws.len() {
-        draws.select_nth_unstable(count);
-        draws.truncate(count);
-    }
-    let mut rows = collected(draws.len(), draws.iter().map(|&(_, i)| i))?;
-    rows.sort_unstable();
-    Ok(rows)
+    chosen.truncate(n_chosen);
+    Ok(chosen)
 }
 
 /// Moves `count` random elements of `order` to its front, in random order (Fisher-Yates).

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::error::Result;
+use crate::memory::collected;
 use crate::parallel::Pool;
 use crate::reduce::{exchange, exchange_pieces, weighted_select};
 
@@ -88,7 +89,11 @@ pub fn for_outputs(
 /// A bound that separates the `count` smallest numbers of all machines from the others: at least the
 /// largest of them, and below the next number. `None` if `count` is zero.
 pub fn bound_of_smallest(pool: &Pool, numbers: &[u64], count: usize) -> Result<Option<u64>> {
-    let mut keys = numbers.to_vec();
+    let mut keys = collected(numbers.len(), numbers.iter().copied())?;
+    if pool.others().is_none() {
+        let last = count.min(keys.len()).checked_sub(1);
+        return Ok(last.map(|last| *keys.select_nth_unstable(last).1));
+    }
     keys.sort_unstable();
     let masses = (0..=keys.len() as i64).collect();
     let target = (count > 0).then_some(count as i64);

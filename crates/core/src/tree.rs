@@ -1,9 +1,8 @@
 //! A grown tree: nodes in one array, the two children of a node side by side.
 
-use crate::binning::Binned;
+mod descent;
+
 use crate::category::CategorySet;
-use crate::error::Result;
-use crate::parallel::Pool;
 
 /// Flag in [`Node::feature`]: missing values go left.
 pub const MISSING_LEFT: u32 = 1 << 31;
@@ -141,36 +140,5 @@ pub fn find_leaves<const CATEGORIES: bool>(
         if !moved {
             return at.map(|at| nodes[at].feature as usize);
         }
-    }
-}
-
-impl Tree {
-    /// The leaf that a row of binned data ends in.
-    #[inline]
-    pub fn find_leaf_binned(&self, binned: &Binned, row: usize) -> usize {
-        let mut node = &self.nodes[0];
-        while !node.is_leaf() {
-            let feature = node.feature_index();
-            let bin = binned.columns[feature].bin(row);
-            let missing = bin as usize == binned.cuts.n_bins(feature);
-            let left = match (missing, node.is_categorical()) {
-                (true, _) => node.missing_left(),
-                (_, true) => self.sets[node.cut as usize].contains(bin),
-                _ => u32::from(bin) <= node.cut,
-            };
-            node = &self.nodes[node.left as usize + usize::from(!left)];
-        }
-        node.feature as usize
-    }
-
-    /// The leaf of every row of data binned with the cuts of training.
-    pub fn leaves_of_binned(&self, pool: &Pool, binned: &Binned, leaves: &mut [u32]) -> Result<()> {
-        let n = leaves.len();
-        let size = n.div_ceil(pool.threads() * 4).max(1);
-        pool.for_each(leaves.chunks_mut(size).enumerate(), n * 10, |(chunk, leaves)| {
-            for (k, leaf) in leaves.iter_mut().enumerate() {
-                *leaf = self.find_leaf_binned(binned, chunk * size + k) as u32;
-            }
-        })
     }
 }

@@ -115,7 +115,7 @@ impl Column {
     }
 
     /// The bin of a row.
-    #[inline]
+    #[cfg(test)]
     pub fn bin(&self, row: usize) -> u8 {
         match self {
             Column::Dense(bins) => bins[row],
