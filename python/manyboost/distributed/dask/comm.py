@@ -44,7 +44,9 @@ class DaskComm(Comm):
         numbers = _Numbers(sums.reshape(-1), maxima.reshape(-1))
         if self.size == 2 or (self.size <= _FEW and numbers.n_bytes <= _WORTH_A_MESSAGE):
             peers = self._links.peers
-            for contents in self._swap(dict.fromkeys(peers, numbers), dict.fromkeys(peers, numbers)):
+            for contents in self._swap(
+                dict.fromkeys(peers, numbers), dict.fromkeys(peers, numbers)
+            ):
                 numbers.add(contents)
         else:
             self._reduce_in_pairs(numbers)
