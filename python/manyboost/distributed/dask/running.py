@@ -131,8 +131,8 @@ def _await_computed(client: Any, futures: list[Any]) -> None:
         elif now - last_busy > _TOO_IDLE:
             key = next(future.key for future in futures if not future.done())
             raise CommError(
-                f"The partition {key!r} is to be computed, but for {_TOO_IDLE:g} seconds the cluster "
-                "had no worker that may do it; start workers and fit again."
+                f"The partition {key!r} is to be computed, but for {_TOO_IDLE:g} seconds the "
+                "cluster had no worker that may do it; start workers and fit again."
             )
 
 

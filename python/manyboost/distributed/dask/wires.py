@@ -7,9 +7,10 @@ bytes go from array to array.
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _WOULD_WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -32,8 +33,16 @@ class Wire:
         return None if stream is None else cls(stream)
 
 
+class BrokenWire(Exception):
+    """The connection to a rank was lost."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__(rank)
+        self.rank = rank
+
+
 class Transfer:
-    """Bytes that still have to be sent to a rank, and memory to be filled with those of the rank."""
+    """Bytes that are still to be sent to a rank, and memory to be filled with those of the rank."""
 
     def __init__(self, rank: int, wire: Wire, outgoing: memoryview, incoming: memoryview) -> None:
         self.rank, self._socket = rank, wire.socket
@@ -47,43 +56,45 @@ class Transfer:
 
     def advance(self) -> None:
         """Move as many bytes as is possible without waiting."""
-        try:
-            while self._outgoing:
-                self._outgoing = self._outgoing[self._socket.send(self._outgoing) :]
-        except _WOULD_WAIT:
-            pass
-        try:
-            while self._incoming:
-                n_bytes = self._socket.recv_into(self._incoming)
-                if n_bytes == 0:
-                    raise ConnectionError("closed by the other rank")
-                self._incoming = self._incoming[n_bytes:]
-        except _WOULD_WAIT:
-            pass
+        with self._as_broken_wire():
+            with contextlib.suppress(*_WOULD_WAIT):
+                while self._outgoing:
+                    self._outgoing = self._outgoing[self._socket.send(self._outgoing) :]
+            with contextlib.suppress(*_WOULD_WAIT):
+                while self._incoming:
+                    self._incoming = self._incoming[self._receive() :]
+
+    def _receive(self) -> int:
+        n_bytes: int = self._socket.recv_into(self._incoming)
+        if n_bytes == 0:
+            raise ConnectionError("The other rank has closed the connection.")
+        return n_bytes
 
     def register(self, selector: selectors.BaseSelector) -> None:
         """Wait at a selector."""
-        selector.register(self._socket, self.waits_for, self)
+        with self._as_broken_wire():
+            selector.register(self._socket, self.waits_for, self)
 
     def update(self, selector: selectors.BaseSelector) -> None:
         """Wait at a selector for what is missing now."""
-        if self.waits_for:
-            selector.modify(self._socket, self.waits_for, self)
-        else:
-            selector.unregister(self._socket)
+        with self._as_broken_wire():
+            if self.waits_for:
+                selector.modify(self._socket, self.waits_for, self)
+            else:
+                selector.unregister(self._socket)
 
-
-class BrokenWire(Exception):
-    """The connection to a rank was lost."""
-
-    def __init__(self, rank: int) -> None:
-        super().__init__(rank)
-        self.rank = rank
+    @contextlib.contextmanager
+    def _as_broken_wire(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as error:  # the latter if this worker closed the socket
+            raise BrokenWire(self.rank) from error
 
 
 def complete(transfers: list[Transfer], check: Callable[[], None]) -> None:
     """Move all bytes of some transfers, as they can; ``check`` raises an error to end it."""
-    _advance(transfers)
+    for transfer in transfers:
+        transfer.advance()
     waiting = [transfer for transfer in transfers if transfer.waits_for]
     if not waiting:
         return
@@ -92,16 +103,8 @@ def complete(transfers: list[Transfer], check: Callable[[], None]) -> None:
             transfer.register(selector)
         while selector.get_map():
             ready = [key.data for key, _ in selector.select(_CHECK)]
+            for transfer in ready:
+                transfer.advance()
+                transfer.update(selector)
             if not ready:
                 check()
-            _advance(ready)
-            for transfer in ready:
-                transfer.update(selector)
-
-
-def _advance(transfers: list[Transfer]) -> None:
-    for transfer in transfers:
-        try:
-            transfer.advance()
-        except (OSError, ValueError) as error:
-            raise BrokenWire(transfer.rank) from error
