@@ -157,6 +157,7 @@ class Links:
         self._wires[rank] = Wire.of(comm)
         self._greet(rank)
         await self._over.wait()
+        comm.abort()
 
     def abandon(self) -> None:
         """Give up links that were never opened."""
