@@ -6,7 +6,6 @@
 //! does not depend on the number of rows, and the result is the value that one machine with all rows
 //! would have selected.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::error::Result;
@@ -210,14 +209,20 @@ impl SortedColumn {
     /// The children of a branch whose keys are at `places`.
     fn children(&self, branch: Branch, places: Range<usize>) -> Children {
         let mut children = Children { masses: [0; DIGITS], ends: [places.end; DIGITS] };
+        let mut rest = &self.keys[places.clone()];
         let mut from = places.start;
         for child in 0..DIGITS {
-            let within = |&key: &u32| branch.child_of(key) <= child;
-            let to = from + self.keys[from..places.end].partition_point(within);
+            let is_within = |key: &u32| branch.child_of(*key) <= child;
+            let n_within = if rest.len() < FEW_KEYS {
+                rest.iter().take_while(|key| is_within(key)).count()
+            } else {
+                rest.partition_point(is_within)
+            };
+            let to = from + n_within;
             children.masses[child] = self.mass(from..to);
             children.ends[child] = to;
-            from = to;
-            if from == places.end {
+            (rest, from) = (&rest[n_within..], to);
+            if rest.is_empty() {
                 break;
             }
         }
@@ -225,15 +230,17 @@ impl SortedColumn {
     }
 }
 
+/// Among fewer keys, a scan is faster than a bisection.
+const FEW_KEYS: usize = 256;
+
 /// The children of a branch: their masses on all machines, and where their keys end on this one.
-#[derive(Clone, Copy)]
 struct Children {
     masses: [i64; DIGITS],
     ends: [usize; DIGITS],
 }
 
 /// A branch of the tree of all keys, with one digit per level: the keys that begin with `prefix`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Branch {
     level: u32,
     prefix: u32,
@@ -268,22 +275,54 @@ pub struct Selected {
     pub up_to: i128,
 }
 
-/// The branches of a column that are known so far.
-type KnownBranches = HashMap<Branch, Children>;
+/// A branch that is known.
+struct KnownBranch {
+    children: Children,
+    /// Where its children are among the known branches; [`UNKNOWN`] where they are not.
+    below: [usize; DIGITS],
+}
+
+const UNKNOWN: usize = usize::MAX;
+
+/// A branch on the way down, known or not.
+#[derive(Clone)]
+struct Place {
+    branch: Branch,
+    /// Where it is among the known branches.
+    index: usize,
+    /// Its parent there, and which child of it this is.
+    above: (usize, usize),
+    /// Where its keys are on this machine.
+    keys: Range<usize>,
+}
+
+impl Place {
+    fn below(&self, known: &KnownBranch, child: usize) -> Place {
+        let ends = &known.children.ends;
+        let start = if child == 0 { self.keys.start } else { ends[child - 1] };
+        Place {
+            branch: self.branch.below(child),
+            index: known.below[child],
+            above: (self.index, child),
+            keys: start..ends[child],
+        }
+    }
+}
 
 /// A view of a column that is spread over machines. An unknown branch becomes a question, and its
 /// answer is guessed until the next exchange: later questions that depend on it can then be asked in
 /// the same exchange.
 pub struct Enquiry<'a> {
-    known: &'a KnownBranches,
-    /// Branches to ask for, and where their keys are on this machine.
-    questions: Vec<(Branch, Range<usize>)>,
+    /// The branches that are known so far, the root first.
+    known: &'a [KnownBranch],
+    /// Branches to ask for.
+    questions: Vec<Place>,
     n_keys: usize,
     /// Mass of one value, on average.
     unit: i128,
 }
 
-impl Enquiry<'_> {
+impl<'a> Enquiry<'a> {
     /// Whether nothing was guessed so far.
     pub fn is_certain(&self) -> bool {
         self.questions.is_empty()
@@ -291,67 +330,64 @@ impl Enquiry<'_> {
 
     /// The mass of all values, if known.
     pub fn total(&mut self) -> Option<i128> {
-        let Children { masses, .. } = self.children(Branch::ROOT, 0..self.n_keys)?;
-        Some(masses.iter().map(|&mass| i128::from(mass)).sum())
+        let root = self.look(&self.root())?;
+        Some(root.children.masses.iter().map(|&mass| i128::from(mass)).sum())
     }
 
     /// The smallest value whose cumulative mass reaches `target`, which is between one and the total.
     pub fn select(&mut self, target: i128) -> Selected {
-        let (mut branch, mut places) = (Branch::ROOT, 0..self.n_keys);
+        let mut place = self.root();
         let (mut before, mut up_to) = (0i128, i128::MAX);
         loop {
-            let Some(Children { masses, ends }) = self.children(branch, places.clone()) else {
+            let Some(known) = self.look(&place) else {
                 // Guess that the target lies in the middle of a value of average mass.
                 let guess = (target + (self.unit - 1) / 2).min(up_to);
                 return Selected { key: 0, up_to: guess };
             };
+            let masses = &known.children.masses;
             let mut child = 0;
             while child + 1 < DIGITS && before + i128::from(masses[child]) < target {
                 before += i128::from(masses[child]);
                 child += 1;
             }
             up_to = before + i128::from(masses[child]);
-            if branch.level == Branch::LAST_LEVEL {
-                return Selected { key: branch.prefix_of(child), up_to };
+            if place.branch.level == Branch::LAST_LEVEL {
+                return Selected { key: place.branch.prefix_of(child), up_to };
             }
-            places = places_of(&places, &ends, child);
-            branch = branch.below(child);
+            place = place.below(known, child);
         }
     }
 
     /// All distinct values that are known, with their masses.
     pub fn distinct(&mut self) -> Vec<(u32, i64)> {
         let mut values = Vec::new();
-        let mut open = vec![(Branch::ROOT, 0..self.n_keys)];
-        while let Some((branch, places)) = open.pop() {
-            let Some(Children { masses, ends }) = self.children(branch, places.clone()) else {
-                continue;
-            };
-            if branch.level == Branch::LAST_LEVEL {
+        let mut open = vec![self.root()];
+        while let Some(place) = open.pop() {
+            let Some(known) = self.look(&place) else { continue };
+            let masses = &known.children.masses;
+            if place.branch.level == Branch::LAST_LEVEL {
                 let found = masses.iter().enumerate().filter(|(_, mass)| **mass > 0);
-                values.extend(found.map(|(child, &mass)| (branch.prefix_of(child), mass)));
+                values.extend(found.map(|(child, &mass)| (place.branch.prefix_of(child), mass)));
             } else {
                 let children = (0..DIGITS).rev().filter(|&child| masses[child] > 0);
-                let below = |child| (branch.below(child), places_of(&places, &ends, child));
-                open.extend(children.map(below));
+                open.extend(children.map(|child| place.below(known, child)));
             }
         }
         values
     }
 
-    fn children(&mut self, branch: Branch, places: Range<usize>) -> Option<Children> {
-        let known = self.known.get(&branch).copied();
+    fn root(&self) -> Place {
+        Place { branch: Branch::ROOT, index: 0, above: (UNKNOWN, 0), keys: 0..self.n_keys }
+    }
+
+    /// What is known about a branch; if nothing is, it is asked for.
+    fn look(&mut self, place: &Place) -> Option<&'a KnownBranch> {
+        let known = self.known.get(place.index);
         if known.is_none() {
-            self.questions.push((branch, places));
+            self.questions.push(place.clone());
         }
         known
     }
-}
-
-/// Where the keys of a child are.
-fn places_of(places: &Range<usize>, ends: &[usize; DIGITS], child: usize) -> Range<usize> {
-    let start = if child == 0 { places.start } else { ends[child - 1] };
-    start..ends[child]
 }
 
 /// Runs one search per column, all in step, until none has a question left. `n_rows` counts the rows
@@ -369,8 +405,8 @@ pub fn search_columns<S>(
     let mut totals: Vec<i64> = columns.iter().map(|c| c.mass(0..c.keys.len())).collect();
     exchange(pool, &mut totals, &mut many)?;
     let unit_of = |total: i64| (total / n_rows.max(1) as i64).max(1).into();
-    let mut searches: Vec<(S, KnownBranches)> =
-        many.iter().map(|&many| (start(many == 0.0), KnownBranches::default())).collect();
+    let mut searches: Vec<(S, Vec<KnownBranch>)> =
+        many.iter().map(|&many| (start(many == 0.0), Vec::new())).collect();
     let mut open: Vec<usize> = (0..columns.len()).collect();
     loop {
         let mut answers = Vec::new();
@@ -380,9 +416,12 @@ pub fn search_columns<S>(
             let mut enquiry = Enquiry { known, questions: Vec::new(), n_keys, unit };
             advance(search, &mut enquiry);
             let mut questions = enquiry.questions;
-            questions.sort_unstable_by_key(|question| question.0);
-            questions.dedup();
-            let answer = |(branch, places)| (k, branch, columns[k].children(branch, places));
+            questions.sort_unstable_by_key(|place| place.branch);
+            questions.dedup_by_key(|place| place.branch);
+            let answer = |place: Place| {
+                let children = columns[k].children(place.branch, place.keys.clone());
+                (k, place.above, children)
+            };
             answers.extend(questions.into_iter().map(answer));
         }
         if answers.is_empty() {
@@ -392,8 +431,13 @@ pub fn search_columns<S>(
         exchange_pieces(pool, &mut masses.collect::<Vec<_>>(), &mut [])?;
         open = answers.iter().map(|answer| answer.0).collect();
         open.dedup();
-        for (k, branch, children) in answers {
-            searches[k].1.insert(branch, children);
+        for (k, (parent, child), children) in answers {
+            let known = &mut searches[k].1;
+            let index = known.len();
+            if let Some(parent) = known.get_mut(parent) {
+                parent.below[child] = index;
+            }
+            known.push(KnownBranch { children, below: [UNKNOWN; DIGITS] });
         }
     }
 }

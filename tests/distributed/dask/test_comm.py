@@ -24,6 +24,11 @@ class Letters:
     def receive(self, rank):
         return self._boxes[self.rank][rank].get(timeout=20)
 
+    def swap(self, outgoing, incoming):
+        self.send((rank, bytes(contents)) for rank, contents in outgoing.items())
+        for rank, room in incoming.items():
+            room[:] = self.receive(rank)
+
 
 def on_ranks(size, work):
     """What each of so many ranks makes of ``work(comm)``."""

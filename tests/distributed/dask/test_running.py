@@ -24,6 +24,7 @@ from distributed import Client, LocalCluster, Security, wait
 from manyboost import ManyBoostRegressor
 from manyboost.comm import CommError
 from manyboost.distributed.dask import DaskManyBoostRegressor, running
+from manyboost.distributed.dask.links import OPERATION
 from manyboost.distributed.dask.running import Attempt, WorkersLost
 from manyboost.training.callbacks import Watchers
 
@@ -108,6 +109,33 @@ def test_errors_of_the_graph_reach_the_user(client, table):
     dX = da.from_array(X, chunks=(60, 5)).map_blocks(broken, meta=np.empty((0, 0)))
     with pytest.raises(ZeroDivisionError, match="in a chunk"):
         DaskManyBoostRegressor(**COMMON).fit(dX, da.from_array(Y, chunks=(60, 4)))
+
+
+def connections(dask_worker):
+    """Connections to other ranks that a worker has accepted and not closed."""
+    return sum(op == OPERATION for op in dask_worker._comms.values())
+
+
+def test_no_connection_outlives_a_fit(client, table):
+    X, Y, _ = table
+    dX, dY = on_workers(client, X, (60,) * 4), on_workers(client, Y, (60,) * 4)
+    open_ones = []
+
+    def look(state):
+        open_ones.append(sum(client.run(connections).values()))
+        if state.max_iter == 5:
+            raise LookupError("in a callback")
+
+    DaskManyBoostRegressor(**COMMON, callbacks=[look]).fit(dX, dY)
+    with pytest.raises(LookupError):
+        DaskManyBoostRegressor(**COMMON | {"max_iter": 5}, callbacks=[look]).fit(dX, dY)
+    # Two for each of six pairs of ranks.
+    assert set(open_ones) == {12}
+    wait_for_idle(client)
+    deadline = time.monotonic() + 30
+    while any(client.run(connections).values()):
+        assert time.monotonic() < deadline, "connections are left open"
+        time.sleep(0.05)
 
 
 # Callbacks --------------------------------------------------------------------------------------
@@ -257,6 +285,40 @@ def test_a_lost_worker_is_an_error_or_no_loss_at_all(client, table, seed):
             model.fit(dX, dY)
         assert not hasattr(model, "n_iter_")
     wait_for_idle(client)
+
+
+def test_without_any_worker_a_restart_gives_up(table, monkeypatch):
+    monkeypatch.setattr(running, "_TOO_IDLE", 1.0)
+    X, Y, _ = table
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=50,
+        ) as doomed,
+        Client(doomed, set_as_default=False) as other,
+    ):
+
+        def kill_all(state):
+            if state.round == 3:
+                for nanny in doomed.workers.values():
+                    nanny.close_gracefully()  # it does not start another one
+                    os.kill(nanny.pid, signal.SIGKILL)
+
+        with other.as_current():
+            dX, dY = recomputable(other, X, (120, 120)), recomputable(other, Y, (120, 120))
+        model = DaskManyBoostRegressor(
+            **COMMON | {"max_iter": 40},
+            client=other,
+            callbacks=[kill_all],
+            on_worker_loss="restart",
+        )
+        without = "for 1 seconds the cluster had no worker that may do it; start workers"
+        with pytest.raises(CommError, match=without):
+            model.fit(dX, dY)
+        assert not hasattr(model, "n_iter_")
 
 
 def test_workers_that_are_lost_while_they_are_asked_keep_no_rounds(monkeypatch):

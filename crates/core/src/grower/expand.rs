@@ -25,8 +25,10 @@ impl<T: Lane> Search<'_, T> {
         free: &mut FreeHistograms,
     ) -> Result<OpenLeaf> {
         if leaf.expansion.is_none() {
-            // Among ranks, one exchange serves all leaves that may be next.
-            let mut batch = queue.batch(leaf, if self.has_ranks() { n_more } else { 0 });
+            // Among ranks, one exchange serves all leaves that are likely to be next: hardly any of
+            // the best two thirds stays a leaf.
+            let n_ahead = if self.has_ranks() { 2 * n_more / 3 } else { 0 };
+            let mut batch = queue.batch(leaf, n_ahead);
             for leaf in &mut batch {
                 leaf.expansion = Some(Box::new(self.split_rows(leaf, rows)?));
             }

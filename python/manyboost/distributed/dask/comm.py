@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from distributed.protocol.serialize import Serialized
+from numpy.typing import NDArray
 
 from manyboost.comm import F64, I64, Comm
 from manyboost.distributed.dask.links import Links
@@ -36,16 +37,17 @@ class DaskComm(Comm):
         self.rank = links.rank
         self.size = len(links.addresses)
         self.n_bytes_sent = 0  # by this rank to all others, in reductions and otherwise
-        self._outboxes = [_Outbox() for _ in links.addresses]
+        # Memory for what arrives from each rank: fresh memory would cost more than the copy.
+        self._rooms = [np.empty(0, np.uint8) for _ in links.addresses]
 
     def _reduce(self, sums: I64, maxima: F64) -> None:
         numbers = _Numbers(sums.reshape(-1), maxima.reshape(-1))
-        if self.size == 2:
-            self._swap(1 - self.rank, numbers, numbers)
-        elif self.size <= _FEW and numbers.n_bytes <= _WORTH_A_MESSAGE:
-            self._send_all(numbers.to_bytes())
-            for rank in self._links.peers:
-                numbers.add(self._receive(rank))
+        if self.size == 2 or (self.size <= _FEW and numbers.n_bytes <= _WORTH_A_MESSAGE):
+            peers = self._links.peers
+            for contents in self._swap(
+                dict.fromkeys(peers, numbers), dict.fromkeys(peers, numbers)
+            ):
+                numbers.add(contents)
         else:
             self._reduce_in_pairs(numbers)
 
@@ -54,20 +56,22 @@ class DaskComm(Comm):
         paired = 1 << n_levels
         # A rank beyond a power of two hands its numbers to another, its proxy.
         if self.rank >= paired:
-            self._send_numbers(self.rank - paired, numbers)
-            numbers.set(self._receive(self.rank - paired))
+            proxy = self.rank - paired
+            self._swap({proxy: numbers}, {})
+            numbers.set(*self._swap({}, {proxy: numbers}))
             return
         ward = self.rank + paired
         if ward < self.size:
-            numbers.add(self._receive(ward))
+            numbers.add(*self._swap({}, {ward: numbers}))
         saved_copies = n_levels - 2 * (paired - 1) / paired
         if numbers.n_bytes * saved_copies > n_levels * _WORTH_A_MESSAGE:
             self._reduce_by_halves(numbers, n_levels)
         else:
             for level in range(n_levels):
-                self._swap(self.rank ^ (1 << level), numbers, numbers)
+                peer = self.rank ^ (1 << level)
+                numbers.add(*self._swap({peer: numbers}, {peer: numbers}))
         if ward < self.size:
-            self._send_numbers(ward, numbers)
+            self._swap({ward: numbers}, {})
 
     def _reduce_by_halves(self, numbers: _Numbers, n_levels: int) -> None:
         way_back = []
@@ -75,21 +79,26 @@ class DaskComm(Comm):
             bit = 1 << level
             peer, halves = self.rank ^ bit, numbers.halves()
             mine, other = halves if self.rank & bit == 0 else halves[::-1]
-            self._swap(peer, other, mine)
+            mine.add(*self._swap({peer: other}, {peer: mine}))
             way_back.append((peer, mine, other))
             numbers = mine
         for peer, mine, other in reversed(way_back):
-            self._send_numbers(peer, mine)
-            other.set(self._receive(peer))
+            other.set(*self._swap({peer: mine}, {peer: other}))
 
-    def _swap(self, peer: int, theirs: _Numbers, mine: _Numbers) -> None:
-        """Send one array to a peer, and add what the peer sends to another, or to the same."""
-        self._send_numbers(peer, theirs)
-        mine.add(self._receive(peer))
+    def _swap(
+        self, outgoing: dict[int, _Numbers], like: dict[int, _Numbers]
+    ) -> list[NDArray[np.uint8]]:
+        """Send numbers to some ranks; return as many of others, ``like`` those given."""
+        contents = {rank: numbers.octets() for rank, numbers in outgoing.items()}
+        self.n_bytes_sent += sum(map(len, contents.values()))
+        rooms = {rank: self._room(rank, numbers.n_bytes) for rank, numbers in like.items()}
+        self._links.swap(contents, {rank: room.data for rank, room in rooms.items()})
+        return list(rooms.values())
 
-    def _send_numbers(self, peer: int, numbers: _Numbers) -> None:
-        large = numbers.n_bytes >= _LARGE
-        self._send([(peer, self._outboxes[peer].copy(numbers) if large else numbers.to_bytes())])
+    def _room(self, rank: int, n_bytes: int) -> NDArray[np.uint8]:
+        if self._rooms[rank].nbytes < n_bytes:
+            self._rooms[rank] = np.empty(n_bytes, np.uint8)
+        return self._rooms[rank][:n_bytes]
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the value that the rank ``root`` passes."""
@@ -107,40 +116,14 @@ class DaskComm(Comm):
         ]
 
     def _send_all(self, contents: bytes) -> None:
-        self._send([(rank, contents) for rank in self._links.peers])
-
-    def _send(self, contents: list[tuple[int, bytes | memoryview]]) -> None:
-        self.n_bytes_sent += sum(len(each) for _, each in contents)
-        self._links.send(
-            (rank, each if len(each) < _LARGE else Serialized({}, [each]))
-            for rank, each in contents
-        )
+        peers = self._links.peers
+        self.n_bytes_sent += len(contents) * len(peers)
+        message = contents if len(contents) < _LARGE else Serialized({}, [contents])
+        self._links.send((rank, message) for rank in peers)
 
     def _receive(self, rank: int) -> Any:
         message = self._links.receive(rank)
         return message.frames[0] if isinstance(message, Serialized) else message
-
-
-class _Outbox:
-    """Two buffers for large messages to one rank: fresh memory costs more than the copy.
-
-    Two ranks send each other messages in turn. A rank that sends its third message has received the
-    second message of the other, which had received the first by then: its buffer is free again.
-    """
-
-    def __init__(self) -> None:
-        self._buffers = [np.empty(0, np.uint8), np.empty(0, np.uint8)]
-
-    def copy(self, numbers: _Numbers) -> memoryview:
-        """Return a copy that is valid until the next but one."""
-        buffer = self._buffers.pop(0)
-        if buffer.nbytes < numbers.n_bytes:
-            buffer = np.empty(numbers.n_bytes, np.uint8)
-        self._buffers.append(buffer)
-        used = buffer[: numbers.n_bytes]
-        sums, maxima = numbers.views(used)
-        sums[:], maxima[:] = numbers.sums, numbers.maxima
-        return used.data
 
 
 class _Numbers:
@@ -155,21 +138,23 @@ class _Numbers:
         s, m = len(self.sums) // 2, len(self.maxima) // 2
         return _Numbers(self.sums[:s], self.maxima[:m]), _Numbers(self.sums[s:], self.maxima[m:])
 
-    def to_bytes(self) -> bytes:
-        """Return a copy."""
-        return self.sums.tobytes() + self.maxima.tobytes()
+    def octets(self) -> memoryview:
+        """Return the bytes of both, those of one array where they lie."""
+        if not (self.sums.size and self.maxima.size):
+            return (self.sums if self.sums.size else self.maxima).data.cast("B")
+        return memoryview(self.sums.tobytes() + self.maxima.tobytes())
 
-    def views(self, contents: Any) -> tuple[I64, F64]:
-        """Return sums and maxima of the same sizes in the bytes of a message."""
-        octets, n_sums = np.frombuffer(contents, np.uint8), self.sums.nbytes
+    def views(self, octets: NDArray[np.uint8]) -> tuple[I64, F64]:
+        """Return sums and maxima of the same sizes in the bytes of another rank."""
+        n_sums = self.sums.nbytes
         return octets[:n_sums].view(np.int64), octets[n_sums:].view(np.float64)
 
-    def add(self, contents: Any) -> None:
+    def add(self, octets: NDArray[np.uint8]) -> None:
         """Add the sums of another rank, and take the larger maxima."""
-        sums, maxima = self.views(contents)
+        sums, maxima = self.views(octets)
         np.add(self.sums, sums, out=self.sums)
         np.maximum(self.maxima, maxima, out=self.maxima)
 
-    def set(self, contents: Any) -> None:
+    def set(self, octets: NDArray[np.uint8]) -> None:
         """Replace by those of another rank."""
-        self.sums[:], self.maxima[:] = self.views(contents)
+        self.sums[:], self.maxima[:] = self.views(octets)

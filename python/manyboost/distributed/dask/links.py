@@ -1,30 +1,37 @@
 """Connections between the ranks of a fit, made by Dask.
 
-Each pair of ranks shares one connection to the port on which a worker listens anyway: no other port
-is opened, and if the cluster uses TLS, so does the connection. It stays open during the fit.
-Messages get no reply; those of a pair arrive in the order in which they were sent.
+Each pair of ranks shares two connections to the port on which a worker listens anyway: no other
+port is opened, and if the cluster uses TLS, so do the connections. They stay open during the fit.
+
+One carries messages, which get no reply; those of a pair arrive in the order in which they were
+sent. It also tells when a rank is lost.
 
     training thread of a rank         event loop of its worker         event loop of another
     send ──── call_soon_threadsafe ───▶ comm.write ────────────────────▶ comm.read
     receive ◀────── inbox of the peer ─ comm.read ◀──────────────────── comm.write
+
+The other one is a wire: training threads swap bytes over its socket themselves. Connections without
+a socket carry messages instead.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 from collections.abc import Iterable
 from typing import Any
 
 from manyboost.comm import CommError
+from manyboost.distributed.dask.wires import BrokenWire, Transfer, Wire, complete
 
 #: Name of the operation that asks a worker for a link.
 OPERATION = "manyboost_link"
 
 # Seconds between two checks that the task of a rank is still wanted.
 _CHECK = 0.5
-
-_HELLO = "hello"
+# Seconds in which the event loop learns why a wire is broken, before its rank counts as lost.
+_GRACE = 2.0
 
 
 class WorkerLost(CommError):
@@ -57,10 +64,12 @@ class Links:
         self._loop = asyncio.get_running_loop()
         self._inbox: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in addresses]
         self._comms: dict[int, Any] = {}
+        self._wires: dict[int, Wire | None] = {}
         self._ended: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._writing: asyncio.Task[None] | None = None
         self.begun = self._closing = False
+        self._over = asyncio.Event()
 
     @property
     def peers(self) -> list[int]:
@@ -74,18 +83,48 @@ class Links:
         """Connect to all peers and wait until all have begun; ``task`` is the key of the rank."""
         self._loop.call_soon_threadsafe(self._begin, task)
         for rank in self.peers:
-            self.receive(rank)
+            has_wire = self.receive(rank)
+            if not has_wire:
+                self._wires[rank] = None
 
     def send(self, messages: Iterable[tuple[int, Any]]) -> None:
         """Send messages to ranks; the caller must not change them afterwards."""
         self._loop.call_soon_threadsafe(self._write, list(messages))
 
-    def receive(self, rank: int) -> Any:
+    def receive(self, rank: int, timeout: float | None = None) -> Any:
         """Return the next message of a rank; messages of this rank come from the client."""
-        message = self._inbox[rank].get()
+        message = self._inbox[rank].get(timeout=timeout)
         if isinstance(message, CommError):
             raise message
         return message
+
+    def swap(self, outgoing: dict[int, memoryview], incoming: dict[int, memoryview]) -> None:
+        """Send bytes to some ranks, and fill memory with those of some ranks."""
+        nothing, transfers = memoryview(b""), []
+        for rank in outgoing.keys() | incoming.keys():
+            wire = self._wires[rank]
+            if wire is not None:
+                each = outgoing.get(rank, nothing), incoming.get(rank, nothing)
+                transfers.append(Transfer(rank, wire, *each))
+        by_message = {rank for rank, wire in self._wires.items() if wire is None}
+        if by_message:
+            self.send((rank, bytes(outgoing[rank])) for rank in by_message & outgoing.keys())
+        try:
+            complete(transfers, self._look)
+        except BrokenWire as broken:
+            self._explain(broken.rank)
+        for rank in by_message & incoming.keys():
+            incoming[rank][:] = self.receive(rank)
+
+    def _look(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    def _explain(self, rank: int) -> None:
+        """Raise the error that has broken the wire to a rank."""
+        with contextlib.suppress(queue.Empty):
+            self.receive(rank, timeout=_GRACE)
+        raise WorkerLost(self.addresses[rank])
 
     def close(self, reason: str | None = None) -> None:
         """Close all links; with a reason, the peers end too."""
@@ -105,18 +144,37 @@ class Links:
         self._inbox[self.rank].put(message)
 
     async def accept(self, comm: Any, rank: int) -> None:
-        """Use a connection to a peer until it is closed."""
+        """Use a connection for messages of a peer until it is closed."""
         # Arrays arrive as plain bytes.
         comm.deserialize = False
         comm.allow_offload = False
         self._comms[rank] = comm
-        if self.begun:
-            self._write([(rank, _HELLO)])
+        self._greet(rank)
         await self._read(rank, comm)
+
+    async def accept_wire(self, comm: Any, rank: int) -> None:
+        """Use a connection as the wire to a peer until training is over."""
+        self._wires[rank] = Wire.of(comm)
+        self._greet(rank)
+        await self._over.wait()
+        comm.abort()
+
+    def abandon(self) -> None:
+        """Give up links that were never opened."""
+        self._over.set()
+
+    def _greet(self, rank: int) -> None:
+        """Tell a peer that this rank has begun, and whether it has the wire in its hands.
+
+        Nobody sends bytes before: an event loop that still watched the socket would take them.
+        """
+        if self.begun and rank in self._comms and rank in self._wires:
+            self._write([(rank, self._wires[rank] is not None)])
 
     def _begin(self, task: str) -> None:
         self.begun = True
-        self._write([(rank, _HELLO) for rank in self._comms])
+        for rank in self.peers:
+            self._greet(rank)
         self._start(self._check(task))
         for rank in range(self.rank + 1, len(self.addresses)):
             self._start(self._connect(rank))
@@ -137,21 +195,21 @@ class Links:
                 return
 
     async def _connect(self, rank: int) -> None:
-        address = self.addresses[rank]
+        address, comms = self.addresses[rank], []
+        request = {"op": OPERATION, "fit": self.fit, "rank": self.rank, "reply": False}
         try:
-            comm = await self.worker.rpc.connect(address)
-        except Exception:
-            self.fail(WorkerLost(address))
-            return
-        try:
-            request = {"op": OPERATION, "fit": self.fit, "rank": self.rank, "reply": False}
-            await comm.write(request)
-            await self.accept(comm, rank)
+            for is_wire in (True, False):
+                comms.append(await self.worker.rpc.connect(address))
+                await comms[-1].write(request | {"is_wire": is_wire})
+            self._wires[rank] = Wire.of(comms[0])
+            await self.accept(comms[1], rank)
+            await self._over.wait()
         except Exception:
             self.fail(WorkerLost(address))
         finally:
-            comm.abort()
-            self.worker.rpc.reuse(address, comm)
+            for comm in comms:
+                comm.abort()
+                self.worker.rpc.reuse(address, comm)
 
     async def _read(self, rank: int, comm: Any) -> None:
         put = self._inbox[rank].put
@@ -200,5 +258,6 @@ class Links:
         await self._writing
         for comm in self._comms.values():
             await comm.close()
+        self._over.set()
         for task in self._tasks - {asyncio.current_task()}:
             task.cancel()

@@ -193,10 +193,12 @@ async def prepare(attempt: str, addresses: list[str], asks: bool, dask_worker: A
     """Prepare for a rank; return the version of this package on the worker."""
     _SEATS[dask_worker.address, attempt] = Seat(dask_worker, attempt, addresses, asks=asks)
 
-    async def accept(comm: Any, fit: str, rank: int) -> Any:
+    async def accept(comm: Any, fit: str, rank: int, is_wire: bool) -> Any:
         seat = _SEATS.get((dask_worker.address, fit))
         if seat is None:
             comm.abort()
+        elif is_wire:
+            await seat.links.accept_wire(comm, rank)
         else:
             await seat.links.accept(comm, rank)
         return Status.dont_reply
@@ -226,6 +228,7 @@ async def leave(attempt: str, dask_worker: Any = None) -> None:
         return
     seat.links.fail(Aborted("Training ended on another worker."))
     if not seat.links.begun:
+        seat.links.abandon()
         seat.end()
         del _SEATS[dask_worker.address, attempt]
 

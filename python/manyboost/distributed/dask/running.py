@@ -28,6 +28,8 @@ _CHECK = 0.5
 _GRACE = 1.0
 # Seconds after which a worker that is too busy to begin is named, and after which the fit gives up.
 _BUSY, _TOO_BUSY = 30.0, 600.0
+# Seconds in which a cluster that can compute nothing may get workers.
+_TOO_IDLE = 600.0
 # How often training starts again without another complete round.
 _ATTEMPTS_IN_VAIN = 3
 
@@ -103,7 +105,7 @@ def _placed(client: Any, tables: list[Partitions]) -> tuple[list[str], list[dict
     columns = (column for table in tables for column in table.columns.values())
     futures = [future for column in columns for future in column]
     while True:
-        distributed.wait(futures)
+        _await_computed(client, futures)
         for future in futures:
             if future.status == "error":
                 future.result()  # raises it
@@ -114,6 +116,24 @@ def _placed(client: Any, tables: list[Partitions]) -> tuple[list[str], list[dict
                 )
         with contextlib.suppress(LookupError):
             return assign(client, tables)
+
+
+def _await_computed(client: Any, futures: list[Any]) -> None:
+    """Wait until futures are done; give up if no worker is left that could compute them."""
+    last_busy = time.monotonic()
+    while True:
+        with contextlib.suppress(distributed.TimeoutError):
+            distributed.wait(futures, timeout=_CHECK)
+            return
+        now = time.monotonic()
+        if any(client.processing().values()):
+            last_busy = now
+        elif now - last_busy > _TOO_IDLE:
+            key = next(future.key for future in futures if not future.done())
+            raise CommError(
+                f"The partition {key!r} is to be computed, but for {_TOO_IDLE:g} seconds the "
+                "cluster had no worker that may do it; start workers and fit again."
+            )
 
 
 @dataclass
@@ -213,7 +233,9 @@ class Attempt:
             return {}
         first = {name: column[0] for name, column in table.columns.items()}
         submit = partial(self.client.submit, without_rows, pure=False)
-        return self.client.gather({name: submit(part) for name, part in first.items()})
+        futures = {name: submit(part) for name, part in first.items()}
+        _await_computed(self.client, list(futures.values()))
+        return self.client.gather(futures)
 
     def _watch(self, tasks: list[Any]) -> None:
         """Return when all ranks are done and all rounds shown; raise when a rank has failed."""
