@@ -46,7 +46,7 @@ pub(super) struct Outcome {
     /// The node's histogram, if it can serve its children.
     pub histogram: Option<NodeHistogram>,
     /// Its sorted rows, if it is small.
-    pub sorted: Option<Arc<SortedRows>>,
+    pub sorted: Option<SortedRows>,
 }
 
 /// What splitting a leaf leads to.

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 
 use super::histograms::{FreeHistograms, NodeHistogram};
 use super::node::{Expansion, GrowNode, Outcome};
@@ -15,7 +14,7 @@ pub(super) struct OpenLeaf {
     pub node: GrowNode,
     pub split: NodeSplit,
     pub histogram: Option<NodeHistogram>,
-    pub sorted: Option<Arc<SortedRows>>,
+    pub sorted: Option<SortedRows>,
     /// Its children, if they were prepared ahead of time.
     pub expansion: Option<Box<Expansion>>,
 }

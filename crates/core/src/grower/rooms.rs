@@ -1,10 +1,9 @@
 //! Memory that searches use again and again, kept from tree to tree.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::small::BinSums;
-use super::sorted::SortedRows;
-use crate::histogram::{SortKey, ListedSums, N_PLACES, RunningSums, Side};
+use crate::histogram::{ListedSums, N_PLACES, RunningSums, Side, SortKey};
 use crate::split::{BestSplit, RowsAside};
 
 /// What one search of a range of features works in.
@@ -77,6 +76,4 @@ pub(super) struct GrowRooms {
     pub wide: Rooms<Vec<i64>>,
     /// For the sorted rows of small nodes.
     pub keys: Arc<Rooms<Vec<SortKey>>>,
-    /// All rows, sorted, once a tree needed them.
-    pub all_sorted: OnceLock<Arc<SortedRows>>,
 }

@@ -4,7 +4,7 @@
 //! (here); the same among ranks ([`super::exchange`]); by features of its own, drawn at random or
 //! allowed by interactions, without keeping histograms ([`super::drawn`]).
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::gather::GatheredLanes;
 use super::histograms::{FeatureRange, FreeHistograms, NodeHistogram};
@@ -12,7 +12,6 @@ use super::node::{Constraints, Expansion, GrowNode, Outcome};
 use super::plan::Plan;
 use super::queue::OpenLeaf;
 use super::rooms::{Rooms, SearchRoom};
-use super::sorted::SortedRows;
 use super::{Data, GrowParams};
 use crate::binning::{Binned, Column};
 use crate::error::Result;
@@ -54,8 +53,6 @@ pub(super) struct SearchRooms<'a, T> {
     pub packed: &'a Rooms<Vec<i64>>,
     pub search: &'a Rooms<Box<SearchRoom>>,
     pub keys: &'a Arc<Rooms<Vec<SortKey>>>,
-    /// All rows, sorted, once a tree needed them.
-    pub all_sorted: &'a OnceLock<Arc<SortedRows>>,
 }
 
 /// Two siblings, what is wanted of them, and the histogram of their parent.
@@ -167,7 +164,7 @@ impl<'a, T: Lane> Search<'a, T> {
         let root = &*root;
         let root_rows = rows.of(&root.rows);
         if self.is_small(root) {
-            return self.search_small_root(root_rows, root);
+            return self.search_small(root_rows, root);
         }
         let lanes = self.gather(root_rows)?;
         let work = root_rows.len() * self.plan.usable.len() * self.layout.width;

@@ -1,10 +1,11 @@
 //! Search of small nodes, by sorted rows.
 //!
-//! A node with fewer rows than a feature has bins has no histograms. Its rows are sorted by every
+//! A node with far fewer rows than a feature has bins has no histograms. Its rows are sorted by every
 //! dense feature, once; when it is split, the sorted rows are split with it. So the cost of a search
 //! follows the rows of the node, not the bins of the features. A small node with a large sibling
 //! takes its sums off the histogram of their parent.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::histograms::{FeatureRange, NodeHistogram};
@@ -15,14 +16,14 @@ use super::search::Search;
 use super::sorted::{Columns, SortedRows};
 use crate::error::Result;
 use crate::histogram::{
-    SortKey, Lane, MAX_SORTED_ROWS, NodeLanes, N_PLACES, Side, add_up, bin_of, place_of, sort_column,
-    split_column,
+    Lane, MAX_SORTED_ROWS, N_PLACES, NodeLanes, Side, SortKey, add_up, bin_of, place_of,
+    sort_column, split_column,
 };
 use crate::lowlevel::widest;
 use crate::partition::RowPartition;
 use crate::split::{BestSplit, NodeSplit, RowsAside, SortedNode};
 
-/// Bins per row from which sorted rows are cheaper than histograms.
+/// Bins per row from which sorted rows are cheaper than histograms (1 to 2 measure alike).
 const MANY_BINS_PER_ROW: usize = 2;
 
 impl Plan {
@@ -40,33 +41,8 @@ impl<T: Lane> Search<'_, T> {
 
     /// Searches a small node.
     pub(super) fn search_small(&self, rows: &[u32], node: &GrowNode) -> Result<Outcome> {
-        let sorted = Arc::new(self.sort(rows)?);
-        self.search_sorted(sorted, rows, node)
-    }
-
-    /// Searches a small root. If it has all rows, they are sorted once for all trees.
-    pub(super) fn search_small_root(&self, rows: &[u32], root: &GrowNode) -> Result<Outcome> {
-        if rows.len() < self.binned.n_rows {
-            return self.search_small(rows, root);
-        }
-        let sorted = match self.rooms.all_sorted.get() {
-            Some(sorted) => Arc::clone(sorted),
-            None => {
-                let sorted = Arc::new(self.sort(rows)?);
-                Arc::clone(self.rooms.all_sorted.get_or_init(|| sorted))
-            }
-        };
-        self.search_sorted(sorted, rows, root)
-    }
-
-    /// Searches a node whose rows are sorted.
-    pub(super) fn search_sorted(
-        &self,
-        sorted: Arc<SortedRows>,
-        rows: &[u32],
-        node: &GrowNode,
-    ) -> Result<Outcome> {
-        let dense = self.search_sorted_dense(&sorted, node)?;
+        let sorted = self.sort(rows)?;
+        let dense = self.search_sorted(&sorted, node)?;
         let split = NodeSplit::best_of([dense, self.search_small_blocks(rows, node)?]);
         Ok(Outcome { split, sorted: Some(sorted), histogram: None })
     }
@@ -80,9 +56,9 @@ impl<T: Lane> Search<'_, T> {
         wanted: bool,
         parent: &mut NodeHistogram,
     ) -> Result<[Outcome; 2]> {
-        let sorted = if wanted { Some(Arc::new(self.sort(rows)?)) } else { None };
+        let sorted = if wanted { Some(self.sort(rows)?) } else { None };
         let dense = match &sorted {
-            Some(sorted) => self.search_sorted_dense(sorted, node)?,
+            Some(sorted) => self.search_sorted(sorted, node)?,
             None => None,
         };
         let lanes = self.gather(rows)?;
@@ -106,7 +82,7 @@ impl<T: Lane> Search<'_, T> {
         let [small, large] = [small, large].map(NodeSplit::best_of);
         Ok([
             Outcome { split: small, sorted, histogram: None },
-            Outcome { split: large, sorted: None, histogram: None },
+            Outcome { split: large, ..Outcome::default() },
         ])
     }
 
@@ -145,7 +121,7 @@ impl<T: Lane> Search<'_, T> {
             if wanted[side] {
                 let blocks = self.search_small_blocks(child_rows[side], &children[side])?;
                 let split = NodeSplit::best_of(splits.into_iter().chain([blocks]));
-                outcomes[side] = Outcome { split, sorted: Some(Arc::new(sorted)), histogram: None };
+                outcomes[side] = Outcome { split, sorted: Some(sorted), histogram: None };
             }
         }
         Ok(())
@@ -156,7 +132,7 @@ impl<T: Lane> Search<'_, T> {
     fn split_columns(
         &self,
         parent: &SortedRows,
-        features: std::ops::Range<usize>,
+        features: Range<usize>,
         [mut left, mut right]: [Columns<'_>; 2],
         children: &[GrowNode; 2],
         wanted: [bool; 2],
@@ -189,7 +165,7 @@ impl<T: Lane> Search<'_, T> {
     }
 
     /// Sorts rows by every dense feature.
-    pub(super) fn sort(&self, rows: &[u32]) -> Result<SortedRows> {
+    fn sort(&self, rows: &[u32]) -> Result<SortedRows> {
         let n_dense = self.plan.n_dense;
         let mut sorted = SortedRows::of_rows(rows, n_dense, self.rooms.keys)?;
         let work = (rows.len() + N_PLACES / 8) * n_dense;
@@ -208,18 +184,15 @@ impl<T: Lane> Search<'_, T> {
     }
 
     /// The best split of a node by its dense features.
-    fn search_sorted_dense(
-        &self,
-        sorted: &SortedRows,
-        node: &GrowNode,
-    ) -> Result<Option<NodeSplit>> {
+    fn search_sorted(&self, sorted: &SortedRows, node: &GrowNode) -> Result<Option<NodeSplit>> {
         let work = sorted.n * self.plan.n_dense;
         let ranges = self.plan.ranges_of_features(self.pool.pieces(work));
         let dense = ranges.take_while(|(_, block)| block.is_none());
         let splits = self.pool.map(dense.collect::<Vec<_>>(), work, |(features, _)| {
             self.rooms.search.with(|room| {
                 let SearchRoom { best, sorted: room, .. } = &mut **room;
-                let SortedRoom { gradients, sums: [sums, _], aside: [aside, _], by_bins, .. } = room;
+                let SortedRoom { gradients, sums: [sums, _], aside: [aside, _], by_bins, .. } =
+                    room;
                 for (gradient, &row) in gradients.iter_mut().zip(&sorted.places[..]) {
                     *gradient = self.gradient(row);
                 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::rooms::Rooms;
 use crate::error::Result;
-use crate::histogram::{SortKey, KeyRoom, N_PLACES};
+use crate::histogram::{KeyRoom, N_PLACES, SortKey};
 use crate::memory::{collected, resize};
 
 /// Features whose keys lie on one shelf. Threads share the work by shelves.

@@ -2,7 +2,7 @@
 
 use super::scan::small_to_f64;
 use super::{BestSplit, NodeSplit, SplitLimits};
-use crate::histogram::{SortKey, N_PLACES, RunningSums, bin_of};
+use crate::histogram::{N_PLACES, RunningSums, SortKey, bin_of};
 
 /// Cuts looked at together.
 const AT_ONCE: usize = 8;
