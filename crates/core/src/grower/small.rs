@@ -71,7 +71,7 @@ impl<T: Lane> Search<'_, T> {
                 if range.block.is_some() {
                     self.search_small_compressed(lanes.node(), node, wanted, &mut range, room)?;
                 } else {
-                    self.take_off(rows, &mut range);
+                    self.take_off(rows, lanes.node(), &mut range);
                 }
                 self.search_summed_range(&mut range, sibling, &mut room.sibling);
                 Ok((room.best.finish(), room.sibling.finish()))
@@ -235,15 +235,21 @@ impl<T: Lane> Search<'_, T> {
     }
 
     /// Takes the sums of some rows off the histograms of a range of dense features.
-    fn take_off(&self, rows: &[u32], range: &mut FeatureRange<'_, '_>) {
-        let width = self.layout.width;
+    fn take_off(&self, rows: &[u32], node: NodeLanes<'_, T>, range: &mut FeatureRange<'_, '_>) {
+        let NodeLanes { lanes, gathered, width, .. } = node;
         for (i, part) in self.plan.each_feature(&range.features, range.sums, &self.layout) {
             let column = self.dense_column(i);
-            for &row in rows {
-                let (row, bin) = (row as usize, usize::from(column[row as usize]));
-                let lanes = &self.lanes[row * width..][..width];
-                let sums = &mut part[bin * width..][..width];
-                sums.iter_mut().zip(lanes).for_each(|(sum, &lane)| *sum -= lane.into());
+            if width == 1 && gathered {
+                for (&row, &lane) in rows.iter().zip(lanes) {
+                    part[usize::from(column[row as usize])] -= lane.into();
+                }
+                continue;
+            }
+            for (k, &row) in rows.iter().enumerate() {
+                let source = if gathered { k } else { row as usize };
+                let bin = usize::from(column[row as usize]);
+                let sums = part[bin * width..][..width].iter_mut();
+                sums.zip(&lanes[source * width..]).for_each(|(sum, &lane)| *sum -= lane.into());
             }
         }
     }

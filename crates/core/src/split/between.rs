@@ -121,3 +121,47 @@ impl BestSplit {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::improve_split;
+    use super::super::tests::Summed;
+    use super::*;
+    use crate::histogram::{SplitWeights, add_up, sort_column};
+
+    #[test]
+    fn cuts_between_rows_are_those_of_the_histogram() {
+        let mut stream = crate::random::Key::new(5).stream();
+        for case in 0..200usize {
+            let n = 1 + stream.below(255);
+            // From many ties to hardly any.
+            let n_bins = 2 + stream.below(if case % 2 == 0 { 6 } else { 250 });
+            let column: Vec<u8> = (0..n).map(|_| stream.below(n_bins) as u8).collect();
+            let z: Vec<f32> = (0..n).map(|_| stream.below(9) as f32 - 4.0).collect();
+            let summed = Summed::new(&column, &z, 1, SplitWeights::Equal, (n_bins, false));
+            let limits = SplitLimits::new((case % 12) as i64, 0.0);
+            let mut expected = summed.search();
+            improve_split(&summed.of_feature(3), &limits, &mut expected);
+
+            let rows: Vec<u32> = (0..n as u32).collect();
+            let mut keys = [0; N_PLACES];
+            sort_column(&column, &rows, &mut keys);
+            let layout = summed.layout;
+            let unit = layout.unit;
+            let mut gradients = [0; N_PLACES];
+            for (gradient, &z) in gradients.iter_mut().zip(&z) {
+                *gradient = (f64::from(z) / unit) as i64;
+            }
+            // What lies behind the last row does not matter.
+            let mut sums = [i64::MAX; N_PLACES];
+            add_up(&keys[..n], &gradients, &mut sums);
+            let mut aside = RowsAside::default();
+            aside.count(n, &limits);
+            let node = SortedNode { feature: 3, keys: &keys[..n], sums: &sums, aside: &aside };
+            let (total, bits) = (layout.sum(&summed.total, 0), layout.count_bits.unwrap());
+            let mut best = summed.search();
+            best.improve_between(node, total, bits, &limits);
+            assert_eq!(best.finish(), expected.finish());
+        }
+    }
+}
