@@ -9,8 +9,8 @@ use manyboost_core::outputs::Outputs;
 use manyboost_core::weights::Weights;
 use numpy::ndarray::Array2;
 use numpy::{
-    Element, IntoPyArray, PyArray1, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2,
-    PyReadwriteArray2, PyUntypedArrayMethods,
+    Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyReadonlyArray1,
+    PyReadonlyArray2, PyReadwriteArray2, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -54,7 +54,6 @@ pub fn matrix<T: Element>(
 }
 
 /// Targets in any of their forms.
-#[derive(FromPyObject)]
 pub enum TargetArray<'py> {
     /// float32, n × d.
     Real(PyReadonlyArray2<'py, f32>),
@@ -62,6 +61,22 @@ pub enum TargetArray<'py> {
     Labels(PyReadonlyArray2<'py, u8>),
     /// uint32, n.
     Classes(PyReadonlyArray1<'py, u32>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for TargetArray<'py> {
+    type Error = PyErr;
+
+    /// Asks for the type first: the derived conversion would write an error message for each form
+    /// that does not fit, in every call of a round.
+    fn extract(array: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(labels) = array.cast::<PyArray2<u8>>() {
+            Ok(TargetArray::Labels(labels.try_readonly()?))
+        } else if let Ok(classes) = array.cast::<PyArray1<u32>>() {
+            Ok(TargetArray::Classes(classes.try_readonly()?))
+        } else {
+            Ok(TargetArray::Real(array.extract()?))
+        }
+    }
 }
 
 impl TargetArray<'_> {

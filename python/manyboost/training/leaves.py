@@ -117,12 +117,7 @@ class LeafFitter:
         if block.is_newton:
             assert curvatures is not None
             damped = curvatures + block.l2 if block.l2 else curvatures
-            if block.facts.quadratic and weak.known is None and not weights.by_cell:
-                # No leaf of a built-in tree is empty.
-                return self._ordered(weak, sums / damped, damped, outputs), None
-            mean = divide(sums, leaf_weights)
-            values = np.where(damped > 0, divide(sums, damped), mean)
-            matter = np.where(damped > 0, damped, leaf_weights)
+            values, matter = _newton_values(sums, damped, leaf_weights)
             return self._ordered(weak, values, matter, outputs), None
         if block.step == "newton":
             assert isinstance(objective, BuiltinObjective)
@@ -160,6 +155,15 @@ class LeafFitter:
         if self.monotonic is None:
             return values
         return _in_order(weak, self.monotonic.of(outputs), weights, values)
+
+
+def _newton_values(sums: F64, damped: F64, leaf_weights: F64) -> tuple[F64, F64]:
+    """Newton's leaf values, and how much each matters; without curvature, mean residuals."""
+    if damped.min() > 0:
+        return sums / damped, damped
+    curved = damped > 0
+    values = np.where(curved, divide(sums, damped), divide(sums, leaf_weights))
+    return values, np.where(curved, damped, leaf_weights)
 
 
 def step_or_one(rho: F64 | None, width: int) -> F64:

@@ -39,7 +39,7 @@ impl<T: Lane> Search<'_, T> {
         self.sum_histogram(&mut histogram, rows.of(&root.rows))?;
         self.add_up(&mut [&mut histogram], &mut root.total)?;
         let split = if wanted(root) { self.search_histogram(&mut histogram, root)? } else { None };
-        Ok(Outcome { split, histogram: Some(histogram) })
+        Ok(Outcome { split, histogram: Some(histogram), sorted: None })
     }
 
     /// Searches pairs of siblings with one exchange.
@@ -73,7 +73,7 @@ impl<T: Lane> Search<'_, T> {
             for (side, mut histogram) in [(1 - small, parent), (small, histogram)] {
                 if wanted[side] {
                     let split = self.search_histogram(&mut histogram, &children[side])?;
-                    outcomes[side] = Outcome { split, histogram: Some(histogram) };
+                    outcomes[side] = Outcome { split, histogram: Some(histogram), sorted: None };
                 } else {
                     free.put(Some(histogram))?;
                 }

@@ -22,6 +22,7 @@ mod queue;
 mod rooms;
 mod search;
 mod small;
+mod sorted;
 
 use crate::binning::Binned;
 use crate::error::Result;
@@ -135,8 +136,12 @@ impl Grower {
         key: Key,
     ) -> Result<Grown> {
         let Grower { params, interactions, plan, rows, free, rooms, budget, .. } = self;
-        let rooms =
-            SearchRooms { lanes: lane_rooms(rooms), packed: &rooms.wide, search: &rooms.search };
+        let rooms = SearchRooms {
+            lanes: lane_rooms(rooms),
+            packed: &rooms.wide,
+            search: &rooms.search,
+            keys: &rooms.keys,
+        };
         let search = Search::new(data, lanes, rooms, plan, *params, interactions.as_ref(), *budget);
         // Leaves beyond these wait without their histograms.
         let most_kept = *budget / plan.histogram_bytes(&data.layout).max(1);

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::histograms::NodeHistogram;
+use super::sorted::SortedRows;
 use crate::interaction::Allowed;
 use crate::random::Key;
 use crate::split::{Bounds, NodeSplit};
@@ -44,6 +45,8 @@ pub(super) struct Outcome {
     pub split: Option<NodeSplit>,
     /// The node's histogram, if it can serve its children.
     pub histogram: Option<NodeHistogram>,
+    /// Its sorted rows, if it is small.
+    pub sorted: Option<SortedRows>,
 }
 
 /// What splitting a leaf leads to.

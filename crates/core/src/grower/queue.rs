@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::histograms::{FreeHistograms, NodeHistogram};
 use super::node::{Expansion, GrowNode, Outcome};
+use super::sorted::SortedRows;
 use crate::error::{Error, Result};
 use crate::split::NodeSplit;
 
@@ -13,6 +14,7 @@ pub(super) struct OpenLeaf {
     pub node: GrowNode,
     pub split: NodeSplit,
     pub histogram: Option<NodeHistogram>,
+    pub sorted: Option<SortedRows>,
     /// Its children, if they were prepared ahead of time.
     pub expansion: Option<Box<Expansion>>,
 }
@@ -48,21 +50,22 @@ impl LeafQueue {
         LeafQueue { leaves: BinaryHeap::new(), most_kept }
     }
 
-    /// Adds a node if it has a split; its histogram is kept unless many are.
+    /// Adds a node if it has a split; what serves its children is kept unless many do.
     pub fn push(
         &mut self,
         node: GrowNode,
         outcome: Outcome,
         free: &mut FreeHistograms,
     ) -> Result<()> {
-        let Outcome { split, mut histogram } = outcome;
+        let Outcome { split, mut histogram, mut sorted } = outcome;
         if split.is_none() || self.leaves.len() >= self.most_kept {
             free.put(histogram.take())?;
+            sorted = None;
         }
         if let Some(split) = split {
             let bytes = 2 * self.leaves.len() * std::mem::size_of::<OpenLeaf>();
             self.leaves.try_reserve(1).map_err(|_| Error::OutOfMemory(bytes))?;
-            self.leaves.push(OpenLeaf { node, split, histogram, expansion: None });
+            self.leaves.push(OpenLeaf { node, split, histogram, sorted, expansion: None });
         }
         Ok(())
     }

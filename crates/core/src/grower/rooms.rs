@@ -1,18 +1,41 @@
 //! Memory that searches use again and again, kept from tree to tree.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::histogram::{ListedSums, OccupiedBins};
-use crate::split::BestSplit;
+use super::small::BinSums;
+use crate::histogram::{ListedSums, N_PLACES, RunningSums, Side, SortKey};
+use crate::split::{BestSplit, RowsAside};
 
 /// What one search of a range of features works in.
 #[derive(Default)]
 pub(super) struct SearchRoom {
-    pub occupied: OccupiedBins,
+    pub sorted: SortedRoom,
     pub listed: ListedSums,
     pub best: BestSplit,
     /// For a sibling that is searched at the same time.
     pub sibling: BestSplit,
+}
+
+/// What a search by sorted rows works in: things of both children, or of one node.
+pub(super) struct SortedRoom {
+    /// By place.
+    pub sides: [Side; N_PLACES],
+    pub gradients: RunningSums,
+    pub sums: [RunningSums; 2],
+    pub aside: [RowsAside; 2],
+    pub by_bins: BinSums,
+}
+
+impl Default for SortedRoom {
+    fn default() -> SortedRoom {
+        SortedRoom {
+            sides: [Side::default(); N_PLACES],
+            gradients: [0; N_PLACES],
+            sums: [[0; N_PLACES]; 2],
+            aside: Default::default(),
+            by_bins: BinSums::default(),
+        }
+    }
 }
 
 /// Objects to borrow: as many as were ever in use at once.
@@ -51,4 +74,6 @@ pub(super) struct GrowRooms {
     /// For the lanes of a node.
     pub narrow: Rooms<Vec<i32>>,
     pub wide: Rooms<Vec<i64>>,
+    /// For the sorted rows of small nodes.
+    pub keys: Arc<Rooms<Vec<SortKey>>>,
 }

@@ -15,7 +15,7 @@ use super::rooms::{Rooms, SearchRoom};
 use super::{Data, GrowParams};
 use crate::binning::{Binned, Column};
 use crate::error::Result;
-use crate::histogram::{FeatureHistogram, Lane, Layout, fill_default, subtract, sum_rows};
+use crate::histogram::{FeatureHistogram, Lane, Layout, SortKey, fill_default, subtract, sum_rows};
 use crate::interaction::Interactions;
 use crate::parallel::Pool;
 use crate::partition::RowPartition;
@@ -52,6 +52,7 @@ pub(super) struct SearchRooms<'a, T> {
     pub lanes: &'a Rooms<Vec<T>>,
     pub packed: &'a Rooms<Vec<i64>>,
     pub search: &'a Rooms<Box<SearchRoom>>,
+    pub keys: &'a Arc<Rooms<Vec<SortKey>>>,
 }
 
 /// Two siblings, what is wanted of them, and the histogram of their parent.
@@ -158,7 +159,7 @@ impl<'a, T: Lane> Search<'a, T> {
         }
         if !self.subtracts {
             let split = self.search_drawn(rows, &[root])?.into_iter().next().flatten();
-            return Ok(Outcome { split, histogram: None });
+            return Ok(Outcome { split, ..Outcome::default() });
         }
         let root = &*root;
         let root_rows = rows.of(&root.rows);
@@ -176,7 +177,7 @@ impl<'a, T: Lane> Search<'a, T> {
                 room.best.finish()
             })
         })?;
-        Ok(Outcome { split: NodeSplit::best_of(splits), histogram: Some(histogram) })
+        Ok(Outcome { split: NodeSplit::best_of(splits), histogram: Some(histogram), sorted: None })
     }
 
     /// Searches the children of expanded leaves.
@@ -191,6 +192,10 @@ impl<'a, T: Lane> Search<'a, T> {
             let Some(expansion) = &mut leaf.expansion else { continue };
             let Expansion { children, outcomes, .. } = &mut **expansion;
             let is_wanted = children.each_ref().map(|child| self.can_split(child));
+            if let Some(parent) = leaf.sorted.take() {
+                self.search_sorted_children(rows, &parent, children, is_wanted, outcomes)?;
+                continue;
+            }
             match leaf.histogram.take() {
                 Some(parent) => {
                     with_parent.push(Siblings { parent, children, wanted: is_wanted, outcomes });
@@ -232,9 +237,9 @@ impl<'a, T: Lane> Search<'a, T> {
                 let node_rows = rows.of(&children[small].rows);
                 let siblings = [&children[small], &children[large]];
                 let splits = self.search_beside(node_rows, siblings, wanted[small], &mut parent)?;
-                let [small_split, large_split] = splits;
-                outcomes[small].split = small_split;
-                outcomes[large] = Outcome { split: large_split, histogram: Some(parent) };
+                let [small_outcome, large_outcome] = splits;
+                outcomes[small] = small_outcome;
+                outcomes[large] = Outcome { histogram: Some(parent), ..large_outcome };
                 return Ok(());
             }
             free.put(Some(parent))?;
@@ -273,7 +278,7 @@ impl<'a, T: Lane> Search<'a, T> {
             [(small, small_splits, histogram), (large, large_splits, parent)]
         {
             let split = NodeSplit::best_of(splits);
-            outcomes[side] = Outcome { split, histogram: Some(histogram) };
+            outcomes[side] = Outcome { split, histogram: Some(histogram), sorted: None };
         }
         Ok(())
     }

@@ -1,25 +1,36 @@
-//! Search of small nodes, by the bins that their rows occupy.
+//! Search of small nodes, by sorted rows.
 //!
-//! A node with far fewer rows than a feature has bins is summed from its rows whenever it is searched:
-//! that costs less than to subtract and scan histograms of mostly empty bins. So small nodes have no
-//! histograms of their own; one with a large sibling takes its sums off those of their parent.
+//! A node with far fewer rows than a feature has bins has no histograms. Its rows are sorted by every
+//! dense feature, once; when it is split, the sorted rows are split with it. So the cost of a search
+//! follows the rows of the node, not the bins of the features. A small node with a large sibling
+//! takes its sums off the histogram of their parent.
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use super::histograms::{FeatureRange, NodeHistogram};
 use super::node::{GrowNode, Outcome};
 use super::plan::Plan;
-use super::rooms::SearchRoom;
+use super::rooms::{SearchRoom, SortedRoom};
 use super::search::Search;
+use super::sorted::{Columns, SortedRows};
 use crate::error::Result;
-use crate::histogram::{FEATURES_AT_ONCE, Lane, NodeLanes, OccupiedBins, subtract};
-use crate::split::NodeSplit;
+use crate::histogram::{
+    Lane, MAX_SORTED_ROWS, N_PLACES, NodeLanes, Side, SortKey, add_up, bin_of, place_of,
+    sort_column, split_column,
+};
+use crate::lowlevel::widest;
+use crate::partition::RowPartition;
+use crate::split::{BestSplit, NodeSplit, RowsAside, SortedNode};
 
-/// Bins per row from which it pays to touch only those that rows occupy (2 to 4 measure alike).
-const MANY_BINS_PER_ROW: usize = 3;
+/// Bins per row from which sorted rows are cheaper than histograms (1 to 2 measure alike).
+const MANY_BINS_PER_ROW: usize = 2;
 
 impl Plan {
     /// Nodes of fewer rows are small.
     pub fn small_rows(&self) -> usize {
-        self.n_dense_slots() / (MANY_BINS_PER_ROW * self.n_dense.max(1))
+        let n_bins = self.n_dense_slots() / self.n_dense.max(1);
+        (n_bins / MANY_BINS_PER_ROW).min(MAX_SORTED_ROWS + 1)
     }
 }
 
@@ -30,17 +41,10 @@ impl<T: Lane> Search<'_, T> {
 
     /// Searches a small node.
     pub(super) fn search_small(&self, rows: &[u32], node: &GrowNode) -> Result<Outcome> {
-        let lanes = self.gather(rows)?;
-        let work = self.small_work(rows.len());
-        let ranges = self.plan.ranges_of_features(self.pool.pieces(work));
-        let splits = self.pool.try_map(ranges, work, |(features, block)| {
-            self.rooms.search.with(|room| {
-                let mut range = FeatureRange { features, block, sums: &mut [], alive: &mut [] };
-                self.search_small_range(lanes.node(), node, true, &mut range, room)?;
-                Ok(room.best.finish())
-            })
-        })?;
-        Ok(Outcome { split: NodeSplit::best_of(splits), histogram: None })
+        let sorted = self.sort(rows)?;
+        let dense = self.search_sorted(&sorted, node)?;
+        let split = NodeSplit::best_of([dense, self.search_small_blocks(rows, node)?]);
+        Ok(Outcome { split, sorted: Some(sorted), histogram: None })
     }
 
     /// Searches a small node, if `wanted`, and its large sibling. The histogram of their parent
@@ -51,79 +55,227 @@ impl<T: Lane> Search<'_, T> {
         [node, sibling]: [&GrowNode; 2],
         wanted: bool,
         parent: &mut NodeHistogram,
-    ) -> Result<[Option<NodeSplit>; 2]> {
+    ) -> Result<[Outcome; 2]> {
+        let sorted = if wanted { Some(self.sort(rows)?) } else { None };
+        let dense = match &sorted {
+            Some(sorted) => self.search_sorted(sorted, node)?,
+            None => None,
+        };
         let lanes = self.gather(rows)?;
-        let work = self.small_work(rows.len()) + self.plan.n_slots() * self.layout.width * 4;
+        let work = rows.len() * self.plan.usable.len() * self.layout.width
+            + self.plan.n_slots() * self.layout.width * 4;
         let ranges = self.plan.ranges(parent, &self.layout, self.pool.pieces(work));
         let splits = self.pool.try_map(ranges, work, |mut range| {
             self.rooms.search.with(|room| {
-                self.search_small_range(lanes.node(), node, wanted, &mut range, room)?;
+                room.best.begin(&self.layout, &node.total);
+                if range.block.is_some() {
+                    self.search_small_compressed(lanes.node(), node, wanted, &mut range, room)?;
+                } else {
+                    self.take_off(rows, lanes.node(), &mut range);
+                }
                 self.search_summed_range(&mut range, sibling, &mut room.sibling);
                 Ok((room.best.finish(), room.sibling.finish()))
             })
         })?;
-        let (small, large): (Vec<_>, Vec<_>) = splits.into_iter().unzip();
-        Ok([small, large].map(NodeSplit::best_of))
+        let (mut small, large): (Vec<_>, Vec<_>) = splits.into_iter().unzip();
+        small.push(dense);
+        let [small, large] = [small, large].map(NodeSplit::best_of);
+        Ok([
+            Outcome { split: small, sorted, histogram: None },
+            Outcome { split: large, ..Outcome::default() },
+        ])
     }
 
-    /// Elementary operations to search a small node, roughly.
-    fn small_work(&self, n_rows: usize) -> usize {
-        n_rows * self.plan.usable.len() * self.layout.width * 4
-    }
-
-    /// Searches a small node in a range of features, and takes its sums off those of its parent,
-    /// unless the range has none.
-    fn search_small_range(
+    /// Searches the children of a node whose rows are sorted.
+    pub(super) fn search_sorted_children(
         &self,
-        lanes: NodeLanes<'_, T>,
-        node: &GrowNode,
-        wanted: bool,
-        parent: &mut FeatureRange<'_, '_>,
-        room: &mut SearchRoom,
+        rows: &RowPartition,
+        parent: &SortedRows,
+        children: &[GrowNode; 2],
+        wanted: [bool; 2],
+        outcomes: &mut [Outcome; 2],
     ) -> Result<()> {
-        room.best.begin(&self.layout, &node.total);
-        if parent.block.is_some() {
-            self.search_small_compressed(lanes, node, wanted, parent, room)
-        } else {
-            self.search_small_dense(lanes, node, wanted, parent, room)
+        if wanted == [false, false] {
+            return Ok(());
         }
-    }
-
-    fn search_small_dense(
-        &self,
-        lanes: NodeLanes<'_, T>,
-        node: &GrowNode,
-        wanted: bool,
-        parent: &mut FeatureRange<'_, '_>,
-        SearchRoom { occupied, best, .. }: &mut SearchRoom,
-    ) -> Result<()> {
-        let width = self.layout.width;
-        let at_once = OccupiedBins::columns_at_once(width);
-        occupied.fit(width)?;
-        let mut parents = (!parent.sums.is_empty())
-            .then(|| self.plan.each_feature(&parent.features, parent.sums, &self.layout));
-        let end = parent.features.end;
-        for first in parent.features.clone().step_by(at_once) {
-            let features = first..(first + at_once).min(end);
-            let mut columns = [&[][..]; FEATURES_AT_ONCE];
-            for (column, i) in columns.iter_mut().zip(features.clone()) {
-                *column = self.dense_column(i);
+        let (n_dense, home) = (self.plan.n_dense, self.rooms.keys);
+        let child_rows = children.each_ref().map(|child| rows.of(&child.rows));
+        let [mut left, mut right] = {
+            let [n_left, n_right] = child_rows.map(<[u32]>::len);
+            let room = |n| SortedRows::new(Arc::clone(&parent.places), n, n_dense, home);
+            [room(n_left)?, room(n_right)?]
+        };
+        let work = parent.n * n_dense;
+        let n_pieces = self.pool.pieces(work);
+        let pieces = left.pieces(n_dense, n_pieces).zip(right.pieces(n_dense, n_pieces));
+        let splits = self.pool.map(pieces, work, |((features, left), (_, right))| {
+            self.rooms.search.with(|room| {
+                let SearchRoom { best, sibling, sorted, .. } = &mut **room;
+                sorted.sides = self.sides(&parent.places, child_rows);
+                let best = [best, sibling];
+                self.split_columns(parent, features, [left, right], children, wanted, sorted, best)
+            })
+        })?;
+        let (lefts, rights): (Vec<_>, Vec<_>) = splits.into_iter().map(<(_, _)>::from).unzip();
+        for (side, (sorted, splits)) in [(left, lefts), (right, rights)].into_iter().enumerate() {
+            if wanted[side] {
+                let blocks = self.search_small_blocks(child_rows[side], &children[side])?;
+                let split = NodeSplit::best_of(splits.into_iter().chain([blocks]));
+                outcomes[side] = Outcome { split, sorted: Some(sorted), histogram: None };
             }
-            occupied.each(&columns[..features.len()], lanes, |k, sums, bins| {
-                if let Some((_, part)) = parents.as_mut().and_then(Iterator::next) {
-                    for &bin in bins {
-                        let place = usize::from(bin) * width;
-                        subtract(&mut part[place..place + width], &sums[place..place + width]);
-                    }
-                }
-                if wanted && bins.len() > 1 {
-                    self.improve(first + k, sums, Some(bins), node, best);
-                }
-            });
         }
         Ok(())
     }
 
+    /// Splits the columns of some features, and searches both children.
+    #[allow(clippy::too_many_arguments)]
+    fn split_columns(
+        &self,
+        parent: &SortedRows,
+        features: Range<usize>,
+        [mut left, mut right]: [Columns<'_>; 2],
+        children: &[GrowNode; 2],
+        wanted: [bool; 2],
+        room: &mut SortedRoom,
+        best: [&mut BestSplit; 2],
+    ) -> [Option<NodeSplit>; 2] {
+        let SortedRoom { sides, sums, aside, by_bins, .. } = room;
+        let ([best_left, best_right], [aside_left, aside_right]) = (best, aside);
+        let mut left_node = SmallNode::begin(self, &children[0], best_left, aside_left);
+        let mut right_node = SmallNode::begin(self, &children[1], best_right, aside_right);
+        let places = &parent.places[..];
+        let [left_sums, right_sums] = sums;
+        widest(
+            #[inline(always)]
+            || {
+                for i in features {
+                    let (left_keys, right_keys) = (left.room(i), right.room(i));
+                    let keys = [&mut *left_keys, &mut *right_keys];
+                    split_column(parent.column(i), sides, keys, [left_sums, right_sums]);
+                    if wanted[0] {
+                        left_node.improve(self, i, left_keys, left_sums, places, by_bins);
+                    }
+                    if wanted[1] {
+                        right_node.improve(self, i, right_keys, right_sums, places, by_bins);
+                    }
+                }
+            },
+        );
+        [left_node.best.finish(), right_node.best.finish()]
+    }
+
+    /// Sorts rows by every dense feature.
+    fn sort(&self, rows: &[u32]) -> Result<SortedRows> {
+        let n_dense = self.plan.n_dense;
+        let mut sorted = SortedRows::of_rows(rows, n_dense, self.rooms.keys)?;
+        let work = (rows.len() + N_PLACES / 8) * n_dense;
+        let pieces = sorted.pieces(n_dense, self.pool.pieces(work));
+        self.pool.for_each(pieces, work, |(features, mut columns)| {
+            widest(
+                #[inline(always)]
+                || {
+                    for i in features {
+                        sort_column(self.dense_column(i), rows, columns.room(i));
+                    }
+                },
+            );
+        })?;
+        Ok(sorted)
+    }
+
+    /// The best split of a node by its dense features.
+    fn search_sorted(&self, sorted: &SortedRows, node: &GrowNode) -> Result<Option<NodeSplit>> {
+        let work = sorted.n * self.plan.n_dense;
+        let ranges = self.plan.ranges_of_features(self.pool.pieces(work));
+        let dense = ranges.take_while(|(_, block)| block.is_none());
+        let splits = self.pool.map(dense.collect::<Vec<_>>(), work, |(features, _)| {
+            self.rooms.search.with(|room| {
+                let SearchRoom { best, sorted: room, .. } = &mut **room;
+                let SortedRoom { gradients, sums: [sums, _], aside: [aside, _], by_bins, .. } =
+                    room;
+                for (gradient, &row) in gradients.iter_mut().zip(&sorted.places[..]) {
+                    *gradient = self.gradient(row);
+                }
+                let mut small = SmallNode::begin(self, node, best, aside);
+                widest(
+                    #[inline(always)]
+                    || {
+                        for i in features {
+                            let keys = sorted.column(i);
+                            add_up(keys, gradients, sums);
+                            small.improve(self, i, keys, sums, &sorted.places, by_bins);
+                        }
+                    },
+                );
+                small.best.finish()
+            })
+        })?;
+        Ok(NodeSplit::best_of(splits))
+    }
+
+    /// The gradient of a row, if it shares a lane with the count, else 0.
+    fn gradient(&self, row: u32) -> i64 {
+        self.layout.count_bits.map_or(0, |bits| self.lanes[row as usize].into() >> bits)
+    }
+
+    /// Where a split into these rows sends the rows of each place.
+    fn sides(&self, places: &[u32], [left, right]: [&[u32]; 2]) -> [Side; N_PLACES] {
+        let mut sides = [Side::default(); N_PLACES];
+        for (rows, n_left) in [(left, 1), (right, 0)] {
+            let mut places = places.iter().zip(&mut sides);
+            for &row in rows {
+                // Both ascend.
+                let Some((_, side)) = places.find(|(place, _)| **place == row) else { break };
+                let gradient = self.gradient(row);
+                let [left, right] = if n_left == 1 { [gradient, 0] } else { [0, gradient] };
+                *side = Side { left, right, n_left };
+            }
+        }
+        sides
+    }
+
+    /// Takes the sums of some rows off the histograms of a range of dense features.
+    fn take_off(&self, rows: &[u32], node: NodeLanes<'_, T>, range: &mut FeatureRange<'_, '_>) {
+        let NodeLanes { lanes, gathered, width, .. } = node;
+        for (i, part) in self.plan.each_feature(&range.features, range.sums, &self.layout) {
+            let column = self.dense_column(i);
+            if width == 1 && gathered {
+                for (&row, &lane) in rows.iter().zip(lanes) {
+                    part[usize::from(column[row as usize])] -= lane.into();
+                }
+                continue;
+            }
+            for (k, &row) in rows.iter().enumerate() {
+                let source = if gathered { k } else { row as usize };
+                let bin = usize::from(column[row as usize]);
+                let sums = part[bin * width..][..width].iter_mut();
+                sums.zip(&lanes[source * width..]).for_each(|(sum, &lane)| *sum -= lane.into());
+            }
+        }
+    }
+
+    /// The best split of a small node by compressed features.
+    fn search_small_blocks(&self, rows: &[u32], node: &GrowNode) -> Result<Option<NodeSplit>> {
+        if self.plan.blocks.is_empty() {
+            return Ok(None);
+        }
+        let lanes = self.gather(rows)?;
+        let work = rows.len() * (self.plan.usable.len() - self.plan.n_dense) * self.layout.width;
+        let splits = self.pool.try_map(&self.plan.blocks, work, |block| {
+            self.rooms.search.with(|room| {
+                let features = block.features.clone();
+                let mut range =
+                    FeatureRange { features, block: Some(block), sums: &mut [], alive: &mut [] };
+                room.best.begin(&self.layout, &node.total);
+                self.search_small_compressed(lanes.node(), node, true, &mut range, room)?;
+                Ok(room.best.finish())
+            })
+        })?;
+        Ok(NodeSplit::best_of(splits))
+    }
+
+    /// Searches a small node in a block of compressed features, if `wanted`, and takes its sums off
+    /// those of its parent, unless the range has none.
     fn search_small_compressed(
         &self,
         lanes: NodeLanes<'_, T>,
@@ -147,5 +299,100 @@ impl<T: Lane> Search<'_, T> {
             part.fill(0);
         });
         Ok(())
+    }
+}
+
+/// A small node while it is searched.
+struct SmallNode<'a> {
+    node: &'a GrowNode,
+    best: &'a mut BestSplit,
+    aside: &'a RowsAside,
+    /// Bits of the count in a packed lane. If there are none, or the order of values is constrained,
+    /// features are searched by their bins.
+    count_bits: Option<u32>,
+    total: f64,
+}
+
+impl<'a> SmallNode<'a> {
+    fn begin<T: Lane>(
+        search: &Search<'_, T>,
+        node: &'a GrowNode,
+        best: &'a mut BestSplit,
+        aside: &'a mut RowsAside,
+    ) -> SmallNode<'a> {
+        best.begin(&search.layout, &node.total);
+        aside.count(node.rows.len(), &search.limits);
+        let count_bits = search.layout.count_bits.filter(|_| node.constraints.bounds.is_none());
+        SmallNode { node, best, aside, count_bits, total: search.layout.sum(&node.total, 0) }
+    }
+
+    /// Looks for a better split by the usable feature `i`, of which `keys` is the sorted column and
+    /// `sums` are the gradients of its rows, added up.
+    #[inline(always)]
+    fn improve<T: Lane>(
+        &mut self,
+        search: &Search<'_, T>,
+        i: usize,
+        keys: &[SortKey],
+        sums: &[i64; N_PLACES],
+        places: &[u32],
+        by_bins: &mut BinSums,
+    ) {
+        let keys = &keys[..self.node.rows.len()];
+        let feature = search.plan.usable[i];
+        let cuts = &search.binned.cuts;
+        let is_plain = !cuts.has_missing[feature as usize] && !cuts.categorical[feature as usize];
+        match self.count_bits.filter(|_| is_plain) {
+            Some(bits) => {
+                let node = SortedNode { feature, keys, sums, aside: self.aside };
+                self.best.improve_between(node, self.total, bits, &search.limits);
+            }
+            None => by_bins.improve(search, i, keys, places, self.node, self.best),
+        }
+    }
+}
+
+/// Room for the histogram of one feature.
+#[derive(Default)]
+pub(super) struct BinSums {
+    /// Zero between uses.
+    sums: Vec<i64>,
+    /// The bins that have rows.
+    bins: Vec<u8>,
+}
+
+impl BinSums {
+    /// Looks for a better split by the bins of a sorted column.
+    #[inline(never)]
+    fn improve<T: Lane>(
+        &mut self,
+        search: &Search<'_, T>,
+        i: usize,
+        keys: &[SortKey],
+        places: &[u32],
+        node: &GrowNode,
+        best: &mut BestSplit,
+    ) {
+        let width = search.layout.width;
+        self.bins.clear();
+        if self.sums.len() < N_PLACES * width {
+            self.sums.resize(N_PLACES * width, 0);
+        }
+        for &key in keys {
+            let bin = bin_of(key);
+            if self.bins.last() != Some(&bin) {
+                self.bins.push(bin);
+            }
+            let row = places[place_of(key)] as usize;
+            let lanes = &search.lanes[row * width..][..width];
+            let sums = &mut self.sums[usize::from(bin) * width..][..width];
+            sums.iter_mut().zip(lanes).for_each(|(sum, &lane)| *sum += lane.into());
+        }
+        if self.bins.len() > 1 {
+            search.improve(i, &self.sums, Some(&self.bins), node, best);
+        }
+        for &bin in &self.bins {
+            self.sums[usize::from(bin) * width..][..width].fill(0);
+        }
     }
 }

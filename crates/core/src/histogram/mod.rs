@@ -8,9 +8,9 @@
 mod accumulate;
 mod compressed;
 mod layout;
-mod occupied;
 mod packed;
 mod quantise;
+mod sorted;
 mod source;
 mod subtract;
 
@@ -19,9 +19,12 @@ pub use accumulate::{
 };
 pub use compressed::{ListedSums, RowLists, accumulate_compressed};
 pub use layout::Layout;
-pub use occupied::OccupiedBins;
 pub use packed::{accumulate_packed, pack, packed_width};
 pub use quantise::{RowLanes, SplitGradients, SplitWeights, quantise};
+pub use sorted::{
+    KeyRoom, MAX_SORTED_ROWS, N_PLACES, RunningSums, Side, SortKey, add_up, bin_of, place_of,
+    sort_column, split_column,
+};
 pub use subtract::{fill_default, subtract};
 
 /// The histogram of one feature in one node, as the split search reads it.

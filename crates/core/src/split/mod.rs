@@ -5,12 +5,14 @@
 //! nothing, and mirrored splits gain exactly the same: ties are true ties. If cells are weighted,
 //! each component has its own a and b; a component without weight on one side gains nothing.
 
+mod between;
 mod binary;
 mod candidates;
 mod ordered;
 mod scan;
 mod subset;
 
+pub use between::{RowsAside, SortedNode};
 pub use binary::{BinaryCuts, improve_binary};
 pub use ordered::{Bounds, SplitOrder};
 pub use subset::improve_subset;
