@@ -2,7 +2,7 @@
 
     python -m benchmarks.sampling scores   test scores of single rounds, and of fits that stop early
     python -m benchmarks.sampling times    milliseconds of a round, on a quiet machine
-    python -m benchmarks.sampling report   rewrites the tables of docs/decisions/54
+    python -m benchmarks.sampling report   rewrites the tables of docs/decisions/52
 
 `--sets NAME…` takes some of the sets, `--limit SECONDS` ends after the fit that passes it. Results
 are kept in results/sampling.json, and what is there is not run again. Needs the data folder.
@@ -35,7 +35,7 @@ from manyboost.training.updates import Update
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "sampling.json"
-PAGE = ROOT / "docs" / "decisions" / "54-trees-are-not-grown-on-chosen-rows.md"
+PAGE = ROOT / "docs" / "decisions" / "52-trees-are-not-grown-on-chosen-rows.md"
 
 
 @dataclass(frozen=True)
