@@ -6,6 +6,7 @@
 //! output or are merged by exact sums.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -84,12 +85,17 @@ impl Pool {
         I: IntoIterator<Item = T>,
         I::IntoIter: Send,
     {
-        let queue = Mutex::new(items.into_iter());
+        let queue = Mutex::new(items.into_iter().collect::<VecDeque<T>>());
         let stop = AtomicBool::new(false);
-        let next = || queue.lock().unwrap_or_else(|e| e.into_inner()).next();
+        // The caller begins with the first item, workers with the last: in the next job on the same
+        // rows or features, they find much of them in their caches.
+        let next = |is_caller: bool| {
+            let mut queue = queue.lock().unwrap_or_else(|e| e.into_inner());
+            if is_caller { queue.pop_front() } else { queue.pop_back() }
+        };
         let drain = |is_caller: bool| {
             while !stop.load(Ordering::Relaxed) {
-                let Some(item) = next() else { break };
+                let Some(item) = next(is_caller) else { break };
                 f(item);
                 if is_caller && self.interrupted() {
                     stop.store(true, Ordering::Relaxed);
@@ -172,11 +178,13 @@ impl Pool {
     }
 
     /// How many pieces a job should have: one if the job is small, otherwise one to four per thread
-    /// as it grows, and none so large that an interrupt has to wait for it.
+    /// as it grows, as many for each thread, and none so large that an interrupt has to wait for it.
     pub fn pieces(&self, work: usize) -> usize {
         let threads = self.threads();
         let shared = match threads {
-            2.. if work >= SMALL_JOB => (work / SMALL_JOB).clamp(threads, 4 * threads),
+            2.. if work >= SMALL_JOB => {
+                (work / SMALL_JOB).next_multiple_of(threads).clamp(threads, 4 * threads)
+            }
             _ => 1,
         };
         shared.max(work / LARGE_PIECE)
