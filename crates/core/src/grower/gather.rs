@@ -120,12 +120,12 @@ impl<T: Lane> Search<'_, T> {
             return;
         }
         if width == 1 {
-            let mut sums = [[0i64; 256]; FEATURES_AT_ONCE];
             while i + FEATURES_AT_ONCE <= end {
+                let mut sums = [[0i64; 256]; FEATURES_AT_ONCE];
                 let columns = std::array::from_fn(|k| self.dense_column(i + k));
                 accumulate_four(columns, node.rows, node.lanes, &mut sums);
-                for (sums, (_, part)) in sums.iter_mut().zip(&mut parts) {
-                    move_sums(sums, part);
+                for (sums, (_, part)) in sums.iter().zip(&mut parts) {
+                    part.copy_from_slice(&sums[..part.len()]);
                 }
                 i += FEATURES_AT_ONCE;
             }
@@ -173,16 +173,4 @@ fn copy_each<T, C>(
     for (into, &row) in copied.chunks_exact_mut(width).zip(rows) {
         copy(&lanes[row as usize * row_width..][..row_width], into);
     }
-}
-
-/// Moves the sums of a feature into its histogram.
-fn move_sums(sums: &mut [i64; 256], histogram: &mut [i64]) {
-    widest(
-        #[inline(always)]
-        || {
-            for (into, sum) in histogram.iter_mut().zip(sums) {
-                *into = std::mem::take(sum);
-            }
-        },
-    );
 }
