@@ -217,6 +217,35 @@ mod tests {
     }
 
     #[test]
+    fn the_caller_begins_with_the_first_item_and_workers_with_the_last() {
+        let pool = Pool::new(2, Box::new(|| false));
+        let caller = std::thread::current().id();
+        let done = Mutex::new([Vec::new(), Vec::new()]);
+        let take = |i: usize| {
+            let is_worker = usize::from(std::thread::current().id() != caller);
+            done.lock().unwrap()[is_worker].push(i);
+            // Until both have an item.
+            while done.lock().unwrap().iter().any(Vec::is_empty) {
+                std::thread::yield_now();
+            }
+        };
+        pool.for_each(0..20, usize::MAX, take).unwrap();
+        let [callers, workers] = done.into_inner().unwrap();
+        assert!(callers.is_sorted() && callers[0] == 0);
+        assert!(workers.is_sorted_by(|a, b| a > b) && workers[0] == 19);
+    }
+
+    #[test]
+    fn every_thread_has_as_many_pieces() {
+        for threads in [2, 3, 5] {
+            let pool = Pool::new(threads, Box::new(|| false));
+            for work in (SMALL_JOB..30 * SMALL_JOB).step_by(SMALL_JOB / 2) {
+                assert!(pool.pieces(work).is_multiple_of(threads));
+            }
+        }
+    }
+
+    #[test]
     fn an_interrupt_stops_the_job() {
         let pool = Pool::new(2, Box::new(|| true));
         let slow = |_| std::thread::sleep(Duration::from_millis(5));

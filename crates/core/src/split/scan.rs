@@ -307,7 +307,65 @@ pub(super) fn to_f64(value: i64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::Summed;
     use super::*;
+    use crate::histogram::SplitWeights;
+    use crate::random::Key;
+
+    #[test]
+    fn cut_by_cut_or_in_groups_the_scores_of_many_components_have_the_same_bits() {
+        let mut stream = Key::new(3).stream();
+        for q in [8usize, 9, 10, 11, 50] {
+            for has_missing in [false, true] {
+                let (n, n_bins) = (200, 20);
+                let slots = n_bins + usize::from(has_missing);
+                let column: Vec<u8> = (0..n).map(|_| stream.below(slots) as u8).collect();
+                let z: Vec<f32> = (0..n * q).map(|_| stream.normals().0 as f32).collect();
+                let weights: Vec<f32> = (0..n).map(|_| stream.uniform() as f32).collect();
+                for weights in [SplitWeights::Equal, SplitWeights::Rows(&weights)] {
+                    let summed = Summed::new(&column, &z, q, weights, (n_bins, has_missing));
+                    let histogram = summed.of_feature(0);
+                    let limits = SplitLimits::new(3, 0.0);
+                    let mut single = Candidates::default();
+                    single.clear(histogram.layout.width);
+                    scan_components(histogram, 0..n_bins - 1, &limits, &mut single);
+                    let mut groups = Candidates::default();
+                    groups.clear(histogram.layout.width);
+                    let scoring =
+                        Scoring::new(histogram.layout, histogram.total, &limits, small_to_f64);
+                    scan_bins(histogram, 0..n_bins - 1, &scoring, &mut groups);
+                    groups.finish(&scoring);
+                    let n = groups.n;
+                    assert!(n > 0 && single.n == n + usize::from(has_missing));
+                    assert_eq!(single.scores[..n], groups.scores[..n]);
+                    assert_eq!(single.places[..n], groups.places[..n]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_quick_look_hides_no_cut_above_the_floor_and_most_below() {
+        let mut stream = Key::new(4).stream();
+        let mut n_hidden = 0;
+        for case in 0..200 {
+            let (n, n_bins) = (2 + case, 16);
+            let column: Vec<u8> = (0..n).map(|_| stream.below(n_bins) as u8).collect();
+            // Far from zero, so that sums nearly cancel.
+            let offset = if case % 2 == 0 { 0.0 } else { 1e6 };
+            let z: Vec<f32> = (0..n).map(|_| offset + stream.normals().0 as f32).collect();
+            let summed = Summed::new(&column, &z, 1, SplitWeights::Equal, (n_bins, false));
+            let histogram = summed.of_feature(0);
+            let limits = SplitLimits::new(1, 0.0);
+            let mut candidates = Candidates::default();
+            let score = scan_feature(&histogram, &limits, 0.0, &mut candidates);
+            let (bits, total) = (histogram.layout.count_bits.unwrap(), histogram.total[0]);
+            let lefts = &candidates.lefts[..candidates.n];
+            assert!(may_exceed(score * (1.0 - 1e-9), bits, total, lefts));
+            n_hidden += usize::from(!may_exceed(score * 1.001, bits, total, lefts));
+        }
+        assert!(n_hidden > 190, "{n_hidden}");
+    }
 
     #[test]
     fn small_integers_become_doubles_exactly() {
