@@ -1,4 +1,4 @@
-//! Growing one tree of 31 leaves on one thread, by shape of the table and kind of lanes.
+//! Growing one tree of 31 leaves, by shape of the table and kind of lanes; on one thread unless told.
 
 use std::sync::Arc;
 
@@ -23,14 +23,22 @@ struct Table {
 
 impl Table {
     fn new(n: usize, p: usize, q: usize) -> Table {
+        Table::of(n, p, q, |row, c, noise| row[c % p] * row[(c + 1) % p] + noise)
+    }
+
+    /// Split gradients that depend on all features: most splits are balanced.
+    fn linear(n: usize, p: usize, q: usize) -> Table {
+        Table::of(n, p, q, |row, c, _| {
+            row.iter().enumerate().map(|(j, x)| ((j * (c + 3)) as f32).sin() * x).sum()
+        })
+    }
+
+    /// Split gradients by row, component and a normal number.
+    fn of(n: usize, p: usize, q: usize, z: impl Fn(&[f32], usize, f32) -> f32) -> Table {
         let mut stream = Key::new(1).stream();
         let x: Vec<f32> = (0..n * p).map(|_| stream.normals().0 as f32).collect();
-        let z = (0..n * q)
-            .map(|k| {
-                let row = &x[k / q * p..][..p];
-                row[k % q % p] * row[(k % q + 1) % p] + stream.normals().0 as f32
-            })
-            .collect();
+        let z =
+            (0..n * q).map(|k| z(&x[k / q * p..][..p], k % q, stream.normals().0 as f32)).collect();
         let weights = (0..n).map(|_| 0.5 + stream.uniform() as f32).collect();
         let pool = Pool::serial();
         let cuts = Arc::new(find_cuts(&pool, &x, p, None, 255).unwrap());
@@ -38,7 +46,16 @@ impl Table {
     }
 
     fn grow(&self, bencher: Bencher<'_, '_>, weights: SplitWeights<'_>, max_leaf_nodes: usize) {
-        let pool = Pool::serial();
+        self.grow_with(Pool::serial(), bencher, weights, max_leaf_nodes);
+    }
+
+    fn grow_with(
+        &self,
+        pool: Pool,
+        bencher: Bencher<'_, '_>,
+        weights: SplitWeights<'_>,
+        max_leaf_nodes: usize,
+    ) {
         let params = GrowParams {
             max_leaf_nodes,
             max_depth: 60,
@@ -88,4 +105,22 @@ fn weighted_cells(bencher: Bencher<'_, '_>, q: usize) {
 #[divan::bench(args = [1_040_000, 1_060_000], sample_count = 5)]
 fn beyond_a_million_rows(bencher: Bencher<'_, '_>, n: usize) {
     Table::new(n, 20, 1).grow(bencher, SplitWeights::Equal, 31);
+}
+
+#[divan::bench(args = [1, 2], max_time = 1)]
+fn balanced(bencher: Bencher<'_, '_>, threads: usize) {
+    let pool = Pool::new(threads, Box::new(|| false));
+    Table::linear(20_000, 50, 1).grow_with(pool, bencher, SplitWeights::Equal, 31);
+}
+
+#[divan::bench(args = [1, 2], sample_count = 10)]
+fn balanced_large(bencher: Bencher<'_, '_>, threads: usize) {
+    let pool = Pool::new(threads, Box::new(|| false));
+    Table::linear(1_000_000, 28, 1).grow_with(pool, bencher, SplitWeights::Equal, 31);
+}
+
+#[divan::bench(args = [1, 2], max_time = 1)]
+fn balanced_50_components(bencher: Bencher<'_, '_>, threads: usize) {
+    let pool = Pool::new(threads, Box::new(|| false));
+    Table::linear(20_000, 50, 50).grow_with(pool, bencher, SplitWeights::Equal, 31);
 }

@@ -6,6 +6,7 @@
 //! output or are merged by exact sums.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -84,12 +85,17 @@ impl Pool {
         I: IntoIterator<Item = T>,
         I::IntoIter: Send,
     {
-        let queue = Mutex::new(items.into_iter());
+        let queue = Mutex::new(items.into_iter().collect::<VecDeque<T>>());
         let stop = AtomicBool::new(false);
-        let next = || queue.lock().unwrap_or_else(|e| e.into_inner()).next();
+        // The caller begins with the first item, workers with the last: in the next job on the same
+        // rows or features, they find much of them in their caches.
+        let next = |is_caller: bool| {
+            let mut queue = queue.lock().unwrap_or_else(|e| e.into_inner());
+            if is_caller { queue.pop_front() } else { queue.pop_back() }
+        };
         let drain = |is_caller: bool| {
             while !stop.load(Ordering::Relaxed) {
-                let Some(item) = next() else { break };
+                let Some(item) = next(is_caller) else { break };
                 f(item);
                 if is_caller && self.interrupted() {
                     stop.store(true, Ordering::Relaxed);
@@ -199,11 +205,13 @@ impl Pool {
     }
 
     /// How many pieces a job should have: one if the job is small, otherwise one to four per thread
-    /// as it grows, and none so large that an interrupt has to wait for it.
+    /// as it grows, as many for each thread, and none so large that an interrupt has to wait for it.
     pub fn pieces(&self, work: usize) -> usize {
         let threads = self.threads();
         let shared = match threads {
-            2.. if work >= SMALL_JOB => (work / SMALL_JOB).clamp(threads, 4 * threads),
+            2.. if work >= SMALL_JOB => {
+                (work / SMALL_JOB).next_multiple_of(threads).clamp(threads, 4 * threads)
+            }
             _ => 1,
         };
         shared.max(work / LARGE_PIECE)
@@ -233,6 +241,35 @@ mod tests {
         let pool = Pool::new(3, Box::new(|| false));
         let squares = pool.map(0..1000usize, usize::MAX, |i| i * i).unwrap();
         assert_eq!(squares, (0..1000).map(|i| i * i).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_caller_begins_with_the_first_item_and_workers_with_the_last() {
+        let pool = Pool::new(2, Box::new(|| false));
+        let caller = std::thread::current().id();
+        let done = Mutex::new([Vec::new(), Vec::new()]);
+        let take = |i: usize| {
+            let is_worker = usize::from(std::thread::current().id() != caller);
+            done.lock().unwrap()[is_worker].push(i);
+            // Until both have an item.
+            while done.lock().unwrap().iter().any(Vec::is_empty) {
+                std::thread::yield_now();
+            }
+        };
+        pool.for_each(0..20, usize::MAX, take).unwrap();
+        let [callers, workers] = done.into_inner().unwrap();
+        assert!(callers.is_sorted() && callers[0] == 0);
+        assert!(workers.is_sorted_by(|a, b| a > b) && workers[0] == 19);
+    }
+
+    #[test]
+    fn every_thread_has_as_many_pieces() {
+        for threads in [2, 3, 5] {
+            let pool = Pool::new(threads, Box::new(|| false));
+            for work in (SMALL_JOB..30 * SMALL_JOB).step_by(SMALL_JOB / 2) {
+                assert!(pool.pieces(work).is_multiple_of(threads));
+            }
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::parallel::Pool;
 use crate::split::NodeSplit;
 
 /// Rows below which one thread is enough.
-pub const LARGE_NODE: usize = 1 << 14;
+pub const LARGE_NODE: usize = 1 << 12;
 
 /// The rows that a tree is grown on, node by node.
 #[derive(Default)]

@@ -125,9 +125,9 @@ impl<T: Lane> Search<'_, T> {
         let lanes = self.gather(rows)?;
         let work = rows.len() * self.plan.usable.len() * self.layout.width;
         let ranges = self.plan.ranges(histogram, &self.layout, self.pool.pieces(work));
-        self.pool.for_each(ranges, work, |mut range| {
+        self.pool.for_each(ranges, work, |range| {
             let Some(block) = range.block else {
-                return self.sum_dense(&mut range, &lanes);
+                return self.sum_dense(&range.features, range.sums, &lanes);
             };
             range.sums.fill(0);
             block.lists.accumulate(lanes.node(), range.alive, range.sums, None);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::draft::leaf_node;
 use super::histograms::FreeHistograms;
-use super::node::{Expansion, GrowNode};
+use super::node::{Expansion, Floor, GrowNode};
 use super::queue::{LeafQueue, OpenLeaf};
 use super::search::Search;
 use crate::error::Result;
@@ -54,6 +54,7 @@ impl<T: Lane> Search<'_, T> {
             depth: parent.depth + 1,
             path: parent.path.with(side),
             total,
+            floor: Floor::default(),
             constraints: parent.constraints.clone(),
         };
         let left = child(parent.rows.start..middle, 0, split.left.clone());

@@ -1,6 +1,7 @@
 //! Summing histograms on this rank: the lanes of a node side by side, then feature by feature.
 
-use super::histograms::FeatureRange;
+use std::ops::Range;
+
 use super::rooms::Rooms;
 use super::search::Search;
 use crate::binning::Column;
@@ -83,18 +84,28 @@ impl<T: Lane> Search<'_, T> {
         let size = rows.len().div_ceil(self.pool.pieces(len * 2)).max(1);
         let pieces = copied.chunks_mut(size * width).zip(rows.chunks(size));
         self.pool.for_each(pieces, len * 2, |(copied, rows)| {
-            for (into, &row) in copied.chunks_exact_mut(width).zip(rows) {
-                copy(&self.lanes[row as usize * row_width..][..row_width], into);
+            // With widths known to the compiler, a copy is an instruction, not a call.
+            match (row_width, width) {
+                (1, 1) => copy_each(self.lanes, rows, copied, 1, 1, &copy),
+                (2, 1) => copy_each(self.lanes, rows, copied, 2, 1, &copy),
+                (3, 2) => copy_each(self.lanes, rows, copied, 3, 2, &copy),
+                (5, 4) => copy_each(self.lanes, rows, copied, 5, 4, &copy),
+                _ => copy_each(self.lanes, rows, copied, row_width, width, &copy),
             }
         })?;
         Ok(copied)
     }
 
-    /// Sums the histograms of a range of dense features.
-    pub(super) fn sum_dense(&self, range: &mut FeatureRange<'_, '_>, lanes: &GatheredLanes<'_, T>) {
+    /// Sums the histograms of some neighbouring dense features.
+    pub(super) fn sum_dense(
+        &self,
+        features: &Range<usize>,
+        sums: &mut [i64],
+        lanes: &GatheredLanes<'_, T>,
+    ) {
         let (node, width) = (lanes.node(), self.layout.width);
-        let (mut i, end) = (range.features.start, range.features.end);
-        let mut parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
+        let (mut i, end) = (features.start, features.end);
+        let mut parts = self.plan.each_feature(features, sums, &self.layout);
         if let Some(packed) = &lanes.packed {
             while i < end {
                 let n = FEATURES_AT_ONCE.min(end - i);
@@ -109,13 +120,12 @@ impl<T: Lane> Search<'_, T> {
             return;
         }
         if width == 1 {
-            let mut sums = [[0i64; 256]; FEATURES_AT_ONCE];
             while i + FEATURES_AT_ONCE <= end {
+                let mut sums = [[0i64; 256]; FEATURES_AT_ONCE];
                 let columns = std::array::from_fn(|k| self.dense_column(i + k));
                 accumulate_four(columns, node.rows, node.lanes, &mut sums);
-                for (sums, (_, part)) in sums.iter_mut().zip(&mut parts) {
+                for (sums, (_, part)) in sums.iter().zip(&mut parts) {
                     part.copy_from_slice(&sums[..part.len()]);
-                    sums[..part.len()].fill(0);
                 }
                 i += FEATURES_AT_ONCE;
             }
@@ -147,5 +157,20 @@ impl<T: Lane> Search<'_, T> {
     /// The bins of a usable feature.
     pub(super) fn column(&self, i: usize) -> &Column {
         &self.binned.columns[self.plan.usable[i] as usize]
+    }
+}
+
+/// Copies the lanes of some rows, `row_width` each, as `width` elements each.
+#[inline(always)]
+fn copy_each<T, C>(
+    lanes: &[T],
+    rows: &[u32],
+    copied: &mut [C],
+    row_width: usize,
+    width: usize,
+    copy: &impl Fn(&[T], &mut [C]),
+) {
+    for (into, &row) in copied.chunks_exact_mut(width).zip(rows) {
+        copy(&lanes[row as usize * row_width..][..row_width], into);
     }
 }

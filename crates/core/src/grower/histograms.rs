@@ -7,6 +7,9 @@ use crate::error::Result;
 use crate::histogram::{FEATURES_AT_ONCE, Layout};
 use crate::memory::{grow, resize};
 
+/// Histograms of more lanes than this fill the cache one by one.
+const WIDE: usize = 9;
+
 /// The histograms of a node, all usable features side by side.
 #[derive(Default)]
 pub(super) struct NodeHistogram {
@@ -86,6 +89,18 @@ impl Plan {
         let dense = (0..n_pieces).map(move |k| (bound(k)..bound(k + 1), None));
         let compressed = self.blocks.iter();
         dense.chain(compressed.map(|block| (block.features.clone(), Some(block))))
+    }
+
+    /// Neighbouring dense features in the groups that are summed, subtracted and searched before the
+    /// next, while they are in cache.
+    pub fn groups(
+        &self,
+        features: &Range<usize>,
+        layout: &Layout,
+    ) -> impl Iterator<Item = Range<usize>> {
+        let size = if layout.width > WIDE { 1 } else { FEATURES_AT_ONCE };
+        let end = features.end;
+        features.clone().step_by(size).map(move |first| first..(first + size).min(end))
     }
 
     /// Some neighbouring usable features, each with its part of their `sums`.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::histograms::NodeHistogram;
 use super::sorted::SortedRows;
@@ -21,7 +22,23 @@ pub(super) struct GrowNode {
     pub path: Key,
     /// Lanes of its rows on all ranks.
     pub total: Vec<i64>,
+    pub floor: Floor,
     pub constraints: Constraints,
+}
+
+/// The score that a cut of a node must exceed to be the best, as far as all threads know.
+#[derive(Default)]
+pub(super) struct Floor(AtomicU64);
+
+impl Floor {
+    pub fn get(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Scores are not negative: they are ordered as their bits are.
+    pub fn raise(&self, score: f64) {
+        self.0.fetch_max(score.to_bits(), Ordering::Relaxed);
+    }
 }
 
 /// The constraints that the splits above a node leave to it.

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::gather::GatheredLanes;
-use super::histograms::{FeatureRange, FreeHistograms, NodeHistogram};
-use super::node::{Constraints, Expansion, GrowNode, Outcome};
+use super::histograms::{FeatureRange, FreeHistograms, NodeHistogram, take_front};
+use super::node::{Constraints, Expansion, Floor, GrowNode, Outcome};
 use super::plan::Plan;
 use super::queue::OpenLeaf;
 use super::rooms::{Rooms, SearchRoom};
@@ -17,6 +17,7 @@ use crate::binning::{Binned, Column};
 use crate::error::Result;
 use crate::histogram::{FeatureHistogram, Lane, Layout, SortKey, fill_default, subtract, sum_rows};
 use crate::interaction::Interactions;
+use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::partition::RowPartition;
 use crate::random::Key;
@@ -135,6 +136,7 @@ impl<'a, T: Lane> Search<'a, T> {
             path: key,
             total: sum_rows(self.pool, rows.of(&all), self.lanes, self.layout.width)?,
             rows: all,
+            floor: Floor::default(),
             constraints: Constraints {
                 bounds: self.signs.map(|_| Bounds::NONE),
                 allowed: self.interactions.map(|groups| Arc::new(groups.root())),
@@ -295,23 +297,31 @@ impl<'a, T: Lane> Search<'a, T> {
         if range.block.is_some() {
             return self.search_compressed_range(range, lanes.node(), searched, sibling);
         }
-        self.sum_dense(range, lanes);
-        let Some((parent, sibling)) = sibling else {
-            return self.search_summed_range(range, searched.node, searched.best);
-        };
         let Searched { node, wanted, best } = searched;
-        let parts = self.plan.each_feature(&range.features, range.sums, &self.layout);
         best.begin(&self.layout, &node.total);
-        sibling.best.begin(&self.layout, &sibling.node.total);
-        for ((i, part), (_, parent_part)) in
-            parts.zip(self.plan.each_feature(&parent.features, parent.sums, &self.layout))
-        {
-            if sibling.wanted {
-                subtract(parent_part, part);
-                self.improve(i, parent_part, None, sibling.node, sibling.best);
-            }
-            if *wanted {
-                self.improve(i, part, None, node, best);
+        let mut sibling = sibling.map(|(parent, sibling)| {
+            sibling.best.begin(&self.layout, &sibling.node.total);
+            let parts = self.plan.each_feature(&parent.features, parent.sums, &self.layout);
+            (parts, sibling)
+        });
+        let mut rest = &mut *range.sums;
+        for features in self.plan.groups(&range.features, &self.layout) {
+            let sums = take_front(&mut rest, self.plan.sums(&features, &self.layout).len());
+            self.sum_dense(&features, sums, lanes);
+            for (i, part) in self.plan.each_feature(&features, sums, &self.layout) {
+                if let Some((parents, sibling)) = &mut sibling
+                    && let Some((_, parent)) = parents.next()
+                    && sibling.wanted
+                {
+                    widest(
+                        #[inline(always)]
+                        || subtract(parent, part),
+                    );
+                    self.improve(i, parent, None, sibling.node, sibling.best);
+                }
+                if *wanted {
+                    self.improve(i, part, None, node, best);
+                }
             }
         }
     }
@@ -351,6 +361,7 @@ impl<'a, T: Lane> Search<'a, T> {
     ) {
         let feature = self.plan.usable[i];
         let cuts = &self.binned.cuts;
+        best.raise_floor(node.floor.get());
         let histogram = FeatureHistogram {
             feature,
             n_bins: cuts.n_bins(feature as usize),
@@ -367,10 +378,13 @@ impl<'a, T: Lane> Search<'a, T> {
             ordered = SplitLimits { order, ..self.limits };
             limits = &ordered;
         }
-        if cuts.categorical[feature as usize] {
-            improve_subset(&histogram, limits, best);
+        let improved = if cuts.categorical[feature as usize] {
+            improve_subset(&histogram, limits, best)
         } else {
-            improve_split(&histogram, limits, best);
+            improve_split(&histogram, limits, best)
+        };
+        if improved {
+            node.floor.raise(best.floor());
         }
     }
 }

@@ -127,9 +127,20 @@ pub fn sum_rows<T: Lane>(pool: &Pool, rows: &[u32], lanes: &[T], width: usize) -
     add_up_here(sums, width)
 }
 
+/// Adds the lanes of a row to those of a bin, in whole vectors as far as they go.
 #[inline(always)]
 pub(super) fn add_lanes<T: Lane>(bin: &mut [i64], lanes: &[T]) {
-    for (sum, &lane) in bin.iter_mut().zip(lanes) {
+    let (sums, last_sums) = bin.as_chunks_mut::<8>();
+    let (lanes, last_lanes) = lanes.as_chunks::<8>();
+    for (sums, lanes) in sums.iter_mut().zip(lanes) {
+        // All loads before the first store: otherwise the compiler takes lanes one by one.
+        let (lanes, mut added): ([i64; 8], _) = (lanes.map(Into::into), *sums);
+        for k in 0..8 {
+            added[k] += lanes[k];
+        }
+        *sums = added;
+    }
+    for (sum, &lane) in last_sums.iter_mut().zip(last_lanes) {
         *sum += lane.into();
     }
 }

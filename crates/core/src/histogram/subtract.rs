@@ -3,7 +3,9 @@
 /// Takes a child's sums off its parent's, which leaves those of the sibling.
 #[inline(always)]
 pub fn subtract(parent: &mut [i64], child: &[i64]) {
-    parent.iter_mut().zip(child).for_each(|(p, c)| *p -= c);
+    for (parent, child) in parent.iter_mut().zip(child) {
+        *parent -= child;
+    }
 }
 
 /// Fills the default bin of a compressed feature: the node's total minus all other bins. What the

@@ -79,6 +79,16 @@ impl BestSplit {
         self.split.take()
     }
 
+    /// The score that a cut must exceed to be better.
+    pub fn floor(&self) -> f64 {
+        self.floor
+    }
+
+    /// Lets cuts up to this score count as not better: elsewhere a better one was found.
+    pub fn raise_floor(&mut self, floor: f64) {
+        self.floor = self.floor.max(floor);
+    }
+
     /// The gain of a cut of this score, if it is enough and better than the best so far.
     fn better_gain(&self, score: f64, feature: u32, limits: &SplitLimits) -> Option<f64> {
         let NodeScale { gain_of_score, gain_of_quantum, count } = self.scale;
@@ -91,7 +101,7 @@ impl BestSplit {
 
     fn keep(&mut self, split: NodeSplit) {
         // A little lower, so that rounding hides no tie.
-        self.floor = split.gain / self.scale.gain_of_score * (1.0 - 1e-9);
+        self.raise_floor(split.gain / self.scale.gain_of_score * (1.0 - 1e-9));
         self.split = Some(split);
     }
 }
