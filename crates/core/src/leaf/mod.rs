@@ -10,7 +10,7 @@ mod values;
 pub use gains::split_gains;
 pub use quantiles::{integer_weights, leaf_quantiles};
 pub use sums::{Curvatures, LeafSums, SumBounds, leaf_sums, leaf_weights};
-pub(crate) use tables::{ByLeaf, remove_offsets};
+pub(crate) use tables::remove_offsets;
 pub use values::{LeafValues, Update, add_leaf, add_leaves, subtract_leaf};
 
 /// Where a tree put its training rows.

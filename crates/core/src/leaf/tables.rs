@@ -317,14 +317,14 @@ pub(crate) fn remove_offsets(leaves: Leaves<'_>, sums: &mut [i64]) -> Result<()>
 }
 
 /// Rows in the order of their leaves.
-pub(crate) struct ByLeaf {
+struct ByLeaf {
     rows: Vec<u32>,
     /// Where the rows of each leaf end.
     ends: Vec<usize>,
 }
 
 impl ByLeaf {
-    pub fn sorted(leaves: Leaves<'_>, rows: Range<usize>) -> Result<ByLeaf> {
+    fn sorted(leaves: Leaves<'_>, rows: Range<usize>) -> Result<ByLeaf> {
         let of_rows = &leaves.leaf_of_row[rows.clone()];
         let mut ends = zeros::<usize>(leaves.n_leaves)?;
         of_rows.iter().for_each(|&leaf| ends[leaf as usize] += 1);
@@ -341,7 +341,7 @@ impl ByLeaf {
     }
 
     /// Each leaf with its rows.
-    pub fn runs(&self) -> impl Iterator<Item = (u32, &[u32])> {
+    fn runs(&self) -> impl Iterator<Item = (u32, &[u32])> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         (0..).zip(starts.zip(&self.ends).map(|(start, &end)| &self.rows[start..end]))
     }

@@ -10,9 +10,8 @@
 use std::ops::Range;
 
 use super::advance::{Pass, Projected, cut};
-use super::kernels::sum_of_four;
 use crate::error::Result;
-use crate::leaf::{ByLeaf, Leaves, Update, remove_offsets, subtract_leaf};
+use crate::leaf::{Leaves, Update, remove_offsets, subtract_leaf};
 use crate::lowlevel::widest;
 use crate::memory::{room, zeros};
 use crate::parallel::Pool;
@@ -36,14 +35,7 @@ pub struct Sweep<'a> {
 /// Cells that are handled together.
 const LANES: usize = 16;
 
-/// Cells of the rows of a block: their leaves are summed while they are in the second cache.
-const BLOCK_CELLS: usize = 1 << 18;
-/// Bytes of sums by leaf up to which rows are added one by one.
-const NEAR: usize = 1 << 14;
-/// Rows of a leaf that are added at once.
-const TOGETHER: usize = 4;
-
-/// Some rows.
+/// Rows that are swept together.
 struct Stretch<'a> {
     rows: Range<usize>,
     residuals: &'a mut [f32],
@@ -52,6 +44,8 @@ struct Stretch<'a> {
 
 /// Constants of each output, in lanes; the last are padded with zeros.
 struct Columns {
+    /// All bits of the outputs, none of what fills up the last lanes.
+    masks: Vec<[u32; LANES]>,
     /// φ, if it is dense and has one component; else nothing.
     phi: Vec<[f32; LANES]>,
     /// Scales of the sums by leaf; nothing without leaves.
@@ -88,6 +82,7 @@ impl Sweep<'_> {
             None => (None, &mut [][..]),
         };
         let columns = Columns {
+            masks: lanes_of(&vec![u32::MAX; d]),
             phi: lanes_of(phi.and_then(Phi::single).unwrap_or(&[])),
             scales: lanes_of(&fixed.iter().map(|fixed| fixed.scale).collect::<Vec<f64>>()),
         };
@@ -107,7 +102,16 @@ impl Sweep<'_> {
             Ok(Part { loss: ExactSum::default(), max: vec![[0; LANES]; width], sums })
         };
         let parts = pool.fold(stretches, n * work, start, |part, stretch| {
-            self.sweep(stretch, unit, phi, &columns, part)
+            widest(
+                #[inline(always)]
+                || match (columns.scales.is_empty(), columns.phi.is_empty()) {
+                    (true, true) => self.rows::<false, false>(stretch, unit, phi, &columns, part),
+                    (true, false) => self.rows::<false, true>(stretch, unit, phi, &columns, part),
+                    (false, true) => self.rows::<true, false>(stretch, unit, phi, &columns, part),
+                    (false, false) => self.rows::<true, true>(stretch, unit, phi, &columns, part),
+                },
+            );
+            Ok(())
         })?;
         let (mut losses, mut maxima, mut sums) = (Vec::new(), Vec::new(), Vec::new());
         for part in parts {
@@ -131,147 +135,57 @@ impl Sweep<'_> {
         Ok((Pass { loss, max_residual }, leaf_sums))
     }
 
-    /// Sweeps some rows, block by block.
-    fn sweep(
-        &self,
-        mut stretch: Stretch<'_>,
-        unit: FixedPoint,
-        phi: Option<&Phi>,
-        columns: &Columns,
-        part: &mut Part,
-    ) -> Result<()> {
-        let (d, n) = (self.n_outputs, (BLOCK_CELLS / self.n_outputs).max(1));
-        let q = phi.map_or(0, Phi::n_components);
-        let by_leaf = self.leaves.filter(|(leaves, _)| {
-            let bytes = part.sums.len() * size_of::<i64>();
-            bytes > NEAR && n >= TOGETHER * leaves.n_leaves
-        });
-        while !stretch.rows.is_empty() {
-            let n = n.min(stretch.rows.len());
-            let rows = stretch.rows.start..stretch.rows.start + n;
-            stretch.rows.start += n;
-            let residuals = cut(&mut stretch.residuals, n * d);
-            let z = cut(&mut stretch.z, n * q);
-            let block = Stretch { residuals: &mut *residuals, z, rows: rows.clone() };
-            widest(
-                #[inline(always)]
-                || match (self.leaves.is_some() && by_leaf.is_none(), columns.phi.is_empty()) {
-                    (false, true) => self.block::<false, false>(block, unit, phi, columns, part),
-                    (false, false) => self.block::<false, true>(block, unit, phi, columns, part),
-                    (true, true) => self.block::<true, false>(block, unit, phi, columns, part),
-                    (true, false) => self.block::<true, true>(block, unit, phi, columns, part),
-                },
-            );
-            if let Some((leaves, _)) = by_leaf {
-                let sorted = ByLeaf::sorted(leaves, rows.clone())?;
-                widest(
-                    #[inline(always)]
-                    || self.add_by_leaf(&sorted, rows.start, residuals, unit, columns, part),
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// Sweeps a block of rows; with `SUM`, adds them to the sums of their leaves one by one.
+    /// Sweeps rows; `SUM` if there are leaves, `PROJECT` if φ is one of the columns.
     #[inline(always)]
-    fn block<const SUM: bool, const PROJECT: bool>(
+    fn rows<const SUM: bool, const PROJECT: bool>(
         &self,
-        block: Stretch<'_>,
+        stretch: Stretch<'_>,
         unit: FixedPoint,
         phi: Option<&Phi>,
         columns: &Columns,
         part: &mut Part,
     ) {
-        let (d, width) = (self.n_outputs, self.n_outputs.div_ceil(LANES));
-        let Stretch { rows, residuals, z } = block;
+        let (d, width) = (self.n_outputs, columns.masks.len());
+        let Stretch { rows, residuals, z } = stretch;
         let tables = part.sums.as_chunks_mut::<LANES>().0;
+        let mut last = vec![0.0; width * LANES];
         for (k, i) in rows.enumerate() {
             for update in self.pending {
                 let row = &mut residuals[k * d..(k + 1) * d];
                 subtract_leaf(update.values, update.leaf_of_row[i] as usize, row);
             }
-            let row = Row { cells: &residuals[k * d..], d, weight: self.weight_of(i), unit };
+            let row = &residuals[k * d..(k + 1) * d];
+            // Whole lanes are read, with the first cells of the next row, if there is one.
+            let cells = match residuals.get(k * d..k * d + width * LANES) {
+                Some(cells) => cells,
+                None => {
+                    last[..d].copy_from_slice(row);
+                    &last
+                }
+            };
             let leaf = self.leaves.map_or(0, |(leaves, _)| leaves.leaf_of_row[i] as usize);
-            let table = if SUM { &mut tables[leaf * width..(leaf + 1) * width] } else { &mut [] };
-            let (squares, dot) = row.take::<SUM, PROJECT>(columns, &mut part.max, table);
-            part.loss.add(0.5 * squares * row.weight);
+            let sums = if SUM { &mut tables[leaf * width..(leaf + 1) * width] } else { &mut [] };
+            let weight = self.weight.map_or(1.0, |weight| f64::from(weight[i]));
+            let row_of = Row { cells, weight, factor: (weight * unit.scale) as f32 };
+            let (squares, dot) = row_of.take::<SUM, PROJECT>(columns, &mut part.max, sums);
+            part.loss.add(0.5 * squares * weight);
             if PROJECT {
                 z[k] = dot;
             } else if let Some(phi) = phi {
                 let q = phi.n_components();
-                phi.apply(&row.cells[..d], d, &mut z[k * q..(k + 1) * q]);
+                phi.apply(row, d, &mut z[k * q..(k + 1) * q]);
             }
         }
-    }
-
-    /// Adds the rows of a block to the sums of their leaves, several rows of a leaf at once: the sums
-    /// are then read and written once for all of them.
-    #[inline(always)]
-    fn add_by_leaf(
-        &self,
-        sorted: &ByLeaf,
-        first: usize,
-        residuals: &[f32],
-        unit: FixedPoint,
-        columns: &Columns,
-        part: &mut Part,
-    ) {
-        let (d, width) = (self.n_outputs, self.n_outputs.div_ceil(LANES));
-        let full = d / LANES;
-        let row = |i: u32| {
-            let i = i as usize;
-            let cells = &residuals[(i - first) * d..];
-            Row { cells, d, weight: self.weight_of(i), unit }
-        };
-        for (leaf, rows) in sorted.runs() {
-            let sums = &mut part.sums[leaf as usize * width * LANES..][..width * LANES];
-            let sums = sums.as_chunks_mut::<LANES>().0;
-            let (fours, rest) = rows.as_chunks::<TOGETHER>();
-            for &four in fours {
-                let four = four.map(row);
-                let weights = std::array::from_fn(|k| four[k].weight);
-                let cells = std::array::from_fn(|k| &four[k].full_lanes()[..full]);
-                add_four(cells, weights, &columns.scales[..full], &mut sums[..full]);
-                if full < width {
-                    let last: [_; TOGETHER] = std::array::from_fn(|k| [four[k].last_lanes()]);
-                    let cells = std::array::from_fn(|k| &last[k][..]);
-                    add_four(cells, weights, &columns.scales[full..], &mut sums[full..]);
-                }
-            }
-            for row in rest.iter().map(|&i| row(i)) {
-                for ((r, scales), sums) in
-                    row.full_lanes().iter().zip(&columns.scales).zip(&mut *sums)
-                {
-                    row.add_sums(r, scales, sums);
-                }
-                if full < width {
-                    row.add_sums(&row.last_lanes(), &columns.scales[full], &mut sums[full]);
-                }
-            }
-        }
-    }
-
-    fn weight_of(&self, i: usize) -> f64 {
-        self.weight.map_or(1.0, |weight| f64::from(weight[i]))
     }
 }
 
 /// One row.
 struct Row<'a> {
-    /// Its residuals, and those of the rows that follow.
+    /// Its residuals in whole lanes; what fills up the last ones can be anything.
     cells: &'a [f32],
-    d: usize,
     weight: f64,
-    /// The scale of weights.
-    unit: FixedPoint,
-}
-
-/// Sums over the cells of a row, in lanes.
-#[derive(Clone, Copy)]
-struct Totals {
-    squares: [f64; LANES],
-    dot: [f32; LANES],
+    /// What residuals are multiplied by for the maxima.
+    factor: f32,
 }
 
 impl Row<'_> {
@@ -283,103 +197,30 @@ impl Row<'_> {
         max: &mut [[u32; LANES]],
         sums: &mut [[i64; LANES]],
     ) -> (f64, f32) {
-        let mut totals = Totals { squares: [0.0; LANES], dot: [0.0; LANES] };
-        let n = self.d / LANES;
-        let full = &self.full_lanes()[..n];
-        {
-            let phi = if PROJECT { &columns.phi[..n] } else { &[] };
-            let scales = if SUM { &columns.scales[..n] } else { &[] };
-            let sums = if SUM { &mut sums[..n] } else { &mut [] };
-            let max = &mut max[..n];
-            for j in 0..n {
-                totals = self.add_max(&full[j], &mut max[j], totals);
+        let (mut squares, mut dot) = ([0.0f64; LANES], [0.0f32; LANES]);
+        let n = max.len();
+        let (cells, masks) = (&self.cells.as_chunks::<LANES>().0[..n], &columns.masks[..n]);
+        let phi = if PROJECT { &columns.phi[..n] } else { &[] };
+        let scales = if SUM { &columns.scales[..n] } else { &[] };
+        let sums = if SUM { &mut sums[..n] } else { &mut [] };
+        for j in 0..n {
+            // One loop for everything: loops of their own would each wait for their additions.
+            for k in 0..LANES {
+                let r = f32::from_bits(cells[j][k].to_bits() & masks[j][k]);
+                let wide = f64::from(r);
+                max[j][k] = max[j][k].max((r * self.factor).abs().to_bits());
+                squares[k] += wide * wide;
                 if PROJECT {
-                    totals = add_dot(&full[j], &phi[j], totals);
+                    dot[k] += r * phi[j][k];
                 }
                 if SUM {
-                    self.add_sums(&full[j], &scales[j], &mut sums[j]);
+                    let scaled = round_with_offset(wide * self.weight * scales[j][k]);
+                    sums[j][k] = sums[j][k].wrapping_add(scaled);
                 }
             }
         }
-        if n * LANES < self.d {
-            let last = self.last_lanes();
-            totals = self.add_max(&last, &mut max[n], totals);
-            if PROJECT {
-                totals = add_dot(&last, &columns.phi[n], totals);
-            }
-            if SUM {
-                self.add_sums(&last, &columns.scales[n], &mut sums[n]);
-            }
-        }
-        (folded(totals.squares), sum_lanes(totals.dot))
+        (folded(squares), sum_lanes(dot))
     }
-
-    #[inline(always)]
-    fn full_lanes(&self) -> &[[f32; LANES]] {
-        self.cells[..self.d].as_chunks::<LANES>().0
-    }
-
-    /// The last cells, with zeros behind them.
-    #[inline(always)]
-    fn last_lanes(&self) -> [f32; LANES] {
-        let (start, n) = (self.d / LANES * LANES, self.d % LANES);
-        let mut last = [0.0; LANES];
-        match self.cells[start..].first_chunk::<LANES>() {
-            // The next row is read as well, and cleared: faster than a copy of odd length.
-            Some(cells) => {
-                for k in 0..LANES {
-                    let mask = if k < n { u32::MAX } else { 0 };
-                    last[k] = f32::from_bits(cells[k].to_bits() & mask);
-                }
-            }
-            None => last[..n].copy_from_slice(&self.cells[start..start + n]),
-        }
-        last
-    }
-
-    #[inline(always)]
-    fn add_max(&self, r: &[f32; LANES], max: &mut [u32; LANES], mut totals: Totals) -> Totals {
-        let factor = (self.weight * self.unit.scale) as f32;
-        for k in 0..LANES {
-            max[k] = max[k].max((r[k] * factor).abs().to_bits());
-            totals.squares[k] += f64::from(r[k]) * f64::from(r[k]);
-        }
-        totals
-    }
-
-    #[inline(always)]
-    fn add_sums(&self, r: &[f32; LANES], scales: &[f64; LANES], sums: &mut [i64; LANES]) {
-        for k in 0..LANES {
-            let scaled = f64::from(r[k]) * self.weight * scales[k];
-            sums[k] = sums[k].wrapping_add(round_with_offset(scaled));
-        }
-    }
-}
-
-/// Adds four rows to sums.
-#[inline(always)]
-fn add_four(
-    rows: [&[[f32; LANES]]; TOGETHER],
-    weights: [f64; TOGETHER],
-    scales: &[[f64; LANES]],
-    sums: &mut [[i64; LANES]],
-) {
-    let n = sums.len();
-    let (rows, scales) = (rows.map(|row| &row[..n]), &scales[..n]);
-    for j in 0..n {
-        for k in 0..LANES {
-            let sum = sum_of_four(rows.map(|row| row[j][k]), weights, scales[j][k]);
-            sums[j][k] = sums[j][k].wrapping_add(sum);
-        }
-    }
-}
-
-#[inline(always)]
-fn add_dot(r: &[f32; LANES], phi: &[f32; LANES], mut totals: Totals) -> Totals {
-    for k in 0..LANES {
-        totals.dot[k] += r[k] * phi[k];
-    }
-    totals
 }
 
 fn lanes_of<T: Copy + Default>(values: &[T]) -> Vec<[T; LANES]> {
