@@ -371,8 +371,8 @@ mod tests {
                 assert_eq!(z[i * q..(i + 1) * q], components);
             }
             assert!((pass.loss / loss - 1.0).abs() < 1e-12);
-            for j in 0..d {
-                assert!((pass.max_residual[j] / max[j] - 1.0).abs() < 1e-6);
+            for (found, expected) in pass.max_residual.iter().zip(&max) {
+                assert!((found / expected - 1.0).abs() < 1e-6);
             }
             for (sum, expected) in sums.iter().zip(&expected) {
                 assert!((sum - expected).abs() < 1e-9);
@@ -397,7 +397,7 @@ mod tests {
                 let update = Update { leaf_of_row: &table.leaf_of_row, values };
                 let (mut residuals, bounds) = (table.residuals.clone(), vec![200.0; d]);
                 let (before, sums, mut z) = swept(&table, &mut residuals, &[], Some(&bounds), 1);
-                let mut weights = vec![0.0; N_LEAVES];
+                let mut weights = [0.0; N_LEAVES];
                 for (&leaf, &weight) in table.leaf_of_row.iter().zip(&table.weight) {
                     weights[leaf as usize] += f64::from(weight);
                 }
