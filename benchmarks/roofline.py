@@ -51,19 +51,16 @@ class Shape:
 
     def bytes_once(self) -> dict[str, float]:
         """Bytes that each kernel has to read and write at least, in one round."""
-        cells = 4.0 * self.n * self.d
-        state = 2 * cells  # residuals are read and written in place
-        if self.labels:
-            state = 3 * cells + self.n * self.d  # raw read and written, residuals written, labels
-        weights = 4.0 * self.n if self.weighted else 0.0
+        cells, weights = 4.0 * self.n * self.d, 4.0 * self.n if self.weighted else 0.0
         # Every row passes through log2(leaves) nodes, in the smaller of two half the time; what is
         # stored of sparse features has a row number beside the bin.
         stored = self.n * self.p * (self.filled * 5 if self.filled < 1 else 1)
-        return {
-            "advance": state + weights,
-            "leaf_sums": cells + (self.n * self.d if self.labels else 0) + weights,
-            "grow": (stored + weights) * (1 + 0.5 * np.log2(LEAVES)),
-        }
+        grow = {"grow": (stored + weights) * (1 + 0.5 * np.log2(LEAVES))}
+        if not self.labels:
+            return grow | {"sweep": 2 * cells + weights}  # residuals, read and written in place
+        # Raw predictions are read and written, residuals written and read again, labels read.
+        labels = self.n * self.d
+        return grow | {"advance": 3 * cells + labels + weights, "leaf_sums": cells + labels}
 
     def data(self) -> tuple[Any, np.ndarray, dict[str, np.ndarray]]:
         """Features, targets, and further arguments of `fit`."""
@@ -89,8 +86,9 @@ SHAPES = [
     Shape(2**20 + 20_000, 20, 5),
 ]
 MEANING = {
+    "sweep": "residuals moved, their loss, sums by leaf, next projection",
     "advance": "leaf values added, residuals taken, loss, projection",
-    "leaf_sums": "residuals (and curvature) summed by leaf",
+    "leaf_sums": "residuals and curvature summed by leaf",
     "grow": "histograms, split search, partition",
 }
 
