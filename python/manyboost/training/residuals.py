@@ -74,7 +74,8 @@ class ResidualObjective(BuiltinObjective):
         if move is not None:
             assert self._swept is not None
             loss, sums = self._swept
-            loss = max(0.0, loss + self._shift(move, split, sums))
+            loss += self._shift(move, split, sums)
+            loss = 0.0 if loss < 0 else loss  # rounding; NaN stays
             self.pending.append(move)
         elif self.pending:
             # An earlier fit goes on: as above, without its leaf sums.
