@@ -11,6 +11,7 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 python="$root/.venv-bench/bin/python"
 pip=("$python" -m pip --quiet --disable-pip-version-check install)
 unset VIRTUAL_ENV CONDA_PREFIX # they may point to another environment
+unset PIP_QUIET                # the list of versions below is wanted
 
 if [ ! -x "$python" ]; then
     "${PYTHON:-python3}" -m venv "$root/.venv-bench"
