@@ -321,7 +321,12 @@ PARAMS: dict[str, Param] = {
     "n_iter_no_change": Param(
         20, (integer(1),), "Rounds without improvement after which to stop early."
     ),
-    "tol": Param(1e-7, (real(0),), "Smallest difference of scores that counts as improvement."),
+    "tol": Param(
+        1e-7,
+        (real(0),),
+        "Smallest improvement that counts: of the scorer's value or, for the loss, as a share of "
+        "the baseline's loss.",
+    ),
     "scoring": Param(
         "loss",
         (
@@ -329,7 +334,8 @@ PARAMS: dict[str, Param] = {
             Check("the name of a scikit-learn scorer, or a callable (estimator, X, y)", is_scoring),
             Check("a list of these", lambda v: _is_list(v, is_scoring)),
         ),
-        "What early stopping looks at, on the validation rows: ``'loss'``, the name of a "
+        "What early stopping looks at, on the validation rows: ``'loss'`` (for regression the mean "
+        "over the outputs, each relative to the loss of its baseline), the name of a "
         "scikit-learn scorer, or a callable ``(estimator, X, y)``, higher for better models, whose "
         "estimator predicts this X alone. Of a list all are recorded, and the first decides.",
     ),

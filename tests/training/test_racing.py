@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.datasets import make_friedman1_group, make_friedman1_ind
-from manyboost.training.racing import FIRST_HEAT, Contender, Race, contenders
+from manyboost.training.racing import FIRST_HEAT, Contender, Race, Result, contenders
 
 SMALL = {"max_iter": 60, "max_leaf_nodes": 6, "random_state": 0, "n_jobs": 1}
 
@@ -28,7 +28,8 @@ def test_the_better_half_goes_on_for_twice_as_long():
     def heat(contender, rounds, seconds):
         assert seconds is None
         heats.append((contender.projection, rounds))
-        return skill[contender] + rounds / 1000, rounds
+        score = skill[contender] + rounds / 1000
+        return Result(score, score, rounds)
 
     race = Race(entrants)
     assert race.run(heat, 1000, None) == Contender("relabel", "d")
@@ -48,7 +49,7 @@ def test_a_race_is_never_longer_than_training():
 
     def heat(contender, rounds, seconds):
         rounds_of_heats.append(rounds)
-        return -len(contender.strategy), rounds
+        return Result(-len(contender.strategy), 0.0, rounds)
 
     race = Race(contenders(5, "gaussian", 1, weighted=False))
     race.run(heat, 30, None)
@@ -62,7 +63,7 @@ def test_equal_time_for_all_of_a_heat():
     def heat(contender, rounds, seconds):
         assert rounds == 500
         given.append(seconds)
-        return 0.0, 7
+        return Result(0.0, 0.0, 7)
 
     assert Race(entrants).run(heat, 500, 12.0) == entrants[0]
     assert given == [1.5] * 4 + [3.0] * 2

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_friedman1
+from sklearn.metrics import r2_score
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 
@@ -129,3 +131,74 @@ def test_leaves_of_light_cells_have_the_medians_of_their_weights():
     model = ManyBoostRegressor("absolute_error", max_iter=1, learning_rate=1.0, min_samples_leaf=1)
     model.set_params(strategy="multioutput", step="newton", early_stopping=False)
     assert model.fit(X, Y, sample_weight=weight).predict([[0.0]]).tolist() == [[7.0, 0.0]]
+
+
+# Early stopping -----------------------------------------------------------------------------------
+
+
+def signal(n=1500, seed=0):
+    X, y = make_friedman1(n, noise=1.0, random_state=seed)
+    return X, y
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber", "quantile"])
+def test_early_stopping_does_not_depend_on_the_scale_of_y(loss):
+    X, y = signal()
+    rounds = {}
+    for scale in (1e-12, 1e-5, 1.0, 1e5, 1e12):
+        model = ManyBoostRegressor(loss=loss, early_stopping=True, random_state=0)
+        rounds[scale] = model.fit(X, y * scale).n_iter_
+    assert rounds[1.0] > 30
+    assert max(rounds.values()) - min(rounds.values()) <= 3
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-5, 1e4, 1e8])
+def test_early_stopping_of_counts_does_not_depend_on_their_scale(scale):
+    X, y = signal()
+    model = ManyBoostRegressor(loss="poisson", early_stopping=True, random_state=0)
+    assert model.fit(X, np.exp(y / 10) * scale).n_iter_ > 30
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-4, 1e4, 1e12])
+@pytest.mark.parametrize("early_stopping", [True, "per_output"])
+def test_an_output_of_another_scale_does_not_stop_the_others(scale, early_stopping):
+    X, y = signal()
+    noise = np.random.default_rng(0).normal(size=len(y))
+    model = ManyBoostRegressor(early_stopping=early_stopping, random_state=0, n_jobs=1)
+    model.fit(X, np.c_[y, noise * scale])
+    assert r2_score(y, model.predict(X)[:, 0]) > 0.85
+
+
+def test_the_outputs_of_a_list_of_losses_count_alike():
+    X, y = signal()
+    Y = np.c_[y > y.mean(), 1e6 * np.random.default_rng(0).normal(size=len(y))]
+    model = ManyBoostRegressor(
+        loss=["log_loss", "squared_error"], early_stopping=True, random_state=0
+    ).fit(X, Y)
+    assert model.n_iter_ > 10
+
+
+def test_an_output_that_does_not_vary_in_training_has_no_say():
+    X, y = signal(600)
+    Y = np.c_[y, np.zeros(len(y))]
+    late = np.c_[y, np.ones(len(y))]
+    model = ManyBoostRegressor(random_state=0).fit(
+        X[:500], Y[:500], X_val=X[500:], Y_val=late[500:]
+    )
+    alone = ManyBoostRegressor(random_state=0, strategy="multioutput")
+    alone.fit(X[:500], y[:500], X_val=X[500:], Y_val=y[500:])
+    assert abs(model.n_iter_ - alone.n_iter_) < 40
+    assert model.n_iter_ > 30
+
+
+def test_a_warm_start_without_curves_goes_on_from_the_last_round(tmp_path):
+    X, y = signal(400)
+    Y = np.c_[y, -1e5 * y]
+    given = {"X_val": X[300:], "Y_val": Y[300:]}
+    settings = {"learning_rate": 0.1, "random_state": 0, "n_iter_no_change": 5}
+    straight = ManyBoostRegressor(max_iter=40, **settings).fit(X[:300], Y[:300], **given)
+    first = ManyBoostRegressor(max_iter=20, warm_start=True, **settings)
+    first.fit(X[:300], Y[:300], **given)
+    first._progress.validation_per_output.clear()
+    first.set_params(max_iter=40).fit(X[:300], Y[:300], **given)
+    assert np.array_equal(first.predict(X), straight.predict(X))

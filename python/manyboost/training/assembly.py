@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from manyboost import _core
-from manyboost.arrays import F32
+from manyboost.arrays import F32, F64
 from manyboost.data.cells import refuse_unobserved_outputs
 from manyboost.data.features import Table, to_single
 from manyboost.data.rows import Rows
@@ -21,7 +21,7 @@ from manyboost.training.plan import Plan, TreeLimits
 from manyboost.training.progress import Progress
 from manyboost.training.scoring import Scorer
 from manyboost.training.training_data import TrainingData
-from manyboost.training.validation import Validation
+from manyboost.training.validation import Ratings, Validation, loss_units
 
 
 def new_progress(plan: Plan, n_outputs: int, n_features: int) -> Progress:
@@ -61,7 +61,8 @@ def assemble(
     state = objective.blank_state()
     validation = None
     if data.validation is not None and plan.early_stopping:
-        validation = _validation(plan, data, loss, learner, scorers, threads)
+        units = loss_units(objective, state)
+        validation = _validation(plan, data, loss, learner, scorers, units, threads)
         if plan.stops_per_output:
             ones = np.ones(data.n_outputs)
             totals = objective.total_weight, validation.objective.total_weight
@@ -84,7 +85,8 @@ def _validation(
     data: TrainingData,
     loss: FittedLoss,
     learner: TreeLearner | ForeignLearner,
-    scorers: Callable[[Rows, F32], list[Scorer]],
+    make_scorers: Callable[[Rows, F32], list[Scorer]],
+    units: float | F64,
     threads: _core.Pool,
 ) -> Validation:
     rows = data.validation
@@ -92,7 +94,9 @@ def _validation(
     X = _table(plan, rows.X, data, "X_val")
     objective = loss.bind(rows.Y, rows.weights, rows.pool(threads), offset=rows.offset)
     raw = objective.blank_state()
-    validation = Validation(objective, learner, learner.prepare(X), raw, scorers(rows, raw))
+    scorers = make_scorers(rows, raw)
+    ratings = Ratings(units if scorers[0].measure is None else None, plan.stops_per_output)
+    validation = Validation(objective, learner, learner.prepare(X), raw, scorers, ratings)
     if plan.stops_per_output:
         Y = rows.Y[:, :: data.n_levels]
         refuse_unobserved_outputs(Y, "the validation rows", data.output_names, rows.comm)

@@ -105,6 +105,8 @@ class Boosting:
     def _begin(self) -> bool:
         """Go on from earlier rounds or a checkpoint; tell whether there are more to come."""
         if self.progress.train_score:
+            if self.validation:
+                self.validation.resume(self.progress)
             self.stopping = self._make_stopping()
             found = None if self.recorder is None else self.recorder.found
             if found is not None:
@@ -191,13 +193,11 @@ class Boosting:
             recorder.write(State(self.progress, all_gains, self.stopping.state(), self.ended))
 
     def _make_stopping(self) -> Unwatched:
-        plan, progress = self.plan, self.progress
         if self.validation is None:
-            return Unwatched(progress.n_rounds)
-        limits = plan.n_iter_no_change, plan.tol
-        if plan.stops_per_output:
-            return BestRoundPerOutput(progress.validation_per_output, *limits)
-        return BestRound(progress.validation_score, *limits)
+            return Unwatched(self.progress.n_rounds)
+        rule = BestRoundPerOutput if self.plan.stops_per_output else BestRound
+        ratings = self.validation.ratings.values
+        return rule(ratings, self.plan.n_iter_no_change, self.plan.tol)
 
     def _any_rank(self, flag: bool) -> bool:
         """Whether a flag is true on any rank: what ends training ends it everywhere."""

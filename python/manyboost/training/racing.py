@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,35 +78,39 @@ def contenders(
     return entrants
 
 
+class Result(NamedTuple):
+    """How a contender stands after a heat: its best rating, that round's score, the round."""
+
+    rating: float
+    score: float
+    rounds: int
+
+
 @dataclass
 class Race:
     """Heats of contenders; ``results`` tells how each fared."""
 
     entrants: list[Contender]
-    scores: dict[Contender, float] = field(default_factory=dict)
-    rounds: dict[Contender, int] = field(default_factory=dict)
+    standings: dict[Contender, Result] = field(default_factory=dict)
     heats: dict[Contender, int] = field(default_factory=dict)
 
     def run(
         self,
-        heat: Callable[[Contender, int, float | None], tuple[float, int]],
+        heat: Callable[[Contender, int, float | None], Result],
         max_rounds: int,
         max_time: float | None,
     ) -> Contender:
-        """Return the winner. ``heat`` trains up to a number of rounds, for some seconds at most.
-
-        It returns the best score and the number of rounds so far.
-        """
+        """Return the winner. ``heat`` trains up to a number of rounds, for some seconds at most."""
         left, length = list(self.entrants), FIRST_HEAT
         n_heats = math.ceil(math.log2(len(left)))
         while len(left) > 1:
             rounds = max_rounds if max_time is not None else min(length, max_rounds)
             seconds = None if max_time is None else max_time / n_heats / len(left)
             for each in left:
-                self.scores[each], self.rounds[each] = heat(each, rounds, seconds)
+                self.standings[each] = heat(each, rounds, seconds)
                 self.heats[each] = self.heats.get(each, 0) + 1
             # Python's sort is stable.
-            left.sort(key=lambda each: -self.scores[each])
+            left.sort(key=lambda each: -self.standings[each].rating)
             left = left[: (len(left) + 1) // 2]
             if max_time is None and rounds == max_rounds:
                 break
@@ -116,13 +120,14 @@ class Race:
     @property
     def results(self) -> dict[str, NDArray[Any]]:
         """One entry for each contender, the best first."""
-        order = sorted(self.scores, key=lambda each: (-self.heats[each], -self.scores[each]))
+        found = self.standings
+        order = sorted(found, key=lambda each: (-self.heats[each], -found[each].rating))
         return {
             "strategy": np.array([each.strategy for each in order], dtype=object),
             "projection": np.array([each.projection for each in order], dtype=object),
             "heats": np.array([self.heats[each] for each in order]),
-            "n_rounds": np.array([self.rounds[each] for each in order]),
-            "validation_score": np.array([self.scores[each] for each in order]),
+            "n_rounds": np.array([found[each].rounds for each in order]),
+            "validation_score": np.array([found[each].score for each in order]),
         }
 
 
@@ -147,7 +152,7 @@ def race(
     limits = resolve_limits(parameters, data.rows.count(), n_features)
     models: dict[Contender, Progress] = {}
 
-    def heat(contender: Contender, rounds: int, seconds: float | None) -> tuple[float, int]:
+    def heat(contender: Contender, rounds: int, seconds: float | None) -> Result:
         chosen = parameters.projection if contender.projection is None else contender.projection
         plan = make_plan(
             parameters, data, seed=seed, strategy=contender.strategy, projection=chosen
@@ -160,8 +165,12 @@ def race(
         scored, unwatched = functools.partial(scorers, loss), Watchers([], None, None)
         boosting = assemble(plan, limits, data, loss, progress, scored, unwatched, threads)
         boosting.run()
-        progress.truncate(boosting.complete.best)
-        return max(progress.validation_score), boosting.complete.best
+        assert boosting.validation is not None
+        best = boosting.complete.best
+        progress.truncate(best)
+        return Result(
+            boosting.validation.ratings.values[best], progress.validation_score[best], best
+        )
 
     limit = None if parameters.max_time is None else SHARE_OF_TIME * parameters.max_time
     return heats.run(heat, int(parameters.max_iter), limit), heats.results

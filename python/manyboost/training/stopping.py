@@ -35,19 +35,19 @@ class Unwatched:
 
 
 class BestRound(Unwatched):
-    """One score decides for all outputs.
+    """One rating decides for all outputs.
 
-    ``scores`` are those from the baseline on, and grow with the rounds. Training ends after
-    ``patience`` rounds that do not improve on the best score by more than ``tol``.
+    ``ratings`` are those from the baseline on, and grow with the rounds. Training ends after
+    ``patience`` rounds that do not improve on the best rating by more than ``tol``.
     """
 
-    def __init__(self, scores: Sequence[float], patience: int, tol: float) -> None:
-        self.scores, self.patience, self.tol = scores, patience, tol
-        super().__init__(int(np.argmax(scores)))
+    def __init__(self, ratings: Sequence[float], patience: int, tol: float) -> None:
+        self.ratings, self.patience, self.tol = ratings, patience, tol
+        super().__init__(int(np.argmax(ratings)))
 
     def look(self, n_rounds: int) -> bool:
         """Take in one more round; tell whether training ends with it."""
-        if self.scores[-1] > self.scores[self.best] + self.tol:
+        if self.ratings[-1] > self.ratings[self.best] + self.tol:
             self.best = n_rounds
         return n_rounds - self.best >= self.patience
 
@@ -55,23 +55,23 @@ class BestRound(Unwatched):
 class BestRoundPerOutput(Unwatched):
     """Every output has its own best round, and is frozen when it no longer improves.
 
-    Each of the ``scores`` is an array (n_outputs,).
+    Each of the ``ratings`` is an array (n_outputs,).
     """
 
-    def __init__(self, scores: Sequence[F64], patience: int, tol: float) -> None:
-        self.scores, self.patience, self.tol = scores, patience, tol
-        self.per_output = np.argmax(scores, axis=0)
-        self.top = np.max(scores, axis=0)
-        self._freeze(len(scores) - 1)
+    def __init__(self, ratings: Sequence[F64], patience: int, tol: float) -> None:
+        self.ratings, self.patience, self.tol = ratings, patience, tol
+        self.per_output = np.argmax(ratings, axis=0)
+        self.top = np.max(ratings, axis=0)
+        self._freeze(len(ratings) - 1)
 
     def look(self, n_rounds: int) -> bool:
         """Take in one more round; tell whether all outputs are frozen."""
         assert self.per_output is not None
-        better = self.scores[-1] > self.top + self.tol
+        better = self.ratings[-1] > self.top + self.tol
         if self.frozen is not None:
             better &= ~self.frozen
         self.per_output = np.where(better, n_rounds, self.per_output)
-        self.top = np.where(better, self.scores[-1], self.top)
+        self.top = np.where(better, self.ratings[-1], self.top)
         self._freeze(n_rounds)
         return self.frozen is not None and bool(self.frozen.all())
 
