@@ -50,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
         leaf_values: Cow::Owned(words.floats(sizes[7])),
         tree_steps: Cow::Owned(words.floats(sizes[8])),
     };
-    match from_arrays(kind, n_outputs, n_features, &arrays, n_categories.as_deref()) {
+    match from_arrays(kind, n_outputs, n_features, 1, &arrays, n_categories.as_deref()) {
         Err(error) => assert!(!error.to_string().is_empty()),
         Ok(model) => use_model(&model, &arrays, n_outputs, n_features),
     }

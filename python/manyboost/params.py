@@ -339,6 +339,21 @@ PARAMS: dict[str, Param] = {
         "scikit-learn scorer, or a callable ``(estimator, X, y)``, higher for better models, whose "
         "estimator predicts this X alone. Of a list all are recorded, and the first decides.",
     ),
+    "n_folds": Param(
+        None,
+        (_none, integer(2, 255)),
+        "Folds: the rows fall into so many parts, a member trains on all parts but one and is "
+        "scored on that one, and the model is the mean of the members' raw predictions. The rounds "
+        "of a member are those that the other members found best. Labels and classes are spread "
+        "over the folds, ``groups`` kept together. None: one model.",
+    ),
+    "refit_all": Param(
+        False,
+        (_boolean,),
+        "Whether to fit again to all rows, once early stopping or folds have found the number of "
+        "rounds: as many more as there are more rows. Members of folds are each fitted to all rows "
+        "with a seed of their own.",
+    ),
     "max_time": Param(
         None,
         (_none, real(0, include_low=False)),

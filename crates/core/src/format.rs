@@ -59,6 +59,7 @@ pub fn from_arrays(
     kind: Kind,
     n_outputs: usize,
     n_features: usize,
+    n_members: usize,
     arrays: &Arrays<'_>,
     n_categories: Option<&[u32]>,
 ) -> Result<Ensemble> {
@@ -68,11 +69,16 @@ pub fn from_arrays(
     if n_outputs == 0 || n_features == 0 || n_features > CATEGORICAL as usize {
         return invalid(format!("{n_outputs} outputs and {n_features} features cannot be"));
     }
+    let mut model = Ensemble::new(kind, n_outputs, n_features);
+    model.n_members = n_members;
     if n_categories.is_some_and(|counts| counts.len() != n_features) {
         return invalid("the numbers of categories are not those of the features");
     }
-    if kind == Kind::PerOutput && !n_trees.is_multiple_of(n_outputs) {
-        return invalid(format!("{n_trees} trees do not serve {n_outputs} outputs in turn"));
+    let per_round = n_outputs.checked_mul(n_members).map(|_| model.trees_per_round());
+    if !per_round.is_some_and(|trees| trees > 0 && n_trees.is_multiple_of(trees)) {
+        return invalid(format!(
+            "{n_trees} trees are not those of {n_outputs} outputs and {n_members} members"
+        ));
     }
     let n_steps = if kind == Kind::Scaled { n_trees.checked_mul(n_outputs) } else { Some(0) };
     let width = if kind == Kind::Vector { n_outputs } else { 1 };
@@ -97,7 +103,6 @@ pub fn from_arrays(
         return invalid("the last category set of the trees is cut short");
     }
     let mut reader = Reader { arrays, n_features, n_categories, sets, node: 0, split: 0, set: 0 };
-    let mut model = Ensemble::new(kind, n_outputs, n_features);
     let (mut value, mut step) = (0, 0);
     for (t, &size) in arrays.tree_sizes.iter().enumerate() {
         let (nodes, sets) = reader
@@ -278,7 +283,7 @@ mod tests {
     }
 
     fn read(kind: Kind, arrays: &Arrays<'_>) -> Result<Ensemble> {
-        from_arrays(kind, 2, 3, arrays, None)
+        from_arrays(kind, 2, 3, 1, arrays, None)
     }
 
     #[test]
@@ -372,13 +377,13 @@ mod tests {
     fn sets_go_with_categories() {
         let model = model(Kind::PerOutput);
         let arrays = to_arrays(&model).unwrap();
-        let read = |counts: [u32; 3]| from_arrays(Kind::PerOutput, 2, 3, &arrays, Some(&counts));
+        let read = |counts: [u32; 3]| from_arrays(Kind::PerOutput, 2, 3, 1, &arrays, Some(&counts));
         // The first set has category 255. The second belongs to a split that sends missing values
         // right, and has all categories.
         assert!(read([256, 0, 0]).is_ok());
         assert!(read([255, 0, 0]).is_err());
         assert!(read([0, 0, 0]).is_err());
         assert!(read([256, 2, 0]).is_err());
-        assert!(from_arrays(Kind::PerOutput, 2, 3, &arrays, Some(&[256])).is_err());
+        assert!(from_arrays(Kind::PerOutput, 2, 3, 1, &arrays, Some(&[256])).is_err());
     }
 }

@@ -4,8 +4,8 @@ use manyboost_core as core;
 use manyboost_core::ensemble::Kind;
 use manyboost_core::ranking::Ranked;
 use numpy::{
-    IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2,
-    PyUntypedArrayMethods,
+    IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyReadwriteArray2, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -179,6 +179,39 @@ impl Ensemble {
         Ok(Ensemble { inner: self.inner.of_outputs(&outputs).map_err(to_py_err)? })
     }
 
+    /// The mean of models, round by round.
+    #[staticmethod]
+    fn mean(members: Vec<PyRef<'_, Ensemble>>) -> PyResult<Ensemble> {
+        let members: Vec<_> = members.iter().map(|member| &member.inner).collect();
+        Ok(Ensemble { inner: core::ensemble::Ensemble::mean(&members).map_err(to_py_err)? })
+    }
+
+    /// One of the models whose mean this is.
+    fn member(&self, member: usize) -> PyResult<Ensemble> {
+        Ok(Ensemble { inner: self.inner.member(member).map_err(to_py_err)? })
+    }
+
+    /// One tree, filled with other rows: the leaf of each, and the weight of each leaf.
+    fn refilled(
+        &self,
+        tree: usize,
+        leaf_of_row: Py<PyArray1<u32>>,
+        leaf_weights: &Bound<'_, PyArray1<f64>>,
+    ) -> PyResult<Tree> {
+        if tree >= self.inner.n_trees() {
+            return Err(PyValueError::new_err(format!("there is no tree {tree}")));
+        }
+        let weights = leaf_weights.readonly();
+        let refilled = self.inner.refilled(tree, slice(&weights)?).map_err(to_py_err)?;
+        Ok(Tree { tree: refilled, leaf_of_row, leaf_weights: leaf_weights.clone().unbind() })
+    }
+
+    /// Number of models whose mean this is.
+    #[getter]
+    fn n_members(&self) -> usize {
+        self.inner.n_members
+    }
+
     /// "per_output", "vector" or "scaled".
     #[getter]
     fn kind(&self) -> &'static str {
@@ -301,18 +334,20 @@ impl Ensemble {
     /// The model that such arrays hold, all of it checked. `n_categories`, if known, has the number
     /// of categories of each feature, 0 for numbers.
     #[staticmethod]
-    #[pyo3(signature = (kind, n_outputs, n_features, arrays, n_categories=None))]
+    #[pyo3(signature = (kind, n_outputs, n_features, n_members, arrays, n_categories=None))]
     fn from_arrays(
         kind: &str,
         n_outputs: usize,
         n_features: usize,
+        n_members: usize,
         arrays: ModelArrays<'_>,
         n_categories: Option<PyReadonlyArray1<'_, u32>>,
     ) -> PyResult<Ensemble> {
         let arrays = arrays.view()?;
         let counts = n_categories.as_ref().map(slice).transpose()?;
         let kind = kind_of(kind)?;
-        let inner = core::format::from_arrays(kind, n_outputs, n_features, &arrays, counts);
+        let inner =
+            core::format::from_arrays(kind, n_outputs, n_features, n_members, &arrays, counts);
         Ok(Ensemble { inner: inner.map_err(to_py_err)? })
     }
 

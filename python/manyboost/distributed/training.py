@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.comm import Comm
-from manyboost.estimators.fitting import Fitting, Given
+from manyboost.estimators.fits import Given
+from manyboost.estimators.fitting import Fitting
 from manyboost.training.custom import Loss
 from manyboost.training.scoring import LOSS
 
@@ -116,6 +117,8 @@ def _refuse_what_needs_all_rows(estimator: Fitting, comm: Comm) -> None:
         "scoring": (estimator.scoring != LOSS, "use 'loss'"),
         "thresholds": (isinstance(estimator.thresholds, str), "tune them on the fitted model"),
         "max_time": (is_raced, "leave it out with strategy='auto', which chooses by the clock"),
+        "n_folds": (estimator.n_folds is not None, "leave it out"),
+        "refit_all": (estimator.refit_all, "leave it out"),
         "checkpoint": (estimator.checkpoint is not None, "leave it out"),
     }
     for name, (is_needed, remedy) in needs.items():

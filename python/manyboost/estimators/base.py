@@ -74,6 +74,8 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     def step_sizes_(self) -> F64:
         """Step ρ of every round and output, without the learning rate."""
         check_is_fitted(self, "n_iter_")
+        if hasattr(self, "best_iter_per_fold_"):
+            raise AttributeError("a mean of models (n_folds) has no steps of its own.")
         # Trees with scalar leaves hold theirs.
         steps = np.array(self._progress.steps or self._progress.model.steps())
         if len(steps) < self.n_iter_:

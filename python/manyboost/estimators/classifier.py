@@ -23,7 +23,8 @@ from manyboost.data.targets import check_offset, check_output_names
 from manyboost.data.weights import check_weight, without_class_weights
 from manyboost.estimators.documentation import documented
 from manyboost.estimators.explaining import Explaining
-from manyboost.estimators.fitting import Fitting, Given
+from manyboost.estimators.fits import Given, Unseen
+from manyboost.estimators.folding import Folding
 from manyboost.estimators.predicting import BLOCK_CELLS
 from manyboost.threads import resolve_threads
 from manyboost.training.callbacks import Callback
@@ -37,7 +38,7 @@ from manyboost.training.thresholds import tune_thresholds
 
 
 @documented
-class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
+class ManyBoostClassifier(ClassifierMixin, Folding, Explaining):
     """Gradient tree boosting for classes, or for one or many labels.
 
     A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1
@@ -102,6 +103,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
         n_iter_no_change: int = 20,
         tol: float = 1e-7,
         scoring: Any = "loss",
+        n_folds: int | None = None,
+        refit_all: bool = False,
         max_time: float | None = None,
         warm_start: bool = False,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
@@ -123,6 +126,7 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
         sample_weight_val: Any = None,
         offset: Any = None,
         offset_val: Any = None,
+        groups: Any = None,
     ) -> ManyBoostClassifier:
         """Fit the model.
 
@@ -138,7 +142,8 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
             Weights of the rows, or of single labels; weight zero makes a label missing.
         {fit}
         """
-        self._fit(Given(X, y, sample_weight, X_val, Y_val, sample_weight_val, offset, offset_val))
+        validation = X_val, Y_val, sample_weight_val
+        self._fit(Given(X, y, sample_weight, *validation, offset, offset_val, groups))
         return self
 
     def _reader(self, given: Given, *, continued: bool) -> LabelReader:
@@ -165,6 +170,9 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
             self.target_name_ = reader.target_name
 
     _running = RunningClassifier
+
+    def _keep_unseen(self, unseen: Unseen) -> None:
+        self.oof_decision_function_ = unseen.placed(self._decision(unseen.raw))
 
     def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
         return self._classes.decode(Y)
@@ -200,15 +208,19 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
             return None
         return np.broadcast_to(np.asarray(self.thresholds, np.float64), n_outputs).copy()
 
-    def _tune_thresholds(self, validation_rows: Rows | None) -> None:
+    def _tune_thresholds(self, validation: Rows | Unseen | None) -> None:
         if not isinstance(self.thresholds, str):
             return
-        assert validation_rows is not None
-        X = validation_rows.X
+        assert validation is not None
+        if isinstance(validation, Unseen):
+            rows, known = validation.rows, validation.raw
+        else:
+            rows, known = validation, None
+        X = rows.X
         if self.estimator is None:
             X = to_single(X, getattr(self, "feature_names_in_", None), "X_val")
-        Y, offset, d = validation_rows.Y, validation_rows.offset, self.n_outputs_
-        weight = self._given_weight(validation_rows)
+        Y, offset, d = rows.Y, rows.offset, self.n_outputs_
+        weight = self._given_weight(rows)
         together = self._fitted_loss.is_joint or self.estimator is not None
         # Some labels at a time: probabilities of all never exist in double precision.
         size = d if together else max(1, BLOCK_CELLS // len(Y))
@@ -216,9 +228,11 @@ class ManyBoostClassifier(ClassifierMixin, Fitting, Explaining):
         for start in range(0, d, size):
             block = slice(start, start + size)
             outputs = None if size >= d else list(range(d))[block]
-            raw = self._raw_predictor(outputs)(X)
-            if offset is not None:
-                raw += offset[:, block]
+            if known is not None:
+                raw = known[:, block]
+            else:
+                raw = self._raw_predictor(outputs)(X)
+                raw = raw if offset is None else raw + offset[:, block]
             proba = self._present(raw, outputs)
             of_block = weight if weight is None or weight.ndim == 1 else weight[:, block]
             thresholds.append(tune_thresholds(proba, Y[:, block], of_block))

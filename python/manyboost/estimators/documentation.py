@@ -50,6 +50,8 @@ X_val, Y_val, sample_weight_val : array-like, optional
 offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
     Added to the raw predictions: the logarithm of an exposure, or what another model predicts. A
     model that was fitted with an offset needs one to predict.
+groups : array-like of shape (n_rows,), optional
+    Groups of rows that ``n_folds`` keeps together: rows of one group are in one fold.
 
 Returns
 -------

@@ -8,7 +8,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,22 +18,23 @@ from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core, memory, params
 from manyboost.arrays import F32
-from manyboost.comm import ALONE, Comm, CommError
+from manyboost.comm import Comm, CommError
 from manyboost.data.categories import Categories
 from manyboost.data.features import Table, check_X, resolve_categorical
 from manyboost.data.rows import Reader, Rows, split_validation
 from manyboost.data.stored import StoredTable
 from manyboost.estimators.base import Model
+from manyboost.estimators.fits import Fit, Given, Result, Unseen
 from manyboost.persistence.checkpoint import Recorder
 from manyboost.persistence.identity import Identity
 from manyboost.threads import resolve_threads
 from manyboost.training.assembly import assemble, new_progress
 from manyboost.training.baselines import fit_loss
 from manyboost.training.boosting import Boosting
-from manyboost.training.callbacks import Display, FitTasks, Watchers, with_callbacks
+from manyboost.training.callbacks import Display, FitTasks, Watchers, unwatched, with_callbacks
 from manyboost.training.checkpoints import Found, Start
 from manyboost.training.fitted_losses import FittedLoss
-from manyboost.training.learners import unweighted
+from manyboost.training.learners import without_weights
 from manyboost.training.plan import (
     Plan,
     check_memory,
@@ -49,7 +50,7 @@ from manyboost.training.scoring import LOSS, Scorer, as_list, resolve
 from manyboost.training.training_data import TrainingData
 
 # How the names of fitted attributes begin that not every fit has.
-_OPTIONAL_ATTRIBUTES = ("thresholds_", "validation_score", "best_iter_per_output_")
+_OPTIONAL_ATTRIBUTES = ("thresholds_", "validation_score", "best_iter_per_", "oof_", "_members")
 
 _Fit = TypeVar("_Fit", bound=Callable[..., Any])
 
@@ -73,35 +74,6 @@ def all_or_nothing(fit: _Fit) -> _Fit:
     return guarded  # type: ignore[return-value]
 
 
-@dataclass(frozen=True)
-class Given:
-    """The arguments of fit as the user passed them, and the ranks that hold the other rows."""
-
-    X: Any
-    y: Any
-    sample_weight: Any = None
-    X_val: Any = None
-    Y_val: Any = None
-    sample_weight_val: Any = None
-    offset: Any = None
-    offset_val: Any = None
-    comm: Comm = ALONE
-    row_numbers: NDArray[np.uint64] | None = None
-
-    def refuse_validation_alone(self) -> None:
-        """Refuse arguments that belong together and are not all there."""
-        if (self.X_val is None) != (self.Y_val is None):
-            given, missing = ("X_val", "Y_val") if self.Y_val is None else ("Y_val", "X_val")
-            raise ValueError(f"{given} was given without {missing}; pass both or neither.")
-        if self.X_val is None:
-            for name in ("sample_weight_val", "offset_val"):
-                if getattr(self, name) is not None:
-                    raise ValueError(f"{name} was given without X_val and Y_val; pass all.")
-        elif (self.offset is None) != (self.offset_val is None):
-            pair = ("offset_val", "offset") if self.offset is None else ("offset", "offset_val")
-            raise ValueError(f"{pair[0]} was given without {pair[1]}; pass both or neither.")
-
-
 class Fitting(Model):
     """The half of an estimator that learns."""
 
@@ -109,13 +81,17 @@ class Fitting(Model):
     def _fit(self, given: Given) -> None:
         """Read the rows, make a plan, boost, finish."""
         began = time.monotonic()
-        data = self._read(given)
         earlier = self._earlier()
+        data = self._read(given, continued=earlier is not None)
         recorder = self._open_checkpoint(data, earlier)
         found = None if recorder is None else recorder.found
         start = self._start(data, earlier, found)
         if recorder is not None:
             recorder.start = start
+        if given.groups is not None and self.n_folds is None:
+            raise ValueError(
+                "groups was given, but only n_folds uses it; set n_folds, or leave it out."
+            )
         plan = make_plan(
             self, data, seed=start.seed, strategy=start.strategy, projection=start.projection
         )
@@ -125,8 +101,6 @@ class Fitting(Model):
             plan = replace(plan, max_time=max(0.0, plan.max_time - (time.monotonic() - began)))
         threads = _core.Pool(resolve_threads(self.n_jobs))
         check_memory(plan, self, data, threads.threads)
-        if plan.splits_rows:
-            data = self._split(data)
         # A copy: an error leaves the fitted model as it was.
         progress = copy.deepcopy(earlier) if found is None else found.progress
         self._boost(plan, data, progress, recorder, threads, given)
@@ -141,11 +115,10 @@ class Fitting(Model):
     def _learn_targets(self, reader: Reader) -> None:
         """Remember what predictions need to know about the targets."""
 
-    def _read(self, given: Given) -> TrainingData:
+    def _read(self, given: Given, *, continued: bool) -> TrainingData:
         """Check all arguments; return training and validation rows."""
         params.validate(self)
         given.refuse_validation_alone()
-        continued = self._earlier() is not None
         reader = self._reader(given, continued=continued)
         categorical = self.categorical_features
         X = check_X(self, given.X, reset=not continued, categorical=categorical, comm=given.comm)
@@ -154,7 +127,8 @@ class Fitting(Model):
         X = categories.encode(X, names, refuse_unknown=continued)
         weighted_estimator = given.sample_weight is not None and self.estimator is not None
         if weighted_estimator and not has_fit_parameter(self.estimator, "sample_weight"):
-            raise unweighted(self.estimator)
+            raise without_weights(self.estimator)
+        X_rows = X.shape[0]
         rows = reader.training(X, given.y, given.sample_weight, given.offset, given.row_numbers)
         validation = None
         if given.X_val is not None:
@@ -168,7 +142,8 @@ class Fitting(Model):
         if reader.names is not None:
             self.output_names_ = np.array([str(each) for each in reader.names], dtype=object)
         known, d = self._known_names(), reader.n_outputs
-        return TrainingData(rows, validation, categories, d, reader.n_levels, names, known)
+        n_given, n_levels = X_rows, reader.n_levels
+        return TrainingData(rows, validation, categories, d, n_given, n_levels, names, known)
 
     def _find_categories(self, X: Table, names: Any, comm: Comm, *, continued: bool) -> Categories:
         """Categories of checked features; those of the fitted model if it is continued."""
@@ -291,56 +266,88 @@ class Fitting(Model):
         given: Given,
     ) -> None:
         """Run the plan; keep what is complete if it is interrupted."""
-        loss = fit_loss(self, data, threads) if self._earlier() is None else self._fitted_loss
-        plan = with_loss(plan, self, loss)
-        if progress is None:
-            progress = new_progress(plan, data.n_outputs, self.n_features_in_)
-        with_offset = data.rows.offset is not None
-        limits = resolve_limits(self, data.rows.count(), self.n_features_in_)
-
-        def fitted(progress: Progress) -> dict[str, Any]:
-            _, best, per_output = boosting.complete
-            return self._fitted(progress, loss, with_offset, best, per_output)
-
-        watchers, scorers = Watchers([], None, None), functools.partial(self._scorers, loss)
-        boosting = assemble(
-            plan, limits, data, loss, progress, scorers, watchers, threads, recorder
-        )
-        self._watch(watchers, boosting, fitted, given)
+        watchers = unwatched()
+        if self.n_folds is None:
+            fit = self._one_fit(plan, data, progress, recorder, watchers, threads)
+        else:
+            fit = self._fits_of_folds(plan, data, watchers, threads, given.groups)
+        self._watch(watchers, fit, given)
         try:
-            boosting.run()
+            fit.boosting.run()
         except KeyboardInterrupt:
             # What is complete is kept; the interrupt still reaches the caller.
-            if boosting.complete.n_rounds > 0:
-                boosting.settle()
-                self._finish(fitted(progress), data.validation)
+            if fit.boosting.complete.n_rounds > 0:
+                self._finish(fit.result())
             raise
         except CommError as error:
-            error.round = boosting.complete.n_rounds + 1
+            complete = fit.boosting.complete
+            error.round = complete.n_rounds + 1
             # Rounds after the best are made again, as are all of outputs that stop one by one.
-            if boosting.complete.best > 0 and boosting.complete.best_per_output is None:
-                boosting.settle()
-                error.unfinished = vars(self) | fitted(progress)
+            if complete.best > 0 and complete.best_per_output is None:
+                error.unfinished = vars(self) | fit.result().attributes
             raise
         finally:
             watchers.close()
-        self._finish(fitted(progress), data.validation)
-        _warn_of_divergence(progress, boosting)
+        result = fit.result()
+        if self.refit_all:
+            result = self._refitted(plan, data, result, threads)
+        self._finish(result)
+        _warn_of_divergence(self._progress, plan)
         if watchers.tasks is not None:
             watchers.tasks.end()
+
+    def _one_fit(
+        self,
+        plan: Plan,
+        data: TrainingData,
+        progress: Progress | None,
+        recorder: Recorder | None,
+        watchers: Watchers,
+        threads: _core.Pool,
+    ) -> Fit:
+        """Make one model ready to train."""
+        if plan.splits_rows:
+            data = self._split(data)
+        known = None if self._earlier() is None else self._fitted_loss
+        boosting, loss = self._assemble(plan, data, threads, watchers, progress, recorder, known)
+
+        def result(*, copied: bool = False) -> Result:
+            boosting.settle()
+            kept = copy.deepcopy(boosting.progress) if copied else boosting.progress
+            _, best, per_output = boosting.complete
+            with_offset = data.rows.offset is not None
+            attributes = self._fitted(kept, loss, with_offset, best, per_output)
+            return Result(attributes, data.validation)
+
+        return Fit(boosting, result)
+
+    def _assemble(
+        self,
+        plan: Plan,
+        data: TrainingData,
+        threads: _core.Pool,
+        watchers: Watchers | None = None,
+        progress: Progress | None = None,
+        recorder: Recorder | None = None,
+        loss: FittedLoss | None = None,
+        replayed: _core.Ensemble | None = None,
+    ) -> tuple[Boosting, FittedLoss]:
+        """Fit the loss, unless it is known, and put together what trains a model."""
+        loss = loss or fit_loss(self, data, threads)
+        plan = with_loss(plan, self, loss)
+        progress = progress or new_progress(plan, data.n_outputs, self.n_features_in_)
+        limits = resolve_limits(self, data.rows.count(), self.n_features_in_)
+        watchers = unwatched() if watchers is None else watchers
+        scorers = functools.partial(self._scorers, loss)
+        parts = data, loss, progress, scorers, watchers, threads, recorder, replayed
+        return assemble(plan, limits, *parts), loss
 
     def _split(self, data: TrainingData) -> TrainingData:
         """Set validation rows apart."""
         train, validation = split_validation(data.rows, self.validation_fraction, self._seed)
         return replace(data, rows=train, validation=validation)
 
-    def _watch(
-        self,
-        watchers: Watchers,
-        boosting: Boosting,
-        fitted: Callable[[Progress], Any],
-        given: Given,
-    ) -> None:
+    def _watch(self, watchers: Watchers, fit: Fit, given: Given) -> None:
         """Add those who want to be told about rounds; of several ranks the first tells them."""
         if given.comm.rank > 0:
             return
@@ -349,10 +356,9 @@ class Fitting(Model):
             watchers.display = Display(int(self.verbose), self.max_time)
         if FitTasks.wanted(self) and given.comm.size == 1:
             weight = {} if given.sample_weight is None else {"sample_weight": given.sample_weight}
-            progress = boosting.progress
-            n_rounds = boosting.plan.max_iter - progress.n_rounds
+            n_rounds = fit.boosting.plan.max_iter - fit.boosting.n_rounds
             watchers.tasks = FitTasks(
-                self, given.X, given.y, weight, n_rounds, lambda: fitted(copy.deepcopy(progress))
+                self, given.X, given.y, weight, n_rounds, lambda: fit.result(copied=True).attributes
             )
 
     def _scorers(self, loss: FittedLoss, rows: Rows, raw: F32) -> list[Scorer]:
@@ -382,14 +388,38 @@ class Fitting(Model):
 
     # ------------------------------------------------------------------ finishing
 
-    def _finish(self, attributes: dict[str, Any], validation_rows: Rows | None) -> None:
-        """Set the fitted attributes."""
+    def _finish(self, result: Result, *, tunes: bool = True) -> None:
+        """Set the fitted attributes, and tune thresholds that are to be tuned."""
         for name in [each for each in vars(self) if each.startswith(_OPTIONAL_ATTRIBUTES)]:
             delattr(self, name)
-        self.__dict__.update(attributes)
-        self._tune_thresholds(validation_rows)
+        self.__dict__.update(result.attributes)
+        if result.unseen is not None:
+            self._keep_unseen(result.unseen)
+        if tunes:
+            self._tune_thresholds(result.validation)
 
-    def _tune_thresholds(self, validation_rows: Rows | None) -> None:
+    @abstractmethod
+    def _fits_of_folds(
+        self,
+        plan: Plan,
+        data: TrainingData,
+        watchers: Watchers,
+        threads: _core.Pool,
+        groups: Any,
+    ) -> Fit:
+        """Make the members of folds ready to train."""
+
+    @abstractmethod
+    def _refitted(
+        self, plan: Plan, data: TrainingData, result: Result, threads: _core.Pool
+    ) -> Result:
+        """Fit again to all rows, with the rounds that were found."""
+
+    @abstractmethod
+    def _keep_unseen(self, unseen: Unseen) -> None:
+        """Keep what members predict for rows that they have not seen."""
+
+    def _tune_thresholds(self, validation: Rows | Unseen | None) -> None:
         """Choose the thresholds that are to be tuned; a regressor has none."""
 
     def _fitted(
@@ -430,13 +460,13 @@ class Fitting(Model):
         return attributes
 
 
-def _warn_of_divergence(progress: Progress, boosting: Boosting) -> None:
+def _warn_of_divergence(progress: Progress, plan: Plan) -> None:
     """Warn if training ended with a larger loss than it began with."""
     first, last = progress.train_score[0], progress.train_score[-1]
     if last < first - 1e-6 * abs(first):
         message = (
             f"Training ended with a mean loss of {-last:.6g}, above the {-first:.6g} of the "
-            f"baseline; use a smaller learning_rate than {boosting.plan.learning_rate:g}, or a "
+            f"baseline; use a smaller learning_rate than {plan.learning_rate:g}, or a "
             "larger l2_regularization."
         )
         warnings.warn(message, UserWarning, stacklevel=4)

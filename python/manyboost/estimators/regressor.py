@@ -22,7 +22,8 @@ from manyboost.data.rows import Reader, RealReader, as_columns
 from manyboost.data.targets import check_offset, check_output_names, check_targets
 from manyboost.data.weights import check_weight
 from manyboost.estimators.documentation import documented
-from manyboost.estimators.fitting import Fitting, Given
+from manyboost.estimators.fits import Given, Unseen
+from manyboost.estimators.folding import Folding
 from manyboost.estimators.tracing import Tracing
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
@@ -33,7 +34,7 @@ from manyboost.training.scoring import LOSS, as_list, mean_over_outputs
 
 
 @documented
-class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
+class ManyBoostRegressor(RegressorMixin, Folding, Tracing):
     """Gradient tree boosting for one or many regression outputs.
 
     Parameters
@@ -89,6 +90,8 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
         n_iter_no_change: int = 20,
         tol: float = 1e-7,
         scoring: Any = "loss",
+        n_folds: int | None = None,
+        refit_all: bool = False,
         max_time: float | None = None,
         warm_start: bool = False,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
@@ -110,6 +113,7 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
         sample_weight_val: Any = None,
         offset: Any = None,
         offset_val: Any = None,
+        groups: Any = None,
     ) -> ManyBoostRegressor:
         """Fit the model.
 
@@ -123,7 +127,8 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
             Weights of the rows, or of single cells; weight zero makes a target missing.
         {fit}
         """
-        self._fit(Given(X, y, sample_weight, X_val, Y_val, sample_weight_val, offset, offset_val))
+        validation = X_val, Y_val, sample_weight_val
+        self._fit(Given(X, y, sample_weight, *validation, offset, offset_val, groups))
         return self
 
     def _reader(self, given: Given, *, continued: bool) -> RealReader:
@@ -150,6 +155,9 @@ class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
     def _offset_of(self, offset: Any, X: Table, n_outputs: int) -> F64:
         array = check_offset(offset, X, n_outputs // self._n_levels)
         return array if self._n_levels == 1 else np.repeat(array, self._n_levels, axis=1)
+
+    def _keep_unseen(self, unseen: Unseen) -> None:
+        self.oof_prediction_ = unseen.placed(self._shaped(unseen.raw))
 
     def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
         columns = Y[:, :: self._n_levels]

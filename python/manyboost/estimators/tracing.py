@@ -95,6 +95,8 @@ class Tracing(Explaining):
             found = "monotonic_cst"
         elif self._with_offset:
             found = "an offset"
+        elif model.n_members > 1:
+            found = "n_folds"
         if found is not None:
             raise ValueError(
                 "training_weights needs predictions that are weighted sums of y, but the model was "

@@ -24,7 +24,8 @@ AnyArray: TypeAlias = NDArray[Any]
 Arrays: TypeAlias = Mapping[str, AnyArray]
 
 MAGIC = b"\x89MBOOST\n"
-VERSION = 1
+#: The latest version of the format.
+VERSION = 2
 
 _PREFIX = struct.Struct("<8sII")
 _ALIGNMENT = 64
@@ -60,10 +61,16 @@ def pack(header: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes]:
 
 def _content(header: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes]:
     text = _described_header(header, arrays)
-    yield _PREFIX.pack(MAGIC, VERSION, len(text)) + text + _padding(_PREFIX.size + len(text))
+    prefix = _PREFIX.pack(MAGIC, version_of(header), len(text))
+    yield prefix + text + _padding(_PREFIX.size + len(text))
     for name in sorted(arrays):
         yield _little_endian(arrays[name]).tobytes()
         yield _padding(arrays[name].nbytes)
+
+
+def version_of(header: Mapping[str, Any]) -> int:
+    """Return the version of the format that a file needs: means of models came with the second."""
+    return 2 if "n_members" in header else 1
 
 
 def size(header: Mapping[str, Any], arrays: Arrays) -> int:
@@ -128,10 +135,10 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     if len(data) < _PREFIX.size + _CHECKSUM_BYTES:
         broken("it is cut short")
     _, version, length = _PREFIX.unpack_from(data)
-    if version != VERSION:
+    if not 1 <= version <= VERSION:
         broken(
-            f"it has format version {version}, but this release reads version {VERSION}; use a "
-            "newer release of manyboost"
+            f"it has format version {version}, but this release reads versions up to {VERSION}; "
+            "use a newer release of manyboost"
         )
     start = _aligned(_PREFIX.size + length)
     if length > _LARGEST_HEADER or start + _CHECKSUM_BYTES > len(data):
@@ -142,6 +149,8 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         broken("its checksum is wrong: bytes were changed, lost or added")
     end = _PREFIX.size + length
     header = _parse(data[_PREFIX.size : end])
+    if version != version_of(header):
+        broken(f"it has format version {version}, which its contents do not need")
     _check_padding(body[end:start])
     return header, _arrays(header.pop("arrays", None), body[start:])
 

@@ -51,7 +51,7 @@ def model_info(model: Any) -> ModelInfo:
     parameters = model.get_params(deep=False)
     defaults = inspect.signature(type(model)).parameters
     changed = {n: v for n, v in parameters.items() if repr(v) != repr(defaults[n].default)}
-    n_trees = n_nodes = n_leaves = n_bytes = None
+    n_trees = n_nodes = n_leaves = n_bytes = version = None
     left_out = sorted(f"{name}={value!r}" for name, value in parameters.items() if _is_code(value))
     if isinstance(ensemble, TreeEnsemble):
         sizes = ensemble.trees.tree_sizes()
@@ -60,7 +60,7 @@ def model_info(model: Any) -> ModelInfo:
         n_leaves = (n_nodes + n_trees) // 2
     with suppress(ValueError):
         header, arrays = contents(model)
-        n_bytes = container.size(header, arrays)
+        n_bytes, version = container.size(header, arrays), container.version_of(header)
         left_out += header["left_out"]
     loss = trained["loss"]
     return ModelInfo(
@@ -74,7 +74,7 @@ def model_info(model: Any) -> ModelInfo:
         n_nodes=n_nodes,
         n_leaves=n_leaves,
         n_bytes=n_bytes,
-        format_version=container.VERSION,
+        format_version=version,
         manyboost_version=model._release,
         left_out=left_out,
         parameters=parameters,

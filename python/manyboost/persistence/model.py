@@ -36,7 +36,8 @@ ESTIMATORS = frozenset(["ManyBoostRegressor", "ManyBoostClassifier"])
 # Parameters of a run, which files do not store.
 _OF_A_RUN = ("checkpoint",)
 # Parameters that came after the first release: a file may lack them, and then has their defaults.
-_LATER: frozenset[str] = frozenset()
+# At their defaults they are not written, so that files stay what they were.
+_LATER = frozenset(["n_folds", "refit_all"])
 # Parameters that may hold code.
 _MAY_BE_LEFT_OUT = ("loss", "projection", "scoring", "callbacks", "random_state")
 # Parameters whose values depend on the release of scikit-learn.
@@ -47,7 +48,7 @@ STORED = frozenset([
     "_category_labels", "_quantiles", "_one_dimensional", "_classes", "_class_weights", "classes_",
     "n_features_in_", "feature_names_in_", "n_outputs_", "output_names_", "target_name_",
     "strategy_", "projection_", "search_results_", "baseline_", "thresholds_", "train_score_",
-    "n_iter_", "best_iter_", "best_iter_per_output_",
+    "n_iter_", "best_iter_", "best_iter_per_output_", "best_iter_per_fold_", "_member_baselines",
     "validation_score_", "validation_scores_", "validation_score_per_output_",
 ])  # fmt: skip
 # Bytes of a file for everything but trees: names, parameters, curves.
@@ -76,7 +77,7 @@ def _labels(source: Source) -> list[Any]:
 def _parameters(source: Source) -> dict[str, Any]:
     stored = {}
     for name, value in sorted(source.model.get_params(deep=False).items()):
-        if name in _OF_A_RUN:
+        if name in _OF_A_RUN or (name in _LATER and value == params.PARAMS[name].default):
             continue
         try:
             stored[name] = source.encoder.encode(value)
@@ -158,6 +159,8 @@ ARRAYS = [
     _optional("category_values", "f8", "*", _category_values),
     _optional("thresholds", "f8", "d", _attribute("thresholds_")),
     _optional("best_iter_per_output", "i8", "d", _attribute("best_iter_per_output_")),
+    _optional("best_iter_per_fold", "i8", "k", _attribute("best_iter_per_fold_")),
+    _optional("member_baselines", "f8", "k d", _attribute("_member_baselines")),
     _optional("monotonic_signs", "i1", "d p", _signs),
     _optional("interaction_counts", "u4", "*", partial(_interactions, flat=False)),
     _optional("interaction_features", "u4", "*", partial(_interactions, flat=True)),
@@ -302,8 +305,16 @@ def _read_optional(found: SimpleNamespace, progress: Progress) -> dict[str, Any]
     if found.several_scores and not scores:
         broken("it has none of the scores that it names")
     curves = {name: np.array(each) for name, each in scores.items()}
+    folds = found.best_iter_per_fold, found.member_baselines
+    if [each is not None and len(each) for each in folds] != [found.n_members or False] * 2:
+        broken("it does not say what each of its members has")
+    if found.n_members:
+        within(found.best_iter_per_fold, 0, progress.n_rounds)
+        finite(found.member_baselines)
     return {
         "best_iter_per_output_": best,
+        "best_iter_per_fold_": found.best_iter_per_fold,
+        "_member_baselines": found.member_baselines,
         "feature_names_in_": None if feature_names is None else np.array(feature_names, object),
         "validation_scores_": curves if found.several_scores else None,
     }
@@ -361,6 +372,8 @@ def _read_parameters(file: Contents) -> dict[str, Any]:
         value = parameters[name] = file.decode(content)
         if name not in known:
             broken(f"its parameter {name!r} is not one that this release knows")
+        if name in _LATER and value == params.PARAMS[name].default:
+            broken(f"it has the default of the parameter {name!r}, which files leave out")
         if holds_code(content):
             if name not in _MAY_BE_LEFT_OUT:
                 broken(f"its parameter {name!r} is left out")

@@ -48,10 +48,16 @@ class Source:
 
 _KINDS = frozenset(each.trees for each in STRATEGIES.values())
 
+
+def _n_members(source: Source) -> int | None:
+    return source.trees.n_members if source.trees.n_members > 1 else None
+
+
 SIZES = [
     Field("kind", _KINDS, lambda source: source.trees.kind),
     Field("n_outputs", range(1, 2**32 + 1), lambda source: source.trees.n_outputs),
     Field("n_features", range(1, 2**30 + 1), lambda source: source.trees.n_features),
+    Field("n_members", range(2, 256), _n_members, optional=True),
 ]
 START = [
     Field("seed", range(2**31 + 1), lambda source: source.start.seed),
@@ -139,7 +145,7 @@ def read_trees(found: SimpleNamespace, n_categories: U32 | None) -> _core.Ensemb
         broken(f"it has no 'tree_steps' of trees of kind {found.kind!r}, or needs none")
     stored = {array.name: getattr(found, array.name) for array in TREES}
     arrays = {name: each for name, each in stored.items() if each is not None}
-    sizes = found.n_outputs, found.n_features
+    sizes = found.n_outputs, found.n_features, found.n_members or 1
     try:
         return _core.Ensemble.from_arrays(found.kind, *sizes, arrays, n_categories)
     except ValueError as error:

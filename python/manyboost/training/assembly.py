@@ -16,7 +16,7 @@ from manyboost.training.callbacks import Watchers
 from manyboost.training.checkpoints import Recorder
 from manyboost.training.ensembles import ForeignEnsemble, TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
-from manyboost.training.learners import ForeignLearner, TreeLearner
+from manyboost.training.learners import ForeignLearner, Learner, ReplayLearner, TreeLearner
 from manyboost.training.plan import Plan, TreeLimits
 from manyboost.training.progress import Progress
 from manyboost.training.scoring import Scorer
@@ -42,17 +42,23 @@ def assemble(
     watchers: Watchers,
     threads: _core.Pool,
     recorder: Recorder | None = None,
+    replayed: _core.Ensemble | None = None,
 ) -> Boosting:
     """Bind the loss, bin the features, and add the rounds that ``progress`` has already.
 
     ``scorers`` makes the scorers of validation rows from the rows and their raw predictions.
+    ``replayed`` are trees to fill with the rows, instead of growing others.
     """
     rows, pool = data.rows, data.rows.pool(threads)
     X = _table(plan, rows.X, data)
     objective = loss.bind(
         rows.Y, rows.weights, pool, offset=rows.offset, projected=plan.trains_on_projections
     )
-    learner = _learner(plan, limits, X, data, pool)
+    learner: Learner
+    if replayed is None:
+        learner = _learner(plan, limits, X, data, pool)
+    else:
+        learner = ReplayLearner(pool, replayed, X)
     progress.categories, progress.constraints = data.categories, plan.constraints
     if progress.mean_importances is not None:
         # A file left out importances by output, so those of more rounds cannot be known.
@@ -84,7 +90,7 @@ def _validation(
     plan: Plan,
     data: TrainingData,
     loss: FittedLoss,
-    learner: TreeLearner | ForeignLearner,
+    learner: Learner,
     make_scorers: Callable[[Rows, F32], list[Scorer]],
     units: float | F64,
     threads: _core.Pool,
@@ -111,7 +117,7 @@ def _validation(
 
 def _learner(
     plan: Plan, limits: TreeLimits, X: Table, data: TrainingData, pool: _core.Pool
-) -> TreeLearner | ForeignLearner:
+) -> Learner:
     if plan.estimator is not None:
         return ForeignLearner(plan.estimator, X, plan.strategy.relabels, plan.seed)
     weight = data.rows.weights.of_rows(data.rows.Y)

@@ -22,7 +22,7 @@ from manyboost.data.weights import Weights
 from manyboost.training.callbacks import RoundState, Watchers
 from manyboost.training.checkpoints import Recorder, State
 from manyboost.training.directions import Move
-from manyboost.training.learners import ForeignLearner, TreeLearner, WeakModel
+from manyboost.training.learners import Learner, WeakModel
 from manyboost.training.leaves import LeafFitter
 from manyboost.training.objectives import Objective
 from manyboost.training.plan import Plan
@@ -47,7 +47,7 @@ class Boosting:
         self,
         plan: Plan,
         objective: Objective,
-        learner: TreeLearner | ForeignLearner,
+        learner: Learner,
         progress: Progress,
         state: F32,
         row_numbers: NDArray[np.uint64],
@@ -71,38 +71,62 @@ class Boosting:
             plan, objective, self.residuals, split_scale, learner.keeps_columns
         )
         self.updater = Updater(progress, plan.learning_rate, self.pool, self.raw, validation)
+        self.rule: Unwatched | None = None  # for stopping, in place of the plan's
         self.stopping = Unwatched(0)
         self.complete = Complete(0, 0, None)
         # Whether early stopping or a callback has ended training.
         self.ended = False
+        # Of the present round: what it starts from, what the next one will, and its move.
+        self._split = SplitGradients(self.residuals, None)
+        self._ahead: SplitGradients | None = None
+        self._move: Move | None = None
 
     # ------------------------------------------------------------------ the loop
 
     def run(self) -> None:
         """Train. After an interrupt :meth:`settle` leaves the complete rounds in ``progress``."""
-        plan, progress = self.plan, self.progress
-        one_round, started = ROUNDS[plan.strategy.name], time.monotonic()
+        started, max_iter = time.monotonic(), self.plan.max_iter
         is_watched = self._any_rank(bool(self.watchers))
-        more = self._begin() and progress.n_rounds < plan.max_iter
-        split = self._start(progress.n_rounds if more else None)
-        for m in range(progress.n_rounds, plan.max_iter if more else 0):
+        more = self.begin()
+        for m in range(self.progress.n_rounds, max_iter if more else 0):
             if is_watched:
                 self.watchers.begin_round()
-            ahead = self._look_ahead(m + 1)
-            updates = one_round(self, m, split)
-            move = self.updater.apply(m, updates)
-            is_last = self._score_and_decide(m, started)
-            split, loss = self._advance(move, None if is_last else m + 1, ahead)
-            if not math.isfinite(loss):
-                raise self.updater.divergence(f"the training loss is {loss:g}")
-            self._book(loss)
+            self.attempt(m)
+            is_last = self.decide(m) or self._is_late(started) or m + 1 == max_iter
+            self.complete_round(m, is_last=is_last)
             if is_watched and self._any_rank(self.watchers.end_round(self._state(m, started))):
                 is_last = self.ended = True
             self._record(at_once=is_last)
             if is_last:
                 break
 
-    def _begin(self) -> bool:
+    def begin(self) -> bool:
+        """Prepare the next round; tell whether there is one."""
+        more = self._resume() and self.progress.n_rounds < self.plan.max_iter
+        self._split = self._start(self.progress.n_rounds if more else None)
+        return more
+
+    def attempt(self, m: int) -> None:
+        """Make round ``m`` and score it."""
+        self._ahead = self._look_ahead(m + 1)
+        updates = ROUNDS[self.plan.strategy.name](self, m, self._split)
+        self._move = self.updater.apply(m, updates)
+        if self.validation:
+            self.validation.score(self.progress)
+
+    def decide(self, m: int) -> bool:
+        """Tell whether early stopping ends training with round ``m``."""
+        self.ended = self.stopping.look(m + 1)
+        return self.ended
+
+    def complete_round(self, m: int, *, is_last: bool) -> None:
+        """Carry out round ``m``, and prepare the next one."""
+        self._split, loss = self._advance(self._move, None if is_last else m + 1, self._ahead)
+        if not math.isfinite(loss):
+            raise self.updater.divergence(f"the training loss is {loss:g}")
+        self._book(loss)
+
+    def _resume(self) -> bool:
         """Go on from earlier rounds or a checkpoint; tell whether there are more to come."""
         if self.progress.train_score:
             if self.validation:
@@ -150,16 +174,9 @@ class Boosting:
             split = ahead or self.splits.make(m, self.stopping.frozen)
         return split, self.objective.advance(self.raw, self.residuals, move, split)
 
-    def _score_and_decide(self, m: int, started: float) -> bool:
-        """Score round ``m``; tell whether training ends with it."""
-        if self.validation:
-            self.validation.score(self.progress)
-        self.ended = self.stopping.look(m + 1)
-        if self.ended:
-            return True
+    def _is_late(self, started: float) -> bool:
         limit = self.plan.max_time
-        late = limit is not None and self._any_rank(time.monotonic() - started >= limit)
-        return late or m + 1 == self.plan.max_iter
+        return limit is not None and self._any_rank(time.monotonic() - started >= limit)
 
     def _book(self, loss: float) -> None:
         """Count the round as complete."""
@@ -180,6 +197,11 @@ class Boosting:
         if self.gains is not None:
             self.gains.round = n_rounds
 
+    @property
+    def n_rounds(self) -> int:
+        """Rounds so far."""
+        return self.progress.n_rounds
+
     def settle(self) -> None:
         """Bring the importances to the complete rounds."""
         if self.gains is not None:
@@ -193,6 +215,8 @@ class Boosting:
             recorder.write(State(self.progress, all_gains, self.stopping.state(), self.ended))
 
     def _make_stopping(self) -> Unwatched:
+        if self.rule is not None:
+            return self.rule
         if self.validation is None:
             return Unwatched(self.progress.n_rounds)
         rule = BestRoundPerOutput if self.plan.stops_per_output else BestRound

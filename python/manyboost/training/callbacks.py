@@ -242,6 +242,11 @@ class Watchers:
             self.display.close()
 
 
+def unwatched() -> Watchers:
+    """Return nobody who is told of rounds."""
+    return Watchers([], None, None)
+
+
 def check_callbacks(value: Any) -> bool:
     """Whether a value is a list of callbacks."""
     is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)

@@ -12,6 +12,7 @@ from such targets too; elsewhere raw predictions start from it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -156,6 +157,19 @@ class MixedLoss(FittedLoss):
             columns = (pair[0] <= places) & (places < pair[1])
             predictions[:, columns] = facts.link.inverse(raw[:, columns])
         return predictions
+
+
+def mean_loss(losses: Sequence[FittedLoss]) -> FittedLoss:
+    """Return the loss of the mean of models, whose baselines and constants differ."""
+    first = losses[0]
+    if isinstance(first, MixedLoss):
+        parts = zip(*(loss.fitted for loss in losses if isinstance(loss, MixedLoss)), strict=True)
+        return MixedLoss([mean_loss(part) for part in parts])
+    params = np.array([loss.param for loss in losses])
+    # Quantile levels, which are all the same, stay as they are.
+    param = np.where((params == first.param).all(axis=0), first.param, params.mean(axis=0))
+    baseline = np.mean([loss.baseline for loss in losses], axis=0)
+    return FittedLoss(first.facts, baseline, param=param, custom=first.custom)
 
 
 def as_real(Y: NDArray[Any]) -> F64:

@@ -7,7 +7,7 @@ a leaf, and what a leaf predicts is decided afterwards; other learners predict b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from sklearn.utils.validation import has_fit_parameter
 
 from manyboost import _core
 from manyboost.arrays import F32, F64, I8, U32
-from manyboost.data.features import Table, compressed
+from manyboost.data.features import Table, compressed, for_kernels
 from manyboost.data.stored import StoredTable, new_file
+from manyboost.data.weights import Weights
 from manyboost.training.strategies import Strategy
 
 
@@ -98,6 +99,44 @@ class TreeLearner:
 
 
 @dataclass
+class ReplayLearner:
+    """Puts rows in the leaves of known trees, one tree after the other, instead of growing them."""
+
+    pool: _core.Pool
+    trees: _core.Ensemble
+    X: Table
+    keeps_columns = False
+
+    def prepare(self, X: Table) -> Table:
+        """Other data in the form that :meth:`leaves_of` takes: as it is."""
+        return X
+
+    def fit(
+        self, z: F32, weight: F32 | None, rows: U32 | None, m: int, output: int, signs: I8 | None
+    ) -> WeakModel:
+        """Fill the tree of round ``m``, for one output or all, with the rows."""
+        by_output = self.trees.kind == "per_output"
+        tree = m * self.trees.n_outputs + output if by_output else m
+        blocks = self.X.blocks() if isinstance(self.X, StoredTable) else [(0, for_kernels(self.X))]
+        found = [self.trees.leaves(self.pool, block, tree, tree + 1)[:, 0] for _, block in blocks]
+        leaf_of_row = np.concatenate(found)
+        # Weights of components are no weights of rows; leaves then take those of their cells.
+        weights = Weights(weight if weight is None or weight.ndim == 1 else None)
+        if rows is not None:
+            weights = weights.within(rows, len(leaf_of_row))
+        n_leaves = (int(self.trees.tree_sizes()[tree]) + 1) // 2
+        cells = np.zeros((len(leaf_of_row), 1), np.float32)
+        of_leaves = _core.leaf_weights(self.pool, leaf_of_row, n_leaves, cells, weights)
+        leaf_weights = np.ascontiguousarray(of_leaves[:, 0])
+        filled = self.trees.refilled(tree, leaf_of_row, leaf_weights)
+        return Leaves(leaf_of_row, leaf_weights, filled)
+
+    def leaves_of(self, model: Leaves, data: Table) -> U32:
+        """Return the leaf of each row of other data: none are scored meanwhile."""
+        raise NotImplementedError
+
+
+@dataclass
 class ForeignLearner:
     """Fits clones of a scikit-learn regressor."""
 
@@ -130,7 +169,7 @@ class ForeignLearner:
         arguments = {}
         if weight is not None:
             if not has_fit_parameter(estimator, "sample_weight"):
-                raise unweighted(estimator)
+                raise without_weights(estimator)
             arguments["sample_weight"] = weight[chosen].astype(np.float64)
         estimator.fit(self.X[chosen], target, **arguments)
         if not self.relabels:
@@ -149,6 +188,9 @@ class ForeignLearner:
         return known_leaves(model.tree, model.known, data)
 
 
+Learner: TypeAlias = TreeLearner | ReplayLearner | ForeignLearner
+
+
 def _means_of_one_component(
     z: F32, weight: F32, rows: U32 | None
 ) -> tuple[F32, F32, NDArray[Any] | None]:
@@ -160,7 +202,7 @@ def _means_of_one_component(
     return means[:, None], omega, chosen
 
 
-def unweighted(estimator: Any) -> ValueError:
+def without_weights(estimator: Any) -> ValueError:
     """Say that an estimator takes no weights."""
     return ValueError(
         f"sample_weight was given, but {type(estimator).__name__} takes none; leave out "

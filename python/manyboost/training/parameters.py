@@ -46,6 +46,8 @@ class Parameters:
     n_iter_no_change: int
     tol: float
     scoring: Any
+    n_folds: int | None
+    refit_all: bool
     max_time: float | None
     warm_start: bool
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None

@@ -127,9 +127,12 @@ def make_plan(
         check_foreign(parameters.estimator, record, d, n_components, by_cell=by_cell)
     early_stopping = parameters.early_stopping
     if early_stopping == "auto":
-        early_stopping = data.validation is not None or rows.count() > EARLY_STOPPING_ROWS
+        wanted = data.validation is not None or parameters.n_folds is not None
+        early_stopping = wanted or parameters.refit_all or rows.count() > EARLY_STOPPING_ROWS
+    _check_folds(parameters, data, early_stopping=bool(early_stopping))
     _check_scoring(parameters, rows, early_stopping=bool(early_stopping))
     tunes = isinstance(parameters.thresholds, str)
+    is_validated = data.validation is not None or parameters.n_folds is not None
     if data.validation is not None and not (early_stopping or tunes):
         raise ValueError(
             "X_val was given but early_stopping=False; use early_stopping=True or 'auto', or "
@@ -149,11 +152,36 @@ def make_plan(
         scales_outputs=parameters.output_scaling is not None,
         early_stopping=bool(early_stopping),
         stops_per_output=parameters.early_stopping == "per_output",
-        splits_rows=bool(early_stopping or tunes) and data.validation is None,
+        splits_rows=bool(early_stopping or tunes) and not is_validated,
         n_iter_no_change=int(parameters.n_iter_no_change),
         tol=float(parameters.tol),
         estimator=parameters.estimator,
     )
+
+
+def _check_folds(parameters: Parameters, data: TrainingData, *, early_stopping: bool) -> None:
+    """Refuse what does not go with folds, or with a fit to all rows."""
+    given = {"n_folds": parameters.n_folds, "refit_all": parameters.refit_all or None}
+    for name, value in given.items():
+        if value is None:
+            continue
+        refuse_foreign(parameters, name)
+        what = f"{name}={value!r}"
+        if data.validation is not None:
+            rows = "scores on folds of X" if name == "n_folds" else "fits to all rows of X"
+            raise ValueError(f"{what} {rows}, but X_val was given; pass all rows as X.")
+        if not early_stopping:
+            raise ValueError(
+                f"{what} needs early stopping, which finds the rounds, but early_stopping=False; "
+                "leave it at 'auto'."
+            )
+        if parameters.warm_start:
+            raise ValueError(f"{what} trains a model anew; use warm_start=False.")
+        if parameters.checkpoint is not None:
+            raise ValueError(
+                f"{what} trains several models, which a checkpoint does not hold; "
+                "leave checkpoint out."
+            )
 
 
 def refuse_foreign(parameters: Parameters, name: str) -> None:

@@ -21,7 +21,7 @@ from manyboost.arrays import F32
 from manyboost.data.rows import Rows
 from manyboost.training.assembly import assemble, new_progress
 from manyboost.training.baselines import fit_loss
-from manyboost.training.callbacks import Watchers
+from manyboost.training.callbacks import unwatched
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.parameters import Parameters
 from manyboost.training.plan import (
@@ -162,8 +162,8 @@ def race(
         if contender not in models:
             models[contender] = new_progress(plan, data.n_outputs, n_features)
         progress = models[contender]
-        scored, unwatched = functools.partial(scorers, loss), Watchers([], None, None)
-        boosting = assemble(plan, limits, data, loss, progress, scored, unwatched, threads)
+        scored = functools.partial(scorers, loss)
+        boosting = assemble(plan, limits, data, loss, progress, scored, unwatched(), threads)
         boosting.run()
         assert boosting.validation is not None
         best = boosting.complete.best

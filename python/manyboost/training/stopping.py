@@ -34,6 +34,20 @@ class Unwatched:
         self.best = int(state["best"][0])
 
 
+class KnownRounds(Unwatched):
+    """Every output is frozen after a number of rounds (n_outputs,) that is known beforehand."""
+
+    def __init__(self, per_output: NDArray[np.intp]) -> None:
+        super().__init__(0)
+        self.rounds = per_output
+        self.look(0)
+
+    def look(self, n_rounds: int) -> bool:
+        """Take in one more round; training goes on to its last round."""
+        self.frozen = np.asarray(n_rounds >= self.rounds)
+        return super().look(n_rounds)
+
+
 class BestRound(Unwatched):
     """One rating decides for all outputs.
 

@@ -19,6 +19,7 @@ class TrainingData:
     validation: Rows | None
     categories: Categories
     n_outputs: int
+    n_given: int  # rows that were passed, of which ``rows`` may be some
     n_levels: int = 1  # outputs of the model for each output of y
     names: NDArray[Any] | None = None  # of the features
     output_names: list[str] | None = None

@@ -11,7 +11,7 @@ import numpy as np
 from manyboost import _core
 from manyboost.arrays import F32, F64
 from manyboost.training.ensembles import ForeignModel
-from manyboost.training.learners import ForeignLearner, Predictions, TreeLearner, WeakModel
+from manyboost.training.learners import Learner, Predictions, WeakModel
 from manyboost.training.losses import Domain
 from manyboost.training.objectives import Objective
 from manyboost.training.progress import Progress
@@ -92,7 +92,7 @@ class Validation:
     """
 
     objective: Objective
-    learner: TreeLearner | ForeignLearner
+    learner: Learner
     data: Any
     raw: F32
     scorers: list[Scorer]

@@ -2,6 +2,7 @@
 
 mod block;
 mod masks;
+mod members;
 mod predict;
 mod sums;
 
@@ -10,7 +11,7 @@ pub use predict::FeatureRows;
 use crate::category::CategorySet;
 use crate::error::{Result, invalid};
 use crate::memory::grow;
-use crate::tree::Node;
+use crate::tree::{Node, Tree};
 use masks::Masks;
 
 /// How trees serve outputs.
@@ -33,6 +34,8 @@ pub struct Ensemble {
     pub n_outputs: usize,
     /// Number of features.
     pub n_features: usize,
+    /// Number of models whose mean this is; each has its own trees in every round.
+    pub n_members: usize,
     /// Nodes of all trees.
     pub nodes: Vec<Node>,
     /// First node of each tree, and one past the last.
@@ -58,6 +61,7 @@ impl Ensemble {
             kind,
             n_outputs,
             n_features,
+            n_members: 1,
             nodes: Vec::new(),
             node_starts: vec![0],
             sets: Vec::new(),
@@ -74,8 +78,13 @@ impl Ensemble {
         self.node_starts.len() - 1
     }
 
-    /// Trees that one round grows.
+    /// Trees of one round: those of the first member, then those of the second, and so on.
     pub fn trees_per_round(&self) -> usize {
+        self.n_members * self.trees_per_member()
+    }
+
+    /// Trees that one member grows in a round.
+    fn trees_per_member(&self) -> usize {
         if self.kind == Kind::PerOutput { self.n_outputs } else { 1 }
     }
 
@@ -176,6 +185,30 @@ impl Ensemble {
         &self.values[self.value_starts[tree]..self.value_starts[tree + 1]]
     }
 
+    /// One tree as it would have been grown on rows whose weight in each leaf is `leaf_weights`.
+    pub fn refilled(&self, tree: usize, leaf_weights: &[f64]) -> Result<Tree> {
+        let mut nodes = self.tree(tree).to_vec();
+        let n_leaves = nodes.iter().filter(|node| node.is_leaf()).count();
+        if leaf_weights.len() != n_leaves {
+            return invalid(format!(
+                "a tree of {n_leaves} leaves came with {} weights",
+                leaf_weights.len()
+            ));
+        }
+        let mut covers = vec![0.0; nodes.len()];
+        // Children come after their parents.
+        for k in (0..nodes.len()).rev() {
+            let node = &nodes[k];
+            covers[k] = if node.is_leaf() {
+                leaf_weights[node.feature as usize]
+            } else {
+                covers[node.left as usize] + covers[node.left as usize + 1]
+            };
+            nodes[k].cover = covers[k] as f32;
+        }
+        Ok(Tree { nodes, sets: self.tree_sets(tree).to_vec(), n_leaves })
+    }
+
     /// The model of some outputs alone. It predicts what this one does, to the last bit.
     pub fn of_outputs(&self, outputs: &[usize]) -> Result<Ensemble> {
         let d = self.n_outputs;
@@ -183,6 +216,7 @@ impl Ensemble {
             return invalid(format!("there is no output {output} among {d}"));
         }
         let mut part = Ensemble::new(self.kind, outputs.len(), self.n_features);
+        part.n_members = self.n_members;
         for tree in 0..self.n_trees() {
             let values = &self.values[self.value_starts[tree]..self.value_starts[tree + 1]];
             let chosen = |all: &[f32]| outputs.iter().map(|&j| all[j]).collect::<Vec<_>>();
@@ -268,6 +302,16 @@ mod tests {
                 assert!(model.of_outputs(&[d]).is_err());
             }
         }
+    }
+
+    #[test]
+    fn a_refilled_tree_has_the_covers_of_its_rows() {
+        let model = model(Kind::Vector, 2, 1);
+        let tree = model.refilled(0, &[3.0, 5.0]).unwrap();
+        let covers: Vec<f32> = tree.nodes.iter().map(|node| node.cover).collect();
+        assert_eq!(covers, [8.0, 3.0, 5.0]);
+        assert_eq!((tree.n_leaves, tree.nodes[0].threshold), (2, 0.5));
+        assert!(model.refilled(0, &[1.0]).is_err());
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl<'a> TreeGroup<'a> {
         let steps = if model.kind == Kind::Scaled {
             self.push_source(&model.steps[tree * d..(tree + 1) * d])
         } else {
-            tree % model.trees_per_round()
+            if model.kind == Kind::PerOutput { tree % d } else { 0 }
         };
         for (k, node) in nodes.iter().enumerate().filter(|(_, node)| node.is_leaf()) {
             let leaf = node.feature as usize;

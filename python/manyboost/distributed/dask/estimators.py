@@ -19,7 +19,8 @@ from manyboost.distributed.dask import partitions, running
 from manyboost.distributed.dask.predicting import is_collection, predict_lazily
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.estimators.documentation import documented
-from manyboost.estimators.fitting import Fitting, Given, all_or_nothing
+from manyboost.estimators.fits import Given
+from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.estimators.predicting import Predicting
 from manyboost.persistence.info import ModelInfo
 from manyboost.training.callbacks import Display, FitTasks, Watchers

@@ -1,0 +1,79 @@
+"""What a fit is given, and what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost.arrays import F64
+from manyboost.comm import ALONE, Comm
+from manyboost.data.rows import Rows
+from manyboost.training.boosting import Boosting
+from manyboost.training.folds import FoldedBoosting
+
+
+@dataclass(frozen=True)
+class Given:
+    """The arguments of fit as the user passed them, and the ranks that hold the other rows."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    X_val: Any = None
+    Y_val: Any = None
+    sample_weight_val: Any = None
+    offset: Any = None
+    offset_val: Any = None
+    groups: Any = None
+    comm: Comm = ALONE
+    row_numbers: NDArray[np.uint64] | None = None
+
+    def refuse_validation_alone(self) -> None:
+        """Refuse arguments that belong together and are not all there."""
+        if (self.X_val is None) != (self.Y_val is None):
+            given, missing = ("X_val", "Y_val") if self.Y_val is None else ("Y_val", "X_val")
+            raise ValueError(f"{given} was given without {missing}; pass both or neither.")
+        if self.X_val is None:
+            for name in ("sample_weight_val", "offset_val"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} was given without X_val and Y_val; pass all.")
+        elif (self.offset is None) != (self.offset_val is None):
+            pair = ("offset_val", "offset") if self.offset is None else ("offset", "offset_val")
+            raise ValueError(f"{pair[0]} was given without {pair[1]}; pass both or neither.")
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Training rows, and what the members that have not seen them predict."""
+
+    rows: Rows
+    raw: F64  # (n_rows, n_outputs)
+    member: NDArray[np.uint8]  # the member that has not seen the row
+    n_given: int  # rows that were passed to fit
+
+    def placed(self, predictions: NDArray[Any]) -> NDArray[Any]:
+        """Return predictions for all rows that were passed; NaN for those not trained on."""
+        placed = np.full((self.n_given, *predictions.shape[1:]), np.nan)
+        placed[self.rows.numbers.astype(np.intp)] = predictions
+        return placed
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a fit leaves: fitted attributes, and rows that thresholds may be tuned on."""
+
+    attributes: dict[str, Any]
+    validation: Rows | Unseen | None
+    unseen: Unseen | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fit that is ready to run, and what it leaves."""
+
+    boosting: Boosting | FoldedBoosting
+    result: Callable[..., Result]

@@ -1,0 +1,229 @@
+"""Means of models: members of folds, and fits to all rows once the number of rounds is known."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from manyboost import _core
+from manyboost.arrays import F64
+from manyboost.data.features import Table, to_single
+from manyboost.data.rows import Rows
+from manyboost.estimators.fits import Fit, Given, Result, Unseen
+from manyboost.estimators.fitting import Fitting, all_or_nothing
+from manyboost.threads import resolve_threads
+from manyboost.training.boosting import Boosting
+from manyboost.training.callbacks import Watchers
+from manyboost.training.ensembles import TreeEnsemble
+from manyboost.training.fitted_losses import FittedLoss, mean_loss
+from manyboost.training.folds import (
+    FoldedBoosting,
+    Member,
+    assign_folds,
+    group_numbers,
+    leave_out,
+    mean_model,
+    member_seed,
+)
+from manyboost.training.plan import Plan, make_plan, resolve_learning_rate
+from manyboost.training.progress import Progress
+from manyboost.training.stopping import KnownRounds
+from manyboost.training.training_data import TrainingData
+
+# What a fit to other data leaves as it is.
+_STAYS = ("thresholds_", "best_iter_per_output_")
+# Parameters of the fit of known trees: all rows take part, and none are set apart.
+_OF_A_REPLAY: dict[str, Any] = {
+    "n_folds": None,
+    "refit_all": False,
+    "early_stopping": False,
+    "scoring": "loss",
+    "thresholds": None,
+    "subsample": 1.0,
+    "max_time": None,
+}
+
+
+class Folding(Fitting):
+    """The part of an estimator that makes one model of several."""
+
+    _member_baselines: F64  # (n_members, n_outputs)
+    best_iter_per_fold_: NDArray[np.intp]
+
+    # ------------------------------------------------------------------ folds
+
+    def _fits_of_folds(
+        self,
+        plan: Plan,
+        data: TrainingData,
+        watchers: Watchers,
+        threads: _core.Pool,
+        groups: Any,
+    ) -> Fit:
+        """Make the members of folds ready to train."""
+        assert self.n_folds is not None
+        if groups is not None:
+            groups = group_numbers(groups, data.n_given)
+        fold = assign_folds(data.rows, int(self.n_folds), plan.seed, groups)
+        members = []
+        for k in range(self.n_folds):
+            part, seed = leave_out(data, fold, k), member_seed(plan.seed, k)
+            assert part.validation is not None
+            trained = self._assemble(replace(plan, seed=seed), part, threads)
+            members.append(Member(*trained, part.validation))
+        boosting = FoldedBoosting(members, watchers)
+
+        def result(*, copied: bool = False) -> Result:
+            kept = boosting.kept(copied=copied)
+            with_offset = data.rows.offset is not None
+            attributes = self._mean_of(kept, [each.loss for each in members], with_offset)
+            if copied:
+                return Result(attributes, None)
+            raw = np.empty((len(data.rows), data.n_outputs))
+            parts = boosting.out_of_fold(kept, self._table_of, threads)
+            for k, part in enumerate(parts):
+                raw[fold == k] = part
+            unseen = Unseen(data.rows, raw, fold, data.n_given)
+            return Result(attributes, unseen, unseen)
+
+        return Fit(boosting, result)
+
+    def _mean_of(
+        self, members: list[Progress], losses: list[FittedLoss], with_offset: bool
+    ) -> dict[str, Any]:
+        """Return the attributes of the mean of models."""
+        mean = mean_model(members)
+        attributes = self._fitted(mean, mean_loss(losses), with_offset, mean.n_rounds)
+        attributes["best_iter_per_fold_"] = np.array([each.n_rounds for each in members])
+        attributes["_member_baselines"] = np.array([loss.baseline for loss in losses])
+        return attributes
+
+    def _table_of(self, rows: Any) -> Table:
+        return to_single(rows.X, getattr(self, "feature_names_in_", None))
+
+    def _member_raw(self, X: Any, offset: Any = None) -> F64:
+        """Return the raw predictions of each member of folds (n_members, n_rows, n_outputs)."""
+        X = self._checked_X(X)
+        offsets, pool = self._checked_offset(offset, X), _core.Pool(resolve_threads(self.n_jobs))
+        raw = np.empty((len(self._member_baselines), X.shape[0], self.n_outputs_))
+        for k, baseline in enumerate(self._member_baselines):
+            model = TreeEnsemble(self._built_in_trees("n_folds").member(k))
+            raw[k] = model.predictor(pool, self.n_iter_, baseline, None)(X)
+        return raw if offsets is None else raw + offsets
+
+    # ------------------------------------------------------------------ fits to all rows
+
+    def _refitted(
+        self, plan: Plan, data: TrainingData, result: Result, threads: _core.Pool
+    ) -> Result:
+        """Fit again to all rows, with the rounds that were found."""
+        with_offset = data.rows.offset is not None
+        found = result.attributes.get("best_iter_per_fold_", [result.attributes["n_iter_"]])
+        share = 1 - 1 / self.n_folds if self.n_folds else 1.0
+        if isinstance(result.validation, Rows):
+            share = 1 - len(result.validation) / len(data.rows)
+        kept, losses = [], []
+        for k, n_rounds in enumerate(found):
+            again = replace(
+                plan,
+                seed=member_seed(plan.seed, k),
+                max_iter=max(1, round(n_rounds / share)) if n_rounds else 0,
+                max_time=None,
+                early_stopping=False,
+                splits_rows=False,
+                stops_per_output=False,
+            )
+            boosting, loss = self._assemble(again, replace(data, validation=None), threads)
+            boosting.run()
+            boosting.settle()
+            kept.append(boosting.progress)
+            losses.append(loss)
+        if self.n_folds is None:
+            attributes = self._fitted(kept[0], losses[0], with_offset, kept[0].n_rounds)
+            return replace(result, attributes=attributes)
+        return replace(result, attributes=self._mean_of(kept, losses, with_offset))
+
+    # ------------------------------------------------------------------ other data
+
+    def refit(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> Self:
+        """Fit the model to other data, with the trees it has.
+
+        Which rows belong together stays as it is; leaf values, steps, the baseline, covers and
+        importances are found anew, round by round, with the present parameters. It takes a
+        fraction of the time of :meth:`fit`. A leaf without rows is worth nothing. Thresholds stay.
+        Scores of validation rows and out-of-fold predictions are gone, since they belong to the
+        data of before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features, the same as in :meth:`fit`.
+        y : array-like
+            Targets or labels of the same outputs, as in :meth:`fit`.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Weights of the rows, or of single cells.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with offsets.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "n_iter_")
+        self._refit(Given(X, y, sample_weight, offset=offset))
+        return self
+
+    @all_or_nothing
+    def _refit(self, given: Given) -> None:
+        trees = self._built_in_trees("refit")
+        data = self._read(given, continued=True)
+        if data.n_outputs != self.n_outputs_:
+            problem = f"y has {data.n_outputs} outputs but the fitted model has {self.n_outputs_}"
+            raise ValueError(f"{problem}; pass targets of the outputs of fit.")
+        with_offset = data.rows.offset is not None
+        if with_offset != self._with_offset:
+            now, then = ("without", "with") if self._with_offset else ("with", "without")
+            problem = f"refit was called {now} an offset, but the model was fitted {then} one"
+            raise ValueError(f"{problem}; keep to that.")
+        threads, kept = _core.Pool(resolve_threads(self.n_jobs)), []
+        losses = []
+        for k in range(trees.n_members):
+            member = trees.member(k) if trees.n_members > 1 else trees
+            n_rounds = self.best_iter_per_fold_[k] if trees.n_members > 1 else self.n_iter_
+            boosting, loss = self._replay(data, member, int(n_rounds), k, threads)
+            kept.append(boosting.progress)
+            losses.append(loss)
+        if trees.n_members > 1:
+            attributes = self._mean_of(kept, losses, with_offset)
+        else:
+            attributes = self._fitted(kept[0], losses[0], with_offset, self.n_iter_)
+        stays = {name: vars(self)[name] for name in _STAYS if name in vars(self)}
+        self._finish(Result(attributes | stays, None), tunes=False)
+
+    def _replay(
+        self,
+        data: TrainingData,
+        trees: _core.Ensemble,
+        n_rounds: int,
+        member: int,
+        threads: _core.Pool,
+    ) -> tuple[Boosting, FittedLoss]:
+        """Fill the trees of one model with rows."""
+        parameters = copy.copy(self)
+        parameters.__dict__ |= _OF_A_REPLAY | {"learning_rate": resolve_learning_rate(self)}
+        seed = member_seed(self._seed, member)
+        plan = make_plan(
+            parameters, data, seed=seed, strategy=self.strategy_, projection=self.projection_
+        )
+        plan = replace(plan, max_iter=n_rounds)
+        boosting, loss = self._assemble(plan, data, threads, replayed=trees)
+        if (rounds := getattr(self, "best_iter_per_output_", None)) is not None:
+            boosting.rule = KnownRounds(rounds)
+        boosting.run()
+        boosting.settle()
+        return boosting, loss

@@ -1,0 +1,249 @@
+"""Folds: models that each leave out a part of the rows, trained in lockstep, and their mean.
+
+A member of the mean trains on all folds but one, and is scored on that one. How many rounds it
+keeps is decided by the scores of the *other* members, so that what it predicts for the rows it has
+not seen is as good as what the model predicts for new rows.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost import _core
+from manyboost.arrays import F64
+from manyboost.data.cells import TargetKind, class_numbers, column_name, missing_cells
+from manyboost.data.plain_arrays import is_missing
+from manyboost.data.rows import Rows
+from manyboost.training.boosting import Boosting
+from manyboost.training.callbacks import RoundState, Watchers
+from manyboost.training.ensembles import TreeEnsemble
+from manyboost.training.fitted_losses import FittedLoss
+from manyboost.training.progress import Complete, Progress
+from manyboost.training.stopping import BestRound, BestRoundPerOutput
+from manyboost.training.training_data import TrainingData
+
+#: Seeds of the members are this far apart.
+_SEED_STEP = 1_000_003
+
+
+def group_numbers(groups: Any, n_rows: int) -> NDArray[np.intp]:
+    """Return the number of the group of each row, which may be named by anything hashable."""
+    values = list(groups) if np.ndim(groups) == 1 else []
+    if len(values) != n_rows:
+        what = f"groups has shape {np.shape(groups)}"
+        raise ValueError(f"{what}; it must have one group for each of the {n_rows} rows.")
+    for row, value in enumerate(values):
+        if is_missing(value):
+            raise ValueError(f"groups[{row}] is missing; give every row a group.")
+    known: dict[Any, int] = {}
+    return np.array([known.setdefault(value, len(known)) for value in values], np.intp)
+
+
+def assign_folds(
+    rows: Rows, n_folds: int, seed: int, groups: NDArray[Any] | None
+) -> NDArray[np.uint8]:
+    """Return the fold of each row: classes and labels are spread, groups are kept together."""
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+    n = len(rows)
+    if n < n_folds:
+        raise ValueError(f"n_folds={n_folds} needs as many rows, but there are {n}; use fewer.")
+    strata = _strata(rows, n_folds)
+    kinds = {
+        (False, False): KFold(n_folds, shuffle=True, random_state=seed),
+        (True, False): StratifiedKFold(n_folds, shuffle=True, random_state=seed),
+        (False, True): GroupKFold(n_folds),
+        (True, True): StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed),
+    }
+    if groups is not None:
+        groups = groups[rows.numbers.astype(np.intp)]
+        n_groups = len(np.unique(groups))
+        if n_groups < n_folds:
+            what = f"groups has {n_groups} different groups in the rows to train on"
+            raise ValueError(f"{what}, fewer than n_folds={n_folds}; use fewer folds.")
+    kind = kinds[strata is not None, groups is not None]
+    fold = np.empty(n, np.uint8)
+    for k, (_, left_out) in enumerate(kind.split(np.zeros(n), strata, groups)):
+        fold[left_out] = k
+    return fold
+
+
+def _strata(rows: Rows, n_folds: int) -> NDArray[np.intp] | None:
+    """Return the class of each row, or the rarest of its labels; rare ones together."""
+    if rows.kind is TargetKind.REAL:
+        return None
+    if rows.kind is TargetKind.LABELS:
+        present = np.asarray(rows.Y) == 1
+        order = np.argsort(present.sum(axis=0), kind="stable")
+        strata = np.where(present.any(axis=1), present[:, order].argmax(axis=1), present.shape[1])
+    else:
+        strata = np.asarray(class_numbers(rows.Y)).astype(np.intp)
+    _, strata, counts = np.unique(strata, return_inverse=True, return_counts=True)
+    together = counts < n_folds
+    if 0 < counts[together].sum() < n_folds:
+        together[np.argmax(counts)] = True
+    strata = np.where(together[strata], len(counts), strata)
+    return strata if len(np.unique(strata)) > 1 else None
+
+
+def leave_out(data: TrainingData, fold: NDArray[np.uint8], k: int) -> TrainingData:
+    """Return all rows but those of a fold for training, and those of the fold for validation."""
+    train, left_out = data.rows.take(np.flatnonzero(fold != k)), np.flatnonzero(fold == k)
+    if train.weights.partial and train.kind is not TargetKind.CLASSES:
+        observed = ~missing_cells(train.Y).all(axis=0)
+        if not observed.all():
+            name = column_name(int(np.argmin(observed)) // data.n_levels, data.output_names)
+            what = f"Output {name} is observed in one of the folds only"
+            raise ValueError(f"{what}; use fewer folds, or leave out this output.")
+    return replace(data, rows=train, validation=data.rows.take(left_out))
+
+
+def member_seed(seed: int, k: int) -> int:
+    """Return the seed of a member's random streams."""
+    return (seed + k * _SEED_STEP) % (2**31 - 1)
+
+
+@dataclass
+class Member:
+    """One of the models: its fit, and the loss with its baseline."""
+
+    boosting: Boosting
+    loss: FittedLoss
+    rows: Rows  # those it has not seen
+
+    def kept(self, *, copied: bool) -> Progress:
+        """Return the rounds that the member keeps."""
+        progress, complete = self.boosting.progress, self.boosting.complete
+        if copied:
+            progress = copy.deepcopy(progress)
+        self.boosting.settle()
+        progress.truncate(complete.best)
+        if complete.best_per_output is not None:
+            progress.keep_best(complete.best_per_output)
+        return progress
+
+
+class FoldedBoosting:
+    """The fits of all members, which advance together, round by round."""
+
+    def __init__(self, members: Sequence[Member], watchers: Watchers) -> None:
+        self.members, self.watchers = members, watchers
+        self.plan = members[0].boosting.plan
+        self.ratings: list[list[Any]] = [[] for _ in members]  # of the others, for each member
+
+    @property
+    def complete(self) -> Complete:
+        """The rounds that all members have completed, and how many are kept of the longest."""
+        complete = [member.boosting.complete for member in self.members]
+        n_rounds = min(each.n_rounds for each in complete)
+        return Complete(n_rounds, max(each.best for each in complete), None)
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds so far."""
+        return self.complete.n_rounds
+
+    def run(self) -> None:
+        """Train all members until none improves any more."""
+        started, plan, fits = time.monotonic(), self.plan, [each.boosting for each in self.members]
+        is_watched = bool(self.watchers)
+        for boosting in fits:
+            boosting.begin()
+        self._share_ratings()
+        for m in range(plan.max_iter):
+            if is_watched:
+                self.watchers.begin_round()
+            for boosting in fits:
+                boosting.attempt(m)
+            self._share_ratings()
+            ended = [boosting.decide(m) for boosting in fits]
+            late = plan.max_time is not None and time.monotonic() - started >= plan.max_time
+            is_last = all(ended) or late or m + 1 == plan.max_iter
+            for boosting in fits:
+                boosting.complete_round(m, is_last=is_last)
+            if is_watched and self.watchers.end_round(self._state(m, started)):
+                break
+            if is_last:
+                break
+
+    def _share_ratings(self) -> None:
+        """Tell each member how the others fared; the first time, give it its rule for stopping."""
+        fits = [member.boosting for member in self.members]
+        sizes = np.array([len(member.rows) for member in self.members], float)
+        latest = []
+        for boosting in fits:
+            assert boosting.validation is not None
+            latest.append(boosting.validation.ratings.values[-1])
+        for k, (boosting, ratings) in enumerate(zip(fits, self.ratings, strict=True)):
+            others = [j for j in range(len(fits)) if j != k]
+            rated = np.array([latest[j] for j in others])
+            mean = np.average(rated, axis=0, weights=sizes[others])
+            ratings.append(mean if self.plan.stops_per_output else float(mean))
+            if len(ratings) == 1:
+                rule = BestRoundPerOutput if self.plan.stops_per_output else BestRound
+                boosting.stopping = rule(ratings, self.plan.n_iter_no_change, self.plan.tol)
+
+    def _state(self, m: int, started: float) -> RoundState:
+        scores = [member.boosting.progress for member in self.members]
+        return RoundState(
+            round=m + 1,
+            n_iter=self.complete.best,
+            max_iter=self.plan.max_iter,
+            elapsed=time.monotonic() - started,
+            train_score=float(np.mean([each.train_score[-1] for each in scores])),
+            validation_score=float(np.mean([each.validation_score[-1] for each in scores])),
+            step_sizes=None,
+        )
+
+    def kept(self, *, copied: bool = False) -> list[Progress]:
+        """Return the rounds that each member keeps."""
+        return [member.kept(copied=copied) for member in self.members]
+
+    def out_of_fold(
+        self, kept: Sequence[Progress], table: Callable[[Rows], Any], pool: _core.Pool
+    ) -> list[F64]:
+        """Return the raw predictions of each member for the rows it has not seen."""
+        found = []
+        for member, progress in zip(self.members, kept, strict=True):
+            predict = progress.model.predictor(pool, progress.n_rounds, member.loss.baseline, None)
+            raw = predict(table(member.rows))
+            found.append(raw if member.rows.offset is None else raw + member.rows.offset)
+        return found
+
+
+def mean_model(members: Sequence[Progress]) -> Progress:
+    """Return the mean of the members' models; a member that has ended stays as it is."""
+    n_rounds = max(each.n_rounds for each in members)
+    trees = []
+    for each in members:
+        assert isinstance(each.model, TreeEnsemble)
+        trees.append(each.model.trees)
+    importances = [each.importances for each in members if each.importances is not None]
+    mean = Progress(
+        TreeEnsemble(_core.Ensemble.mean(trees)),
+        np.asarray(np.mean(importances, axis=0)),
+        _mean_curve([each.train_score for each in members], n_rounds).tolist(),
+        _mean_curve([each.validation_score for each in members], n_rounds).tolist(),
+    )
+    for name in members[0].validation_scores:
+        curves = [each.validation_scores[name] for each in members]
+        mean.validation_scores[name] = _mean_curve(curves, n_rounds).tolist()
+    per_output = [each.validation_per_output for each in members]
+    mean.validation_per_output = list(_mean_curve(per_output, n_rounds))
+    mean.categories, mean.constraints = members[0].categories, members[0].constraints
+    return mean
+
+
+def _mean_curve(curves: Sequence[Sequence[Any]], n_rounds: int) -> F64:
+    """Return the mean of curves, each of which stays at its last value; empty if one is."""
+    if not all(curves):
+        return np.empty(0)
+    lasting = [[*curve, *[curve[-1]] * (n_rounds + 1 - len(curve))] for curve in curves]
+    return np.asarray(np.mean(lasting, axis=0))
