@@ -43,6 +43,8 @@ BAD_VALUES = {
     "validation_fraction": [0, -1, 0.0, 1.0, 1.5, float("nan"), "0.1", None],
     "n_iter_no_change": [0, -1, 10.0, "10", None],
     "tol": [-1e-9, float("nan"), float("inf"), "0", None],
+    "n_folds": [0, 1, 256, 2.0, "5", True],
+    "refit_all": ["yes", 1, None],
     "scoring": ["accurate", None, 3, [], ["loss", "accurate"], int],
     "max_time": [0, -1.0, float("nan"), float("inf"), "10"],
     "warm_start": ["yes", 1, None, 0.0],

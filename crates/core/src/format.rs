@@ -77,7 +77,7 @@ pub fn from_arrays(
     let per_round = n_outputs.checked_mul(n_members).map(|_| model.trees_per_round());
     if !per_round.is_some_and(|trees| trees > 0 && n_trees.is_multiple_of(trees)) {
         return invalid(format!(
-            "{n_trees} trees are not those of {n_outputs} outputs and {n_members} members"
+            "{n_trees} trees do not serve {n_outputs} outputs and {n_members} members in turn"
         ));
     }
     let n_steps = if kind == Kind::Scaled { n_trees.checked_mul(n_outputs) } else { Some(0) };

@@ -1,0 +1,208 @@
+"""Folds and refits: what they gain on every set that one model trains on in a minute.
+
+    python -m benchmarks.folds                  fits what is missing, and writes the page
+    python -m benchmarks.folds --sets birds enb
+    python -m benchmarks.folds --report         writes the page alone
+
+Figures go to `benchmarks/results/folds.json`, the page to `docs/folds.md`. Needs the data folder.
+Sets below 2,000 rows are split at random ten times, two thirds for training; the others have their
+own split, or one at random. All models have 1,000 rounds at most and one thread.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.stats import binomtest
+
+from benchmarks import machine, metrics, workloads
+from benchmarks.tables import table
+from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost.datasets import Dataset, load_dataset
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "folds.json"
+PAGE = ROOT / "docs" / "folds.md"
+
+ROUNDS = 1000
+FOLDS = 5
+FEW_ROWS, SPLITS = 2_000, 10
+MINUTE = 60.0  # seconds of fitting one model: sets that take longer are left out
+LOSS = 0.003  # that is no loss, if it is within two standard errors
+
+WAYS = ("one", "one, refitted", "folds", "folds, refitted", "folds, leaves refitted")
+Record = dict[str, Any]
+
+
+def names() -> list[str]:
+    """All sets of the data folder, the small ones first."""
+    files = sorted(workloads.data_folder().glob("*.npz"), key=lambda file: file.stat().st_size)
+    return [file.stem for file in files]
+
+
+def divided(data: Dataset, split: int) -> np.ndarray:
+    """Which rows are for training."""
+    n = data.X.shape[0]
+    if n >= FEW_ROWS and data.split is not None:
+        return np.asarray(data.split) == 0
+    order = np.random.default_rng(split).permutation(n)
+    return np.isin(np.arange(n), order[: round(n * 2 / 3)])
+
+
+def raw(model: Any, X: Any) -> np.ndarray:
+    predicted = getattr(model, "decision_function", model.predict)(X)
+    return predicted[:, None] if predicted.ndim == 1 else predicted
+
+
+def measured(data: Dataset, split: int) -> dict[str, Record]:
+    """Test scores and seconds of all ways."""
+    train = divided(data, split)
+    X, Y = data.X, data.Y.toarray() if sparse.issparse(data.Y) else data.Y
+    if data.task == "multilabel":
+        Y = Y.astype(np.uint8)
+    kind = ManyBoostRegressor if data.task == "regression" else ManyBoostClassifier
+    common = {"max_iter": ROUNDS, "random_state": split, "n_jobs": 1}
+    common["categorical_features"] = list(data.categorical) or None
+    ways: dict[str, Any] = {
+        "one": {"early_stopping": True},
+        "one, refitted": {"early_stopping": True, "refit_all": True},
+        "folds": {"n_folds": FOLDS},
+        "folds, refitted": {"n_folds": FOLDS, "refit_all": True},
+    }
+    found: dict[str, Record] = {}
+
+    def keep(way: str, model: Any, seconds: float) -> None:
+        score = metrics.score(data.task, Y[~train], raw(model, X[~train]))
+        found[way] = {"score": score, "seconds": seconds, "rounds": int(model.n_iter_)}
+
+    for way, parameters in ways.items():
+        model = kind(**common, **parameters)
+        began = time.process_time()
+        model.fit(X[train], Y[train])
+        seconds = time.process_time() - began
+        keep(way, model, seconds)
+        if way == "one" and seconds > MINUTE:
+            break
+        if way == "folds":
+            unseen = getattr(model, "oof_prediction_", None)
+            unseen = model.oof_decision_function_ if unseen is None else unseen
+            unseen = unseen[:, None] if unseen.ndim == 1 else unseen
+            found[way]["out of fold"] = metrics.score(data.task, Y[train], unseen)
+            began = time.process_time()
+            model.refit(X[train], Y[train])
+            keep("folds, leaves refitted", model, seconds + time.process_time() - began)
+    return found
+
+
+# ------------------------------------------------------------------ the page
+
+
+def mean_of(records: list[dict[str, Record]], way: str, what: str = "score") -> float:
+    return statistics.fmean(record[way][what] for record in records)
+
+
+def standard_error(differences: list[float]) -> float:
+    if len(differences) < 2:
+        return float("nan")
+    return statistics.stdev(differences) / len(differences) ** 0.5
+
+
+def page(results: dict[str, Any]) -> str:
+    sets = {name: list(each["splits"].values()) for name, each in results["sets"].items()}
+    whole = {n: each for n, each in sets.items() if all(set(WAYS) <= set(r) for r in each)}
+    verdicts, rows = {}, []
+    for way in WAYS[1:]:
+        gains = {n: mean_of(each, way) - mean_of(each, "one") for n, each in whole.items()}
+        losses = []
+        for name, each in whole.items():
+            error = standard_error([r[way]["score"] - r["one"]["score"] for r in each])
+            if gains[name] < -LOSS and not abs(gains[name]) <= 2 * error:
+                losses.append(name)
+        better = sum(gain > 0 for gain in gains.values())
+        p = binomtest(better, len(gains)).pvalue if gains else float("nan")
+        ratio = statistics.median(
+            mean_of(each, way, "seconds") / mean_of(each, "one", "seconds")
+            for each in whole.values()
+        )
+        verdicts[way] = [
+            way,
+            f"{better} of {len(gains)} ({better / len(gains):.0%})",
+            f"{p:.1g}",
+            f"{statistics.fmean(gains.values()):+.4f}",
+            ", ".join(losses) or "none",
+            f"{ratio:.1f} ×",
+        ]
+    for name, each in whole.items():
+        error = standard_error([r["folds"]["score"] - r["one"]["score"] for r in each])
+        scores = [mean_of(each, way) for way in WAYS]
+        best = max(scores)
+        cells = [f"**{s:.4f}**" if s == best else f"{s:.4f}" for s in scores]
+        unseen = mean_of(each, "folds", "out of fold")
+        shown = "–" if error != error else f"{error:.4f}"
+        rows.append([name, str(len(each)), *cells, shown, f"{unseen:.4f}"])
+    apart = [
+        mean_of(each, "folds", "out of fold") - mean_of(each, "folds") for each in whole.values()
+    ]
+    left_out, facts = sorted(set(sets) - set(whole)), results["machine"]
+    head = ["", "better than one model", "sign test", "mean gain", "worse beyond chance", "time"]
+    return f"""# Folds and refits
+
+Generated from `benchmarks/results/folds.json` by `python -m benchmarks.folds`; with `--report` it
+only writes the page.
+
+One model with early stopping, fitted again to all rows or not, against the mean of {FOLDS} members
+(`n_folds={FOLDS}`), as they are, fitted again to all rows (`refit_all=True`), or with their leaves
+fitted again to all rows (`refit`).
+
+{table(head, list(verdicts.values()))}
+
+Better: on how many sets the mean test score is higher than that of one model. Worse beyond chance:
+lower by more than {LOSS} and by more than two standard errors of the difference. Time: CPU seconds
+over those of one model, the median over the sets.
+
+Out-of-fold scores minus test scores of the same models: {statistics.fmean(apart):+.4f} on average
+over the sets (standard error {standard_error(apart):.4f}).
+
+{table(["set", "splits", *WAYS, "± folds − one", "out of fold"], rows, 1, 9)}
+
+Test scores (macro r², LRAP), means over the splits; ±: the standard error of the difference between
+folds and one model. Left out, because one model takes more than a minute or the runs are not
+complete: {", ".join(left_out) or "none"}.
+
+Machine: {facts["cpu"]}, {facts["cores"]} cores, {facts["system"]}, Python {facts["python"]}.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="+", default=None)
+    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
+    parser.add_argument("--report", action="store_true")
+    arguments = parser.parse_args()
+    results: dict[str, Any] = {"sets": {}}
+    if RESULTS.exists():
+        results = json.loads(RESULTS.read_text())
+    began = time.monotonic()
+    for name in [] if arguments.report else arguments.sets or names():
+        data = load_dataset(name, workloads.data_folder())
+        of_set = results["sets"].setdefault(name, {"splits": {}})["splits"]
+        for split in range(SPLITS if data.X.shape[0] < FEW_ROWS else 1):
+            if str(split) in of_set or time.monotonic() - began > arguments.limit:
+                continue
+            if any("folds" not in each for each in of_set.values()):
+                break  # one model takes too long
+            of_set[str(split)] = measured(data, split)
+            shown = {way: round(each["score"], 4) for way, each in of_set[str(split)].items()}
+            print(name, split, shown, flush=True)
+            results["machine"] = machine.describe()
+            RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    PAGE.write_text(page(results))
+
+
+if __name__ == "__main__":
+    main()
