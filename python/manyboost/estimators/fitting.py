@@ -50,7 +50,7 @@ from manyboost.training.scoring import LOSS, Scorer, as_list, resolve
 from manyboost.training.training_data import TrainingData
 
 # How the names of fitted attributes begin that not every fit has.
-_OPTIONAL_ATTRIBUTES = ("thresholds_", "validation_score", "best_iter_per_", "oof_", "_members")
+_OPTIONAL_ATTRIBUTES = ("thresholds_", "validation_score", "best_iter_per_", "oof_", "_member_")
 
 _Fit = TypeVar("_Fit", bound=Callable[..., Any])
 

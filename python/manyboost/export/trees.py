@@ -40,7 +40,7 @@ def trees_of(model: Any) -> Iterator[Tree]:
     ensemble, d = model._built_in_trees("An export"), model.n_outputs_
     scaled, alone = ensemble.kind == "scaled", ensemble.kind == "per_output"
     steps = ensemble.steps()
-    for t in range(model.n_iter_ * (d if alone else 1)):
+    for t in range(len(ensemble.tree_sizes())):
         feature, threshold, left, missing_left, cover, gain, left_codes = ensemble.tree(t)
         categories: list[NDArray[Any] | None] = [None] * len(left)
         for node, codes in enumerate(left_codes):
