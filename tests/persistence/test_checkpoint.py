@@ -2,6 +2,7 @@
 
 import os
 import re
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -433,3 +434,44 @@ def test_without_a_frequency_writing_takes_little_of_the_time(tmp_path, monkeypa
     ManyBoostRegressor(max_iter=100, checkpoint=tmp_path / "run").fit(X, Y)
     # 100 looks of half a second, and pauses of ten: the first, the last, and four between.
     assert 4 <= len(written) <= 7
+
+
+# Folds -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("random_state", [3, None])
+@pytest.mark.parametrize("more", [{}, {"early_stopping": "per_output"}, {"refit_all": True}])
+def test_members_of_folds_go_on_from_files_of_their_own(tmp_path, random_state, more):
+    parameters = {"max_iter": 25, "max_leaf_nodes": 6, "n_folds": 3, "n_iter_no_change": 4} | more
+    path = tmp_path / "run.checkpoint"
+
+    def make(**changes):
+        return ManyBoostRegressor(random_state=random_state, **parameters, **changes)
+
+    model = resumed(make, path, [2, 5])
+    names = sorted(each.name for each in tmp_path.iterdir())
+    assert names == [f"run.checkpoint.{k}" for k in range(3)]
+    plain = make()
+    with mock.patch("manyboost.estimators.fitting.check_random_state") as drawn:
+        drawn.return_value.randint.return_value = model._seed
+        plain.fit(X, Y)
+    assert stored(model) == stored(plain)
+    assert np.array_equal(model.oof_prediction_, plain.oof_prediction_)
+    # The file of a member that is lost, or behind, is made again.
+    (tmp_path / "run.checkpoint.1").unlink()
+    again = make(checkpoint=path).fit(X, Y)
+    assert stored(again) == stored(plain)
+
+
+def test_other_folds_are_another_fit(tmp_path):
+    path = tmp_path / "run.checkpoint"
+    settings = {"max_iter": 3, "random_state": 0, "checkpoint": path}
+    groups = np.arange(len(X)) % 7
+    ManyBoostRegressor(n_folds=3, **settings).fit(X, Y, groups=groups)
+    with pytest.raises(ValueError, match="n_folds was 3 and is 4"):
+        ManyBoostRegressor(n_folds=4, **settings).fit(X, Y, groups=groups)
+    with pytest.raises(ValueError, match="other groups"):
+        ManyBoostRegressor(n_folds=3, **settings).fit(X, Y, groups=groups // 2)
+    (tmp_path / "run.checkpoint.0").rename(tmp_path / "run.checkpoint.1")
+    with pytest.raises(ValueError, match="the fold was 0 and is 1"):
+        ManyBoostRegressor(n_folds=3, **settings).fit(X, Y, groups=groups)

@@ -32,8 +32,9 @@ from manyboost.training.assembly import assemble, new_progress
 from manyboost.training.baselines import fit_loss
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Display, FitTasks, Watchers, unwatched, with_callbacks
-from manyboost.training.checkpoints import Found, Start
+from manyboost.training.checkpoints import Checkpoint, Found, Start
 from manyboost.training.fitted_losses import FittedLoss
+from manyboost.training.folds import group_numbers, member_seed
 from manyboost.training.learners import without_weights
 from manyboost.training.plan import (
     Plan,
@@ -83,15 +84,9 @@ class Fitting(Model):
         began = time.monotonic()
         earlier = self._earlier()
         data = self._read(given, continued=earlier is not None)
-        recorder = self._open_checkpoint(data, earlier)
-        found = None if recorder is None else recorder.found
+        recorders = self._open_checkpoints(data, earlier)
+        found = None if recorders is None else recorders[0].found
         start = self._start(data, earlier, found)
-        if recorder is not None:
-            recorder.start = start
-        if given.groups is not None and self.n_folds is None:
-            raise ValueError(
-                "groups was given, but only n_folds uses it; set n_folds, or leave it out."
-            )
         plan = make_plan(
             self, data, seed=start.seed, strategy=start.strategy, projection=start.projection
         )
@@ -103,7 +98,9 @@ class Fitting(Model):
         check_memory(plan, self, data, threads.threads)
         # A copy: an error leaves the fitted model as it was.
         progress = copy.deepcopy(earlier) if found is None else found.progress
-        self._boost(plan, data, progress, recorder, threads, given)
+        for fold, recorder in enumerate(recorders or ()):
+            recorder.start = replace(start, seed=member_seed(start.seed, fold))
+        self._boost(plan, data, progress, recorders, threads, given)
 
     # ------------------------------------------------------------------ reading
 
@@ -128,7 +125,7 @@ class Fitting(Model):
         weighted_estimator = given.sample_weight is not None and self.estimator is not None
         if weighted_estimator and not has_fit_parameter(self.estimator, "sample_weight"):
             raise without_weights(self.estimator)
-        X_rows = X.shape[0]
+        n_given = X.shape[0]
         rows = reader.training(X, given.y, given.sample_weight, given.offset, given.row_numbers)
         validation = None
         if given.X_val is not None:
@@ -142,8 +139,16 @@ class Fitting(Model):
         if reader.names is not None:
             self.output_names_ = np.array([str(each) for each in reader.names], dtype=object)
         known, d = self._known_names(), reader.n_outputs
-        n_given, n_levels = X_rows, reader.n_levels
-        return TrainingData(rows, validation, categories, d, n_given, n_levels, names, known)
+        n_levels, groups = reader.n_levels, None
+        if given.groups is not None and self.n_folds is None:
+            raise ValueError(
+                "groups was given, but only n_folds uses it; set n_folds, or leave it out."
+            )
+        if given.groups is not None:
+            groups = group_numbers(given.groups, n_given)
+        return TrainingData(
+            rows, validation, categories, d, n_given, n_levels, names, known, groups
+        )
 
     def _find_categories(self, X: Table, names: Any, comm: Comm, *, continued: bool) -> Categories:
         """Categories of checked features; those of the fitted model if it is continued."""
@@ -165,7 +170,10 @@ class Fitting(Model):
         """Return the progress that a warm start continues."""
         return self._progress if self.warm_start and hasattr(self, "_progress") else None
 
-    def _open_checkpoint(self, data: TrainingData, earlier: Progress | None) -> Recorder | None:
+    def _open_checkpoints(
+        self, data: TrainingData, earlier: Progress | None
+    ) -> list[Recorder] | None:
+        """Return what keeps checkpoints of the fit, or of the member of each fold."""
         if self.checkpoint is None:
             return None
         refuse_foreign(self, "checkpoint")
@@ -174,10 +182,13 @@ class Fitting(Model):
         named = ("feature_names_in_", "output_names_", "target_name_", "classes_")
         names: list[Any] = [getattr(self, each, None) for each in named]
         names.append([list(pair) for pair in sorted(self._category_labels.of_column.items())])
-        identity = Identity.of(parameters, names, data)
-        return Recorder(
-            self.checkpoint, identity, data.categories, max_iter=self.max_iter, earlier=earlier
-        )
+        recorders = []
+        for fold in [None] if self.n_folds is None else range(self.n_folds):
+            identity = Identity.of(parameters, names, data, fold)
+            place = Checkpoint.of(self.checkpoint, fold)
+            parts = place, identity, data.categories
+            recorders.append(Recorder(*parts, max_iter=self.max_iter, earlier=earlier))
+        return recorders
 
     def _start(self, data: TrainingData, earlier: Progress | None, found: Found | None) -> Start:
         """Draw the seed and choose the strategy, or take those of the model that is continued."""
@@ -261,16 +272,17 @@ class Fitting(Model):
         plan: Plan,
         data: TrainingData,
         progress: Progress | None,
-        recorder: Recorder | None,
+        recorders: list[Recorder] | None,
         threads: _core.Pool,
         given: Given,
     ) -> None:
         """Run the plan; keep what is complete if it is interrupted."""
         watchers = unwatched()
         if self.n_folds is None:
+            recorder = None if recorders is None else recorders[0]
             fit = self._one_fit(plan, data, progress, recorder, watchers, threads)
         else:
-            fit = self._fits_of_folds(plan, data, watchers, threads, given.groups)
+            fit = self._fits_of_folds(plan, data, recorders, watchers, threads)
         self._watch(watchers, fit, given)
         try:
             fit.boosting.run()
@@ -403,9 +415,9 @@ class Fitting(Model):
         self,
         plan: Plan,
         data: TrainingData,
+        recorders: list[Recorder] | None,
         watchers: Watchers,
         threads: _core.Pool,
-        groups: Any,
     ) -> Fit:
         """Make the members of folds ready to train."""
 

@@ -16,6 +16,7 @@ from manyboost.data.features import Table, to_single
 from manyboost.data.rows import Rows
 from manyboost.estimators.fits import Fit, Given, Result, Unseen
 from manyboost.estimators.fitting import Fitting, all_or_nothing
+from manyboost.persistence.checkpoint import Recorder
 from manyboost.threads import resolve_threads
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Watchers
@@ -25,7 +26,6 @@ from manyboost.training.folds import (
     FoldedBoosting,
     Member,
     assign_folds,
-    group_numbers,
     leave_out,
     mean_model,
     member_seed,
@@ -61,21 +61,21 @@ class Folding(Fitting):
         self,
         plan: Plan,
         data: TrainingData,
+        recorders: list[Recorder] | None,
         watchers: Watchers,
         threads: _core.Pool,
-        groups: Any,
     ) -> Fit:
         """Make the members of folds ready to train."""
         assert self.n_folds is not None
-        if groups is not None:
-            groups = group_numbers(groups, data.n_given)
-        fold = assign_folds(data.rows, int(self.n_folds), plan.seed, groups)
+        fold = assign_folds(data.rows, int(self.n_folds), plan.seed, data.groups)
         members = []
         for k in range(self.n_folds):
             part, seed = leave_out(data, fold, k), member_seed(plan.seed, k)
             assert part.validation is not None
-            trained = self._assemble(replace(plan, seed=seed), part, threads)
-            members.append(Member(*trained, part.validation))
+            recorder = None if recorders is None else recorders[k]
+            found = None if recorder is None or recorder.found is None else recorder.found.progress
+            parts = replace(plan, seed=seed), part, threads, None, found, recorder
+            members.append(Member(*self._assemble(*parts), part.validation))
         boosting = FoldedBoosting(members, watchers)
 
         def result(*, copied: bool = False) -> Result:

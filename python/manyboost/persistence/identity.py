@@ -40,10 +40,17 @@ class Identity:
     parts: dict[str, tuple[str, str]]
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any], names: list[Any], data: TrainingData) -> Identity:
+    def of(
+        cls,
+        parameters: Mapping[str, Any],
+        names: list[Any],
+        data: TrainingData,
+        fold: int | None = None,
+    ) -> Identity:
         """Return the identity of a fit.
 
-        ``names`` are those of features, outputs, classes and categories.
+        ``names`` are those of features, outputs, classes and categories; ``fold`` is the one that a
+        member of folds leaves out.
         """
         release = _core.__version__
         parts = {"the release of manyboost": (_digest([release]), release)}
@@ -51,6 +58,10 @@ class Identity:
         if data.validation is not None:
             arguments = ("X_val", "Y_val", "sample_weight_val", "offset_val")
             parts |= _digests(data.validation, arguments, data.categories)
+        if data.groups is not None:
+            parts["groups"] = _digest([data.groups]), "given"
+        if fold is not None:
+            parts["the fold"] = _digest([fold]), str(fold)
         parts["names of features, outputs or classes"] = _digest(names), "given"
         free = [name for name in _FREE if name != "max_iter" or parameters["strategy"] != "auto"]
         return cls(parts | {n: _described(v) for n, v in parameters.items() if n not in free})

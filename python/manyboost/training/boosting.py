@@ -96,7 +96,7 @@ class Boosting:
             self.complete_round(m, is_last=is_last)
             if is_watched and self._any_rank(self.watchers.end_round(self._state(m, started))):
                 is_last = self.ended = True
-            self._record(at_once=is_last)
+            self.record(at_once=is_last)
             if is_last:
                 break
 
@@ -148,8 +148,8 @@ class Boosting:
             if self.validation:
                 self.validation.score(self.progress)
             self.stopping = self._make_stopping()
-        self._count()
-        self._record(at_once=True)
+        self.count()
+        self.record(at_once=True)
         return split
 
     def _look_ahead(self, m: int) -> SplitGradients | None:
@@ -181,7 +181,7 @@ class Boosting:
     def _book(self, loss: float) -> None:
         """Count the round as complete."""
         self._append_train_score(loss)
-        self._count()
+        self.count()
         self.settle()
 
     def _append_train_score(self, loss: float) -> None:
@@ -191,7 +191,8 @@ class Boosting:
             self.progress.train_per_output.append(-per_output)
         self.progress.train_score.append(-loss)
 
-    def _count(self) -> None:
+    def count(self) -> None:
+        """Note how many rounds are complete, and how many of them to keep."""
         n_rounds, stopping = self.progress.n_rounds, self.stopping
         self.complete = Complete(n_rounds, stopping.best, stopping.per_output)
         if self.gains is not None:
@@ -207,7 +208,7 @@ class Boosting:
         if self.gains is not None:
             self.gains.settle(self.complete)
 
-    def _record(self, *, at_once: bool) -> None:
+    def record(self, *, at_once: bool) -> None:
         """Write a checkpoint of the complete rounds, if it is time to."""
         recorder, gains = self.recorder, self.gains
         if recorder is not None and (at_once or recorder.is_due(self.progress.n_rounds)):

@@ -45,6 +45,13 @@ class Checkpoint:
     path: str | os.PathLike[str]
     every: int | None = None
 
+    @classmethod
+    def of(cls, given: str | os.PathLike[str] | Checkpoint, fold: int | None) -> Checkpoint:
+        """Return the checkpoint of a fit; the member of each fold has a file of its own."""
+        whole = given if isinstance(given, cls) else cls(given)  # type: ignore[arg-type]
+        path = whole.path if fold is None else f"{os.fspath(whole.path)}.{fold}"
+        return cls(path, whole.every)
+
     def __post_init__(self) -> None:
         if not is_path(self.path):
             raise ValueError(f"path={self.path!r} is not allowed; it must be the path of a file.")

@@ -154,41 +154,53 @@ class FoldedBoosting:
         """Train all members until none improves any more."""
         started, plan, fits = time.monotonic(), self.plan, [each.boosting for each in self.members]
         is_watched = bool(self.watchers)
-        for boosting in fits:
-            boosting.begin()
-        self._share_ratings()
-        for m in range(plan.max_iter):
+        goes_on = [boosting.begin() for boosting in fits]
+        # Members that go on from checkpoints may differ by some rounds.
+        n_rounds = min(boosting.n_rounds for boosting in fits)
+        for m in range(-1, n_rounds):
+            self._decide(m)
+        for m in range(n_rounds, plan.max_iter if any(goes_on) else 0):
             if is_watched:
                 self.watchers.begin_round()
-            for boosting in fits:
+            behind = [boosting for boosting in fits if boosting.n_rounds == m]
+            for boosting in behind:
                 boosting.attempt(m)
-            self._share_ratings()
-            ended = [boosting.decide(m) for boosting in fits]
+            ended = self._decide(m)
             late = plan.max_time is not None and time.monotonic() - started >= plan.max_time
-            is_last = all(ended) or late or m + 1 == plan.max_iter
-            for boosting in fits:
+            is_last = ended or late or m + 1 == plan.max_iter
+            for boosting in behind:
                 boosting.complete_round(m, is_last=is_last)
             if is_watched and self.watchers.end_round(self._state(m, started)):
-                break
+                is_last = ended = True
+            for boosting in behind:
+                boosting.ended = ended
+                boosting.record(at_once=is_last)
             if is_last:
                 break
 
-    def _share_ratings(self) -> None:
-        """Tell each member how the others fared; the first time, give it its rule for stopping."""
-        fits = [member.boosting for member in self.members]
+    def _decide(self, m: int) -> bool:
+        """Tell each member how the others fared in round ``m``; whether all have ended.
+
+        Round −1 is the baseline: then each member gets its rule for stopping.
+        """
+        fits, decided = [member.boosting for member in self.members], []
         sizes = np.array([len(member.rows) for member in self.members], float)
-        latest = []
+        rated = []
         for boosting in fits:
             assert boosting.validation is not None
-            latest.append(boosting.validation.ratings.values[-1])
+            rated.append(boosting.validation.ratings.values[m + 1])
         for k, (boosting, ratings) in enumerate(zip(fits, self.ratings, strict=True)):
             others = [j for j in range(len(fits)) if j != k]
-            rated = np.array([latest[j] for j in others])
-            mean = np.average(rated, axis=0, weights=sizes[others])
+            mean = np.average([rated[j] for j in others], axis=0, weights=sizes[others])
             ratings.append(mean if self.plan.stops_per_output else float(mean))
-            if len(ratings) == 1:
+            if m < 0:
                 rule = BestRoundPerOutput if self.plan.stops_per_output else BestRound
                 boosting.stopping = rule(ratings, self.plan.n_iter_no_change, self.plan.tol)
+            else:
+                decided.append(boosting.decide(m))
+            if boosting.n_rounds > m:
+                boosting.count()
+        return m >= 0 and all(decided)
 
     def _state(self, m: int, started: float) -> RoundState:
         scores = [member.boosting.progress for member in self.members]

@@ -177,11 +177,6 @@ def _check_folds(parameters: Parameters, data: TrainingData, *, early_stopping: 
             )
         if parameters.warm_start:
             raise ValueError(f"{what} trains a model anew; use warm_start=False.")
-        if parameters.checkpoint is not None:
-            raise ValueError(
-                f"{what} trains several models, which a checkpoint does not hold; "
-                "leave checkpoint out."
-            )
 
 
 def refuse_foreign(parameters: Parameters, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.data.categories import Categories
@@ -23,3 +24,4 @@ class TrainingData:
     n_levels: int = 1  # outputs of the model for each output of y
     names: NDArray[Any] | None = None  # of the features
     output_names: list[str] | None = None
+    groups: NDArray[np.intp] | None = None  # (n_given,), which folds keep together
