@@ -1,5 +1,7 @@
 """strategy="auto": contenders race on validation rows, and the winner is trained."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -7,7 +9,14 @@ from sklearn.linear_model import Ridge
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.datasets import make_friedman1_group, make_friedman1_ind
-from manyboost.training.racing import FIRST_HEAT, Contender, Race, Result, contenders
+from manyboost.training.racing import (
+    FIRST_HEAT,
+    Contender,
+    Race,
+    Standing,
+    contenders,
+    round_costs,
+)
 
 SMALL = {"max_iter": 60, "max_leaf_nodes": 6, "random_state": 0, "n_jobs": 1}
 
@@ -20,18 +29,23 @@ def raced(make, **parameters):
 # The race -----------------------------------------------------------------------------------------
 
 
+def entrants_of(**skills):
+    """Contenders by the name of their projection, all of the same cost, and their skills."""
+    skill = {Contender("relabel", name): value for name, value in skills.items()}
+    return dict.fromkeys(skill, 1.0), skill
+
+
 def test_the_better_half_goes_on_for_twice_as_long():
-    entrants = [Contender("relabel", name) for name in "abcde"]
-    skill = dict(zip(entrants, [1.0, 3.0, 2.0, 5.0, 4.0], strict=True))
+    costs, skill = entrants_of(a=1.0, b=3.0, c=2.0, d=5.0, e=4.0)
     heats = []
 
     def heat(contender, rounds, seconds):
         assert seconds is None
         heats.append((contender.projection, rounds))
-        score = skill[contender] + rounds / 1000
-        return Result(score, score, rounds)
+        gain = skill[contender] + rounds / 1000
+        return Standing(gain, -gain, rounds)
 
-    race = Race(entrants)
+    race = Race(costs)
     assert race.run(heat, 1000, None) == Contender("relabel", "d")
     first, second, third = FIRST_HEAT, 2 * FIRST_HEAT, 4 * FIRST_HEAT
     assert heats == [
@@ -42,6 +56,51 @@ def test_the_better_half_goes_on_for_twice_as_long():
     assert race.results["projection"].tolist() == ["d", "e", "b", "c", "a"]
     assert race.results["heats"].tolist() == [3, 3, 2, 1, 1]
     assert race.results["n_rounds"].tolist() == [third, third, second, first, first]
+    assert race.results["verdict"].tolist() == ["won", *["worse"] * 4]
+
+
+def test_heats_are_of_equal_cost():
+    costs, _ = entrants_of(a=0, b=0, c=0)
+    costs = dict(zip(costs, [1.0, 4.0, 10.0], strict=True))
+    rounds_of = {}
+
+    def heat(contender, rounds, seconds):
+        rounds_of.setdefault(contender.projection, []).append(rounds)
+        return Standing(-costs[contender], 0.0, rounds)
+
+    Race(costs).run(heat, 150, None)
+    assert rounds_of == {"a": [150, 150], "b": [50, 100], "c": [20]}
+
+
+def test_of_equals_the_cheapest_wins():
+    costs, _ = entrants_of(a=0, b=0, c=0, d=0)
+    costs = dict(zip(costs, [5.0, 2.0, 1.0, 2.0], strict=True))
+    gains = dict(zip(costs, [1.0, 0.995, 0.9, 0.991], strict=True))
+    race = Race(costs)
+    winner = race.run(lambda each, rounds, seconds: Standing(gains[each], 0.0, rounds), 100, None)
+    assert winner.projection == "b"
+    told = dict(zip(race.results["projection"], race.results["verdict"], strict=True))
+    same = "as good, not cheaper"
+    assert told == {"a": same, "b": "won", "c": "worse", "d": same}
+    assert race.results["round_cost"].tolist() == [2.0, 5.0, 2.0, 1.0]
+
+
+def test_if_nobody_gains_the_best_one_wins():
+    costs, _ = entrants_of(a=0, b=0)
+    gains = dict(zip(costs, [-2.0, -1.0], strict=True))
+    race = Race(costs)
+    run = race.run(lambda each, rounds, seconds: Standing(gains[each], 0.0, rounds), 100, None)
+    assert run.projection == "b"
+
+
+def test_a_round_of_separate_trees_costs_that_of_all():
+    entrants = contenders(24, "gaussian", 1, weighted=False)
+    costs = round_costs(entrants, 24, 1, 30)
+    by_strategy = {each.strategy: cost for each, cost in costs.items()}
+    assert by_strategy["project"] == by_strategy["relabel"] == 2.5 * 30 + 48
+    assert by_strategy["independent"] == by_strategy["multioutput"] == 24 * 2.5 * 30 + 48
+    fraction = round_costs([Contender("relabel")], 24, 0.5, 30)
+    assert list(fraction.values()) == [12 * 2.5 * 30 + 48]
 
 
 def test_a_race_is_never_longer_than_training():
@@ -49,23 +108,24 @@ def test_a_race_is_never_longer_than_training():
 
     def heat(contender, rounds, seconds):
         rounds_of_heats.append(rounds)
-        return Result(-len(contender.strategy), 0.0, rounds)
+        return Standing(-len(contender.strategy), 0.0, rounds)
 
-    race = Race(contenders(5, "gaussian", 1, weighted=False))
+    entrants = contenders(5, "gaussian", 1, weighted=False)
+    race = Race(dict.fromkeys(entrants, 1.0))
     race.run(heat, 30, None)
     assert set(rounds_of_heats) == {FIRST_HEAT, 30}
 
 
 def test_equal_time_for_all_of_a_heat():
-    entrants = [Contender("relabel", name) for name in "abcd"]
+    costs, _ = entrants_of(a=0, b=0, c=0, d=0)
     given = []
 
     def heat(contender, rounds, seconds):
         assert rounds == 500
         given.append(seconds)
-        return Result(0.0, 0.0, 7)
+        return Standing(0.0, 0.0, 7)
 
-    assert Race(entrants).run(heat, 500, 12.0) == entrants[0]
+    assert Race(costs).run(heat, 500, 12.0) == next(iter(costs))
     assert given == [1.5] * 4 + [3.0] * 2
     assert sum(given) == 12.0
 
@@ -133,18 +193,28 @@ def test_scores_are_those_of_the_validation_rows():
     X, Y = make_friedman1_group(300, random_state=0)
     given = {"X_val": X[200:], "Y_val": Y[200:]}
     model = ManyBoostRegressor(strategy="auto", **SMALL).fit(X[:200], Y[:200], **given)
-    row = 3
-    tried = {name: column[row] for name, column in model.search_results_.items()}
-    settings = {
-        **SMALL,
-        "strategy": tried["strategy"],
-        "projection": tried["projection"] or "gaussian",
-        "n_iter_no_change": 60,
-    }
-    rounds = FIRST_HEAT * 2 ** (tried["heats"] - 1)
-    settings |= {"max_iter": int(min(60, rounds)), "learning_rate": 0.1}
+    tried = model.search_results_
+    row = tried["strategy"].tolist().index("relabel")
+    settings = {**SMALL, "strategy": "relabel", "n_iter_no_change": 60, "learning_rate": 0.1}
+    settings |= {"projection": tried["projection"][row]}
+    # Its rounds are so cheap that it makes all of them in the first heat.
     again = ManyBoostRegressor(**settings).fit(X[:200], Y[:200], **given)
-    assert again.validation_score_.max() == pytest.approx(tried["validation_score"], rel=1e-6)
+    assert again.validation_score_.max() == pytest.approx(tried["validation_score"][row], rel=1e-6)
+
+
+def test_few_rows_are_rated_on_folds():
+    X, Y = make_friedman1_group(200, random_state=0)
+    model = ManyBoostRegressor(strategy="auto", **SMALL).fit(X, Y)
+    tried = model.search_results_
+    row = tried["strategy"].tolist().index("relabel")
+    settings = {**SMALL, "n_iter_no_change": 60, "learning_rate": 0.1, "early_stopping": True}
+    settings |= {"projection": tried["projection"][row], "strategy": "relabel"}
+    with mock.patch("manyboost.training.folds.member_seed", lambda seed, k: seed):
+        folded = ManyBoostRegressor(n_folds=3, **settings)
+        with mock.patch("manyboost.estimators.folding.member_seed", lambda seed, k: seed):
+            folded.fit(X, Y)
+    # Rounds differ: in folds they are those of the other members.
+    assert tried["validation_score"][row] == pytest.approx(folded.validation_score_.max(), rel=0.05)
 
 
 def test_a_warm_start_goes_on_with_the_winner():

@@ -19,8 +19,9 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 strategy_, projection_ : str
     What the model was trained with; the given ones, or the winner of ``strategy="auto"``.
 search_results_ : dict of ndarray
-    With ``strategy="auto"``, what was tried, the best first: ``"strategy"``, ``"projection"``,
-    ``"heats"`` it ran in, ``"n_rounds"`` up to its best, ``"validation_score"``.
+    With ``strategy="auto"``, what was tried, the winner first, then the best: ``"strategy"``,
+    ``"projection"``, ``"heats"`` it ran in, ``"n_rounds"`` up to its best,
+    ``"validation_score"``, ``"round_cost"`` in units of the cheapest, and the ``"verdict"``.
 baseline_ : ndarray of shape (n_outputs_,)
     Raw prediction before the first round.
 best_iter_ : int

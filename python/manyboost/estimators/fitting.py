@@ -34,7 +34,7 @@ from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Display, FitTasks, Watchers, unwatched, with_callbacks
 from manyboost.training.checkpoints import Checkpoint, Found, Start
 from manyboost.training.fitted_losses import FittedLoss
-from manyboost.training.folds import group_numbers, member_seed
+from manyboost.training.folds import assign_folds, group_numbers, leave_out, member_seed
 from manyboost.training.learners import without_weights
 from manyboost.training.plan import (
     Plan,
@@ -46,7 +46,7 @@ from manyboost.training.plan import (
     with_loss,
 )
 from manyboost.training.progress import Progress
-from manyboost.training.racing import race
+from manyboost.training.racing import FEW_FOLDS, FEW_ROWS, race
 from manyboost.training.scoring import LOSS, Scorer, as_list, resolve
 from manyboost.training.training_data import TrainingData
 
@@ -217,12 +217,17 @@ class Fitting(Model):
     def _race(self, data: TrainingData) -> None:
         """Choose the strategy and the projection of ``strategy="auto"``."""
         refuse_foreign(self, "strategy='auto'")
-        if data.validation is None:
-            data = self._split(data)
+        parts = [data]
+        few = len(data.rows) < FEW_ROWS and data.rows.comm.size == 1
+        if data.validation is None and few and len(data.rows) >= FEW_FOLDS:
+            fold = assign_folds(data.rows, FEW_FOLDS, self._seed, data.groups)
+            parts = [leave_out(data, fold, k) for k in range(FEW_FOLDS)]
+        elif data.validation is None:
+            parts = [self._split(data)]
         scoring = copy.copy(self)
         scoring.thresholds = None
         threads = _core.Pool(resolve_threads(self.n_jobs))
-        winner, self.search_results_ = race(self, data, self._seed, scoring._scorers, threads)
+        winner, self.search_results_ = race(self, parts, self._seed, scoring._scorers, threads)
         self.strategy_ = winner.strategy
         self.projection_ = self.projection if winner.projection is None else winner.projection
 

@@ -131,6 +131,9 @@ def read_start(file: Contents, strategy: str) -> Start:
 def _check_search(results: Any) -> None:
     types = {"strategy": "O", "projection": "O", "heats": "i", "n_rounds": "i"}
     types["validation_score"] = "f"
+    if isinstance(results, dict) and "verdict" in results:
+        # Since races are run at equal cost.
+        types |= {"round_cost": "f", "verdict": "O"}
     named = isinstance(results, dict) and list(results) == list(types)
     if not named or not all(isinstance(each, np.ndarray) for each in results.values()):
         broken("it does not say how its strategy was chosen")
