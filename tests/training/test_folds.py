@@ -142,6 +142,15 @@ def test_the_rounds_of_a_member_do_not_depend_on_its_own_fold():
         assert best == mean.argmax()
 
 
+def test_training_ends_when_the_mean_of_the_members_no_longer_improves():
+    X, Y = problem(noise=1.0)
+    members = [m.boosting for m in _members_of(regressor(max_iter=200, n_iter_no_change=7), X, Y)]
+    curves = [np.array(each.validation.ratings.values) for each in members]
+    sizes = [each.validation.objective.n_rows for each in members]
+    mean = np.average(curves, axis=0, weights=sizes)
+    assert len(mean) - 1 == mean.argmax() + 7 < 200
+
+
 def _members_of(model, X, Y):
     """The members of a fit, as training leaves them."""
     from unittest import mock

@@ -26,7 +26,7 @@ from manyboost.training.callbacks import RoundState, Watchers
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.progress import Complete, Progress
-from manyboost.training.stopping import BestRound, BestRoundPerOutput
+from manyboost.training.stopping import BestRound, BestRoundPerOutput, Unwatched
 from manyboost.training.training_data import TrainingData
 
 #: Seeds of the members are this far apart.
@@ -136,7 +136,9 @@ class FoldedBoosting:
     def __init__(self, members: Sequence[Member], watchers: Watchers) -> None:
         self.members, self.watchers = members, watchers
         self.plan = members[0].boosting.plan
-        self.ratings: list[list[Any]] = [[] for _ in members]  # of the others, for each member
+        # Of the others for each member, and of all.
+        self.ratings: list[list[Any]] = [[] for _ in range(len(members) + 1)]
+        self.stopping = Unwatched(0)
 
     @property
     def complete(self) -> Complete:
@@ -151,7 +153,7 @@ class FoldedBoosting:
         return self.complete.n_rounds
 
     def run(self) -> None:
-        """Train all members until none improves any more."""
+        """Train all members until their mean no longer improves."""
         started, plan, fits = time.monotonic(), self.plan, [each.boosting for each in self.members]
         is_watched = bool(self.watchers)
         goes_on = [boosting.begin() for boosting in fits]
@@ -179,28 +181,33 @@ class FoldedBoosting:
                 break
 
     def _decide(self, m: int) -> bool:
-        """Tell each member how the others fared in round ``m``; whether all have ended.
+        """Tell each member how the others fared in round ``m``; whether training ends with it.
 
-        Round −1 is the baseline: then each member gets its rule for stopping.
+        It ends when the mean of all members no longer improves. Round −1 is the baseline: then each
+        member gets its rule for the rounds it keeps.
         """
-        fits, decided = [member.boosting for member in self.members], []
+        fits, plan = [member.boosting for member in self.members], self.plan
         sizes = np.array([len(member.rows) for member in self.members], float)
         rated = []
         for boosting in fits:
             assert boosting.validation is not None
             rated.append(boosting.validation.ratings.values[m + 1])
-        for k, (boosting, ratings) in enumerate(zip(fits, self.ratings, strict=True)):
-            others = [j for j in range(len(fits)) if j != k]
-            mean = np.average([rated[j] for j in others], axis=0, weights=sizes[others])
-            ratings.append(mean if self.plan.stops_per_output else float(mean))
-            if m < 0:
-                rule = BestRoundPerOutput if self.plan.stops_per_output else BestRound
-                boosting.stopping = rule(ratings, self.plan.n_iter_no_change, self.plan.tol)
-            else:
-                decided.append(boosting.decide(m))
+        for k, ratings in enumerate(self.ratings):
+            weights = np.where(np.arange(len(fits)) == k, 0.0, sizes)
+            mean = np.average(rated, axis=0, weights=weights)
+            ratings.append(mean if plan.stops_per_output else float(mean))
+        if m < 0:
+            kind = BestRoundPerOutput if plan.stops_per_output else BestRound
+            rules = [kind(each, plan.n_iter_no_change, plan.tol) for each in self.ratings]
+            for boosting, rule in zip(fits, rules, strict=False):
+                boosting.stopping = rule
+            self.stopping = rules[-1]
+            return False
+        for boosting in fits:
+            boosting.decide(m)
             if boosting.n_rounds > m:
                 boosting.count()
-        return m >= 0 and all(decided)
+        return self.stopping.look(m + 1)
 
     def _state(self, m: int, started: float) -> RoundState:
         scores = [member.boosting.progress for member in self.members]
