@@ -20,6 +20,7 @@ from manyboost.persistence.checkpoint import Recorder
 from manyboost.threads import resolve_threads
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Watchers
+from manyboost.training.custom import Loss
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss, mean_loss
 from manyboost.training.folds import (
@@ -32,6 +33,7 @@ from manyboost.training.folds import (
 )
 from manyboost.training.plan import Plan, make_plan, resolve_learning_rate
 from manyboost.training.progress import Progress
+from manyboost.training.scoring import as_list
 from manyboost.training.stopping import KnownRounds
 from manyboost.training.training_data import TrainingData
 
@@ -68,15 +70,20 @@ class Folding(Fitting):
         """Make the members of folds ready to train."""
         assert self.n_folds is not None
         fold = assign_folds(data.rows, int(self.n_folds), plan.seed, data.groups)
+        # Members train side by side, each on its share of the threads; code of the user's does not.
+        has_code = isinstance(self.loss, Loss) or callable(self.projection)
+        has_code |= any(not isinstance(each, str) for each in as_list(self.scoring))
+        n_teams = 1 if has_code else min(threads.threads, int(self.n_folds))
+        pools = [_core.Pool(threads.threads // n_teams) for _ in range(n_teams)]
         members = []
         for k in range(self.n_folds):
             part, seed = leave_out(data, fold, k), member_seed(plan.seed, k)
             assert part.validation is not None
             recorder = None if recorders is None else recorders[k]
             found = None if recorder is None or recorder.found is None else recorder.found.progress
-            parts = replace(plan, seed=seed), part, threads, None, found, recorder
+            parts = replace(plan, seed=seed), part, pools[k % n_teams], None, found, recorder
             members.append(Member(*self._assemble(*parts), part.validation))
-        boosting = FoldedBoosting(members, watchers)
+        boosting = FoldedBoosting(members, watchers, n_teams)
 
         def result(*, copied: bool = False) -> Result:
             kept = boosting.kept(copied=copied)

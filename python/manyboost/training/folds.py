@@ -10,7 +10,9 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -130,11 +132,42 @@ class Member:
         return progress
 
 
+class Teams:
+    """Threads that each work on some of the members, at the same time; one team: the caller."""
+
+    def __init__(self, n_teams: int) -> None:
+        self.n_teams = n_teams
+        self._threads = ThreadPoolExecutor(n_teams) if n_teams > 1 else None
+
+    def run(self, tasks: Sequence[Callable[[], Any]]) -> None:
+        """Carry out all tasks. After an error or an interrupt, those that have begun still end."""
+        if self._threads is None:
+            for task in tasks:
+                task()
+            return
+        shares = [tasks[k :: self.n_teams] for k in range(self.n_teams)]
+        futures = [self._threads.submit(_run_all, share) for share in shares if share]
+        for future in futures:
+            future.result()
+
+    def __enter__(self) -> Teams:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._threads is not None:
+            self._threads.shutdown()
+
+
+def _run_all(tasks: Sequence[Callable[[], Any]]) -> None:
+    for task in tasks:
+        task()
+
+
 class FoldedBoosting:
     """The fits of all members, which advance together, round by round."""
 
-    def __init__(self, members: Sequence[Member], watchers: Watchers) -> None:
-        self.members, self.watchers = members, watchers
+    def __init__(self, members: Sequence[Member], watchers: Watchers, n_teams: int = 1) -> None:
+        self.members, self.watchers, self.n_teams = members, watchers, n_teams
         self.plan = members[0].boosting.plan
         # Of the others for each member, and of all.
         self.ratings: list[list[Any]] = [[] for _ in range(len(members) + 1)]
@@ -154,6 +187,10 @@ class FoldedBoosting:
 
     def run(self) -> None:
         """Train all members until their mean no longer improves."""
+        with Teams(self.n_teams) as teams:
+            self._run(teams)
+
+    def _run(self, teams: Teams) -> None:
         started, plan, fits = time.monotonic(), self.plan, [each.boosting for each in self.members]
         is_watched = bool(self.watchers)
         goes_on = [boosting.begin() for boosting in fits]
@@ -165,13 +202,11 @@ class FoldedBoosting:
             if is_watched:
                 self.watchers.begin_round()
             behind = [boosting for boosting in fits if boosting.n_rounds == m]
-            for boosting in behind:
-                boosting.attempt(m)
+            teams.run([partial(boosting.attempt, m) for boosting in behind])
             ended = self._decide(m)
             late = plan.max_time is not None and time.monotonic() - started >= plan.max_time
             is_last = ended or late or m + 1 == plan.max_iter
-            for boosting in behind:
-                boosting.complete_round(m, is_last=is_last)
+            teams.run([partial(boosting.complete_round, m, is_last=is_last) for boosting in behind])
             if is_watched and self.watchers.end_round(self._state(m, started)):
                 is_last = ended = True
             for boosting in behind:
