@@ -1,5 +1,7 @@
 """Folds: how rows fall into them, and members that train in lockstep."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
@@ -136,10 +138,24 @@ def test_the_rounds_of_a_member_do_not_depend_on_its_own_fold():
     assert len(set(model.best_iter_per_fold_)) > 1
     curves = [np.array(each.validation.ratings.values) for each in members]
     sizes = [each.validation.objective.n_rows for each in members]
+    n_rounds = members[0].complete.n_rounds
     for k, best in enumerate(model.best_iter_per_fold_):
         others = [j for j in range(3) if j != k]
         mean = np.average([curves[j] for j in others], axis=0, weights=[sizes[j] for j in others])
-        assert best == mean.argmax()
+        assert best == mean[: n_rounds + 1].argmax()
+
+
+def test_rounds_at_a_time_make_no_difference():
+    X, Y = problem(noise=1.0)
+    models = []
+    for stride in (1, 3, 8):
+        with mock.patch("manyboost.training.folds._STRIDE", stride):
+            models.append(regressor(max_iter=100, n_iter_no_change=10).fit(X, Y))
+    for other in models[1:]:
+        assert np.array_equal(other.predict(X), models[0].predict(X))
+        assert np.array_equal(other.output_importances_, models[0].output_importances_)
+        assert np.array_equal(other.train_score_, models[0].train_score_)
+        assert np.array_equal(other.validation_score_, models[0].validation_score_)
 
 
 def test_training_ends_when_the_mean_of_the_members_no_longer_improves():
@@ -148,13 +164,12 @@ def test_training_ends_when_the_mean_of_the_members_no_longer_improves():
     curves = [np.array(each.validation.ratings.values) for each in members]
     sizes = [each.validation.objective.n_rows for each in members]
     mean = np.average(curves, axis=0, weights=sizes)
-    assert len(mean) - 1 == mean.argmax() + 7 < 200
+    n_rounds = members[0].complete.n_rounds
+    assert n_rounds == mean[: n_rounds + 1].argmax() + 7 < 200
 
 
 def _members_of(model, X, Y):
     """The members of a fit, as training leaves them."""
-    from unittest import mock
-
     from manyboost.training.folds import FoldedBoosting
 
     kept = []

@@ -315,7 +315,7 @@ type Gains<'py> = (
 );
 
 /// Adds the gain of every split, for every output, of the trees of rounds before `n_rounds` to
-/// `importances` (p × d), and empties the list. One call, so that no signal can interrupt it.
+/// `importances` (p × d), and takes them off the list. One call, so that no signal can interrupt it.
 #[pyfunction]
 fn book_gains(
     pending: &Bound<'_, PyList>,
@@ -324,11 +324,14 @@ fn book_gains(
 ) -> PyResult<()> {
     let [p, d] = [importances.shape()[0], importances.shape()[1]];
     let importances = slice_mut(&mut importances)?;
+    let mut n_booked = 0;
     for entry in pending.iter() {
         let (round, tree, leaf_residuals, leaf_weights, output): Gains<'_> = entry.extract()?;
+        // Entries come in the order of their rounds.
         if round >= n_rounds {
-            continue;
+            break;
         }
+        n_booked += 1;
         let outputs = outputs_of(output, d)?;
         check_len("leaf_residuals", leaf_residuals.len(), tree.tree.n_leaves * outputs.width())?;
         let n_weights = if leaf_weights.shape()[1] == 1 { 1 } else { outputs.width() };
@@ -346,7 +349,7 @@ fn book_gains(
             row.iter_mut().zip(gains).for_each(|(sum, gain)| *sum += gain);
         }
     }
-    pending.del_slice(0, pending.len())
+    pending.del_slice(0, n_booked)
 }
 
 /// Adds the functions to the module.

@@ -94,6 +94,7 @@ class Boosting:
             self.attempt(m)
             is_last = self.decide(m) or self._is_late(started) or m + 1 == max_iter
             self.complete_round(m, is_last=is_last)
+            self.count(m + 1)
             if is_watched and self._any_rank(self.watchers.end_round(self._state(m, started))):
                 is_last = self.ended = True
             self.record(at_once=is_last)
@@ -108,6 +109,8 @@ class Boosting:
 
     def attempt(self, m: int) -> None:
         """Make round ``m`` and score it."""
+        if self.gains is not None:
+            self.gains.round = m
         self._ahead = self._look_ahead(m + 1)
         updates = ROUNDS[self.plan.strategy.name](self, m, self._split)
         self._move = self.updater.apply(m, updates)
@@ -124,7 +127,7 @@ class Boosting:
         self._split, loss = self._advance(self._move, None if is_last else m + 1, self._ahead)
         if not math.isfinite(loss):
             raise self.updater.divergence(f"the training loss is {loss:g}")
-        self._book(loss)
+        self._append_train_score(loss)
 
     def _resume(self) -> bool:
         """Go on from earlier rounds or a checkpoint; tell whether there are more to come."""
@@ -148,7 +151,7 @@ class Boosting:
             if self.validation:
                 self.validation.score(self.progress)
             self.stopping = self._make_stopping()
-        self.count()
+        self.count(self.progress.n_rounds)
         self.record(at_once=True)
         return split
 
@@ -178,12 +181,6 @@ class Boosting:
         limit = self.plan.max_time
         return limit is not None and self._any_rank(time.monotonic() - started >= limit)
 
-    def _book(self, loss: float) -> None:
-        """Count the round as complete."""
-        self._append_train_score(loss)
-        self.count()
-        self.settle()
-
     def _append_train_score(self, loss: float) -> None:
         if self.plan.stops_per_output:
             per_output = self.objective.losses(self.raw)[1]
@@ -191,12 +188,10 @@ class Boosting:
             self.progress.train_per_output.append(-per_output)
         self.progress.train_score.append(-loss)
 
-    def count(self) -> None:
-        """Note how many rounds are complete, and how many of them to keep."""
-        n_rounds, stopping = self.progress.n_rounds, self.stopping
-        self.complete = Complete(n_rounds, stopping.best, stopping.per_output)
-        if self.gains is not None:
-            self.gains.round = n_rounds
+    def count(self, n_rounds: int) -> None:
+        """Note that so many rounds are complete, and how many of them to keep."""
+        self.complete = Complete(n_rounds, self.stopping.best, self.stopping.per_output)
+        self.settle()
 
     @property
     def n_rounds(self) -> int:

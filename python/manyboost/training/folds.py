@@ -33,6 +33,8 @@ from manyboost.training.training_data import TrainingData
 
 #: Seeds of the members are this far apart.
 _SEED_STEP = 1_000_003
+#: Rounds that a member makes at a time.
+_STRIDE = 8
 
 
 def group_numbers(groups: Any, n_rows: int) -> NDArray[np.intp]:
@@ -192,7 +194,7 @@ class FoldedBoosting:
 
     def _run(self, teams: Teams) -> None:
         started, plan, fits = time.monotonic(), self.plan, [each.boosting for each in self.members]
-        is_watched = bool(self.watchers)
+        is_watched, stride = bool(self.watchers), self._stride()
         goes_on = [boosting.begin() for boosting in fits]
         # Members that go on from checkpoints may differ by some rounds.
         n_rounds = min(boosting.n_rounds for boosting in fits)
@@ -201,19 +203,35 @@ class FoldedBoosting:
         for m in range(n_rounds, plan.max_iter if any(goes_on) else 0):
             if is_watched:
                 self.watchers.begin_round()
-            behind = [boosting for boosting in fits if boosting.n_rounds == m]
-            teams.run([partial(boosting.attempt, m) for boosting in behind])
+            if min(boosting.n_rounds for boosting in fits) == m:
+                teams.run([partial(self._advance, boosting, m + stride) for boosting in fits])
             ended = self._decide(m)
             late = plan.max_time is not None and time.monotonic() - started >= plan.max_time
             is_last = ended or late or m + 1 == plan.max_iter
-            teams.run([partial(boosting.complete_round, m, is_last=is_last) for boosting in behind])
             if is_watched and self.watchers.end_round(self._state(m, started)):
                 is_last = ended = True
-            for boosting in behind:
+            for boosting in fits:
                 boosting.ended = ended
-                boosting.record(at_once=is_last)
+                if boosting.n_rounds == m + 1:
+                    boosting.record(at_once=is_last)
             if is_last:
                 break
+
+    def _stride(self) -> int:
+        """Return the rounds that a member makes at a time: several, as long as nobody looks.
+
+        Its rows and bins then stay in cache. Rounds after the last one are dropped.
+        """
+        is_recorded = self.members[0].boosting.recorder is not None
+        one_by_one = self.plan.stops_per_output or self.plan.max_time is not None
+        return 1 if self.watchers or is_recorded or one_by_one else _STRIDE
+
+    def _advance(self, boosting: Boosting, n_rounds: int) -> None:
+        """Bring a member to so many rounds, if it does not have them yet."""
+        last = min(n_rounds, self.plan.max_iter)
+        for m in range(boosting.n_rounds, last):
+            boosting.attempt(m)
+            boosting.complete_round(m, is_last=m + 1 == self.plan.max_iter)
 
     def _decide(self, m: int) -> bool:
         """Tell each member how the others fared in round ``m``; whether training ends with it.
@@ -240,8 +258,7 @@ class FoldedBoosting:
             return False
         for boosting in fits:
             boosting.decide(m)
-            if boosting.n_rounds > m:
-                boosting.count()
+            boosting.count(m + 1)
         return self.stopping.look(m + 1)
 
     def _state(self, m: int, started: float) -> RoundState:
