@@ -1,6 +1,7 @@
 //! Leaves: sums and quantiles of the full gradients, and raw predictions moved by leaf values.
 
 mod gains;
+mod order;
 mod quantiles;
 mod summands;
 mod sums;
@@ -8,6 +9,7 @@ mod tables;
 mod values;
 
 pub use gains::split_gains;
+pub(crate) use order::ByLeaf;
 pub use quantiles::{integer_weights, leaf_quantiles};
 pub use sums::{Curvatures, LeafSums, SumBounds, leaf_sums, leaf_weights};
 pub(crate) use tables::remove_offsets;

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::Leaves;
+use super::order::ByLeaf;
 use super::summands::{Room, Summand};
 use crate::error::Result;
 use crate::losses::{LeafRows, rows_per_block, sum_of_four};
@@ -314,37 +315,6 @@ pub(crate) fn remove_offsets(leaves: Leaves<'_>, sums: &mut [i64]) -> Result<()>
         sums.iter_mut().for_each(|sum| *sum = sum.wrapping_sub(offset));
     }
     Ok(())
-}
-
-/// Rows in the order of their leaves.
-struct ByLeaf {
-    rows: Vec<u32>,
-    /// Where the rows of each leaf end.
-    ends: Vec<usize>,
-}
-
-impl ByLeaf {
-    fn sorted(leaves: Leaves<'_>, rows: Range<usize>) -> Result<ByLeaf> {
-        let of_rows = &leaves.leaf_of_row[rows.clone()];
-        let mut ends = zeros::<usize>(leaves.n_leaves)?;
-        of_rows.iter().for_each(|&leaf| ends[leaf as usize] += 1);
-        let mut start = 0;
-        for end in &mut ends {
-            start += std::mem::replace(end, start);
-        }
-        let mut sorted = zeros::<u32>(of_rows.len())?;
-        for (&leaf, i) in of_rows.iter().zip(rows) {
-            sorted[ends[leaf as usize]] = i as u32;
-            ends[leaf as usize] += 1;
-        }
-        Ok(ByLeaf { rows: sorted, ends })
-    }
-
-    /// Each leaf with its rows.
-    fn runs(&self) -> impl Iterator<Item = (u32, &[u32])> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        (0..).zip(starts.zip(&self.ends).map(|(start, &end)| &self.rows[start..end]))
-    }
 }
 
 #[cfg(test)]

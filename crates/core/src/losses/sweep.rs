@@ -7,17 +7,23 @@
 //! The residuals may lack the moves of earlier rounds; a pass writes these into them, one after the
 //! other, before it looks at a row.
 
+mod four;
+mod row;
+
+use std::array::from_fn;
 use std::ops::Range;
 
 use super::advance::{Pass, Projected, cut};
 use crate::error::Result;
-use crate::leaf::{Leaves, Update, remove_offsets, subtract_leaf};
+use crate::leaf::{ByLeaf, LeafValues, Leaves, Update, remove_offsets, subtract_leaf};
 use crate::lowlevel::widest;
 use crate::memory::{room, zeros};
 use crate::parallel::Pool;
-use crate::projection::{Phi, sum_lanes};
-use crate::reduce::{ExactSum, FixedPoint, add_up_here, largest_here, round_with_offset};
+use crate::projection::Phi;
+use crate::reduce::{ExactSum, FixedPoint, add_up_here, largest_here};
 use crate::weights::Weights;
+use four::{FourRows, TOGETHER};
+use row::{Columns, LANES, Row};
 
 /// A pass over residuals, which writes the pending updates into them.
 #[derive(Clone, Copy)]
@@ -32,24 +38,16 @@ pub struct Sweep<'a> {
     pub leaves: Option<(Leaves<'a>, &'a [f64])>,
 }
 
-/// Cells that are handled together.
-const LANES: usize = 16;
+/// Bytes of the sums by leaf up to which rows are taken as they come.
+const NEAR: usize = 1 << 16;
+/// Rows for each leaf that are sorted by leaf together.
+const ROWS_PER_LEAF: usize = 32;
 
 /// Rows that are swept together.
 struct Stretch<'a> {
     rows: Range<usize>,
     residuals: &'a mut [f32],
     z: &'a mut [f32],
-}
-
-/// Constants of each output, in lanes; the last are padded with zeros.
-struct Columns {
-    /// All bits of the outputs, none of what fills up the last lanes.
-    masks: Vec<[u32; LANES]>,
-    /// φ, if it is dense and has one component; else nothing.
-    phi: Vec<[f32; LANES]>,
-    /// Scales of the sums by leaf; nothing without leaves.
-    scales: Vec<[f64; LANES]>,
 }
 
 /// What some rows give.
@@ -59,6 +57,8 @@ struct Part {
     max: Vec<[u32; LANES]>,
     /// Sums by leaf, in lanes: n_leaves × outputs.
     sums: Vec<i64>,
+    /// Room for a row that has no next one.
+    last: Vec<f32>,
 }
 
 impl Sweep<'_> {
@@ -81,11 +81,7 @@ impl Sweep<'_> {
             Some(projected) => (Some(projected.phi), projected.z),
             None => (None, &mut [][..]),
         };
-        let columns = Columns {
-            masks: lanes_of(&vec![u32::MAX; d]),
-            phi: lanes_of(phi.and_then(Phi::single).unwrap_or(&[])),
-            scales: lanes_of(&fixed.iter().map(|fixed| fixed.scale).collect::<Vec<f64>>()),
-        };
+        let columns = Columns::new(d, phi.and_then(Phi::single).unwrap_or(&[]), &fixed);
         let q = z.len().checked_div(n).unwrap_or(0);
         let work = d * (2 + self.pending.len()) + phi.map_or(0, Phi::work);
         let mut residuals = residuals;
@@ -99,19 +95,24 @@ impl Sweep<'_> {
         }
         let start = || {
             let sums = zeros(n_leaves * width * LANES)?;
-            Ok(Part { loss: ExactSum::default(), max: vec![[0; LANES]; width], sums })
+            let (max, last) = (vec![[0; LANES]; width], vec![0.0; width * LANES]);
+            Ok(Part { loss: ExactSum::default(), max, sums, last })
         };
         let parts = pool.fold(stretches, n * work, start, |part, stretch| {
+            let mut taker = Taker { sweep: self, unit, phi, columns: &columns, stretch, part };
             widest(
                 #[inline(always)]
                 || match (columns.scales.is_empty(), columns.phi.is_empty()) {
-                    (true, true) => self.rows::<false, false>(stretch, unit, phi, &columns, part),
-                    (true, false) => self.rows::<false, true>(stretch, unit, phi, &columns, part),
-                    (false, true) => self.rows::<true, false>(stretch, unit, phi, &columns, part),
-                    (false, false) => self.rows::<true, true>(stretch, unit, phi, &columns, part),
+                    (true, true) => taker.in_order::<false, false>(),
+                    (true, false) => taker.in_order::<false, true>(),
+                    (false, true) => taker.in_order::<true, false>(),
+                    (false, false) => match (self.by_leaf(), self.weight) {
+                        (None, _) => taker.in_order::<true, true>(),
+                        (Some(moved), None) => taker.by_leaf(moved, |_| 1.0),
+                        (Some(moved), Some(weight)) => taker.by_leaf(moved, |i| weight[i].into()),
+                    },
                 },
-            );
-            Ok(())
+            )
         })?;
         let (mut losses, mut maxima, mut sums) = (Vec::new(), Vec::new(), Vec::new());
         for part in parts {
@@ -135,105 +136,129 @@ impl Sweep<'_> {
         Ok((Pass { loss, max_residual }, leaf_sums))
     }
 
-    /// Sweeps rows; `SUM` if there are leaves, `PROJECT` if φ is one of the columns.
+    /// The one pending update and the leaves to sum by, if rows should be taken leaf by leaf.
+    fn by_leaf(&self) -> Option<Moved<'_>> {
+        let (leaves, _) = self.leaves?;
+        let bytes = leaves.n_leaves * self.n_outputs * size_of::<i64>();
+        match self.pending {
+            [Update { leaf_of_row, values: LeafValues::Vector(values) }] if bytes > NEAR => {
+                Some(Moved { leaves, leaf_of_row, values })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A move that is written while rows are taken leaf by leaf.
+#[derive(Clone, Copy)]
+struct Moved<'a> {
+    /// The leaves to sum by.
+    leaves: Leaves<'a>,
+    /// The leaves and the values of the move.
+    leaf_of_row: &'a [u32],
+    values: &'a [f32],
+}
+
+/// A stretch and what it adds to.
+struct Taker<'a> {
+    sweep: &'a Sweep<'a>,
+    /// The unit of the weights.
+    unit: FixedPoint,
+    phi: Option<&'a Phi>,
+    columns: &'a Columns,
+    stretch: Stretch<'a>,
+    part: &'a mut Part,
+}
+
+impl Taker<'_> {
+    /// Takes the rows as they come; `SUM` if there are leaves, `PROJECT` if φ is one of the columns.
     #[inline(always)]
-    fn rows<const SUM: bool, const PROJECT: bool>(
-        &self,
-        stretch: Stretch<'_>,
-        unit: FixedPoint,
-        phi: Option<&Phi>,
-        columns: &Columns,
-        part: &mut Part,
-    ) {
-        let (d, width) = (self.n_outputs, columns.masks.len());
-        let Stretch { rows, residuals, z } = stretch;
+    fn in_order<const SUM: bool, const PROJECT: bool>(&mut self) -> Result<()> {
+        for i in self.stretch.rows.clone() {
+            self.one::<SUM, PROJECT>(i);
+        }
+        Ok(())
+    }
+
+    /// Takes the rows leaf by leaf, four of a leaf at once.
+    #[inline(always)]
+    fn by_leaf(&mut self, moved: Moved<'_>, weight: impl Fn(usize) -> f64) -> Result<()> {
+        let rows = self.stretch.rows.clone();
+        let size = ROWS_PER_LEAF * moved.leaves.n_leaves;
+        for first in rows.clone().step_by(size) {
+            let by_leaf = ByLeaf::sorted(moved.leaves, first..rows.end.min(first + size))?;
+            for (leaf, rows) in by_leaf.runs() {
+                // (No closures here: they would be compiled for any processor.)
+                let (fours, rest) = rows.as_chunks::<TOGETHER>();
+                for &rows in fours {
+                    self.four(rows, leaf as usize, moved, &weight);
+                }
+                for &row in rest {
+                    self.one::<true, true>(row as usize);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn one<const SUM: bool, const PROJECT: bool>(&mut self, i: usize) {
+        let Taker { sweep, unit, phi, columns, stretch, part } = self;
+        let (d, width, k) = (sweep.n_outputs, columns.masks.len(), i - stretch.rows.start);
+        let row = &mut stretch.residuals[k * d..(k + 1) * d];
+        for update in sweep.pending {
+            subtract_leaf(update.values, update.leaf_of_row[i] as usize, row);
+        }
+        // Whole lanes are read, with the first cells of the next row, if there is one.
+        let cells = match stretch.residuals.get(k * d..k * d + width * LANES) {
+            Some(cells) => cells,
+            None => {
+                part.last[..d].copy_from_slice(&stretch.residuals[k * d..(k + 1) * d]);
+                &part.last
+            }
+        };
+        let leaf = sweep.leaves.map_or(0, |(leaves, _)| leaves.leaf_of_row[i] as usize);
         let tables = part.sums.as_chunks_mut::<LANES>().0;
-        let mut last = vec![0.0; width * LANES];
-        for (k, i) in rows.enumerate() {
-            for update in self.pending {
-                let row = &mut residuals[k * d..(k + 1) * d];
-                subtract_leaf(update.values, update.leaf_of_row[i] as usize, row);
-            }
-            let row = &residuals[k * d..(k + 1) * d];
-            // Whole lanes are read, with the first cells of the next row, if there is one.
-            let cells = match residuals.get(k * d..k * d + width * LANES) {
-                Some(cells) => cells,
-                None => {
-                    last[..d].copy_from_slice(row);
-                    &last
-                }
-            };
-            let leaf = self.leaves.map_or(0, |(leaves, _)| leaves.leaf_of_row[i] as usize);
-            let sums = if SUM { &mut tables[leaf * width..(leaf + 1) * width] } else { &mut [] };
-            let weight = self.weight.map_or(1.0, |weight| f64::from(weight[i]));
-            let row_of = Row { cells, weight, factor: (weight * unit.scale) as f32 };
-            let (squares, dot) = row_of.take::<SUM, PROJECT>(columns, &mut part.max, sums);
-            part.loss.add(0.5 * squares * weight);
-            if PROJECT {
-                z[k] = dot;
-            } else if let Some(phi) = phi {
-                let q = phi.n_components();
-                phi.apply(row, d, &mut z[k * q..(k + 1) * q]);
-            }
+        let sums = if SUM { &mut tables[leaf * width..(leaf + 1) * width] } else { &mut [] };
+        let weight = sweep.weight.map_or(1.0, |weight| f64::from(weight[i]));
+        let row_of = Row { cells, weight, factor: (weight * unit.scale) as f32 };
+        let (squares, dot) = row_of.take::<SUM, PROJECT>(columns, &mut part.max, sums);
+        part.loss.add(0.5 * squares * weight);
+        if PROJECT {
+            stretch.z[k] = dot;
+        } else if let Some(phi) = phi {
+            let (q, row) = (phi.n_components(), &stretch.residuals[k * d..(k + 1) * d]);
+            phi.apply(row, d, &mut stretch.z[k * q..(k + 1) * q]);
         }
     }
-}
 
-/// One row.
-struct Row<'a> {
-    /// Its residuals in whole lanes; what fills up the last ones can be anything.
-    cells: &'a [f32],
-    weight: f64,
-    /// What residuals are multiplied by for the maxima.
-    factor: f32,
-}
-
-impl Row<'_> {
-    /// Raises the maxima, adds to the sums of a leaf; returns Σ r² and φ r.
     #[inline(always)]
-    fn take<const SUM: bool, const PROJECT: bool>(
-        &self,
-        columns: &Columns,
-        max: &mut [[u32; LANES]],
-        sums: &mut [[i64; LANES]],
-    ) -> (f64, f32) {
-        let (mut squares, mut dot) = ([0.0f64; LANES], [0.0f32; LANES]);
-        let n = max.len();
-        let (cells, masks) = (&self.cells.as_chunks::<LANES>().0[..n], &columns.masks[..n]);
-        let phi = if PROJECT { &columns.phi[..n] } else { &[] };
-        let scales = if SUM { &columns.scales[..n] } else { &[] };
-        let sums = if SUM { &mut sums[..n] } else { &mut [] };
-        for j in 0..n {
-            // One loop for everything: loops of their own would each wait for their additions.
-            for k in 0..LANES {
-                let r = f32::from_bits(cells[j][k].to_bits() & masks[j][k]);
-                let wide = f64::from(r);
-                max[j][k] = max[j][k].max((r * self.factor).abs().to_bits());
-                squares[k] += wide * wide;
-                if PROJECT {
-                    dot[k] += r * phi[j][k];
-                }
-                if SUM {
-                    let scaled = round_with_offset(wide * self.weight * scales[j][k]);
-                    sums[j][k] = sums[j][k].wrapping_add(scaled);
-                }
-            }
+    fn four(
+        &mut self,
+        rows: [u32; TOGETHER],
+        leaf: usize,
+        moved: Moved<'_>,
+        weight: impl Fn(usize) -> f64,
+    ) {
+        let Taker { sweep, unit, columns, stretch, part, .. } = self;
+        let (d, width) = (sweep.n_outputs, columns.masks.len());
+        let rows: [usize; TOGETHER] = from_fn(|a| rows[a] as usize);
+        let places: [usize; TOGETHER] = from_fn(|a| rows[a] - stretch.rows.start);
+        let weights: [f64; TOGETHER] = from_fn(|a| weight(rows[a]));
+        let four = FourRows {
+            starts: from_fn(|a| places[a] * d),
+            moves: from_fn(|a| &moved.values[moved.leaf_of_row[rows[a]] as usize * d..][..d]),
+            weights,
+            factors: from_fn(|a| (weights[a] * unit.scale) as f32),
+        };
+        let tables = part.sums.as_chunks_mut::<LANES>().0;
+        let sums = &mut tables[leaf * width..(leaf + 1) * width];
+        let (squares, dots) = four.take(columns, d, stretch.residuals, &mut part.max, sums);
+        for a in 0..TOGETHER {
+            part.loss.add(0.5 * squares[a] * weights[a]);
+            stretch.z[places[a]] = dots[a];
         }
-        (folded(squares), sum_lanes(dot))
     }
-}
-
-fn lanes_of<T: Copy + Default>(values: &[T]) -> Vec<[T; LANES]> {
-    let padded = |part: &[T]| std::array::from_fn(|k| part.get(k).copied().unwrap_or_default());
-    values.chunks(LANES).map(padded).collect()
-}
-
-/// The sum of lanes, in a fixed pattern.
-#[inline(always)]
-fn folded(lanes: [f64; LANES]) -> f64 {
-    let eight: [f64; 8] = std::array::from_fn(|k| lanes[k] + lanes[k + 8]);
-    let four: [f64; 4] = std::array::from_fn(|k| eight[k] + eight[k + 4]);
-    (four[0] + four[2]) + (four[1] + four[3])
 }
 
 /// What a move changes after a pass that did not know it.
@@ -382,6 +407,29 @@ mod tests {
                 swept(&table, &mut again, &[update; 2], Some(&bounds), 3);
             assert_eq!((other.loss, other_sums, other_z), (pass.loss, sums, z));
             assert_eq!((other.max_residual, again), (pass.max_residual, moved));
+        }
+    }
+
+    #[test]
+    fn rows_of_a_leaf_together_give_what_rows_one_by_one_give() {
+        for d in [2500, 2512] {
+            assert!(N_LEAVES * d * size_of::<i64>() > NEAR);
+            let (table, bounds) = (table(d, 1), vec![200.0; d]);
+            let values = LeafValues::Vector(&table.values);
+            let update = Update { leaf_of_row: &table.leaf_of_row, values };
+            let mut one_by_one = table.residuals.clone();
+            for (row, &leaf) in one_by_one.chunks_exact_mut(d).zip(&table.leaf_of_row) {
+                subtract_leaf(values, leaf as usize, row);
+            }
+            let (pass, sums, z) = swept(&table, &mut one_by_one, &[], Some(&bounds), 1);
+            for threads in [1, 3] {
+                let mut together = table.residuals.clone();
+                let (other, other_sums, other_z) =
+                    swept(&table, &mut together, &[update], Some(&bounds), threads);
+                assert_eq!((other.loss, other_sums, other_z), (pass.loss, sums.clone(), z.clone()));
+                assert_eq!(other.max_residual, pass.max_residual);
+                assert_eq!(together, one_by_one);
+            }
         }
     }
 
