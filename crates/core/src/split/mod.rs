@@ -9,6 +9,7 @@ mod between;
 mod binary;
 mod candidates;
 mod ordered;
+mod quick_look;
 mod scan;
 mod subset;
 
