@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::small::BinSums;
-use crate::histogram::{ListedSums, N_PLACES, RunningSums, Side, SortKey};
+use crate::histogram::{ListedSums, N_PLACES, RunningSums, SortKey};
 use crate::split::{BestSplit, RowsAside};
 
 /// What one search of a range of features works in.
@@ -16,12 +16,15 @@ pub(super) struct SearchRoom {
     pub sibling: BestSplit,
 }
 
-/// What a search by sorted rows works in: things of both children, or of one node.
+/// What a search by sorted rows works in.
 pub(super) struct SortedRoom {
-    /// By place.
-    pub sides: [Side; N_PLACES],
-    pub gradients: RunningSums,
-    pub sums: [RunningSums; 2],
+    /// By place: 1 if the row goes left, else 0.
+    pub goes_left: [u8; N_PLACES],
+    /// The lanes of rows by place.
+    pub values: Vec<RunningSums>,
+    /// The same, added up along a column.
+    pub sums: Vec<RunningSums>,
+    /// Of both children, or of one node.
     pub aside: [RowsAside; 2],
     pub by_bins: BinSums,
 }
@@ -29,9 +32,9 @@ pub(super) struct SortedRoom {
 impl Default for SortedRoom {
     fn default() -> SortedRoom {
         SortedRoom {
-            sides: [Side::default(); N_PLACES],
-            gradients: [0; N_PLACES],
-            sums: [[0; N_PLACES]; 2],
+            goes_left: [0; N_PLACES],
+            values: Vec::new(),
+            sums: Vec::new(),
             aside: Default::default(),
             by_bins: BinSums::default(),
         }
