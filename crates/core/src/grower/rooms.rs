@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::small::BinSums;
-use crate::histogram::{ListedSums, N_PLACES, RunningSums, SortKey};
+use crate::histogram::{ListedSums, N_PLACES, RunningSums, Side, SortKey};
 use crate::split::{BestSplit, RowsAside};
 
 /// What one search of a range of features works in.
@@ -18,13 +18,12 @@ pub(super) struct SearchRoom {
 
 /// What a search by sorted rows works in.
 pub(super) struct SortedRoom {
-    /// By place: 1 if the row goes left, else 0.
-    pub goes_left: [u8; N_PLACES],
+    /// By place.
+    pub sides: [Side; N_PLACES],
     /// The lanes of rows by place.
     pub values: Vec<RunningSums>,
-    /// The same, added up along a column.
-    pub sums: Vec<RunningSums>,
-    /// Of both children, or of one node.
+    /// The same, added up along a column: of both children, or of one node.
+    pub sums: [Vec<RunningSums>; 2],
     pub aside: [RowsAside; 2],
     pub by_bins: BinSums,
 }
@@ -32,9 +31,9 @@ pub(super) struct SortedRoom {
 impl Default for SortedRoom {
     fn default() -> SortedRoom {
         SortedRoom {
-            goes_left: [0; N_PLACES],
+            sides: [Side::default(); N_PLACES],
             values: Vec::new(),
-            sums: Vec::new(),
+            sums: Default::default(),
             aside: Default::default(),
             by_bins: BinSums::default(),
         }

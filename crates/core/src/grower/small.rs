@@ -16,8 +16,8 @@ use super::search::Search;
 use super::sorted::{Columns, SortedRows};
 use crate::error::Result;
 use crate::histogram::{
-    Lane, MAX_SORTED_ROWS, N_PLACES, NodeLanes, RunningSums, SortKey, add_up, bin_of, place_of,
-    sort_column, split_column,
+    Lane, MAX_SORTED_ROWS, N_PLACES, NodeLanes, RunningSums, Side, SortKey, add_up, bin_of,
+    place_of, sort_column, split_column,
 };
 use crate::lowlevel::widest;
 use crate::partition::RowPartition;
@@ -111,7 +111,8 @@ impl<T: Lane> Search<'_, T> {
         let splits = self.pool.map(pieces, work, |((features, left), (_, right))| {
             self.rooms.search.with(|room| {
                 let SearchRoom { best, sibling, sorted, .. } = &mut **room;
-                sorted.goes_left = goes_left(&parent.places, child_rows[0]);
+                self.fill_values(&parent.places, sorted);
+                sorted.sides = sides(&parent.places, child_rows[0], &sorted.values[0]);
                 let best = [best, sibling];
                 self.split_columns(parent, features, [left, right], children, wanted, sorted, best)
             })
@@ -139,23 +140,27 @@ impl<T: Lane> Search<'_, T> {
         room: &mut SortedRoom,
         best: [&mut BestSplit; 2],
     ) -> [Option<NodeSplit>; 2] {
-        let SortedRoom { goes_left, values, sums, aside, by_bins } = room;
+        let SortedRoom { sides, values, sums: [left_sums, right_sums], aside, by_bins } = room;
         let ([best_left, best_right], [aside_left, aside_right]) = (best, aside);
         let mut left_node = SmallNode::begin(self, &children[0], best_left, aside_left);
         let mut right_node = SmallNode::begin(self, &children[1], best_right, aside_right);
         let places = &parent.places[..];
-        self.fill_values(places, values, sums);
+        // The first lane is added up while a column is split.
+        let others = &values[1..];
         widest(
             #[inline(always)]
             || {
                 for i in features {
                     let (left_keys, right_keys) = (left.room(i), right.room(i));
-                    split_column(parent.column(i), goes_left, [left_keys, right_keys]);
+                    let keys = [&mut *left_keys, &mut *right_keys];
+                    let first_sums = [&mut left_sums[0], &mut right_sums[0]];
+                    split_column(parent.column(i), sides, keys, first_sums);
                     if wanted[0] {
-                        left_node.improve(self, i, left_keys, values, sums, places, by_bins);
+                        left_node.improve(self, i, left_keys, others, left_sums, places, by_bins);
                     }
                     if wanted[1] {
-                        right_node.improve(self, i, right_keys, values, sums, places, by_bins);
+                        right_node
+                            .improve(self, i, right_keys, others, right_sums, places, by_bins);
                     }
                 }
             },
@@ -190,9 +195,9 @@ impl<T: Lane> Search<'_, T> {
         let splits = self.pool.map(dense.collect::<Vec<_>>(), work, |(features, _)| {
             self.rooms.search.with(|room| {
                 let SearchRoom { best, sorted: room, .. } = &mut **room;
-                let SortedRoom { values, sums, aside: [aside, _], by_bins, .. } = room;
                 let places = &sorted.places[..];
-                self.fill_values(places, values, sums);
+                self.fill_values(places, room);
+                let SortedRoom { values, sums: [sums, _], aside: [aside, _], by_bins, .. } = room;
                 let mut small = SmallNode::begin(self, node, best, aside);
                 widest(
                     #[inline(always)]
@@ -209,16 +214,14 @@ impl<T: Lane> Search<'_, T> {
         Ok(NodeSplit::best_of(splits))
     }
 
-    /// Fills in the lanes of rows by their places, and makes room for their sums.
-    fn fill_values(
-        &self,
-        places: &[u32],
-        values: &mut Vec<RunningSums>,
-        sums: &mut Vec<RunningSums>,
-    ) {
-        let Some(lanes) = self.sorted_lanes() else { return };
-        values.resize(lanes.width(), [0; N_PLACES]);
-        sums.resize(lanes.width(), [0; N_PLACES]);
+    /// Fills in the lanes of rows by their places, and makes room for their sums. If cuts between rows
+    /// cannot be scored, there is one lane, of arbitrary values.
+    fn fill_values(&self, places: &[u32], SortedRoom { values, sums, .. }: &mut SortedRoom) {
+        let lanes = self.sorted_lanes();
+        let n_lanes = lanes.map_or(1, |lanes| lanes.width());
+        values.resize(n_lanes, [0; N_PLACES]);
+        sums.iter_mut().for_each(|sums| sums.resize(n_lanes, [0; N_PLACES]));
+        let Some(lanes) = lanes else { return };
         for (place, &row) in places.iter().enumerate() {
             let row_lanes = &self.lanes[row as usize * self.layout.width..];
             for (lane, values) in values.iter_mut().enumerate() {
@@ -300,16 +303,16 @@ impl<T: Lane> Search<'_, T> {
     }
 }
 
-/// Which places have rows that go left, as numbers.
-fn goes_left(places: &[u32], left: &[u32]) -> [u8; N_PLACES] {
-    let mut goes_left = [0; N_PLACES];
-    let mut places = places.iter().zip(&mut goes_left);
+/// Where a split with these left rows sends the rows of each place, with these values.
+fn sides(places: &[u32], left: &[u32], values: &RunningSums) -> [Side; N_PLACES] {
+    let mut sides = values.map(|value| Side { left: 0, right: value, n_left: 0 });
+    let mut places = places.iter().zip(&mut sides);
     for &row in left {
         // Both ascend.
-        let Some((_, goes_left)) = places.find(|(place, _)| **place == row) else { break };
-        *goes_left = 1;
+        let Some((_, side)) = places.find(|(place, _)| **place == row) else { break };
+        *side = Side { left: side.right, right: 0, n_left: 1 };
     }
-    goes_left
+    sides
 }
 
 /// A small node while it is searched.
@@ -340,7 +343,7 @@ impl<'a> SmallNode<'a> {
     }
 
     /// Looks for a better split by the usable feature `i`, of which `keys` is the sorted column. `values`
-    /// are the lanes of its rows by place; `sums` is room to add them up.
+    /// are lanes of rows by place, still to be added up into the last of the `sums`.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
     fn improve<T: Lane>(
@@ -359,7 +362,8 @@ impl<'a> SmallNode<'a> {
         let is_plain = !cuts.has_missing[feature as usize] && !cuts.categorical[feature as usize];
         match self.total.as_ref().filter(|_| is_plain) {
             Some(total) => {
-                for (values, sums) in values.iter().zip(&mut *sums) {
+                let first = sums.len() - values.len();
+                for (values, sums) in values.iter().zip(&mut sums[first..]) {
                     add_up(keys, values, sums);
                 }
                 let node = SortedNode { feature, keys, sums, aside: self.aside, total };

@@ -22,7 +22,7 @@ pub use layout::Layout;
 pub use packed::{accumulate_packed, pack, packed_width};
 pub use quantise::{RowLanes, SplitGradients, SplitWeights, quantise};
 pub use sorted::{
-    KeyRoom, MAX_SORTED_ROWS, N_PLACES, RunningSums, SortKey, add_up, bin_of, place_of,
+    KeyRoom, MAX_SORTED_ROWS, N_PLACES, RunningSums, Side, SortKey, add_up, bin_of, place_of,
     sort_column, split_column,
 };
 pub use subtract::{fill_default, subtract};

@@ -76,22 +76,38 @@ pub fn add_up(keys: &[SortKey], values: &RunningSums, sums: &mut RunningSums) {
     }
 }
 
-/// Splits a sorted column; both sides stay sorted. `goes_left` is 1 for the places of rows that go left,
-/// else 0.
+/// Where a split sends a row.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Side {
+    /// The value of the row if it goes left, else 0.
+    pub left: i64,
+    /// The value of the row if it goes right, else 0.
+    pub right: i64,
+    /// 1 if it goes left.
+    pub n_left: u8,
+}
+
+/// Splits a sorted column; both sides stay sorted, and their values are added up.
 #[inline(always)]
 pub fn split_column(
     keys: &[SortKey],
-    goes_left: &[u8; N_PLACES],
+    sides: &[Side; N_PLACES],
     [left_keys, right_keys]: [&mut KeyRoom; 2],
+    [left_sums, right_sums]: [&mut RunningSums; 2],
 ) {
     let (mut n_left, mut n_right) = (0u8, 0u8);
+    let (mut left, mut right) = (0, 0);
     for &key in keys {
-        let is_left = goes_left[place_of(key)];
+        let side = &sides[place_of(key)];
+        left += side.left;
+        right += side.right;
         // Written to both: which way a row goes is hard to predict. The wrong one is overwritten.
         left_keys[usize::from(n_left)] = key;
+        left_sums[usize::from(n_left)] = left;
         right_keys[usize::from(n_right)] = key;
-        n_left = n_left.wrapping_add(is_left);
-        n_right = n_right.wrapping_add(1 - is_left);
+        right_sums[usize::from(n_right)] = right;
+        n_left = n_left.wrapping_add(side.n_left);
+        n_right = n_right.wrapping_add(1 - side.n_left);
     }
 }
 
@@ -122,17 +138,33 @@ mod tests {
     }
 
     #[test]
-    fn the_sides_of_a_split_are_sorted() {
+    fn the_sides_of_a_split_are_sorted_and_added_up() {
         for n in [2, 9, 254, 255] {
             let (_, _, keys) = sorted(n, 40);
-            let mut goes_left = [0; N_PLACES];
-            goes_left.iter_mut().enumerate().for_each(|(k, left)| *left = u8::from(k % 3 > 0));
+            let mut values = [0; N_PLACES];
+            let mut sides = [Side::default(); N_PLACES];
+            for place in 0..n {
+                let (value, goes_left) = (place as i64 * 7 - 300, place % 3 > 0);
+                values[place] = value;
+                sides[place] = if goes_left {
+                    Side { left: value, right: 0, n_left: 1 }
+                } else {
+                    Side { left: 0, right: value, n_left: 0 }
+                };
+            }
             let (mut left_keys, mut right_keys) = ([0; N_PLACES], [0; N_PLACES]);
-            split_column(&keys[..n], &goes_left, [&mut left_keys, &mut right_keys]);
-            for (side, found) in [(1, &left_keys), (0, &right_keys)] {
-                let is_there = |key: &SortKey| goes_left[place_of(*key)] == side;
+            let (mut left_sums, mut right_sums) = ([0; N_PLACES], [0; N_PLACES]);
+            let key_rooms = [&mut left_keys, &mut right_keys];
+            split_column(&keys[..n], &sides, key_rooms, [&mut left_sums, &mut right_sums]);
+            for (goes_left, found, sums) in
+                [(true, &left_keys, &left_sums), (false, &right_keys, &right_sums)]
+            {
+                let is_there = |key: &SortKey| (sides[place_of(*key)].n_left == 1) == goes_left;
                 let expected: Vec<SortKey> = keys[..n].iter().copied().filter(is_there).collect();
                 assert_eq!(found[..expected.len()], expected);
+                let mut expected_sums = [0; N_PLACES];
+                add_up(&expected, &values, &mut expected_sums);
+                assert_eq!(sums[..expected.len()], expected_sums[..expected.len()]);
             }
         }
     }
