@@ -84,6 +84,27 @@ fn small_tables_4_leaves(bencher: Bencher<'_, '_>, (n, p): (usize, usize)) {
     Table::new(n, p, 1).grow(bencher, SplitWeights::Equal, 4);
 }
 
+#[divan::bench(args = SMALL)]
+fn small_tables_weighted_rows(bencher: Bencher<'_, '_>, (n, p): (usize, usize)) {
+    let table = Table::new(n, p, 1);
+    table.grow(bencher, SplitWeights::Rows(&table.weights), 31);
+}
+
+#[divan::bench(args = SMALL)]
+fn small_tables_4_components(bencher: Bencher<'_, '_>, (n, p): (usize, usize)) {
+    Table::new(n, p, 4).grow(bencher, SplitWeights::Equal, 31);
+}
+
+#[divan::bench(args = ["one lane", "weighted rows", "4 components", "both"], sample_count = 10)]
+fn tall(bencher: Bencher<'_, '_>, lanes: &str) {
+    let q = if matches!(lanes, "4 components" | "both") { 4 } else { 1 };
+    let table = Table::linear(200_000, 20, q);
+    let is_weighted = matches!(lanes, "weighted rows" | "both");
+    let weights =
+        if is_weighted { SplitWeights::Rows(&table.weights) } else { SplitWeights::Equal };
+    table.grow(bencher, weights, 31);
+}
+
 #[divan::bench(args = [1, 2, 4, 8, 50], max_time = 1)]
 fn components(bencher: Bencher<'_, '_>, q: usize) {
     Table::new(20_000, 50, q).grow(bencher, SplitWeights::Equal, 31);

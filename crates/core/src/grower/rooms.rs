@@ -16,12 +16,14 @@ pub(super) struct SearchRoom {
     pub sibling: BestSplit,
 }
 
-/// What a search by sorted rows works in: things of both children, or of one node.
+/// What a search by sorted rows works in.
 pub(super) struct SortedRoom {
     /// By place.
     pub sides: [Side; N_PLACES],
-    pub gradients: RunningSums,
-    pub sums: [RunningSums; 2],
+    /// The lanes of rows by place.
+    pub values: Vec<RunningSums>,
+    /// The same, added up along a column: of both children, or of one node.
+    pub sums: [Vec<RunningSums>; 2],
     pub aside: [RowsAside; 2],
     pub by_bins: BinSums,
 }
@@ -30,8 +32,8 @@ impl Default for SortedRoom {
     fn default() -> SortedRoom {
         SortedRoom {
             sides: [Side::default(); N_PLACES],
-            gradients: [0; N_PLACES],
-            sums: [[0; N_PLACES]; 2],
+            values: Vec::new(),
+            sums: Default::default(),
             aside: Default::default(),
             by_bins: BinSums::default(),
         }

@@ -16,12 +16,12 @@ use super::search::Search;
 use super::sorted::{Columns, SortedRows};
 use crate::error::Result;
 use crate::histogram::{
-    Lane, MAX_SORTED_ROWS, N_PLACES, NodeLanes, Side, SortKey, add_up, bin_of, place_of,
-    sort_column, split_column,
+    Lane, MAX_SORTED_ROWS, N_PLACES, NodeLanes, RunningSums, Side, SortKey, add_up, bin_of,
+    place_of, sort_column, split_column,
 };
 use crate::lowlevel::widest;
 use crate::partition::RowPartition;
-use crate::split::{BestSplit, NodeSplit, RowsAside, SortedNode};
+use crate::split::{BestSplit, NodeSplit, NodeSums, RowsAside, SortedLanes, SortedNode};
 
 /// Bins per row from which sorted rows are cheaper than histograms (1 to 2 measure alike).
 const MANY_BINS_PER_ROW: usize = 2;
@@ -105,13 +105,14 @@ impl<T: Lane> Search<'_, T> {
             let room = |n| SortedRows::new(Arc::clone(&parent.places), n, n_dense, home);
             [room(n_left)?, room(n_right)?]
         };
-        let work = parent.n * n_dense;
+        let work = parent.n * n_dense * self.layout.width;
         let n_pieces = self.pool.pieces(work);
         let pieces = left.pieces(n_dense, n_pieces).zip(right.pieces(n_dense, n_pieces));
         let splits = self.pool.map(pieces, work, |((features, left), (_, right))| {
             self.rooms.search.with(|room| {
                 let SearchRoom { best, sibling, sorted, .. } = &mut **room;
-                sorted.sides = self.sides(&parent.places, child_rows);
+                self.fill_values(&parent.places, sorted);
+                sorted.sides = sides(&parent.places, child_rows[0], &sorted.values[0]);
                 let best = [best, sibling];
                 self.split_columns(parent, features, [left, right], children, wanted, sorted, best)
             })
@@ -139,24 +140,27 @@ impl<T: Lane> Search<'_, T> {
         room: &mut SortedRoom,
         best: [&mut BestSplit; 2],
     ) -> [Option<NodeSplit>; 2] {
-        let SortedRoom { sides, sums, aside, by_bins, .. } = room;
+        let SortedRoom { sides, values, sums: [left_sums, right_sums], aside, by_bins } = room;
         let ([best_left, best_right], [aside_left, aside_right]) = (best, aside);
         let mut left_node = SmallNode::begin(self, &children[0], best_left, aside_left);
         let mut right_node = SmallNode::begin(self, &children[1], best_right, aside_right);
         let places = &parent.places[..];
-        let [left_sums, right_sums] = sums;
+        // The first lane is added up while a column is split.
+        let others = &values[1..];
         widest(
             #[inline(always)]
             || {
                 for i in features {
                     let (left_keys, right_keys) = (left.room(i), right.room(i));
                     let keys = [&mut *left_keys, &mut *right_keys];
-                    split_column(parent.column(i), sides, keys, [left_sums, right_sums]);
+                    let first_sums = [&mut left_sums[0], &mut right_sums[0]];
+                    split_column(parent.column(i), sides, keys, first_sums);
                     if wanted[0] {
-                        left_node.improve(self, i, left_keys, left_sums, places, by_bins);
+                        left_node.improve(self, i, left_keys, others, left_sums, places, by_bins);
                     }
                     if wanted[1] {
-                        right_node.improve(self, i, right_keys, right_sums, places, by_bins);
+                        right_node
+                            .improve(self, i, right_keys, others, right_sums, places, by_bins);
                     }
                 }
             },
@@ -185,25 +189,22 @@ impl<T: Lane> Search<'_, T> {
 
     /// The best split of a node by its dense features.
     fn search_sorted(&self, sorted: &SortedRows, node: &GrowNode) -> Result<Option<NodeSplit>> {
-        let work = sorted.n * self.plan.n_dense;
+        let work = sorted.n * self.plan.n_dense * self.layout.width;
         let ranges = self.plan.ranges_of_features(self.pool.pieces(work));
         let dense = ranges.take_while(|(_, block)| block.is_none());
         let splits = self.pool.map(dense.collect::<Vec<_>>(), work, |(features, _)| {
             self.rooms.search.with(|room| {
                 let SearchRoom { best, sorted: room, .. } = &mut **room;
-                let SortedRoom { gradients, sums: [sums, _], aside: [aside, _], by_bins, .. } =
-                    room;
-                for (gradient, &row) in gradients.iter_mut().zip(&sorted.places[..]) {
-                    *gradient = self.gradient(row);
-                }
+                let places = &sorted.places[..];
+                self.fill_values(places, room);
+                let SortedRoom { values, sums: [sums, _], aside: [aside, _], by_bins, .. } = room;
                 let mut small = SmallNode::begin(self, node, best, aside);
                 widest(
                     #[inline(always)]
                     || {
                         for i in features {
                             let keys = sorted.column(i);
-                            add_up(keys, gradients, sums);
-                            small.improve(self, i, keys, sums, &sorted.places, by_bins);
+                            small.improve(self, i, keys, values, sums, places, by_bins);
                         }
                     },
                 );
@@ -213,25 +214,25 @@ impl<T: Lane> Search<'_, T> {
         Ok(NodeSplit::best_of(splits))
     }
 
-    /// The gradient of a row, if it shares a lane with the count, else 0.
-    fn gradient(&self, row: u32) -> i64 {
-        self.layout.count_bits.map_or(0, |bits| self.lanes[row as usize].into() >> bits)
-    }
-
-    /// Where a split into these rows sends the rows of each place.
-    fn sides(&self, places: &[u32], [left, right]: [&[u32]; 2]) -> [Side; N_PLACES] {
-        let mut sides = [Side::default(); N_PLACES];
-        for (rows, n_left) in [(left, 1), (right, 0)] {
-            let mut places = places.iter().zip(&mut sides);
-            for &row in rows {
-                // Both ascend.
-                let Some((_, side)) = places.find(|(place, _)| **place == row) else { break };
-                let gradient = self.gradient(row);
-                let [left, right] = if n_left == 1 { [gradient, 0] } else { [0, gradient] };
-                *side = Side { left, right, n_left };
+    /// Fills in the lanes of rows by their places, and makes room for their sums. If cuts between rows
+    /// cannot be scored, there is one lane, of arbitrary values.
+    fn fill_values(&self, places: &[u32], SortedRoom { values, sums, .. }: &mut SortedRoom) {
+        let lanes = self.sorted_lanes();
+        let n_lanes = lanes.map_or(1, |lanes| lanes.width());
+        values.resize(n_lanes, [0; N_PLACES]);
+        sums.iter_mut().for_each(|sums| sums.resize(n_lanes, [0; N_PLACES]));
+        let Some(lanes) = lanes else { return };
+        for (place, &row) in places.iter().enumerate() {
+            let row_lanes = &self.lanes[row as usize * self.layout.width..];
+            for (lane, values) in values.iter_mut().enumerate() {
+                values[place] = lanes.of_row(row_lanes, lane);
             }
         }
-        sides
+    }
+
+    /// How sorted rows are summed and read, if cuts between them can be scored.
+    fn sorted_lanes(&self) -> Option<SortedLanes> {
+        SortedLanes::new(&self.layout, T::IS_NARROW)
     }
 
     /// Takes the sums of some rows off the histograms of a range of dense features.
@@ -302,15 +303,25 @@ impl<T: Lane> Search<'_, T> {
     }
 }
 
+/// Where a split with these left rows sends the rows of each place, with these values.
+fn sides(places: &[u32], left: &[u32], values: &RunningSums) -> [Side; N_PLACES] {
+    let mut sides = values.map(|value| Side { left: 0, right: value, n_left: 0 });
+    let mut places = places.iter().zip(&mut sides);
+    for &row in left {
+        // Both ascend.
+        let Some((_, side)) = places.find(|(place, _)| **place == row) else { break };
+        *side = Side { left: side.right, right: 0, n_left: 1 };
+    }
+    sides
+}
+
 /// A small node while it is searched.
 struct SmallNode<'a> {
     node: &'a GrowNode,
     best: &'a mut BestSplit,
     aside: &'a RowsAside,
-    /// Bits of the count in a packed lane. If there are none, or the order of values is constrained,
-    /// features are searched by their bins.
-    count_bits: Option<u32>,
-    total: f64,
+    /// What cuts between its rows are scored by. If there is none, features are searched by their bins.
+    total: Option<NodeSums>,
 }
 
 impl<'a> SmallNode<'a> {
@@ -320,21 +331,28 @@ impl<'a> SmallNode<'a> {
         best: &'a mut BestSplit,
         aside: &'a mut RowsAside,
     ) -> SmallNode<'a> {
-        best.begin(&search.layout, &node.total);
+        let layout = &search.layout;
+        best.begin(layout, &node.total);
         aside.count(node.rows.len(), &search.limits);
-        let count_bits = search.layout.count_bits.filter(|_| node.constraints.bounds.is_none());
-        SmallNode { node, best, aside, count_bits, total: search.layout.sum(&node.total, 0) }
+        // Not if the order of values is constrained, or if a row does not count.
+        let is_plain = node.constraints.bounds.is_none()
+            && layout.count(&node.total) == node.rows.len() as i64;
+        let lanes = search.sorted_lanes().filter(|_| is_plain);
+        let total = lanes.map(|lanes| NodeSums::new(lanes, layout, &node.total));
+        SmallNode { node, best, aside, total }
     }
 
-    /// Looks for a better split by the usable feature `i`, of which `keys` is the sorted column and
-    /// `sums` are the gradients of its rows, added up.
+    /// Looks for a better split by the usable feature `i`, of which `keys` is the sorted column. `values`
+    /// are lanes of rows by place, still to be added up into the last of the `sums`.
     #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
     fn improve<T: Lane>(
         &mut self,
         search: &Search<'_, T>,
         i: usize,
         keys: &[SortKey],
-        sums: &[i64; N_PLACES],
+        values: &[RunningSums],
+        sums: &mut [RunningSums],
         places: &[u32],
         by_bins: &mut BinSums,
     ) {
@@ -342,10 +360,14 @@ impl<'a> SmallNode<'a> {
         let feature = search.plan.usable[i];
         let cuts = &search.binned.cuts;
         let is_plain = !cuts.has_missing[feature as usize] && !cuts.categorical[feature as usize];
-        match self.count_bits.filter(|_| is_plain) {
-            Some(bits) => {
-                let node = SortedNode { feature, keys, sums, aside: self.aside };
-                self.best.improve_between(node, self.total, bits, &search.limits);
+        match self.total.as_ref().filter(|_| is_plain) {
+            Some(total) => {
+                let first = sums.len() - values.len();
+                for (values, sums) in values.iter().zip(&mut sums[first..]) {
+                    add_up(keys, values, sums);
+                }
+                let node = SortedNode { feature, keys, sums, aside: self.aside, total };
+                self.best.improve_between(node, &search.limits);
             }
             None => by_bins.improve(search, i, keys, places, self.node, self.best),
         }

@@ -3,6 +3,7 @@
 use super::layout::Layout;
 use super::quantise::{RowLanes, SplitGradients, SplitWeights};
 use crate::error::{Result, invalid};
+use crate::lowlevel::widest;
 use crate::memory::{resize, zeros};
 use crate::parallel::Pool;
 use crate::reduce::{FixedPoint, add_up_here, exchange, round_scaled};
@@ -142,14 +143,24 @@ impl Source<'_> {
     ) -> Result<A> {
         let q = self.q;
         let parts = pool.map(pool.row_ranges(self.n, q), self.n * q, |rows| {
-            let mut folded = start;
-            for i in rows {
-                let w = self.weight(i);
-                for &z in &self.z[i * q..(i + 1) * q] {
-                    folded = step(folded, (f64::from(z) * w).abs());
-                }
-            }
-            folded
+            let z = &self.z[rows.start * q..rows.end * q];
+            let add = |folded: A, z: f32, w: f64| step(folded, (f64::from(z) * w).abs());
+            widest(
+                #[inline(always)]
+                || match self.weights {
+                    SplitWeights::Rows(w) if q == 1 => {
+                        z.iter().zip(&w[rows]).fold(start, |a, (&z, &w)| add(a, z, w.into()))
+                    }
+                    SplitWeights::Rows(w) => z.chunks_exact(q).zip(&w[rows]).fold(
+                        start,
+                        #[inline(always)]
+                        |a, (z, &w)| z.iter().fold(a, |a, &z| add(a, z, w.into())),
+                    ),
+                    SplitWeights::Equal | SplitWeights::Components(_) => {
+                        z.iter().fold(start, |a, &z| add(a, z, 1.0))
+                    }
+                },
+            )
         })?;
         Ok(parts.into_iter().fold(start, merge))
     }
@@ -202,18 +213,18 @@ impl Source<'_> {
         width: usize,
         spare: Option<RowLanes>,
     ) -> Result<RowLanes> {
-        let q = self.q;
         let mut lanes = narrow_lanes(spare, self.n * width)?;
-        self.encode(pool, &mut lanes, width, |i, w, z, lanes| {
+        let fill = |i: usize, w: f64, z: &[f32], lanes: &mut [i32]| {
             let scale = scales.gradient.scale * w;
             for (lane, &z) in lanes.iter_mut().zip(z) {
                 *lane = round_scaled(f64::from(z) * scale) as i32;
             }
-            for (lane, w) in lanes[q..].iter_mut().zip(self.weights_of(i)) {
+            for (lane, w) in lanes[z.len()..].iter_mut().zip(self.weights_of(i)) {
                 *lane = scales.weight.encode(w) as i32;
             }
             lanes[width - 1] = i32::from(self.counts(i));
-        })?;
+        };
+        self.encode(pool, &mut lanes, width, fill)?;
         Ok(RowLanes::Narrow(lanes))
     }
 
@@ -250,11 +261,34 @@ impl Source<'_> {
         let size = self.n.div_ceil(pool.threads() * 4).max(1);
         let pieces = lanes.chunks_mut(size * width).enumerate();
         pool.for_each(pieces, self.n * q * 2, |(piece, lanes)| {
-            for (k, lanes) in lanes.chunks_exact_mut(width).enumerate() {
-                let i = piece * size + k;
-                fill(i, self.weight(i), &self.z[i * q..(i + 1) * q], lanes);
-            }
+            let first = piece * size;
+            // With widths known to the compiler, there are no loops over the lanes of a row.
+            widest(
+                #[inline(always)]
+                || match (q, width) {
+                    (1, 1) => self.encode_rows(first, lanes, 1, 1, &fill),
+                    (1, 3) => self.encode_rows(first, lanes, 1, 3, &fill),
+                    (4, 5) => self.encode_rows(first, lanes, 4, 5, &fill),
+                    _ => self.encode_rows(first, lanes, q, width, &fill),
+                },
+            );
         })
+    }
+
+    /// [`Source::encode`] for rows from `first` on, with q gradients and `width` lanes each.
+    #[inline(always)]
+    fn encode_rows<T>(
+        &self,
+        first: usize,
+        lanes: &mut [T],
+        q: usize,
+        width: usize,
+        fill: &impl Fn(usize, f64, &[f32], &mut [T]),
+    ) {
+        let rows = self.z[first * q..].chunks_exact(q).zip(lanes.chunks_exact_mut(width));
+        for (k, (z, lanes)) in rows.enumerate() {
+            fill(first + k, self.weight(first + k), z, lanes);
+        }
     }
 }
 

@@ -1,8 +1,8 @@
-//! Cuts between sorted rows, for one component without weights.
+//! Cuts between sorted rows.
 
 use super::scan::small_to_f64;
 use super::{BestSplit, NodeSplit, SplitLimits};
-use crate::histogram::{N_PLACES, RunningSums, SortKey, bin_of};
+use crate::histogram::{Layout, N_PLACES, RunningSums, SortKey, bin_of};
 
 /// Cuts looked at together.
 const AT_ONCE: usize = 8;
@@ -35,6 +35,67 @@ impl RowsAside {
     }
 }
 
+/// Most components of sorted rows.
+const MAX_COMPONENTS: usize = 8;
+
+/// How the sums of sorted rows are read: gradients, then weights if rows have them. Rows are counted by
+/// their places.
+#[derive(Clone, Copy)]
+pub struct SortedLanes {
+    components: usize,
+    is_weighted: bool,
+    count_bits: Option<u32>,
+}
+
+impl SortedLanes {
+    /// For lanes of this layout, at most 32 bits wide if `is_narrow`; none if cuts between their rows
+    /// cannot be scored.
+    pub fn new(layout: &Layout, is_narrow: bool) -> Option<SortedLanes> {
+        let &Layout { components, weight_lanes, count_bits, .. } = layout;
+        let is_small = count_bits.is_some() || is_narrow;
+        let is_sorted = is_small && components <= MAX_COMPONENTS && !layout.by_component();
+        is_sorted.then_some(SortedLanes { components, is_weighted: weight_lanes > 0, count_bits })
+    }
+
+    /// Number of lanes.
+    pub fn width(&self) -> usize {
+        self.components + usize::from(self.is_weighted)
+    }
+
+    /// One of the lanes of a row.
+    #[inline(always)]
+    pub fn of_row(&self, lanes: &[impl Copy + Into<i64>], lane: usize) -> i64 {
+        lanes[lane].into() >> self.count_bits.unwrap_or(0)
+    }
+
+    /// The lanes of the rows left of a cut, as the layout has them.
+    fn left(&self, sums: &[RunningSums], k: usize) -> Vec<i64> {
+        let count = (k + 1) as i64;
+        match self.count_bits {
+            Some(bits) => vec![(sums[0][k] << bits) + count],
+            None => sums[..self.width()].iter().map(|lane| lane[k]).chain([count]).collect(),
+        }
+    }
+}
+
+/// Sums and weight of a node.
+pub struct NodeSums {
+    lanes: SortedLanes,
+    sums: [f64; MAX_COMPONENTS],
+    weight: f64,
+}
+
+impl NodeSums {
+    /// From the lanes of a node.
+    pub fn new(lanes: SortedLanes, layout: &Layout, total: &[i64]) -> NodeSums {
+        let mut sums = [0.0; MAX_COMPONENTS];
+        sums[..lanes.components].iter_mut().enumerate().for_each(|(c, sum)| {
+            *sum = layout.sum(total, c);
+        });
+        NodeSums { lanes, sums, weight: layout.weight(total) }
+    }
+}
+
 /// The rows of a node, sorted by a feature.
 #[derive(Clone, Copy)]
 pub struct SortedNode<'a> {
@@ -42,41 +103,94 @@ pub struct SortedNode<'a> {
     pub feature: u32,
     /// Their keys.
     pub keys: &'a [SortKey],
-    /// Their gradients, added up.
-    pub sums: &'a RunningSums,
+    /// Their lanes, each added up.
+    pub sums: &'a [RunningSums],
     /// The rows beside the cuts.
     pub aside: &'a RowsAside,
+    /// Those of all rows.
+    pub total: &'a NodeSums,
 }
 
 impl SortedNode<'_> {
-    /// The distance of a cut, squared, which over the product of rows is its score.
+    /// Number of groups of cuts.
+    fn n_groups(&self) -> usize {
+        self.keys.len().div_ceil(AT_ONCE).min(N_PLACES / AT_ONCE)
+    }
+
+    /// Σ D² and a b of a group of cuts, whose ratio is the score. a b is infinite if a cut is not allowed.
+    /// Numbers of lanes that are known to the compiler spare loops.
     #[inline(always)]
-    fn square(&self, k: usize, total: f64) -> f64 {
-        let left = small_to_f64(self.sums[k]);
-        let distance = left * self.aside.right[k] - (total - left) * self.aside.left[k];
-        distance * distance
+    fn group(
+        &self,
+        group: usize,
+        components: usize,
+        is_weighted: bool,
+    ) -> ([f64; AT_ONCE], [f64; AT_ONCE]) {
+        let aside = self.aside;
+        let mut a = aside.left.as_chunks::<AT_ONCE>().0[group];
+        let mut b = aside.right.as_chunks::<AT_ONCE>().0[group];
+        let mut product = aside.product.as_chunks::<AT_ONCE>().0[group];
+        let lane = |lane: usize| {
+            let sums = &self.sums[lane].as_chunks::<AT_ONCE>().0[group];
+            std::array::from_fn::<f64, AT_ONCE, _>(|k| small_to_f64(sums[k]))
+        };
+        if is_weighted {
+            a = lane(components);
+            for k in 0..AT_ONCE {
+                b[k] = self.total.weight - a[k];
+                let allowed = (product[k] < f64::INFINITY) & (a[k] > 0.0) & (b[k] > 0.0);
+                product[k] = if allowed { a[k] * b[k] } else { f64::INFINITY };
+            }
+        }
+        let square = |c: usize| {
+            let (left, total) = (lane(c), self.total.sums[c]);
+            std::array::from_fn(|k| {
+                let distance = left[k] * b[k] - (total - left[k]) * a[k];
+                distance * distance
+            })
+        };
+        if components == 1 {
+            return (square(0), product);
+        }
+        // Four partial sums over the components, as in histograms.
+        let mut partial = [[0.0f64; AT_ONCE]; 4];
+        for four in (0..components).step_by(4) {
+            for (c, partial) in (four..components).zip(&mut partial) {
+                let square = square(c);
+                (0..AT_ONCE).for_each(|k| partial[k] += square[k]);
+            }
+        }
+        let sum = |k: usize| (partial[0][k] + partial[2][k]) + (partial[1][k] + partial[3][k]);
+        (std::array::from_fn(sum), product)
     }
 
     /// Whether any cut, also between rows of one bin, scores more than `floor`.
     #[inline(always)]
-    fn exceeds(&self, total: f64, floor: f64) -> bool {
-        let n = self.keys.len().next_multiple_of(AT_ONCE).min(N_PLACES);
+    fn exceeds(&self, components: usize, is_weighted: bool, floor: f64) -> bool {
         let mut exceeds = 0u64;
-        for k in 0..n {
-            exceeds |= u64::from(self.square(k, total) > floor * self.aside.product[k]);
+        for group in 0..self.n_groups() {
+            let (squares, products) = self.group(group, components, is_weighted);
+            for k in 0..AT_ONCE {
+                exceeds |= u64::from(squares[k] > floor * products[k]);
+            }
         }
         exceeds > 0
     }
 
     /// The cut between different bins with the highest score, the first if there are several.
-    fn best_cut(&self, total: f64) -> Option<(usize, f64)> {
+    fn best_cut(&self) -> Option<(usize, f64)> {
+        let SortedLanes { components, is_weighted, .. } = self.total.lanes;
         let mut best = None;
         let mut best_score = 0.0;
-        for (k, pair) in self.keys.windows(2).enumerate() {
-            let score = self.square(k, total) / self.aside.product[k];
-            if score > best_score && bin_of(pair[0]) != bin_of(pair[1]) {
-                best_score = score;
-                best = Some((k, score));
+        for group in 0..self.n_groups() {
+            let (squares, products) = self.group(group, components, is_weighted);
+            let pairs = self.keys[group * AT_ONCE..].windows(2);
+            for (k, pair) in pairs.take(AT_ONCE).enumerate() {
+                let score = squares[k] / products[k];
+                if score > best_score && bin_of(pair[0]) != bin_of(pair[1]) {
+                    best_score = score;
+                    best = Some((group * AT_ONCE + k, score));
+                }
             }
         }
         best
@@ -84,31 +198,24 @@ impl SortedNode<'_> {
 }
 
 impl BestSplit {
-    /// [`improve_split`](super::improve_split) by the sorted rows of the node, whose gradients are
-    /// `total` in all and whose counts take up `count_bits` of a packed lane.
+    /// [`improve_split`](super::improve_split) by the sorted rows of the node.
     #[inline(always)]
-    pub fn improve_between(
-        &mut self,
-        node: SortedNode<'_>,
-        total: f64,
-        count_bits: u32,
-        limits: &SplitLimits,
-    ) {
+    pub fn improve_between(&mut self, node: SortedNode<'_>, limits: &SplitLimits) {
+        let SortedLanes { components, is_weighted, .. } = node.total.lanes;
         // Most features do not beat the best one so far, and need no division to tell.
-        if node.exceeds(total, self.floor) {
-            self.keep_between(node, total, count_bits, limits);
+        let exceeds = match (components, is_weighted) {
+            (1, false) => node.exceeds(1, false, self.floor),
+            (1, true) => node.exceeds(1, true, self.floor),
+            _ => node.exceeds(components, is_weighted, self.floor),
+        };
+        if exceeds {
+            self.keep_between(node, limits);
         }
     }
 
     #[inline(never)]
-    fn keep_between(
-        &mut self,
-        node: SortedNode<'_>,
-        total: f64,
-        count_bits: u32,
-        limits: &SplitLimits,
-    ) {
-        let Some((k, score)) = node.best_cut(total) else { return };
+    fn keep_between(&mut self, node: SortedNode<'_>, limits: &SplitLimits) {
+        let Some((k, score)) = node.best_cut() else { return };
         let Some(gain) = self.better_gain(score, node.feature, limits) else { return };
         self.keep(NodeSplit {
             feature: node.feature,
@@ -117,7 +224,7 @@ impl BestSplit {
             // Without missing values in the node, they follow the larger child.
             missing_left: 2 * (k + 1) >= node.keys.len(),
             gain,
-            left: vec![(node.sums[k] << count_bits) + (k + 1) as i64],
+            left: node.total.lanes.left(node.sums, k),
         });
     }
 }
@@ -127,18 +234,23 @@ mod tests {
     use super::super::improve_split;
     use super::super::tests::Summed;
     use super::*;
-    use crate::histogram::{SplitWeights, add_up, sort_column};
+    use crate::histogram::{RowLanes, SplitWeights, add_up, quantise, sort_column};
+    use crate::parallel::Pool;
 
     #[test]
     fn cuts_between_rows_are_those_of_the_histogram() {
         let mut stream = crate::random::Key::new(5).stream();
-        for case in 0..200usize {
+        for case in 0..600usize {
             let n = 1 + stream.below(255);
+            let q = [1, 1, 2, 5, 8][case % 5];
             // From many ties to hardly any.
             let n_bins = 2 + stream.below(if case % 2 == 0 { 6 } else { 250 });
             let column: Vec<u8> = (0..n).map(|_| stream.below(n_bins) as u8).collect();
-            let z: Vec<f32> = (0..n).map(|_| stream.below(9) as f32 - 4.0).collect();
-            let summed = Summed::new(&column, &z, 1, SplitWeights::Equal, (n_bins, false));
+            let z: Vec<f32> = (0..n * q).map(|_| stream.below(9) as f32 - 4.0).collect();
+            let weights: Vec<f32> = (0..n).map(|_| stream.below(4) as f32 / 3.0).collect();
+            let weights =
+                if case % 3 == 0 { SplitWeights::Equal } else { SplitWeights::Rows(&weights) };
+            let summed = Summed::new(&column, &z, q, weights, (n_bins, false));
             let limits = SplitLimits::new((case % 12) as i64, 0.0);
             let mut expected = summed.search();
             improve_split(&summed.of_feature(3), &limits, &mut expected);
@@ -147,20 +259,28 @@ mod tests {
             let mut keys = [0; N_PLACES];
             sort_column(&column, &rows, &mut keys);
             let layout = summed.layout;
-            let unit = layout.unit;
-            let mut gradients = [0; N_PLACES];
-            for (gradient, &z) in gradients.iter_mut().zip(&z) {
-                *gradient = (f64::from(z) / unit) as i64;
-            }
+            let quantised = quantise(&Pool::serial(), &z, q, weights, None, None).unwrap();
+            let row_lanes: Vec<i64> = match quantised.lanes {
+                RowLanes::Narrow(lanes) => lanes.into_iter().map(i64::from).collect(),
+                RowLanes::Wide(lanes) => lanes,
+            };
+            let lanes = SortedLanes::new(&layout, true).unwrap();
             // What lies behind the last row does not matter.
-            let mut sums = [i64::MAX; N_PLACES];
-            add_up(&keys[..n], &gradients, &mut sums);
+            let mut sums = vec![[i64::MAX; N_PLACES]; lanes.width()];
+            for (lane, sums) in sums.iter_mut().enumerate() {
+                let mut values = [0; N_PLACES];
+                for (value, row) in values.iter_mut().zip(row_lanes.chunks(layout.width)) {
+                    *value = lanes.of_row(row, lane);
+                }
+                add_up(&keys[..n], &values, sums);
+            }
             let mut aside = RowsAside::default();
             aside.count(n, &limits);
-            let node = SortedNode { feature: 3, keys: &keys[..n], sums: &sums, aside: &aside };
-            let (total, bits) = (layout.sum(&summed.total, 0), layout.count_bits.unwrap());
+            let total = NodeSums::new(lanes, &layout, &summed.total);
+            let keys = &keys[..n];
+            let node = SortedNode { feature: 3, keys, sums: &sums, aside: &aside, total: &total };
             let mut best = summed.search();
-            best.improve_between(node, total, bits, &limits);
+            best.improve_between(node, &limits);
             assert_eq!(best.finish(), expected.finish());
         }
     }

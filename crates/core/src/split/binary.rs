@@ -43,12 +43,12 @@ pub fn improve_binary(
                 }
                 match layout.small {
                     true => {
-                        let scoring = Scoring::new(layout, total, limits, small_to_f64);
-                        push_cuts(cuts, start..end, &scoring, candidates);
+                        let scoring = Scoring::new(layout, total, limits, *floor, small_to_f64);
+                        push_cuts(cuts, start..end, layout.width, &scoring, candidates);
                     }
                     false => {
-                        let scoring = Scoring::new(layout, total, limits, to_f64);
-                        push_cuts(cuts, start..end, &scoring, candidates);
+                        let scoring = Scoring::new(layout, total, limits, *floor, to_f64);
+                        push_cuts(cuts, start..end, layout.width, &scoring, candidates);
                     }
                 }
                 candidates.best_score()
@@ -75,12 +75,12 @@ pub fn improve_binary(
 fn push_cuts(
     cuts: &impl BinaryCuts,
     features: Range<usize>,
+    width: usize,
     scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>,
     candidates: &mut Candidates,
 ) {
-    let width = scoring.layout.width;
     for k in features {
-        candidates.push(0, false, (0..width).map(|lane| cuts.left(k, lane)), scoring);
+        candidates.push((0, false), true, (0..width).map(|lane| cuts.left(k, lane)), scoring);
     }
     candidates.finish(scoring);
 }

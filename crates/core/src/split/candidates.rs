@@ -1,6 +1,7 @@
 //! The candidates of one feature, scored many at a time.
 
 use super::SplitLimits;
+use super::quick_look::QuickLook;
 use crate::histogram::Layout;
 
 /// Most candidates of one feature: a cut after each bin, twice if values are missing, and one that
@@ -9,6 +10,10 @@ pub(super) const MAX_CANDIDATES: usize = 2 * 256 + GROUP;
 
 /// Candidates scored together.
 pub(super) const GROUP: usize = 8;
+
+/// Candidates of several lanes that are listed before they are looked at: what was just written lane by
+/// lane cannot be read as vectors at once.
+pub(super) const BLOCK: usize = 8 * GROUP;
 
 /// The cuts of one feature and their scores. Kept from feature to feature.
 pub(super) struct Candidates {
@@ -24,8 +29,10 @@ pub(super) struct Candidates {
     /// Σ D² / (a b), or Σ D² / (a b (a + b)) if each component has its own weights. 0 if the cut is
     /// not allowed.
     pub scores: [f64; MAX_CANDIDATES],
-    /// Left lanes of the last few candidates that have no score yet, lane by lane.
-    group: Vec<[i64; GROUP]>,
+    /// Left lanes of the last candidates, those without a score, lane by lane.
+    block: Vec<[i64; BLOCK]>,
+    /// Number of candidates with a score.
+    n_scored: usize,
 }
 
 impl Default for Candidates {
@@ -37,7 +44,8 @@ impl Default for Candidates {
             products: [0.0; MAX_CANDIDATES],
             places: [0; MAX_CANDIDATES],
             scores: [0.0; MAX_CANDIDATES],
-            group: Vec::new(),
+            block: Vec::new(),
+            n_scored: 0,
         }
     }
 }
@@ -46,8 +54,9 @@ impl Candidates {
     /// Begins with the next feature.
     pub fn clear(&mut self, width: usize) {
         self.n = 0;
-        if self.group.len() != width {
-            self.group.resize(width, [0; GROUP]);
+        self.n_scored = 0;
+        if self.block.len() != width {
+            self.block.resize(width, [0; BLOCK]);
         }
     }
 
@@ -58,42 +67,47 @@ impl Candidates {
         self.n += 1;
     }
 
-    /// Adds a candidate by its left lanes; scores a group of them when it is full.
+    /// Adds a candidate by its left lanes if `is_cut`; scores a block of them when it is full.
     #[inline(always)]
     pub fn push(
         &mut self,
-        bin: usize,
-        missing_left: bool,
-        left: impl Iterator<Item = i64>,
+        (bin, missing_left): (usize, bool),
+        is_cut: bool,
+        left: impl ExactSizeIterator<Item = i64>,
         scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>,
     ) {
-        let k = self.n % GROUP;
-        for (group, lane) in self.group.iter_mut().zip(left) {
-            group[k] = lane;
+        // Written in any case, and overwritten if it is no cut.
+        let k = (self.n - self.n_scored) % BLOCK;
+        for (lanes, lane) in self.block[..left.len()].iter_mut().zip(left) {
+            lanes[k] = lane;
         }
         self.places[self.n] = place(bin, missing_left);
-        self.n += 1;
-        if self.n.is_multiple_of(GROUP) {
-            self.score_group(scoring);
+        self.n += usize::from(is_cut);
+        if self.n - self.n_scored == BLOCK {
+            self.score_block(scoring);
         }
     }
 
     /// Scores the candidates that have no score yet.
     #[inline(always)]
     pub fn finish(&mut self, scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>) {
-        let n = self.n;
-        if !n.is_multiple_of(GROUP) {
-            // The rest of the group is stale; its scores are not looked at.
-            self.n = n.next_multiple_of(GROUP);
-            self.score_group(scoring);
-            self.n = n;
+        if self.n > self.n_scored {
+            self.score_block(scoring);
         }
     }
 
     #[inline(always)]
-    fn score_group(&mut self, scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>) {
-        let scores = scoring.of_group(&self.group);
-        self.scores[self.n - GROUP..self.n].copy_from_slice(&scores);
+    fn score_block(&mut self, scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>) {
+        let unscored = self.n_scored..self.n;
+        // The rest of the last group is stale; its scores are not looked at.
+        let groups = self.scores[unscored.start..].as_chunks_mut::<GROUP>().0.iter_mut();
+        let groups = groups.take(unscored.len().div_ceil(GROUP));
+        if scoring.quick_look.may_exceed(&self.block, unscored.len()) {
+            groups.enumerate().for_each(|(k, scores)| *scores = scoring.of_group(&self.block, k));
+        } else {
+            groups.for_each(|scores| *scores = [0.0; GROUP]);
+        }
+        self.n_scored = self.n;
     }
 
     /// The highest score; 0 if no cut is allowed.
@@ -130,25 +144,37 @@ pub(super) fn place(bin: usize, missing_left: bool) -> u16 {
     2 * bin as u16 + u16::from(missing_left)
 }
 
-/// How candidates of several lanes are scored; sums are read by `real`.
+/// How candidates of several lanes are scored; sums are read by `real`. Those that a quick look tells not
+/// to exceed the floor have no score.
 pub(super) struct Scoring<'a, F> {
-    pub layout: &'a Layout,
-    pub total: &'a [i64],
-    pub min_count: i64,
-    pub real: F,
+    layout: &'a Layout,
+    total: &'a [i64],
+    min_count: i64,
+    quick_look: QuickLook,
+    real: F,
 }
 
 impl<'a, F: Fn(i64) -> f64 + Copy> Scoring<'a, F> {
-    pub fn new(layout: &'a Layout, total: &'a [i64], limits: &SplitLimits, real: F) -> Self {
-        Scoring { layout, total, min_count: limits.min_samples_leaf.max(1), real }
+    pub fn new(
+        layout: &'a Layout,
+        total: &'a [i64],
+        limits: &SplitLimits,
+        floor: f64,
+        real: F,
+    ) -> Self {
+        let min_count = limits.min_samples_leaf.max(1);
+        let quick_look = QuickLook::new(layout, total, floor);
+        Scoring { layout, total, min_count, quick_look, real }
     }
 
+    /// The scores of the `k`-th group of a block.
     #[inline(always)]
-    fn of_group(&self, lefts: &[[i64; GROUP]]) -> [f64; GROUP] {
+    fn of_group(&self, block: &[[i64; BLOCK]], k: usize) -> [f64; GROUP] {
         let width = self.layout.width;
+        let lane = |l: usize| &block[l].as_chunks::<GROUP>().0[k];
         let scores =
-            if self.layout.by_component() { self.by_component(lefts) } else { self.by_row(lefts) };
-        let (counts, total) = (&lefts[width - 1], self.total[width - 1]);
+            if self.layout.by_component() { self.by_component(lane) } else { self.by_row(lane) };
+        let (counts, total) = (lane(width - 1), self.total[width - 1]);
         std::array::from_fn(|k| {
             let allowed = (counts[k] >= self.min_count) & (total - counts[k] >= self.min_count);
             if allowed { scores[k] } else { 0.0 }
@@ -157,15 +183,19 @@ impl<'a, F: Fn(i64) -> f64 + Copy> Scoring<'a, F> {
 
     /// Real sums of a lane on both sides.
     #[inline(always)]
-    fn sides(&self, lefts: &[[i64; GROUP]], lane: usize) -> ([f64; GROUP], [f64; GROUP]) {
-        let (left, total) = (&lefts[lane], self.total[lane]);
+    fn sides<'l>(
+        &self,
+        lefts: impl Fn(usize) -> &'l [i64; GROUP],
+        lane: usize,
+    ) -> ([f64; GROUP], [f64; GROUP]) {
+        let (left, total) = (lefts(lane), self.total[lane]);
         let real = self.real;
         (left.map(real), std::array::from_fn(|k| real(total - left[k])))
     }
 
     /// All components share the weights of rows.
     #[inline(always)]
-    fn by_row(&self, lefts: &[[i64; GROUP]]) -> [f64; GROUP] {
+    fn by_row<'l>(&self, lefts: impl Fn(usize) -> &'l [i64; GROUP] + Copy) -> [f64; GROUP] {
         let q = self.layout.components;
         // The lane after the gradients is the weight, or the count if rows are not weighted.
         let (a, b) = self.sides(lefts, q);
@@ -187,7 +217,7 @@ impl<'a, F: Fn(i64) -> f64 + Copy> Scoring<'a, F> {
 
     /// Each component has its own weights; without weight on one side it gains nothing.
     #[inline(always)]
-    fn by_component(&self, lefts: &[[i64; GROUP]]) -> [f64; GROUP] {
+    fn by_component<'l>(&self, lefts: impl Fn(usize) -> &'l [i64; GROUP] + Copy) -> [f64; GROUP] {
         let q = self.layout.components;
         let mut scores = [0.0f64; GROUP];
         for c in 0..q {

@@ -9,10 +9,11 @@ mod between;
 mod binary;
 mod candidates;
 mod ordered;
+mod quick_look;
 mod scan;
 mod subset;
 
-pub use between::{RowsAside, SortedNode};
+pub use between::{NodeSums, RowsAside, SortedLanes, SortedNode};
 pub use binary::{BinaryCuts, improve_binary};
 pub use ordered::{Bounds, SplitOrder};
 pub use subset::improve_subset;
