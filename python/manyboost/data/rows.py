@@ -35,7 +35,7 @@ class Rows:
     comm: Comm = ALONE  # the ranks that hold the other rows
 
     def __len__(self) -> int:
-        return self.X.shape[0]
+        return int(self.X.shape[0])
 
     @property
     def numbers(self) -> NDArray[np.uint64]:
