@@ -27,11 +27,8 @@ pub(super) struct Block<'a> {
 
 /// Lanes of a group of rows.
 fn lanes_of(n_rows: usize) -> usize {
-    match n_rows {
-        ..=FEW_LANES => FEW_LANES,
-        ..=SOME_LANES => SOME_LANES,
-        _ => LANES,
-    }
+    let widths = [FEW_LANES, SOME_LANES];
+    widths.into_iter().find(|&lanes| n_rows <= lanes).unwrap_or(LANES)
 }
 
 impl Ensemble {
