@@ -1,5 +1,8 @@
 """Too little memory is a MemoryError that says how much is needed, and what to do."""
 
+import json
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -228,6 +231,56 @@ def test_raw_predictions_and_residuals_are_counted_unless_residuals_suffice(
     copies = 4 if encoded.dtype.kind == "f" else 0
     state = copies if residuals_only else copies + 8
     assert facts.needs(features, encoded)["outputs"] == state * encoded.size
+
+
+# What a fit takes ---------------------------------------------------------------------------------
+
+_MEASURED_FIT = """
+import json, sys
+from pathlib import Path
+import numpy as np
+from manyboost import ManyBoostRegressor, memory
+
+n, p, d, weighted, parameters = json.loads(sys.argv[1])
+rng = np.random.default_rng(0)
+X = rng.normal(size=(n, p)).astype(np.float32)
+Y = X[:, :1] ** 2 + rng.normal(size=(n, d))
+weight = rng.uniform(0.5, 1.5, n) if weighted else None
+model = ManyBoostRegressor(early_stopping=False, max_iter=3, n_jobs=2, **parameters)
+model.fit(X[:2000], Y[:2000])  # loads what is loaded on first use
+expected = []
+memory.check_training = lambda training, X, Y: expected.append(training.needs(X, Y))
+status = lambda name: next(
+    1024 * int(line.split()[1])
+    for line in Path("/proc/self/status").read_text().splitlines()
+    if line.startswith(name)
+)
+Path("/proc/self/clear_refs").write_text("5")
+before = status("VmRSS")
+model.fit(X, Y, weight)
+print(status("VmHWM") - before, sum(expected[0].values()))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
+@pytest.mark.parametrize(
+    ("shape", "weighted", "parameters"),
+    [
+        ((1_200_000, 10, 3), False, {}),  # too many rows for packed lanes
+        ((600_000, 10, 3), False, {}),
+        ((400_000, 10, 3), True, {}),
+        ((400_000, 2, 5), False, {"n_components": 4}),
+        ((200_000, 10, 20), False, {"strategy": "multioutput", "max_bins": 31}),
+    ],
+)
+def test_estimates_are_what_a_fit_takes(shape, weighted, parameters):
+    given = json.dumps([*shape, weighted, parameters])
+    run = subprocess.run(
+        [sys.executable, "-c", _MEASURED_FIT, given], capture_output=True, text=True, check=True
+    )
+    peak, expected = map(int, run.stdout.split())
+    assert peak < expected + memory._MARGIN
+    assert expected < 1.25 * peak
 
 
 # What there is ----------------------------------------------------------------------------------

@@ -20,6 +20,10 @@ from scipy import sparse
 _MARGIN = 1 << 24
 # The core keeps histograms of at most so many bytes, and of at most so many nodes.
 _HISTOGRAMS, _HISTOGRAM_NODES = 1 << 30, 64
+# It packs gradient and count of fewer rows in one number, and copies of up to so many lanes.
+_PACKED_ROWS, _PACKED_LANES = 1 << 20, 8
+# It sorts so many columns at once, in at most so many threads.
+_SORTED_COLUMNS, _SORTERS = 8, 16
 
 _CGROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
@@ -53,8 +57,13 @@ class Training:
         targets = (Y.nbytes if self.splits else 0) + (4 * n * d if Y.dtype.kind == "f" else 0)
         lanes = self.n_columns if self.cell_weights else int(self.row_weights)
         # One column without weights is packed: sum and count in one number.
-        packed = self.n_columns == 1 and lanes == 0
+        packed = self.n_columns == 1 and lanes == 0 and n < _PACKED_ROWS
         width = self.n_columns + lanes + 1
+        # Lanes of all rows, and a copy of those of a node: if packed, of the smaller child at most.
+        copied = 8 * (width - 1) if width - 1 <= _PACKED_LANES else 0
+        summed_rows = n * (8 + 4 if packed else 4 * width + copied)
+        # Beside them the rows of each node, twice, and the leaves of rows, of two rounds.
+        grown = n * (4 * self.n_columns + 16) + summed_rows
         histogram = 8 * n_features * min(self.max_bins + 1, n) * (1 if packed else width)
         fits = histogram * (min(self.max_leaves, _HISTOGRAM_NODES) + 1) <= _HISTOGRAMS
         # About half of the nodes are open at a time.
@@ -64,9 +73,10 @@ class Training:
         summed = 1 if self.tree_kind == "per_output" else d
         values = self.max_leaves + d if self.tree_kind == "scaled" else self.max_leaves * d
         return {
-            "features": self._features(X),
+            # Cuts are found before gradients are there.
+            "features": self._features(X) + max(0, self._cutting(X) - grown),
             "outputs": targets + (0 if self.residuals_only else 8 * n * d),
-            "split gradients": n * (4 * self.n_columns + (8 if packed else 4 * width) + 12),
+            "split gradients": grown,
             "histograms": kept,
             "leaves": self.max_leaves * (16 * summed * pieces + 16 * width + 400),
             # Four bytes a value, in a list with room for half as many again.
@@ -85,6 +95,16 @@ class Training:
             return int(X.nnz * (copies + 8 + 5 + 8))
         is_single = size == 4 and X.flags.c_contiguous
         return int(X.shape[0] * X.shape[1] * (held_out + (0 if is_single else 4) + 1))
+
+    def _cutting(self, X: Any) -> int:
+        """Return the bytes that finding the cuts of dense features takes, beyond those of bins."""
+        if getattr(X, "is_in_files", False) or sparse.issparse(X):
+            return 0
+        n, n_features = X.shape
+        sorters = min(self.threads, _SORTERS)
+        columns = min(max(1, _SORTED_COLUMNS // sorters) * sorters, n_features)
+        weights = 16 + 16 * sorters if self.row_weights or self.cell_weights else 0
+        return int(n * (4 * (columns + min(sorters, columns)) + weights - n_features))
 
 
 _FEWER = "train on fewer rows or outputs at a time"

@@ -90,11 +90,21 @@ def refuse_cells(
         raise cell_error(name, f"{name} {what.format(array[place])}", place, rest, names)
 
 
+def _observed_outputs(Y: NDArray[Any]) -> Mask:
+    """Return which outputs have a value in some row; blocks of rows are read until all have."""
+    observed = np.zeros(Y.shape[1], bool)
+    for rows in row_blocks(*Y.shape):
+        if observed.all():
+            break
+        observed |= ~missing_cells(Y[rows]).all(axis=0)
+    return observed
+
+
 def refuse_unobserved_outputs(
     Y: NDArray[Any], name: str, names: Sequence[str] | None = None, comm: Comm = ALONE
 ) -> None:
     """Refuse targets with an output that is missing in all rows."""
-    if Y.ndim == 2 and not (observed := comm.largest(~missing_cells(Y).all(axis=0))).all():
+    if Y.ndim == 2 and not (observed := comm.largest(_observed_outputs(Y))).all():
         output = column_name(int(np.argmin(observed)), names)
         problem = f"Output {output} of {name} has no observed value of positive weight"
         remedy = "leave the output out, or give it a value in at least one row."

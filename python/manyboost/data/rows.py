@@ -29,13 +29,18 @@ class Rows:
     X: Table
     Y: NDArray[Any]  # encoded targets, (n_rows, n_outputs) or (n_rows,)
     weights: Weights
-    numbers: NDArray[np.uint64]  # of the rows, among the rows of all ranks
+    order: NDArray[np.uint64] | None  # numbers among the rows of all ranks; None: 0, 1, 2, …
     offset: F64 | None = None  # of the raw predictions, (n_rows, n_outputs)
     kind: TargetKind = TargetKind.REAL  # what Y holds
     comm: Comm = ALONE  # the ranks that hold the other rows
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return int(self.X.shape[0])
+
+    @property
+    def numbers(self) -> NDArray[np.uint64]:
+        """The numbers of the rows, among the rows of all ranks."""
+        return np.arange(len(self), dtype=np.uint64) if self.order is None else self.order
 
     def count(self) -> int:
         """Return the number of rows on all ranks."""
@@ -53,7 +58,7 @@ class Rows:
             X=self.X[chosen],
             Y=self.X.take_targets(self.Y, chosen) if stored else self.Y[chosen],
             weights=self.weights.take(chosen),
-            numbers=self.numbers[chosen],
+            order=self.numbers[chosen],
             offset=None if self.offset is None else self.offset[chosen],
         )
 
@@ -97,8 +102,6 @@ def make_rows(
     weight = check_weight(sample_weight, shape, name, comm)
     n_rows = X.shape[0]
     offset = None if offset is None else np.ascontiguousarray(offset)
-    if numbers is None:
-        numbers = np.arange(n_rows, dtype=np.uint64)
     rows = Rows(X, Y, Weights(), numbers, offset, kind, comm).weighted(weight, name)
     if not rows.count():
         target = "Y_val" if name == "sample_weight_val" else "y"

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from manyboost import _core
 from manyboost.arrays import F32, F64, Mask
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import MISSING_LABEL, class_numbers, missing_cells, refuse_cells
+from manyboost.data.cells import (
+    MISSING_LABEL,
+    class_numbers,
+    first_cell,
+    missing_cells,
+    refuse_cells,
+)
 from manyboost.data.labels import Classes
 from manyboost.data.plain_arrays import dense_floats
 from manyboost.spelling import listing
@@ -133,13 +139,14 @@ def normalise(
     if weight is not None and weight.ndim == 2 and not weight.all():
         Y = np.array(Y)
         Y[weight == 0] = MISSING_LABEL if Y.dtype == np.uint8 else np.nan
-    missing = missing_cells(Y)
+    is_whole = first_cell(Y, missing_cells) is None
+    missing = np.broadcast_to(False, Y.shape) if is_whole else missing_cells(Y)
     observed = np.ones(len(Y), bool)
-    if missing.any():
+    if not is_whole:
         observed &= ~missing.all(axis=1)
     if weight is not None and weight.ndim == 1:
         observed &= weight > 0
-    partial = comm.any(missing.any() and missing[observed].any())
+    partial = comm.any(not is_whole and missing[observed].any())
     if weight is None:
         return Y, Weights(partial=partial), observed
     if weight.ndim == 2:

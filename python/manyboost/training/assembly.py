@@ -78,7 +78,7 @@ def assemble(
         if validation is not None and data.validation is not None:
             X_val = _table(plan, data.validation.X, data, "X_val")
             progress.model.add_to(pool, X_val, 0, progress.n_rounds, validation.raw)
-    arrays = state, rows.numbers, split_scale
+    arrays = state, rows.numbers if plan.subsample < 1.0 else None, split_scale
     return Boosting(plan, objective, learner, progress, *arrays, validation, watchers, recorder)
 
 

@@ -38,9 +38,10 @@ class Boosting:
     """One fit: the state that rounds work on, and the loop.
 
     ``progress`` is empty or what an earlier fit left; ``state`` is the objective's blank state with
-    the rounds so far added; ``row_numbers`` are those in the user's data, which random draws go by;
-    ``split_scale`` is what residuals are multiplied by when trees are grown. The ``recorder``
-    writes checkpoints, and has the state to go on from if it found one.
+    the rounds so far added; ``row_numbers`` are those in the user's data, which random draws of
+    rows go by (None: all rows are taken); ``split_scale`` is what residuals are multiplied by when
+    trees are grown. The ``recorder`` writes checkpoints, and has the state to go on from if it
+    found one.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Boosting:
         learner: Learner,
         progress: Progress,
         state: F32,
-        row_numbers: NDArray[np.uint64],
+        row_numbers: NDArray[np.uint64] | None,
         split_scale: F64 | None,
         validation: Validation | None,
         watchers: Watchers,
@@ -244,7 +245,7 @@ class Boosting:
         Those of one output are drawn from the rows in which it is observed.
         """
         weights, observed = self.objective.weights, self.objective.rows_of(output)
-        if self.plan.subsample == 1.0:
+        if self.row_numbers is None:
             return observed, weights
         numbers = self.row_numbers if observed is None else self.row_numbers[observed]
         total = self.pool.totals(np.array([len(numbers)]))[0]

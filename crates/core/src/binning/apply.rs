@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::column::{Binned, Census, Column, row_pieces};
-use super::cuts::{Cuts, FEATURE_BLOCK, n_rows_of};
+use super::column::{Binned, Census, Column, ROW_BLOCK, row_pieces};
+use super::cuts::{Cuts, n_rows_of};
 use crate::error::Result;
 use crate::memory::zeros;
 use crate::parallel::Pool;
 
-/// Rows whose values are binned column by column, while they are in cache.
-const ROW_BLOCK: usize = 128;
+/// Features that are binned together: their floats share the cache lines of a row.
+const FEATURE_BLOCK: usize = 16;
 
 /// Bins row-major `x` with known cuts.
 pub fn apply_cuts(pool: &Pool, x: &[f32], cuts: &Arc<Cuts>) -> Result<Binned> {

@@ -197,6 +197,9 @@ fn n_below(rows: &[u32], row: u32) -> usize {
     from + rows[from..rows.len().min(reach)].partition_point(|&other| other < row)
 }
 
+/// Rows of row-major data that are read column by column, while they are in cache.
+pub(super) const ROW_BLOCK: usize = 128;
+
 /// Cuts columns into ranges of rows: each range comes with its part of every column.
 pub(super) fn row_pieces<'a, T>(
     pool: &Pool,

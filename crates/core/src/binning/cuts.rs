@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::column::row_pieces;
+use super::column::{ROW_BLOCK, row_pieces};
 use super::together::{cut_together, sorted_column};
 use crate::error::{Result, invalid};
 use crate::memory::{collected, zeros};
@@ -12,8 +12,11 @@ use crate::select::SortedColumn;
 
 /// Largest number of bins for values; one more index is kept for missing values.
 pub const MAX_BINS: usize = 255;
-/// Features handled by one piece of work: their floats share the cache lines of a row.
-pub(super) const FEATURE_BLOCK: usize = 16;
+/// Columns that are copied out of rows at once: neighbours share cache lines. More would take more
+/// memory than growing trees does.
+const COLUMNS_AT_ONCE: usize = 8;
+/// Most threads that sort columns, one each, in memory of their own.
+const MOST_SORTERS: usize = 16;
 
 /// The thresholds of all features.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,13 +75,15 @@ pub fn find_cuts(
     let masses = row_masses(pool, weight, n_rows)?;
     if pool.others().is_some() {
         return cut_together(pool, (n_rows, n_features), max_bins, |features| {
-            map_columns(pool, x, n_features, features, |column| {
-                Ok((sort_column(column, masses.as_deref())?, has_missing(column)))
+            map_columns(pool, x, n_features, features, |keys, spare| {
+                let sorted = sort_column(keys, spare, masses.as_deref())?;
+                let has_missing = sorted.keys.len() < keys.len();
+                Ok((sorted, has_missing))
             })
         });
     }
-    let cut = map_columns(pool, x, n_features, 0..n_features, |column| {
-        cut_feature(column, masses.as_deref(), max_bins)
+    let cut = map_columns(pool, x, n_features, 0..n_features, |keys, spare| {
+        cut_keys(keys, spare, masses.as_deref(), max_bins)
     })?;
     Ok(Cuts::new(cut))
 }
@@ -118,31 +123,43 @@ pub(super) fn row_masses(
     Ok(Some(collected(n_rows, weight.iter().map(|&v| fixed.encode(v).max(1)))?))
 }
 
-/// Calls `work` with the values of each of some features of row-major `x`.
+/// Calls `work` with the keys of each of some features of row-major `x`, and with spare memory of the
+/// same size.
 fn map_columns<R: Send>(
     pool: &Pool,
     x: &[f32],
     n_features: usize,
     features: Range<usize>,
-    work: impl Fn(&[f32]) -> Result<R> + Sync,
+    work: impl Fn(&mut Vec<u32>, &mut Vec<u32>) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     let n_rows = x.len() / n_features;
+    let n_sorters = pool.threads().min(MOST_SORTERS);
+    let n_at_once = (COLUMNS_AT_ONCE / n_sorters).max(1) * n_sorters;
+    let n_at_once = n_at_once.min(features.len());
+    let room = |_| zeros::<u32>(n_rows);
+    // The same memory for all features: the system takes its time to provide it.
+    let mut memory = (0..n_at_once).map(room).collect::<Result<Vec<_>>>()?;
+    let mut spare = (0..n_sorters.min(n_at_once)).map(room).collect::<Result<Vec<_>>>()?;
     let mut results = Vec::with_capacity(features.len());
-    for start in features.clone().step_by(FEATURE_BLOCK) {
-        let features = start..(start + FEATURE_BLOCK).min(features.end);
-        let mut columns =
-            features.clone().map(|_| zeros::<f32>(n_rows)).collect::<Result<Vec<_>>>()?;
-        let pieces = row_pieces(pool, &mut columns, n_rows);
+    for start in features.clone().step_by(n_at_once.max(1)) {
+        let features = start..(start + n_at_once).min(features.end);
+        let columns = &mut memory[..features.len()];
+        let pieces = row_pieces(pool, columns, n_rows);
         pool.for_each(pieces, n_rows * features.len(), |(rows, mut columns)| {
             let x = &x[rows.start * n_features..rows.end * n_features];
-            for (i, row) in x.chunks_exact(n_features).enumerate() {
-                for (column, &value) in columns.iter_mut().zip(&row[features.clone()]) {
-                    column[i] = value;
+            for (k, x) in x.chunks(ROW_BLOCK * n_features).enumerate() {
+                for (column, feature) in columns.iter_mut().zip(features.clone()) {
+                    let values = x[feature..].iter().step_by(n_features);
+                    let keys = column[k * ROW_BLOCK..].iter_mut();
+                    keys.zip(values).for_each(|(key, &value)| *key = ordered(value));
                 }
             }
         })?;
-        let amount = n_rows * features.len() * 8;
-        results.extend(pool.try_map(columns, amount, |column: Vec<f32>| work(&column))?);
+        let pieces = columns.chunks_mut(features.len().div_ceil(n_sorters)).zip(&mut spare);
+        let made = pool.try_map(pieces, n_rows * features.len() * 8, |(columns, spare)| {
+            columns.iter_mut().map(|keys| work(keys, spare)).collect::<Result<Vec<R>>>()
+        })?;
+        results.extend(made.into_iter().flatten());
     }
     Ok(results)
 }
@@ -152,11 +169,17 @@ pub(super) fn has_missing(values: &[f32]) -> bool {
 }
 
 /// The values of a column on this machine, sorted.
-fn sort_column(column: &[f32], masses: Option<&[i64]>) -> Result<SortedColumn> {
-    match masses {
-        None => Ok(SortedColumn { keys: sorted_keys(column)?, masses: None }),
-        Some(masses) => Ok(sorted_column(weighted_keys(column, masses)?)),
-    }
+fn sort_column(
+    keys: &mut Vec<u32>,
+    spare: &mut Vec<u32>,
+    masses: Option<&[i64]>,
+) -> Result<SortedColumn> {
+    let Some(masses) = masses else {
+        let sorted = sorted_values(keys, spare);
+        let keys = collected(sorted.len(), sorted.iter().copied())?;
+        return Ok(SortedColumn { keys, masses: None });
+    };
+    Ok(sorted_column(weighted_keys(keys, masses)?))
 }
 
 /// Thresholds of a column, and whether it has missing values.
@@ -165,15 +188,32 @@ pub(super) fn cut_feature(
     masses: Option<&[i64]>,
     max_bins: usize,
 ) -> Result<(Vec<f32>, bool)> {
-    let thresholds = match masses {
+    let mut keys = collected(column.len(), column.iter().map(|&value| ordered(value)))?;
+    cut_keys(&mut keys, &mut zeros(column.len())?, masses, max_bins)
+}
+
+/// [`cut_feature`] by the keys of the values, whose order is lost; `spare` is memory of their size.
+fn cut_keys(
+    keys: &mut Vec<u32>,
+    spare: &mut Vec<u32>,
+    masses: Option<&[i64]>,
+    max_bins: usize,
+) -> Result<(Vec<f32>, bool)> {
+    let n_rows = keys.len();
+    let (thresholds, n_values) = match masses {
         None => {
-            let keys = sorted_keys(column)?;
-            let distinct = keys.chunk_by(|a, b| a == b);
-            cut_between(distinct.map(|run| (from_ordered(run[0]), run.len() as i64)), max_bins)
+            let values = sorted_values(keys, spare);
+            let distinct = values.chunk_by(|a, b| a == b);
+            let distinct = distinct.map(|run| (from_ordered(run[0]), run.len() as i64));
+            (cut_between(distinct, max_bins), values.len())
         }
-        Some(masses) => cut_weighted(weighted_keys(column, masses)?, max_bins),
+        Some(masses) => {
+            let values = weighted_keys(keys, masses)?;
+            let n_values = values.len();
+            (cut_weighted(values, max_bins), n_values)
+        }
     };
-    Ok((thresholds, has_missing(column)))
+    Ok((thresholds, n_values < n_rows))
 }
 
 /// Thresholds between (key, mass) pairs in any order.
@@ -220,38 +260,42 @@ pub(super) fn midpoint(lower: f32, upper: f32) -> f32 {
     if middle < upper { middle } else { lower }
 }
 
-/// An integer that orders as the float does; both zeros have the same one.
+/// The key of a missing value, above those of all others.
+const MISSING: u32 = u32::MAX;
+
+/// The key of a value: an integer that orders as the float does; both zeros have the same one.
+#[inline]
 pub(super) fn ordered(value: f32) -> u32 {
     let bits = (value + 0.0).to_bits();
-    if bits >> 31 == 0 { bits | 0x8000_0000 } else { !bits }
+    match (value.is_nan(), bits >> 31) {
+        (true, _) => MISSING,
+        (false, 0) => bits | 0x8000_0000,
+        (false, _) => !bits,
+    }
 }
 
 pub(super) fn from_ordered(key: u32) -> f32 {
     f32::from_bits(if key >> 31 == 1 { key & 0x7fff_ffff } else { !key })
 }
 
-/// The keys of the values that are not missing, sorted.
-fn sorted_keys(column: &[f32]) -> Result<Vec<u32>> {
-    let present = column.iter().filter(|v| !v.is_nan());
-    let mut keys = collected(column.len(), present.map(|&v| ordered(v)))?;
-    sort_keys(&mut keys)?;
-    Ok(keys)
+/// Sorts keys; returns those of the values that are not missing.
+fn sorted_values<'k>(keys: &'k mut Vec<u32>, spare: &mut Vec<u32>) -> &'k [u32] {
+    sort_keys(keys, spare);
+    &keys[..keys.partition_point(|&key| key < MISSING)]
 }
 
 /// The keys of the values that are not missing, with their masses, in the order of rows.
-fn weighted_keys(column: &[f32], masses: &[i64]) -> Result<Vec<(u32, i64)>> {
-    let present = column.iter().zip(masses).filter(|(v, _)| !v.is_nan());
-    collected(column.len(), present.map(|(&v, &mass)| (ordered(v), mass)))
+fn weighted_keys(keys: &[u32], masses: &[i64]) -> Result<Vec<(u32, i64)>> {
+    let present = keys.iter().zip(masses).filter(|(key, _)| **key < MISSING);
+    collected(keys.len(), present.map(|(&key, &mass)| (key, mass)))
 }
 
-/// Radix sort: three passes of 11 bits.
-fn sort_keys(keys: &mut Vec<u32>) -> Result<()> {
+/// Radix sort: three passes of 11 bits, between the keys and spare memory of their size.
+fn sort_keys(keys: &mut Vec<u32>, spare: &mut Vec<u32>) {
     const BITS: u32 = 11;
     if keys.len() < 1 << 9 {
-        keys.sort_unstable();
-        return Ok(());
+        return keys.sort_unstable();
     }
-    let mut other = zeros::<u32>(keys.len())?;
     for pass in 0..3 {
         let digit = |key: u32| (key >> (BITS * pass)) as usize & ((1 << BITS) - 1);
         let mut starts = [0usize; (1 << BITS) + 1];
@@ -266,12 +310,11 @@ fn sort_keys(keys: &mut Vec<u32>) -> Result<()> {
         }
         for &key in keys.iter() {
             let place = &mut starts[digit(key)];
-            other[*place] = key;
+            spare[*place] = key;
             *place += 1;
         }
-        std::mem::swap(keys, &mut other);
+        std::mem::swap(keys, spare);
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -335,7 +378,7 @@ mod tests {
         let mut keys: Vec<u32> = random_floats(3000).into_iter().map(ordered).collect();
         let mut expected = keys.clone();
         expected.sort_unstable();
-        sort_keys(&mut keys).unwrap();
+        sort_keys(&mut keys, &mut vec![0; 3000]);
         assert_eq!(keys, expected);
     }
 

@@ -10,8 +10,10 @@ use crate::memory::zeros;
 use crate::tree::{ROWS_AT_ONCE, find_leaf, find_leaves};
 
 /// Rows that are compared with a threshold together.
-pub(super) const LANES: usize = 32;
-/// The same for the last rows of a block, or a single one.
+pub(super) const LANES: usize = 64;
+/// The same for the last rows of a block, or a few.
+const SOME_LANES: usize = 32;
+/// The same for a single row.
 pub(super) const FEW_LANES: usize = 8;
 /// Features that may be turned into columns for each tree: walking a tree takes as long.
 const FEATURES_PER_TREE: usize = 32;
@@ -25,7 +27,8 @@ pub(super) struct Block<'a> {
 
 /// Lanes of a group of rows.
 fn lanes_of(n_rows: usize) -> usize {
-    if n_rows > FEW_LANES { LANES } else { FEW_LANES }
+    let widths = [FEW_LANES, SOME_LANES];
+    widths.into_iter().find(|&lanes| n_rows <= lanes).unwrap_or(LANES)
 }
 
 impl Ensemble {
@@ -40,10 +43,10 @@ impl Ensemble {
         let lanes = n_rows - rest + rest.next_multiple_of(lanes_of(rest));
         let mut columns = zeros(lanes * p)?;
         for (x, columns) in x.chunks(LANES * p).zip(columns.chunks_mut(LANES * p)) {
-            if lanes_of(x.len() / p) == LANES {
-                columns_of::<LANES>(x, p, columns.as_chunks_mut().0);
-            } else {
-                columns_of::<FEW_LANES>(x, p, columns.as_chunks_mut().0);
+            match lanes_of(x.len() / p) {
+                LANES => columns_of::<LANES>(x, p, columns.as_chunks_mut().0),
+                SOME_LANES => columns_of::<SOME_LANES>(x, p, columns.as_chunks_mut().0),
+                _ => columns_of::<FEW_LANES>(x, p, columns.as_chunks_mut().0),
             }
         }
         Ok(Block { x, n_rows, columns })
@@ -62,11 +65,11 @@ impl Ensemble {
         let size = LANES * p;
         for (g, x) in block.x.chunks(size).enumerate() {
             let columns = &block.columns[(g * size).min(block.columns.len())..];
-            let row = g * LANES;
-            if lanes_of(x.len() / p) == LANES {
-                self.each_leaf_of::<LANES>(x, columns, trees.clone(), row, &mut f);
-            } else {
-                self.each_leaf_of::<FEW_LANES>(x, columns, trees.clone(), row, &mut f);
+            let (row, trees, f) = (g * LANES, trees.clone(), &mut f);
+            match lanes_of(x.len() / p) {
+                LANES => self.each_leaf_of::<LANES>(x, columns, trees, row, f),
+                SOME_LANES => self.each_leaf_of::<SOME_LANES>(x, columns, trees, row, f),
+                _ => self.each_leaf_of::<FEW_LANES>(x, columns, trees, row, f),
             }
         }
     }
@@ -82,7 +85,7 @@ impl Ensemble {
     ) {
         let p = self.n_features;
         let mut leaves = [0; L];
-        let leaves = &mut leaves[..(x.len() / p).min(L)];
+        let n_rows = (x.len() / p).min(L);
         let columns = columns.as_chunks::<L>().0;
         let columns = &columns[..p.min(columns.len())];
         widest(
@@ -90,10 +93,10 @@ impl Ensemble {
             || {
                 for tree in trees {
                     let sets = || self.tree_sets(tree);
-                    if columns.is_empty() || !self.masks.find(tree, sets, columns, leaves) {
-                        self.walk(tree, x, leaves);
+                    if columns.is_empty() || !self.masks.find(tree, sets, columns, &mut leaves) {
+                        self.walk(tree, x, &mut leaves[..n_rows]);
                     }
-                    f(tree, row, leaves);
+                    f(tree, row, &leaves[..n_rows]);
                 }
             },
         );

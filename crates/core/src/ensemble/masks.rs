@@ -20,14 +20,15 @@ const NARROW_LEAVES: usize = 32;
 /// The trees of an ensemble as masks, if they have at most 64 leaves.
 ///
 /// Takes 12 bytes per split (16 if the tree has more than 32 leaves, 24 if the split is by
-/// categories), one byte per leaf, and 16 bytes per tree: about a third of what the nodes take.
+/// categories), and 48 bytes per tree (80): about a third of what the nodes take.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Masks {
     trees: Vec<Tree>,
     narrow: Vec<Split<u32>>,
     wide: Vec<Split<u64>>,
     categorical: Vec<CategoricalSplit>,
-    /// Leaf numbers of all trees, from left to right.
+    /// Leaf numbers of all trees, from left to right; as many for each tree as a mask has bits, so
+    /// that no place is out of bounds.
     leaves: Vec<u8>,
 }
 
@@ -78,7 +79,7 @@ impl Masks {
             Form::Wide => grow(&mut self.wide, n_leaves)?,
             Form::Nodes => return Ok(()),
         }
-        grow(&mut self.leaves, n_leaves)?;
+        grow(&mut self.leaves, MOST_LEAVES)?;
         grow(&mut self.categorical, nodes.iter().filter(|node| node.is_categorical()).count())
     }
 
@@ -112,7 +113,8 @@ impl Masks {
             below[k] = below[node.left as usize] + below[node.left as usize + 1];
         }
         let first_leaf = self.leaves.len();
-        self.leaves.resize(first_leaf + usize::from(tree.n_leaves), 0);
+        let n_bits = if tree.form == Form::Narrow { NARROW_LEAVES } else { MOST_LEAVES };
+        self.leaves.resize(first_leaf + n_bits, 0);
         for (k, node) in nodes.iter().enumerate() {
             if node.is_leaf() {
                 self.leaves[first_leaf + usize::from(before[k])] = node.feature as u8;
@@ -164,14 +166,14 @@ impl Masks {
         with_masks.take(n_trees).count() == n_trees
     }
 
-    /// Finds the leaves of up to L rows in a tree, given by columns; returns whether the tree has masks.
+    /// Finds the leaves of L rows in a tree, given by columns; returns whether the tree has masks.
     #[inline(always)]
     pub fn find<'a, const L: usize>(
         &self,
         tree: usize,
         sets: impl FnOnce() -> &'a [CategorySet],
         columns: &[[f32; L]],
-        found: &mut [u32],
+        found: &mut [u32; L],
     ) -> bool {
         let tree = &self.trees[tree];
         // Loops, not `map`, which is not always inlined.
@@ -182,21 +184,35 @@ impl Masks {
                 for k in 0..L {
                     places[k] = lowest_bit(masks[k]);
                 }
+                self.look_up::<NARROW_LEAVES, L>(tree, places, found);
             }
             Form::Wide => {
                 let masks = self.left_of(tree, &self.wide, sets, columns);
                 for k in 0..L {
                     places[k] = (masks[k] | 1 << 63).trailing_zeros();
                 }
+                self.look_up::<MOST_LEAVES, L>(tree, places, found);
             }
             Form::Nodes => return false,
         }
-        let leaves = &self.leaves[tree.first_leaf as usize..][..usize::from(tree.n_leaves)];
+        true
+    }
+
+    /// The leaves at some places, from left to right, of a tree with masks of N bits.
+    #[inline(always)]
+    fn look_up<const N: usize, const L: usize>(
+        &self,
+        tree: &Tree,
+        places: [u32; L],
+        found: &mut [u32; L],
+    ) {
+        let Some(leaves) = self.leaves[tree.first_leaf as usize..].first_chunk::<N>() else {
+            return;
+        };
         // Through memory: to take registers apart and put them together again takes longer.
         for (leaf, &place) in found.iter_mut().zip(&black_box(places)) {
-            *leaf = u32::from(leaves[place as usize]);
+            *leaf = u32::from(leaves[place as usize % N]);
         }
-        true
     }
 
     /// The leaves that are left for each row.

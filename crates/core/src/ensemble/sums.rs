@@ -59,9 +59,10 @@ impl Ensemble {
     /// Adds leaf vectors, a few trees and outputs at a time: sums stay in registers.
     fn add_vectors(&self, block: &Block<'_>, trees: Range<usize>, sums: &mut [f32]) -> Result<()> {
         let d = self.n_outputs;
-        let size = TREE_BLOCK.min(trees.len());
-        // Where the values of each tree begin, row by row.
-        let mut places = zeros::<u32>(size * block.n_rows)?;
+        // Where the values of each row begin, tree by tree. Not a power of two apart: the places of a
+        // row would share few lines of the nearest cache.
+        let apart = block.n_rows + block.n_rows / 16;
+        let mut places = zeros::<u32>(TREE_BLOCK.min(trees.len()) * apart)?;
         for first in trees.clone().step_by(TREE_BLOCK) {
             let trees = first..(first + TREE_BLOCK).min(trees.end);
             self.each_leaf(
@@ -70,14 +71,14 @@ impl Ensemble {
                 #[inline(always)]
                 |tree, row, leaves| {
                     let start = self.value_starts[tree] as u32;
-                    let places = places[row * size + tree - first..].iter_mut().step_by(size);
-                    for (place, leaf) in places.zip(leaves) {
+                    let places = &mut places[(tree - first) * apart + row..][..leaves.len()];
+                    for (place, leaf) in places.iter_mut().zip(leaves) {
                         *place = start + leaf * d as u32;
                     }
                 },
             );
             for output in (0..d).step_by(TILE) {
-                let places = places.chunks_exact(size).map(|places| &places[..trees.len()]);
+                let places = Places { places: &places[..trees.len() * apart], apart };
                 add_tile_of_vectors(&self.values[output..], places, d, output, sums);
             }
         }
@@ -142,25 +143,40 @@ impl Ensemble {
     }
 }
 
-/// Adds the values of a tile of outputs, the first of which is `output`; `places` says where the
-/// values of each row begin.
-fn add_tile_of_vectors<'a>(
+/// Where the values of some trees begin for each row.
+#[derive(Clone, Copy)]
+struct Places<'a> {
+    /// Tree by tree.
+    places: &'a [u32],
+    /// From one tree to the next.
+    apart: usize,
+}
+
+impl<'a> Places<'a> {
+    #[inline(always)]
+    fn of(self, row: usize) -> impl Iterator<Item = &'a u32> {
+        self.places[row..].iter().step_by(self.apart)
+    }
+}
+
+/// Adds the values of a tile of outputs, the first of which is `output`.
+fn add_tile_of_vectors(
     values: &[f32],
-    places: impl Iterator<Item = &'a [u32]>,
+    places: Places<'_>,
     d: usize,
     output: usize,
     sums: &mut [f32],
 ) {
     let width = TILE.min(d - output);
-    let rows = places.zip(sums.chunks_exact_mut(d).map(|sums| &mut sums[output..][..width]));
+    let rows = sums.chunks_exact_mut(d).map(|sums| &mut sums[output..][..width]).enumerate();
     macro_rules! add {
         ($add:ident::<$n:literal>) => {
             // A loop, not `for_each`, which is not inlined.
             widest(
                 #[inline(always)]
                 || {
-                    for (places, sums) in rows {
-                        $add::<$n>(values, places, sums);
+                    for (row, sums) in rows {
+                        $add::<$n>(values, places.of(row), sums);
                     }
                 },
             )
@@ -187,7 +203,11 @@ fn add_tile_of_vectors<'a>(
 
 /// Adds values of fewer outputs than a register holds.
 #[inline(always)]
-fn add_few<const N: usize>(values: &[f32], places: &[u32], sums: &mut [f32]) {
+fn add_few<'a, const N: usize>(
+    values: &[f32],
+    places: impl Iterator<Item = &'a u32>,
+    sums: &mut [f32],
+) {
     let Some((sums, _)) = sums.split_first_chunk_mut::<N>() else { return };
     let mut all = *sums;
     for &place in places {
@@ -202,7 +222,11 @@ fn add_few<const N: usize>(values: &[f32], places: &[u32], sums: &mut [f32]) {
 /// Adds values of N outputs and, in one more register, of the last eight: some of them may be computed
 /// twice, with the same result.
 #[inline(always)]
-fn add_many<const N: usize>(values: &[f32], places: &[u32], sums: &mut [f32]) {
+fn add_many<'a, const N: usize>(
+    values: &[f32],
+    places: impl Iterator<Item = &'a u32>,
+    sums: &mut [f32],
+) {
     let last = sums.len() - 8;
     let Some(mut all) = sums.first_chunk::<N>().copied() else { return };
     let Some(mut rest) = sums.last_chunk::<8>().copied() else { return };
