@@ -24,6 +24,7 @@ from manyboost.data.weights import check_weight
 from manyboost.estimators.documentation import documented
 from manyboost.estimators.fitting import Fitting, Given
 from manyboost.estimators.tracing import Tracing
+from manyboost.estimators.uncertainty import Intervals
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
 from manyboost.training.custom import Loss
@@ -33,7 +34,7 @@ from manyboost.training.scoring import LOSS, as_list, mean_over_outputs
 
 
 @documented
-class ManyBoostRegressor(RegressorMixin, Fitting, Tracing):
+class ManyBoostRegressor(RegressorMixin, Fitting, Tracing, Intervals):
     """Gradient tree boosting for one or many regression outputs.
 
     Parameters

@@ -1,0 +1,325 @@
+"""Intervals and sets that hold the truth as often as is asked for, from out-of-fold predictions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyboost.arrays import F64
+from manyboost.data.cells import class_numbers, column_name
+from manyboost.data.rows import as_columns
+from manyboost.estimators.predicting import Predicting
+from manyboost.training import conformal
+from manyboost.training.calibration import Calibration
+
+METHODS = ("split", "cv+", "normalised")
+
+#: Rounds of the small models of the spread, and the share of an output's mean residual that is
+#: added to what they predict: no width falls to zero.
+_SPREAD_ROUNDS, _SPREAD_FLOOR = 40, 0.1
+
+
+class Uncertainty(Predicting):
+    """What estimators know about their errors, if they were fitted with folds."""
+
+    _calibration: Calibration | None = None  # set by fit
+    _member_raw: Callable[[Any, Any], F64]  # raw predictions of each member for X and offset
+
+    def _calibrated(self, method: str, name: str, share: Any) -> Calibration:
+        """Return the calibration rows; ``share`` is the argument ``name`` of the method."""
+        self._check_fitted()
+        is_number = isinstance(share, float | np.floating)
+        if not (is_number and 0 < share < 1):
+            allowed = "it must be a number strictly between 0 and 1"
+            raise ValueError(f"{name}={share!r} is not allowed; {allowed}.")
+        if self._calibration is None:
+            problem = "out-of-fold predictions, which a model fitted without folds does not have"
+            raise ValueError(f"{method} needs {problem}; fit it with n_folds=5.")
+        return self._calibration
+
+
+def _refuse_few_rows(name: str, share: float, found: int, what: str, remedy: str = "") -> None:
+    needed = conformal.rows_needed(share)
+    problem = f"{name}={share:g} needs at least {needed} out-of-fold rows {what}"
+    raise ValueError(f"{problem}, but there are {found}; ask for a smaller {name}{remedy}.")
+
+
+class Intervals(Uncertainty):
+    """The intervals of a regressor."""
+
+    _quantiles: list[float] | None
+    _spread_models: tuple[Calibration, list[Any]]  # and the calibration rows they were fitted to
+
+    def predict_interval(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        *,
+        joint: bool = False,
+        method: str = "split",
+        offset: Any = None,
+        outputs: Any = None,
+    ) -> F64:
+        """Predict intervals that hold the truth with a given probability (conformal prediction).
+
+        The model must have been fitted with ``n_folds``: how far its members were off on the rows
+        they have not seen tells how far it will be off. The probability is one over new rows that
+        are drawn as the training rows were; if these had weights, it is one over weighted rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        coverage : float
+            Probability that an interval holds the truth, between 0 and 1.
+        joint : bool
+            Whether all outputs of a row are to be in their intervals at once with that probability
+            (of rows with missing targets: those that are observed), not each for itself. The widths
+            of the outputs are in proportion to those of their own intervals.
+        method : {"split", "cv+", "normalised"}
+            "split": prediction ± a quantile of the out-of-fold residuals of the output. "cv+": the
+            same about the prediction of each member; wider, but with a proven bound: the true
+            coverage is at least 2 · coverage − 1. "normalised": "split" in units of a spread that
+            depends on the row, which small models predict from the raw predictions of all outputs.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with offsets.
+        outputs : list of str or int, optional
+            Names or numbers of the outputs to compute, in the order of the result; None: all.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2) or (n_rows, n_outputs, 2)
+            Lower and upper ends; the former for a one-dimensional y. Of a list of quantiles, two
+            levels as far from each other as the coverage, or nearest to that, are moved outwards or
+            inwards until they have it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manyboost import ManyBoostRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(1000, 4))
+        >>> Y = X[:, :3] + rng.normal(size=(1000, 3))
+        >>> model = ManyBoostRegressor(n_folds=5, random_state=0).fit(X[:500], Y[:500])
+        >>> ends = model.predict_interval(X[500:], coverage=0.9)
+        >>> ends.shape
+        (500, 3, 2)
+        >>> inside = (ends[..., 0] <= Y[500:]) & (Y[500:] <= ends[..., 1])
+        >>> bool(0.87 < inside.mean() < 0.95)
+        True
+        """
+        if method not in METHODS:
+            allowed = "it must be 'split', 'cv+' or 'normalised'"
+            raise ValueError(f"method={method!r} is not allowed; {allowed}.")
+        places, _ = self._check_request(outputs, np.float64)
+        calibration = self._calibrated("predict_interval", "coverage", coverage)
+        Y, weights = self._known_targets(calibration, places)
+        low, high = self._ends(self._shaped(calibration.raw), coverage, places)
+        spread, new_spread = np.ones(1), np.ones(1)
+        if method == "normalised":
+            spread, new_spread = self._spreads(calibration, X, offset, places)
+        scores, scales = conformal.excess(Y, low, high) / spread, np.ones(Y.shape[1])
+        if joint:
+            distances = np.abs(Y - (low + high) / 2) / spread
+            scales = conformal.own_scales(distances, coverage, weights)
+            scores, weights = conformal.joint_scores(scores, scales, weights)
+        found = conformal.quantiles(scores, coverage, weights)
+        if not np.isfinite(found).all():
+            self._refuse_few_targets(scores, coverage, places, joint=joint)
+        if method == "cv+":
+            ends = self._cv_plus(X, offset, places, scores * scales, weights, coverage)
+        else:
+            low, high = self._ends(self._values(X, offset, places), coverage, None)
+            reach = found * scales * new_spread
+            ends = np.stack([low - reach, high + reach], axis=-1)
+        ends = self._within_domain(ends, places)
+        return ends[:, 0] if self._is_single() else ends
+
+    def _known_targets(
+        self, calibration: Calibration, places: list[int] | None
+    ) -> tuple[F64, NDArray[np.floating] | None]:
+        """Return targets and weights of the calibration rows, for all outputs of y or some."""
+        chosen = slice(None) if places is None else places
+        Y = calibration.Y[:, :: self._n_levels][:, chosen].astype(np.float64)
+        weights = calibration.weights
+        if weights is not None and weights.ndim == 2:
+            weights = weights[:, :: self._n_levels][:, chosen]
+        return Y, weights
+
+    def _ends(self, predictions: F64, coverage: float, places: list[int] | None) -> tuple[F64, F64]:
+        """Return lower and upper predictions (n_rows, n_outputs of y), of all outputs or some."""
+        n_levels = self._n_levels
+        if n_levels == 1:
+            low = high = as_columns(predictions.reshape(len(predictions), -1))
+        else:
+            assert self._quantiles is not None
+            levels = np.array(self._quantiles)
+            shares = (levels[::-1] - levels)[: (n_levels + 1) // 2]  # between a pair of levels
+            k = int(np.argmin(np.abs(shares - coverage)))
+            predictions = predictions.reshape(len(predictions), -1, n_levels)
+            low, high = predictions[..., k], predictions[..., n_levels - 1 - k]
+        return (low, high) if places is None else (low[:, places], high[:, places])
+
+    def _cv_plus(
+        self,
+        X: Any,
+        offset: Any,
+        places: list[int] | None,
+        scores: F64,
+        weights: NDArray[np.floating] | None,
+        coverage: float,
+    ) -> F64:
+        """Return the bounds (n_rows, n_outputs, 2) of CV+ for scores of calibration rows."""
+        assert self._calibration is not None
+        of_members = [
+            self._ends(self._shaped(raw), coverage, places) for raw in self._member_raw(X, offset)
+        ]
+        low, high = (np.stack(each) for each in zip(*of_members, strict=True))
+        member, weight = self._calibration.member, conformal.cell_weights(scores, weights)
+        ends = np.empty((*low.shape[1:], 2))
+        for j in range(low.shape[2]):
+            given = scores[:, j], member, weight[:, j], coverage
+            ends[:, j, 0] = -conformal.cv_plus(-low[:, :, j], *given)
+            ends[:, j, 1] = conformal.cv_plus(high[:, :, j], *given)
+        return ends
+
+    def _spreads(
+        self, calibration: Calibration, X: Any, offset: Any, places: list[int] | None
+    ) -> tuple[F64, F64]:
+        """Return predicted sizes of residuals for calibration rows and those of X.
+
+        They are predicted from raw predictions: training features need not be kept. The model for
+        a calibration row has not seen the rows of its fold; new rows get the mean of these models.
+        """
+        Y, weights = self._known_targets(calibration, None)
+        low, high = self._ends(self._shaped(calibration.raw), 1.0, None)
+        size = np.abs(Y - (low + high) / 2)
+        members = np.unique(calibration.member)
+        if getattr(self, "_spread_models", (None,))[0] is not calibration:
+            models = []
+            for k in members:
+                rows = calibration.member != k
+                target = np.where(np.isnan(size[rows]).all(axis=0), 0.0, size[rows])
+                model = type(self)(  # type: ignore[call-arg]
+                    max_iter=_SPREAD_ROUNDS, random_state=self._seed, n_jobs=self.n_jobs
+                )
+                weight = None if weights is None else weights[rows]
+                models.append(model.fit(calibration.raw[rows], target, weight))  # type: ignore[attr-defined]
+            self._spread_models = calibration, models
+        models = self._spread_models[1]
+        floor = np.nan_to_num(np.nanmean(size, axis=0)) * _SPREAD_FLOOR
+        floor[floor == 0] = 1.0
+        known = np.empty_like(size)
+        for k, model in zip(members, models, strict=True):
+            rows = calibration.member == k
+            known[rows] = model.predict(calibration.raw[rows])
+        raw = self._raw_predict(X, offset)
+        new = np.mean([model.predict(raw) for model in models], axis=0)
+        both = (np.maximum(each, 0) + floor for each in (known, new))
+        known, new = (each if places is None else each[:, places] for each in both)
+        return known, new
+
+    def _within_domain(self, ends: F64, places: list[int] | None) -> F64:
+        """Return intervals that are not empty, within what the loss allows as targets."""
+        middle = ends.mean(axis=-1)
+        ends[..., 0], ends[..., 1] = (
+            np.minimum(ends[..., 0], middle),
+            np.maximum(ends[..., 1], middle),
+        )
+        bounds = np.empty((self.n_outputs_, 2))
+        for facts, pair in self._fitted_loss.blocks:
+            bounds[slice(None) if pair is None else slice(*pair)] = facts.domain.bounds
+        bounds = bounds[:: self._n_levels]
+        bounds = bounds if places is None else bounds[places]
+        return np.clip(ends, bounds[:, :1], bounds[:, 1:])
+
+    def _refuse_few_targets(
+        self, scores: F64, coverage: float, places: list[int] | None, *, joint: bool
+    ) -> None:
+        counts = (~np.isnan(scores)).sum(axis=0)
+        j = int(np.argmin(counts))
+        if joint or self._is_single():
+            _refuse_few_rows("coverage", coverage, counts[j], "with a target")
+        output = column_name(j if places is None else places[j], self._known_names())
+        what, remedy = f"with a target of output {output}", ", or for other outputs"
+        _refuse_few_rows("coverage", coverage, counts[j], what, remedy)
+
+    @abstractmethod
+    def _shaped(self, raw: F64) -> F64:
+        """Return predictions in the shape of y for raw ones."""
+
+    @abstractmethod
+    def _values(self, X: Any, offset: Any, places: list[int] | None = None) -> F64:
+        """Return predictions as an array, of all outputs of y or some."""
+
+
+class Sets(Uncertainty):
+    """The sets of classes and labels of a classifier."""
+
+    def predict_set(self, X: Any, coverage: float = 0.9, *, offset: Any = None) -> Any:
+        """Predict sets of classes that hold the true one with a given probability.
+
+        A set holds the classes whose probability is above a threshold, and always the most probable
+        one. The threshold is such that of the out-of-fold rows (and a new one) the given share have
+        their class in its set. The model must have been fitted with ``n_folds``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        coverage : float
+            Probability that a set holds the true class, between 0 and 1.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with offsets.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_rows, n_classes), or a frame (see :meth:`set_output`)
+            Which of ``classes_`` are in the set of a row.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from manyboost import ManyBoostClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = ManyBoostClassifier(n_folds=5, random_state=0).fit(X, y)
+        >>> model.predict_set(X[:2], coverage=0.95)
+        array([[ True, False, False],
+               [ True, False, False]])
+        """
+        calibration = self._calibrated("predict_set", "coverage", coverage)
+        if self._classes.kind == "multilabel":
+            problem = "predict_set is for classes, but this model predicts labels"
+            raise ValueError(f"{problem}; use predict_labels with recall=.")
+        probability = self._probabilities(calibration.raw.astype(np.float64))
+        true = probability[np.arange(len(probability)), class_numbers(calibration.Y)]
+        least = -conformal.quantiles(-true[:, None], coverage, calibration.weights)[0]
+        if not np.isfinite(least):
+            _refuse_few_rows("coverage", coverage, len(true), "of all classes")
+
+        def chosen(raw: F64) -> NDArray[Any]:
+            return conformal.class_set(self._probabilities(raw), float(least))
+
+        values = self._predicted(X, chosen, None, np.bool_, offset=offset)
+        return self._framed(values, X, None, self._column_names())
+
+    def _least_raw(self, recall: float) -> float:
+        """Return the raw prediction from which on labels have a mean recall in new rows."""
+        calibration = self._calibrated("predict_labels with recall=", "recall", recall)
+        present = calibration.Y == 1
+        least = conformal.recall_threshold(calibration.raw, present, recall, calibration.weights)
+        if not np.isfinite(least):
+            _refuse_few_rows("recall", recall, int(present.any(axis=1).sum()), "with labels")
+        return least
+
+    @abstractmethod
+    def _probabilities(self, raw: F64) -> F64:
+        """Return probabilities of classes or labels for raw predictions."""
+
+    @abstractmethod
+    def _column_names(self) -> Any:
+        """Return the names of the columns of frames."""
