@@ -28,8 +28,8 @@ def fold(estimator, X, y, sample_weight=None, *, offset=None, n_folds=5):
     estimator._member_raw = lambda X, offset=None: np.stack(
         [twin._raw_predict(X, offset) for twin in members]
     )
-    estimator._raw_predictor = lambda outputs: lambda X: np.mean(
-        [twin._raw_predictor(outputs)(X) for twin in members], axis=0
+    estimator._raw_predictor = lambda outputs: (
+        lambda X: np.mean([twin._raw_predictor(outputs)(X) for twin in members], axis=0)
     )
     return estimator
 

@@ -18,9 +18,10 @@ from manyboost.training.calibration import Calibration
 
 METHODS = ("split", "cv+", "normalised")
 
-#: Rounds of the small models of the spread, and the share of an output's mean residual that is
-#: added to what they predict: no width falls to zero.
-_SPREAD_ROUNDS, _SPREAD_FLOOR = 40, 0.1
+#: The small models of the spread, and the share of an output's mean residual that is added to what
+#: they predict: no width falls to zero.
+_SPREAD_MODEL = {"max_iter": 40, "max_leaf_nodes": 8, "learning_rate": 0.1, "early_stopping": False}
+_SPREAD_FLOOR = 0.1
 
 
 class Uncertainty(Predicting):
@@ -52,7 +53,7 @@ class Intervals(Uncertainty):
     """The intervals of a regressor."""
 
     _quantiles: list[float] | None
-    _spread_models: tuple[Calibration, list[Any]]  # and the calibration rows they were fitted to
+    _spread_models: tuple[Calibration, dict[int, Any], F64]  # and the rows they were fitted to
 
     def predict_interval(
         self,
@@ -190,38 +191,43 @@ class Intervals(Uncertainty):
     def _spreads(
         self, calibration: Calibration, X: Any, offset: Any, places: list[int] | None
     ) -> tuple[F64, F64]:
-        """Return predicted sizes of residuals for calibration rows and those of X.
+        """Return predicted sizes of the residuals of calibration rows and of the rows of X.
 
         They are predicted from raw predictions: training features need not be kept. The model for
         a calibration row has not seen the rows of its fold; new rows get the mean of these models.
         """
-        Y, weights = self._known_targets(calibration, None)
-        low, high = self._ends(self._shaped(calibration.raw), 1.0, None)
-        size = np.abs(Y - (low + high) / 2)
-        members = np.unique(calibration.member)
-        if getattr(self, "_spread_models", (None,))[0] is not calibration:
-            models = []
-            for k in members:
-                rows = calibration.member != k
-                target = np.where(np.isnan(size[rows]).all(axis=0), 0.0, size[rows])
-                model = type(self)(  # type: ignore[call-arg]
-                    max_iter=_SPREAD_ROUNDS, random_state=self._seed, n_jobs=self.n_jobs
-                )
-                weight = None if weights is None else weights[rows]
-                models.append(model.fit(calibration.raw[rows], target, weight))  # type: ignore[attr-defined]
-            self._spread_models = calibration, models
-        models = self._spread_models[1]
-        floor = np.nan_to_num(np.nanmean(size, axis=0)) * _SPREAD_FLOOR
-        floor[floor == 0] = 1.0
-        known = np.empty_like(size)
-        for k, model in zip(members, models, strict=True):
+        models, floor = self._spread_models_of(calibration)
+        known = np.empty((len(calibration.Y), len(floor)))
+        for k, model in models.items():
             rows = calibration.member == k
             known[rows] = model.predict(calibration.raw[rows])
         raw = self._raw_predict(X, offset)
-        new = np.mean([model.predict(raw) for model in models], axis=0)
-        both = (np.maximum(each, 0) + floor for each in (known, new))
-        known, new = (each if places is None else each[:, places] for each in both)
+        new = np.mean([model.predict(raw) for model in models.values()], axis=0)
+        chosen = slice(None) if places is None else places
+        known, new = ((np.maximum(each, 0) + floor)[:, chosen] for each in (known, new))
         return known, new
+
+    def _spread_models_of(self, calibration: Calibration) -> tuple[dict[int, Any], F64]:
+        """Return a model of the sizes of residuals for each fold, and the least spreads."""
+        kept = getattr(self, "_spread_models", None)
+        if kept is not None and kept[0] is calibration:
+            return kept[1], kept[2]
+        Y, weights = self._known_targets(calibration, None)
+        low, high = self._ends(self._shaped(calibration.raw), 1.0, None)
+        size = np.abs(Y - (low + high) / 2)
+        models = {}
+        for k in np.unique(calibration.member).tolist():
+            rows = calibration.member != k
+            # (Of an output that no other fold has observed nothing is known but its floor.)
+            target = np.where(np.isnan(size[rows]).all(axis=0), 0.0, size[rows])
+            model: Any = type(self)(random_state=self._seed, n_jobs=self.n_jobs)
+            models[k] = model.set_params(**_SPREAD_MODEL).fit(
+                calibration.raw[rows], target, None if weights is None else weights[rows]
+            )
+        floor = _SPREAD_FLOOR * np.nanmean(size, axis=0)
+        floor[~(floor > 0)] = 1.0
+        self._spread_models = calibration, models, floor
+        return models, floor
 
     def _within_domain(self, ends: F64, places: list[int] | None) -> F64:
         """Return intervals that are not empty, within what the loss allows as targets."""

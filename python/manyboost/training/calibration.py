@@ -21,7 +21,7 @@ LEAST_ROWS = 1000
 class Calibration:
     """Rows with the raw predictions of the member of a folded model that has not seen them."""
 
-    raw: NDArray[np.floating]  # (n_rows, n_outputs), with baseline and offset
+    raw: NDArray[Any]  # floats (n_rows, n_outputs), with baseline and offset
     Y: NDArray[Any]  # encoded targets, as in Rows
     weights: NDArray[np.floating] | None  # of rows (n_rows,) or cells (n_rows, n_outputs)
     member: NDArray[np.uint8]  # (n_rows,), the one that has not seen the row
