@@ -7,12 +7,15 @@ from manyboost.estimators.fitting import Given
 from manyboost.training.calibration import Calibration
 
 
-def fold(estimator, X, y, sample_weight=None, *, offset=None, n_folds=5):
+def fold(estimator, X, y, sample_weight=None, *, offset=None, groups=None, n_folds=5):
     """Make ``estimator`` the mean of members that are fitted to all folds but one."""
     X, y = np.asarray(X), np.asarray(y)
     estimator.fit(X, y, sample_weight, offset=offset)
     rows = estimator._read(Given(X, y, sample_weight, offset=offset)).rows
     member = np.random.default_rng(0).permutation(len(X)).astype(np.uint8) % n_folds
+    if groups is not None:
+        of_group = np.random.default_rng(0).permutation(int(np.max(groups)) + 1) % n_folds
+        member = of_group[groups].astype(np.uint8)
     members = []
     for k in range(n_folds):
         part = [None if each is None else each[member != k] for each in (sample_weight, offset)]

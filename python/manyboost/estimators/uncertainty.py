@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -11,17 +12,12 @@ from numpy.typing import NDArray
 
 from manyboost.arrays import F64
 from manyboost.data.cells import class_numbers, column_name
-from manyboost.data.rows import as_columns
 from manyboost.estimators.predicting import Predicting
+from manyboost.estimators.spread import Spread
 from manyboost.training import conformal
 from manyboost.training.calibration import Calibration
 
 METHODS = ("split", "cv+", "normalised")
-
-#: The small models of the spread, and the share of an output's mean residual that is added to what
-#: they predict: no width falls to zero.
-_SPREAD_MODEL = {"max_iter": 40, "max_leaf_nodes": 8, "learning_rate": 0.1, "early_stopping": False}
-_SPREAD_FLOOR = 0.1
 
 
 class Uncertainty(Predicting):
@@ -53,7 +49,7 @@ class Intervals(Uncertainty):
     """The intervals of a regressor."""
 
     _quantiles: list[float] | None
-    _spread_models: tuple[Calibration, dict[int, Any], F64]  # and the rows they were fitted to
+    _spread: Spread
 
     def predict_interval(
         self,
@@ -109,7 +105,7 @@ class Intervals(Uncertainty):
         >>> ends = model.predict_interval(X[500:], coverage=0.9)
         >>> ends.shape
         (500, 3, 2)
-        >>> inside = (ends[..., 0] <= Y[500:]) & (Y[500:] <= ends[..., 1])
+        >>> inside = (ends[..., 0] <= Y[500:]) & (ends[..., 1] >= Y[500:])
         >>> bool(0.87 < inside.mean() < 0.95)
         True
         """
@@ -118,11 +114,30 @@ class Intervals(Uncertainty):
             raise ValueError(f"method={method!r} is not allowed; {allowed}.")
         places, _ = self._check_request(outputs, np.float64)
         calibration = self._calibrated("predict_interval", "coverage", coverage)
+        ends = self._moved_ends(calibration, X, offset, places, coverage, method, joint=joint)
+        ends = self._within_domain(ends, places)
+        return ends[:, 0] if self._is_single() else ends
+
+    def _moved_ends(
+        self,
+        calibration: Calibration,
+        X: Any,
+        offset: Any,
+        places: list[int] | None,
+        coverage: float,
+        method: str,
+        *,
+        joint: bool,
+    ) -> F64:
+        """Return predictions, moved down and up (n_rows, n_outputs, 2) by a quantile of scores."""
         Y, weights = self._known_targets(calibration, places)
         low, high = self._ends(self._shaped(calibration.raw), coverage, places)
+        chosen = slice(None) if places is None else places
         spread, new_spread = np.ones(1), np.ones(1)
         if method == "normalised":
-            spread, new_spread = self._spreads(calibration, X, offset, places)
+            of_rows = self._fitted_spread(calibration)
+            spread = of_rows.known[:, chosen]
+            new_spread = of_rows.predict(self._raw_predict(X, offset))[:, chosen]
         scores, scales = conformal.excess(Y, low, high) / spread, np.ones(Y.shape[1])
         if joint:
             distances = np.abs(Y - (low + high) / 2) / spread
@@ -132,13 +147,11 @@ class Intervals(Uncertainty):
         if not np.isfinite(found).all():
             self._refuse_few_targets(scores, coverage, places, joint=joint)
         if method == "cv+":
-            ends = self._cv_plus(X, offset, places, scores * scales, weights, coverage)
-        else:
-            low, high = self._ends(self._values(X, offset, places), coverage, None)
-            reach = found * scales * new_spread
-            ends = np.stack([low - reach, high + reach], axis=-1)
-        ends = self._within_domain(ends, places)
-        return ends[:, 0] if self._is_single() else ends
+            given = scores * scales, weights, calibration.member
+            return self._cv_plus(X, offset, places, coverage, *given)
+        low, high = self._ends(self._values(X, offset, places), coverage, None)
+        reach = found * scales * new_spread
+        return np.stack([low - reach, high + reach], axis=-1)
 
     def _known_targets(
         self, calibration: Calibration, places: list[int] | None
@@ -155,7 +168,7 @@ class Intervals(Uncertainty):
         """Return lower and upper predictions (n_rows, n_outputs of y), of all outputs or some."""
         n_levels = self._n_levels
         if n_levels == 1:
-            low = high = as_columns(predictions.reshape(len(predictions), -1))
+            low = high = predictions.reshape(len(predictions), -1)
         else:
             assert self._quantiles is not None
             levels = np.array(self._quantiles)
@@ -170,17 +183,17 @@ class Intervals(Uncertainty):
         X: Any,
         offset: Any,
         places: list[int] | None,
+        coverage: float,
         scores: F64,
         weights: NDArray[np.floating] | None,
-        coverage: float,
+        member: NDArray[np.uint8],
     ) -> F64:
         """Return the bounds (n_rows, n_outputs, 2) of CV+ for scores of calibration rows."""
-        assert self._calibration is not None
         of_members = [
             self._ends(self._shaped(raw), coverage, places) for raw in self._member_raw(X, offset)
         ]
         low, high = (np.stack(each) for each in zip(*of_members, strict=True))
-        member, weight = self._calibration.member, conformal.cell_weights(scores, weights)
+        weight = conformal.cell_weights(scores, weights)
         ends = np.empty((*low.shape[1:], 2))
         for j in range(low.shape[2]):
             given = scores[:, j], member, weight[:, j], coverage
@@ -188,46 +201,15 @@ class Intervals(Uncertainty):
             ends[:, j, 1] = conformal.cv_plus(high[:, :, j], *given)
         return ends
 
-    def _spreads(
-        self, calibration: Calibration, X: Any, offset: Any, places: list[int] | None
-    ) -> tuple[F64, F64]:
-        """Return predicted sizes of the residuals of calibration rows and of the rows of X.
-
-        They are predicted from raw predictions: training features need not be kept. The model for
-        a calibration row has not seen the rows of its fold; new rows get the mean of these models.
-        """
-        models, floor = self._spread_models_of(calibration)
-        known = np.empty((len(calibration.Y), len(floor)))
-        for k, model in models.items():
-            rows = calibration.member == k
-            known[rows] = model.predict(calibration.raw[rows])
-        raw = self._raw_predict(X, offset)
-        new = np.mean([model.predict(raw) for model in models.values()], axis=0)
-        chosen = slice(None) if places is None else places
-        known, new = ((np.maximum(each, 0) + floor)[:, chosen] for each in (known, new))
-        return known, new
-
-    def _spread_models_of(self, calibration: Calibration) -> tuple[dict[int, Any], F64]:
-        """Return a model of the sizes of residuals for each fold, and the least spreads."""
-        kept = getattr(self, "_spread_models", None)
-        if kept is not None and kept[0] is calibration:
-            return kept[1], kept[2]
-        Y, weights = self._known_targets(calibration, None)
-        low, high = self._ends(self._shaped(calibration.raw), 1.0, None)
-        size = np.abs(Y - (low + high) / 2)
-        models = {}
-        for k in np.unique(calibration.member).tolist():
-            rows = calibration.member != k
-            # (Of an output that no other fold has observed nothing is known but its floor.)
-            target = np.where(np.isnan(size[rows]).all(axis=0), 0.0, size[rows])
-            model: Any = type(self)(random_state=self._seed, n_jobs=self.n_jobs)
-            models[k] = model.set_params(**_SPREAD_MODEL).fit(
-                calibration.raw[rows], target, None if weights is None else weights[rows]
-            )
-        floor = _SPREAD_FLOOR * np.nanmean(size, axis=0)
-        floor[~(floor > 0)] = 1.0
-        self._spread_models = calibration, models, floor
-        return models, floor
+    def _fitted_spread(self, calibration: Calibration) -> Spread:
+        """Return the spread of these calibration rows, which is fitted when it is first needed."""
+        kept = getattr(self, "_spread", None)
+        if kept is None or kept.calibration is not calibration:
+            Y, weights = self._known_targets(calibration, None)
+            low, high = self._ends(self._shaped(calibration.raw), 1.0, None)
+            make = functools.partial(type(self), random_state=self._seed, n_jobs=self.n_jobs)
+            kept = self._spread = Spread(make, calibration, np.abs(Y - (low + high) / 2), weights)
+        return kept
 
     def _within_domain(self, ends: F64, places: list[int] | None) -> F64:
         """Return intervals that are not empty, within what the loss allows as targets."""
