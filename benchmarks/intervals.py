@@ -39,9 +39,9 @@ COVERAGES = (0.8, 0.9, 0.95)
 METHODS = ("split", "cv+", "normalised")
 QUANTILES = [0.05, 0.95]
 ALLOWED = (-0.02, 0.04)  # of the coverage, about the nominal one
-# The ten of the folder's regression sets that have the most rows.
 REGRESSION = (
-    "edm", "atp7d", "sf1", "oes97", "atp1d", "oes10", "enb", "water-quality", "sf2", "scm20d",
+    "andro", "slump", "edm", "atp7d", "sf1", "oes97", "atp1d", "oes10", "enb", "water-quality",
+    "sf2", "scm20d",
 )  # fmt: skip
 LABELS = ("emotions", "birds", "yeast", "scene", "enron")
 CLASSES = ("iris", "wine", "breast_cancer", "digits")
