@@ -31,7 +31,6 @@ class Spread:
         weights: NDArray[np.floating] | None,
     ) -> None:
         """Fit regressors that ``make`` returns to the sizes (n_rows, n_outputs) of residuals."""
-        self.calibration = calibration
         self.floor = _FLOOR * np.nanmean(sizes, axis=0)
         self.floor[~(self.floor > 0)] = 1.0
         self.models = []

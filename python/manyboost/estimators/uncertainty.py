@@ -49,7 +49,7 @@ class Intervals(Uncertainty):
     """The intervals of a regressor."""
 
     _quantiles: list[float] | None
-    _spread: Spread
+    _known: dict[str, Any]  # what was computed from the calibration rows so far
 
     def predict_interval(
         self,
@@ -114,7 +114,7 @@ class Intervals(Uncertainty):
             raise ValueError(f"method={method!r} is not allowed; {allowed}.")
         places, _ = self._check_request(outputs, np.float64)
         calibration = self._calibrated("predict_interval", "coverage", coverage)
-        ends = self._moved_ends(calibration, X, offset, places, coverage, method, joint=joint)
+        ends = self._moved_ends(calibration, X, offset, coverage, joint, method, places)
         ends = self._within_domain(ends, places)
         return ends[:, 0] if self._is_single() else ends
 
@@ -123,35 +123,64 @@ class Intervals(Uncertainty):
         calibration: Calibration,
         X: Any,
         offset: Any,
-        places: list[int] | None,
         coverage: float,
-        method: str,
-        *,
         joint: bool,
+        method: str,
+        places: list[int] | None,
     ) -> F64:
         """Return predictions, moved down and up (n_rows, n_outputs, 2) by a quantile of scores."""
+        asked = coverage, joint, method, places
+        if method == "cv+":
+            scores, scales, weights = self._scores(calibration, *asked)
+            given = scores * scales, weights, calibration.member
+            return self._cv_plus(X, offset, places, coverage, *given)
+        reach = self._once(calibration, str(asked), lambda: self._reach(calibration, *asked))
+        if method == "normalised":
+            spread = self._spread(calibration).predict(self._raw_predict(X, offset))
+            reach = reach * (spread if places is None else spread[:, places])
+        low, high = self._ends(self._values(X, offset, places), coverage, None)
+        return np.stack([low - reach, high + reach], axis=-1)
+
+    def _reach(
+        self,
+        calibration: Calibration,
+        coverage: float,
+        joint: bool,
+        method: str,
+        places: list[int] | None,
+    ) -> F64:
+        """Return how far predictions of each output are to be moved, in units of the spread."""
+        scores, scales, weights = self._scores(calibration, coverage, joint, method, places)
+        return np.asarray(conformal.quantiles(scores, coverage, weights) * scales)
+
+    def _scores(
+        self,
+        calibration: Calibration,
+        coverage: float,
+        joint: bool,
+        method: str,
+        places: list[int] | None,
+    ) -> tuple[F64, F64, NDArray[np.floating] | None]:
+        """Return scores (n_rows, n_outputs or 1), units of outputs and weights; refuse too few."""
         Y, weights = self._known_targets(calibration, places)
         low, high = self._ends(self._shaped(calibration.raw), coverage, places)
-        chosen = slice(None) if places is None else places
-        spread, new_spread = np.ones(1), np.ones(1)
+        spread = np.ones((1, self.n_outputs_ // self._n_levels))
         if method == "normalised":
-            of_rows = self._fitted_spread(calibration)
-            spread = of_rows.known[:, chosen]
-            new_spread = of_rows.predict(self._raw_predict(X, offset))[:, chosen]
+            spread = self._spread(calibration).known
+        spread = spread if places is None else spread[:, places]
         scores, scales = conformal.excess(Y, low, high) / spread, np.ones(Y.shape[1])
         if joint:
             distances = np.abs(Y - (low + high) / 2) / spread
             scales = conformal.own_scales(distances, coverage, weights)
             scores, weights = conformal.joint_scores(scores, scales, weights)
-        found = conformal.quantiles(scores, coverage, weights)
-        if not np.isfinite(found).all():
-            self._refuse_few_targets(scores, coverage, places, joint=joint)
-        if method == "cv+":
-            given = scores * scales, weights, calibration.member
-            return self._cv_plus(X, offset, places, coverage, *given)
-        low, high = self._ends(self._values(X, offset, places), coverage, None)
-        reach = found * scales * new_spread
-        return np.stack([low - reach, high + reach], axis=-1)
+        counts = (~np.isnan(scores)).sum(axis=0)
+        if counts.min() < conformal.rows_needed(coverage):
+            j, what, remedy = int(np.argmin(counts)), "with a target", ""
+            if not (joint or self._is_single()):
+                output = column_name(j if places is None else places[j], self._known_names())
+                what, remedy = f"{what} of output {output}", ", or for other outputs"
+            _refuse_few_rows("coverage", coverage, counts[j], what, remedy)
+        return scores, scales, weights
 
     def _known_targets(
         self, calibration: Calibration, places: list[int] | None
@@ -201,15 +230,26 @@ class Intervals(Uncertainty):
             ends[:, j, 1] = conformal.cv_plus(high[:, :, j], *given)
         return ends
 
-    def _fitted_spread(self, calibration: Calibration) -> Spread:
-        """Return the spread of these calibration rows, which is fitted when it is first needed."""
-        kept = getattr(self, "_spread", None)
-        if kept is None or kept.calibration is not calibration:
+    def _spread(self, calibration: Calibration) -> Spread:
+        """Return how large residuals are likely to be."""
+
+        def fitted() -> Spread:
             Y, weights = self._known_targets(calibration, None)
             low, high = self._ends(self._shaped(calibration.raw), 1.0, None)
             make = functools.partial(type(self), random_state=self._seed, n_jobs=self.n_jobs)
-            kept = self._spread = Spread(make, calibration, np.abs(Y - (low + high) / 2), weights)
-        return kept
+            return Spread(make, calibration, np.abs(Y - (low + high) / 2), weights)
+
+        found: Spread = self._once(calibration, "spread", fitted)
+        return found
+
+    def _once(self, calibration: Calibration, name: str, compute: Callable[[], Any]) -> Any:
+        """Return what ``compute`` returned when it was first asked for with these rows."""
+        known = vars(self).get("_known", {})
+        if known.get("calibration") is not calibration:
+            known = self._known = {"calibration": calibration}
+        if name not in known:
+            known[name] = compute()
+        return known[name]
 
     def _within_domain(self, ends: F64, places: list[int] | None) -> F64:
         """Return intervals that are not empty, within what the loss allows as targets."""
@@ -224,17 +264,6 @@ class Intervals(Uncertainty):
         bounds = bounds[:: self._n_levels]
         bounds = bounds if places is None else bounds[places]
         return np.clip(ends, bounds[:, :1], bounds[:, 1:])
-
-    def _refuse_few_targets(
-        self, scores: F64, coverage: float, places: list[int] | None, *, joint: bool
-    ) -> None:
-        counts = (~np.isnan(scores)).sum(axis=0)
-        j = int(np.argmin(counts))
-        if joint or self._is_single():
-            _refuse_few_rows("coverage", coverage, counts[j], "with a target")
-        output = column_name(j if places is None else places[j], self._known_names())
-        what, remedy = f"with a target of output {output}", ", or for other outputs"
-        _refuse_few_rows("coverage", coverage, counts[j], what, remedy)
 
     @abstractmethod
     def _shaped(self, raw: F64) -> F64:
