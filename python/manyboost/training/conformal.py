@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from manyboost.arrays import F64, Mask
 
-#: Halvings of a range that holds a quantile: to the last bits of double precision.
-_HALVINGS = 60
+#: Halvings of a range that holds a quantile: to about the precision of what they are halvings of.
+_HALVINGS = 45
 
 #: Rounding errors of sums of weights, relative to them.
 _SLACK = 1e-12
