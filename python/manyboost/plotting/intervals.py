@@ -178,10 +178,12 @@ def plot_fan(
     ahead = np.arange(1, len(narrowest) + 1)
     ax = new_axes(ax, 6.4, 4.0)
     together = ", all at once" if joint else ""
+    blue = np.array([int(BLUE[k : k + 2], 16) for k in (1, 3, 5)]) / 255
     for k, each in enumerate(sorted(coverages, reverse=True)):
-        # The narrower bands lie on the wider ones: the middle is the darkest.
-        style: dict[str, Any] = {"color": BLUE, "alpha": 0.16 + 0.04 * k, "linewidth": 0}
-        ax.fill_between(ahead, *bands[each].T, label=f"{100 * each:g} %{together}", **style)
+        # The narrower bands lie on the wider ones, and are darker.
+        tint = 1 - (0.18 + 0.42 * k / max(1, len(coverages) - 1)) * (1 - blue)
+        label = f"{100 * each:g} %{together}"
+        ax.fill_between(ahead, *bands[each].T, color=tuple(tint), linewidth=0, label=label)
     ax.plot(ahead, narrowest.mean(axis=1), color=BLUE, linewidth=1.6, label="prediction")
     if history is not None:
         seen = np.asarray(history, dtype=np.float64)
@@ -192,6 +194,7 @@ def plot_fan(
         ax.plot(ahead, came, ".", markersize=5, color=RED, label="what came")
     ax.legend(frameon=False, fontsize="small", ncols=2)
     ax.margins(x=0.01)
+    ax.locator_params(axis="x", integer=True)
     return open_frame(ax, "steps ahead")
 
 
