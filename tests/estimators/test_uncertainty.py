@@ -86,7 +86,7 @@ def test_normalised_widths_follow_the_noise(model):
     calm, wild = noise < np.median(noise), noise >= np.median(noise)
     held = inside(ends, Y_NEW)[:, 0]
     plain = inside(model.predict_interval(X_NEW, 0.9), Y_NEW)[:, 0]
-    assert abs(held[calm].mean() - held[wild].mean()) < 0.6 * abs(
+    assert abs(held[calm].mean() - held[wild].mean()) < 0.8 * abs(
         plain[calm].mean() - plain[wild].mean()
     )
 
@@ -314,7 +314,7 @@ def test_sets_come_as_frames_if_asked_for():
 
 def test_weights_of_classes_are_no_weights_of_rows():
     """How much a mistake costs in training does not change how often classes occur."""
-    model = folded_classifier(X, CLASSES, class_weight={"low": 20.0}, **FEW)
+    model = folded_classifier(X, CLASSES, class_weight={"low": 3.0}, **FEW)
     assert model._calibration.weights is None
     sets = model.predict_set(X_NEW)
     held = (sets & (model.classes_ == CLASSES_NEW[:, None])).any(axis=1).mean()
