@@ -133,6 +133,18 @@ def test_scales_are_quantiles_and_positive():
     np.testing.assert_array_equal(scales, [18.0, 1.0, 0.25, 1.0])
 
 
+def test_scales_of_others_leave_out_the_fold():
+    rng = np.random.default_rng(7)
+    distances, member = rng.random((30, 2)), rng.integers(0, 3, 30).astype(np.uint8)
+    weights = rng.uniform(0.5, 2, size=(30, 2))
+    found = conformal.scales_of_others(distances, member, 0.8, weights)
+    for i in range(30):
+        others = member != member[i]
+        for j in range(2):
+            expected = slow_quantile(distances[others, j], 0.8, weights[others, j])
+            assert found[i, j] == expected
+
+
 def slow_recall_threshold(raw, present, recall, weights=None):
     """The largest raw prediction of a present label that leaves the risk within its bound."""
     weight = (

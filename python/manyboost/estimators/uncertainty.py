@@ -172,7 +172,9 @@ class Intervals(Uncertainty):
         if joint:
             distances = np.abs(Y - (low + high) / 2) / spread
             scales = conformal.own_scales(distances, coverage, weights)
-            scores, weights = conformal.joint_scores(scores, scales, weights)
+            # Of the other folds: a row does not choose the units that it is measured in.
+            units = conformal.scales_of_others(distances, calibration.member, coverage, weights)
+            scores, weights = conformal.joint_scores(scores, units, weights)
         counts = (~np.isnan(scores)).sum(axis=0)
         if counts.min() < conformal.rows_needed(coverage):
             j, what, remedy = int(np.argmin(counts)), "with a target", ""

@@ -72,6 +72,21 @@ def own_scales(distances: F64, coverage: float, weights: NDArray[np.floating] | 
     return np.asarray(np.where(scale > 0, scale, 1.0))
 
 
+def scales_of_others(
+    distances: F64,
+    member: NDArray[np.uint8],
+    coverage: float,
+    weights: NDArray[np.floating] | None,
+) -> F64:
+    """Return the scales (n, d) that the outputs of each row have in the other folds."""
+    scales = np.empty_like(distances)
+    for k in np.unique(member):
+        fold = member == k
+        others = None if weights is None else weights[~fold]
+        scales[fold] = own_scales(distances[~fold], coverage, others)
+    return scales
+
+
 def joint_scores(
     scores: F64, scales: F64, weights: NDArray[np.floating] | None
 ) -> tuple[F64, NDArray[np.floating] | None]:
