@@ -137,7 +137,7 @@ def test_scales_of_others_leave_out_the_fold():
     rng = np.random.default_rng(7)
     distances, member = rng.random((30, 2)), rng.integers(0, 3, 30).astype(np.uint8)
     weights = rng.uniform(0.5, 2, size=(30, 2))
-    found = conformal.scales_of_others(distances, member, 0.8, weights)
+    found = conformal.scales_of_others(member, distances, 0.8, weights)
     for i in range(30):
         others = member != member[i]
         for j in range(2):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,11 +46,25 @@ def _refuse_few_rows(name: str, share: float, found: int, what: str, remedy: str
     raise ValueError(f"{problem}, but there are {found}; ask for a smaller {name}{remedy}.")
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What intervals are asked for."""
+
+    coverage: float
+    joint: bool
+    method: str
+    places: tuple[int, ...] | None  # the outputs of y; None: all
+
+    def of(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """Return the columns of these outputs, of an array with all outputs of y."""
+        return columns if self.places is None else columns[:, list(self.places)]
+
+
 class Intervals(Uncertainty):
     """The intervals of a regressor."""
 
     _quantiles: list[float] | None
-    _known: dict[str, Any]  # what was computed from the calibration rows so far
+    _known: dict[Any, Any]  # what was computed from the calibration rows so far
 
     def predict_interval(
         self,
@@ -114,120 +129,86 @@ class Intervals(Uncertainty):
             raise ValueError(f"method={method!r} is not allowed; {allowed}.")
         places, _ = self._check_request(outputs, np.float64)
         calibration = self._calibrated("predict_interval", "coverage", coverage)
-        ends = self._moved_ends(calibration, X, offset, coverage, joint, method, places)
-        ends = self._within_domain(ends, places)
+        asked = Asked(coverage, joint, method, None if places is None else tuple(places))
+        ends = self._within_domain(self._moved_ends(calibration, asked, X, offset), asked)
         return ends[:, 0] if self._is_single() else ends
 
-    def _moved_ends(
-        self,
-        calibration: Calibration,
-        X: Any,
-        offset: Any,
-        coverage: float,
-        joint: bool,
-        method: str,
-        places: list[int] | None,
-    ) -> F64:
+    def _moved_ends(self, calibration: Calibration, asked: Asked, X: Any, offset: Any) -> F64:
         """Return predictions, moved down and up (n_rows, n_outputs, 2) by a quantile of scores."""
-        asked = coverage, joint, method, places
-        if method == "cv+":
-            scores, scales, weights = self._scores(calibration, *asked)
-            given = scores * scales, weights, calibration.member
-            return self._cv_plus(X, offset, places, coverage, *given)
-        reach = self._once(calibration, str(asked), lambda: self._reach(calibration, *asked))
-        if method == "normalised":
+        if asked.method == "cv+":
+            return self._cv_plus(calibration, asked, X, offset)
+        reach = self._once(calibration, asked, lambda: self._reach(calibration, asked))
+        if asked.method == "normalised":
             spread = self._spread(calibration).predict(self._raw_predict(X, offset))
-            reach = reach * (spread if places is None else spread[:, places])
-        low, high = self._ends(self._values(X, offset, places), coverage, None)
+            reach = reach * asked.of(spread)
+        places = None if asked.places is None else list(asked.places)
+        low, high = self._ends(self._values(X, offset, places), asked.coverage)
         return np.stack([low - reach, high + reach], axis=-1)
 
-    def _reach(
-        self,
-        calibration: Calibration,
-        coverage: float,
-        joint: bool,
-        method: str,
-        places: list[int] | None,
-    ) -> F64:
+    def _reach(self, calibration: Calibration, asked: Asked) -> F64:
         """Return how far predictions of each output are to be moved, in units of the spread."""
-        scores, scales, weights = self._scores(calibration, coverage, joint, method, places)
-        return np.asarray(conformal.quantiles(scores, coverage, weights) * scales)
+        scores, scales, weights = self._scores(calibration, asked)
+        return np.asarray(conformal.quantiles(scores, asked.coverage, weights) * scales)
 
     def _scores(
-        self,
-        calibration: Calibration,
-        coverage: float,
-        joint: bool,
-        method: str,
-        places: list[int] | None,
-    ) -> tuple[F64, F64, NDArray[np.floating] | None]:
+        self, calibration: Calibration, asked: Asked
+    ) -> tuple[F64, F64, NDArray[np.floating]]:
         """Return scores (n_rows, n_outputs or 1), units of outputs and weights; refuse too few."""
-        Y, weights = self._known_targets(calibration, places)
-        low, high = self._ends(self._shaped(calibration.raw), coverage, places)
-        spread = np.ones((1, self.n_outputs_ // self._n_levels))
-        if method == "normalised":
-            spread = self._spread(calibration).known
-        spread = spread if places is None else spread[:, places]
+        Y, low, high, weights = map(asked.of, self._known_targets(calibration, asked.coverage))
+        spread = asked.of(self._spread(calibration).known) if asked.method == "normalised" else 1.0
         scores, scales = conformal.excess(Y, low, high) / spread, np.ones(Y.shape[1])
-        if joint:
-            distances = np.abs(Y - (low + high) / 2) / spread
-            scales = conformal.own_scales(distances, coverage, weights)
+        if asked.joint:
+            given = np.abs(Y - (low + high) / 2) / spread, asked.coverage, weights
+            scales = conformal.own_scales(*given)
             # Of the other folds: a row does not choose the units that it is measured in.
-            units = conformal.scales_of_others(distances, calibration.member, coverage, weights)
+            units = conformal.scales_of_others(calibration.member, *given)
             scores, weights = conformal.joint_scores(scores, units, weights)
-        counts = (~np.isnan(scores)).sum(axis=0)
-        if counts.min() < conformal.rows_needed(coverage):
-            j, what, remedy = int(np.argmin(counts)), "with a target", ""
-            if not (joint or self._is_single()):
-                output = column_name(j if places is None else places[j], self._known_names())
-                what, remedy = f"{what} of output {output}", ", or for other outputs"
-            _refuse_few_rows("coverage", coverage, counts[j], what, remedy)
+        self._refuse_few_targets((~np.isnan(scores)).sum(axis=0), asked)
         return scores, scales, weights
 
-    def _known_targets(
-        self, calibration: Calibration, places: list[int] | None
-    ) -> tuple[F64, NDArray[np.floating] | None]:
-        """Return targets and weights of the calibration rows, for all outputs of y or some."""
-        chosen = slice(None) if places is None else places
-        Y = calibration.Y[:, :: self._n_levels][:, chosen].astype(np.float64)
-        weights = calibration.weights
-        if weights is not None and weights.ndim == 2:
-            weights = weights[:, :: self._n_levels][:, chosen]
-        return Y, weights
+    def _refuse_few_targets(self, counts: NDArray[np.intp], asked: Asked) -> None:
+        """Refuse a coverage that needs more rows than there are, with a target of each output."""
+        j, what, remedy = int(np.argmin(counts)), "with a target", ""
+        if counts[j] >= conformal.rows_needed(asked.coverage):
+            return
+        if not (asked.joint or self._is_single()):
+            place = j if asked.places is None else asked.places[j]
+            what += f" of output {column_name(place, self._known_names())}"
+            remedy = ", or for other outputs"
+        _refuse_few_rows("coverage", asked.coverage, counts[j], what, remedy)
 
-    def _ends(self, predictions: F64, coverage: float, places: list[int] | None) -> tuple[F64, F64]:
-        """Return lower and upper predictions (n_rows, n_outputs of y), of all outputs or some."""
+    def _known_targets(self, calibration: Calibration, coverage: float) -> tuple[F64, ...]:
+        """Return targets, both ends of predictions and weights of all calibration cells of y."""
+        Y = calibration.Y[:, :: self._n_levels].astype(np.float64)
+        weights = np.ones(1) if calibration.weights is None else calibration.weights
+        weights = weights[:, None] if weights.ndim == 1 else weights[:, :: self._n_levels]
+        ends = self._ends(self._shaped(calibration.raw), coverage)
+        return Y, *ends, np.broadcast_to(weights, Y.shape)
+
+    def _ends(self, predictions: F64, coverage: float) -> tuple[F64, F64]:
+        """Return lower and upper predictions (n_rows, n_outputs of y)."""
         n_levels = self._n_levels
         if n_levels == 1:
-            low = high = predictions.reshape(len(predictions), -1)
-        else:
-            assert self._quantiles is not None
-            levels = np.array(self._quantiles)
-            shares = (levels[::-1] - levels)[: (n_levels + 1) // 2]  # between a pair of levels
-            k = int(np.argmin(np.abs(shares - coverage)))
-            predictions = predictions.reshape(len(predictions), -1, n_levels)
-            low, high = predictions[..., k], predictions[..., n_levels - 1 - k]
-        return (low, high) if places is None else (low[:, places], high[:, places])
+            columns = predictions.reshape(len(predictions), -1)
+            return columns, columns
+        assert self._quantiles is not None
+        levels = np.array(self._quantiles)
+        shares = (levels[::-1] - levels)[: (n_levels + 1) // 2]  # between a pair of levels
+        k = int(np.argmin(np.abs(shares - coverage)))
+        predictions = predictions.reshape(len(predictions), -1, n_levels)
+        return predictions[..., k], predictions[..., n_levels - 1 - k]
 
-    def _cv_plus(
-        self,
-        X: Any,
-        offset: Any,
-        places: list[int] | None,
-        coverage: float,
-        scores: F64,
-        weights: NDArray[np.floating] | None,
-        member: NDArray[np.uint8],
-    ) -> F64:
-        """Return the bounds (n_rows, n_outputs, 2) of CV+ for scores of calibration rows."""
-        of_members = [
-            self._ends(self._shaped(raw), coverage, places) for raw in self._member_raw(X, offset)
-        ]
-        low, high = (np.stack(each) for each in zip(*of_members, strict=True))
+    def _cv_plus(self, calibration: Calibration, asked: Asked, X: Any, offset: Any) -> F64:
+        """Return the bounds of CV+ (n_rows, n_outputs, 2)."""
+        scores, scales, weights = self._scores(calibration, asked)
+        scores = scores * scales
         weight = conformal.cell_weights(scores, weights)
+        shaped = map(self._shaped, self._member_raw(X, offset))
+        of_members = [map(asked.of, self._ends(each, asked.coverage)) for each in shaped]
+        low, high = (np.stack(each) for each in zip(*of_members, strict=True))
         ends = np.empty((*low.shape[1:], 2))
         for j in range(low.shape[2]):
-            given = scores[:, j], member, weight[:, j], coverage
+            given = scores[:, j], calibration.member, weight[:, j], asked.coverage
             ends[:, j, 0] = -conformal.cv_plus(-low[:, :, j], *given)
             ends[:, j, 1] = conformal.cv_plus(high[:, :, j], *given)
         return ends
@@ -236,36 +217,32 @@ class Intervals(Uncertainty):
         """Return how large residuals are likely to be."""
 
         def fitted() -> Spread:
-            Y, weights = self._known_targets(calibration, None)
-            low, high = self._ends(self._shaped(calibration.raw), 1.0, None)
+            Y, low, high, weights = self._known_targets(calibration, 1.0)
             make = functools.partial(type(self), random_state=self._seed, n_jobs=self.n_jobs)
             return Spread(make, calibration, np.abs(Y - (low + high) / 2), weights)
 
         found: Spread = self._once(calibration, "spread", fitted)
         return found
 
-    def _once(self, calibration: Calibration, name: str, compute: Callable[[], Any]) -> Any:
+    def _once(self, calibration: Calibration, what: Any, compute: Callable[[], Any]) -> Any:
         """Return what ``compute`` returned when it was first asked for with these rows."""
         known = vars(self).get("_known", {})
         if known.get("calibration") is not calibration:
             known = self._known = {"calibration": calibration}
-        if name not in known:
-            known[name] = compute()
-        return known[name]
+        if what not in known:
+            known[what] = compute()
+        return known[what]
 
-    def _within_domain(self, ends: F64, places: list[int] | None) -> F64:
+    def _within_domain(self, ends: F64, asked: Asked) -> F64:
         """Return intervals that are not empty, within what the loss allows as targets."""
         middle = ends.mean(axis=-1)
-        ends[..., 0], ends[..., 1] = (
-            np.minimum(ends[..., 0], middle),
-            np.maximum(ends[..., 1], middle),
-        )
+        np.minimum(ends[..., 0], middle, out=ends[..., 0])
+        np.maximum(ends[..., 1], middle, out=ends[..., 1])
         bounds = np.empty((self.n_outputs_, 2))
         for facts, pair in self._fitted_loss.blocks:
             bounds[slice(None) if pair is None else slice(*pair)] = facts.domain.bounds
-        bounds = bounds[:: self._n_levels]
-        bounds = bounds if places is None else bounds[places]
-        return np.clip(ends, bounds[:, :1], bounds[:, 1:])
+        low, high = asked.of(bounds[:: self._n_levels].T)
+        return np.clip(ends, low[:, None], high[:, None])
 
     @abstractmethod
     def _shaped(self, raw: F64) -> F64:

@@ -110,7 +110,8 @@ def plot_widths(
     """
     _need_intervals("plot_widths", model)
     places = chosen_outputs(model, outputs)
-    known = model._known_targets(model._calibration, places)[0]
+    known = model._known_targets(model._calibration, coverage)[0]
+    known = known if places is None else known[:, places]
     tails = [(1 - coverage) / 2, (1 + coverage) / 2]
     alone = np.diff(np.nanquantile(known, tails, axis=0), axis=0)
     widths = [np.ptp(_ends(model, X, coverage, each, outputs), axis=2) for each in methods]

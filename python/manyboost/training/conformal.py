@@ -73,8 +73,8 @@ def own_scales(distances: F64, coverage: float, weights: NDArray[np.floating] | 
 
 
 def scales_of_others(
-    distances: F64,
     member: NDArray[np.uint8],
+    distances: F64,
     coverage: float,
     weights: NDArray[np.floating] | None,
 ) -> F64:
@@ -87,14 +87,12 @@ def scales_of_others(
     return scales
 
 
-def joint_scores(
-    scores: F64, scales: F64, weights: NDArray[np.floating] | None
-) -> tuple[F64, NDArray[np.floating] | None]:
-    """Return the largest score (n, 1) of each row in units of the outputs, and weights of rows."""
-    relative = scores / scales
-    largest = np.fmax.reduce(relative, axis=1, keepdims=True)
-    if weights is None or weights.ndim == 1:
-        return largest, weights
+def joint_scores(scores: F64, scales: F64, weights: NDArray[np.floating]) -> tuple[F64, F64]:
+    """Return the largest score (n, 1) of each row, in units of its outputs, and its weight (n,).
+
+    The weight is the mean of those of the observed cells.
+    """
+    largest = np.fmax.reduce(scores / scales, axis=1, keepdims=True)
     weight = cell_weights(scores, weights)
     count = np.maximum((weight > 0).sum(axis=1), 1)
     return largest, np.asarray(weight.sum(axis=1) / count)
