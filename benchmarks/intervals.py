@@ -329,9 +329,10 @@ what was asked for, or more than {above} above.
 
 {coverage_table(sets, joint=False)}
 
-{within_bounds(sets, joint=False)} Each member is trained without a fold and
-errs more than the mean of all, so intervals are rather too wide than too narrow, the more so the
-more the members differ: the sets with the fewest rows come first.
+{within_bounds(sets, joint=False)}
+Each member is trained without a fold and errs more than the mean of all, so intervals are rather
+too wide than too narrow, the more so the more the members differ: the sets with the fewest rows
+come first. Of the targets of sf1 nine in ten are zero, and intervals that hold zero hold them all.
 
 ## Coverage of joint regions
 
