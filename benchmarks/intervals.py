@@ -49,15 +49,6 @@ CLASSES = ("iris", "wine", "breast_cancer", "digits")
 Record = dict[str, Any]
 
 
-def fitted(model: Any, X: np.ndarray, Y: np.ndarray) -> Any:
-    """The model, fitted with folds."""
-    if "n_folds" in model.get_params():
-        return model.set_params(n_folds=N_FOLDS).fit(X, Y)
-    from tests.folded import fold
-
-    return fold(model, X, Y, n_folds=N_FOLDS)
-
-
 def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     if name in CLASSES:
         X, y = getattr(bundled, f"load_{name}")(return_X_y=True)
@@ -130,7 +121,7 @@ def by_mapie(model: Any, X: np.ndarray, Y: np.ndarray, X_test: np.ndarray) -> di
 def of_regression(name: str, seed: int) -> Record:
     X, Y, X_test, Y_test = split(name, seed)
     scale = Y.std(axis=0) + 1e-12
-    model = fitted(ManyBoostRegressor(random_state=seed), X, Y)
+    model = ManyBoostRegressor(n_folds=N_FOLDS, random_state=seed).fit(X, Y)
     record: Record = {}
     for coverage in COVERAGES:
         for method in METHODS:
@@ -141,7 +132,9 @@ def of_regression(name: str, seed: int) -> Record:
     for method, ends in by_mapie(model, X, Y, X_test).items():
         for k, coverage in enumerate(COVERAGES):
             record[f"mapie {method} {coverage:g}"] = judged(ends[..., k], Y_test, scale, coverage)
-    levels = fitted(ManyBoostRegressor("quantile", quantile=QUANTILES, random_state=seed), X, Y)
+    levels = ManyBoostRegressor(
+        "quantile", quantile=QUANTILES, n_folds=N_FOLDS, random_state=seed
+    ).fit(X, Y)
     record["plain quantiles 0.9"] = judged(levels.predict(X_test), Y_test, scale, 0.9)
     record["quantiles 0.9"] = judged(levels.predict_interval(X_test, 0.9), Y_test, scale, 0.9)
     return record
@@ -150,7 +143,7 @@ def of_regression(name: str, seed: int) -> Record:
 def of_labels(name: str, seed: int) -> Record:
     """Mean recall over the rows that have labels, and what is predicted for it."""
     X, Y, X_test, Y_test = split(name, seed)
-    model = fitted(ManyBoostClassifier(random_state=seed), X, Y)
+    model = ManyBoostClassifier(n_folds=N_FOLDS, random_state=seed).fit(X, Y)
     true, there = Y_test > 0, (Y_test > 0).any(axis=1)
 
     def judged_labels(chosen: np.ndarray) -> Record:
@@ -172,7 +165,7 @@ def of_labels(name: str, seed: int) -> Record:
 
 def of_classes(name: str, seed: int) -> Record:
     X, y, X_test, y_test = split(name, seed)
-    model = fitted(ManyBoostClassifier(random_state=seed), X, y)
+    model = ManyBoostClassifier(n_folds=N_FOLDS, random_state=seed).fit(X, y)
     record: Record = {"plain": {"cells": float((model.predict(X_test) == y_test).mean())}}
     for coverage in COVERAGES:
         chosen = model.predict_set(X_test, coverage)
