@@ -199,9 +199,17 @@ def read() -> dict[str, Any]:
 
 
 def write(results: dict[str, Any]) -> None:
-    """All or nothing: a run may be ended at any time."""
+    """A line for each split; all or nothing, for a run may be ended at any time."""
+    short = json.loads(json.dumps(results), parse_float=lambda text: round(float(text), 4))
+    lines = [
+        f"{json.dumps(name)}: [\n" + ",\n".join(map(json.dumps, found)) + "\n]"
+        for name, found in short["sets"].items()
+    ]
+    sets = ",\n".join(lines)
     unfinished = RESULTS.with_suffix(".part")
-    unfinished.write_text(json.dumps(results, indent=1) + "\n")
+    unfinished.write_text(
+        f'{{"machine": {json.dumps(short["machine"])},\n"sets": {{\n{sets}\n}}}}\n'
+    )
     unfinished.replace(RESULTS)
 
 

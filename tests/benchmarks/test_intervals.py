@@ -66,3 +66,12 @@ def test_the_page_shows_what_was_measured():
     assert "1.234 (2.50)" in page
     assert "| emotions | 90.0 · 50.0 · 3.0 |" in page
     assert "| iris | 97.0 | 97.0 · 1.25 |" in page
+
+
+def test_results_are_read_as_they_were_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(intervals, "RESULTS", tmp_path / "intervals.json")
+    assert intervals.read() == {"sets": {}}
+    results = {"sets": {"enb": [{"a": {"cells": 0.12345}}] * 2}, "machine": {"libraries": ["x"]}}
+    intervals.write(results)
+    results["sets"]["enb"] = [{"a": {"cells": 0.1235}}] * 2
+    assert intervals.read() == results
