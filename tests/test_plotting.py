@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+from folded import folded_regressor
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, plotting
 from manyboost.plotting.fits import calibration_points
 
@@ -335,3 +336,86 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, model):
     assert "manyboost[plots]" in refusal(
         lambda: plotting.plot_learning_curves(model), error=ImportError
     )
+
+
+# ------------------------------------------------------------------ intervals
+
+
+@pytest.fixture(scope="module")
+def folds():
+    return folded_regressor(X[:150], Y[:150], max_iter=15)
+
+
+def test_lines_of_coverage_are_shares_inside(folds):
+    holes = np.where(RNG.random((50, D)) < 0.3, np.nan, Y[150:])
+    ax = plotting.plot_coverage(folds, X[150:], holes, coverages=(0.5, 0.9), outputs=[3, 0])
+    drawn = lines(ax)
+    for name, j in (("y3", 3), ("y0", 0)):
+        ends = folds.predict_interval(X[150:], 0.9)[:, j]
+        known = ~np.isnan(holes[:, j])
+        share = ((ends[:, 0] <= holes[:, j]) & (ends[:, 1] >= holes[:, j]))[known].mean()
+        assert drawn[name].get_ydata()[1] == pytest.approx(share)
+    mean = drawn["mean of 2 outputs"].get_ydata()
+    assert mean[1] == pytest.approx(drawn["y3"].get_ydata()[1] / 2 + drawn["y0"].get_ydata()[1] / 2)
+    ends = folds.predict_interval(X[150:], 0.9, joint=True, outputs=[3, 0])
+    true = holes[:, [3, 0]]
+    held = ((ends[..., 0] <= true) & (ends[..., 1] >= true)) | np.isnan(true)
+    there = ~np.isnan(true).all(axis=1)
+    assert drawn["all at once, joint regions"].get_ydata()[1] == held[there].all(axis=1).mean()
+
+
+def test_lines_of_many_outputs_are_faint_and_have_a_mean(folds):
+    ax = plotting.plot_coverage(folds, X[150:], Y[150:], coverages=(0.5, 0.8))
+    assert f"mean of {D} outputs" in lines(ax)
+    assert "y1" not in lines(ax)
+
+
+def test_widths_are_relative_to_constant_predictions(folds):
+    ax = plotting.plot_widths(folds, X[150:], coverage=0.8, methods=("split",), outputs=[4, 1])
+    known = folds._calibration.Y[:, [4, 1]]
+    alone = np.quantile(known, 0.9, axis=0) - np.quantile(known, 0.1, axis=0)
+    width = np.ptp(folds.predict_interval(X[150:151], 0.8, outputs=[4, 1])[0], axis=1)
+    expected = dict(zip(["y4", "y1"], width / alone, strict=True))
+    drawn = dict(zip(tick_names(ax.yaxis), lines(ax)["split"].get_xdata(), strict=True))
+    assert drawn == pytest.approx(expected)
+    assert list(drawn.values()) == sorted(drawn.values(), reverse=True)
+
+
+def test_a_fan_holds_the_intervals_of_a_row(folds):
+    seen = np.arange(5.0)
+    ax = plotting.plot_fan(
+        folds, X[150:], row=7, y=Y[150:], history=seen, coverages=(0.5, 0.8), joint=True
+    )
+    bands = [each.get_paths()[0].vertices for each in ax.collections]
+    for band, coverage in zip(bands, (0.8, 0.5), strict=True):
+        ends = folds.predict_interval(X[157:158], coverage, joint=True)[0]
+        assert (band[:, 1].min(), band[:, 1].max()) == (ends.min(), ends.max())
+    drawn = lines(ax)
+    np.testing.assert_allclose(drawn["prediction"].get_ydata(), folds.predict(X[157:158])[0])
+    np.testing.assert_array_equal(drawn["what came"].get_ydata(), Y[157])
+    np.testing.assert_array_equal(drawn["what was seen"].get_xdata(), [-4, -3, -2, -1, 0])
+    assert [each.get_label() for each in ax.collections] == [
+        "80 %, all at once",
+        "50 %, all at once",
+    ]
+
+
+def test_one_output_and_quantiles_have_intervals_to_draw():
+    one = folded_regressor(X[:150], Y[:150, 0], max_iter=5)
+    assert len(plotting.plot_coverage(one, X[150:], Y[150:, 0]).lines) == 2
+    assert tick_names(plotting.plot_widths(one, X[150:]).yaxis) == ["y0"]
+    levels = folded_regressor(X[:150], Y[:150], loss="quantile", quantile=[0.1, 0.9], max_iter=5)
+    assert "y2" in lines(plotting.plot_coverage(levels, X[150:], Y[150:], outputs=[2]))
+    assert len(plotting.plot_fan(levels, X[150:]).collections) == 3
+
+
+def test_intervals_are_drawn_for_regressors(classifier):
+    for draw in (
+        lambda: plotting.plot_coverage(classifier, X, Y),
+        lambda: plotting.plot_widths(classifier, X),
+        lambda: plotting.plot_fan(classifier, X),
+    ):
+        assert "needs a regressor; use plot_calibration for classifiers." in refusal(draw)
+    one = folded_regressor(X[:150], Y[:150, 0], max_iter=5)
+    said = refusal(lambda: plotting.plot_fan(one, X))
+    assert said == "plot_fan needs several outputs, steps ahead; fit a two-dimensional y."

@@ -264,3 +264,38 @@ def test_a_refit_that_fails_leaves_the_model_as_it_was():
 def test_a_model_that_is_not_fitted_is_not_refitted():
     with pytest.raises(NotFittedError):
         regressor().refit(*problem())
+
+
+# Calibration rows in files ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [None, "rows", "cells"])
+def test_intervals_of_a_loaded_model_are_the_same(weight, tmp_path):
+    X, Y = problem()
+    Y = np.where(np.random.default_rng(3).random(Y.shape) < 0.1, np.nan, Y)
+    shape = {"rows": (len(X),), "cells": Y.shape}.get(weight)
+    weights = None if shape is None else np.random.default_rng(4).random(shape) + 0.5
+    model = regressor(n_folds=3).fit(X, Y, weights)
+    content = stored(model, tmp_path / "one.mb")
+    loaded = manyboost.load(tmp_path / "one.mb")
+    assert stored(loaded, tmp_path / "two.mb") == content
+    for method in ("split", "cv+"):
+        expected = model.predict_interval(X, 0.8, method=method)
+        np.testing.assert_array_equal(loaded.predict_interval(X, 0.8, method=method), expected)
+    with pytest.raises(ValueError, match="out-of-fold predictions"):
+        model.refit(X, Y).predict_interval(X)
+
+
+def test_sets_of_a_loaded_model_are_the_same(tmp_path):
+    X, Y = problem()
+    y = np.array(["a", "b", "c"])[Y.argmax(axis=1)]
+    for target, ask in [
+        (y, lambda model: model.predict_set(X, 0.8)),
+        (y == "a", lambda model: model.predict_set(X, 0.8)),
+        ((Y > 0).astype(int), lambda model: model.predict_labels(X, recall=0.8)),
+    ]:
+        model = ManyBoostClassifier(n_folds=3, max_iter=10, random_state=0).fit(X, target)
+        content = stored(model, tmp_path / "one.mb")
+        loaded = manyboost.load(tmp_path / "one.mb")
+        assert stored(loaded, tmp_path / "two.mb") == content
+        assert np.array_equal(np.array(ask(loaded), object), np.array(ask(model), object))

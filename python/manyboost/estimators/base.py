@@ -14,6 +14,7 @@ from manyboost.arrays import F64
 from manyboost.data.features import Table
 from manyboost.data.labels import Classes
 from manyboost.estimators.keeping import Keeping
+from manyboost.training.calibration import Calibration
 from manyboost.training.callbacks import CallbackSupportMixin
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.parameters import Parameters
@@ -36,6 +37,7 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     _seed: int
     baseline_: F64
     thresholds_: F64
+    _calibration: Calibration | None = None
     _with_offset: bool
     _trained_with: dict[str, Any]
     _release: str

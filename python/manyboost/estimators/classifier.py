@@ -26,6 +26,7 @@ from manyboost.estimators.explaining import Explaining
 from manyboost.estimators.fits import Given, Unseen
 from manyboost.estimators.folding import Folding
 from manyboost.estimators.predicting import BLOCK_CELLS
+from manyboost.estimators.uncertainty import Sets
 from manyboost.threads import resolve_threads
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
@@ -38,7 +39,7 @@ from manyboost.training.thresholds import tune_thresholds
 
 
 @documented
-class ManyBoostClassifier(ClassifierMixin, Folding, Explaining):
+class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
     """Gradient tree boosting for classes, or for one or many labels.
 
     A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1
@@ -172,6 +173,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining):
     _running = RunningClassifier
 
     def _keep_unseen(self, unseen: Unseen) -> None:
+        super()._keep_unseen(unseen)
         self.oof_decision_function_ = unseen.placed(self._decision(unseen.raw))
 
     def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
@@ -299,13 +301,33 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining):
         values = self._predicted(X, finish, places, np.int64, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
-    def predict_labels(self, X: Any, *, offset: Any = None) -> list[tuple[Any, ...]]:
-        """Return the labels of each row, in the form of the sets that fit takes, in their order."""
+    def predict_labels(
+        self, X: Any, recall: float | None = None, *, offset: Any = None
+    ) -> list[tuple[Any, ...]]:
+        """Return the labels of each row, in the form of the sets that fit takes, in their order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        recall : float, optional
+            Share of its true labels that the answer for a row is to hold, in the mean over new rows
+            that have any (conformal risk control). It needs a model that was fitted with
+            ``n_folds``. None: the labels of :meth:`predict`.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with such.
+
+        Returns
+        -------
+        list of tuple
+        """
         self._need_labels("predict_labels", "multilabel")
+        least = None if recall is None else self._least_raw(recall)
         sets: list[tuple[Any, ...]] = []
 
         def collect(raw: F64) -> NDArray[Any]:
-            sets.extend(tuple(self.classes_[row > 0].tolist()) for row in self._labels(raw))
+            present = self._labels(raw) > 0 if least is None else raw >= least
+            sets.extend(tuple(self.classes_[row].tolist()) for row in present)
             return np.empty(len(raw), np.uint8)
 
         self._predicted(X, collect, None, np.uint8, offset=offset)

@@ -51,7 +51,15 @@ from manyboost.training.scoring import LOSS, Scorer, as_list, resolve
 from manyboost.training.training_data import TrainingData
 
 # How the names of fitted attributes begin that not every fit has.
-_OPTIONAL_ATTRIBUTES = ("thresholds_", "validation_score", "best_iter_per_", "oof_", "_member_")
+_OPTIONAL_ATTRIBUTES = (
+    "thresholds_",
+    "validation_score",
+    "best_iter_per_",
+    "oof_",
+    "_member_",
+    "_calibration",
+    "_known",
+)
 
 _Fit = TypeVar("_Fit", bound=Callable[..., Any])
 

@@ -19,6 +19,7 @@ from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.persistence.checkpoint import Recorder
 from manyboost.threads import resolve_threads
 from manyboost.training.boosting import Boosting
+from manyboost.training.calibration import Calibration
 from manyboost.training.callbacks import Watchers
 from manyboost.training.custom import Loss
 from manyboost.training.ensembles import TreeEnsemble
@@ -109,6 +110,12 @@ class Folding(Fitting):
         attributes["best_iter_per_fold_"] = np.array([each.n_rounds for each in members])
         attributes["_member_baselines"] = np.array([loss.baseline for loss in losses])
         return attributes
+
+    def _keep_unseen(self, unseen: Unseen) -> None:
+        """Keep what intervals and sets need of the rows that members have not seen."""
+        rows = unseen.rows
+        parts = rows, unseen.raw, unseen.member, self._seed, self._given_weight(rows)
+        self._calibration = Calibration.of(*parts)
 
     def _table_of(self, rows: Any) -> Table:
         return to_single(rows.X, getattr(self, "feature_names_in_", None))

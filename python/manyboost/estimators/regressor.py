@@ -25,6 +25,7 @@ from manyboost.estimators.documentation import documented
 from manyboost.estimators.fits import Given, Unseen
 from manyboost.estimators.folding import Folding
 from manyboost.estimators.tracing import Tracing
+from manyboost.estimators.uncertainty import Intervals
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
 from manyboost.training.custom import Loss
@@ -34,7 +35,7 @@ from manyboost.training.scoring import LOSS, as_list, mean_over_outputs
 
 
 @documented
-class ManyBoostRegressor(RegressorMixin, Folding, Tracing):
+class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
     """Gradient tree boosting for one or many regression outputs.
 
     Parameters
@@ -157,6 +158,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing):
         return array if self._n_levels == 1 else np.repeat(array, self._n_levels, axis=1)
 
     def _keep_unseen(self, unseen: Unseen) -> None:
+        super()._keep_unseen(unseen)
         self.oof_prediction_ = unseen.placed(self._shaped(unseen.raw))
 
     def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:

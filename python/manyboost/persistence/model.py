@@ -18,13 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 import manyboost
 from manyboost import params
 from manyboost.data.categories import Categories
-from manyboost.data.cells import column_name
+from manyboost.data.cells import MISSING_LABEL, column_name
 from manyboost.data.frames import CategoryLabels
 from manyboost.persistence import container, outputs, parts
 from manyboost.persistence.container import AnyArray, broken
 from manyboost.persistence.parts import CURVES, IMPORTANCES, Source
 from manyboost.persistence.schema import Array, Contents, Field, collect, finite, names, within
 from manyboost.persistence.values import LeftOut, Unstorable
+from manyboost.training.calibration import Calibration
 from manyboost.training.checkpoints import Start
 from manyboost.training.constraints import Constraints, Monotonic
 from manyboost.training.custom import Loss
@@ -49,6 +50,7 @@ STORED = frozenset([
     "n_features_in_", "feature_names_in_", "n_outputs_", "output_names_", "target_name_",
     "strategy_", "projection_", "search_results_", "baseline_", "thresholds_", "train_score_",
     "n_iter_", "best_iter_", "best_iter_per_output_", "best_iter_per_fold_", "_member_baselines",
+    "_calibration", "_known",
     "validation_score_", "validation_scores_", "validation_score_per_output_",
 ])  # fmt: skip
 # Bytes of a file for everything but trees: names, parameters, curves.
@@ -127,6 +129,18 @@ def _output_format(source: Source) -> str:
     return str(getattr(source.model, "_sklearn_output_config", {}).get("predict", "default"))
 
 
+def _calibrated(name: str, *, ndim: int = 2, kind: str = "f") -> Any:
+    """Return what gets an array of the calibration rows of a kind, if they have it."""
+
+    def get(source: Source) -> AnyArray | None:
+        rows = source.model._calibration
+        array = None if rows is None else getattr(rows, name)
+        fits = array is not None and array.ndim == ndim and array.dtype.kind == kind
+        return array if fits else None
+
+    return get
+
+
 _optional = partial(Array, optional=True)
 # Entries that encode values come in the order in which their arrays are numbered.
 FIELDS = [
@@ -161,6 +175,13 @@ ARRAYS = [
     _optional("best_iter_per_output", "i8", "d", _attribute("best_iter_per_output_")),
     _optional("best_iter_per_fold", "i8", "k", _attribute("best_iter_per_fold_")),
     _optional("member_baselines", "f8", "k d", _attribute("_member_baselines")),
+    _optional("calibration_raw", "f8", "m d", _calibrated("raw")),
+    _optional("calibration_targets", "f8", "m d", _calibrated("Y")),
+    _optional("calibration_labels", "u1", "m d", _calibrated("Y", kind="u")),
+    _optional("calibration_classes", "u4", "m", _calibrated("Y", ndim=1, kind="u")),
+    _optional("calibration_weights", "f8", "m", _calibrated("weights", ndim=1)),
+    _optional("calibration_cell_weights", "f8", "m d", _calibrated("weights")),
+    _optional("calibration_member", "u1", "m", _calibrated("member", ndim=1, kind="u")),
     _optional("monotonic_signs", "i1", "d p", _signs),
     _optional("interaction_counts", "u4", "*", partial(_interactions, flat=False)),
     _optional("interaction_features", "u4", "*", partial(_interactions, flat=True)),
@@ -315,9 +336,37 @@ def _read_optional(found: SimpleNamespace, progress: Progress) -> dict[str, Any]
         "best_iter_per_output_": best,
         "best_iter_per_fold_": found.best_iter_per_fold,
         "_member_baselines": found.member_baselines,
+        "_calibration": _read_calibration(found),
         "feature_names_in_": None if feature_names is None else np.array(feature_names, object),
         "validation_scores_": curves if found.several_scores else None,
     }
+
+
+def _read_calibration(found: SimpleNamespace) -> Calibration | None:
+    """Check the calibration rows of a mean of models."""
+    known = found.calibration_targets, found.calibration_labels, found.calibration_classes
+    weighted = found.calibration_weights, found.calibration_cell_weights
+    needed = [found.calibration_raw, found.calibration_member]
+    n_targets, n_weights = (sum(each is not None for each in some) for some in (known, weighted))
+    if all(each is None for each in [*needed, *known, *weighted]):
+        return None
+    if any(each is None for each in needed) or n_targets != 1 or n_weights > 1:
+        broken("it does not have all arrays of its calibration rows")
+    finite(found.calibration_raw)
+    within(found.calibration_member, 0, (found.n_members or 0) - 1)
+    targets, labels, classes = known
+    if targets is not None and np.isinf(targets).any():
+        broken("its calibration rows have infinite targets")
+    if labels is not None and not np.isin(labels, (0, 1, MISSING_LABEL)).all():
+        broken("its calibration rows have labels other than 0 and 1")
+    if classes is not None:
+        within(classes, 0, found.n_outputs - 1)
+    for weights in weighted:
+        if weights is not None:
+            within(finite(weights), 0, np.inf)
+    (Y,) = (each for each in known if each is not None)
+    weight = weighted[1] if weighted[0] is None else weighted[0]
+    return Calibration(found.calibration_raw, Y, weight, found.calibration_member)
 
 
 def _read_categories(found: SimpleNamespace) -> Categories:

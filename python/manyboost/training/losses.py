@@ -34,6 +34,12 @@ class Domain(Enum):
             return ~np.isin(Y, (0, 1)) & ~np.isnan(Y)
         return None
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Return the least and the largest number of the domain."""
+        ends = {Domain.COUNTS: (0.0, np.inf), Domain.LABELS: (0.0, 1.0)}
+        return ends.get(self, (-np.inf, np.inf))
+
 
 @dataclass(frozen=True)
 class Link:
