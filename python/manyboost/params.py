@@ -215,7 +215,8 @@ PARAMS: dict[str, Param] = {
     "min_samples_leaf": Param(
         "auto",
         (one_of("auto"), integer(1)),
-        "Rows of positive weight in a leaf at least. ``'auto'``: a hundredth of all, 1 to 20.",
+        "Rows of positive weight in a leaf at least. ``'auto'``: a sixth of all rows if y has one "
+        "column (a target, a label or classes), a hundredth if it has several; 1 to 20.",
     ),
     "min_split_gain": Param(
         0.0,

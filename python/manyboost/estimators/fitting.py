@@ -296,7 +296,7 @@ class Fitting(Model):
         if progress is None:
             progress = new_progress(plan, data.n_outputs, self.n_features_in_)
         with_offset = data.rows.offset is not None
-        limits = resolve_limits(self, data.rows.count(), self.n_features_in_)
+        limits = resolve_limits(self, data)
 
         def fitted(progress: Progress) -> dict[str, Any]:
             _, best, per_output = boosting.complete

@@ -261,15 +261,16 @@ def resolve_learning_rate(parameters: Parameters) -> float:
     return float(parameters.learning_rate)
 
 
-def resolve_limits(parameters: Parameters, n_rows: int, n_features: int) -> TreeLimits:
-    """Return the limits on trees that are grown on so many rows and features."""
+def resolve_limits(parameters: Parameters, data: TrainingData) -> TreeLimits:
+    """Return the limits on trees that are grown on these rows."""
+    n_rows, n_features = data.rows.count(), data.categories.n_features
     least = parameters.min_samples_leaf
+    if least == "auto":
+        least = min(20, max(1, n_rows // (6 if data.is_one_column else 100)))
     return TreeLimits(
         max_leaf_nodes=min(int(parameters.max_leaf_nodes or n_rows), n_rows + 1),
         max_depth=min(int(parameters.max_depth or _UNLIMITED), _UNLIMITED),
-        min_samples_leaf=min(20, max(1, n_rows // 100))
-        if least == "auto"
-        else min(int(least), n_rows + 1),
+        min_samples_leaf=min(int(least), n_rows + 1),
         min_split_gain=float(parameters.min_split_gain),
         max_features=_resolve_max_features(parameters.max_features, n_features),
         max_bins=int(parameters.max_bins),
@@ -294,7 +295,7 @@ def check_memory(plan: Plan, parameters: Parameters, data: TrainingData, threads
     n, weights, trees = len(rows), rows.weights, plan.strategy
     ends_early = plan.early_stopping or parameters.callbacks or plan.max_time
     n_components = plan.n_components if plan.projects else d
-    limits = resolve_limits(parameters, n, data.categories.n_features)
+    limits = resolve_limits(parameters, data)
     leaves = min(limits.max_leaf_nodes, n // limits.min_samples_leaf + 1)
     loss = parameters.loss
     in_place = isinstance(loss, str) and loss_facts(loss, rows.kind).residuals_suffice

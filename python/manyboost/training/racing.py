@@ -149,7 +149,7 @@ def race(
     heats = Race(contenders(data.n_outputs, *given, weighted=weighted))
     loss = fit_loss(parameters, data, threads)
     n_features = data.categories.n_features
-    limits = resolve_limits(parameters, data.rows.count(), n_features)
+    limits = resolve_limits(parameters, data)
     models: dict[Contender, Progress] = {}
 
     def heat(contender: Contender, rounds: int, seconds: float | None) -> Result:

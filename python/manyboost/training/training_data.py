@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from manyboost.data.categories import Categories
+from manyboost.data.cells import TargetKind
 from manyboost.data.rows import Rows
 
 
@@ -22,3 +23,8 @@ class TrainingData:
     n_levels: int = 1  # outputs of the model for each output of y
     names: NDArray[Any] | None = None  # of the features
     output_names: list[str] | None = None
+
+    @property
+    def is_one_column(self) -> bool:
+        """Whether y has one column: one target, one label, or classes."""
+        return self.rows.kind is TargetKind.CLASSES or self.n_outputs == self.n_levels
