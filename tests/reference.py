@@ -171,8 +171,9 @@ class Huber(Loss):
             return self
         centre = Quantile(0.5).baseline(Y, weight)
         distance = np.abs(Y - centre)
-        delta = Quantile(0.9).baseline(distance, weight)
-        # Nine values in ten equal the median: a delta of zero would be no loss at all.
+        delta = Quantile(0.5).baseline(distance, weight)
+        # Most values equal the median: a delta of zero would be no loss at all.
+        delta = np.where(delta > 0, delta, Quantile(0.9).baseline(distance, weight))
         largest = distance[weight > 0].max(axis=0)
         return Huber(np.where(delta > 0, delta, np.where(largest > 0, largest, 1.0)))
 

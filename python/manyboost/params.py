@@ -168,7 +168,7 @@ PARAMS: dict[str, Param] = {
         None,
         (_none, real(0, include_low=False)),
         "Where ``loss='huber'`` turns from quadratic to linear. None: for each output the "
-        "0.9-quantile of the distance to its median, fixed for the whole fit.",
+        "median distance to its median, fixed for the whole fit.",
     ),
     "strategy": Param(
         "relabel",

@@ -34,3 +34,15 @@ def test_the_default_leaf_is_a_sixth_of_the_rows_or_a_hundredth(shape, least):
         for leaf in ("auto", least)
     ]
     np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
+
+
+@pytest.mark.parametrize(("tails", "gain"), [(1.5, 0.15), (3.0, 0.03)])
+def test_the_default_huber_loss_resists_heavy_tails(tails, gain):
+    X, signal = make_friedman1(2000, random_state=0)
+    y = signal + 2 * np.random.default_rng(0).standard_t(tails, size=2000)
+
+    def error(delta: float | None) -> float:
+        model = ManyBoostRegressor("huber", huber_delta=delta, random_state=0).fit(X, y)
+        return float(np.abs(model.predict(X) - signal).mean())
+
+    assert error(None) < (1 - gain) * error(np.quantile(np.abs(y - np.median(y)), 0.9))
