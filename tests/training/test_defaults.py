@@ -2,17 +2,18 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes, make_friedman1
+from sklearn.datasets import load_diabetes, make_classification, make_friedman1
+from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from manyboost import ManyBoostRegressor
+from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
 
 @pytest.mark.parametrize(
     ("data", "gain"),
     [
         (make_friedman1(600, random_state=0), 0.04),
-        (make_friedman1(60, random_state=0), 0.2),
+        (make_friedman1(120, random_state=0), 0.05),
         (load_diabetes(return_X_y=True), 0.05),
     ],
 )
@@ -24,7 +25,7 @@ def test_leaves_of_one_output_are_not_tiny_where_rows_are_few(data, gain):
 
 
 @pytest.mark.parametrize(
-    ("shape", "least"), [((600,), 20), ((60,), 10), ((5,), 1), ((600, 2), 6), ((60, 2), 1)]
+    ("shape", "least"), [((600,), 20), ((60,), 10), ((39,), 1), ((600, 2), 6), ((60, 2), 1)]
 )
 def test_the_default_leaf_is_a_sixth_of_the_rows_or_a_hundredth(shape, least):
     rng = np.random.default_rng(0)
@@ -46,3 +47,42 @@ def test_the_default_huber_loss_resists_heavy_tails(tails, gain):
         return float(np.abs(model.predict(X) - signal).mean())
 
     assert error(None) < (1 - gain) * error(np.quantile(np.abs(y - np.median(y)), 0.9))
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "rounds", "rate"),
+    [
+        (np.zeros(90), {}, 100, 0.1),
+        (np.zeros((90, 3)), {}, 300, 0.05),
+        (np.zeros((90, 3)), {"strategy": "independent"}, 100, 0.1),
+        (np.zeros((90, 3)), {"max_iter": 7}, 7, 0.05),
+        (np.arange(90) % 2, {}, 100, 0.1),
+        (np.arange(90) % 3, {}, 150, 0.1),
+        (np.arange(90) % 30, {}, 500, 0.1),
+        (np.arange(90) % 30, {"strategy": "independent"}, 100, 0.1),
+    ],
+)
+def test_rounds_and_rates_go_by_the_outputs_that_share_trees(y, options, rounds, rate):
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    kind = ManyBoostClassifier if y.dtype.kind == "i" else ManyBoostRegressor
+    seen = []
+
+    def watch(state):
+        seen.append(state.max_iter)
+        return True
+
+    y = y if kind is ManyBoostClassifier else y + X[:, :1].reshape(-1, *[1] * (y.ndim - 1))
+    model = kind(callbacks=[watch], random_state=0, **options).fit(X, y)
+    assert seen == [rounds]
+    same = kind(learning_rate=rate, random_state=0, **options | {"max_iter": 1})
+    assert np.array_equal(model.predict(X), same.fit(X, y).predict(X))
+
+
+def test_few_classes_have_rounds_enough():
+    X, y = make_classification(
+        4000, 20, n_informative=12, n_classes=8, n_clusters_per_class=1, random_state=0
+    )
+    model = ManyBoostClassifier(random_state=0).fit(X[:2000], y[:2000])
+    fewer = ManyBoostClassifier(max_iter=100, random_state=0).fit(X[:2000], y[:2000])
+    losses = [log_loss(y[2000:], each.predict_proba(X[2000:])) for each in (model, fewer)]
+    assert losses[0] < 0.9 * losses[1]

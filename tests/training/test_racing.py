@@ -142,7 +142,7 @@ def test_scores_are_those_of_the_validation_rows():
         "n_iter_no_change": 60,
     }
     rounds = FIRST_HEAT * 2 ** (tried["heats"] - 1)
-    settings |= {"max_iter": int(min(60, rounds)), "learning_rate": 0.1}
+    settings |= {"max_iter": int(min(60, rounds)), "learning_rate": 0.05}
     again = ManyBoostRegressor(**settings).fit(X[:200], Y[:200], **given)
     assert again.validation_score_.max() == pytest.approx(tried["validation_score"], rel=1e-6)
 

@@ -39,8 +39,8 @@ from manyboost.training.plan import (
     check_memory,
     make_plan,
     refuse_foreign,
-    resolve_learning_rate,
     resolve_limits,
+    resolve_max_iter,
     with_loss,
 )
 from manyboost.training.progress import Progress
@@ -195,14 +195,12 @@ class Fitting(Model):
             return None
         refuse_foreign(self, "checkpoint")
         parameters = self.get_params(deep=False)
-        parameters["learning_rate"] = resolve_learning_rate(self)
         named = ("feature_names_in_", "output_names_", "target_name_", "classes_")
         names: list[Any] = [getattr(self, each, None) for each in named]
         names.append([list(pair) for pair in sorted(self._category_labels.of_column.items())])
         identity = Identity.of(parameters, names, data)
-        return Recorder(
-            self.checkpoint, identity, data.categories, max_iter=self.max_iter, earlier=earlier
-        )
+        most = resolve_max_iter(self, data, self.strategy)
+        return Recorder(self.checkpoint, identity, data.categories, max_iter=most, earlier=earlier)
 
     def _start(self, data: TrainingData, earlier: Progress | None, found: Found | None) -> Start:
         """Draw the seed and choose the strategy, or take those of the model that is continued."""
@@ -241,9 +239,9 @@ class Fitting(Model):
         self.projection_ = self.projection if winner.projection is None else winner.projection
 
     def _check_warm_start(self, plan: Plan, data: TrainingData, earlier: Progress) -> None:
-        if self.max_iter < self.n_iter_:
+        if plan.max_iter < self.n_iter_:
             raise ValueError(
-                f"max_iter={self.max_iter} is less than the {self.n_iter_} rounds of the fitted "
+                f"max_iter={plan.max_iter} is less than the {self.n_iter_} rounds of the fitted "
                 "model; with warm_start=True it must be at least that."
             )
         if data.n_outputs != self.n_outputs_:
@@ -296,7 +294,7 @@ class Fitting(Model):
         if progress is None:
             progress = new_progress(plan, data.n_outputs, self.n_features_in_)
         with_offset = data.rows.offset is not None
-        limits = resolve_limits(self, data)
+        limits = resolve_limits(self, data, plan.strategy.name)
 
         def fitted(progress: Progress) -> dict[str, Any]:
             _, best, per_output = boosting.complete

@@ -29,6 +29,7 @@ from manyboost.training.plan import (
     make_plan,
     resolve_learning_rate,
     resolve_limits,
+    resolve_max_iter,
     with_loss,
 )
 from manyboost.training.progress import Progress
@@ -140,16 +141,17 @@ def race(
 ) -> tuple[Contender, dict[str, NDArray[Any]]]:
     """Return the strategy and projection that win on the validation rows, and how all fared."""
     parameters = copy.copy(parameters)
-    # Nobody stops early; the learning rate is that of all rounds.
-    parameters.early_stopping, parameters.n_iter_no_change = True, int(parameters.max_iter)
-    parameters.learning_rate = resolve_learning_rate(parameters)
+    # Nobody stops early; all have the same number of rounds and learning rate.
+    n_rounds = resolve_max_iter(parameters, data, "auto")
+    parameters.early_stopping, parameters.n_iter_no_change = True, n_rounds
+    parameters.max_iter = n_rounds
+    parameters.learning_rate = resolve_learning_rate(parameters, data, "auto")
     parameters.thresholds, parameters.callbacks = None, None
     weighted = parameters.output_weight is not None
     given = parameters.projection, parameters.n_components
     heats = Race(contenders(data.n_outputs, *given, weighted=weighted))
     loss = fit_loss(parameters, data, threads)
     n_features = data.categories.n_features
-    limits = resolve_limits(parameters, data)
     models: dict[Contender, Progress] = {}
 
     def heat(contender: Contender, rounds: int, seconds: float | None) -> Result:
@@ -162,6 +164,7 @@ def race(
         if contender not in models:
             models[contender] = new_progress(plan, data.n_outputs, n_features)
         progress = models[contender]
+        limits = resolve_limits(parameters, data, contender.strategy)
         scored, unwatched = functools.partial(scorers, loss), Watchers([], None, None)
         boosting = assemble(plan, limits, data, loss, progress, scored, unwatched, threads)
         boosting.run()
@@ -173,4 +176,4 @@ def race(
         )
 
     limit = None if parameters.max_time is None else SHARE_OF_TIME * parameters.max_time
-    return heats.run(heat, int(parameters.max_iter), limit), heats.results
+    return heats.run(heat, n_rounds, limit), heats.results
