@@ -60,6 +60,7 @@ class Loss:
     """
 
     default_l2 = 0.0  # lambda of Newton steps
+    splits_by_curvature = False  # the tree of one output is grown by Newton's gain
     level = None  # the quantile a leaf holds, for losses without curvature
 
     def prepare(self, Y, weight):
@@ -229,6 +230,7 @@ class LogLoss(Loss):
     """log(1 + exp(-s f)), s = 2y - 1; f is the log-odds."""
 
     default_l2 = 1.0
+    splits_by_curvature = True
 
     def value(self, y, f):
         return np.logaddexp(0.0, -signs(y) * f)
@@ -249,6 +251,8 @@ class LogLoss(Loss):
 class Exponential(LogLoss):
     """exp(-s f / 2), s = 2y - 1; f is the log-odds, so the baseline is that of the log loss."""
 
+    splits_by_curvature = False
+
     def value(self, y, f):
         return np.exp(-0.5 * signs(y) * f)
 
@@ -263,6 +267,7 @@ class Softmax(Loss):
     """-log p_y, p = softmax(f); y (n,) holds class indices, f is (n, K), `value` is (n,)."""
 
     default_l2 = 1.0
+    splits_by_curvature = True
 
     def value(self, y, f):
         lead = f - np.take_along_axis(f, y[:, None], axis=1)  # over the true class
@@ -706,10 +711,18 @@ def fit_round(
     """One round: grow on the split gradients, label the leaves, find the step."""
     r, h = loss.residual(Y, raw), loss.hessian(Y, raw)
     split_on = split_gradients(strategy, r, weight, output_weight, projection)
-    trees = [grow(X, Z, w, **limits) for Z, w in split_on]
+    d = raw.shape[1]
+    grow_on = split_on
+    if step == "newton" and loss.splits_by_curvature and (strategy == "independent" or d == 1):
+        # (Σ w r)² / Σ w h is the gain of the targets r / h with weights w h.
+        curvature = np.maximum(h, 1e-7)
+        grow_on = [
+            (r[:, [j]] / curvature[:, [j]], column_of(weight, j) * curvature[:, j])
+            for j in range(d)
+        ]
+    trees = [grow(X, Z, w, **limits) for Z, w in grow_on]
     leaves = [tree.apply(X) for tree in trees]
 
-    d = raw.shape[1]
     outputs = [[j] for j in range(d)] if strategy == "independent" else [list(range(d))]
     grown = [
         (tree, leaf, j, weight if weight.ndim == 1 else weight[:, j])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, make_classification, make_friedman1
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
@@ -86,3 +87,16 @@ def test_few_classes_have_rounds_enough():
     fewer = ManyBoostClassifier(max_iter=100, random_state=0).fit(X[:2000], y[:2000])
     losses = [log_loss(y[2000:], each.predict_proba(X[2000:])) for each in (model, fewer)]
     assert losses[0] < 0.9 * losses[1]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.03])
+def test_rare_positives_are_predicted_as_well_as_by_newton_trees(share):
+    X, y = make_classification(
+        20_000, 20, n_informative=8, weights=[1 - share], flip_y=0.01, random_state=1
+    )
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+    ours, theirs = (
+        log_loss(y_test, kind(random_state=0).fit(X, y).predict_proba(X_test))
+        for kind in (ManyBoostClassifier, HistGradientBoostingClassifier)
+    )
+    assert ours < 1.01 * theirs

@@ -96,6 +96,12 @@ class Plan:
         """
         return self.subsample == 1.0 and not self.stops_per_output
 
+    def splits_by_curvature(self, output: int) -> bool:
+        """Whether a tree for one output alone is grown by Newton's gain."""
+        blocks = (block.of_output(output) for block in self.blocks)
+        newton = any(b.is_newton and b.facts.splits_by_curvature for b in blocks if b is not None)
+        return self.estimator is None and newton
+
     def split_scale(self, objective: Objective) -> F64 | None:
         """Return what residuals are multiplied by when trees are grown (n_outputs,), or None."""
         if not self.scales_outputs or objective.n_outputs == 1:
