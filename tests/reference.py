@@ -706,16 +706,19 @@ def split_gradients(strategy, r, weight, output_weight, projection):
 
 
 def fit_round(
-    X, Y, raw, weight, output_weight, projection, *, strategy, loss, step, l2, grow, limits
+    X, Y, raw, weight, output_weight, projection, *, strategy, loss, step, l2, rare, grow, limits
 ):
-    """One round: grow on the split gradients, label the leaves, find the step."""
+    """One round: grow on the split gradients, label the leaves, find the step.
+
+    A tree of one output that is ``rare`` (d,) is grown by Newton's gain.
+    """
     r, h = loss.residual(Y, raw), loss.hessian(Y, raw)
     split_on = split_gradients(strategy, r, weight, output_weight, projection)
     d = raw.shape[1]
     grow_on = split_on
-    if step == "newton" and loss.splits_by_curvature and (strategy == "independent" or d == 1):
+    if step == "newton" and (strategy == "independent" or d == 1):
         # (Σ w r)² / Σ w h is the gain of the targets r / h with weights w h.
-        curvature = np.maximum(h, 1e-7)
+        curvature = np.where(rare, np.maximum(h, 1e-7), 1.0)
         grow_on = [
             (r[:, [j]] / curvature[:, [j]], column_of(weight, j) * curvature[:, j])
             for j in range(d)
@@ -828,7 +831,11 @@ def boost(
         "min_split_gain": min_split_gain,
         "categorical": categorical,
     }
-    settings = {"strategy": strategy, "loss": loss, "step": step, "l2": l2}
+    rare = np.zeros(d, dtype=bool)
+    if loss.splits_by_curvature:
+        # p (1 - p) of a share p that is below 0.2 or above 0.8.
+        rare = loss.hessian(Y[:1], model.baseline[None, :])[0] < 0.16
+    settings = {"strategy": strategy, "loss": loss, "step": step, "l2": l2, "rare": rare}
     settings |= {"grow": grow, "limits": limits}
 
     model.train_loss.append(mean_loss(loss, Y, raw, weight))

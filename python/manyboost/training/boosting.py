@@ -63,6 +63,8 @@ class Boosting:
         self.raw, self.residuals = objective.open_state(state)
         objective.looks_ahead = objective.can_look_ahead and plan.looks_ahead
         self.n_rows, self.n_outputs = state.shape
+        given = plan.by_curvature
+        self.by_curvature = np.zeros(self.n_outputs, dtype=bool) if given is None else given
         self.gains: Gains | None = None
         if progress.importances is not None:
             self.gains = Gains(progress.importances, watched=validation is not None)
@@ -236,7 +238,7 @@ class Boosting:
 
     def grow(self, split: SplitGradients, rows: U32 | None, m: int) -> WeakModel:
         """Grow a shared tree on split gradients."""
-        if self.n_outputs == 1 and self.plan.splits_by_curvature(0):
+        if self.n_outputs == 1 and self.by_curvature[0]:
             return self.grow_alone(0, self.residuals, rows, m)
         return self.learner.fit(split.z, split.weight, rows, m, 0, split.signs)
 
@@ -244,7 +246,7 @@ class Boosting:
         """Grow a tree for output ``j``, by its curvature where the loss says so."""
         weights, signs = self.objective.weights, self.splits.growth_signs(m, j)
         z, weight = np.ascontiguousarray(z[:, j : j + 1]), weights.of_output(j)
-        if not self.plan.splits_by_curvature(j):
+        if not self.by_curvature[j]:
             return self.learner.fit(z, weight, rows, m, j, signs)
         weak = self.learner.fit(*newton_split(z, weight), rows, m, j, signs)
         assert isinstance(weak, Leaves)

@@ -113,7 +113,7 @@ class LossFacts:
     piecewise_linear: bool = False  # the best leaf values and steps are weighted quantiles
     has_levels: bool = False  # at the levels of the parameter ``quantile``; else medians
     damping: float = 0.0  # λ of l2_regularization="auto"; 1 where curvature can vanish
-    # Curvature is |r| (1 − |r|), and weighs the rows when the tree of one output is grown.
+    # Curvature is |r| (1 − |r|), and weighs the rows when the tree of one rare output is grown.
     splits_by_curvature: bool = False
     bounded: bool = False  # a line search may have no finite minimiser
     # Of step="auto". Newton leaves need no search, win for log loss with rare labels and for

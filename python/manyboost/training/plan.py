@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyboost import _core, memory
-from manyboost.arrays import F64
+from manyboost.arrays import F64, Mask
 from manyboost.data.cells import TargetKind
 from manyboost.data.rows import Rows
 from manyboost.training.constraints import (
@@ -30,6 +30,7 @@ from manyboost.training.strategies import STRATEGIES, Strategy
 from manyboost.training.training_data import TrainingData
 
 EARLY_STOPPING_ROWS = 10_000
+RARE = 0.2  # share of the rarer side of a label
 _UNLIMITED = 2**31 - 1
 
 
@@ -67,6 +68,7 @@ class Plan:
     tol: float
     estimator: Any = None
     blocks: tuple[Block, ...] = ()
+    by_curvature: Mask | None = None  # (n_outputs,): trees of one output grown by Newton's gain
 
     @property
     def monotonic(self) -> Monotonic | None:
@@ -95,12 +97,6 @@ class Plan:
         And leaves are fitted to all rows, so that their sums tell the training loss.
         """
         return self.subsample == 1.0 and not self.stops_per_output
-
-    def splits_by_curvature(self, output: int) -> bool:
-        """Whether a tree for one output alone is grown by Newton's gain."""
-        blocks = (block.of_output(output) for block in self.blocks)
-        newton = any(b.is_newton and b.facts.splits_by_curvature for b in blocks if b is not None)
-        return self.estimator is None and newton
 
     def split_scale(self, objective: Objective) -> F64 | None:
         """Return what residuals are multiplied by when trees are grown (n_outputs,), or None."""
@@ -241,7 +237,20 @@ def with_loss(plan: Plan, parameters: Parameters, loss: FittedLoss) -> Plan:
             f"l2_regularization={l2!r} has no effect on line searches and on losses without "
             "curvature; use step='newton' with another loss, or leave it at 'auto'."
         )
-    return replace(plan, blocks=blocks)
+    by_curvature = np.concatenate([_are_rare(block, loss.baseline) for block in blocks])
+    return replace(plan, blocks=blocks, by_curvature=by_curvature & (plan.estimator is None))
+
+
+def _are_rare(block: Block, baseline: F64) -> Mask:
+    """Tell which outputs of a block are probabilities that start far from a half.
+
+    Their curvature differs so much between rows that splits must know it; others would only pay.
+    """
+    part = baseline[block.columns(len(baseline))]
+    if not (block.is_newton and block.facts.splits_by_curvature):
+        return np.zeros(len(part), dtype=bool)
+    share = block.facts.link.inverse(part[None, :])[0]
+    return np.asarray(np.minimum(share, 1 - share) < RARE)
 
 
 def _block(

@@ -32,16 +32,15 @@ class SplitGradients(NamedTuple):
 
 
 def newton_split(residuals: F32, weight: F32 | None) -> tuple[F32, F32]:
-    """Return w r and w h, both (n_rows, 1), on which a tree is grown by Newton's gain (Σ r)² / Σ h.
+    """Return r / h (n_rows, 1), and the weights w h of rows: the gain is Newton's, (Σ r)² / Σ h.
 
     Of probabilities, whose curvature is h = |r| (1 − |r|). It is kept above zero, so that every row
     counts.
     """
     size = np.abs(residuals)
     curvature = np.maximum(size * (1 - size), np.float32(1e-7))
-    if weight is None:
-        return residuals, curvature
-    return residuals * weight[:, None], curvature * weight[:, None]
+    rows = curvature[:, 0] if weight is None else curvature[:, 0] * weight
+    return residuals / curvature, rows
 
 
 class SplitGradientMaker:
