@@ -152,19 +152,19 @@ def section(found: dict[str, Any]) -> str:
         rows.append((name, n_rows, *cells, "yes" if holds else "no", f"{ratio:.2f}"))
     head = ("set", "rows", *CONTESTANTS, "within noise", "time / lightgbm's")
     n = len(found["sets"])
-    return "\n\n".join(
-        [
-            "## One output and few classes",
-            f"**Within noise of the better of LightGBM and scikit-learn's histogram boosting, or "
-            f"ahead, on {reached} of {n} sets; at most {TIME_BAR} × LightGBM's time on {fast}.**",
-            report.table(head, rows, 1, 6),
-            f"`fit(X, y)` with nothing set but {found['threads']} threads and the seed, on random "
-            "parts of the rows: r², or minus the log loss (and the accuracy); median seconds of a "
-            f"fit. Noise: {MARGIN}, or two standard errors of the paired differences. rare: that "
-            "share of the rows is positive. `python -m benchmarks.few_outputs` measures anew "
-            f"({found['versions']}).",
-        ]
+    verdict = (
+        "**Within noise of the better of LightGBM and scikit-learn's histogram boosting, or ahead, "
+        f"on {reached} of {n} sets; at most {TIME_BAR} × LightGBM's time on {fast}.**"
     )
+    legend = (
+        f"`fit(X, y)` with nothing set but threads ({found['threads']}) and seed, on random parts "
+        "of the rows: r², or minus the log loss (and the accuracy); median seconds of a fit. "
+        f"Noise: {MARGIN}, or two standard errors of the paired differences. rare: that share of "
+        "the rows is positive. `python -m benchmarks.few_outputs` measures anew "
+        f"({found['versions']})."
+    )
+    table = report.table(head, rows, 1, 6)
+    return f"## One output and few classes\n\n{verdict}\n\n{table}\n\n{legend}"
 
 
 def cell(runs: list[dict[str, float]], seconds: float) -> str:
