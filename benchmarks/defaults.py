@@ -9,6 +9,7 @@ docs/defaults.md is written from it at the end, or at once with --report. Needs 
 """
 
 import argparse
+import json
 import statistics
 import sys
 import time
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from benchmarks import machine, measure, metrics, report, run, workloads
+from benchmarks import few_outputs, machine, measure, metrics, report, run, workloads
 from benchmarks.contestants import Contestant, Settings, Stopwatch, catboost, lightgbm, xgboost
 from benchmarks.contestants.base import two_dimensional
 from benchmarks.records import Run, Summary
@@ -517,6 +518,9 @@ def document(records: Run, source: str) -> str:
         "## Details",
         details(found),
     ]
+    if few_outputs.RESULTS.is_file():
+        at = parts.index("## Protocol")
+        parts.insert(at, few_outputs.section(json.loads(few_outputs.RESULTS.read_text())))
     if records.skipped:
         parts += ["## Skipped", "\n".join(f"- {w}: {why}" for w, why in records.skipped.items())]
     return "\n\n".join(parts) + "\n"

@@ -60,6 +60,7 @@ class Loss:
     """
 
     default_l2 = 0.0  # lambda of Newton steps
+    splits_by_curvature = False  # the tree of one output is grown by Newton's gain
     level = None  # the quantile a leaf holds, for losses without curvature
 
     def prepare(self, Y, weight):
@@ -171,8 +172,9 @@ class Huber(Loss):
             return self
         centre = Quantile(0.5).baseline(Y, weight)
         distance = np.abs(Y - centre)
-        delta = Quantile(0.9).baseline(distance, weight)
-        # Nine values in ten equal the median: a delta of zero would be no loss at all.
+        delta = Quantile(0.5).baseline(distance, weight)
+        # Most values equal the median: a delta of zero would be no loss at all.
+        delta = np.where(delta > 0, delta, Quantile(0.9).baseline(distance, weight))
         largest = distance[weight > 0].max(axis=0)
         return Huber(np.where(delta > 0, delta, np.where(largest > 0, largest, 1.0)))
 
@@ -228,6 +230,7 @@ class LogLoss(Loss):
     """log(1 + exp(-s f)), s = 2y - 1; f is the log-odds."""
 
     default_l2 = 1.0
+    splits_by_curvature = True
 
     def value(self, y, f):
         return np.logaddexp(0.0, -signs(y) * f)
@@ -248,6 +251,8 @@ class LogLoss(Loss):
 class Exponential(LogLoss):
     """exp(-s f / 2), s = 2y - 1; f is the log-odds, so the baseline is that of the log loss."""
 
+    splits_by_curvature = False
+
     def value(self, y, f):
         return np.exp(-0.5 * signs(y) * f)
 
@@ -262,6 +267,7 @@ class Softmax(Loss):
     """-log p_y, p = softmax(f); y (n,) holds class indices, f is (n, K), `value` is (n,)."""
 
     default_l2 = 1.0
+    splits_by_curvature = True
 
     def value(self, y, f):
         lead = f - np.take_along_axis(f, y[:, None], axis=1)  # over the true class
@@ -700,15 +706,26 @@ def split_gradients(strategy, r, weight, output_weight, projection):
 
 
 def fit_round(
-    X, Y, raw, weight, output_weight, projection, *, strategy, loss, step, l2, grow, limits
+    X, Y, raw, weight, output_weight, projection, *, strategy, loss, step, l2, rare, grow, limits
 ):
-    """One round: grow on the split gradients, label the leaves, find the step."""
+    """One round: grow on the split gradients, label the leaves, find the step.
+
+    A tree of one output that is ``rare`` (d,) is grown by Newton's gain.
+    """
     r, h = loss.residual(Y, raw), loss.hessian(Y, raw)
     split_on = split_gradients(strategy, r, weight, output_weight, projection)
-    trees = [grow(X, Z, w, **limits) for Z, w in split_on]
+    d = raw.shape[1]
+    grow_on = split_on
+    if step == "newton" and (strategy == "independent" or d == 1):
+        # (Σ w r)² / Σ w h is the gain of the targets r / h with weights w h.
+        curvature = np.where(rare, np.maximum(h, 1e-7), 1.0)
+        grow_on = [
+            (r[:, [j]] / curvature[:, [j]], column_of(weight, j) * curvature[:, j])
+            for j in range(d)
+        ]
+    trees = [grow(X, Z, w, **limits) for Z, w in grow_on]
     leaves = [tree.apply(X) for tree in trees]
 
-    d = raw.shape[1]
     outputs = [[j] for j in range(d)] if strategy == "independent" else [list(range(d))]
     grown = [
         (tree, leaf, j, weight if weight.ndim == 1 else weight[:, j])
@@ -814,7 +831,11 @@ def boost(
         "min_split_gain": min_split_gain,
         "categorical": categorical,
     }
-    settings = {"strategy": strategy, "loss": loss, "step": step, "l2": l2}
+    rare = np.zeros(d, dtype=bool)
+    if loss.splits_by_curvature:
+        # p (1 - p) of a share p that is below 0.2 or above 0.8.
+        rare = loss.hessian(Y[:1], model.baseline[None, :])[0] < 0.16
+    settings = {"strategy": strategy, "loss": loss, "step": step, "l2": l2, "rare": rare}
     settings |= {"grow": grow, "limits": limits}
 
     model.train_loss.append(mean_loss(loss, Y, raw, weight))

@@ -7,7 +7,8 @@ from sklearn.preprocessing import scale as standardise
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
-EXACT = {"random_state": 0, "max_iter": 20, "early_stopping": False}
+EXACT = {"max_iter": 20, "learning_rate": 0.1, "min_samples_leaf": 2, "random_state": 0}
+EXACT |= {"early_stopping": False}
 
 
 def make_data(n=200, p=5, d=4, seed=0):

@@ -209,7 +209,8 @@ def test_categories_missing_values_and_hidden_splits():
     frame["colour"] = frame["colour"].astype("category")
     frame.loc[::5, "size"] = np.nan
     y = 5.0 * (colour == "red") + frame["size"].isna()
-    model = ManyBoostRegressor(max_iter=1, max_leaf_nodes=4, random_state=0).fit(frame, y)
+    settings = {"max_iter": 1, "max_leaf_nodes": 4, "min_samples_leaf": 2}
+    model = ManyBoostRegressor(random_state=0, **settings).fit(frame, y)
     root = texts(plotting.plot_tree(model))[0]
     assert root.split("\n")[:2] in [["colour in", "{red}"], ["colour in", "{blue, green}"]]
     assert "size\nnot missing" in " ".join(texts(plotting.plot_tree(model)))

@@ -114,12 +114,12 @@ def test_huber_baseline_is_the_root_of_the_derivative_to_full_precision():
     np.testing.assert_allclose(slope, 0, atol=1e-12)
 
 
-def test_huber_delta_defaults_to_the_quantile_around_the_median():
+def test_huber_delta_defaults_to_the_median_distance_to_the_median():
     y = np.array([0.0, 1, 3, 6, 10, 15, 21, 28, 36, 100])[:, None]
     loss = make_loss("huber").prepare(y, np.ones(10))
-    assert loss.delta == 26  # median 10; distances 0 4 5 7 9 10 11 18 26 90, the ninth
+    assert loss.delta == 9  # median 10; distances 0 4 5 7 9 10 11 18 26 90, the fifth
     heavy = make_loss("huber").prepare(y, np.where(y[:, 0] == 100, 9.0, 1.0))
-    assert heavy.delta == 100 - 36  # 36 reaches half the weight exactly, 100 holds the rest
+    assert heavy.delta == 36 - 0  # 36 reaches half the weight exactly, so do the nine others
 
 
 def test_huber_takes_the_smallest_of_many_minimisers():
@@ -130,6 +130,8 @@ def test_huber_takes_the_smallest_of_many_minimisers():
 def test_huber_delta_is_positive_when_most_values_are_equal():
     y = np.array([[0.0]] * 19 + [[3.0]])
     assert make_loss("huber").prepare(y, np.ones(20)).delta == 3.0
+    y = np.array([[0.0]] * 12 + [[2.0]] * 7 + [[50.0]])
+    assert make_loss("huber").prepare(y, np.ones(20)).delta == 2.0
 
 
 def test_softmax_baseline_gives_the_class_frequencies():

@@ -168,7 +168,7 @@ PARAMS: dict[str, Param] = {
         None,
         (_none, real(0, include_low=False)),
         "Where ``loss='huber'`` turns from quadratic to linear. None: for each output the "
-        "0.9-quantile of the distance to its median, fixed for the whole fit.",
+        "median distance to its median, fixed for the whole fit.",
     ),
     "strategy": Param(
         "relabel",
@@ -205,10 +205,15 @@ PARAMS: dict[str, Param] = {
     "learning_rate": Param(
         "auto",
         (one_of("auto"), real(0, include_low=False)),
-        "Factor on every step; usually at most 1. ``'auto'``: 20 / max_iter, but at least "
-        "0.05 and at most 0.1; give a number if models of different max_iter should share rounds.",
+        "Factor on every step; usually at most 1. ``'auto'``: 0.05 where several columns of y "
+        "share trees, else 0.1.",
     ),
-    "max_iter": Param(100, (integer(1),), "Number of rounds at most."),
+    "max_iter": Param(
+        "auto",
+        (one_of("auto"), integer(1)),
+        "Number of rounds at most. ``'auto'``: 300 where several columns of y share trees; 50 for "
+        "each class, or level of a quantile, that shares them, 100 to 500; else 100.",
+    ),
     "max_leaf_nodes": Param(
         31, (integer(2), _none), "Leaves of a tree at most; 2 is a stump, None no limit."
     ),
@@ -216,7 +221,8 @@ PARAMS: dict[str, Param] = {
     "min_samples_leaf": Param(
         "auto",
         (one_of("auto"), integer(1)),
-        "Rows of positive weight in a leaf at least. ``'auto'``: a hundredth of all, 1 to 20.",
+        "Rows of positive weight in a leaf at least. ``'auto'``: a hundredth of all rows where "
+        "several columns of y share trees, else a sixth (of fewer than 40 rows 1); 1 to 20.",
     ),
     "min_split_gain": Param(
         0.0,

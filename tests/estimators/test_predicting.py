@@ -431,7 +431,7 @@ def test_thresholds_tuned_in_blocks_of_labels_are_those_of_all(monkeypatch):
     labels[rng.random(labels.shape) < 0.1] = np.nan
     offset = rng.normal(size=labels.shape)
     model = ManyBoostClassifier(
-        thresholds="tuned", class_weight="balanced", max_iter=5, random_state=0
+        thresholds="tuned", class_weight="balanced", max_iter=10, random_state=0
     )
     expected = model.fit(rows, labels, offset=offset).thresholds_
     assert len(set(expected.tolist())) == 5

@@ -216,9 +216,8 @@ def test_more_rounds_may_be_asked_for_but_not_fewer(tmp_path):
     assert stored(make(20).fit(X, Y)) == stored(expected)
     with pytest.raises(ValueError, match=r"has 20 rounds, more than max_iter=10; use a larger"):
         make(10).fit(X, Y)
-    # The learning rate would be another one.
-    with pytest.raises(ValueError, match=r"learning_rate was 0\.1 and is 0\.05"):
-        make(400).fit(X, Y)
+    with pytest.raises(ValueError, match=r"has 400 rounds, more than max_iter=300; use a larger"):
+        make(400).fit(X, Y).set_params(max_iter="auto").fit(X, Y)
 
 
 def change(name, value):
@@ -228,7 +227,7 @@ def change(name, value):
 @pytest.mark.parametrize(
     ("fit", "words"),
     [
-        (change("learning_rate", 0.3), "learning_rate was 0.1 and is 0.3"),
+        (change("learning_rate", 0.3), "learning_rate was 'auto' and is 0.3"),
         (change("loss", "huber"), "loss was 'squared_error' and is 'huber'"),
         (change("loss", HalfSquare(0.7)), "loss was 'squared_error' and is HalfSquare"),
         (change("projection", two_columns), "projection was 'gaussian' and is tests."),

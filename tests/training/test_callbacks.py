@@ -380,7 +380,7 @@ def test_scikit_learn_monitors_scores():
 
 def stages(model, X, Y):
     return [
-        ManyBoostRegressor(max_iter=m, learning_rate=0.1, random_state=0).fit(X, Y)
+        ManyBoostRegressor(max_iter=m, random_state=0).fit(X, Y)
         for m in range(1, model.n_iter_ + 1)
     ]
 

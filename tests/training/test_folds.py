@@ -108,7 +108,7 @@ def test_every_stage_is_the_mean_of_the_members_at_that_stage():
     stages = list(model.staged_predict(X))
     assert len(stages) == model.n_iter_
     for m in (1, 7):
-        shorter = regressor(max_iter=m, learning_rate=0.1).fit(X, Y)
+        shorter = regressor(max_iter=m).fit(X, Y)
         assert (shorter.best_iter_per_fold_ == m).all()
         np.testing.assert_allclose(stages[m - 1], shorter.predict(X), atol=1e-5)
 

@@ -68,7 +68,7 @@ def test_exposures_of_counts_recover_the_rates(strategy, step):
     exposure = rng.uniform(0.1, 20, size=n)
     Y = rng.poisson(rates * exposure[:, None])
     options = {"strategy": strategy, "step": step, "max_iter": 150, "max_leaf_nodes": 4}
-    model = regressor("poisson", early_stopping=False, **options)
+    model = regressor("poisson", early_stopping=False, learning_rate=0.1, **options)
     model.fit(X, Y, offset=np.log(exposure))
     found = model.predict(X, offset=np.zeros(n))
     np.testing.assert_allclose(found, rates, rtol=0.06)

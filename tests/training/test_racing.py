@@ -195,7 +195,7 @@ def test_scores_are_those_of_the_validation_rows():
     model = ManyBoostRegressor(strategy="auto", **SMALL).fit(X[:200], Y[:200], **given)
     tried = model.search_results_
     row = tried["strategy"].tolist().index("relabel")
-    settings = {**SMALL, "strategy": "relabel", "n_iter_no_change": 60, "learning_rate": 0.1}
+    settings = {**SMALL, "strategy": "relabel", "n_iter_no_change": 60, "learning_rate": 0.05}
     settings |= {"projection": tried["projection"][row]}
     # Its rounds are so cheap that it makes all of them in the first heat.
     again = ManyBoostRegressor(**settings).fit(X[:200], Y[:200], **given)

@@ -48,7 +48,7 @@ def staged_models(model, X, Y, **fit):
     """The fitted estimator after each of its rounds, the baseline left out."""
     for m in range(1, model.n_iter_ + 1):
         plain = type(model)(**model.get_params()).set_params(
-            max_iter=m, learning_rate=0.1, early_stopping=False, scoring="loss"
+            max_iter=m, early_stopping=False, scoring="loss"
         )
         yield plain.fit(X, Y, **fit)
 

@@ -41,8 +41,8 @@ from manyboost.training.plan import (
     check_memory,
     make_plan,
     refuse_foreign,
-    resolve_learning_rate,
     resolve_limits,
+    resolve_max_iter,
     with_loss,
 )
 from manyboost.training.progress import Progress
@@ -186,16 +186,15 @@ class Fitting(Model):
             return None
         refuse_foreign(self, "checkpoint")
         parameters = self.get_params(deep=False)
-        parameters["learning_rate"] = resolve_learning_rate(self)
         named = ("feature_names_in_", "output_names_", "target_name_", "classes_")
         names: list[Any] = [getattr(self, each, None) for each in named]
         names.append([list(pair) for pair in sorted(self._category_labels.of_column.items())])
-        recorders = []
+        recorders, most = [], resolve_max_iter(self, data, self.strategy)
         for fold in [None] if self.n_folds is None else range(self.n_folds):
             identity = Identity.of(parameters, names, data, fold)
             place = Checkpoint.of(self.checkpoint, fold)
             parts = place, identity, data.categories
-            recorders.append(Recorder(*parts, max_iter=self.max_iter, earlier=earlier))
+            recorders.append(Recorder(*parts, max_iter=most, earlier=earlier))
         return recorders
 
     def _start(self, data: TrainingData, earlier: Progress | None, found: Found | None) -> Start:
@@ -240,9 +239,9 @@ class Fitting(Model):
         self.projection_ = self.projection if winner.projection is None else winner.projection
 
     def _check_warm_start(self, plan: Plan, data: TrainingData, earlier: Progress) -> None:
-        if self.max_iter < self.n_iter_:
+        if plan.max_iter < self.n_iter_:
             raise ValueError(
-                f"max_iter={self.max_iter} is less than the {self.n_iter_} rounds of the fitted "
+                f"max_iter={plan.max_iter} is less than the {self.n_iter_} rounds of the fitted "
                 "model; with warm_start=True it must be at least that."
             )
         if data.n_outputs != self.n_outputs_:
@@ -361,7 +360,7 @@ class Fitting(Model):
         loss = loss or fit_loss(self, data, threads)
         plan = with_loss(plan, self, loss)
         progress = progress or new_progress(plan, data.n_outputs, self.n_features_in_)
-        limits = resolve_limits(self, data.rows.count(), self.n_features_in_)
+        limits = resolve_limits(self, data, plan.strategy.name)
         watchers = unwatched() if watchers is None else watchers
         scorers = functools.partial(self._scorers, loss)
         parts = data, loss, progress, scorers, watchers, threads, recorder, replayed

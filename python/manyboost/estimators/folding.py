@@ -32,7 +32,7 @@ from manyboost.training.folds import (
     mean_model,
     member_seed,
 )
-from manyboost.training.plan import Plan, make_plan, resolve_learning_rate
+from manyboost.training.plan import Plan, make_plan
 from manyboost.training.progress import Progress
 from manyboost.training.scoring import as_list
 from manyboost.training.stopping import KnownRounds
@@ -229,7 +229,7 @@ class Folding(Fitting):
     ) -> tuple[Boosting, FittedLoss]:
         """Fill the trees of one model with rows."""
         parameters = copy.copy(self)
-        parameters.__dict__ |= _OF_A_REPLAY | {"learning_rate": resolve_learning_rate(self)}
+        parameters.__dict__ |= _OF_A_REPLAY
         seed = member_seed(self._seed, member)
         plan = make_plan(
             parameters, data, seed=seed, strategy=self.strategy_, projection=self.projection_

@@ -71,7 +71,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
         n_components: int | float = 1,
         step: str = "auto",
         learning_rate: str | float = "auto",
-        max_iter: int = 100,
+        max_iter: str | int = "auto",
         max_leaf_nodes: int | None = 31,
         max_depth: int | None = None,
         min_samples_leaf: str | int = "auto",

@@ -16,7 +16,7 @@ from manyboost.data.targets import check_targets
 from manyboost.estimators.explaining import Explaining
 from manyboost.inspection import LinearRounds
 from manyboost.threads import resolve_threads
-from manyboost.training.plan import resolve_learning_rate
+from manyboost.training.plan import default_rate
 from manyboost.training.strategies import STRATEGIES
 
 
@@ -69,11 +69,14 @@ class Tracing(Explaining):
             raise ValueError(f"{problem}; pass its training data.")
         rows = self._trained_rows(make_rows(given, Y, sample_weight, "sample_weight"))
         pool = _core.Pool(resolve_threads(self.n_jobs))
+        rate = self.learning_rate
+        if rate == "auto":
+            rate = default_rate(self.strategy_, one_column=n_outputs == 1)
         rounds = LinearRounds(
             model,
             model.leaves(pool, for_kernels(X)),
             model.leaves(pool, for_kernels(rows.X)),
-            resolve_learning_rate(self),
+            float(rate),
             0.0 if self.l2_regularization == "auto" else float(self.l2_regularization),
         )
         groups = self._linear_groups(rows)

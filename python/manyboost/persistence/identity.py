@@ -21,8 +21,7 @@ from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.progress import Progress
 from manyboost.training.training_data import TrainingData
 
-# Parameters that no round depends on. The number of rounds may grow, as long as the learning rate,
-# which is compared as a number, stays what it was.
+# Parameters that no round depends on. The number of rounds may grow.
 _FREE = (
     *("callbacks", "checkpoint", "estimator", "max_iter", "max_time", "n_jobs", "verbose"),
     "warm_start",

@@ -181,7 +181,12 @@ def _huber(facts: LossFacts, sample: Sample) -> FittedLoss:
     Y, weights, pool, d = _targets(facts, sample), sample.weights, sample.pool, sample.n_outputs
     medians = _core.column_quantiles(pool, Y, weights, np.full(d, 0.5))
     if sample.huber_delta is None:
-        deltas = _core.column_quantiles(pool, Y, weights, np.full(d, 0.9), medians)
+        # The median distance; a wider one where most rows equal the median.
+        middle, wide = (
+            _core.column_quantiles(pool, Y, weights, np.full(d, level), medians)
+            for level in (0.5, 0.9)
+        )
+        deltas = np.where(middle > 0, middle, wide)
         # An output that hardly varies: any positive δ serves.
         widest = pool.largest(np.fmax.reduce(np.abs(Y - medians), axis=0, initial=0))
         deltas = np.where(deltas > 0, deltas, np.where(widest > 0, widest, 1.0))

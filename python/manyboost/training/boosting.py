@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -22,12 +23,12 @@ from manyboost.data.weights import Weights
 from manyboost.training.callbacks import RoundState, Watchers
 from manyboost.training.checkpoints import Recorder, State
 from manyboost.training.directions import Move
-from manyboost.training.learners import Learner, WeakModel
+from manyboost.training.learners import Learner, Leaves, WeakModel
 from manyboost.training.leaves import LeafFitter
 from manyboost.training.objectives import Objective
 from manyboost.training.plan import Plan
 from manyboost.training.progress import Complete, Gains, Progress
-from manyboost.training.split_gradients import SplitGradientMaker, SplitGradients
+from manyboost.training.split_gradients import SplitGradientMaker, SplitGradients, newton_split
 from manyboost.training.steps import Steps
 from manyboost.training.stopping import BestRound, BestRoundPerOutput, Unwatched
 from manyboost.training.updates import Update, Updater, idle_update
@@ -63,6 +64,8 @@ class Boosting:
         self.raw, self.residuals = objective.open_state(state)
         objective.looks_ahead = objective.can_look_ahead and plan.looks_ahead
         self.n_rows, self.n_outputs = state.shape
+        given = plan.by_curvature
+        self.by_curvature = np.zeros(self.n_outputs, dtype=bool) if given is None else given
         self.gains: Gains | None = None
         if progress.importances is not None:
             self.gains = Gains(progress.importances, watched=validation is not None)
@@ -256,7 +259,23 @@ class Boosting:
 
     def grow(self, split: SplitGradients, rows: U32 | None, m: int) -> WeakModel:
         """Grow a shared tree on split gradients."""
+        if self.n_outputs == 1 and self.by_curvature[0]:
+            return self.grow_alone(0, self.residuals, rows, m)
         return self.learner.fit(split.z, split.weight, rows, m, 0, split.signs)
+
+    def grow_alone(self, j: int, z: F32, rows: U32 | None, m: int) -> WeakModel:
+        """Grow a tree for output ``j``, by its curvature where the loss says so."""
+        weights, signs = self.objective.weights, self.splits.growth_signs(m, j)
+        z, weight = np.ascontiguousarray(z[:, j : j + 1]), weights.of_output(j)
+        if not self.by_curvature[j]:
+            return self.learner.fit(z, weight, rows, m, j, signs)
+        weak = self.learner.fit(*newton_split(z, weight), rows, m, j, signs)
+        assert isinstance(weak, Leaves)
+        if weights.by_cell:  # leaves sum these themselves
+            return weak
+        weights = weights if rows is None else weights.within(rows, self.n_rows)
+        by_leaf = _core.leaf_weights(self.pool, weak.leaf_of_row, weak.n_leaves, z, weights)
+        return replace(weak, leaf_weights=by_leaf[:, 0])
 
 
 # ---------------------------------------------------------------------- the four strategies
@@ -267,7 +286,7 @@ class Boosting:
 
 def independent(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
     """Algorithm 1 for each output in turn: a tree on its residuals, its own leaves and step."""
-    frozen, weights_of = fit.stopping.frozen, fit.objective.weights.of_output
+    frozen = fit.stopping.frozen
     joint = fit.objective.is_joint and fit.plan.blocks[0].step == "line_search"
     updates = []
     for j in range(fit.n_outputs):
@@ -275,8 +294,7 @@ def independent(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
             updates.append(idle_update(j, with_step=bool(fit.progress.steps)))
             continue
         rows, weights = fit.sample(m, j)
-        z = np.ascontiguousarray(split.z[:, j : j + 1])
-        tree = fit.learner.fit(z, weights_of(j), rows, m, j, fit.splits.growth_signs(m, j))
+        tree = fit.grow_alone(j, split.z, rows, m)
         values, rho = fit.leaves.label(tree, weights, None, j)
         updates.append(Update(tree, values, rho, j))
     if joint:

@@ -119,6 +119,8 @@ class LossFacts:
     piecewise_linear: bool = False  # the best leaf values and steps are weighted quantiles
     has_levels: bool = False  # at the levels of the parameter ``quantile``; else medians
     damping: float = 0.0  # λ of l2_regularization="auto"; 1 where curvature can vanish
+    # Curvature is |r| (1 − |r|), and weighs the rows when the tree of one rare output is grown.
+    splits_by_curvature: bool = False
     bounded: bool = False  # a line search may have no finite minimiser
     # Of step="auto". Newton leaves need no search, win for log loss with rare labels and for
     # absolute error, and are close elsewhere.
@@ -159,6 +161,7 @@ REGRESSION_LOSSES = {
 LABEL_LOSSES = {
     "log_loss": LossFacts(
         "log_loss", Domain.LABELS, LOGISTIC, Baseline.LOG_ODDS, damping=1.0, bounded=True,
+        splits_by_curvature=True,
     ),
     "exponential": LossFacts(
         "exponential", Domain.LABELS, LOGISTIC, Baseline.LOG_ODDS, damping=1.0, bounded=True,
@@ -171,6 +174,7 @@ LABEL_LOSSES = {
 CLASS_LOSSES = {
     "log_loss": LossFacts(
         "softmax", Domain.CLASSES, SOFTMAX_LINK, Baseline.CLASS_LOGS, damping=1.0, bounded=True,
+        splits_by_curvature=True,
     ),
 }
 # fmt: on

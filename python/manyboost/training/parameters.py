@@ -25,7 +25,7 @@ class Parameters:
     n_components: int | float
     step: str
     learning_rate: str | float
-    max_iter: int
+    max_iter: str | int
     max_leaf_nodes: int | None
     max_depth: int | None
     min_samples_leaf: str | int

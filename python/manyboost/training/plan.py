@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyboost import _core, memory
-from manyboost.arrays import F64
+from manyboost.arrays import F64, Mask
 from manyboost.data.cells import TargetKind
 from manyboost.data.rows import Rows
 from manyboost.training.constraints import (
@@ -30,6 +30,7 @@ from manyboost.training.strategies import STRATEGIES, Strategy
 from manyboost.training.training_data import TrainingData
 
 EARLY_STOPPING_ROWS = 10_000
+RARE = 0.2  # share of the rarer side of a label
 _UNLIMITED = 2**31 - 1
 
 
@@ -67,6 +68,7 @@ class Plan:
     tol: float
     estimator: Any = None
     blocks: tuple[Block, ...] = ()
+    by_curvature: Mask | None = None  # (n_outputs,): trees of one output grown by Newton's gain
 
     @property
     def monotonic(self) -> Monotonic | None:
@@ -142,8 +144,8 @@ def make_plan(
         strategy=record,
         projection=projection,
         n_components=n_components,
-        learning_rate=resolve_learning_rate(parameters),
-        max_iter=int(parameters.max_iter),
+        learning_rate=resolve_learning_rate(parameters, data, strategy),
+        max_iter=resolve_max_iter(parameters, data, strategy),
         max_time=parameters.max_time,
         subsample=float(parameters.subsample),
         seed=seed,
@@ -258,7 +260,20 @@ def with_loss(plan: Plan, parameters: Parameters, loss: FittedLoss) -> Plan:
             f"l2_regularization={l2!r} has no effect on line searches and on losses without "
             "curvature; use step='newton' with another loss, or leave it at 'auto'."
         )
-    return replace(plan, blocks=blocks)
+    by_curvature = np.concatenate([_are_rare(block, loss.baseline) for block in blocks])
+    return replace(plan, blocks=blocks, by_curvature=by_curvature & (plan.estimator is None))
+
+
+def _are_rare(block: Block, baseline: F64) -> Mask:
+    """Tell which outputs of a block are probabilities that start far from a half.
+
+    Their curvature differs so much between rows that splits must know it; others would only pay.
+    """
+    part = baseline[block.columns(len(baseline))]
+    if not (block.is_newton and block.facts.splits_by_curvature):
+        return np.zeros(len(part), dtype=bool)
+    share = block.facts.link.inverse(part[None, :])[0]
+    return np.asarray(np.minimum(share, 1 - share) < RARE)
 
 
 def _block(
@@ -277,22 +292,51 @@ def _block(
     return Block(outputs, facts, step, facts.damping if l2 == "auto" else float(l2))
 
 
-def resolve_learning_rate(parameters: Parameters) -> float:
-    """Return the learning rate; the default falls with the number of rounds."""
+def resolve_learning_rate(parameters: Parameters, data: TrainingData, strategy: str) -> float:
+    """Return the learning rate."""
     if parameters.learning_rate == "auto":
-        return min(0.1, max(0.05, 20 / parameters.max_iter))
+        return default_rate(strategy, one_column=data.is_one_column)
     return float(parameters.learning_rate)
 
 
-def resolve_limits(parameters: Parameters, n_rows: int, n_features: int) -> TreeLimits:
-    """Return the limits on trees that are grown on so many rows and features."""
+def default_rate(strategy: str, *, one_column: bool) -> float:
+    """Return the learning rate for a y of one column, or of several."""
+    return 0.05 if _columns_share_trees(strategy, one_column) else 0.1
+
+
+def resolve_max_iter(parameters: Parameters, data: TrainingData, strategy: str) -> int:
+    """Return the most rounds; by default there are more where outputs share trees."""
+    if parameters.max_iter != "auto":
+        return int(parameters.max_iter)
+    if _columns_share_trees(strategy, data.is_one_column):
+        return 300
+    n_sharing = data.n_outputs if _shares_trees(strategy) else 1
+    return min(500, max(100, 50 * n_sharing))
+
+
+def _shares_trees(strategy: str) -> bool:
+    """Whether one tree of a round serves all outputs, as with most contenders of "auto"."""
+    return strategy == "auto" or STRATEGIES[strategy].shares_trees
+
+
+def _columns_share_trees(strategy: str, one_column: bool) -> bool:
+    """Whether trees serve several columns of y, which no single one of them can overfit."""
+    return not one_column and _shares_trees(strategy)
+
+
+def resolve_limits(parameters: Parameters, data: TrainingData, strategy: str) -> TreeLimits:
+    """Return the limits on trees that are grown on these rows."""
+    n_rows, n_features = data.rows.count(), data.categories.n_features
     least = parameters.min_samples_leaf
+    if least == "auto":
+        shared = _columns_share_trees(strategy, data.is_one_column)
+        # On the fewest rows a weight of two is still a row twice.
+        part = n_rows // 100 if shared or n_rows < 40 else n_rows // 6
+        least = min(20, max(1, part))
     return TreeLimits(
         max_leaf_nodes=min(int(parameters.max_leaf_nodes or n_rows), n_rows + 1),
         max_depth=min(int(parameters.max_depth or _UNLIMITED), _UNLIMITED),
-        min_samples_leaf=min(20, max(1, n_rows // 100))
-        if least == "auto"
-        else min(int(least), n_rows + 1),
+        min_samples_leaf=min(int(least), n_rows + 1),
         min_split_gain=float(parameters.min_split_gain),
         max_features=_resolve_max_features(parameters.max_features, n_features),
         max_bins=int(parameters.max_bins),
@@ -317,7 +361,7 @@ def check_memory(plan: Plan, parameters: Parameters, data: TrainingData, threads
     n, weights, trees = len(rows), rows.weights, plan.strategy
     ends_early = plan.early_stopping or parameters.callbacks or plan.max_time
     n_components = plan.n_components if plan.projects else d
-    limits = resolve_limits(parameters, n, data.categories.n_features)
+    limits = resolve_limits(parameters, data, trees.name)
     leaves = min(limits.max_leaf_nodes, n // limits.min_samples_leaf + 1)
     loss = parameters.loss
     in_place = isinstance(loss, str) and loss_facts(loss, rows.kind).residuals_suffice

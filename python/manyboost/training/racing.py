@@ -31,6 +31,7 @@ from manyboost.training.plan import (
     make_plan,
     resolve_learning_rate,
     resolve_limits,
+    resolve_max_iter,
     with_loss,
 )
 from manyboost.training.progress import Progress
@@ -200,9 +201,11 @@ def race(
     Each of the ``parts`` has training and validation rows; ratings are means over them.
     """
     parameters = copy.copy(parameters)
-    # Nobody stops early; the learning rate is that of all rounds.
-    parameters.early_stopping, parameters.n_iter_no_change = True, int(parameters.max_iter)
-    parameters.learning_rate = resolve_learning_rate(parameters)
+    # Nobody stops early; all have the same number of rounds and learning rate.
+    n_rounds = resolve_max_iter(parameters, parts[0], "auto")
+    parameters.early_stopping, parameters.n_iter_no_change = True, n_rounds
+    parameters.max_iter = n_rounds
+    parameters.learning_rate = resolve_learning_rate(parameters, parts[0], "auto")
     parameters.thresholds, parameters.callbacks = None, None
     parameters.n_folds, parameters.refit_all = None, False
     weighted, d = parameters.output_weight is not None, parts[0].n_outputs
@@ -213,7 +216,7 @@ def race(
     heats = Race(round_costs(entrants, d, parameters.n_components, n_present))
     track = _Track(parameters, parts, seed, scorers, threads)
     limit = None if parameters.max_time is None else SHARE_OF_TIME * parameters.max_time
-    return heats.run(track.heat, int(parameters.max_iter), limit), heats.results
+    return heats.run(track.heat, n_rounds, limit), heats.results
 
 
 class _Track:
@@ -248,7 +251,7 @@ class _Track:
         check_memory(plan, parameters, data, self.threads.threads)
         plan = replace(with_loss(plan, parameters, loss), max_iter=rounds, max_time=seconds)
         n_features = data.categories.n_features
-        limits = resolve_limits(parameters, data.rows.count(), n_features)
+        limits = resolve_limits(parameters, data, contender.strategy)
         if (contender, k) not in self.models:
             self.models[contender, k] = new_progress(plan, data.n_outputs, n_features)
         progress, scored = self.models[contender, k], functools.partial(self.scorers, loss)

@@ -31,6 +31,18 @@ class SplitGradients(NamedTuple):
     signs: I8 | None = None  # (n_features,): monotonic constraints that the tree is grown under
 
 
+def newton_split(residuals: F32, weight: F32 | None) -> tuple[F32, F32]:
+    """Return r / h (n_rows, 1), and the weights w h of rows: the gain is Newton's, (Σ r)² / Σ h.
+
+    Of probabilities, whose curvature is h = |r| (1 − |r|). It is kept above zero, so that every row
+    counts.
+    """
+    size = np.abs(residuals)
+    curvature = np.maximum(size * (1 - size), np.float32(1e-7))
+    rows = curvature[:, 0] if weight is None else curvature[:, 0] * weight
+    return residuals / curvature, rows
+
+
 class SplitGradientMaker:
     """Draws the projections of a fit, and holds the arrays that split gradients are written to.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.data.categories import Categories
+from manyboost.data.cells import TargetKind
 from manyboost.data.rows import Rows
 
 
@@ -25,3 +26,8 @@ class TrainingData:
     names: NDArray[Any] | None = None  # of the features
     output_names: list[str] | None = None
     groups: NDArray[np.intp] | None = None  # (n_given,), which folds keep together
+
+    @property
+    def is_one_column(self) -> bool:
+        """Whether y has one column: one target, one label, or classes."""
+        return self.rows.kind is TargetKind.CLASSES or self.n_outputs == self.n_levels
