@@ -68,7 +68,8 @@ Chosen = tuple[np.ndarray, np.ndarray | None]  # rows, ascending, and weights of
 
 
 def draw_uniformly(fit: boosting.Boosting, m: int, z: np.ndarray, count: int) -> Chosen:
-    return _core.sample_rows(fit.pool, fit.row_numbers, count, fit.plan.seed, m, 0), None
+    numbers = np.arange(fit.n_rows, dtype=np.uint64)
+    return _core.sample_rows(fit.pool, numbers, count, fit.plan.seed, m, 0), None
 
 
 def draw_by_size(fit: boosting.Boosting, m: int, z: np.ndarray, count: int) -> Chosen:

@@ -357,9 +357,9 @@ PARAMS: dict[str, Param] = {
     "refit_all": Param(
         False,
         (_boolean,),
-        "Whether to fit again to all rows, once early stopping or folds have found the number of "
-        "rounds: as many more as there are more rows. Members of folds are each fitted to all rows "
-        "with a seed of their own.",
+        "Whether to fit again to all rows, once early stopping or folds have found the rounds. "
+        "Members of folds keep their trees, and their leaves are fitted to all rows; without folds "
+        "a model is trained anew, with as many more rounds as there are more rows.",
     ),
     "max_time": Param(
         None,

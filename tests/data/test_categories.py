@@ -367,8 +367,8 @@ def test_hostile_sets_are_refused():
         changed("split_categories", (0, 7), ~sets[0, 7]),
     ):
         with pytest.raises(ValueError, match="tree"):
-            _core.Ensemble.from_arrays(trees.kind, Y.shape[1], X.shape[1], damaged, counts)
-    again = _core.Ensemble.from_arrays(trees.kind, Y.shape[1], X.shape[1], good, counts)
+            _core.Ensemble.from_arrays(trees.kind, Y.shape[1], X.shape[1], 1, damaged, counts)
+    again = _core.Ensemble.from_arrays(trees.kind, Y.shape[1], X.shape[1], 1, good, counts)
     assert again.to_bytes() == _core.Ensemble.from_bytes(again.to_bytes()).to_bytes()
 
 

@@ -132,15 +132,16 @@ def test_a_fit_to_all_rows_has_more_rounds_in_proportion():
     assert not hasattr(model, "validation_score_")
 
 
-def test_members_are_fitted_to_all_rows_with_seeds_of_their_own():
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_leaves_of_members_are_fitted_to_all_rows(strategy):
     X, Y = problem()
-    plain = regressor(n_folds=3).fit(X, Y)
-    model = regressor(n_folds=3, refit_all=True).fit(X, Y)
+    plain = regressor(n_folds=3, strategy=strategy).fit(X, Y)
+    model = regressor(n_folds=3, strategy=strategy, refit_all=True).fit(X, Y)
     np.testing.assert_array_equal(model.oof_prediction_, plain.oof_prediction_)
-    expected = np.round(plain.best_iter_per_fold_ / (2 / 3)).astype(int)
-    assert model.best_iter_per_fold_.tolist() == expected.tolist()
-    members = model._member_raw(X)
-    assert np.abs(members[0] - members[1]).max() > 0.01
+    assert model.best_iter_per_fold_.tolist() == plain.best_iter_per_fold_.tolist()
+    intervals = model.predict_interval(X, 0.8)
+    assert intervals.shape == (*Y.shape, 2)
+    np.testing.assert_array_equal(plain.refit(X, Y).predict(X), model.predict(X))
     assert (model._member_baselines == model._member_baselines[0]).all()
 
 

@@ -207,7 +207,8 @@ def test_a_custom_loss_is_the_built_in_one_when_it_says_the_same(strategy):
     np.testing.assert_allclose(own.predict(X), builtin.predict(X), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(own.train_score_, builtin.train_score_, rtol=1e-4)
 
-    labels = (Y > 0.5).astype(int)
+    # (Splits for rare labels go by curvature, if the loss is built in.)
+    labels = (Y > 0).astype(int)
     settings |= {"step": "newton", "l2_regularization": 1.0}
     own = ManyBoostClassifier(OwnLogLoss(), **settings).fit(X, labels)
     builtin = ManyBoostClassifier(**settings).fit(X, labels)

@@ -207,7 +207,7 @@ def test_few_rows_are_rated_on_folds():
     model = ManyBoostRegressor(strategy="auto", **SMALL).fit(X, Y)
     tried = model.search_results_
     row = tried["strategy"].tolist().index("relabel")
-    settings = {**SMALL, "n_iter_no_change": 60, "learning_rate": 0.1, "early_stopping": True}
+    settings = {**SMALL, "n_iter_no_change": 60, "learning_rate": 0.05, "early_stopping": True}
     settings |= {"projection": tried["projection"][row], "strategy": "relabel"}
     with mock.patch("manyboost.training.folds.member_seed", lambda seed, k: seed):
         folded = ManyBoostRegressor(n_folds=3, **settings)

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.training.plan import resolve_learning_rate
 from torture.figures import Figure, none_of
 from torture.models import ROOT, model_bytes
 
@@ -210,10 +209,9 @@ def wrong_with(model: Any, original: Any, X: Any, Y: Any, *, refit: bool) -> str
         return "fitted with no round"
     else:
         expected = twin(original)
-        # (The learning rate depends on the number of rounds.)
-        expected.set_params(max_iter=rounds, learning_rate=resolve_learning_rate(original))
+        expected.set_params(max_iter=rounds)
         expected.fit(X, Y)
-        expected.set_params(max_iter=original.max_iter, learning_rate=original.learning_rate)
+        expected.set_params(max_iter=original.max_iter)
         if model_bytes(expected) != model_bytes(model):
             return f"not the model of {rounds} rounds"
     if refit:

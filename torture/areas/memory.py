@@ -148,7 +148,7 @@ def model_files() -> Callable[[], Any]:
 
 
 SCENARIOS: dict[str, Callable[[], Callable[[], Any]]] = {
-    "relabel": fit(50_000, 20, 30),
+    "relabel": fit(300_000, 20, 30),
     "multioutput": fit(50_000, 20, 20, strategy="multioutput"),
     "independent": fit(100_000, 20, 6, strategy="independent"),
     "labels, stopped early": fit(60_000, 20, 60, labels=True, early_stopping=True),
@@ -168,7 +168,8 @@ GROUPED = ("labels, stopped early", "sparse", "predictions", "model files")
 def limits(name: str, count: str, seed: str) -> dict[str, Any]:
     """Run a scenario in forked children that may take more and more address space."""
     action = SCENARIOS[name]()
-    # Freed memory that the allocator keeps would serve the children beyond their limit.
+    # Freed memory that the allocator keeps serves the children beyond their limit: a fit that is
+    # to run out of memory must need much more than that.
     ctypes.CDLL(None).malloc_trim(0)
     rng = random.Random(f"{name} {seed}")
     needed = peak_of(action)

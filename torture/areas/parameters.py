@@ -143,6 +143,8 @@ DRAWN: dict[str, st.SearchStrategy[Any] | tuple[st.SearchStrategy[Any], st.Searc
     "step": _from("auto", "line_search", "newton"),
     "learning_rate": st.one_of(_from("auto"), _real(1e-300, 1e300)),
     "max_iter": st.integers(1, 8),
+    "n_folds": st.one_of(st.none(), st.integers(2, 4)),
+    "refit_all": st.booleans(),
     "max_leaf_nodes": st.one_of(st.none(), st.integers(2, 40), _from(10**9, 10**18)),
     "max_depth": st.one_of(st.none(), st.integers(1, 5), _from(10**9, 10**18)),
     "min_samples_leaf": st.one_of(_from("auto"), st.integers(1, 50), _from(10**9, 10**18)),

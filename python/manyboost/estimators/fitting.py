@@ -104,6 +104,8 @@ class Fitting(Model):
             plan = replace(plan, max_time=max(0.0, plan.max_time - (time.monotonic() - began)))
         threads = _core.Pool(resolve_threads(self.n_jobs))
         check_memory(plan, self, data, threads.threads)
+        if plan.splits_rows and not self.refit_all:
+            data = self._split(data)
         # A copy: an error leaves the fitted model as it was.
         progress = copy.deepcopy(earlier) if found is None else found.progress
         for fold, recorder in enumerate(recorders or ()):
@@ -292,7 +294,8 @@ class Fitting(Model):
         watchers = unwatched()
         if self.n_folds is None:
             recorder = None if recorders is None else recorders[0]
-            fit = self._one_fit(plan, data, progress, recorder, watchers, threads)
+            part = self._split(data) if self.refit_all else data
+            fit = self._one_fit(plan, part, progress, recorder, watchers, threads)
         else:
             fit = self._fits_of_folds(plan, data, recorders, watchers, threads)
         self._watch(watchers, fit, given)
@@ -330,8 +333,6 @@ class Fitting(Model):
         threads: _core.Pool,
     ) -> Fit:
         """Make one model ready to train."""
-        if plan.splits_rows:
-            data = self._split(data)
         known = None if self._earlier() is None else self._fitted_loss
         boosting, loss = self._assemble(plan, data, threads, watchers, progress, recorder, known)
 

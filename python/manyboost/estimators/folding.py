@@ -135,32 +135,32 @@ class Folding(Fitting):
     def _refitted(
         self, plan: Plan, data: TrainingData, result: Result, threads: _core.Pool
     ) -> Result:
-        """Fit again to all rows, with the rounds that were found."""
-        with_offset = data.rows.offset is not None
-        found = result.attributes.get("best_iter_per_fold_", [result.attributes["n_iter_"]])
-        share = 1 - 1 / self.n_folds if self.n_folds else 1.0
-        if isinstance(result.validation, Rows):
-            share = 1 - len(result.validation) / len(data.rows)
-        kept, losses = [], []
-        for k, n_rounds in enumerate(found):
-            again = replace(
-                plan,
-                seed=member_seed(plan.seed, k),
-                max_iter=max(1, round(n_rounds / share)) if n_rounds else 0,
-                max_time=None,
-                early_stopping=False,
-                splits_rows=False,
-                stops_per_output=False,
-            )
-            boosting, loss = self._assemble(again, replace(data, validation=None), threads)
-            boosting.run()
-            boosting.settle()
-            kept.append(boosting.progress)
-            losses.append(loss)
-        if self.n_folds is None:
-            attributes = self._fitted(kept[0], losses[0], with_offset, kept[0].n_rounds)
-            return replace(result, attributes=attributes)
-        return replace(result, attributes=self._mean_of(kept, losses, with_offset))
+        """Fit again to all rows: the leaves of members of folds, or a model with more rounds."""
+        with_offset, found = data.rows.offset is not None, result.attributes
+        if self.n_folds is not None:
+            trees = found["_progress"].model.trees
+            pairs = [
+                self._replay(data, trees.member(k), int(n_rounds), k, threads)
+                for k, n_rounds in enumerate(found["best_iter_per_fold_"])
+            ]
+            kept, losses = [pair[0].progress for pair in pairs], [pair[1] for pair in pairs]
+            return replace(result, attributes=self._mean_of(kept, losses, with_offset))
+        assert isinstance(result.validation, Rows)
+        share = 1 - len(result.validation) / len(data.rows)
+        n_rounds = found["n_iter_"]
+        again = replace(
+            plan,
+            max_iter=max(1, round(n_rounds / share)) if n_rounds else 0,
+            max_time=None,
+            early_stopping=False,
+            splits_rows=False,
+            stops_per_output=False,
+        )
+        boosting, loss = self._assemble(again, replace(data, validation=None), threads)
+        boosting.run()
+        progress = boosting.progress
+        attributes = self._fitted(progress, loss, with_offset, progress.n_rounds)
+        return replace(result, attributes=attributes)
 
     # ------------------------------------------------------------------ other data
 
