@@ -183,11 +183,14 @@ impl SortedNode<'_> {
     fn exceeds_alone(&self, floor: f64) -> bool {
         let n = self.keys.len().next_multiple_of(AT_ONCE).min(N_PLACES);
         let (sums, aside, total) = (&self.sums[0], self.aside, self.total.sums[0]);
-        let mut exceeds = 0u64;
-        for k in 0..n {
+        let square = |k: usize| {
             let left = small_to_f64(sums[k]);
             let distance = left * aside.right[k] - (total - left) * aside.left[k];
-            exceeds |= u64::from(distance * distance > floor * aside.product[k]);
+            distance * distance
+        };
+        let mut exceeds = 0u64;
+        for k in 0..n {
+            exceeds |= u64::from(square(k) > floor * aside.product[k]);
         }
         exceeds > 0
     }
