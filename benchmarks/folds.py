@@ -35,7 +35,7 @@ FEW_ROWS, SPLITS = 2_000, 10
 MINUTE = 60.0  # seconds of fitting one model: sets that take longer are left out
 LOSS = 0.003  # that is no loss, if it is within two standard errors
 
-WAYS = ("one", "one, refitted", "folds", "folds, refitted", "folds, leaves refitted")
+WAYS = ("one", "one, refitted", "folds", "folds, leaves refitted")
 Record = dict[str, Any]
 
 
@@ -72,7 +72,7 @@ def measured(data: Dataset, split: int) -> dict[str, Record]:
         "one": {"early_stopping": True},
         "one, refitted": {"early_stopping": True, "refit_all": True},
         "folds": {"n_folds": FOLDS},
-        "folds, refitted": {"n_folds": FOLDS, "refit_all": True},
+        "folds, leaves refitted": {"n_folds": FOLDS, "refit_all": True},
     }
     found: dict[str, Record] = {}
 
@@ -93,9 +93,6 @@ def measured(data: Dataset, split: int) -> dict[str, Record]:
             unseen = model.oof_decision_function_ if unseen is None else unseen
             unseen = unseen[:, None] if unseen.ndim == 1 else unseen
             found[way]["out of fold"] = metrics.score(data.task, Y[train], unseen)
-            began = time.process_time()
-            model.refit(X[train], Y[train])
-            keep("folds, leaves refitted", model, seconds + time.process_time() - began)
     return found
 
 
@@ -125,17 +122,12 @@ def page(results: dict[str, Any]) -> str:
                 losses.append(name)
         better = sum(gain > 0 for gain in gains.values())
         p = binomtest(better, len(gains)).pvalue if gains else float("nan")
-        ratio = statistics.median(
-            mean_of(each, way, "seconds") / mean_of(each, "one", "seconds")
-            for each in whole.values()
-        )
         verdicts[way] = [
             way,
             f"{better} of {len(gains)} ({better / len(gains):.0%})",
             f"{p:.1g}",
             f"{statistics.fmean(gains.values()):+.4f}",
             ", ".join(losses) or "none",
-            f"{ratio:.1f} ×",
         ]
     for name, each in whole.items():
         error = standard_error([r["folds"]["score"] - r["one"]["score"] for r in each])
@@ -148,33 +140,31 @@ def page(results: dict[str, Any]) -> str:
     apart = [
         mean_of(each, "folds", "out of fold") - mean_of(each, "folds") for each in whole.values()
     ]
-    left_out, facts = sorted(set(sets) - set(whole)), results["machine"]
-    head = ["", "better than one model", "sign test", "mean gain", "worse beyond chance", "time"]
+    left_out = sorted(set(sets) - set(whole))
+    head = ["", "better than one model", "sign test", "mean gain", "worse beyond chance"]
     return f"""# Folds and refits
 
 Generated from `benchmarks/results/folds.json` by `python -m benchmarks.folds`; with `--report` it
 only writes the page.
 
 One model with early stopping, fitted again to all rows or not, against the mean of {FOLDS} members
-(`n_folds={FOLDS}`), as they are, fitted again to all rows (`refit_all=True`), or with their leaves
-fitted again to all rows (`refit`).
+(`n_folds={FOLDS}`), as they are or with their leaves fitted again to all rows (`refit_all=True`).
 
 {table(head, list(verdicts.values()))}
 
 Better: on how many sets the mean test score is higher than that of one model. Worse beyond chance:
-lower by more than {LOSS} and by more than two standard errors of the difference. Time: CPU seconds
-over those of one model, the median over the sets.
+lower by more than {LOSS} and by more than two standard errors of the difference.
 
 Out-of-fold scores minus test scores of the same models: {statistics.fmean(apart):+.4f} on average
 over the sets (standard error {standard_error(apart):.4f}).
 
-{table(["set", "splits", *WAYS, "± folds − one", "out of fold"], rows, 1, 9)}
+{table(["set", "splits", *WAYS, "± folds − one", "out of fold"], rows, 1, 8)}
 
 Test scores (macro r², LRAP), means over the splits; ±: the standard error of the difference between
 folds and one model. Left out, because one model takes more than a minute or the runs are not
 complete: {", ".join(left_out) or "none"}.
 
-Machine: {facts["cpu"]}, {facts["cores"]} cores, {facts["system"]}, Python {facts["python"]}.
+manyboost: {", ".join(results["builds"])}.
 """
 
 
@@ -199,7 +189,8 @@ def main() -> None:
             of_set[str(split)] = measured(data, split)
             shown = {way: round(each["score"], 4) for way, each in of_set[str(split)].items()}
             print(name, split, shown, flush=True)
-            results["machine"] = machine.describe()
+            build = machine.library("manyboost")
+            results["builds"] = sorted({*results.get("builds", []), str(build)})
             RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
     PAGE.write_text(page(results))
 

@@ -246,7 +246,7 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(n, p)).astype(np.float32)
 Y = X[:, :1] ** 2 + rng.normal(size=(n, d))
 weight = rng.uniform(0.5, 1.5, n) if weighted else None
-model = ManyBoostRegressor(early_stopping=False, max_iter=3, n_jobs=2, **parameters)
+model = ManyBoostRegressor(max_iter=3, n_jobs=2, **{"early_stopping": False} | parameters)
 model.fit(X[:2000], Y[:2000])  # loads what is loaded on first use
 expected = []
 memory.check_training = lambda training, X, Y: expected.append(training.needs(X, Y))
@@ -271,6 +271,7 @@ print(status("VmHWM") - before, sum(expected[0].values()))
         ((400_000, 10, 3), True, {}),
         ((400_000, 2, 5), False, {"n_components": 4}),
         ((200_000, 10, 20), False, {"strategy": "multioutput", "max_bins": 31}),
+        ((300_000, 20, 5), False, {"n_folds": 5, "early_stopping": "auto"}),
     ],
 )
 def test_estimates_are_what_a_fit_takes(shape, weighted, parameters):

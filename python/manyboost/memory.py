@@ -50,6 +50,7 @@ class Training:
     tree_kind: str  # "vector", "scaled" or "per_output": what leaves hold
     rounds: int  # that training will certainly do; 0 if it may end at any time
     threads: int
+    n_members: int = 1  # models that are trained side by side, each without one fold
 
     def needs(self, X: Any, Y: Any) -> dict[str, int]:
         """Return the bytes that training takes besides checked features and encoded targets."""
@@ -72,7 +73,7 @@ class Training:
         pieces = max(4 * self.threads, 2 * n * d // 40_000_000) if self.threads > 1 else 1
         summed = 1 if self.tree_kind == "per_output" else d
         values = self.max_leaves + d if self.tree_kind == "scaled" else self.max_leaves * d
-        return {
+        needs = {
             # Cuts are found before gradients are there.
             "features": self._features(X) + max(0, self._cutting(X) - grown),
             "outputs": targets + (0 if self.residuals_only else 8 * n * d),
@@ -82,10 +83,19 @@ class Training:
             # Four bytes a value, in a list with room for half as many again.
             "the model": 6 * self.rounds * values,
         }
+        if self.n_members == 1:
+            return needs
+        # Each member has all rows but those of its fold. All folds together are a copy of the rows,
+        # and so is what one member is made of; in the end there are out-of-fold predictions.
+        needs = {name: size * (self.n_members - 1) for name, size in needs.items()}
+        stored = X.data.nbytes if sparse.issparse(X) else 0 if _is_in_files(X) else X.nbytes
+        needs["features"] += 2 * stored + 16 * n
+        needs["outputs"] += 2 * Y.nbytes + (8 + 24) * n * d
+        return needs
 
     def _features(self, X: Any) -> int:
         """Return the bytes of copies of the features, and of their bins."""
-        if getattr(X, "is_in_files", False):
+        if _is_in_files(X):
             return 32 * int(X.shape[0])  # some columns at a time; the bins are in a file
         size = X.dtype.itemsize
         held_out = size if self.splits else 0
@@ -98,13 +108,17 @@ class Training:
 
     def _cutting(self, X: Any) -> int:
         """Return the bytes that finding the cuts of dense features takes, beyond those of bins."""
-        if getattr(X, "is_in_files", False) or sparse.issparse(X):
+        if _is_in_files(X) or sparse.issparse(X):
             return 0
         n, n_features = X.shape
         sorters = min(self.threads, _SORTERS)
         columns = min(max(1, _SORTED_COLUMNS // sorters) * sorters, n_features)
         weights = 16 + 16 * sorters if self.row_weights or self.cell_weights else 0
         return int(n * (4 * (columns + min(sorters, columns)) + weights - n_features))
+
+
+def _is_in_files(X: Any) -> bool:
+    return bool(getattr(X, "is_in_files", False))
 
 
 _FEWER = "train on fewer rows or outputs at a time"

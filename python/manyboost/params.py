@@ -359,7 +359,8 @@ PARAMS: dict[str, Param] = {
         (_boolean,),
         "Whether to fit again to all rows, once early stopping or folds have found the rounds. "
         "Members of folds keep their trees, and their leaves are fitted to all rows; without folds "
-        "a model is trained anew, with as many more rounds as there are more rows.",
+        "a model is trained anew, with as many more rounds as there are more rows. With "
+        "``max_time``, half of it is for finding the rounds.",
     ),
     "max_time": Param(
         None,

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -232,6 +233,27 @@ def test_outputs_that_were_stopped_stay_as_they_were():
         stages = np.array(list(model.staged_predict(X)))
         for j, last in enumerate(rounds):
             assert (stages[max(last, 1) - 1 :, :, j] == stages[-1, :, j]).all() or last == 0
+
+
+def test_outputs_that_are_stopped_one_by_one_are_not_fitted_further():
+    X, Y = problem()
+    settings = {"early_stopping": "per_output", "max_iter": 30}
+    with pytest.raises(ValueError, match="refit_all=True fits all outputs with the same rounds"):
+        regressor(refit_all=True, **settings).fit(X, Y)
+    model = regressor(n_folds=3, **settings).fit(X, Y)
+    with pytest.raises(ValueError, match="stopped one by one cannot be refitted"):
+        model.refit(X, Y)
+
+
+def test_half_of_the_time_is_for_finding_the_rounds():
+    X, Y = problem()
+    settings = {"max_time": 1e-9, "max_iter": 50, "early_stopping": True}
+    assert regressor(refit_all=True, **settings).fit(X, Y).n_iter_ == 1
+    with mock.patch("manyboost.estimators.fitting.Fitting._one_fit") as one_fit:
+        one_fit.side_effect = RuntimeError
+        with pytest.raises(RuntimeError):
+            regressor(refit_all=True, max_time=8.0, early_stopping=True).fit(X, Y)
+    assert one_fit.call_args.args[0].max_time == 4.0
 
 
 def test_members_are_refitted_one_by_one():

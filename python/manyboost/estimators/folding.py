@@ -136,15 +136,10 @@ class Folding(Fitting):
         self, plan: Plan, data: TrainingData, result: Result, threads: _core.Pool
     ) -> Result:
         """Fit again to all rows: the leaves of members of folds, or a model with more rounds."""
-        with_offset, found = data.rows.offset is not None, result.attributes
+        found = result.attributes
         if self.n_folds is not None:
-            trees = found["_progress"].model.trees
-            pairs = [
-                self._replay(data, trees.member(k), int(n_rounds), k, threads)
-                for k, n_rounds in enumerate(found["best_iter_per_fold_"])
-            ]
-            kept, losses = [pair[0].progress for pair in pairs], [pair[1] for pair in pairs]
-            return replace(result, attributes=self._mean_of(kept, losses, with_offset))
+            trees, rounds = found["_progress"].model.trees, found["best_iter_per_fold_"]
+            return replace(result, attributes=self._replayed(data, trees, rounds, threads))
         assert isinstance(result.validation, Rows)
         share = 1 - len(result.validation) / len(data.rows)
         n_rounds = found["n_iter_"]
@@ -154,11 +149,10 @@ class Folding(Fitting):
             max_time=None,
             early_stopping=False,
             splits_rows=False,
-            stops_per_output=False,
         )
         boosting, loss = self._assemble(again, replace(data, validation=None), threads)
         boosting.run()
-        progress = boosting.progress
+        progress, with_offset = boosting.progress, data.rows.offset is not None
         attributes = self._fitted(progress, loss, with_offset, progress.n_rounds)
         return replace(result, attributes=attributes)
 
@@ -199,25 +193,32 @@ class Folding(Fitting):
         if data.n_outputs != self.n_outputs_:
             problem = f"y has {data.n_outputs} outputs but the fitted model has {self.n_outputs_}"
             raise ValueError(f"{problem}; pass targets of the outputs of fit.")
-        with_offset = data.rows.offset is not None
-        if with_offset != self._with_offset:
+        if (data.rows.offset is not None) != self._with_offset:
             now, then = ("without", "with") if self._with_offset else ("with", "without")
             problem = f"refit was called {now} an offset, but the model was fitted {then} one"
             raise ValueError(f"{problem}; keep to that.")
-        threads, kept = _core.Pool(resolve_threads(self.n_jobs)), []
-        losses = []
-        for k in range(trees.n_members):
-            member = trees.member(k) if trees.n_members > 1 else trees
-            n_rounds = self.best_iter_per_fold_[k] if trees.n_members > 1 else self.n_iter_
-            boosting, loss = self._replay(data, member, int(n_rounds), k, threads)
-            kept.append(boosting.progress)
-            losses.append(loss)
-        if trees.n_members > 1:
-            attributes = self._mean_of(kept, losses, with_offset)
-        else:
-            attributes = self._fitted(kept[0], losses[0], with_offset, self.n_iter_)
+        if trees.n_members > 1 and self._trained_with["per_output"]:
+            problem = "members of folds whose outputs were stopped one by one cannot be refitted"
+            raise ValueError(f"{problem}; fit with early_stopping=True.")
+        rounds = getattr(self, "best_iter_per_fold_", [self.n_iter_])
+        threads = _core.Pool(resolve_threads(self.n_jobs))
+        attributes = self._replayed(data, trees, rounds, threads)
         stays = {name: vars(self)[name] for name in _STAYS if name in vars(self)}
         self._finish(Result(attributes | stays, None), tunes=False)
+
+    def _replayed(
+        self, data: TrainingData, trees: _core.Ensemble, rounds: Any, threads: _core.Pool
+    ) -> dict[str, Any]:
+        """Fill the trees of each member, up to its rounds, with rows; return the attributes."""
+        kept, losses = [], []
+        for k, n_rounds in enumerate(rounds):
+            boosting, loss = self._replay(data, trees.member(k), int(n_rounds), k, threads)
+            kept.append(boosting.progress)
+            losses.append(loss)
+        with_offset = data.rows.offset is not None
+        if len(kept) > 1:
+            return self._mean_of(kept, losses, with_offset)
+        return self._fitted(kept[0], losses[0], with_offset, kept[0].n_rounds)
 
     def _replay(
         self,

@@ -124,10 +124,10 @@ class Member:
 
     def kept(self, *, copied: bool) -> Progress:
         """Return the rounds that the member keeps."""
+        self.boosting.settle()
         progress, complete = self.boosting.progress, self.boosting.complete
         if copied:
             progress = copy.deepcopy(progress)
-        self.boosting.settle()
         progress.truncate(complete.best)
         if complete.best_per_output is not None:
             progress.keep_best(complete.best_per_output)
@@ -171,8 +171,11 @@ class FoldedBoosting:
     def __init__(self, members: Sequence[Member], watchers: Watchers, n_teams: int = 1) -> None:
         self.members, self.watchers, self.n_teams = members, watchers, n_teams
         self.plan = members[0].boosting.plan
-        # Of the others for each member, and of all.
+        # Mean ratings of the others for each member, and of all; weights of the folds in each.
         self.ratings: list[list[Any]] = [[] for _ in range(len(members) + 1)]
+        sizes = np.array([len(member.rows) for member in members], float)
+        weights = np.vstack([sizes * (1 - np.eye(len(members))), sizes])
+        self._weights = weights / weights.sum(axis=1, keepdims=True)
         self.stopping = Unwatched(0)
 
     @property
@@ -240,15 +243,14 @@ class FoldedBoosting:
         member gets its rule for the rounds it keeps.
         """
         fits, plan = [member.boosting for member in self.members], self.plan
-        sizes = np.array([len(member.rows) for member in self.members], float)
         rated = []
         for boosting in fits:
             assert boosting.validation is not None
             rated.append(boosting.validation.ratings.values[m + 1])
-        for k, ratings in enumerate(self.ratings):
-            weights = np.where(np.arange(len(fits)) == k, 0.0, sizes)
-            mean = np.average(rated, axis=0, weights=weights)
-            ratings.append(mean if plan.stops_per_output else float(mean))
+        # Not a matrix product: its last bits differ between machines.
+        means = (self._weights[:, :, None] * np.reshape(rated, (len(fits), -1))).sum(axis=1)
+        for ratings, mean in zip(self.ratings, means, strict=True):
+            ratings.append(mean if plan.stops_per_output else float(mean[0]))
         if m < 0:
             kind = BestRoundPerOutput if plan.stops_per_output else BestRound
             rules = [kind(each, plan.n_iter_no_change, plan.tol) for each in self.ratings]

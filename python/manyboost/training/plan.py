@@ -135,6 +135,9 @@ def make_plan(
     _check_scoring(parameters, rows, early_stopping=bool(early_stopping))
     tunes = isinstance(parameters.thresholds, str)
     is_validated = data.validation is not None or parameters.n_folds is not None
+    max_time = parameters.max_time
+    if max_time is not None and parameters.refit_all:
+        max_time /= 2  # the other half is for the fit to all rows
     if data.validation is not None and not (early_stopping or tunes):
         raise ValueError(
             "X_val was given but early_stopping=False; use early_stopping=True or 'auto', or "
@@ -146,7 +149,7 @@ def make_plan(
         n_components=n_components,
         learning_rate=resolve_learning_rate(parameters, data, strategy),
         max_iter=resolve_max_iter(parameters, data, strategy),
-        max_time=parameters.max_time,
+        max_time=max_time,
         subsample=float(parameters.subsample),
         seed=seed,
         constraints=_resolve_constraints(parameters, data),
@@ -179,6 +182,11 @@ def _check_folds(parameters: Parameters, data: TrainingData, *, early_stopping: 
             )
         if parameters.warm_start:
             raise ValueError(f"{what} trains a model anew; use warm_start=False.")
+    if parameters.refit_all and parameters.early_stopping == "per_output":
+        raise ValueError(
+            "refit_all=True fits all outputs with the same rounds, but early_stopping='per_output' "
+            "finds rounds for each; use early_stopping=True."
+        )
 
 
 def refuse_foreign(parameters: Parameters, name: str) -> None:
@@ -377,5 +385,6 @@ def check_memory(plan: Plan, parameters: Parameters, data: TrainingData, threads
         tree_kind=trees.trees,
         rounds=0 if ends_early else plan.max_iter,
         threads=threads,
+        n_members=parameters.n_folds or 1,
     )
     memory.check_training(training, rows.X, rows.Y)
