@@ -125,6 +125,9 @@ def test_weights_of_another_length_are_refused() -> None:
     x = ones(N, 2)
     with pytest.raises(ValueError, match="weight has 3 elements, expected 40"):
         _core.Features.fit(POOL, x, np.ones(3), 16)
+    for rows in ([N], [3, 2], [2, 2]):
+        with pytest.raises(ValueError, match="rows must ascend, and exist"):
+            features().take(POOL, np.array(rows, np.uint32))
 
 
 def test_nothing_is_divided_by_no_outputs() -> None:

@@ -220,3 +220,12 @@ def test_other_data_than_those_of_the_fit_are_refused():
     assert "reproduce" in refusal(lambda: model.training_weights(X, X[::-1], Y))
     model.set_params(learning_rate=0.02)
     assert "parameters" in refusal(lambda: model.training_weights(X, X, Y))
+
+
+def test_the_automatic_rate_of_earlier_files_is_known():
+    """It fell with the rounds: 20 / max_iter, from 0.1 down to 0.05."""
+    for max_iter, rate in [(100, 0.1), (300, 20 / 300)]:
+        model = regressor(max_iter=max_iter, learning_rate=rate).fit(X, Y)
+        expected = model.training_weights(X[:9], X, Y)
+        model.set_params(learning_rate="auto")
+        np.testing.assert_array_equal(model.training_weights(X[:9], X, Y), expected)

@@ -368,7 +368,10 @@ PARAMS: dict[str, Param] = {
         "Seconds; training ends after the round that passes them. None: no limit.",
     ),
     "warm_start": Param(
-        False, (_boolean,), "Whether another call to fit adds rounds to the fitted model."
+        False,
+        (_boolean,),
+        "Whether another call to fit adds rounds to the fitted model, up to ``max_iter``; for 50 "
+        "more set it to ``n_iter_ + 50``.",
     ),
     "checkpoint": Param(
         None,

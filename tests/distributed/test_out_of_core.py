@@ -115,6 +115,7 @@ def test_files_of_other_types(tmp_path: Path, order: str, dtype: type) -> None:
         {"early_stopping": True, "scoring": "r2"},
         {"early_stopping": "per_output"},
         {"strategy": "auto"},
+        {"n_folds": 3, "refit_all": True, "categorical_features": [5]},
         {"subsample": 0.5, "max_features": 0.5, "max_bins": 20},
         {"categorical_features": [5, 3]},
         {"monotonic_cst": [1, -1, *[0] * 7]},

@@ -115,6 +115,16 @@ def test_rounds_already_done_are_not_repeated():
     assert len(calls) == 20
 
 
+def test_a_warm_start_says_that_the_automatic_rounds_are_made():
+    X, Y = numbers()
+    model = regressor(max_iter="auto", warm_start=True, max_leaf_nodes=2).fit(X, Y)
+    content = model_bytes(model)
+    with pytest.warns(UserWarning, match=r"all 300 rounds of .*max_iter=model.n_iter_ \+ 100"):
+        model.fit(X, Y)
+    assert model_bytes(model) == content
+    assert model.set_params(max_iter=model.n_iter_ + 2).fit(X, Y).n_iter_ == 302
+
+
 def test_a_warm_start_goes_on_after_early_stopping():
     X, Y = numbers()
     val = dict(zip(["X_val", "Y_val"], numbers(seed=1), strict=True))

@@ -4,8 +4,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.data.cells import TargetKind
 from manyboost.data.rows import make_rows
 from manyboost.training.folds import assign_folds, group_numbers, mean_model
@@ -166,6 +167,35 @@ def test_training_ends_when_the_mean_of_the_members_no_longer_improves():
     mean = np.average(curves, axis=0, weights=sizes)
     n_rounds = members[0].complete.n_rounds
     assert n_rounds == mean[: n_rounds + 1].argmax() + 7 < 200
+    assert [each.n_rounds for each in members] == [n_rounds] * 3  # and none is made in vain
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_members_share_the_cuts_of_all_rows(form):
+    X, Y = problem()
+    X = np.where(np.random.default_rng(0).random(X.shape) < [0, 0.05, 0.5, 0.9, 0.97], 0, X)
+    members = _members_of(regressor(max_bins=20), form(X), Y)
+    pool = _core.Pool(1)
+    single = X.astype(np.float32)
+    expected = _core.Features.fit(pool, single, None, 20)
+    for member in members:
+        fitted = member.boosting.learner.features
+        seen = ~np.isin(np.arange(200), member.rows.numbers)
+        for data, rows in [(fitted, seen), (member.boosting.validation.data, ~seen)]:
+            binned = expected.bin(pool, single[rows])
+            for j in range(5):
+                assert np.array_equal(data.thresholds(j), expected.thresholds(j))
+                assert np.array_equal(data.column(j), binned.column(j))
+
+
+def test_cuts_see_no_targets():
+    X, Y = problem()
+    thresholds = []
+    for y in (Y[:, 0] > 0, Y[:, 1] > 0):
+        model = ManyBoostClassifier(n_folds=3, max_iter=3, max_bins=9, class_weight={True: 5})
+        members = _members_of(model.set_params(random_state=0), X, y)
+        thresholds.append([members[0].boosting.learner.features.thresholds(j) for j in range(5)])
+    assert np.array_equal(*thresholds)
 
 
 def _members_of(model, X, Y):
@@ -287,6 +317,8 @@ def test_the_model_does_not_depend_on_threads():
             first, second = (each._progress.model.trees.to_bytes() for each in models)
             assert first == second
             assert np.array_equal(models[0].oof_prediction_, models[1].oof_prediction_)
+            again = [each.refit(X[:150], Y[:150])._progress.model.trees for each in models]
+            assert again[0].to_bytes() == again[1].to_bytes() != first
 
 
 def test_callbacks_and_time_end_all_members_together():

@@ -96,6 +96,22 @@ impl Features {
         Ok(Features { binned: Arc::new(binned) })
     }
 
+    /// Some of the rows, ascending.
+    fn take(
+        &self,
+        py: Python<'_>,
+        pool: &Pool,
+        rows: PyReadonlyArray1<'_, u32>,
+    ) -> PyResult<Features> {
+        let rows = slice(&rows)?;
+        let ascend = rows.windows(2).all(|pair| pair[0] < pair[1]);
+        if !ascend || rows.last().is_some_and(|&row| row as usize >= self.binned.n_rows) {
+            return Err(PyValueError::new_err("rows must ascend, and exist"));
+        }
+        let binned = pool.run_alone(py, |pool| self.binned.take(pool, rows))?;
+        Ok(Features { binned: Arc::new(binned) })
+    }
+
     /// Thresholds of one feature.
     fn thresholds<'py>(
         &self,

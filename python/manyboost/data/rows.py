@@ -33,6 +33,7 @@ class Rows:
     offset: F64 | None = None  # of the raw predictions, (n_rows, n_outputs)
     kind: TargetKind = TargetKind.REAL  # what Y holds
     comm: Comm = ALONE  # the ranks that hold the other rows
+    bins: _core.Features | None = None  # of X, if cuts are known before training
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -60,6 +61,7 @@ class Rows:
             weights=self.weights.take(chosen),
             order=self.numbers[chosen],
             offset=None if self.offset is None else self.offset[chosen],
+            bins=None,
         )
 
     def repeated(self, times: int) -> Rows:

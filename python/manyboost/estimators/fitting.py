@@ -226,16 +226,15 @@ class Fitting(Model):
     def _race(self, data: TrainingData) -> None:
         """Choose the strategy and the projection of ``strategy="auto"``."""
         refuse_foreign(self, "strategy='auto'")
-        parts = [data]
+        parts, threads = [data], _core.Pool(resolve_threads(self.n_jobs))
         few = len(data.rows) < FEW_ROWS and data.rows.comm.size == 1
         if data.validation is None and few and len(data.rows) >= FEW_FOLDS:
             fold = assign_folds(data.rows, FEW_FOLDS, self._seed, data.groups)
-            parts = [leave_out(data, fold, k) for k in range(FEW_FOLDS)]
+            parts = [leave_out(data, fold, k, threads) for k in range(FEW_FOLDS)]
         elif data.validation is None:
             parts = [self._split(data)]
         scoring = copy.copy(self)
         scoring.thresholds = None
-        threads = _core.Pool(resolve_threads(self.n_jobs))
         winner, self.search_results_ = race(self, parts, self._seed, scoring._scorers, threads)
         self.strategy_ = winner.strategy
         self.projection_ = self.projection if winner.projection is None else winner.projection
@@ -253,6 +252,10 @@ class Fitting(Model):
             now, then = ("without", "with") if self._with_offset else ("with", "without")
             problem = f"fit was called {now} an offset, but the fitted model was trained {then} one"
             raise ValueError(f"{problem}; keep to that, or use warm_start=False.")
+        if self.max_iter == "auto" and plan.max_iter == self.n_iter_:
+            message = f"The model has all {self.n_iter_} rounds of max_iter='auto'"
+            remedy = "no round is added. Use max_iter=model.n_iter_ + 100, or another number"
+            warnings.warn(f"{message}: {remedy}.", UserWarning, stacklevel=6)
         changed = None
         if self._fixed_parameters() != self._trained_with:
             changed = "loss, strategy, step, scoring, stopping per output, estimator or thresholds"
@@ -316,6 +319,7 @@ class Fitting(Model):
         finally:
             watchers.close()
         result = fit.result()
+        del fit  # with what members were trained on
         if self.refit_all:
             result = self._refitted(plan, data, result, threads)
         self._finish(result)

@@ -18,7 +18,7 @@ from manyboost.estimators.fits import Fit, Given, Result, Unseen
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.persistence.checkpoint import Recorder
 from manyboost.threads import resolve_threads
-from manyboost.training.boosting import Boosting
+from manyboost.training.assembly import bin_features
 from manyboost.training.calibration import Calibration
 from manyboost.training.callbacks import Watchers
 from manyboost.training.custom import Loss
@@ -27,6 +27,7 @@ from manyboost.training.fitted_losses import FittedLoss, mean_loss
 from manyboost.training.folds import (
     FoldedBoosting,
     Member,
+    Teams,
     assign_folds,
     leave_out,
     mean_model,
@@ -71,18 +72,20 @@ class Folding(Fitting):
         """Make the members of folds ready to train."""
         assert self.n_folds is not None
         fold = assign_folds(data.rows, int(self.n_folds), plan.seed, data.groups)
-        # Members train side by side, each on its share of the threads; code of the user's does not.
-        has_code = isinstance(self.loss, Loss) or callable(self.projection)
-        has_code |= any(not isinstance(each, str) for each in as_list(self.scoring))
-        n_teams = 1 if has_code else min(threads.threads, int(self.n_folds))
-        pools = [_core.Pool(threads.threads // n_teams) for _ in range(n_teams)]
+        n_teams, pool = self._teams(threads, int(self.n_folds))
+        # Members share the cuts of all rows, which see no targets: weights of classes are left out.
+        weight = self._given_weight(data.rows)
+        if weight is not None:
+            weight = weight.reshape(len(weight), -1).mean(axis=1, dtype=np.float64)
+        bins = bin_features(data, weight, int(self.max_bins), threads)
+        binned = replace(data, rows=replace(data.rows, bins=bins))
         members = []
         for k in range(self.n_folds):
-            part, seed = leave_out(data, fold, k), member_seed(plan.seed, k)
+            part, seed = leave_out(binned, fold, k, threads), member_seed(plan.seed, k)
             assert part.validation is not None
             recorder = None if recorders is None else recorders[k]
             found = None if recorder is None or recorder.found is None else recorder.found.progress
-            parts = replace(plan, seed=seed), part, pools[k % n_teams], None, found, recorder
+            parts = replace(plan, seed=seed), part, pool, None, found, recorder
             members.append(Member(*self._assemble(*parts), part.validation))
         boosting = FoldedBoosting(members, watchers, n_teams)
 
@@ -100,6 +103,16 @@ class Folding(Fitting):
             return Result(attributes, unseen, unseen)
 
         return Fit(boosting, result)
+
+    def _teams(self, threads: _core.Pool, n_members: int) -> tuple[int, _core.Pool]:
+        """Return how many members train at the same time, and the threads of each.
+
+        Code of the user's is not called by several threads.
+        """
+        has_code = isinstance(self.loss, Loss) or callable(self.projection)
+        has_code |= any(not isinstance(each, str) for each in as_list(self.scoring))
+        n_teams = 1 if has_code else min(threads.threads, n_members)
+        return n_teams, _core.Pool(threads.threads // n_teams)
 
     def _mean_of(
         self, members: list[Progress], losses: list[FittedLoss], with_offset: bool
@@ -210,11 +223,16 @@ class Folding(Fitting):
         self, data: TrainingData, trees: _core.Ensemble, rounds: Any, threads: _core.Pool
     ) -> dict[str, Any]:
         """Fill the trees of each member, up to its rounds, with rows; return the attributes."""
-        kept, losses = [], []
-        for k, n_rounds in enumerate(rounds):
-            boosting, loss = self._replay(data, trees.member(k), int(n_rounds), k, threads)
-            kept.append(boosting.progress)
-            losses.append(loss)
+        n_teams, pool = self._teams(threads, len(rounds))
+        found: dict[int, tuple[Progress, FittedLoss]] = {}
+
+        def replay(k: int) -> bool:
+            found[k] = self._replay(data, trees.member(k), int(rounds[k]), k, pool)
+            return False
+
+        with Teams(n_teams) as teams:
+            teams.run(replay, range(len(rounds)))
+        kept, losses = map(list, zip(*(found[k] for k in sorted(found)), strict=True))
         with_offset = data.rows.offset is not None
         if len(kept) > 1:
             return self._mean_of(kept, losses, with_offset)
@@ -227,7 +245,7 @@ class Folding(Fitting):
         n_rounds: int,
         member: int,
         threads: _core.Pool,
-    ) -> tuple[Boosting, FittedLoss]:
+    ) -> tuple[Progress, FittedLoss]:
         """Fill the trees of one model with rows."""
         parameters = copy.copy(self)
         parameters.__dict__ |= _OF_A_REPLAY
@@ -241,4 +259,4 @@ class Folding(Fitting):
             boosting.rule = KnownRounds(rounds)
         boosting.run()
         boosting.settle()
-        return boosting, loss
+        return boosting.progress, loss

@@ -69,24 +69,35 @@ class Tracing(Explaining):
             raise ValueError(f"{problem}; pass its training data.")
         rows = self._trained_rows(make_rows(given, Y, sample_weight, "sample_weight"))
         pool = _core.Pool(resolve_threads(self.n_jobs))
-        rate = self.learning_rate
-        if rate == "auto":
-            rate = default_rate(self.strategy_, one_column=n_outputs == 1)
-        rounds = LinearRounds(
-            model,
-            model.leaves(pool, for_kernels(X)),
-            model.leaves(pool, for_kernels(rows.X)),
-            float(rate),
-            0.0 if self.l2_regularization == "auto" else float(self.l2_regularization),
-        )
-        groups = self._linear_groups(rows)
+        leaves, known = (model.leaves(pool, for_kernels(each)) for each in (X, rows.X))
+        l2 = 0.0 if self.l2_regularization == "auto" else float(self.l2_regularization)
+        groups, columns = self._linear_groups(rows), np.nan_to_num(Y)
+        predicted = self._raw_predictor(None)(X)
         result = np.zeros((X.shape[0], n_given, len(groups)))
-        for k, (trees, weight, within) in enumerate(groups):
-            result[:, rows.numbers, k] = rounds.weights(trees, weight, within)
-        alike, columns = len(groups) == 1, np.nan_to_num(Y)
-        found = result[..., 0] @ columns if alike else np.einsum("ijk,jk->ik", result, columns)
-        self._check_traced(found, self._raw_predictor(None)(X), rows)
-        return result[..., 0] if alike else result
+        for rate in self._known_rates(one_column=n_outputs == 1):
+            rounds = LinearRounds(model, leaves, known, rate, l2)
+            for k, (trees, weight, within) in enumerate(groups):
+                result[:, rows.numbers, k] = rounds.weights(trees, weight, within)
+            if len(groups) == 1:
+                found = result[..., 0] @ columns
+            else:
+                found = np.einsum("ijk,jk->ik", result, columns)
+            if self._is_traced(found, predicted, rows):
+                return result[..., 0] if len(groups) == 1 else result
+        raise ValueError(
+            "X_train, y_train and sample_weight do not reproduce the predictions of the model; "
+            "pass its training data, and keep its parameters."
+        )
+
+    def _known_rates(self, *, one_column: bool) -> list[float]:
+        """Return the learning rates that the model may have been trained with."""
+        if self.learning_rate != "auto":
+            return [float(self.learning_rate)]
+        rates = [default_rate(self.strategy_, one_column=one_column)]
+        if not isinstance(self.max_iter, str):
+            # What "auto" was in earlier model files.
+            rates.append(min(0.1, max(0.05, 20 / self.max_iter)))
+        return list(dict.fromkeys(rates))
 
     def _check_traceable(self) -> _core.Ensemble:
         """Refuse models whose predictions are not weighted sums of y."""
@@ -157,11 +168,8 @@ class Tracing(Explaining):
 
         return bag
 
-    def _check_traced(self, found: F64, predicted: F64, rows: Rows) -> None:
-        """Refuse weights that do not reproduce the predictions of the model."""
+    def _is_traced(self, found: F64, predicted: F64, rows: Rows) -> bool:
+        """Tell whether weights reproduce the predictions of the model."""
         scale = np.abs(np.nan_to_num(rows.Y - self.baseline_)).max(axis=0)
-        if (np.abs(found - predicted) > 1e-4 * scale + 1e-6 * np.abs(self.baseline_)).any():
-            raise ValueError(
-                "X_train, y_train and sample_weight do not reproduce the predictions of the model; "
-                "pass its training data, and keep its parameters."
-            )
+        allowed = 1e-4 * scale + 1e-6 * np.abs(self.baseline_)
+        return bool((np.abs(found - predicted) <= allowed).all())

@@ -50,15 +50,14 @@ def assemble(
     ``replayed`` are trees to fill with the rows, instead of growing others.
     """
     rows, pool = data.rows, data.rows.pool(threads)
-    X = _table(plan, rows.X, data)
     objective = loss.bind(
         rows.Y, rows.weights, pool, offset=rows.offset, projected=plan.trains_on_projections
     )
     learner: Learner
     if replayed is None:
-        learner = _learner(plan, limits, X, data, pool)
+        learner = _learner(plan, limits, data, pool)
     else:
-        learner = ReplayLearner(pool, replayed, X)
+        learner = ReplayLearner(pool, replayed, _table(plan, rows.X, data))
     progress.categories, progress.constraints = data.categories, plan.constraints
     if progress.mean_importances is not None:
         # A file left out importances by output, so those of more rounds cannot be known.
@@ -74,6 +73,7 @@ def assemble(
             totals = objective.total_weight, validation.objective.total_weight
             progress.shares = ones * totals[0], ones * totals[1]
     if progress.n_rounds > 0:
+        X = _table(plan, rows.X, data)
         objective.add_rounds(progress.model, X, progress.n_rounds, state)
         if validation is not None and data.validation is not None:
             X_val = _table(plan, data.validation.X, data, "X_val")
@@ -97,12 +97,12 @@ def _validation(
 ) -> Validation:
     rows = data.validation
     assert rows is not None
-    X = _table(plan, rows.X, data, "X_val")
+    features = rows.bins or learner.prepare(_table(plan, rows.X, data, "X_val"))
     objective = loss.bind(rows.Y, rows.weights, rows.pool(threads), offset=rows.offset)
     raw = objective.blank_state()
     scorers = make_scorers(rows, raw)
     ratings = Ratings(units if scorers[0].measure is None else None, plan.stops_per_output)
-    validation = Validation(objective, learner, learner.prepare(X), raw, scorers, ratings)
+    validation = Validation(objective, learner, features, raw, scorers, ratings)
     if plan.stops_per_output:
         Y = rows.Y[:, :: data.n_levels]
         refuse_unobserved_outputs(Y, "the validation rows", data.output_names, rows.comm)
@@ -115,13 +115,21 @@ def _validation(
     return validation
 
 
-def _learner(
-    plan: Plan, limits: TreeLimits, X: Table, data: TrainingData, pool: _core.Pool
-) -> Learner:
+def bin_features(
+    data: TrainingData, weight: F64 | None, max_bins: int, pool: _core.Pool
+) -> _core.Features:
+    """Find cuts in the features of weighted rows, and bin them."""
+    X = to_single(data.rows.X, data.names)
+    return TreeLearner.bin(pool, X, weight, max_bins, data.categories.counts)
+
+
+def _learner(plan: Plan, limits: TreeLimits, data: TrainingData, pool: _core.Pool) -> Learner:
     if plan.estimator is not None:
-        return ForeignLearner(plan.estimator, X, plan.strategy.relabels, plan.seed)
-    weight = data.rows.weights.of_rows(data.rows.Y)
-    features = TreeLearner.bin(pool, X, weight, limits.max_bins, data.categories.counts)
+        return ForeignLearner(plan.estimator, data.rows.X, plan.strategy.relabels, plan.seed)
+    features = data.rows.bins
+    if features is None:
+        weight = data.rows.weights.of_rows(data.rows.Y)
+        features = bin_features(data, weight, limits.max_bins, pool)
     grower = _core.Grower(
         features,
         max_leaf_nodes=limits.max_leaf_nodes,

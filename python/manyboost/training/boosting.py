@@ -72,7 +72,7 @@ class Boosting:
         steps = Steps(objective, self.raw, self.residuals)
         self.leaves = LeafFitter(steps, plan.blocks, plan.monotonic, self.gains)
         self.splits = SplitGradientMaker(
-            plan, objective, self.residuals, split_scale, learner.keeps_columns
+            plan, objective, self.residuals, split_scale, learner.keeps_columns, learner.grows
         )
         self.updater = Updater(progress, plan.learning_rate, self.pool, self.raw, validation)
         self.rule: Unwatched | None = None  # for stopping, in place of the plan's

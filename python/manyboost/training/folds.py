@@ -9,31 +9,36 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.arrays import F64
+from manyboost.arrays import F64, Mask
 from manyboost.data.cells import TargetKind, class_numbers, column_name, missing_cells
 from manyboost.data.plain_arrays import is_missing
 from manyboost.data.rows import Rows
+from manyboost.data.stored import StoredTable
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import RoundState, Watchers
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
+from manyboost.training.learners import bin_stored
 from manyboost.training.progress import Complete, Progress
 from manyboost.training.stopping import BestRound, BestRoundPerOutput, Unwatched
 from manyboost.training.training_data import TrainingData
 
+T = TypeVar("T")
+
 #: Seeds of the members are this far apart.
 _SEED_STEP = 1_000_003
-#: Rounds that a member makes at a time.
+#: Most rounds that a member makes at a time.
 _STRIDE = 8
 
 
@@ -97,16 +102,29 @@ def _strata(rows: Rows, n_folds: int) -> NDArray[np.intp] | None:
     return strata if len(np.unique(strata)) > 1 else None
 
 
-def leave_out(data: TrainingData, fold: NDArray[np.uint8], k: int) -> TrainingData:
+def leave_out(
+    data: TrainingData, fold: NDArray[np.uint8], k: int, pool: _core.Pool
+) -> TrainingData:
     """Return all rows but those of a fold for training, and those of the fold for validation."""
-    train, left_out = data.rows.take(np.flatnonzero(fold != k)), np.flatnonzero(fold == k)
+    train, left_out = (_taken(data.rows, each, pool) for each in (fold != k, fold == k))
     if train.weights.partial and train.kind is not TargetKind.CLASSES:
         observed = ~missing_cells(train.Y).all(axis=0)
         if not observed.all():
             name = column_name(int(np.argmin(observed)) // data.n_levels, data.output_names)
             what = f"Output {name} is observed in one of the folds only"
             raise ValueError(f"{what}; use fewer folds, or leave out this output.")
-    return replace(data, rows=train, validation=data.rows.take(left_out))
+    return replace(data, rows=train, validation=left_out)
+
+
+def _taken(rows: Rows, chosen: Mask, pool: _core.Pool) -> Rows:
+    """Return some of the rows, with their bins."""
+    places, bins = np.flatnonzero(chosen), rows.bins
+    part = rows.take(places)
+    if bins is None:
+        return part
+    if isinstance(part.X, StoredTable):
+        return replace(part, bins=bin_stored(pool, part.X, bins))
+    return replace(part, bins=bins.take(pool, places.astype(np.uint32)))
 
 
 def member_seed(seed: int, k: int) -> int:
@@ -135,22 +153,36 @@ class Member:
 
 
 class Teams:
-    """Threads that each work on some of the members, at the same time; one team: the caller."""
+    """Threads that work on different members at the same time; one team: the caller."""
 
     def __init__(self, n_teams: int) -> None:
         self.n_teams = n_teams
         self._threads = ThreadPoolExecutor(n_teams) if n_teams > 1 else None
 
-    def run(self, tasks: Sequence[Callable[[], Any]]) -> None:
-        """Carry out all tasks. After an error or an interrupt, those that have begun still end."""
+    def run(self, work: Callable[[T], bool], members: Iterable[T]) -> None:
+        """Call ``work`` with each member, in turn, until it says that there is no more to do.
+
+        After an error or an interrupt, what has begun still ends.
+        """
+        waiting = deque(members)
+
+        def share() -> None:
+            while waiting:
+                try:
+                    member = waiting.popleft()
+                except IndexError:  # another team took it
+                    return
+                if work(member):
+                    waiting.append(member)
+
         if self._threads is None:
-            for task in tasks:
-                task()
-            return
-        shares = [tasks[k :: self.n_teams] for k in range(self.n_teams)]
-        futures = [self._threads.submit(_run_all, share) for share in shares if share]
-        for future in futures:
-            future.result()
+            return share()
+        futures = [self._threads.submit(share) for _ in range(self.n_teams)]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            waiting.clear()
 
     def __enter__(self) -> Teams:
         return self
@@ -158,11 +190,6 @@ class Teams:
     def __exit__(self, *_: object) -> None:
         if self._threads is not None:
             self._threads.shutdown()
-
-
-def _run_all(tasks: Sequence[Callable[[], Any]]) -> None:
-    for task in tasks:
-        task()
 
 
 class FoldedBoosting:
@@ -197,7 +224,7 @@ class FoldedBoosting:
 
     def _run(self, teams: Teams) -> None:
         started, plan, fits = time.monotonic(), self.plan, [each.boosting for each in self.members]
-        is_watched, stride = bool(self.watchers), self._stride()
+        is_watched = bool(self.watchers)
         goes_on = [boosting.begin() for boosting in fits]
         # Members that go on from checkpoints may differ by some rounds.
         n_rounds = min(boosting.n_rounds for boosting in fits)
@@ -207,7 +234,8 @@ class FoldedBoosting:
             if is_watched:
                 self.watchers.begin_round()
             if min(boosting.n_rounds for boosting in fits) == m:
-                teams.run([partial(self._advance, boosting, m + stride) for boosting in fits])
+                last, stride = self._stride(m)
+                teams.run(partial(self._advance, last=last, stride=stride), fits)
             ended = self._decide(m)
             late = plan.max_time is not None and time.monotonic() - started >= plan.max_time
             is_last = ended or late or m + 1 == plan.max_iter
@@ -220,21 +248,27 @@ class FoldedBoosting:
             if is_last:
                 break
 
-    def _stride(self) -> int:
-        """Return the rounds that a member makes at a time: several, as long as nobody looks.
+    def _stride(self, m: int) -> tuple[int, int]:
+        """Return up to which round all members go after ``m`` rounds, and how many at a time.
 
-        Its rows and bins then stay in cache. Rounds after the last one are dropped.
+        As long as nobody looks, these are several, so that the rows and bins of a member stay in
+        cache; but none that early stopping might not need.
         """
-        is_recorded = self.members[0].boosting.recorder is not None
-        one_by_one = self.plan.stops_per_output or self.plan.max_time is not None
-        return 1 if self.watchers or is_recorded or one_by_one else _STRIDE
+        plan, is_recorded = self.plan, self.members[0].boosting.recorder is not None
+        if self.watchers or is_recorded or plan.stops_per_output or plan.max_time is not None:
+            return m + 1, 1
+        needed = max(1, self.stopping.best + plan.n_iter_no_change - m)
+        n_rounds = min(needed, 2 * _STRIDE, plan.max_iter - m)
+        # Each member comes twice, so that an odd number of them keeps two teams busy.
+        return m + n_rounds, (n_rounds + 1) // 2
 
-    def _advance(self, boosting: Boosting, n_rounds: int) -> None:
-        """Bring a member to so many rounds, if it does not have them yet."""
-        last = min(n_rounds, self.plan.max_iter)
-        for m in range(boosting.n_rounds, last):
+    def _advance(self, boosting: Boosting, last: int, stride: int) -> bool:
+        """Make some rounds of a member; tell whether there are others up to the last."""
+        first = boosting.n_rounds
+        for m in range(first, min(first + stride, last)):
             boosting.attempt(m)
             boosting.complete_round(m, is_last=m + 1 == self.plan.max_iter)
+        return boosting.n_rounds < last
 
     def _decide(self, m: int) -> bool:
         """Tell each member how the others fared in round ``m``; whether training ends with it.

@@ -58,6 +58,7 @@ class TreeLearner:
     features: _core.Features
     grower: _core.Grower
     keeps_columns = False
+    grows = True
 
     @staticmethod
     def bin(
@@ -76,8 +77,7 @@ class TreeLearner:
     def prepare(self, X: Table) -> _core.Features:
         """Other data in the form that :meth:`leaves_of` takes."""
         if isinstance(X, StoredTable):
-            path = new_file(X.path.parent, "bins")
-            return X.binned(self.pool, _core.ColumnBinner.known(path, len(X), self.features))
+            return bin_stored(self.pool, X, self.features)
         if sparse.issparse(X):
             return self.features.bin_sparse(self.pool, compressed(X.tocsc()), X.shape[0])
         return self.features.bin(self.pool, X)
@@ -98,6 +98,12 @@ class TreeLearner:
         return np.asarray(model.tree.apply(self.pool, data))
 
 
+def bin_stored(pool: _core.Pool, X: StoredTable, features: _core.Features) -> _core.Features:
+    """Bin features in a file with the cuts of others, into another file."""
+    path = new_file(X.path.parent, "bins")
+    return X.binned(pool, _core.ColumnBinner.known(path, len(X), features))
+
+
 @dataclass
 class ReplayLearner:
     """Puts rows in the leaves of known trees, one tree after the other, instead of growing them."""
@@ -106,6 +112,7 @@ class ReplayLearner:
     trees: _core.Ensemble
     X: Table
     keeps_columns = False
+    grows = False
 
     def prepare(self, X: Table) -> Table:
         """Other data in the form that :meth:`leaves_of` takes: as it is."""
@@ -146,6 +153,7 @@ class ForeignLearner:
     seed: int
     # Predictions are added as they are, so each output needs its column.
     keeps_columns = True
+    grows = True
 
     def prepare(self, X: Table) -> Table:
         """Other data in the form that predictions take: as it is."""

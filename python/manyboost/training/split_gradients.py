@@ -48,7 +48,8 @@ class SplitGradientMaker:
 
     ``residuals`` is the array that training keeps its residuals in. When trees are grown, they are
     multiplied by ``scale`` (n_outputs,), which includes ``plan.importance``. With ``keeps_columns``
-    every output has a column, even one that trees are not grown for.
+    every output has a column, even one that trees are not grown for. Without ``grows`` trees are
+    known: they need no split gradients, unless their leaves are fitted to these.
     """
 
     def __init__(
@@ -58,11 +59,13 @@ class SplitGradientMaker:
         residuals: F32,
         scale: F64 | None,
         keeps_columns: bool,
+        grows: bool = True,
     ) -> None:
         self.plan, self.strategy, self.monotonic = plan, plan.strategy, plan.monotonic
         self.weights, self.sums_to_zero = objective.weights, objective.is_joint
         self.residuals, self.keeps_columns = residuals, keeps_columns
         self.draws = plan.projects
+        self.grows = grows or plan.strategy.has_one_value_per_leaf
         # The reciprocal of the smallest scales is beyond single precision.
         self.scale = None if scale is None else np.minimum(scale, 1e36).astype(np.float32)
         importance = plan.importance
@@ -78,6 +81,8 @@ class SplitGradientMaker:
         ``frozen`` (n_outputs,) are outputs that no longer change; None: none.
         """
         by_cell, growing = self.weights.by_cell, self._growing_outputs(frozen)
+        if not self.grows:
+            return SplitGradients(self.residuals, None if by_cell else self.weights.rows)
         signs = self.growth_signs(m)
         phi = self._draw(m, growing, signs) if self.draws else None
         matrix = phi

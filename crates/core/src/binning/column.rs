@@ -87,19 +87,33 @@ impl Census {
     /// Counts the bins of some columns.
     pub(super) fn of(pool: &Pool, columns: &[Vec<u8>]) -> Result<Vec<Census>> {
         let work = columns.iter().map(Vec::len).sum();
-        let counts = pool.map(columns, work, |bins| {
-            let mut counts = [0i64; 256];
-            bins.iter().for_each(|&bin| counts[bin as usize] += 1);
-            counts
-        })?;
+        let counts = pool.map(columns, work, |bins| bin_counts(bins))?;
         let mut counts = counts.into_iter().flatten().collect::<Vec<i64>>();
         exchange(pool, &mut counts, &mut [])?;
-        let census = |counts: &[i64]| {
-            let default = (0..256).rev().max_by_key(|&bin| counts[bin]).unwrap_or(0);
-            let uncommon = (counts.iter().sum::<i64>() - counts[default]) as usize;
-            Census { default: default as u8, uncommon }
-        };
-        Ok(counts.chunks_exact(256).map(census).collect())
+        Ok(counts.chunks_exact(256).map(Census::new).collect())
+    }
+
+    fn new(counts: &[i64]) -> Census {
+        let default = (0..256).rev().max_by_key(|&bin| counts[bin]).unwrap_or(0);
+        let uncommon = (counts.iter().sum::<i64>() - counts[default]) as usize;
+        Census { default: default as u8, uncommon }
+    }
+}
+
+fn bin_counts(bins: &[u8]) -> [i64; 256] {
+    let mut counts = [0; 256];
+    bins.iter().for_each(|&bin| counts[bin as usize] += 1);
+    counts
+}
+
+impl Binned {
+    /// Some of the rows, ascending, as if they had been binned with these cuts on this machine alone.
+    pub fn take(&self, pool: &Pool, rows: &[u32]) -> Result<Binned> {
+        let work = rows.len() * self.n_features;
+        let taken = pool.try_map(&self.columns, work, |column| column.take(self.n_rows, rows))?;
+        let (columns, uncommon) = taken.into_iter().unzip();
+        let (n_rows, n_features) = (rows.len(), self.n_features);
+        Ok(Binned { n_rows, n_features, columns, uncommon, cuts: Arc::clone(&self.cuts) })
     }
 }
 
@@ -112,6 +126,24 @@ impl Column {
         }
         let listed = bins.iter().enumerate().map(|(row, &bin)| (row as u32, bin));
         Ok(Column::Compressed(Compressed::of(census.default, listed)?))
+    }
+
+    /// Some of `n_rows` rows, and how many of them are outside their most frequent bin.
+    fn take(&self, n_rows: usize, rows: &[u32]) -> Result<(Column, usize)> {
+        if let Column::Compressed(column) = self {
+            let mut listed = Vec::new();
+            column.each_listed(rows, |k, place| listed.push((k as u32, column.bins[place])));
+            // If few rows are listed, their bin is still the most frequent one.
+            if compresses(listed.len(), rows.len()) {
+                let taken = Compressed::of(column.default, listed.iter().copied())?;
+                return Ok((Column::Compressed(taken), listed.len()));
+            }
+        }
+        let mut buffer = Vec::new();
+        let bins = self.spread(n_rows, &mut buffer)?;
+        let taken = collected(rows.len(), rows.iter().map(|&row| bins[row as usize]))?;
+        let census = Census::new(&bin_counts(&taken));
+        Ok((Column::of(taken, census, rows.len())?, census.uncommon))
     }
 
     /// The bin of a row.
@@ -219,4 +251,39 @@ pub(super) fn row_pieces<'a, T>(
         cut.push((rows, parts));
     }
     cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{apply_cuts, find_cuts};
+    use super::*;
+
+    #[test]
+    fn rows_are_taken_as_they_would_be_binned() {
+        let (n, p) = (400, 6);
+        let mut stream = crate::random::Key::new(7).stream();
+        // Columns whose rows outside the most frequent bin are none, few, about an eighth, many, all.
+        let x: Vec<f32> = (0..n * p)
+            .map(|k| {
+                let v = stream.normals().0 as f32;
+                let is_listed = stream.uniform() < [0.0, 0.02, 0.125, 0.13, 0.5, 1.0][k % p];
+                if is_listed { if stream.below(9) == 0 { f32::NAN } else { v } } else { 0.0 }
+            })
+            .collect();
+        let pool = Pool::new(2, Box::new(|| false));
+        let cuts = Arc::new(find_cuts(&pool, &x, p, None, 20).unwrap());
+        let all = apply_cuts(&pool, &x, &cuts).unwrap();
+        for share in [0.0, 0.05, 0.5, 0.8, 1.0] {
+            let rows: Vec<u32> = (0..n as u32).filter(|_| stream.uniform() < share).collect();
+            let x: Vec<f32> =
+                rows.iter().flat_map(|&row| &x[row as usize * p..][..p]).copied().collect();
+            let (taken, expected) =
+                (all.take(&pool, &rows).unwrap(), apply_cuts(&pool, &x, &cuts).unwrap());
+            assert_eq!((taken.n_rows, &taken.uncommon), (rows.len(), &expected.uncommon));
+            for (column, expected) in taken.columns.iter().zip(&expected.columns) {
+                assert_eq!(std::mem::discriminant(column), std::mem::discriminant(expected));
+                assert_eq!(column.to_vec(rows.len()), expected.to_vec(rows.len()));
+            }
+        }
+    }
 }
