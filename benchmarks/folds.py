@@ -2,11 +2,12 @@
 
     python -m benchmarks.folds                  fits what is missing, and writes the page
     python -m benchmarks.folds --sets birds enb
+    python -m benchmarks.folds --time           times fits anew, on an idle machine (ten minutes)
     python -m benchmarks.folds --report         writes the page alone
 
 Figures go to `benchmarks/results/folds.json`, the page to `docs/folds.md`. Needs the data folder.
 Sets below 2,000 rows are split at random ten times, two thirds for training; the others have their
-own split, or one at random. All models have 1,000 rounds at most and one thread.
+own split, or one at random. All models have 1,000 rounds at most, and one thread but for --time.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import statistics
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +26,7 @@ from benchmarks import machine, metrics, workloads
 from benchmarks.tables import table
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.datasets import Dataset, load_dataset
+from manyboost.training.boosting import Boosting
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "folds.json"
@@ -35,7 +38,14 @@ FEW_ROWS, SPLITS = 2_000, 10
 MINUTE = 60.0  # seconds of fitting one model: sets that take longer are left out
 LOSS = 0.003  # that is no loss, if it is within two standard errors
 
-WAYS = ("one", "one, refitted", "folds", "folds, leaves refitted")
+WAYS: dict[str, dict[str, Any]] = {
+    "one": {"early_stopping": True},
+    "one, refitted": {"early_stopping": True, "refit_all": True},
+    "folds": {"n_folds": FOLDS},
+    "folds, leaves refitted": {"n_folds": FOLDS, "refit_all": True},
+}
+TIMED, REPEATS = ("emotions", "water-quality", "yeast", "scm20d"), 3
+ATTEMPT = Boosting.attempt  # makes one round
 Record = dict[str, Any]
 
 
@@ -59,29 +69,29 @@ def raw(model: Any, X: Any) -> np.ndarray:
     return predicted[:, None] if predicted.ndim == 1 else predicted
 
 
+def targets(data: Dataset) -> np.ndarray:
+    Y = data.Y.toarray() if sparse.issparse(data.Y) else data.Y
+    return Y.astype(np.uint8) if data.task == "multilabel" else Y
+
+
+def make(data: Dataset, way: str, seed: int, threads: int) -> Any:
+    kind = ManyBoostRegressor if data.task == "regression" else ManyBoostClassifier
+    categorical = list(data.categorical) or None
+    common = {"max_iter": ROUNDS, "random_state": seed, "n_jobs": threads}
+    return kind(**common, categorical_features=categorical, **WAYS[way])
+
+
 def measured(data: Dataset, split: int) -> dict[str, Record]:
     """Test scores and seconds of all ways."""
-    train = divided(data, split)
-    X, Y = data.X, data.Y.toarray() if sparse.issparse(data.Y) else data.Y
-    if data.task == "multilabel":
-        Y = Y.astype(np.uint8)
-    kind = ManyBoostRegressor if data.task == "regression" else ManyBoostClassifier
-    common = {"max_iter": ROUNDS, "random_state": split, "n_jobs": 1}
-    common["categorical_features"] = list(data.categorical) or None
-    ways: dict[str, Any] = {
-        "one": {"early_stopping": True},
-        "one, refitted": {"early_stopping": True, "refit_all": True},
-        "folds": {"n_folds": FOLDS},
-        "folds, leaves refitted": {"n_folds": FOLDS, "refit_all": True},
-    }
+    train, X, Y = divided(data, split), data.X, targets(data)
     found: dict[str, Record] = {}
 
     def keep(way: str, model: Any, seconds: float) -> None:
         score = metrics.score(data.task, Y[~train], raw(model, X[~train]))
         found[way] = {"score": score, "seconds": seconds, "rounds": int(model.n_iter_)}
 
-    for way, parameters in ways.items():
-        model = kind(**common, **parameters)
+    for way in WAYS:
+        model = make(data, way, split, 1)
         began = time.process_time()
         model.fit(X[train], Y[train])
         seconds = time.process_time() - began
@@ -96,7 +106,42 @@ def measured(data: Dataset, split: int) -> dict[str, Record]:
     return found
 
 
+def timed(data: Dataset, threads: int) -> dict[str, Record]:
+    """Median seconds of fits, which take turns, and the rounds that a model or member makes."""
+    train, Y = divided(data, 0), targets(data)
+    X, Y = data.X[train], Y[train]
+    seconds: dict[str, list[float]] = {way: [] for way in WAYS}
+    rounds = {}
+    for _ in range(REPEATS):
+        for way, parameters in WAYS.items():
+            model = make(data, way, 0, threads)
+            with mock.patch.object(Boosting, "attempt", autospec=True, side_effect=ATTEMPT) as made:
+                began = time.perf_counter()
+                model.fit(X, Y)
+                seconds[way].append(time.perf_counter() - began)
+            rounds[way] = made.call_count / (FOLDS if "n_folds" in parameters else 1)
+    medians = {way: statistics.median(each) for way, each in seconds.items()}
+    return {way: {"seconds": medians[way], "rounds": rounds[way]} for way in WAYS}
+
+
 # ------------------------------------------------------------------ the page
+
+
+def time_table(times: dict[str, Any]) -> str:
+    """Times in those of one model, from runs that took turns."""
+    rows = []
+    for key, found in times.items():
+        one, folds = found["one"], found["folds"]
+        ratios = [found[way]["seconds"] / one["seconds"] for way in WAYS]
+        of_round = ratios[2] * one["rounds"] / folds["rounds"]
+        cells = [f"{1000 * one['seconds']:,.0f}", *(f"{each:.2f}" for each in ratios[1:])]
+        made = [f"{found[way]['rounds']:.0f}" for way in ("one", "folds")]
+        rows.append(
+            [*key.split(), *cells, f"{ratios[3] / ratios[2]:.2f}", *made, f"{of_round:.2f}"]
+        )
+    head = ["set", "threads", "one, ms", *(f"{way} ÷ one" for way in list(WAYS)[1:])]
+    head += ["refitted ÷ folds", "rounds: one", "a member", "folds ÷ one, for each round"]
+    return table(head, rows, 1, len(head))
 
 
 def mean_of(records: list[dict[str, Record]], way: str, what: str = "score") -> float:
@@ -113,7 +158,7 @@ def page(results: dict[str, Any]) -> str:
     sets = {name: list(each["splits"].values()) for name, each in results["sets"].items()}
     whole = {n: each for n, each in sets.items() if all(set(WAYS) <= set(r) for r in each)}
     verdicts, rows = {}, []
-    for way in WAYS[1:]:
+    for way in list(WAYS)[1:]:
         gains = {n: mean_of(each, way) - mean_of(each, "one") for n, each in whole.items()}
         losses = []
         for name, each in whole.items():
@@ -164,6 +209,15 @@ Test scores (macro r², LRAP), means over the splits; ±: the standard error of 
 folds and one model. Left out, because one model takes more than a minute or the runs are not
 complete: {", ".join(left_out) or "none"}.
 
+## Time
+
+{time_table(results.get("times", {}))}
+
+`python -m benchmarks.folds --time`: medians of {REPEATS} fits, which take turns. Rounds are those
+made, of which the best ones are kept. For each round: as if folds had made as many as one model.
+Members train on {1 - 1 / FOLDS:.0%} of the rows, one model on 90%: if time followed rows, this
+would be {(FOLDS - 1) / 0.9:.2f}.
+
 manyboost: {", ".join(results["builds"])}.
 """
 
@@ -172,13 +226,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
+    parser.add_argument("--time", action="store_true")
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
     results: dict[str, Any] = {"sets": {}}
     if RESULTS.exists():
         results = json.loads(RESULTS.read_text())
     began = time.monotonic()
-    for name in [] if arguments.report else arguments.sets or names():
+    for name in arguments.sets or TIMED if arguments.time else ():
+        data = load_dataset(name, workloads.data_folder())
+        for threads in (1, 2):
+            results.setdefault("times", {})[f"{name} {threads}"] = timed(data, threads)
+        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    for name in [] if arguments.report or arguments.time else arguments.sets or names():
         data = load_dataset(name, workloads.data_folder())
         of_set = results["sets"].setdefault(name, {"splits": {}})["splits"]
         for split in range(SPLITS if data.X.shape[0] < FEW_ROWS else 1):

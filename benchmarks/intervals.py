@@ -156,11 +156,17 @@ def of_labels(name: str, seed: int) -> Record:
         }
 
     record = {"plain": judged_labels(model.predict(X_test) > 0)}
+    of_members = model._member_raw(X_test)
     for recall in COVERAGES:
         chosen = np.zeros(true.shape, bool)
         for row, labels in enumerate(model.predict_labels(X_test, recall)):
             chosen[row, list(labels)] = True
         record[f"{recall:g}"] = judged_labels(chosen)
+        # The same threshold for each member, and for the labels that any member is above it with.
+        above = of_members >= model._least_raw(recall)
+        alone = [judged_labels(each) for each in above]
+        record[f"member {recall:g}"] = {k: float(np.mean([r[k] for r in alone])) for k in alone[0]}
+        record[f"any {recall:g}"] = judged_labels(above.any(axis=0))
     return record
 
 
@@ -299,6 +305,25 @@ def label_table(sets: dict[str, list[Record]]) -> str:
     return table(head, rows, 1, len(head))
 
 
+def recall_errors(sets: dict[str, list[Record]]) -> str:
+    """Recall minus its level, in points, with standard errors over the splits; labels of a row."""
+    rows = []
+    for name in LABELS:
+        if found := sets.get(name):
+            for level in COVERAGES:
+                cells = []
+                for form in ("", "member ", "any "):
+                    apart = [100 * (each[f"{form}{level:g}"]["recall"] - level) for each in found]
+                    error = np.std(apart, ddof=1) / len(apart) ** 0.5
+                    text = f"{np.mean(apart):+.2f} ± {error:.2f}"
+                    text = f"**{text}**" if np.mean(apart) < -2 * error else text
+                    cells += [text, f"{mean(found, f'{form}{level:g}', 'labels'):.1f}"]
+                rows.append([name, f"{level:g}", *cells])
+    forms = ["the model", "one member", "any member"]
+    head = ["set", "`recall=`", *(each for form in forms for each in (form, "labels"))]
+    return table(head, rows, 1, len(head))
+
+
 def class_table(sets: dict[str, list[Record]]) -> str:
     rows = []
     for name in CLASSES:
@@ -360,6 +385,13 @@ computes its intervals from the same members. "Quantiles": the levels {QUANTILES
 precision in percent (of all predicted labels) · labels predicted for a row.
 
 {label_table(sets)}
+
+Recall minus what was asked for, in points, with the standard error of the mean over the splits, and
+labels predicted for a row. Bold: below by more than two standard errors. The threshold comes from
+members and is used on their mean: "one member" uses it on each member alone (mean over the
+members), "any member" predicts the labels that any of them is above it with.
+
+{recall_errors(sets)}
 
 ## Sets of classes
 

@@ -313,7 +313,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         recall : float, optional
             Share of its true labels that the answer for a row is to hold, in the mean over new rows
             that have any (conformal risk control). It needs a model that was fitted with
-            ``n_folds``. None: the labels of :meth:`predict`.
+            ``n_folds``, whose members are judged on rows they have not seen; that it holds for
+            their mean is measured, not proven. None: the labels of :meth:`predict`.
         offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
             Offsets of the raw predictions, if the model was fitted with such.
 
