@@ -24,6 +24,10 @@ from manyboost.data.weights import Weights
 from manyboost.training.strategies import Strategy
 
 
+#: Trees whose leaves are found in one pass over the rows, and rows times trees, at most.
+_TREES_AT_ONCE, _LEAVES_AT_ONCE = 32, 1 << 21
+
+
 @dataclass
 class Leaves:
     """A weak model that puts rows in leaves."""
@@ -114,6 +118,11 @@ class ReplayLearner:
     keeps_columns = False
     grows = False
 
+    def __post_init__(self) -> None:
+        self._sizes = self.trees.tree_sizes()
+        # Leaves of some trees that follow each other (n_trees, n_rows), and the first of them.
+        self._found, self._first = np.empty((0, self.X.shape[0]), np.uint32), 0
+
     def prepare(self, X: Table) -> Table:
         """Other data in the form that :meth:`leaves_of` takes: as it is."""
         return X
@@ -124,19 +133,31 @@ class ReplayLearner:
         """Fill the tree of round ``m``, for one output or all, with the rows."""
         by_output = self.trees.kind == "per_output"
         tree = m * self.trees.n_outputs + output if by_output else m
-        blocks = self.X.blocks() if isinstance(self.X, StoredTable) else [(0, for_kernels(self.X))]
-        found = [self.trees.leaves(self.pool, block, tree, tree + 1)[:, 0] for _, block in blocks]
-        leaf_of_row = np.concatenate(found)
+        leaf_of_row, n_leaves = self._leaves(tree), (int(self._sizes[tree]) + 1) // 2
         # Weights of components are no weights of rows; leaves then take those of their cells.
         weights = Weights(weight if weight is None or weight.ndim == 1 else None)
         if rows is not None:
             weights = weights.within(rows, len(leaf_of_row))
-        n_leaves = (int(self.trees.tree_sizes()[tree]) + 1) // 2
-        cells = np.zeros((len(leaf_of_row), 1), np.float32)
-        of_leaves = _core.leaf_weights(self.pool, leaf_of_row, n_leaves, cells, weights)
-        leaf_weights = np.ascontiguousarray(of_leaves[:, 0])
+        if weights.rows is None:
+            leaf_weights = np.bincount(leaf_of_row, minlength=n_leaves).astype(np.float64)
+        else:
+            cells = np.zeros((len(leaf_of_row), 1), np.float32)
+            of_leaves = _core.leaf_weights(self.pool, leaf_of_row, n_leaves, cells, weights)
+            leaf_weights = np.ascontiguousarray(of_leaves[:, 0])
         filled = self.trees.refilled(tree, leaf_of_row, leaf_weights)
         return Leaves(leaf_of_row, leaf_weights, filled)
+
+    def _leaves(self, tree: int) -> U32:
+        """Return the leaf of each row in a tree; those of the next trees are found with it."""
+        place = tree - self._first
+        if not 0 <= place < len(self._found):
+            X, self._first, place = self.X, tree, 0
+            n_trees = max(1, min(_TREES_AT_ONCE, _LEAVES_AT_ONCE // max(1, X.shape[0])))
+            trees = tree, min(tree + n_trees, len(self._sizes))
+            blocks = X.blocks() if isinstance(X, StoredTable) else [(0, for_kernels(X))]
+            found = [self.trees.leaves(self.pool, block, *trees).T for _, block in blocks]
+            self._found = np.ascontiguousarray(np.concatenate(found, axis=1))
+        return self._found[place]
 
     def leaves_of(self, model: Leaves, data: Table) -> U32:
         """Return the leaf of each row of other data: none are scored meanwhile."""
