@@ -23,7 +23,6 @@ from manyboost.data.stored import StoredTable, new_file
 from manyboost.data.weights import Weights
 from manyboost.training.strategies import Strategy
 
-
 #: Trees whose leaves are found in one pass over the rows, and rows times trees, at most.
 _TREES_AT_ONCE, _LEAVES_AT_ONCE = 32, 1 << 21
 
