@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from manyboost.arrays import F64
 from manyboost.comm import ALONE, Comm
 from manyboost.data.rows import Rows
+from manyboost.estimators.base import Model
 from manyboost.training.boosting import Boosting
 from manyboost.training.folds import FoldedBoosting
+from manyboost.training.training_data import TrainingData
 
 
 @dataclass(frozen=True)
@@ -77,3 +79,14 @@ class Fit:
 
     boosting: Boosting | FoldedBoosting
     result: Callable[..., Result]
+
+
+def refuse_other_outputs(model: Model, data: TrainingData, method: str, remedy: str = "") -> None:
+    """Refuse rows whose outputs or offsets are not those of a fitted model."""
+    if data.n_outputs != model.n_outputs_:
+        problem = f"y has {data.n_outputs} outputs but the fitted model has {model.n_outputs_}"
+        raise ValueError(f"{problem}; keep to these{remedy}.")
+    if (data.rows.offset is None) == model._with_offset:
+        now, then = ("without", "with") if model._with_offset else ("with", "without")
+        problem = f"{method} was called {now} an offset, but the model was fitted {then} one"
+        raise ValueError(f"{problem}; keep to that{remedy}.")

@@ -24,7 +24,7 @@ from manyboost.data.features import Table, check_X, resolve_categorical
 from manyboost.data.rows import Reader, Rows, split_validation
 from manyboost.data.stored import StoredTable
 from manyboost.estimators.base import Model
-from manyboost.estimators.fits import Fit, Given, Result, Unseen
+from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs
 from manyboost.persistence.checkpoint import Recorder
 from manyboost.persistence.identity import Identity
 from manyboost.threads import resolve_threads
@@ -245,13 +245,7 @@ class Fitting(Model):
                 f"max_iter={plan.max_iter} is less than the {self.n_iter_} rounds of the fitted "
                 "model; with warm_start=True it must be at least that."
             )
-        if data.n_outputs != self.n_outputs_:
-            problem = f"y has {data.n_outputs} outputs but the fitted model has {self.n_outputs_}"
-            raise ValueError(f"{problem}; keep to these, or use warm_start=False.")
-        if (data.rows.offset is None) == self._with_offset:
-            now, then = ("without", "with") if self._with_offset else ("with", "without")
-            problem = f"fit was called {now} an offset, but the fitted model was trained {then} one"
-            raise ValueError(f"{problem}; keep to that, or use warm_start=False.")
+        refuse_other_outputs(self, data, "fit", ", or use warm_start=False")
         if self.max_iter == "auto" and plan.max_iter == self.n_iter_:
             message = f"The model has all {self.n_iter_} rounds of max_iter='auto'"
             remedy = "no round is added. Use max_iter=model.n_iter_ + 100, or another number"

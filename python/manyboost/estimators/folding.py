@@ -14,7 +14,7 @@ from manyboost import _core
 from manyboost.arrays import F64
 from manyboost.data.features import Table, to_single
 from manyboost.data.rows import Rows
-from manyboost.estimators.fits import Fit, Given, Result, Unseen
+from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.persistence.checkpoint import Recorder
 from manyboost.threads import resolve_threads
@@ -203,13 +203,7 @@ class Folding(Fitting):
     def _refit(self, given: Given) -> None:
         trees = self._built_in_trees("refit")
         data = self._read(given, continued=True)
-        if data.n_outputs != self.n_outputs_:
-            problem = f"y has {data.n_outputs} outputs but the fitted model has {self.n_outputs_}"
-            raise ValueError(f"{problem}; pass targets of the outputs of fit.")
-        if (data.rows.offset is not None) != self._with_offset:
-            now, then = ("without", "with") if self._with_offset else ("with", "without")
-            problem = f"refit was called {now} an offset, but the model was fitted {then} one"
-            raise ValueError(f"{problem}; keep to that.")
+        refuse_other_outputs(self, data, "refit")
         if trees.n_members > 1 and self._trained_with["per_output"]:
             problem = "members of folds whose outputs were stopped one by one cannot be refitted"
             raise ValueError(f"{problem}; fit with early_stopping=True.")

@@ -156,7 +156,7 @@ class ReplayLearner:
             blocks = X.blocks() if isinstance(X, StoredTable) else [(0, for_kernels(X))]
             found = [self.trees.leaves(self.pool, block, *trees).T for _, block in blocks]
             self._found = np.ascontiguousarray(np.concatenate(found, axis=1))
-        return self._found[place]
+        return np.asarray(self._found[place])
 
     def leaves_of(self, model: Leaves, data: Table) -> U32:
         """Return the leaf of each row of other data: none are scored meanwhile."""
