@@ -55,16 +55,23 @@ def test_the_page_shows_what_was_measured():
         "quantiles 0.9",
         "plain quantiles 0.9",
     ]
-    labels = {
-        key: {"recall": 0.9, "precision": 0.5, "labels": 3.0}
-        for key in ("plain", "0.8", "0.9", "0.95")
-    }
+    levels = [f"{form}{c:g}" for form in ("", "member ", "any ") for c in intervals.COVERAGES]
+    labels, others = (
+        {key: {"recall": recall, "precision": 0.5, "labels": 3.0} for key in ("plain", *levels)}
+        for recall in (0.9, 0.902)
+    )
     classes = {key: {"cells": 0.97, "size": 1.25} for key in ("plain", "0.8", "0.9", "0.95")}
-    sets = {"enb": [dict.fromkeys(keys, record)] * 2, "emotions": [labels], "iris": [classes]}
+    sets = {
+        "enb": [dict.fromkeys(keys, record)] * 2,
+        "emotions": [labels, others],
+        "iris": [classes],
+    }
     page = intervals.page({"sets": sets, "machine": {"libraries": ["MAPIE 1"]}})
     assert "| enb | **91.0** | 91.0 | **91.0** |" in page  # +11 and −4 points are out of bounds
     assert "1.234 (2.50)" in page
-    assert "| emotions | 90.0 · 50.0 · 3.0 |" in page
+    assert "| emotions | 90.1 · 50.0 · 3.0 |" in page
+    assert "| emotions | 0.9 | +0.10 ± 0.10 | 3.0 |" in page
+    assert "| emotions | 0.95 | **-4.90 ± 0.10** | 3.0 |" in page
     assert "| iris | 97.0 | 97.0 · 1.25 |" in page
 
 
