@@ -29,12 +29,17 @@ pub fn vectors_of<T: Lane>(width: usize) -> Option<usize> {
 /// Copies the lanes of a row into vectors.
 #[inline(always)]
 pub fn to_vectors<T: Lane>(lanes: &[T], vectors: &mut [LaneVector]) {
-    for (vector, lanes) in vectors.iter_mut().zip(lanes.chunks(LANES)) {
-        *vector = LaneVector::default();
-        for (into, &lane) in vector.0.iter_mut().zip(lanes) {
-            let lane: i64 = lane.into();
-            *into = lane as i32;
-        }
+    let narrow = |lane: T| {
+        let lane: i64 = lane.into();
+        lane as i32
+    };
+    let (whole, rest) = lanes.as_chunks::<LANES>();
+    for (vector, &lanes) in vectors.iter_mut().zip(whole) {
+        vector.0 = lanes.map(narrow);
+    }
+    if !rest.is_empty() {
+        let lane = |k: usize| rest.get(k).copied().map_or(0, narrow);
+        vectors[whole.len()].0 = std::array::from_fn(lane);
     }
 }
 
@@ -130,6 +135,7 @@ struct Part<'a> {
 
 impl Part<'_> {
     /// Sums `N` vectors of all rows.
+    #[allow(clippy::manual_memcpy)] // a copy of slices could keep the sums in memory
     #[inline(always)]
     fn sum<const N: usize>(&self, order: &Order, histogram: &mut [i64]) {
         let Part { vectors, n_vectors, first, width, adds } = *self;
