@@ -22,6 +22,8 @@ _MARGIN = 1 << 24
 _HISTOGRAMS, _HISTOGRAM_NODES = 1 << 30, 64
 # It packs gradient and count of fewer rows in one number, and copies of up to so many lanes.
 _PACKED_ROWS, _PACKED_LANES = 1 << 20, 8
+# From so many lanes on it copies them in vectors of eight.
+_VECTOR_LANES = 24
 # It sorts so many columns at once, in at most so many threads.
 _SORTED_COLUMNS, _SORTERS = 8, 16
 
@@ -62,6 +64,7 @@ class Training:
         width = self.n_columns + lanes + 1
         # Lanes of all rows, and a copy of those of a node: if packed, of the smaller child at most.
         copied = 8 * (width - 1) if width - 1 <= _PACKED_LANES else 0
+        copied = 32 * -(-width // 8) if width >= _VECTOR_LANES else copied
         summed_rows = n * (8 + 4 if packed else 4 * width + copied)
         # Beside them the rows of each node, twice, and the leaves of rows, of two rounds.
         grown = n * (4 * self.n_columns + 16) + summed_rows

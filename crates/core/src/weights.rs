@@ -145,8 +145,8 @@ impl<'a> Weights<'a> {
         if self.rows.is_none() && self.cells.is_none() {
             return Ok(1.0);
         }
-        let of = |weights: Option<&[f32]>| weights.map_or(1.0, largest_weight);
-        let mut max = [of(self.rows), of(self.cells)];
+        let of = |weights: Option<&[f32]>| weights.map_or(Ok(1.0), |w| largest_weight(pool, w));
+        let mut max = [of(self.rows)?, of(self.cells)?];
         exchange(pool, &mut [], &mut max)?;
         Ok(max[0] * max[1])
     }
@@ -174,9 +174,16 @@ fn largest_of_outputs(pool: &Pool, cells: &[f32], outputs: &Outputs) -> Result<V
     largest(pool, maxima, outputs.width())
 }
 
-fn largest_weight(weights: &[f32]) -> f64 {
-    // On the bits of non-negative floats, which order as they do.
-    f64::from(f32::from_bits(weights.iter().fold(0u32, |m, &w| m.max(w.to_bits()))))
+fn largest_weight(pool: &Pool, weights: &[f32]) -> Result<f64> {
+    let n = weights.len();
+    let parts = pool.map(pool.row_ranges(n, 1), n, |part| {
+        widest(
+            #[inline(always)]
+            // On the bits of non-negative floats, which order as they do.
+            || weights[part].iter().fold(0u32, |m, &w| m.max(w.to_bits())),
+        )
+    })?;
+    Ok(f64::from(f32::from_bits(parts.into_iter().fold(0, u32::max))))
 }
 
 /// Runs `$body` with `$weight(k)` bound to the weight of the k-th of the cells `$places` of row `$i`,

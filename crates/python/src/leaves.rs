@@ -3,6 +3,7 @@
 use manyboost_core as core;
 use manyboost_core::leaf::{Curvatures, LeafValues, Leaves, SumBounds, Update};
 use manyboost_core::losses::Sweep;
+use manyboost_core::lowlevel::widest;
 use manyboost_core::outputs::Outputs;
 use numpy::{
     IntoPyArray, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2, PyUntypedArrayMethods,
@@ -23,12 +24,17 @@ type Sums<'py> = (Matrix<'py>, Option<Matrix<'py>>);
 
 /// Fails if a row is in a leaf that does not exist.
 pub fn check_leaves(leaf_of_row: &[u32], n_leaves: usize) -> PyResult<()> {
-    match leaf_of_row.iter().find(|&&leaf| leaf as usize >= n_leaves) {
-        None => Ok(()),
-        Some(leaf) => Err(PyValueError::new_err(format!(
-            "leaf_of_row names leaf {leaf}, but there are {n_leaves}"
-        ))),
+    // A maximum is found in whole vectors, the first of its kind is not.
+    let largest = widest(
+        #[inline(always)]
+        || leaf_of_row.iter().fold(0, |largest, &leaf| largest.max(leaf)),
+    );
+    if largest as usize >= n_leaves && !leaf_of_row.is_empty() {
+        return Err(PyValueError::new_err(format!(
+            "leaf_of_row names leaf {largest}, but there are {n_leaves}"
+        )));
     }
+    Ok(())
 }
 
 /// The leaves of `n_rows` rows.

@@ -83,7 +83,7 @@ impl<T: Lane> Search<'_, T> {
             for &i in features {
                 let i = i as usize;
                 sums.resize(self.plan.n_sums(i, &self.layout), 0);
-                self.sum_feature(i, lanes.node(), &mut sums);
+                self.sum_feature(i, &lanes, &mut sums);
                 self.improve_drawn(i, &mut sums, node, &mut best);
             }
             best.finish()

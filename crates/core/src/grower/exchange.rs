@@ -113,7 +113,7 @@ impl<T: Lane> Search<'_, T> {
         let work = node.rows.len() * features.len() * self.layout.width;
         let parts = self.pool.map(features, work, |&i| {
             let mut sums = vec![0i64; self.plan.n_sums(i as usize, &self.layout)];
-            self.sum_feature(i as usize, lanes.node(), &mut sums);
+            self.sum_feature(i as usize, &lanes, &mut sums);
             sums
         })?;
         Ok(parts.concat())

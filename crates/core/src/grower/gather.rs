@@ -7,8 +7,9 @@ use super::search::Search;
 use crate::binning::Column;
 use crate::error::Result;
 use crate::histogram::{
-    FEATURES_AT_ONCE, Lane, NodeLanes, NodeRows, accumulate, accumulate_compressed,
-    accumulate_four, accumulate_packed, pack, packed_width,
+    FEATURES_AT_ONCE, Lane, LaneVector, NodeLanes, NodeRows, accumulate, accumulate_compressed,
+    accumulate_four, accumulate_in_order, accumulate_packed, pack, packed_width, to_vectors,
+    vectors_of,
 };
 use crate::lowlevel::widest;
 use crate::memory::resize;
@@ -25,6 +26,8 @@ pub(super) struct GatheredLanes<'a, T: Lane> {
     copied: Option<Vec<T>>,
     /// A packed copy, see [`accumulate_packed`].
     packed: Option<Vec<i64>>,
+    /// A copy in vectors, see [`accumulate_in_order`].
+    vectors: Option<Vec<LaneVector>>,
 }
 
 impl<T: Lane> GatheredLanes<'_, T> {
@@ -42,6 +45,7 @@ impl<T: Lane> Drop for GatheredLanes<'_, T> {
         let rooms = &self.search.rooms;
         self.copied.take().into_iter().for_each(|memory| rooms.lanes.put(memory));
         self.packed.take().into_iter().for_each(|memory| rooms.packed.put(memory));
+        self.vectors.take().into_iter().for_each(|memory| rooms.vectors.put(memory));
     }
 }
 
@@ -51,10 +55,16 @@ impl<T: Lane> Search<'_, T> {
         let width = self.layout.width;
         let all = rows.len() == self.binned.n_rows;
         let node_rows = if all { NodeRows::All } else { NodeRows::Some(rows) };
-        let mut gathered =
-            GatheredLanes { search: self, rows: node_rows, copied: None, packed: None };
+        let (copied, packed, vectors) = (None, None, None);
+        let mut gathered = GatheredLanes { search: self, rows: node_rows, copied, packed, vectors };
+        let is_small = rows.len() < self.small_rows;
+        if let Some(n_vectors) = vectors_of::<T>(width).filter(|_| !is_small) {
+            let copy = |lanes: &[T], copy: &mut [LaneVector]| to_vectors(lanes, copy);
+            gathered.vectors = Some(self.copy_lanes(rows, n_vectors, self.rooms.vectors, copy)?);
+            return Ok(gathered);
+        }
         // Small nodes and drawn features are summed without packing.
-        let packs = self.subtracts && rows.len() >= self.small_rows;
+        let packs = self.subtracts && !is_small;
         if let Some(packed) = packed_width::<T>(width).filter(|_| packs) {
             let copy = |lanes: &[T], copy: &mut [i64]| pack(lanes, copy);
             gathered.packed = Some(self.copy_lanes(rows, packed, self.rooms.packed, copy)?);
@@ -131,18 +141,22 @@ impl<T: Lane> Search<'_, T> {
             }
         }
         for (i, part) in parts {
-            self.sum_feature(i, node, part);
+            self.sum_feature(i, lanes, part);
         }
     }
 
     /// Sums the histogram of one usable feature; the default bin of a compressed one stays zero.
-    pub(super) fn sum_feature(&self, i: usize, node: NodeLanes<'_, T>, sums: &mut [i64]) {
-        match self.column(i) {
-            Column::Dense(column) => widest(
+    pub(super) fn sum_feature(&self, i: usize, lanes: &GatheredLanes<'_, T>, sums: &mut [i64]) {
+        let node = lanes.node();
+        match (self.column(i), &lanes.vectors) {
+            (Column::Dense(column), Some(vectors)) => {
+                accumulate_in_order(column, node.rows, vectors, node.width, sums);
+            }
+            (Column::Dense(column), None) => widest(
                 #[inline(always)]
                 || accumulate(column, node, sums),
             ),
-            Column::Compressed(column) => accumulate_compressed(column, node, sums),
+            (Column::Compressed(column), _) => accumulate_compressed(column, node, sums),
         }
     }
 

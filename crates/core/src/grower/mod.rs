@@ -139,6 +139,7 @@ impl Grower {
         let rooms = SearchRooms {
             lanes: lane_rooms(rooms),
             packed: &rooms.wide,
+            vectors: &rooms.vectors,
             search: &rooms.search,
             keys: &rooms.keys,
         };

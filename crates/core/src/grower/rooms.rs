@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::small::BinSums;
-use crate::histogram::{ListedSums, N_PLACES, RunningSums, Side, SortKey};
+use crate::histogram::{LaneVector, ListedSums, N_PLACES, RunningSums, Side, SortKey};
 use crate::split::{BestSplit, RowsAside};
 
 /// What one search of a range of features works in.
@@ -76,6 +76,7 @@ pub(super) struct GrowRooms {
     /// For the lanes of a node.
     pub narrow: Rooms<Vec<i32>>,
     pub wide: Rooms<Vec<i64>>,
+    pub vectors: Rooms<Vec<LaneVector>>,
     /// For the sorted rows of small nodes.
     pub keys: Arc<Rooms<Vec<SortKey>>>,
 }

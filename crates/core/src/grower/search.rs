@@ -15,7 +15,9 @@ use super::rooms::{Rooms, SearchRoom};
 use super::{Data, GrowParams};
 use crate::binning::{Binned, Column};
 use crate::error::Result;
-use crate::histogram::{FeatureHistogram, Lane, Layout, SortKey, fill_default, subtract, sum_rows};
+use crate::histogram::{
+    FeatureHistogram, Lane, LaneVector, Layout, SortKey, fill_default, subtract, sum_rows,
+};
 use crate::interaction::Interactions;
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
@@ -52,6 +54,7 @@ pub(super) struct SearchRooms<'a, T> {
     /// For the lanes of a node.
     pub lanes: &'a Rooms<Vec<T>>,
     pub packed: &'a Rooms<Vec<i64>>,
+    pub vectors: &'a Rooms<Vec<LaneVector>>,
     pub search: &'a Rooms<Box<SearchRoom>>,
     pub keys: &'a Arc<Rooms<Vec<SortKey>>>,
 }

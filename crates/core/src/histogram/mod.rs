@@ -7,6 +7,7 @@
 
 mod accumulate;
 mod compressed;
+mod in_order;
 mod layout;
 mod packed;
 mod quantise;
@@ -18,6 +19,7 @@ pub use accumulate::{
     FEATURES_AT_ONCE, Lane, NodeLanes, NodeRows, accumulate, accumulate_four, sum_rows,
 };
 pub use compressed::{ListedSums, RowLists, accumulate_compressed};
+pub use in_order::{LaneVector, accumulate_in_order, to_vectors, vectors_of};
 pub use layout::Layout;
 pub use packed::{accumulate_packed, pack, packed_width};
 pub use quantise::{RowLanes, SplitGradients, SplitWeights, quantise};

@@ -81,8 +81,8 @@ impl Source<'_> {
         let bits = self.fold(pool, 0, |max: u64, size| max.max(size.to_bits()), u64::max)?;
         let weight = match self.weights {
             SplitWeights::Equal => 1.0,
-            SplitWeights::Rows(w) => largest_of(w, 1, rows),
-            SplitWeights::Components(w) => largest_of(w, self.q, rows),
+            SplitWeights::Rows(w) => largest_of(pool, w, 1, rows)?,
+            SplitWeights::Components(w) => largest_of(pool, w, self.q, rows)?,
         };
         // What is coarse is known only after the exchange of maxima; counts by exponent spare ranks
         // a second exchange.
@@ -214,6 +214,10 @@ impl Source<'_> {
         spare: Option<RowLanes>,
     ) -> Result<RowLanes> {
         let mut lanes = narrow_lanes(spare, self.n * width)?;
+        if let (1, SplitWeights::Rows(w) | SplitWeights::Components(w)) = (self.q, self.weights) {
+            self.narrow_pairs(pool, scales, w, &mut lanes)?;
+            return Ok(RowLanes::Narrow(lanes));
+        }
         let fill = |i: usize, w: f64, z: &[f32], lanes: &mut [i32]| {
             let scale = scales.gradient.scale * w;
             for (lane, &z) in lanes.iter_mut().zip(z) {
@@ -226,6 +230,35 @@ impl Source<'_> {
         };
         self.encode(pool, &mut lanes, width, fill)?;
         Ok(RowLanes::Narrow(lanes))
+    }
+
+    /// [`Source::narrow`] of one gradient and one weight a row, without a choice for each row.
+    fn narrow_pairs(
+        &self,
+        pool: &Pool,
+        scales: Scales,
+        w: &[f32],
+        lanes: &mut [i32],
+    ) -> Result<()> {
+        let is_multiplied = matches!(self.weights, SplitWeights::Components(_));
+        let Scales { gradient, weight } = scales;
+        let size = self.n.div_ceil(pool.threads() * 4).max(1);
+        let (rows, _) = lanes.as_chunks_mut::<3>();
+        let pieces = rows.chunks_mut(size).zip(self.z.chunks(size)).zip(w.chunks(size));
+        pool.for_each(pieces, self.n * 2, |((rows, z), w)| {
+            widest(
+                #[inline(always)]
+                || {
+                    for ((lanes, &z), &w) in rows.iter_mut().zip(z).zip(w) {
+                        let factor = if is_multiplied { 1.0 } else { f64::from(w) };
+                        let scaled = f64::from(z) * (gradient.scale * factor);
+                        let counts = i32::from(!is_multiplied | (w > 0.0));
+                        let mass = weight.encode(w.into()) as i32;
+                        *lanes = [round_scaled(scaled) as i32, mass, counts];
+                    }
+                },
+            );
+        })
     }
 
     pub fn wide(
@@ -267,7 +300,7 @@ impl Source<'_> {
                 #[inline(always)]
                 || match (q, width) {
                     (1, 1) => self.encode_rows(first, lanes, 1, 1, &fill),
-                    (1, 3) => self.encode_rows(first, lanes, 1, 3, &fill),
+                    (1, 2) => self.encode_rows(first, lanes, 1, 2, &fill),
                     (4, 5) => self.encode_rows(first, lanes, 4, 5, &fill),
                     _ => self.encode_rows(first, lanes, q, width, &fill),
                 },
@@ -312,17 +345,23 @@ fn of_len<T: Copy + Default>(mut lanes: Vec<T>, len: usize) -> Result<Vec<T>> {
 }
 
 /// The largest number in some rows of `width` numbers each; NaN if there is one, 0 if there is none.
-fn largest_of(values: &[f32], width: usize, rows: Option<&[u32]>) -> f64 {
-    // Doubles that are not negative are ordered as their bits are, with NaN on top.
-    let bits = |value: f32| f64::from(if value <= 0.0 { 0.0 } else { value }).abs().to_bits();
+fn largest_of(pool: &Pool, values: &[f32], width: usize, rows: Option<&[u32]>) -> Result<f64> {
+    // Floats that are not negative are ordered as their bits are, with NaN on top.
+    let bits = |value: f32| if value <= 0.0 { 0 } else { value.abs().to_bits() };
     let largest = |values: &[f32]| values.iter().fold(0, |m, &v| bits(v).max(m));
-    f64::from_bits(match rows {
-        None => largest(values),
-        Some(rows) => rows
-            .iter()
-            .map(|&row| largest(&values[row as usize * width..][..width]))
-            .fold(0, u64::max),
-    })
+    let n = rows.map_or(values.len() / width, <[u32]>::len);
+    let parts = pool.map(pool.row_ranges(n, width), n * width, |part| {
+        widest(
+            #[inline(always)]
+            || match rows {
+                None => largest(&values[part.start * width..part.end * width]),
+                Some(rows) => rows[part]
+                    .iter()
+                    .fold(0, |m, &row| largest(&values[row as usize * width..][..width]).max(m)),
+            },
+        )
+    })?;
+    Ok(f32::from_bits(parts.into_iter().fold(0, u32::max)).into())
 }
 
 fn finite_or_infinite(size: f64) -> f64 {

@@ -88,6 +88,24 @@ impl Candidates {
         }
     }
 
+    /// Adds and scores candidates after the next `n` bins, at most a block, by their left lanes.
+    #[inline(always)]
+    pub fn push_block<const W: usize>(
+        &mut self,
+        n: usize,
+        scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>,
+        fill: impl FnOnce(&mut [[i64; BLOCK]; W]),
+    ) {
+        let Some(block) = self.block.first_chunk_mut::<W>() else { return };
+        fill(block);
+        let next = self.n..self.n + n;
+        for (at, bin) in self.places[next.clone()].iter_mut().zip(next) {
+            *at = place(bin, false);
+        }
+        self.n += n;
+        self.score_block(scoring);
+    }
+
     /// Scores the candidates that have no score yet.
     #[inline(always)]
     pub fn finish(&mut self, scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>) {

@@ -111,6 +111,54 @@ fn look<const Q: usize>(bar: Bar<MAX_COMPONENTS>, lefts: &[[i64; BLOCK]], n: usi
     exceeds != 0
 }
 
+/// Lanes of a cut of many components that are looked at together.
+const LONG: usize = 8;
+
+/// A quick look at cuts of many components, one at a time.
+pub(super) struct LongLook {
+    /// T/n of each component, and what takes off a itself and nothing else from the lanes behind.
+    means: Vec<[f64; LONG]>,
+    weight: f64,
+    /// floor/n², or 0 if all cuts may exceed it.
+    floor: f64,
+}
+
+impl LongLook {
+    pub fn new(layout: &Layout, totals: &[f64], floor: f64) -> LongLook {
+        let (q, weight) = (layout.components, totals[layout.components]);
+        let mut means = vec![[0.0; LONG]; layout.width.div_ceil(LONG)];
+        let flat = means.as_flattened_mut();
+        flat[..q].copy_from_slice(&totals[..q]);
+        flat[..q].iter_mut().for_each(|mean| *mean /= weight);
+        flat[q] = 1.0;
+        LongLook { means, weight, floor: floor / (weight * weight) }
+    }
+
+    /// Room for the lanes of a cut: zeros, as many as are looked at.
+    pub fn lanes(&self) -> Vec<[i64; LONG]> {
+        vec![[0; LONG]; self.means.len()]
+    }
+
+    /// Whether a cut with these left lanes, `a` of weight, may exceed the floor. The lanes behind the
+    /// components only add to what is held against it: next to nothing, since they count rows.
+    #[inline(always)]
+    pub fn may_exceed(&self, lefts: &[[i64; LONG]], a: i64) -> bool {
+        if self.floor <= 0.0 {
+            return true;
+        }
+        let a = small_to_f64(a);
+        let mut apart = [0.0f64; LONG];
+        for (lefts, means) in lefts.iter().zip(&self.means) {
+            for k in 0..LONG {
+                let each = (small_to_f64(lefts[k]) - means[k] * a).abs() + 2.0;
+                apart[k] += each * each;
+            }
+        }
+        // Sums of so many may be rounded down by more than the quanta that were added.
+        apart.iter().sum::<f64>() * (1.0 + 1e-12) > self.floor * a * (self.weight - a)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::SplitLimits;
@@ -123,7 +171,9 @@ mod tests {
     #[test]
     fn it_hides_no_cut_above_the_floor_and_most_below() {
         let mut stream = Key::new(4).stream();
-        for (q, is_weighted) in [(1, false), (1, true), (2, false), (3, true), (7, false)] {
+        let kinds =
+            [(1, false), (1, true), (2, false), (3, true), (7, false), (8, true), (50, false)];
+        for (q, is_weighted) in kinds {
             let mut n_hidden = 0;
             for case in 0..200 {
                 let (n, n_bins) = (2 + case, 16);

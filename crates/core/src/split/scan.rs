@@ -1,8 +1,8 @@
 //! Scanning the bins of a histogram for cuts.
 
 use super::SplitLimits;
-use super::candidates::{Candidates, GROUP, Scoring, place};
-use super::quick_look::may_exceed_packed;
+use super::candidates::{BLOCK, Candidates, GROUP, Scoring, place};
+use super::quick_look::{LongLook, may_exceed_packed};
 use crate::histogram::{FeatureHistogram, Layout};
 use crate::lowlevel::widest;
 
@@ -149,9 +149,9 @@ fn scan_lanes(
         return match histogram.occupied_values() {
             Some(bins) => {
                 let bins = bins.iter().map(|&b| b.into());
-                scan_components(histogram, bins, limits, candidates);
+                scan_components(histogram, bins, limits, floor, candidates);
             }
-            None => scan_components(histogram, 0..n_bins - 1, limits, candidates),
+            None => scan_components(histogram, 0..n_bins - 1, limits, floor, candidates),
         };
     }
     let scoring = Scoring::new(layout, total, limits, floor, real);
@@ -159,6 +159,14 @@ fn scan_lanes(
         Some(bins) => {
             let left = &mut vec![0; layout.width];
             scan_bins(histogram, bins.iter().map(|&b| b.into()), left, &scoring, candidates);
+        }
+        None if histogram.missing().is_none() && matches!(layout.width, 2 | 3 | 5 | 6) => {
+            match layout.width {
+                2 => scan_all_bins::<2>(histogram, &scoring, candidates),
+                3 => scan_all_bins::<3>(histogram, &scoring, candidates),
+                5 => scan_all_bins::<5>(histogram, &scoring, candidates),
+                _ => scan_all_bins::<6>(histogram, &scoring, candidates),
+            }
         }
         None => {
             let bins = 0..n_bins - 1;
@@ -180,46 +188,50 @@ fn scan_lanes(
     candidates.finish(&scoring);
 }
 
-/// [`scan_lanes`] for many components of small sums: cut by cut, four components at once.
+/// [`scan_lanes`] for many components of small sums: cut by cut, several components at once.
 #[inline(always)]
 fn scan_components(
     histogram: FeatureHistogram<'_>,
     bins: impl Iterator<Item = usize>,
     limits: &SplitLimits,
+    floor: f64,
     candidates: &mut Candidates,
 ) {
     let FeatureHistogram { n_bins, layout, total, .. } = histogram;
     let min = limits.min_samples_leaf.max(1);
     let totals: Vec<f64> = total.iter().map(|&sum| small_to_f64(sum)).collect();
+    let look = LongLook::new(layout, &totals, floor);
     let missing = histogram.missing();
-    let mut left = vec![0i64; layout.width];
-    let mut with_missing = left.clone();
+    let (mut left, mut with_missing) = (look.lanes(), look.lanes());
     for bin in bins {
         let lanes = histogram.bin(bin);
         if layout.count(lanes) == 0 {
             continue;
         }
-        for (left, lane) in left.iter_mut().zip(lanes) {
+        for (left, lane) in left.as_flattened_mut().iter_mut().zip(lanes) {
             *left += lane;
         }
-        candidates.push_scored(bin, false, score_components(&left, &totals, layout, min));
+        let flat = left.as_flattened();
+        if look.may_exceed(&left, flat[layout.components]) {
+            let score = score_components(&flat[..layout.width], &totals, layout, min);
+            candidates.push_scored(bin, false, score);
+        }
         if let Some(missing) = missing {
-            for ((both, left), missing) in with_missing.iter_mut().zip(&left).zip(missing) {
+            let both = with_missing.as_flattened_mut();
+            for ((both, left), missing) in both.iter_mut().zip(flat).zip(missing) {
                 *both = left + missing;
             }
-            candidates.push_scored(
-                bin,
-                true,
-                score_components(&with_missing, &totals, layout, min),
-            );
+            let score = score_components(&both[..layout.width], &totals, layout, min);
+            candidates.push_scored(bin, true, score);
         }
     }
     if let Some(missing) = missing {
         // All values go left.
-        for ((values, total), missing) in with_missing.iter_mut().zip(total).zip(missing) {
-            *values = total - missing;
+        let values = with_missing.as_flattened_mut();
+        for ((value, total), missing) in values.iter_mut().zip(total).zip(missing) {
+            *value = total - missing;
         }
-        let score = score_components(&with_missing, &totals, layout, min);
+        let score = score_components(&values[..layout.width], &totals, layout, min);
         candidates.push_scored(n_bins - 1, false, score);
     }
 }
@@ -252,6 +264,28 @@ fn score_components(left: &[i64], totals: &[f64], layout: &Layout, min_count: i6
         *partial += distance * distance;
     }
     ((partial[0] + partial[2]) + (partial[1] + partial[3])) / (a * b)
+}
+
+/// Scores the cuts after all bins of a histogram without missing values, `W` lanes each. A bin without
+/// rows repeats the cut before it, which comes first; so no bin has to be left out.
+#[inline(always)]
+fn scan_all_bins<const W: usize>(
+    histogram: FeatureHistogram<'_>,
+    scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>,
+    candidates: &mut Candidates,
+) {
+    let (bins, _) = histogram.sums.as_chunks::<W>();
+    let mut left = [0i64; W];
+    for bins in bins[..histogram.n_bins - 1].chunks(BLOCK) {
+        candidates.push_block(bins.len(), scoring, |block: &mut [[i64; BLOCK]; W]| {
+            for (k, lanes) in bins.iter().enumerate() {
+                for l in 0..W {
+                    left[l] += lanes[l];
+                    block[l][k % BLOCK] = left[l];
+                }
+            }
+        });
+    }
 }
 
 /// Scores the cuts after those bins that have rows. `left` is zero, as long as a bin has lanes.
@@ -314,7 +348,7 @@ mod tests {
                     let limits = SplitLimits::new(3, 0.0);
                     let mut single = Candidates::default();
                     single.clear(histogram.layout.width);
-                    scan_components(histogram, 0..n_bins - 1, &limits, &mut single);
+                    scan_components(histogram, 0..n_bins - 1, &limits, 0.0, &mut single);
                     let mut groups = Candidates::default();
                     groups.clear(histogram.layout.width);
                     let scoring =
