@@ -23,6 +23,7 @@ mod rooms;
 mod search;
 mod small;
 mod sorted;
+mod together;
 
 use crate::binning::Binned;
 use crate::error::Result;
@@ -146,15 +147,20 @@ impl Grower {
         // Leaves beyond these wait without their histograms.
         let most_kept = *budget / plan.histogram_bytes(&data.layout).max(1);
 
-        let mut root = search.root(rows, key)?;
-        let outcome = search.search_root(rows, &mut root, free)?;
-        let mut draft = Draft::new(data.layout, &root, params.max_leaf_nodes.min(rows.len()))?;
+        let mut slice = rows.all();
+        let mut root = search.root(&slice, key)?;
+        let outcome = search.search_root(&slice, &mut root, free)?;
+        let mut draft = Draft::new(data.layout, &root, params.max_leaf_nodes.min(slice.len()))?;
         let mut queue = LeafQueue::new(most_kept);
         queue.push(root, outcome, free)?;
         while draft.n_leaves() < params.max_leaf_nodes {
+            if search.has_small_leaves(&queue) {
+                (draft, queue) = search.grow_together(draft, queue, slice, free)?;
+                break;
+            }
             let Some(leaf) = queue.pop() else { break };
             let n_more = params.max_leaf_nodes - draft.n_leaves() - 1;
-            let leaf = search.expand(leaf, n_more, &mut queue, rows, free)?;
+            let leaf = search.expand(leaf, n_more, &mut queue, &mut slice, free)?;
             for (child, outcome) in draft.split(leaf)? {
                 queue.push(child, outcome, free)?;
             }
