@@ -18,7 +18,7 @@ use crate::parallel::Pool;
 use crate::partition::RowSlice;
 
 /// Elementary operations of summing a node up to which its leaf is small.
-const SMALL_LEAF: usize = 400_000;
+const SMALL_LEAF: usize = 1 << 20;
 
 /// A tree that several threads work on.
 struct Shared<'r> {
@@ -41,10 +41,12 @@ struct Taken<'r> {
 }
 
 impl<T: Lane> Search<'_, T> {
-    /// Whether it is time for [`Search::grow_together`].
-    pub(super) fn has_small_leaves(&self, queue: &LeafQueue) -> bool {
+    /// Whether it is time for [`Search::grow_together`]: all leaves are small, and there are enough for
+    /// all threads. After the next split, there may be `n_more`.
+    pub(super) fn has_small_leaves(&self, queue: &LeafQueue, n_more: usize) -> bool {
         let row_work = self.plan.usable.len() * self.layout.width;
         self.pool.threads() > 1
+            && self.pool.threads() <= n_likely(n_more)
             && self.subtracts
             && !self.has_ranks()
             && queue.len() >= self.pool.threads()
@@ -107,7 +109,7 @@ impl<'r> Together<'r> {
             let next = self.tree().next(search, free);
             let expanded = match next {
                 Ok(Next::Expand(_)) if interrupted() => Err(Error::Interrupted),
-                Ok(Next::Expand(taken)) => search.expand_alone(taken, free),
+                Ok(Next::Expand(taken)) => search.expand_alone(*taken, free),
                 Ok(Next::Wait) => {
                     self.wait(seen);
                     continue;
@@ -169,13 +171,13 @@ impl<'r> Shared<'r> {
             return Ok(Next::End);
         }
         let n_more = max_leaves - self.draft.n_leaves() - 1;
-        let n_likely = (n_more * 2 / 3 + 1).saturating_sub(self.taken.len());
-        let Some(leaf) = self.queue.pop_unexpanded(n_likely) else { return Ok(Next::Wait) };
+        let n_free = n_likely(n_more).saturating_sub(self.taken.len());
+        let Some(leaf) = self.queue.pop_unexpanded(n_free) else { return Ok(Next::Wait) };
         let Some(rows) = self.rows.remove(&leaf.node.rows.start) else {
             unreachable!("a leaf that was not expanded has its rows")
         };
         self.taken.push(leaf.rank());
-        Ok(Next::Expand(Taken { leaf, rows, searches: n_more > 0 }))
+        Ok(Next::Expand(Box::new(Taken { leaf, rows, searches: n_more > 0 })))
     }
 
     /// Takes back a leaf that has been expanded.
@@ -191,9 +193,14 @@ impl<'r> Shared<'r> {
     }
 }
 
+/// How many of the best leaves are likely to be split, if there may be `n_more` splits after the next.
+fn n_likely(n_more: usize) -> usize {
+    n_more / 2 + 1
+}
+
 /// What a thread does next.
 enum Next<'r> {
-    Expand(Taken<'r>),
+    Expand(Box<Taken<'r>>),
     Wait,
     End,
 }
