@@ -19,6 +19,8 @@ use crate::partition::RowSlice;
 
 /// Elementary operations of summing a node up to which its leaf is small.
 const SMALL_LEAF: usize = 1 << 20;
+/// Elementary operations of summing all leaves below which one thread is enough.
+const SMALL_TREE: usize = 10_000;
 
 /// A tree that several threads work on.
 struct Shared<'r> {
@@ -45,12 +47,14 @@ impl<T: Lane> Search<'_, T> {
     /// all threads. After the next split, there may be `n_more`.
     pub(super) fn has_small_leaves(&self, queue: &LeafQueue, n_more: usize) -> bool {
         let row_work = self.plan.usable.len() * self.layout.width;
+        let work = || queue.iter().map(|leaf| leaf.node.rows.len() * row_work);
         self.pool.threads() > 1
             && self.pool.threads() <= n_likely(n_more)
             && self.subtracts
             && !self.has_ranks()
             && queue.len() >= self.pool.threads()
-            && queue.iter().all(|leaf| leaf.node.rows.len() * row_work <= SMALL_LEAF)
+            && work().all(|work| work <= SMALL_LEAF)
+            && work().sum::<usize>() >= SMALL_TREE
     }
 
     /// Grows the tree to its end.
@@ -131,7 +135,7 @@ impl<'r> Together<'r> {
         let mut spins = 0usize;
         while self.n_changes.load(Ordering::Acquire) == seen {
             spins += 1;
-            if spins.is_multiple_of(1024) {
+            if spins.is_multiple_of(256) {
                 std::thread::yield_now();
             } else {
                 std::hint::spin_loop();
