@@ -36,7 +36,7 @@ struct Threads {
     number: usize,
     /// Started by the first job that is worth it; `None` if the system refused to start them.
     workers: OnceLock<Option<Workers>>,
-    interrupt: Interrupt,
+    interrupt: Option<Interrupt>,
 }
 
 thread_local! {
@@ -49,7 +49,10 @@ impl Pool {
     /// A pool of `threads` threads, the caller included: at least one, at most [`MAX_WORKERS`] + 1.
     pub fn new(threads: usize, interrupt: Interrupt) -> Pool {
         let number = threads.clamp(1, MAX_WORKERS + 1);
-        let threads = Threads { number, workers: OnceLock::new(), interrupt };
+        Pool::of(Threads { number, workers: OnceLock::new(), interrupt: Some(interrupt) })
+    }
+
+    fn of(threads: Threads) -> Pool {
         Pool { threads: Arc::new(threads), others: None }
     }
 
@@ -68,9 +71,10 @@ impl Pool {
         self.others.as_ref().map_or(n, |others| others.n_rows)
     }
 
-    /// A pool without threads of its own and without interrupts, for tests and tiny jobs.
+    /// A pool without threads of its own and without interrupts: for tests, tiny jobs, and jobs within
+    /// jobs.
     pub fn serial() -> Pool {
-        Pool::new(1, Box::new(|| false))
+        Pool::of(Threads { number: 1, workers: OnceLock::new(), interrupt: None })
     }
 
     /// Number of threads, the caller included.
@@ -222,13 +226,15 @@ impl Pool {
         self.threads.workers.get_or_init(start).as_ref()
     }
 
-    fn interrupted(&self) -> bool {
+    /// Whether the user has asked to stop. Only the thread that called the pool may ask.
+    pub fn interrupted(&self) -> bool {
+        let Some(interrupt) = &self.threads.interrupt else { return false };
         let last = LAST_POLL.get();
         if last.is_some_and(|last| last.elapsed() < POLL_EVERY) {
             return false;
         }
         LAST_POLL.set(Some(Instant::now()));
-        (self.threads.interrupt)()
+        interrupt()
     }
 }
 

@@ -49,6 +49,48 @@ impl RowPartition {
         &self.rows[node.clone()]
     }
 
+    /// All rows, to be reordered.
+    pub fn all(&mut self) -> RowSlice<'_> {
+        RowSlice { start: 0, rows: &mut self.rows, scratch: &mut self.scratch }
+    }
+}
+
+/// The rows of a node and of all nodes below it.
+pub struct RowSlice<'a> {
+    start: usize,
+    rows: &'a mut [u32],
+    scratch: &'a mut [u32],
+}
+
+impl<'a> RowSlice<'a> {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Where it starts in the partition.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The rows of a node, by its range in the partition.
+    pub fn of(&self, node: &Range<usize>) -> &[u32] {
+        &self.rows[node.start - self.start..node.end - self.start]
+    }
+
+    /// The rows before a place in the partition, and those from there on.
+    pub fn cut(self, middle: usize) -> [RowSlice<'a>; 2] {
+        let (rows, right_rows) = self.rows.split_at_mut(middle - self.start);
+        let (scratch, right_scratch) = self.scratch.split_at_mut(middle - self.start);
+        let left = RowSlice { start: self.start, rows, scratch };
+        [left, RowSlice { start: middle, rows: right_rows, scratch: right_scratch }]
+    }
+
     /// Reorders the rows of a node by a split; returns where those of the right child start.
     pub fn split(
         &mut self,
@@ -57,8 +99,7 @@ impl RowPartition {
         node: &Range<usize>,
         split: &NodeSplit,
     ) -> Result<usize> {
-        let RowPartition { rows, scratch } = self;
-        let rows = &mut rows[node.clone()];
+        let rows = &mut self.rows[node.start - self.start..node.end - self.start];
         let feature = split.feature as usize;
         let rule = BinRule {
             categories: split.categories,
@@ -66,7 +107,7 @@ impl RowPartition {
             missing_bin: binned.cuts.n_bins(feature) as u8,
             missing_left: split.missing_left,
         };
-        let n_left = partition_by(pool, rows, scratch, &binned.columns[feature], &rule)?;
+        let n_left = partition_by(pool, rows, self.scratch, &binned.columns[feature], &rule)?;
         Ok(node.start + n_left)
     }
 }

@@ -70,7 +70,7 @@ impl Draft {
     }
 
     /// Closes the leaves that stay unsplit and frees their histograms.
-    pub fn close(&mut self, queue: LeafQueue, free: &mut FreeHistograms) -> Result<()> {
+    pub fn close(&mut self, queue: LeafQueue, free: &FreeHistograms) -> Result<()> {
         for leaf in queue.into_leaves() {
             free.put(leaf.histogram)?;
             let Some(expansion) = leaf.expansion else { continue };

@@ -7,7 +7,7 @@ use super::node::GrowNode;
 use super::search::Search;
 use crate::error::Result;
 use crate::histogram::Lane;
-use crate::partition::RowPartition;
+use crate::partition::RowSlice;
 use crate::random::shuffle_prefix;
 use crate::split::{BestSplit, NodeSplit};
 
@@ -23,7 +23,7 @@ impl<T: Lane> Search<'_, T> {
     /// The best splits of some nodes.
     pub(super) fn search_drawn(
         &self,
-        rows: &RowPartition,
+        rows: &RowSlice<'_>,
         nodes: &[&GrowNode],
     ) -> Result<Vec<Option<NodeSplit>>> {
         let size = self.n_drawn.max(1);
@@ -69,7 +69,7 @@ impl<T: Lane> Search<'_, T> {
     /// The best split of a node by its drawn features.
     fn search_features(
         &self,
-        rows: &RowPartition,
+        rows: &RowSlice<'_>,
         drawn: &DrawnNode<'_>,
     ) -> Result<Option<NodeSplit>> {
         let DrawnNode { node, features, .. } = drawn;

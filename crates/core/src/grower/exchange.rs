@@ -11,7 +11,7 @@ use super::node::{GrowNode, Outcome};
 use super::search::{Search, Siblings};
 use crate::error::Result;
 use crate::histogram::{Lane, subtract};
-use crate::partition::RowPartition;
+use crate::partition::RowSlice;
 use crate::reduce::{exchange, exchange_pieces};
 use crate::split::{BestSplit, NodeSplit};
 
@@ -29,10 +29,10 @@ impl<T: Lane> Search<'_, T> {
     /// Searches the root; its total is exchanged together with its histogram.
     pub(super) fn search_root_among_ranks(
         &self,
-        rows: &RowPartition,
+        rows: &RowSlice<'_>,
         root: &mut GrowNode,
         wanted: impl Fn(&GrowNode) -> bool,
-        free: &mut FreeHistograms,
+        free: &FreeHistograms,
     ) -> Result<Outcome> {
         let mut histogram = free.take(self.plan, &self.layout)?;
         histogram.alive.fill(true);
@@ -45,9 +45,9 @@ impl<T: Lane> Search<'_, T> {
     /// Searches pairs of siblings with one exchange.
     pub(super) fn search_siblings_among_ranks(
         &self,
-        rows: &RowPartition,
+        rows: &RowSlice<'_>,
         pairs: Vec<Siblings<'_>>,
-        free: &mut FreeHistograms,
+        free: &FreeHistograms,
     ) -> Result<()> {
         let mut summed = Vec::new();
         for Siblings { parent, children, wanted, outcomes } in pairs {
@@ -85,7 +85,7 @@ impl<T: Lane> Search<'_, T> {
     /// Searches nodes by their drawn features with one exchange.
     pub(super) fn search_features_among_ranks(
         &self,
-        rows: &RowPartition,
+        rows: &RowSlice<'_>,
         drawn: &[DrawnNode<'_>],
     ) -> Result<Vec<Option<NodeSplit>>> {
         let mut sums = Vec::new();
@@ -107,7 +107,7 @@ impl<T: Lane> Search<'_, T> {
     }
 
     /// The histograms of a node's drawn features on this rank, side by side.
-    fn sum_features(&self, rows: &RowPartition, drawn: &DrawnNode<'_>) -> Result<Vec<i64>> {
+    fn sum_features(&self, rows: &RowSlice<'_>, drawn: &DrawnNode<'_>) -> Result<Vec<i64>> {
         let DrawnNode { node, features, .. } = drawn;
         let lanes = self.gather(rows.of(&node.rows))?;
         let work = node.rows.len() * features.len() * self.layout.width;

@@ -10,7 +10,7 @@ use super::queue::{LeafQueue, OpenLeaf};
 use super::search::Search;
 use crate::error::Result;
 use crate::histogram::Lane;
-use crate::partition::RowPartition;
+use crate::partition::RowSlice;
 use crate::split::SplitOrder;
 use crate::tree::{CATEGORICAL, MISSING_LEFT, Node};
 
@@ -21,8 +21,8 @@ impl<T: Lane> Search<'_, T> {
         mut leaf: OpenLeaf,
         n_more: usize,
         queue: &mut LeafQueue,
-        rows: &mut RowPartition,
-        free: &mut FreeHistograms,
+        rows: &mut RowSlice<'_>,
+        free: &FreeHistograms,
     ) -> Result<OpenLeaf> {
         if leaf.expansion.is_none() {
             // Among ranks, one exchange serves all leaves that are likely to be next: hardly any of
@@ -43,7 +43,7 @@ impl<T: Lane> Search<'_, T> {
     }
 
     /// Splits the rows of a leaf.
-    fn split_rows(&self, leaf: &OpenLeaf, rows: &mut RowPartition) -> Result<Expansion> {
+    pub(super) fn split_rows(&self, leaf: &OpenLeaf, rows: &mut RowSlice<'_>) -> Result<Expansion> {
         let OpenLeaf { node: parent, split, .. } = leaf;
         let middle = rows.split(self.pool, self.binned, &parent.rows, split)?;
         let node = self.inner_node(leaf);

@@ -1,6 +1,7 @@
 //! The histograms of a node, and the ranges of features in which they are worked on.
 
 use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::plan::{Block, Plan};
 use crate::error::Result;
@@ -21,29 +22,34 @@ pub(super) struct NodeHistogram {
 
 /// Histograms not in use, whose memory serves the next ones.
 #[derive(Default)]
-pub(super) struct FreeHistograms(Vec<NodeHistogram>);
+pub(super) struct FreeHistograms(Mutex<Vec<NodeHistogram>>);
 
 impl FreeHistograms {
     /// A histogram with arbitrary content.
-    pub fn take(&mut self, plan: &Plan, layout: &Layout) -> Result<NodeHistogram> {
-        let mut histogram = self.0.pop().unwrap_or_default();
+    pub fn take(&self, plan: &Plan, layout: &Layout) -> Result<NodeHistogram> {
+        let mut histogram = self.all().pop().unwrap_or_default();
         resize(&mut histogram.sums, plan.n_slots() * layout.width, 0)?;
         histogram.alive.resize(plan.usable.len(), false);
         Ok(histogram)
     }
 
     /// Takes back a histogram, if there is one.
-    pub fn put(&mut self, histogram: Option<NodeHistogram>) -> Result<()> {
+    pub fn put(&self, histogram: Option<NodeHistogram>) -> Result<()> {
         if let Some(histogram) = histogram {
-            grow(&mut self.0, 1)?;
-            self.0.push(histogram);
+            let mut all = self.all();
+            grow(&mut all, 1)?;
+            all.push(histogram);
         }
         Ok(())
     }
 
+    fn all(&self) -> MutexGuard<'_, Vec<NodeHistogram>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     #[cfg(test)]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.all().len()
     }
 }
 

@@ -3,7 +3,8 @@
 //! The leaf with the largest gain is split first, until there are `max_leaf_nodes` leaves. Only the
 //! smaller of two children is summed; the histogram of the other is its parent's minus its sibling's.
 //! One job per split handles all features: it sums, subtracts and searches a feature while its
-//! histogram is in cache.
+//! histogram is in cache. Threads share the features of a large node; once all leaves are small, each
+//! thread expands leaves of its own.
 //!
 //! If rows are spread over ranks, several leaves are expanded ahead of time so that one exchange
 //! serves them all. Which leaves are split, and in which order, stays the same.
@@ -23,6 +24,7 @@ mod rooms;
 mod search;
 mod small;
 mod sorted;
+mod together;
 
 use crate::binning::Binned;
 use crate::error::Result;
@@ -147,15 +149,20 @@ impl Grower {
         // Leaves beyond these wait without their histograms.
         let most_kept = *budget / plan.histogram_bytes(&data.layout).max(1);
 
-        let mut root = search.root(rows, key)?;
-        let outcome = search.search_root(rows, &mut root, free)?;
-        let mut draft = Draft::new(data.layout, &root, params.max_leaf_nodes.min(rows.len()))?;
+        let mut slice = rows.all();
+        let mut root = search.root(&slice, key)?;
+        let outcome = search.search_root(&slice, &mut root, free)?;
+        let mut draft = Draft::new(data.layout, &root, params.max_leaf_nodes.min(slice.len()))?;
         let mut queue = LeafQueue::new(most_kept);
         queue.push(root, outcome, free)?;
         while draft.n_leaves() < params.max_leaf_nodes {
-            let Some(leaf) = queue.pop() else { break };
             let n_more = params.max_leaf_nodes - draft.n_leaves() - 1;
-            let leaf = search.expand(leaf, n_more, &mut queue, rows, free)?;
+            if search.has_small_leaves(&queue, n_more) {
+                (draft, queue) = search.grow_together(draft, queue, slice, free)?;
+                break;
+            }
+            let Some(leaf) = queue.pop() else { break };
+            let leaf = search.expand(leaf, n_more, &mut queue, &mut slice, free)?;
             for (child, outcome) in draft.split(leaf)? {
                 queue.push(child, outcome, free)?;
             }
@@ -266,8 +273,9 @@ mod tests {
                     grow_deep(pool, params, interactions.clone(), (None, max_bins), q).0
                 };
                 let expected = grow(&serial);
-                let threads = Pool::new(3, Box::new(|| false));
-                for pool in [serial.among(Arc::new(Alone), 3000), threads] {
+                // More threads than processors, too.
+                let threads = |n| Pool::new(n, Box::new(|| false));
+                for pool in [serial.among(Arc::new(Alone), 3000), threads(2), threads(9)] {
                     let grown = grow(&pool);
                     assert!(grown.tree == expected.tree);
                     assert!(grown.leaf_of_row == expected.leaf_of_row);

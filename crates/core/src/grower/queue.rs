@@ -19,11 +19,16 @@ pub(super) struct OpenLeaf {
     pub expansion: Option<Box<Expansion>>,
 }
 
+impl OpenLeaf {
+    pub fn rank(&self) -> Rank {
+        let OpenLeaf { node, split, .. } = self;
+        Rank { gain: split.gain, place: (split.feature, split.bin, node.number) }
+    }
+}
+
 impl Ord for OpenLeaf {
-    /// Largest gain first; ties go to the lowest feature, the lowest threshold, the oldest node.
     fn cmp(&self, other: &Self) -> Ordering {
-        let place = |leaf: &OpenLeaf| (leaf.split.feature, leaf.split.bin, leaf.node.number);
-        self.split.gain.total_cmp(&other.split.gain).then(place(other).cmp(&place(self)))
+        self.rank().cmp(&other.rank())
     }
 }
 impl PartialOrd for OpenLeaf {
@@ -38,6 +43,32 @@ impl PartialEq for OpenLeaf {
 }
 impl Eq for OpenLeaf {}
 
+/// What decides which leaf is split first.
+#[derive(Clone, Copy)]
+pub(super) struct Rank {
+    gain: f64,
+    /// Feature, bin, node.
+    place: (u32, u8, usize),
+}
+
+impl Ord for Rank {
+    /// Largest gain first; ties go to the lowest feature, the lowest threshold, the oldest node.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.gain.total_cmp(&other.gain).then(other.place.cmp(&self.place))
+    }
+}
+impl PartialOrd for Rank {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Rank {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Rank {}
+
 /// Leaves by gain.
 pub(super) struct LeafQueue {
     leaves: BinaryHeap<OpenLeaf>,
@@ -51,12 +82,7 @@ impl LeafQueue {
     }
 
     /// Adds a node if it has a split; what serves its children is kept unless many do.
-    pub fn push(
-        &mut self,
-        node: GrowNode,
-        outcome: Outcome,
-        free: &mut FreeHistograms,
-    ) -> Result<()> {
+    pub fn push(&mut self, node: GrowNode, outcome: Outcome, free: &FreeHistograms) -> Result<()> {
         let Outcome { split, mut histogram, mut sorted } = outcome;
         if split.is_none() || self.leaves.len() >= self.most_kept {
             free.put(histogram.take())?;
@@ -87,8 +113,35 @@ impl LeafQueue {
         batch
     }
 
+    /// The leaf with the largest gain, unless it waits to be expanded or one of these goes before it.
+    pub fn pop_expanded(&mut self, others: &[Rank]) -> Option<OpenLeaf> {
+        let first = self.leaves.peek()?;
+        let goes_first = others.iter().all(|rank| *rank < first.rank());
+        if goes_first && first.expansion.is_some() { self.leaves.pop() } else { None }
+    }
+
+    /// The first of the best `n` leaves that is not expanded.
+    pub fn pop_unexpanded(&mut self, n: usize) -> Option<OpenLeaf> {
+        let mut expanded = Vec::new();
+        let mut found = None;
+        while found.is_none() && expanded.len() < n {
+            let Some(next) = self.leaves.pop() else { break };
+            if next.expansion.is_none() { found = Some(next) } else { expanded.push(next) }
+        }
+        self.put_back(expanded);
+        found
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &OpenLeaf> {
+        self.leaves.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.leaves.len()
+    }
+
     /// Returns leaves that were popped.
-    pub fn put_back(&mut self, leaves: Vec<OpenLeaf>) {
+    pub fn put_back(&mut self, leaves: impl IntoIterator<Item = OpenLeaf>) {
         self.leaves.extend(leaves);
     }
 

@@ -21,7 +21,7 @@ use crate::histogram::{
 use crate::interaction::Interactions;
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
-use crate::partition::RowPartition;
+use crate::partition::RowSlice;
 use crate::random::Key;
 use crate::reduce::exchange;
 use crate::split::{
@@ -29,6 +29,7 @@ use crate::split::{
 };
 
 /// Everything that stays the same while one tree grows.
+#[derive(Clone, Copy)]
 pub(super) struct Search<'a, T> {
     pub pool: &'a Pool,
     pub binned: &'a Binned,
@@ -42,14 +43,15 @@ pub(super) struct Search<'a, T> {
     pub interactions: Option<&'a Interactions>,
     /// How many usable features a node draws.
     pub n_drawn: usize,
-    params: GrowParams,
+    pub params: GrowParams,
     pub limits: SplitLimits,
-    signs: Option<&'a [i8]>,
+    pub signs: Option<&'a [i8]>,
     /// Whether histograms are kept for subtraction.
     pub subtracts: bool,
 }
 
 /// The memory that searches work in.
+#[derive(Clone, Copy)]
 pub(super) struct SearchRooms<'a, T> {
     /// For the lanes of a node.
     pub lanes: &'a Rooms<Vec<T>>,
@@ -131,7 +133,7 @@ impl<'a, T: Lane> Search<'a, T> {
     }
 
     /// The root, with the total of the rows on this rank.
-    pub fn root(&self, rows: &RowPartition, key: Key) -> Result<GrowNode> {
+    pub fn root(&self, rows: &RowSlice<'_>, key: Key) -> Result<GrowNode> {
         let all = 0..rows.len();
         Ok(GrowNode {
             number: 0,
@@ -150,9 +152,9 @@ impl<'a, T: Lane> Search<'a, T> {
     /// Searches the root. Its total becomes that of the rows on all ranks.
     pub fn search_root(
         &self,
-        rows: &RowPartition,
+        rows: &RowSlice<'_>,
         root: &mut GrowNode,
-        free: &mut FreeHistograms,
+        free: &FreeHistograms,
     ) -> Result<Outcome> {
         let wanted = |root: &GrowNode| self.params.max_leaf_nodes > 1 && self.can_split(root);
         if self.subtracts && self.has_ranks() {
@@ -188,9 +190,9 @@ impl<'a, T: Lane> Search<'a, T> {
     /// Searches the children of expanded leaves.
     pub fn search_children(
         &self,
-        rows: &RowPartition,
+        rows: &RowSlice<'_>,
         leaves: &mut [OpenLeaf],
-        free: &mut FreeHistograms,
+        free: &FreeHistograms,
     ) -> Result<()> {
         let (mut with_parent, mut wanted) = (Vec::new(), Vec::new());
         for leaf in leaves {
@@ -230,9 +232,9 @@ impl<'a, T: Lane> Search<'a, T> {
     /// Searches two siblings; the histogram of the parent becomes that of the larger one.
     fn search_siblings(
         &self,
-        rows: &RowPartition,
+        rows: &RowSlice<'_>,
         siblings: Siblings<'_>,
-        free: &mut FreeHistograms,
+        free: &FreeHistograms,
     ) -> Result<()> {
         let Siblings { mut parent, children, wanted, outcomes } = siblings;
         let small = usize::from(children[0].rows.len() > children[1].rows.len());

@@ -20,7 +20,7 @@ use crate::histogram::{
     place_of, sort_column, split_column,
 };
 use crate::lowlevel::widest;
-use crate::partition::RowPartition;
+use crate::partition::RowSlice;
 use crate::split::{BestSplit, NodeSplit, NodeSums, RowsAside, SortedLanes, SortedNode};
 
 /// Bins per row from which sorted rows are cheaper than histograms (1 to 2 measure alike).
@@ -89,7 +89,7 @@ impl<T: Lane> Search<'_, T> {
     /// Searches the children of a node whose rows are sorted.
     pub(super) fn search_sorted_children(
         &self,
-        rows: &RowPartition,
+        rows: &RowSlice<'_>,
         parent: &SortedRows,
         children: &[GrowNode; 2],
         wanted: [bool; 2],

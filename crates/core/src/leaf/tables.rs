@@ -20,6 +20,9 @@ use crate::weights::Weights;
 
 /// Sums that are added to at once. Rows of a table are whole numbers of these.
 pub(super) const LANES: usize = 8;
+/// Lanes of a row from which the compiler turns a plain loop into better code: of a loop over lanes, it
+/// would then work on every eighth sum at once.
+const WIDE: usize = 8;
 /// Rows of a leaf that are added at once.
 const TOGETHER: usize = 4;
 /// Rows of a piece for each leaf from which sorting them by leaf is worth it.
@@ -199,6 +202,7 @@ impl LeafTables<'_> {
             widest(
                 #[inline(always)]
                 || match (self.weights.rows, self.weights.cells) {
+                    (_, None) if room.width >= WIDE * LANES => add.wide(each(), sums),
                     (None, None) => add.all(each(), sums, |_, _| [1.0; LANES]),
                     (Some(_), None) => add.all(each(), sums, |i, _| [rows(i); LANES]),
                     (_, Some(cells)) => add.all(each(), sums, |i, at| {
@@ -258,6 +262,27 @@ impl Addition<'_> {
                     total[lane] = total[lane].wrapping_add(value);
                 }
                 sums[chunk] = total;
+            }
+        }
+    }
+
+    /// Adds rows of many outputs, each cell with its offset.
+    #[inline(always)]
+    fn wide(self, rows: impl Iterator<Item = (u32, (usize, usize))>, sums: &mut [i64]) {
+        let Addition { tables, room, table } = self;
+        let (stride, m) = (tables.stride(), room.width);
+        let scale = &room.scales[table][..m];
+        for (leaf, (at, i)) in rows {
+            let values = match tables.tables[table].summand {
+                Summand::Matrix(values) => room.row_of(tables, values, i),
+                Summand::Curvature { .. } => &room.curvatures[at * m..][..m],
+                Summand::Presence(_) => &room.presence[at * m..][..m],
+            };
+            let (values, weight) = (&values[..m], tables.weights.row(i));
+            let sums = &mut sums[leaf as usize * stride + room.first..][..m];
+            for j in 0..m {
+                let value = round_with_offset(f64::from(values[j]) * weight * scale[j]);
+                sums[j] = sums[j].wrapping_add(value);
             }
         }
     }
