@@ -67,6 +67,7 @@ FAMILIES = {
 # What is set instead of the default. Names in capitals are constants of `training.plan`.
 
 Change = dict[str, Any]
+STEPS = ("line_search", "newton")
 STOPPED: Change = {"max_iter": 1000, "early_stopping": True}
 
 
@@ -85,7 +86,7 @@ STOPPED_CHANGES: dict[str, Change] = {
     **of("max_features", 0.5, "sqrt"),
     **of("early_stopping", "per_output"),
     **of("n_components", 2, 4),
-    **of("step", "line_search", "newton"),
+    **of("step", *STEPS),
 }
 CHANGES: dict[str, dict[str, Change]] = {
     "many": {
@@ -134,7 +135,13 @@ CHANGES: dict[str, dict[str, Change]] = {
         **of("step", "line_search"),
     },
 }
-BASES = {kind: STOPPED if kind == "many" else {} for kind in CHANGES}
+BASES: dict[str, Change] = {kind: STOPPED if kind == "many" else {} for kind in CHANGES}
+LOSSES = {"exponential": True, "absolute_error": False, "huber": False}  # for labels?
+for loss in LOSSES:
+    BASES[f"many, {loss}"] = {"loss": loss}
+    CHANGES[f"many, {loss}"] = {
+        name: {"loss": loss} | change for name, change in of("step", *STEPS).items()
+    }
 
 # ------------------------------------------------------------------ the tasks
 
@@ -204,6 +211,8 @@ def task_of(kind: str, name: str) -> Task | None:
     data = whole(name)
     X, Y, is_labels = data.X, data.Y, data.task == "multilabel"
     if kind.startswith("many"):
+        if LOSSES.get(kind.removeprefix("many, "), is_labels) != is_labels:
+            return None
         if is_labels:
             varied = np.minimum(shares(Y), 1 - shares(Y))
             Y = Y[:, np.sort(np.argsort(-varied, kind="stable")[:OUTPUTS])].astype(np.uint8)
@@ -346,8 +355,6 @@ def make_records(options: argparse.Namespace, results: dict[str, Any]) -> None:
         first = of_set["splits"].get("0", {}).get(DEFAULT, {"seconds": 0})
         for change, parameters in {DEFAULT: BASES[kind], **CHANGES[kind]}.items():
             if change in found or first["seconds"] > LONG:
-                continue
-            if "per_output" in change and data.task == "classes":
                 continue
             found[change] = measured(data, parameters, split)
             first = of_set["splits"]["0"][DEFAULT]

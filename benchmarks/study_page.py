@@ -17,6 +17,9 @@ TITLES = {
     "one": "One output",
     "rare": "One rare label",
     "classes": "Classes",
+    "many, exponential": "Exponential loss",
+    "many, absolute_error": "Absolute error",
+    "many, huber": "Huber's loss",
 }
 Record = dict[str, float]
 OfSet = dict[str, Any]  # task, rows, and by split and change a Record
@@ -136,7 +139,7 @@ def sets_of(results: dict[str, Any]) -> str:
         kinds = (results["kinds"].get(kind, {}).get(name) for kind in TITLES)
         n_rows = next((of_set["rows"] for of_set in kinds if of_set), 0)
         rows.append([name, half, f"{n_rows:,}", *cells])
-    return table(["set", "half", "rows", *TITLES.values()], rows, 2, 8)
+    return table(["set", "half", "rows", *TITLES.values()], rows, 2, 3 + len(TITLES))
 
 
 def huber(found: dict[str, dict[str, float]]) -> str:
@@ -207,4 +210,7 @@ WHAT = {
         "The rows with exactly one label, which is their class; classes of at least 30 rows. The "
         "part of the log loss that is removed."
     ),
+    "many, exponential": "Several labels, nothing set but the loss. LRAP.",
+    "many, absolute_error": "Several targets, nothing set but the loss. Macro r².",
+    "many, huber": "Several targets, nothing set but the loss. Macro r².",
 }
