@@ -38,7 +38,7 @@ FEW_ROWS = 1_000  # sets below have more splits
 SPLITS, MORE_SPLITS = 2, 4
 LONG = 20.0  # seconds of a fit with the defaults: sets that take longer are left out
 EVEN, RARE = 0.4, 0.07  # shares of positive rows that the labels for one output come nearest to
-CLASS_ROWS = 30  # rows of a class at least
+CLASS_ROWS = 30  # rows of a class, and positive rows of one label, at least
 DEFAULT = "default"
 HUBER_QUANTILES = (0.9, 0.7, 0.5, 0.3)
 
@@ -64,7 +64,8 @@ FAMILIES = {
 
 # ------------------------------------------------------------------ the changes
 #
-# What is set instead of the default. Names in capitals are constants of `training.plan`.
+# What is set instead of the default, or a function of the rows trained on that gives it. Names in
+# capitals are constants of `training.plan`.
 
 Change = dict[str, Any]
 STEPS = ("line_search", "newton")
@@ -109,6 +110,8 @@ CHANGES: dict[str, dict[str, Change]] = {
         "learning_rate=0.05, max_iter=200": {"learning_rate": 0.05, "max_iter": 200},
         **of("max_leaf_nodes", 8, 15, 63),
         **of("max_bins", 31, 63, 127),
+        "max_bins=rows/3": {"max_bins": lambda n: min(255, max(2, n // 3))},
+        "max_iter=50 below 500 rows": {"max_iter": lambda n: 50 if n < 500 else 100},
         **of("l2_regularization", 0.1, 1, 10),
         **of("subsample", 0.5, 0.8),
         **of("max_features", 0.5, "sqrt"),
@@ -224,7 +227,8 @@ def task_of(kind: str, name: str) -> Task | None:
         return Task(X, middle, data.task, data.categorical) if kind == "one" else None
     wanted = EVEN if kind == "one" else RARE
     j = int(np.argmin(np.abs(shares(Y) - wanted)))
-    if kind == "rare" and not 0.02 < shares(Y)[j] < plan.RARE:
+    is_rare = 0.02 < shares(Y)[j] < plan.RARE
+    if Y[:, j].sum() < CLASS_ROWS or (kind == "rare" and not is_rare):
         return None
     return Task(X, Y[:, j], "classes", data.categorical)
 
@@ -261,6 +265,7 @@ def measured(data: Task, change: Change, split: int) -> dict[str, float]:
     order = np.random.default_rng(split).permutation(data.X.shape[0])
     train, test = np.split(order, [round(len(order) * 2 / 3)])
     kind = ManyBoostRegressor if data.task == "regression" else ManyBoostClassifier
+    change = {k: value(len(train)) if callable(value) else value for k, value in change.items()}
     with constants(change) as parameters:
         model = kind(random_state=split, n_jobs=1, **parameters)
         model.set_params(categorical_features=list(data.categorical) or None)
@@ -364,7 +369,7 @@ def make_records(options: argparse.Namespace, results: dict[str, Any]) -> None:
         options.results.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.study")
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--kinds", nargs="+", choices=CHANGES, default=list(CHANGES))
@@ -372,7 +377,7 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="write the page, run nothing")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--page", type=Path, default=PAGE)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     results: dict[str, Any] = {"kinds": {}}
     if options.results.is_file():
         results = json.loads(options.results.read_text())
