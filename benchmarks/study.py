@@ -26,7 +26,7 @@ from scipy import sparse
 from benchmarks import machine, metrics, workloads
 from benchmarks.study_page import page
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
-from manyboost.datasets import load_dataset
+from manyboost.datasets import read_npz
 from manyboost.training import plan
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -192,7 +192,7 @@ def halves(sets: list[str]) -> dict[str, str]:
 @cache
 def whole(name: str) -> Task:
     """At most ROWS training rows of a set, drawn once, and all its outputs."""
-    data = load_dataset(name, workloads.data_folder())
+    data = read_npz(workloads.data_folder() / f"{name}.npz")
     n = data.X.shape[0]
     train = np.arange(n) if data.split is None else np.flatnonzero(np.asarray(data.split) == 0)
     rows = np.sort(np.random.default_rng(0).permutation(train)[:ROWS])
@@ -359,7 +359,8 @@ def make_records(options: argparse.Namespace, results: dict[str, Any]) -> None:
         found = of_set["splits"].setdefault(str(split), {})
         first = of_set["splits"].get("0", {}).get(DEFAULT, {"seconds": 0})
         for change, parameters in {DEFAULT: BASES[kind], **CHANGES[kind]}.items():
-            if change in found or first["seconds"] > LONG:
+            wanted = change == DEFAULT or change.startswith(tuple(options.changes))
+            if change in found or not wanted or first["seconds"] > LONG:
                 continue
             found[change] = measured(data, parameters, split)
             first = of_set["splits"]["0"][DEFAULT]
@@ -373,6 +374,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.study")
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--kinds", nargs="+", choices=CHANGES, default=list(CHANGES))
+    parser.add_argument("--changes", nargs="+", default=[""], help="those that begin so")
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
     parser.add_argument("--report", action="store_true", help="write the page, run nothing")
     parser.add_argument("--results", type=Path, default=RESULTS)

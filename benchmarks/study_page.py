@@ -108,6 +108,8 @@ def rounds(sets: dict[str, OfSet], change: str) -> str:
 
 
 def of_kind(sets: dict[str, OfSet], halves: dict[str, str], changes: Sequence[str]) -> str:
+    if not sets:
+        return "Not run yet."
     rows = []
     for change in changes:
         a, b = in_halves(sets, halves, change)
@@ -122,24 +124,27 @@ def confirmed(results: dict[str, Any], order: dict[str, list[str]]) -> list[str]
     for kind, changes in order.items():
         sets = results["kinds"].get(kind, {})
         found = [c for c in changes if verdict(*in_halves(sets, results["halves"], c)) == BETTER]
-        lines.append(f"- {TITLES[kind]}: {', '.join(f'`{c}`' for c in found) or 'none'}.")
+        if sets:
+            lines.append(f"- {TITLES[kind]}: {', '.join(f'`{c}`' for c in found) or 'none'}.")
     return lines
 
 
 def sets_of(results: dict[str, Any]) -> str:
     """All sets: half, rows trained on, and the score of the default, by kind."""
+    kinds = [kind for kind in TITLES if results["kinds"].get(kind)]
     rows = []
     for name, half in sorted(results["halves"].items(), key=lambda pair: (pair[1], pair[0])):
         cells = []
-        for kind in TITLES:
-            splits = results["kinds"].get(kind, {}).get(name, {"splits": {}})["splits"].values()
+        for kind in kinds:
+            splits = results["kinds"][kind].get(name, {"splits": {}})["splits"].values()
             scores = [split[DEFAULT]["score"] for split in splits if DEFAULT in split]
             shown = f"{statistics.fmean(scores):.3f} ({len(scores)})" if scores else "–"
             cells.append(shown)
-        kinds = (results["kinds"].get(kind, {}).get(name) for kind in TITLES)
-        n_rows = next((of_set["rows"] for of_set in kinds if of_set), 0)
+        known = (results["kinds"][kind].get(name) for kind in kinds)
+        n_rows = next((of_set["rows"] for of_set in known if of_set), 0)
         rows.append([name, half, f"{n_rows:,}", *cells])
-    return table(["set", "half", "rows", *TITLES.values()], rows, 2, 3 + len(TITLES))
+    titles = [TITLES[kind] for kind in kinds]
+    return table(["set", "half", "rows", *titles], rows, 2, 3 + len(kinds))
 
 
 def huber(found: dict[str, dict[str, float]]) -> str:
@@ -189,8 +194,11 @@ Better : worse: on how many sets the mean score over the splits is higher, or lo
 default. p: the two-sided sign test. Mean gain: over the sets, with its standard error. Rounds ×:
 rounds kept, as a multiple of those with the default, the median over the sets."""
 SETS = """\
-Rows that a model trains on, and the score of the default with the number of splits. –: the set
-gives no such task, or was not run, or one fit with the defaults takes too long."""
+At most 1,500 training rows of a set are used, and the 50 labels that vary most. A third of the rows
+is held out to score on, by up to 4 random splits below 1,000 rows and by up to 2 above; the first
+splits of all sets are run first. The table has the rows that a model trains on, and the score of
+the default with the number of splits. –: the set gives no such task, or has not been run, or one
+fit with the defaults takes more than 20 s."""
 HUBER = """\
 Root mean squared distance to the signal, 4,000 rows of 8 features, by the quantile of the distance
 to the median that is δ. The default is the median distance, 0.5."""

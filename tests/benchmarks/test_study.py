@@ -7,7 +7,6 @@ import pytest
 from benchmarks.study_page import BETTER, Half, gains, verdict
 
 from benchmarks import study, study_page
-from manyboost.datasets import read_npz
 from manyboost.training import plan
 
 
@@ -25,7 +24,6 @@ def folder(monkeypatch, tmp_path):
     names["target_names"] = list("pqrs")
     np.savez(tmp_path / "scene.npz", X=X, Y=labels, split=split.astype(np.uint8), **names)
     monkeypatch.setenv("MANYBOOST_DATA", str(tmp_path))
-    monkeypatch.setattr(study, "load_dataset", lambda name, at: read_npz(at / f"{name}.npz"))
     study.whole.cache_clear()
     yield tmp_path
     study.whole.cache_clear()
