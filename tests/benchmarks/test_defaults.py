@@ -203,8 +203,9 @@ def test_folds_are_ours_and_have_a_verdict_of_their_own():
     assert compared(run).difference == pytest.approx(-0.1)
     assert compared(run).ahead_by(FOLDED) == pytest.approx(0.1)
     text = document(run, "defaults.json")
-    assert "it is ahead on 1 of the 1 that were measured" in text
+    assert "it is ahead on 1 of 1.**" in text
     assert "| -0.1000 | no | +0.1000 | 1 × |" in text
+    assert "- emotions: not examined." in text
 
 
 def test_seconds_of_another_machine_are_marked_and_not_compared():

@@ -19,7 +19,7 @@ def folder(monkeypatch, tmp_path):
     names = {"feature_names": list("abc"), "target_names": list("st")}
     np.savez(tmp_path / "enb.npz", X=X, Y=targets, **names)
     labels = np.eye(4, dtype=np.uint8)[X[:, :3].argmax(axis=1)]
-    labels[:15] = [0, 0, 1, 1]
+    labels[:30] = [0, 0, 1, 1]
     split = np.arange(240) >= 200
     names["target_names"] = list("pqrs")
     np.savez(tmp_path / "scene.npz", X=X, Y=labels, split=split.astype(np.uint8), **names)
@@ -46,7 +46,7 @@ def test_tasks_are_made_of_training_rows_alone(folder):
     assert study.task_of("many", "enb").X.shape[0] == 240
     classes = study.task_of("classes", "scene")
     assert set(classes.Y) == {0, 1, 2}
-    assert classes.X.shape[0] == 185  # 15 rows have two labels
+    assert classes.X.shape[0] == 170  # 30 rows have two labels
     assert study.task_of("classes", "enb") is None
     one = study.task_of("one", "scene")
     assert one.Y.ndim == 1
