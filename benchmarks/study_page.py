@@ -195,8 +195,8 @@ into halves A and B by a fixed rule; sets from the same source are in the same h
 changes only if half A says so and half B confirms it: the sign test over the sets gives p < {LEVEL}
 in both, and the mean gain has the same sign. Test rows are never read."""
 UNFINISHED = """\
-**The study is not complete**: what has not been run is named below. Until then it can keep a default,
-but not settle it."""
+**The study is not complete**: what has not been run is named below. Until then it can keep a
+default, but not settle it."""
 READING = """\
 Better : worse: on how many sets the mean score over the splits is higher, or lower, than with the
 default. p: the two-sided sign test. Mean gain: over the sets, with its standard error. Rounds ×:
