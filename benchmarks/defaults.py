@@ -9,22 +9,21 @@ docs/defaults.md is written from it at the end, or at once with --report. Needs 
 """
 
 import argparse
-import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 
-from benchmarks import few_outputs, machine, measure, metrics, report, run, workloads
+from benchmarks import machine, measure, metrics, run, workloads
 from benchmarks.contestants import Contestant, Settings, Stopwatch, catboost, lightgbm, xgboost
 from benchmarks.contestants.base import two_dimensional
-from benchmarks.records import Run, Summary
+from benchmarks.records import Run
 from benchmarks.suites import THREADS, Entry
 from benchmarks.workloads import Data, Task
 
@@ -37,16 +36,16 @@ PATIENCE = 10  # rounds without improvement, where a library has no default of i
 VALIDATION = 0.1  # of the training rows
 FOREST = 100  # trees, scikit-learn's default
 TREES_AT_A_TIME = 10
-CAP = 600.0  # seconds of one fit
+CAP = 300.0  # seconds of one fit
+LONG_FIT = 60.0  # seconds: a fit this long is not repeated
 TRIAL = 0.2  # of the cap: after this, one model per output is given up if it would take far longer
-MARGIN = 0.005  # of the best peer's score
-BAR = 8  # sets
+FOLDS = 5  # of the second of our models
 
 
 @dataclass(frozen=True)
 class Set:
     task: Task
-    repeats: int  # few rows: each repeat has another validation part and another seed
+    repeats: int = 3  # each has another validation part and another seed
 
 
 # The cheap ones first.
@@ -54,15 +53,15 @@ SETS: dict[str, Set] = {
     "water-quality": Set("regression", 5),
     "atp1d": Set("regression", 5),
     "emotions": Set("multilabel", 5),
-    "yeast": Set("multilabel", 3),
-    "scene": Set("multilabel", 3),
-    "enron": Set("multilabel", 3),
-    "scm20d": Set("regression", 3),
-    "imclef07a": Set("multilabel", 1),
-    "bibtex": Set("multilabel", 1),
-    "stackex_cs": Set("multilabel", 1),
-    "mediamill": Set("multilabel", 1),
-    "delicious": Set("multilabel", 1),
+    "yeast": Set("multilabel"),
+    "scene": Set("multilabel"),
+    "enron": Set("multilabel"),
+    "scm20d": Set("regression"),
+    "imclef07a": Set("multilabel"),
+    "bibtex": Set("multilabel"),
+    "stackex_cs": Set("multilabel"),
+    "mediamill": Set("multilabel"),
+    "delicious": Set("multilabel"),
 }
 
 
@@ -110,6 +109,7 @@ def load(name: str, seed: int) -> Split:
 class ManyBoost(Contestant):
     name = "manyboost"
     library = "manyboost"
+    asked: ClassVar[dict[str, Any]] = {"early_stopping": True}
 
     def fit(self, data: Split, settings: Settings, watch: Stopwatch) -> None:
         from manyboost import ManyBoostClassifier, ManyBoostRegressor
@@ -117,20 +117,35 @@ class ManyBoost(Contestant):
         kind = ManyBoostRegressor if data.task == "regression" else ManyBoostClassifier
         self.parameters = {
             "max_iter": settings.n_rounds,
-            "early_stopping": True,
             "max_time": watch.limit if np.isfinite(watch.limit) else None,
             "random_state": settings.seed,
             "n_jobs": settings.n_threads,
+            **self.asked,
         }
         self.model = kind(**self.parameters)
-        X, X_val = (as_dense_if_needed(self.model, part) for part in (data.X, data.X_val))
-        self.model.fit(X, data.Y, X_val=X_val, Y_val=data.Y_val)
+        self.train(data, watch)
         self.patience = self.model.n_iter_no_change
         self.rounds_done = int(self.model.n_iter_)
+
+    def train(self, data: Split, watch: Stopwatch) -> None:
+        X, X_val = (as_dense_if_needed(self.model, part) for part in (data.X, data.X_val))
+        self.model.fit(X, data.Y, X_val=X_val, Y_val=data.Y_val)
 
     def predict(self, X) -> np.ndarray:
         method = getattr(self.model, "decision_function", self.model.predict)
         return two_dimensional(method(as_dense_if_needed(self.model, X)))
+
+
+class Folds(ManyBoost):
+    """Validates on its own folds: it trains on all training rows, as the forest does."""
+
+    name = "manyboost-folds"
+    asked: ClassVar[dict[str, Any]] = {"n_folds": FOLDS}
+
+    def train(self, data: Split, watch: Stopwatch) -> None:
+        with watch.paused():
+            X, Y = data.with_validation()
+        self.model.fit(as_dense_if_needed(self.model, X), Y)
 
 
 def as_dense_if_needed(model: Any, X) -> Any:
@@ -317,10 +332,16 @@ class RandomForest(Contestant):
 
 CONTESTANTS: dict[str, type[Contestant]] = {
     kind.name: kind
-    for kind in (ManyBoost, LightGBM, MultiOutputTree, OneOutputPerTree, CatBoost, RandomForest)
+    for kind in (
+        ManyBoost,
+        Folds,
+        LightGBM,
+        MultiOutputTree,
+        OneOutputPerTree,
+        CatBoost,
+        RandomForest,
+    )
 }
-OURS = ManyBoost.name
-PEERS = tuple(name for name in CONTESTANTS if name != OURS)
 
 
 # ------------------------------------------------------------------ one record
@@ -376,6 +397,8 @@ def main() -> None:
             sys.exit("\ninterrupted; the same command resumes from here")
     if not options.results.is_file():
         sys.exit(f"{options.results} does not exist: there is nothing to report")
+    from benchmarks.defaults_page import document  # which imports this module
+
     options.page.write_text(document(Run.read(options.results), options.results.name))
     run.say(f"wrote {options.page}")
 
@@ -391,6 +414,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=THREADS)
     parser.add_argument("--memory", type=float, default=12, help="gigabytes of each fit at most")
     parser.add_argument("--fresh", action="store_true", help="forget the records of earlier runs")
+    parser.add_argument(
+        "--elsewhere", action="store_true", help="keep the records made on another machine"
+    )
     parser.add_argument("--report", action="store_true", help="write the page, run nothing")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--page", type=Path, default=PAGE)
@@ -399,7 +425,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def make_records(options: argparse.Namespace) -> None:
     """Run what is missing, set by set."""
-    results = run.Results(options.results, fresh=options.fresh)
+    results = run.Results(options.results, fresh=options.fresh, elsewhere=options.elsewhere)
     jobs = plan(options)
     began = time.monotonic()
     for number, (entry, repeat) in enumerate(jobs, start=1):
@@ -435,10 +461,17 @@ def run_one(entry: Entry, repeat: int, results: run.Results, memory: float) -> s
     spec = specification(entry, repeat)
     if known := results.find(spec):
         return f"known: {run.outcome(known)}"
+    if repeat and is_long(results.find({**spec, "repeat": 0})):
+        return "not repeated: the first took long enough"
     budget = run.Budget(3 * entry.limit + 120, memory * run.GIGABYTE)
     record = run.run_process(spec, budget)
     results.add(record)
     return run.outcome(record)
+
+
+def is_long(first: dict[str, Any] | None) -> bool:
+    """Whether a first repeat took so long, or ended so badly, that there is no second one."""
+    return first is not None and (first["status"] != "ok" or first["fit_seconds"] > LONG_FIT)
 
 
 def specification(entry: Entry, repeat: int) -> dict[str, Any]:
@@ -453,210 +486,6 @@ def specification(entry: Entry, repeat: int) -> dict[str, Any]:
         "repeat": repeat,
         "library": machine.library(CONTESTANTS[entry.contestant].library.split(".")[0]),
     }
-
-
-# ------------------------------------------------------------------ the page
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One set: what each contestant reached, and how manyboost compares with the best peer."""
-
-    name: str
-    summaries: dict[str, Summary]
-
-    def score(self, contestant: str) -> float | None:
-        """The mean over the repeats; None where a repeat has none."""
-        summary = self.summaries.get(contestant)
-        if summary is None or len(scores := summary.values("score")) < len(summary.records):
-            return None
-        return statistics.fmean(scores)
-
-    @property
-    def best_peer(self) -> str | None:
-        scored = [peer for peer in PEERS if self.score(peer) is not None]
-        return max(scored, key=self.score, default=None)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every contestant has been tried, as often as manyboost."""
-        counts = {len(s.records) for s in self.summaries.values()}
-        return self.summaries.keys() == CONTESTANTS.keys() and len(counts) == 1
-
-    @property
-    def difference(self) -> float | None:
-        """Ours minus the best peer's; None until all have been tried."""
-        ours, peer = self.score(OURS), self.best_peer
-        if not self.complete or ours is None or peer is None:
-            return None
-        return ours - self.score(peer)
-
-    @property
-    def within(self) -> bool | None:
-        return None if self.difference is None else self.difference >= -MARGIN
-
-
-def comparisons(records: Run) -> list[Comparison]:
-    found = []
-    for name in SETS:
-        summaries = {s.contestant: s for s in records.of(name) if s.contestant in CONTESTANTS}
-        found.append(Comparison(name, summaries))
-    return found
-
-
-def document(records: Run, source: str) -> str:
-    found = comparisons(records)
-    parts = [
-        "# Default parameters against the peers",
-        origin(source),
-        verdict(found),
-        table(found),
-        LEGEND,
-        "## Protocol",
-        protocol(records),
-        report.provenance(records),
-        "## Details",
-        details(found),
-    ]
-    if few_outputs.RESULTS.is_file():
-        at = parts.index("## Protocol")
-        parts.insert(at, few_outputs.section(json.loads(few_outputs.RESULTS.read_text())))
-    if records.skipped:
-        parts += ["## Skipped", "\n".join(f"- {w}: {why}" for w, why in records.skipped.items())]
-    return "\n\n".join(parts) + "\n"
-
-
-def origin(source: str) -> str:
-    return (
-        f"Generated from `benchmarks/results/{source}`: `python -m benchmarks.defaults` runs what "
-        "is missing there and writes this page; with `--report` it only writes the page."
-    )
-
-
-def verdict(found: Sequence[Comparison]) -> str:
-    compared = [c for c in found if c.within is not None]
-    within = sum(c.within for c in compared)
-    ahead = sum(c.difference > 0 for c in compared)
-    text = (
-        f"**manyboost is within {MARGIN} of the best peer, or ahead, on {within} of {len(SETS)} "
-        f"sets, and ahead of all of them on {ahead}; the bar is {BAR} sets.**"
-    )
-    if missing := [c.name for c in found if c.within is None]:
-        text += f" Not measured, or not with all contestants: {', '.join(missing)}."
-    return text
-
-
-LEGEND = f"""\
-Test score and seconds of fitting; the best score in bold. Difference: manyboost's score minus the
-best peer's; within: no more than {MARGIN} below it. Time: the best peer's seconds over
-manyboost's. ◦ stopped by the cap, scored with the rounds it had. ≈ over budget: the time is
-extrapolated, there is no score."""
-
-
-def table(found: Sequence[Comparison]) -> str:
-    head = ("set", "metric", *CONTESTANTS, "best peer", "difference", "within", "time")
-    rows = []
-    for c in found:
-        first = next(iter(c.summaries.values()), None)
-        metric = report.named(first) if first else ""
-        scored = [name for name in CONTESTANTS if c.score(name) is not None]
-        best = max(scored, key=c.score, default=None)
-        cells = [cell(c, name, bold=name == best) for name in CONTESTANTS]
-        difference = "–" if c.difference is None else f"{c.difference:+.4f}"
-        within = {True: "yes", False: "no", None: "–"}[c.within]
-        rows.append(
-            (c.name, metric or "–", *cells, c.best_peer or "–", difference, within, time_ratio(c))
-        )
-    return report.table(head, rows, 2, 2 + len(CONTESTANTS))
-
-
-def cell(c: Comparison, contestant: str, *, bold: bool) -> str:
-    summary = c.summaries.get(contestant)
-    if summary is None:
-        return "–"
-    if not summary.ok:
-        return summary.status
-    seconds = f"{report.number(summary.fit_seconds)} s"
-    if summary.extrapolated:
-        return f"over budget, ≈ {seconds}"
-    score = f"{c.score(contestant):.4f}"
-    mark = " ◦" if capped(summary) else ""
-    return f"{f'**{score}**' if bold else score} · {seconds}{mark}"
-
-
-def capped(summary: Summary) -> bool:
-    return any(summary.values("capped"))
-
-
-def time_ratio(c: Comparison) -> str:
-    if c.difference is None:
-        return "–"
-    theirs, ours = (c.summaries[name].fit_seconds for name in (c.best_peer, OURS))
-    return f"{report.number(theirs / ours)} ×"
-
-
-def protocol(records: Run) -> str:
-    caps = sorted({r["spec"]["limit"] for s in records.summaries for r in s.records})
-    cap = " or ".join(f"{seconds:g} s" for seconds in caps)
-    found = {s.contestant: s.median("patience") for s in records.summaries}
-    patience = ", ".join(f"{name}: {found[name]:g}" for name in CONTESTANTS if found.get(name))
-    return f"""\
-- Every library at its own default parameters, {ROUNDS} rounds at most, threads: {records.threads},
-  every fit in a process of its own. Scores are means over the repeats, times medians.
-- The official split where there is one, else a fixed random half of the rows for training.
-  {VALIDATION:.0%} of the training rows, the same for all contestants, are handed to each for its
-  early stopping, by its own default metric. A repeat has another such part and another seed.
-- Rounds without improvement after which a fit stops: the library's default where it has one, else
-  {PATIENCE} ({patience}). All predict with the best round.
-- lightgbm fits one model per output, each stopped on its own; the data are binned once.
-- random-forest: {FOREST} full trees; it has no early stopping and is given all training rows, the
-  validation part included. Labels are regressed on, with the classifier's default of √features
-  per split.
-- Labels are ranked by raw predictions (LRAP; ties count against); regression is scored by macro r².
-  Sparse features are passed as CSR matrices to all that take them, and made dense, within the
-  measured time, for those that do not; categories as their codes, missing values as NaN.
-- A fit may take {cap}. At the cap, a contestant stops after its round and is scored with what
-  it has. Where one model per output cannot be fitted for all outputs in that time, the contestant
-  is over budget and its time is extrapolated from the outputs that were fitted."""
-
-
-def details(found: Sequence[Comparison]) -> str:
-    head = ("set", "contestant", "score", "spread", "rounds", "fit, s", "repeats", "")
-    rows = []
-    for c in found:
-        for name in CONTESTANTS:
-            if (summary := c.summaries.get(name)) is not None:
-                scores = summary.values("score")
-                rows.append(
-                    (
-                        c.name,
-                        f"**{name}**" if name == OURS else name,
-                        report.score(c.score(name)),
-                        f"{max(scores) - min(scores):.4f}" if len(scores) > 1 else "–",
-                        report.number(summary.median("rounds")),
-                        ("≈ " if summary.extrapolated else "") + report.number(summary.fit_seconds),
-                        str(len(summary.records)),
-                        remark(summary),
-                    )
-                )
-    shapes = [shape(c) for c in found if c.summaries]
-    note = (
-        "Spread: best minus worst score of the repeats. Rounds: those kept, the median over the "
-        "repeats and, for lightgbm, over the outputs; trees for random-forest."
-    )
-    sets = report.table(("set", "rows", "validation", "test", "features", "outputs"), shapes, 1, 6)
-    return "\n\n".join([sets, note, report.table(head, rows, 2, 7)])
-
-
-def remark(summary: Summary) -> str:
-    parts = (report.remark(summary), "stopped by the cap" if capped(summary) else "")
-    return "; ".join(part for part in parts if part)
-
-
-def shape(c: Comparison) -> tuple[str, ...]:
-    fields = ("n_rows", "n_validation_rows", "n_test_rows", "n_features", "n_outputs")
-    ok = next((s for s in c.summaries.values() if s.ok), None)
-    return (c.name, *("–" if ok is None else f"{ok.median(field):,.0f}" for field in fields))
 
 
 if __name__ == "__main__":

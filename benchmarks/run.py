@@ -269,7 +269,7 @@ def children_seconds() -> float:
 class Results:
     """The file of one suite: machine, versions, skipped entries, records; saved at every change."""
 
-    def __init__(self, file: Path, *, fresh: bool = False) -> None:
+    def __init__(self, file: Path, *, fresh: bool = False, elsewhere: bool = False) -> None:
         self.file = file
         self.machine = machine.describe()
         self.skipped: dict[str, str] = {}
@@ -277,7 +277,10 @@ class Results:
         if file.is_file() and not fresh:
             stored = json.loads(file.read_text())
             if place(stored["machine"]) != place(self.machine):
-                sys.exit(f"{file} was made on another machine or Python; --fresh starts anew")
+                if not elsewhere:
+                    sys.exit(f"{file} was made on another machine or Python; --fresh starts anew")
+                for record in stored["records"]:
+                    record.setdefault("place", place(stored["machine"]))
             self.records = [record for record in stored["records"] if not outdated(record)]
             if dropped := len(stored["records"]) - len(self.records):
                 say(f"{dropped} records of other versions or builds are made anew")

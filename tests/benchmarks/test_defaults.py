@@ -6,7 +6,8 @@ import time
 import numpy as np
 import pytest
 from benchmarks.contestants import Settings, Stopwatch
-from benchmarks.defaults import CONTESTANTS, OURS, PEERS, SETS, Split
+from benchmarks.defaults import CONTESTANTS, SETS, Split
+from benchmarks.defaults_page import FOLDED, OURS, PEERS, Comparison, comparisons, document
 from benchmarks.records import Run
 from benchmarks.run import Budget, Results, run_process, serves
 from benchmarks.workloads import Data
@@ -179,12 +180,12 @@ def run_of(*records) -> Run:
     return Run({"machine": machine, "skipped": {}, "records": list(records)})
 
 
-def compared(run: Run, name="emotions") -> defaults.Comparison:
-    return next(c for c in defaults.comparisons(run) if c.name == name)
+def compared(run: Run, name="emotions") -> Comparison:
+    return next(c for c in comparisons(run) if c.name == name)
 
 
 @pytest.mark.parametrize(
-    ("ours", "within"), [(0.9, True), (0.8, True), (0.7951, True), (0.7949, False)]
+    ("ours", "within"), [(0.9, True), (0.8, True), (0.7981, True), (0.7979, False)]
 )
 def test_within_means_no_more_than_the_margin_below_the_best_peer(ours, within):
     scores = dict(zip(PEERS, (0.8, 0.7, 0.6, 0.5, 0.4), strict=True))
@@ -192,8 +193,27 @@ def test_within_means_no_more_than_the_margin_below_the_best_peer(ours, within):
     found = compared(run)
     assert found.best_peer == PEERS[0]
     assert found.within is within
-    text = defaults.document(run, "defaults.json")
+    text = document(run, "defaults.json")
     assert f"on {int(within)} of 12 sets, and ahead of all of them on {int(ours > 0.8)};" in text
+
+
+def test_folds_are_ours_and_have_a_verdict_of_their_own():
+    peers = [record(peer, 0.5) for peer in PEERS]
+    run = run_of(record(OURS, 0.4), record(FOLDED, 0.6), *peers)
+    assert compared(run).difference == pytest.approx(-0.1)
+    assert compared(run).ahead_by(FOLDED) == pytest.approx(0.1)
+    text = document(run, "defaults.json")
+    assert "it is ahead on 1 of 1.**" in text
+    assert "| -0.1000 | no | +0.1000 | 1 × |" in text
+    assert "- emotions: not examined." in text
+
+
+def test_seconds_of_another_machine_are_marked_and_not_compared():
+    elsewhere = [record(peer, 0.5, place={"cpu": "another"}) for peer in PEERS]
+    text = document(run_of(record(OURS, 0.6), *elsewhere), "defaults.json")
+    assert "0.5000 · 2 s †" in text
+    assert "**0.6000** · 2 s |" in text
+    assert "| +0.1000 | yes | – | – |" in text
 
 
 def test_scores_are_means_of_the_repeats():
@@ -203,11 +223,13 @@ def test_scores_are_means_of_the_repeats():
     assert compared(run).difference == pytest.approx(0.0)
 
 
-def test_a_set_counts_only_when_all_contestants_were_tried_as_often():
+def test_a_set_counts_only_when_all_were_tried_as_often_or_took_long():
     peers = [record(peer, 0.5) for peer in PEERS]
     assert compared(run_of(record(OURS, 0.6), *peers[1:])).within is None
     once_more = record(OURS, 0.6, repeat=1)
     assert compared(run_of(record(OURS, 0.6), once_more, *peers)).within is None
+    long = [record(peer, 0.5, fit_seconds=90.0) for peer in PEERS]
+    assert compared(run_of(record(OURS, 0.6), once_more, *long)).within is True
     assert compared(run_of(record(OURS, 0.6), *peers)).within is True
 
 
@@ -217,7 +239,7 @@ def test_page_marks_what_was_capped_over_budget_or_killed():
     over = record(PEERS[1], None, fit_seconds=5000.0, extrapolated="10 of 159 outputs")
     killed = {**record(PEERS[2], None), "status": "over memory", "fit_seconds": None}
     run = run_of(record(OURS, 0.6), capped, over, killed, *peers)
-    page = defaults.document(run, "defaults.json")
+    page = document(run, "defaults.json")
     assert "**0.7000** · 2 s ◦" in page
     assert "over budget, ≈ 5,000 s" in page
     assert "| over memory |" in page
@@ -227,6 +249,6 @@ def test_page_marks_what_was_capped_over_budget_or_killed():
 
 
 def test_page_of_an_empty_run_measures_nothing_and_says_so():
-    page = defaults.document(run_of(), "defaults.json")
+    page = document(run_of(), "defaults.json")
     assert "on 0 of 12 sets" in page
     assert f"Not measured, or not with all contestants: {', '.join(SETS)}" in page

@@ -60,6 +60,18 @@ def test_results_survive_and_a_new_record_takes_the_place_of_the_old(tmp_path):
     assert Results(file, fresh=True).records == []
 
 
+def test_records_of_another_machine_are_refused_or_kept_with_their_place(tmp_path):
+    file = tmp_path / "results.json"
+    spec = specification(ENTRY, 0)
+    results = Results(file)
+    results.machine = {**results.machine, "cpu": "another"}
+    results.add(record(spec))
+    with pytest.raises(SystemExit, match="another machine"):
+        Results(file)
+    [kept] = Results(file, elsewhere=True).records
+    assert kept["place"]["cpu"] == "another"
+
+
 @pytest.mark.parametrize(
     ("code", "budget", "status"),
     [
