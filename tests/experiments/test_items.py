@@ -6,8 +6,10 @@ import pytest
 from experiments.items import ITEMS
 from experiments.methods import METHODS, MODELS
 from experiments.options import Options
-from experiments.problems import CATALOGUE, MULTILABEL_SETS, REGRESSION_SETS, is_synthetic
+from experiments.problems import MULTILABEL_SETS, REGRESSION_SETS, is_synthetic
 from experiments.protocol import Curve, Search
+
+from manyboost.datasets import CATALOGUE
 
 ALL = (*MULTILABEL_SETS, *REGRESSION_SETS, *ITEMS["stand-ins"].full.datasets)
 

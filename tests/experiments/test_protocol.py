@@ -81,8 +81,7 @@ def test_a_search_takes_the_best_of_its_trials_and_reports_both_variants():
     assert track.scores == [model.validation]
 
 
-def test_every_budget_gets_the_model_that_a_search_with_its_limit_would_find(monkeypatch):
-    """One set of trials serves all budgets."""
+def test_one_set_of_trials_serves_all_budgets(monkeypatch):
     trials = [
         TrialResult(40, False, [(1, 0.3), (10, 0.5), (30, 0.8)], 1.0),
         TrialResult(40, False, [(1, 0.4), (20, 0.6), (40, 0.7)], 1.0),
@@ -90,11 +89,33 @@ def test_every_budget_gets_the_model_that_a_search_with_its_limit_would_find(mon
     limits = {"nominal": 25, "sort*2": 5, "sort*0.5": 40}
     monkeypatch.setattr(Budget, "limits", lambda *_: limits)
     search = Search.declare(SET, 0, 0, "gbmort", 2, "rounds:40")
-    assert [trial.rounds for trial in search.needs(None)] == [40, 40]
+    assert [trial.rounds for trial in search.needs(None)] == [25, 25]
     found = search.execute(trials, None)
     chosen = {name: (found.model(name).rounds, found.model(name).validation) for name in limits}
     assert chosen == {"nominal": (20, 0.6), "sort*2": (1, 0.4), "sort*0.5": (30, 0.8)}
     assert len(found.models) == 3
+
+
+def test_only_the_best_three_trials_go_beyond_the_nominal_budget(monkeypatch):
+    """What other trials would find beyond it is not used, even if it is stored."""
+    trials = [
+        TrialResult(20, False, [(1, 0.1 * rank), (15, 0.15 * rank), (38, 0.9)], 1.0)
+        for rank in (1, 2, 3, 4)
+    ]
+    monkeypatch.setattr(Budget, "limits", lambda *_: {"nominal": 20, "sort*2": 40})
+    longer = []
+
+    def execute(trial, needed, data_dir):
+        longer.append(trial)
+        return TrialResult(39, False, [(1, 0.1), (33, 0.7)], 1.0)
+
+    monkeypatch.setattr(Trial, "execute", execute)
+    search = Search.declare(SET, 0, 0, "gbmort", 4, "rounds:40")
+    found = search.execute(trials, None)
+    tried = [trial.settings for trial in search.needs(None)]
+    assert [trial.settings for trial in longer] == [tried[3], tried[2], tried[1]]
+    assert {trial.rounds for trial in longer} == {40}
+    assert (found.model("sort*2").rounds, found.model("sort*2").validation) == (33, 0.7)
 
 
 def test_forests_have_all_training_rows_a_hundred_trees_and_no_budget():
