@@ -6,18 +6,17 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from experiments import reproduction
 from experiments.items import ITEMS, Item
-from experiments.options import Options
+from experiments.options import Options, Scope
+from experiments.store import Store
 
-STORE = "runs.jsonl"
-#: The options that a result depends on, and their flags if these have another name.
-_REPEATED = ("methods", "datasets", "n_splits", "search", "budget", "max_seconds", "seed")
-_FLAGS = {"n_splits": "repeats", "max_seconds": "cap"}
+STORE = Path("experiments/rows")
+OUTPUT = Path("docs/reproduction")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,36 +24,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     arguments = parser.parse_intermixed_args(argv)
     items = list(dict.fromkeys(arguments.items)) or list(ITEMS)
+    quick = Path("reproduction-quick")
     try:
         options = _options(arguments)
-        chosen = reproduction.choose(items, options)
+        store = Store(arguments.store or (quick / "rows" if options.quick else STORE))
+        chosen = reproduction.choose(items, options, store)
     except ValueError as error:
         parser.error(str(error))
     if arguments.list:
         _list(chosen)
         return 0
-    store: Path = arguments.store or arguments.output / STORE
-    for folder in (arguments.output, store.parent):
-        folder.mkdir(parents=True, exist_ok=True)
+    if arguments.time_left:
+        _show_time_left(reproduction.time_left(items, options, store))
+        return 0
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end the workers too
     try:
-        if arguments.no_run:
-            report = reproduction.summarise(items, options, store)
-        else:
-            report = reproduction.run(items, options, store, stream=sys.stderr)
+        if not arguments.no_run:
+            reproduction.run(items, options, store)
     except KeyboardInterrupt:
         print(
-            f"Interrupted; complete runs are kept in {store}. The same command continues; with "
-            "--no-run it reports what there is.",
+            "Interrupted; complete runs are kept. The same command continues; with --no-run it "
+            "reports what there is.",
             file=sys.stderr,
         )
         return 130
-    from experiments.report.writing import summary, write_report  # slow to import, not for workers
+    if arguments.no_report:
+        return 0
+    from experiments.report import write  # slow to import, not for workers
 
-    note = f"Made by: {_command(arguments)}"
-    page = write_report(replace(report, notes=[*report.notes, note]), arguments.output)
-    print(summary(report), file=sys.stderr)
-    print(page)
+    print(write(chosen, store, arguments.output or (quick if options.quick else OUTPUT)))
     return 0
 
 
@@ -69,21 +67,16 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("items", nargs="*", metavar="ITEM", help="what to reproduce (default: all)")
     add("--list", action="store_true", help="list items, their methods and data sets")
+    add("--time-left", action="store_true", help="estimate the core-hours of the missing runs")
     add("--no-run", action="store_true", help="run nothing, report what the store holds")
+    add("--no-report", action="store_true", help="run only")
     add("--quick", action="store_true", help="small budgets and few data sets: a first look")
 
     add = parser.add_argument_group("what is run").add_argument
     add("--methods", type=_names, action="extend", metavar="A,B", help="only these methods")
     add("--datasets", type=_names, action="extend", metavar="A,B", help="only these data sets")
-    add("--refit", action="store_true", help="fit tuned models again, on validation rows too")
-    add("--repeats", type=int, dest="n_splits", metavar="N", help="random splits of every data set")
-    add("--search", metavar="random:N|grid", help="settings tried for every method")
-    add(
-        "--budget",
-        metavar="rounds:N|seconds:S|T:M",
-        help="budget of a fit; T is one round of gbmort with stumps on the same data",
-    )
-    add("--cap", type=float, dest="max_seconds", metavar="SECONDS", help="longest time of one fit")
+    add("--splits", type=int, dest="n_splits", metavar="N", help="random splits of every data set")
+    add("--settings", type=int, dest="n_settings", metavar="N", help="settings tried per method")
     add("--seed", type=int, metavar="N", help="seed of splits, searches and fits")
 
     add = parser.add_argument_group("how").add_argument
@@ -91,10 +84,10 @@ def _parser() -> argparse.ArgumentParser:
     text = "folder of the data sets (or MANYBOOST_DATA)"
     add("--data", type=Path, dest="data_dir", default=data, metavar="DIR", help=text)
     add("--n-jobs", type=int, metavar="N", help="fits that run at the same time")
-    output = Path("reproduction")
-    add("--output", type=Path, default=output, metavar="DIR", help="folder of the report")
-    text = f"file of complete runs, which are never repeated (default: {STORE} in the output)"
-    add("--store", type=Path, metavar="FILE", help=text)
+    text = f"folder of the report (default: {OUTPUT})"
+    add("--output", type=Path, metavar="DIR", help=text)
+    text = f"folder of the rows of complete runs, which are never repeated (default: {STORE})"
+    add("--store", type=Path, metavar="DIR", help=text)
     return parser
 
 
@@ -111,25 +104,20 @@ def _options(arguments: argparse.Namespace) -> Options:
     return Options(**chosen)
 
 
-def _command(arguments: argparse.Namespace) -> str:
-    """Return the command that gives the same report, without what belongs to one machine."""
-    words = ["python -m experiments", *arguments.items]
-    words += [f"--{name}" for name in ("quick", "refit") if getattr(arguments, name)]
-    for name in _REPEATED:
-        value = getattr(arguments, name)
-        if value is not None:
-            words += [
-                f"--{_FLAGS.get(name, name)}",
-                ",".join(value) if isinstance(value, list) else f"{value}",
-            ]
-    return " ".join(words)
+def _list(chosen: Mapping[Item, Scope]) -> None:
+    for item, scope in chosen.items():
+        print(f"{item.name}: {item.summary} ({item.of_paper})")
+        print(f"  methods: {', '.join(scope.methods)}")
+        print(f"  data sets: {', '.join(scope.datasets) or 'none'}")
+        if scope.absent:
+            print(f"  not found: {', '.join(scope.absent)}")
 
 
-def _list(items: Sequence[Item]) -> None:
-    for item in items:
-        print(f"{item.name}: {item.summary}")
-        print(f"  methods: {', '.join(item.methods)}")
-        print(f"  data sets: {', '.join(item.full.datasets)}")
+def _show_time_left(left: Mapping[tuple[str, str], reproduction.Left]) -> None:
+    for (item, dataset), part in left.items():
+        done = f"{part.n_runs - part.n_missing} of {part.n_runs} runs"
+        print(f"{item:<16}{dataset:<28}{done:<24}{part.hours:8.2f} core-hours left")
+    print(f"about {sum(part.hours for part in left.values()):.1f} core-hours left")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The methods of the paper under its names, each with its grid of settings.
+"""The methods of the paper under its names, and the settings that are tried for them.
 
 =============================== ============================================================
 ``br-gbrt``, ``st-gbrt``        boosting of each output on its own (labels, targets)
@@ -14,22 +14,24 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 
-from experiments.budgets import Limit
-from experiments.problems import Fold, Task
+from experiments import costs
+from experiments.problems import Fold, Problem, Task
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
 Array: TypeAlias = NDArray[Any]
 #: Parameters of an estimator that are tuned, or fixed by an experiment.
 Settings: TypeAlias = Mapping[str, Any]
+#: What is kept of the predictions (n_rows, n_outputs) for the rows to score.
+Score: TypeAlias = Callable[[Array], Any]
 
 #: The projections by the paper's names.
 PROJECTIONS = {x: x for x in ("gaussian", "rademacher", "achlioptas", "sparse")}
@@ -45,52 +47,48 @@ MAX_LEAF_NODES = (2, 3, 4, 5, 6, 7, 8)
 STUMPS: Settings = {"learning_rate": 0.1, "max_features": 1.0, "max_leaf_nodes": 2}
 FOREST_TREES = 100
 
-_UNLIMITED = 2**31 - 1  # rounds of a fit that only time ends
+_NEVER = 2**31 - 1
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A fitted method; predictions (n_rows, n_outputs) are those for the rows to score."""
+def sample(dataset: str, task: Task, split: int, n_settings: int, seed: int) -> list[Settings]:
+    """Draw the settings to try: others for each split, the same for each method.
 
-    #: Rounds of boosting, or trees of a forest.
-    rounds: int
-    seconds: float
-    predict: Callable[[], Array]
-    #: Yields the predictions after each round; a forest yields those of all trees only.
-    staged: Callable[[], Iterator[Array]]
-
-
-class Method(Protocol):
-    """The interface that the protocol expects."""
-
-    def grid(self, task: Task) -> list[Settings]:
-        """Return all settings to choose from; empty if nothing is tuned."""
-
-    def fit(self, fold: Fold, settings: Settings, limit: Limit, seed: int) -> Fit:
-        """Fit in one thread."""
-
-
-def sample(method: Method, task: Task, search: str, seed: int) -> list[Settings]:
-    """Return the settings to try: all for ``grid``, N random ones for ``random:N``.
-
-    The first N of N + 1 settings are those of ``random:N``: a longer search extends a shorter one.
+    Every pair of a loss and a learning rate has as many settings as any other, up to one; so have
+    the numbers of leaves, and the shares of features. The first settings of a longer sample are
+    those of a shorter one.
     """
-    grid = method.grid(task)
-    n_settings = parse_search(search)
-    order = np.random.default_rng(seed).permutation(len(grid))
-    return grid if n_settings is None else [grid[i] for i in order[:n_settings]]
+    rng = np.random.default_rng([seed, crc32(dataset.encode()), split])
+    pairs = list(itertools.product(LOSSES[task], LEARNING_RATES))
+
+    def cycles(values: Sequence[Any]) -> itertools.chain[Any]:
+        shuffled = ([values[i] for i in rng.permutation(len(values))] for _ in itertools.count())
+        return itertools.chain.from_iterable(shuffled)
+
+    drawn: list[Settings] = []
+    draws = zip(cycles(pairs), cycles(MAX_FEATURES), cycles(MAX_LEAF_NODES), strict=True)
+    for (loss, rate), features, leaves in draws:
+        settings = {
+            "loss": loss,
+            "learning_rate": rate,
+            "max_features": features,
+            "max_leaf_nodes": leaves,
+        }
+        if settings in drawn:  # another number of leaves is as good
+            others = [{**settings, "max_leaf_nodes": n} for n in MAX_LEAF_NODES]
+            settings = next(other for other in others if other not in drawn)
+        drawn.append(settings)
+        if len(drawn) == n_settings:
+            return drawn
+    raise AssertionError("the draws do not end")
 
 
-def parse_search(search: str) -> int | None:
-    """Return the N of ``random:N``, None for ``grid``."""
-    kind, _, count = search.partition(":")
-    if search == "grid":
-        return None
-    if kind != "random" or not count.isdecimal() or int(count) == 0:
-        raise ValueError(
-            f"search={search!r} is not a search; write grid, or random:N with N at least 1."
-        )
-    return int(count)
+@dataclass
+class Track:
+    """A fit on its way: what was kept after some rounds, and the CPU seconds up to there."""
+
+    rounds: list[int] = field(default_factory=list)
+    scores: list[Any] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -100,67 +98,95 @@ class Boosting:
     strategy: str
     projection: str = "gaussian"
 
-    def grid(self, task: Task) -> list[Settings]:
-        names = ("loss", "learning_rate", "max_features", "max_leaf_nodes")
-        values = (LOSSES[task], LEARNING_RATES, MAX_FEATURES, MAX_LEAF_NODES)
-        return [dict(zip(names, point, strict=True)) for point in itertools.product(*values)]
+    def rounds_bought(self, problem: Problem, settings: Settings, n_units: float) -> dict[str, int]:
+        """Return how many rounds ``n_units`` times T buy, for each variation of the costs."""
+        priced = {"projection": self.projection, **settings}
+        return costs.rounds_bought(problem.shape, self.strategy, priced, n_units)
 
-    def fit(self, fold: Fold, settings: Settings, limit: Limit, seed: int) -> Fit:
+    def round_costs(self, problem: Problem, settings: Settings) -> dict[str, float]:
+        """Return the cost of one round in T, for each variation of the costs."""
+        priced = {"projection": self.projection, **settings}
+        return costs.relative_costs(problem.shape, self.strategy, priced)
+
+    def follow(
+        self,
+        fold: Fold,
+        settings: Settings,
+        points: Sequence[int],
+        seed: int,
+        score: Score,
+        is_over: Callable[[Track], bool] = lambda track: False,
+    ) -> Track:
+        """Fit in one thread up to the last of the points, scoring the rows to score at each.
+
+        The fit ends earlier if ``is_over`` says so after a point.
+        """
+        regression = fold.problem.task == "regression"
+        track, wanted = Track(), set(points)
+        next_round, scoring_seconds, over = 0, 0.0, False
+        started = time.process_time()
+
+        def after_round(model: Any, X: Any, y: Any) -> float:
+            nonlocal next_round, scoring_seconds, over
+            done, next_round = next_round, next_round + 1
+            if done in wanted:
+                now = time.process_time()
+                # Raw predictions of labels: clipped probabilities would make ties.
+                raw = model.predict(X) if regression else model.decision_function(X)
+                # The single prediction of an oracle holds for all outputs.
+                track.scores.append(score(np.broadcast_to(raw, fold.Y_eval.shape)))
+                track.rounds.append(done)
+                track.seconds.append(now - started - scoring_seconds)
+                over = is_over(track)
+                scoring_seconds += time.process_time() - now
+            return float(done)  # so that no round counts as worse than the one before
+
         parameters: dict[str, Any] = {
             "strategy": self.strategy,
             "projection": self.projection,
             "step": "line_search",
             "min_samples_leaf": 1,
-            "early_stopping": False,
-            "max_iter": limit.rounds or _UNLIMITED,
-            "max_time": limit.seconds,
+            "early_stopping": True,
+            "n_iter_no_change": _NEVER,
+            "scoring": after_round,
+            "callbacks": [lambda state: over],
+            "max_iter": max(points),
             "random_state": seed,
             "n_jobs": 1,
             **settings,
         }
         model: Any
-        if fold.problem.task == "regression":
+        if regression:
             model = ManyBoostRegressor(**parameters, output_scaling=None)
-            predict, staged = model.predict, model.staged_predict
         else:
-            # Raw predictions: clipped probabilities would make ties.
             model = ManyBoostClassifier(**parameters)
-            predict, staged = model.decision_function, model.staged_decision_function
-        Y = self.targets(fold)
-        started = time.perf_counter()
-        model.fit(fold.X, Y)
-        seconds = time.perf_counter() - started
-        # The single prediction of an oracle holds for all outputs.
-        repeat = partial(np.broadcast_to, shape=fold.Y_eval.shape)
-        return Fit(
-            model.n_iter_,
-            seconds,
-            lambda: repeat(predict(fold.X_eval)),
-            lambda: map(repeat, staged(fold.X_eval)),
-        )
+        problem = fold.problem
+        Y, Y_eval = (self.targets(problem, Y) for Y in (fold.Y, fold.Y_eval))
+        model.fit(fold.X, Y, X_val=fold.X_eval, Y_val=Y_eval)
+        return track
 
-    def targets(self, fold: Fold) -> Array:
+    def targets(self, problem: Problem, Y: Array) -> Array:
         """Return the outputs to fit."""
-        return fold.Y
+        return Y
 
 
 @dataclass(frozen=True)
 class Oracle(Boosting):
-    """Boosting that knows the structure of a synthetic data set and uses it."""
+    """Single-output boosting of the targets that the structure of a synthetic set suggests."""
 
     strategy: str = "independent"
 
-    def targets(self, fold: Fold) -> Array:
+    def targets(self, problem: Problem, Y: Array) -> Array:
         """Return the first output of a chain, the mean of a group, or all outputs."""
-        match fold.problem.structure:
+        match problem.structure:
             case "chain":
-                return fold.Y[:, :1]
+                return Y[:, :1]
             case "group":
-                return np.asarray(fold.Y.mean(axis=1, keepdims=True))
+                return np.asarray(Y.mean(axis=1, keepdims=True))
             case "ind":
-                return fold.Y
+                return Y
         raise ValueError(
-            f"artificial-gbrt does not know the structure of {fold.problem.name!r}; use it on "
+            f"artificial-gbrt does not know the structure of {problem.name!r}; use it on "
             "friedman1-chain, friedman1-group or friedman1-ind."
         )
 
@@ -175,26 +201,16 @@ class Forest:
 
     of_each_output: bool
 
-    def grid(self, task: Task) -> list[Settings]:
-        return []
-
-    def fit(self, fold: Fold, settings: Settings, limit: Limit, seed: int) -> Fit:
+    def predict(self, fold: Fold, seed: int) -> Array:
         """Grow trees one by one and keep only their predictions: all trees may exceed memory."""
-        started = time.perf_counter()
         total = np.zeros(fold.Y_eval.shape)
         Y = fold.Y.astype(np.float64)
         targets = list(Y.T) if self.of_each_output else [Y]
         seeds = np.random.SeedSequence(seed).generate_state(FOREST_TREES * len(targets))
-        n_trees = 0
         for of_tree in seeds.reshape(FOREST_TREES, -1):
             grown = [self._tree(fold, y, s) for y, s in zip(targets, of_tree, strict=True)]
             total += np.column_stack(grown)
-            n_trees += 1
-            if limit.seconds is not None and time.perf_counter() - started >= limit.seconds:
-                break
-        mean = total / n_trees
-        seconds = time.perf_counter() - started
-        return Fit(n_trees, seconds, lambda: mean, lambda: iter([mean]))
+        return total / FOREST_TREES
 
     def _tree(self, fold: Fold, y: Array, seed: np.uint32) -> Array:
         if fold.problem.task == "multilabel":
@@ -205,7 +221,7 @@ class Forest:
         return np.asarray(tree.fit(fold.X, y).predict(fold.X_eval))
 
 
-METHODS: dict[str, Method] = {
+METHODS: dict[str, Boosting | Forest] = {
     "artificial-gbrt": Oracle(),
     "br-gbrt": Boosting("independent"),
     "st-gbrt": Boosting("independent"),
@@ -216,3 +232,16 @@ METHODS: dict[str, Method] = {
     "st-rf": Forest(of_each_output=True),
     "mo-rf": Forest(of_each_output=False),
 }
+#: What goes beyond the paper: our defaults, and a mean over five folds.
+MODELS: dict[str, Settings] = {"default": {}, "folds": {"n_folds": 5}}
+
+
+def fit_model(name: str, fold: Fold, seed: int) -> tuple[Array, int]:
+    """Fit one of the MODELS; return predictions for the rows to score, and the rounds."""
+    parameters = {**MODELS[name], "random_state": seed, "n_jobs": 1}
+    model: Any
+    if fold.problem.task == "regression":
+        model = ManyBoostRegressor(**parameters).fit(fold.X, fold.Y)
+        return np.asarray(model.predict(fold.X_eval)), int(model.n_iter_)
+    model = ManyBoostClassifier(**parameters).fit(fold.X, fold.Y)
+    return np.asarray(model.decision_function(fold.X_eval)), int(model.n_iter_)

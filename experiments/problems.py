@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from zlib import crc32
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from experiments.costs import Shape
 from experiments.scoring import lrap, macro_r2
 from manyboost.datasets import (
     CATALOGUE,
@@ -40,7 +41,7 @@ MULTILABEL_SETS, REGRESSION_SETS = (
 )
 METRICS: dict[Task, str] = {"multilabel": "lrap", "regression": "macro-r2"}
 _FRIEDMAN_TRAIN, _FRIEDMAN_TEST = 300, 4000
-_NOISY = "-noisy"
+_NOISY, _NORMAL = "-noisy", "-normal"
 _VALIDATION = 0.2
 # scikit-learn's trees are much faster on dense features: convert up to 200 MB of float32.
 _DENSE_CELLS = 50_000_000
@@ -48,7 +49,11 @@ _DENSE_CELLS = 50_000_000
 
 def is_synthetic(name: str) -> bool:
     """Whether a data set is generated."""
-    return name.removesuffix(_NOISY) in FRIEDMAN
+    return _base(name) in FRIEDMAN
+
+
+def _base(name: str) -> str:
+    return name.removesuffix(_NORMAL).removesuffix(_NOISY)
 
 
 def task_of(name: str) -> Task:
@@ -73,6 +78,19 @@ class Problem:
     structure: str | None = None
     n_informative: int | None = None
     standardise: bool = False
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The size of a fit on the training rows without the validation rows."""
+        n_train = round(self.train_fraction * self.X.shape[0])
+        n_rows = n_train - round(_VALIDATION * n_train)
+        X = self.X.tocsc() if sparse.issparse(self.X) else self.X
+        columns = (X[:, [j]] for j in range(X.shape[1]))
+        values = [
+            len(np.unique(column.toarray() if sparse.issparse(column) else column))
+            for column in columns
+        ]
+        return Shape(n_rows, self.Y.shape[1], np.array(values))
 
     @property
     def metric(self) -> str:
@@ -107,10 +125,12 @@ class Fold:
 def load_problem(name: str, data_dir: Path | None, seed: int) -> Problem:
     """Generate a synthetic data set or load a real one, which may raise FileNotFoundError."""
     if is_synthetic(name):
-        base = name.removesuffix(_NOISY)
-        noisy = name != base
+        base, noisy = _base(name), _NOISY in name
         n_rows = _FRIEDMAN_TRAIN + _FRIEDMAN_TEST
-        X, Y = FRIEDMAN[base](n_rows, noisy_outputs=noisy, random_state=seed)
+        distribution = "normal" if name.endswith(_NORMAL) else "uniform"
+        X, Y = FRIEDMAN[base](
+            n_rows, noisy_outputs=noisy, distribution=distribution, random_state=seed
+        )
         return Problem(
             name,
             "regression",

@@ -1,64 +1,97 @@
 """The runs of the experiments.
 
 ================== =========================================================================
-:class:`Unit`      T of a data set: the time of one round of multioutput boosting with stumps
-:class:`Trial`     one fit, scored on validation rows after a growing number of rounds
-:class:`Tuned`     the best of several trials, scored on test rows
+:class:`Trial`     one fit, scored on validation rows as it grows
+:class:`Search`    the best of several trials within a budget, scored on test rows
 :class:`Curve`     one fit with given settings, scored on test rows as it grows
+:class:`Model`     a model of ours with its defaults, scored on test rows
 ================== =========================================================================
 
-A run is a value; its result depends on nothing but its fields and the data. The final model of
-``Tuned`` is that of the best trial, or, with ``refit``, one with the same settings and rounds that
-is fitted on training and validation rows together. The paper does not say which one it uses; most
-of its scores on synthetic data are closer to models that never saw the validation rows.
+A run is a value; its result depends on nothing but its fields and the data: no clock takes part.
+CPU seconds are stored beside the scores for information.
+
+The paper does not say whether the chosen model is fitted again on the validation rows, so a search
+reports both variants.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from experiments.budgets import Budget, Limit
-from experiments.methods import FOREST_TREES, METHODS, STUMPS, Fit, Settings, sample
-from experiments.problems import Fold, Purpose, load_problem, make_fold, task_of
+from experiments import costs
+from experiments.methods import (
+    FOREST_TREES,
+    METHODS,
+    Boosting,
+    Forest,
+    Settings,
+    Track,
+    fit_model,
+    sample,
+)
+from experiments.problems import Fold, Problem, Purpose, load_problem, make_fold, task_of
 
 #: Part of every key: increase it when the same fields come to mean another result.
-PROTOCOL = 1
+PROTOCOL = 2
 
-_GROWTH = 1.15  # factor between the rounds of successive points of a curve
-_UNIT_SECONDS = 0.25  # shorter measurements are too noisy
-_UNIT_ROUNDS = 4096
+#: Variants of the final model, and the rows that it is fitted on.
+VARIANTS: dict[str, Purpose] = {"no refit": "testing", "refit": "training"}
+NOMINAL = "nominal"
+
+# Fits are scored after every one of the first rounds, then after rounds that grow by this factor.
+_EVERY, _GROWTH = 20, 1.1
+# A trial has stalled if the last half of its rounds, this many at least, gained less than this.
+_STALL_ROUNDS, _STALL_GAIN = 100, 0.001
+_DIGITS = 6
+
+
+def points_up_to(limit: int) -> list[int]:
+    """Return the rounds after which a fit is scored, the same for all limits up to theirs."""
+    points = list(range(1, min(_EVERY, limit) + 1))
+    while points[-1] < limit:
+        following = max(points[-1] + 1, round(points[-1] * _GROWTH))
+        if following > limit:
+            break
+        points.append(following)
+    return points
+
+
+def has_stalled(best: Sequence[tuple[int, float]], done: int) -> bool:
+    """Whether a trial is over, from the (round, score) pairs that were best so far."""
+    half = done // 2
+    earlier = [score for rounds, score in best if rounds <= half]
+    return half >= _STALL_ROUNDS and best[-1][1] < earlier[-1] + _STALL_GAIN
 
 
 @dataclass(frozen=True)
-class Points:
-    """Scores of a fit after some of its rounds, and the seconds it took to get there."""
+class Budget:
+    """``rounds:N`` for all methods, or ``T:M``: the rounds that M times T buy."""
 
-    rounds: Sequence[int]
-    seconds: Sequence[float]
-    scores: Sequence[float]
+    kind: str
+    amount: int
 
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        """Read a budget, or raise a ValueError that says how to write one."""
+        kind, _, amount = text.partition(":")
+        if kind not in ("rounds", "T") or not amount.isdecimal() or int(amount) == 0:
+            raise ValueError(
+                f"budget={text!r} is not a budget; write rounds:N or T:M with a positive number."
+            )
+        return cls(kind, int(amount))
 
-@dataclass(frozen=True)
-class Result:
-    """The scores of a model, its rounds and the seconds of its fit."""
-
-    scores: Mapping[str, float]
-    rounds: int
-    seconds: float
-    points: Points | None = None
-    #: The settings that were chosen, and their validation score.
-    chosen: Mapping[str, Any] = field(default_factory=dict)
-    #: The number of fits that the cap of seconds ended before their budget.
-    n_capped: int = 0
+    def limits(self, problem: Problem, method: Boosting, settings: Settings) -> dict[str, int]:
+        """Return the rounds of a fit by the name of the budget."""
+        if self.kind == "rounds":
+            return {NOMINAL: self.amount}
+        return method.rounds_bought(problem, settings, self.amount)
 
 
 @dataclass(frozen=True)
@@ -67,166 +100,285 @@ class Run:
 
     dataset: str
     seed: int
-
-    @property
-    def kind(self) -> str:
-        return type(self).__name__.lower()
+    split: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields, the kind and the number of the protocol."""
-        return {"kind": self.kind, "protocol": PROTOCOL, **asdict(self)}
+        """Return the kind and the fields."""
+        return {"kind": type(self).__name__.lower(), **asdict(self)}
 
     @cached_property
     def key(self) -> str:
-        return hashlib.sha256(_canonical(self.as_dict()).encode()).hexdigest()[:16]
+        fields = {"protocol": PROTOCOL, **self.as_dict()}
+        return hashlib.sha256(_canonical(fields).encode()).hexdigest()[:16]
 
     @property
     def label(self) -> str:
         """A few words for messages."""
-        return " ".join(filter(None, (self.dataset, getattr(self, "method", ""), self.kind)))
+        named = getattr(self, "method", None) or getattr(self, "model", "")
+        return f"{self.dataset} split {self.split} {named} {type(self).__name__.lower()}"
 
-    def needs(self) -> Sequence[Run]:
+    def needs(self, data_dir: Path | None) -> Sequence[Run]:
         """Return the runs whose results this one starts from."""
         return ()
 
-    def execute(self, needed: Sequence[Result], data_dir: Path | None) -> Result:
+    def execute(self, needed: Sequence[Any], data_dir: Path | None) -> Any:
         """Carry out the run, given the results of :meth:`needs`."""
         raise NotImplementedError
 
-    def fold(self, split: int, purpose: Purpose, data_dir: Path | None) -> Fold:
+    def problem(self, data_dir: Path | None) -> Problem:
+        """Return the data."""
+        return load_problem(self.dataset, data_dir, self.seed)
+
+    def fold(self, purpose: Purpose, data_dir: Path | None) -> Fold:
         """Return the rows to fit on and to score on."""
-        return make_fold(load_problem(self.dataset, data_dir, self.seed), split, purpose, self.seed)
+        return make_fold(self.problem(data_dir), self.split, purpose, self.seed)
+
+    def fit_seed(self, *what: Any) -> int:
+        """Return the seed of a fit: the rounds are not part of it, so more continue the same."""
+        fitted = _canonical((self.dataset, self.seed, self.split, *what))
+        return int(hashlib.sha256(fitted.encode()).hexdigest()[:8], 16)
 
 
 @dataclass(frozen=True)
-class Unit(Run):
-    """T of a data set in seconds: measured once, then stored."""
+class TrialResult:
+    """``points`` are the (round, score) pairs at which the validation score was best so far."""
 
-    def execute(self, needed: Sequence[Result], data_dir: Path | None) -> Result:
-        fold = self.fold(0, "tuning", data_dir)
+    rounds: int
+    stalled: bool
+    points: Sequence[tuple[int, float]]
+    seconds: float
 
-        def seconds(rounds: int) -> float:
-            settings = {**STUMPS, "loss": "squared_error"}
-            return METHODS["gbmort"].fit(fold, settings, Limit(rounds), self.seed).seconds
-
-        preparation = min(seconds(1) for _ in range(3))
-        rounds = 4
-        while True:
-            spent = seconds(1 + rounds) - preparation
-            if spent >= _UNIT_SECONDS or rounds >= _UNIT_ROUNDS:
-                # Never zero: a budget must be positive.
-                return Result({}, rounds, max(spent / rounds, 1e-9))
-            rounds *= 2
+    def best(self, limit: int) -> tuple[int, float]:
+        """Return the best round up to a limit, and its score."""
+        return max(point for point in self.points if point[0] <= limit)
 
 
 @dataclass(frozen=True)
-class FitRun(Run):
-    """One fit of a method with given settings."""
+class Trial(Run):
+    """One fit of up to ``rounds`` rounds, scored on validation rows.
 
-    split: int
+    A longer trial contains a shorter one: ``rounds`` is no part of its key.
+    """
+
+    method: str
+    settings: Settings
+    rounds: int
+
+    def as_dict(self) -> dict[str, Any]:
+        fields = super().as_dict()
+        del fields["rounds"]
+        return fields
+
+    def is_answered_by(self, result: TrialResult) -> bool:
+        """Whether a stored result has all rounds that this trial needs."""
+        return result.stalled or result.rounds >= points_up_to(self.rounds)[-1]
+
+    def execute(self, needed: Sequence[Any], data_dir: Path | None) -> TrialResult:
+        fold = self.fold("tuning", data_dir)
+        best: list[tuple[int, float]] = []
+        stalled = False
+
+        def watch(track: Track) -> bool:
+            nonlocal stalled
+            done, score = track.rounds[-1], round(track.scores[-1], _DIGITS)
+            if not best or score > best[-1][1]:
+                best.append((done, score))
+            stalled = has_stalled(best, done)
+            return stalled
+
+        method = METHODS[self.method]
+        assert isinstance(method, Boosting)
+        track = method.follow(
+            fold,
+            self.settings,
+            points_up_to(self.rounds),
+            self.fit_seed(self.method, self.settings),
+            lambda raw: fold.problem.score(fold.Y_eval, raw),
+            watch,
+        )
+        return TrialResult(track.rounds[-1], stalled, best, _seconds(track.seconds[-1]))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A model that did best on validation rows; ``scores`` are by variant and metric."""
+
+    settings: Settings
+    rounds: int
+    validation: float | None
+    scores: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The models that the budgets choose; ``budgets`` are places in ``models``."""
+
+    models: Sequence[Chosen]
+    budgets: Mapping[str, int]
+    trials: int
+    #: CPU seconds of the final fits.
+    seconds: float
+
+    def model(self, budget: str = NOMINAL) -> Chosen:
+        """Return the model of a budget; without variations, that of the only budget."""
+        return self.models[self.budgets.get(budget, self.budgets[NOMINAL])]
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> SearchResult:
+        """Read a stored result."""
+        return cls(**{**fields, "models": [Chosen(**each) for each in fields["models"]]})
+
+
+@dataclass(frozen=True)
+class Search(Run):
+    """A method with the settings and rounds that did best on validation rows.
+
+    ``costs`` names the constants behind a budget in T.
+    """
+
+    method: str
+    n_settings: int
+    budget: str
+    costs: str
+
+    @classmethod
+    def declare(
+        cls, dataset: str, seed: int, split: int, method: str, n_settings: int, budget: str
+    ) -> Search:
+        """Return the search with the present costs; forests have neither settings nor budget."""
+        if isinstance(METHODS[method], Forest):
+            return cls(dataset, seed, split, method, 0, "", "")
+        priced = costs.digest() if Budget.parse(budget).kind == "T" else ""
+        return cls(dataset, seed, split, method, n_settings, budget, priced)
+
+    def needs(self, data_dir: Path | None) -> Sequence[Trial]:
+        common = (self.dataset, self.seed, self.split, self.method)
+        return [
+            Trial(*common, settings, max(limits.values()))
+            for settings, limits in self._limits(data_dir)
+        ]
+
+    def _limits(self, data_dir: Path | None) -> list[tuple[Settings, dict[str, int]]]:
+        """Return the settings to try, and their rounds by budget."""
+        method = METHODS[self.method]
+        if isinstance(method, Forest):
+            return []
+        budget, problem = Budget.parse(self.budget), self.problem(data_dir)
+        task = task_of(self.dataset)
+        tried = sample(self.dataset, task, self.split, self.n_settings, self.seed)
+        return [(settings, budget.limits(problem, method, settings)) for settings in tried]
+
+    def execute(self, needed: Sequence[Any], data_dir: Path | None) -> SearchResult:
+        method = METHODS[self.method]
+        if isinstance(method, Forest):
+            return self._forest(method, data_dir)
+        tried = self._limits(data_dir)
+        # By budget: the number of the setting, its best round and the score of that.
+        best: dict[str, tuple[int, int, float]] = {}
+        for budget in tried[0][1]:
+            found = [
+                trial.best(limits[budget]) for trial, (_, limits) in zip(needed, tried, strict=True)
+            ]
+            number = max(range(len(found)), key=lambda i: found[i][1])
+            best[budget] = (number, *found[number])
+        distinct = sorted(set(best.values()))
+        scores: dict[tuple[int, int], dict[str, Mapping[str, float]]] = {}
+        seconds = 0.0
+        for number in dict.fromkeys(number for number, _, _ in distinct):
+            settings = tried[number][0]
+            points = sorted({rounds for n, rounds, _ in distinct if n == number})
+            for variant, purpose in VARIANTS.items():
+                fold = self.fold(purpose, data_dir)
+                seed = self.fit_seed(self.method, settings)
+                track = method.follow(fold, settings, points, seed, _all_scores(fold))
+                seconds += track.seconds[-1]
+                for rounds, kept in zip(points, track.scores, strict=True):
+                    scores.setdefault((number, rounds), {})[variant] = kept
+        models = [
+            Chosen(tried[number][0], rounds, validation, scores[number, rounds])
+            for number, rounds, validation in distinct
+        ]
+        budgets = {budget: distinct.index(chosen) for budget, chosen in best.items()}
+        return SearchResult(models, budgets, len(tried), _seconds(seconds))
+
+    def _forest(self, method: Forest, data_dir: Path | None) -> SearchResult:
+        fold = self.fold("training", data_dir)
+        started = time.process_time()
+        predictions = method.predict(fold, self.fit_seed(self.method))
+        seconds = time.process_time() - started
+        scores = _all_scores(fold)(predictions)
+        model = Chosen({}, FOREST_TREES, None, dict.fromkeys(VARIANTS, scores))
+        return SearchResult([model], {NOMINAL: 0}, 0, _seconds(seconds))
+
+
+@dataclass(frozen=True)
+class CurveResult:
+    """Test scores after some rounds; ``cost`` is that of one round in T, by budget."""
+
+    rounds: Sequence[int]
+    scores: Sequence[float]
+    #: CPU seconds of one thread up to each of the rounds.
+    seconds: Sequence[float]
+    cost: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Curve(Run):
+    """One fit on all training rows, scored on test rows as it grows."""
+
     method: str
     settings: Settings
     budget: str
-    max_seconds: float | None
 
-    def needs(self) -> Sequence[Run]:
-        return (Unit(self.dataset, self.seed),) if Budget.parse(self.budget).kind == "T" else ()
-
-    def fit(self, fold: Fold, needed: Sequence[Result]) -> tuple[Fit, bool]:
-        """Fit the method; also return whether the cap of seconds ended the fit early."""
-        unit = needed[0].seconds if needed else None
-        limit = Budget.parse(self.budget).limit(unit, self.max_seconds)
-        fit = _fit(self, self.settings, fold, limit)
-        if limit.rounds is not None:
-            return fit, fit.rounds < limit.rounds
-        return fit, self.max_seconds is not None and limit.seconds == self.max_seconds
-
-
-@dataclass(frozen=True)
-class Trial(FitRun):
-    """One fit, scored on validation rows; its rounds are those with the best score."""
-
-    def execute(self, needed: Sequence[Result], data_dir: Path | None) -> Result:
-        fold = self.fold(self.split, "tuning", data_dir)
-        fit, capped = self.fit(fold, needed)
-        points = _score_points(fit, fold, first=fit.seconds / fit.rounds)
-        best = int(np.argmax(points.scores))
-        scores = {fold.problem.metric: points.scores[best]}
-        return Result(scores, points.rounds[best], fit.seconds, n_capped=int(capped))
+    def execute(self, needed: Sequence[Any], data_dir: Path | None) -> CurveResult:
+        fold, method = self.fold("training", data_dir), METHODS[self.method]
+        assert isinstance(method, Boosting)
+        limits = Budget.parse(self.budget).limits(fold.problem, method, self.settings)
+        track = method.follow(
+            fold,
+            self.settings,
+            points_up_to(limits[NOMINAL]),
+            self.fit_seed(self.method, self.settings),
+            lambda raw: round(fold.problem.score(fold.Y_eval, raw), _DIGITS),
+        )
+        relative = method.round_costs(fold.problem, self.settings)
+        cost = {name: float(f"{value:.6g}") for name, value in relative.items()}
+        return CurveResult(track.rounds, track.scores, [_seconds(s) for s in track.seconds], cost)
 
 
 @dataclass(frozen=True)
-class Curve(FitRun):
-    """One fit on training and validation rows, scored on test rows as it grows."""
+class ModelResult:
+    """Test scores by metric."""
 
-    def execute(self, needed: Sequence[Result], data_dir: Path | None) -> Result:
-        fold = self.fold(self.split, "training", data_dir)
-        # A single round shows how long preparation takes: it matters if rounds are short.
-        first = _fit(self, self.settings, fold, Limit(1)).seconds
-        fit, capped = self.fit(fold, needed)
-        scores = fold.problem.scores(fold.Y_eval, fit.predict())
-        points = _score_points(fit, fold, first)
-        return Result(scores, fit.rounds, fit.seconds, points, n_capped=int(capped))
+    scores: Mapping[str, float]
+    rounds: int
+    seconds: float
 
 
 @dataclass(frozen=True)
-class Tuned(Run):
-    """A method with the settings and rounds that did best on validation rows."""
+class Model(Run):
+    """One of our own models, fitted on all training rows."""
 
-    split: int
-    method: str
-    search: str
-    budget: str
-    max_seconds: float | None
-    refit: bool = False
+    model: str
 
-    @property
-    def purpose(self) -> Purpose:
-        return "training" if self.refit else "testing"
-
-    def needs(self) -> Sequence[Trial]:
-        settings = sample(METHODS[self.method], task_of(self.dataset), self.search, self.seed)
-        common = (self.dataset, self.seed, self.split, self.method)
-        return [Trial(*common, s, self.budget, self.max_seconds) for s in settings]
-
-    def execute(self, needed: Sequence[Result], data_dir: Path | None) -> Result:
-        fold = self.fold(self.split, self.purpose, data_dir)
-        metric, trials = fold.problem.metric, self.needs()
-        if trials:
-            best = max(range(len(trials)), key=lambda i: needed[i].scores[metric])
-            settings = trials[best].settings
-            fit = _fit(self, settings, fold, Limit(needed[best].rounds))
-            chosen = {**settings, "validation score": needed[best].scores[metric]}
-            n_capped = sum(trial.n_capped for trial in needed)
-        else:
-            fit = _fit(self, {}, fold, Limit(None, self.max_seconds))
-            chosen, n_capped = {}, int(fit.rounds < FOREST_TREES)
-        scores = fold.problem.scores(fold.Y_eval, fit.predict())
-        return Result(scores, fit.rounds, fit.seconds, chosen=chosen, n_capped=n_capped)
+    def execute(self, needed: Sequence[Any], data_dir: Path | None) -> ModelResult:
+        fold = self.fold("training", data_dir)
+        started = time.process_time()
+        predictions, rounds = fit_model(self.model, fold, self.fit_seed(self.model))
+        seconds = time.process_time() - started
+        return ModelResult(_all_scores(fold)(predictions), rounds, _seconds(seconds))
 
 
-def _fit(run: FitRun | Tuned, settings: Settings, fold: Fold, limit: Limit) -> Fit:
-    # The budget is not part of the seed: more rounds continue the same model.
-    fitted = (run.dataset, run.seed, run.split, run.method, settings)
-    seed = int(hashlib.sha256(_canonical(fitted).encode()).hexdigest()[:8], 16)
-    return METHODS[run.method].fit(fold, settings, limit, seed)
+def _all_scores(fold: Fold) -> Any:
+    def scores(raw: Any) -> dict[str, float]:
+        found = fold.problem.scores(fold.Y_eval, raw)
+        return {metric: round(score, _DIGITS) for metric, score in found.items()}
+
+    return scores
 
 
-def _score_points(fit: Fit, fold: Fold, first: float) -> Points:
-    """Score a fit after rounds that are evenly spaced on a logarithmic scale, and the last one.
-
-    The first round takes ``first`` seconds; the others share the rest equally.
-    """
-    n_points = int(math.log(fit.rounds, _GROWTH)) + 1
-    rounds = sorted({*(int(_GROWTH**i) for i in range(n_points)), fit.rounds})
-    scores = [
-        fold.problem.score(fold.Y_eval, predictions)
-        for m, predictions in enumerate(fit.staged(), start=1)
-        if m in rounds
-    ]
-    first = min(first, fit.seconds)
-    each = (fit.seconds - first) / max(fit.rounds - 1, 1)
-    return Points(rounds, [first + each * (m - 1) for m in rounds], scores)
+def _seconds(value: float) -> float:
+    return round(value, 3)
 
 
 def _canonical(value: Any) -> str:

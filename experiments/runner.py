@@ -12,54 +12,51 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_compl
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from experiments.protocol import Result, Run
+from experiments.protocol import Run
 from experiments.store import Store
 
 
 def run_missing(
     runs: Iterable[Run],
     store: Store,
-    *,
     data_dir: Path | None = None,
     n_jobs: int = 1,
     stream: TextIO | None = None,
+    title: str = "",
 ) -> None:
     """Carry out the runs that the store does not hold, and those that they need.
 
     Every complete run is in the store at once, so an interrupted command can be repeated. A run
-    that fails is written as such and shown on ``stream``; the runs that need it are left out.
-    Each of the ``n_jobs`` processes fits in one thread; 1 stays in this process.
+    that fails is shown on ``stream`` and tried again by the next command; the runs that need it are
+    left out. Each of the ``n_jobs`` processes fits in one thread; 1 stays in this process.
     """
-    by_dataset: dict[str, list[Run]] = {}
-    for run in runs:
-        by_dataset.setdefault(run.dataset, []).append(run)
-    batches = [_missing(group, store) for group in by_dataset.values()]
-    total = sum(map(len, batches))
-    pause = 0.5 if stream is not None and stream.isatty() else 30.0
+    missing = _missing(runs, store, data_dir)
+    total = len(missing)
+    pause = 0.5 if stream is not None and stream.isatty() else 60.0
     hidden = stream is None or not total
-    with tqdm(total=total, unit="run", file=stream, mininterval=pause, disable=hidden) as progress:
-        workers = Workers(n_jobs) if n_jobs > 1 and total > 1 else None
-        execute = workers.execute if workers else _execute_here
-        try:
-            for batch in batches:  # one data set after the other
-                while tasks := _ready(batch, store, data_dir):
-                    for task, outcome in execute(tasks):
-                        del batch[task.run.key]
-                        progress.update()
-                        if isinstance(outcome, Result):
-                            store.put(task.run, outcome)
-                        else:
-                            store.fail(task.run, outcome)
-                            reason = outcome.strip().splitlines()[-1]
-                            if stream is not None:
-                                progress.write(f"failed: {task.run.label}: {reason}", file=stream)
-        finally:
-            if workers:
-                workers.end()
+    progress = tqdm(
+        total=total, desc=title, unit="run", file=stream, mininterval=pause, disable=hidden
+    )
+    workers = Workers(n_jobs) if n_jobs > 1 and total > 1 else None
+    execute = workers.execute if workers else _execute_here
+    try:
+        while tasks := _ready(missing, store, data_dir):
+            for task, outcome in execute(tasks):
+                del missing[task.run.key]
+                progress.update()
+                if not isinstance(outcome, str):
+                    store.put(task.run, outcome)
+                elif stream is not None:
+                    reason = outcome.strip().splitlines()[-1]
+                    progress.write(f"failed: {task.run.label}: {reason}", file=stream)
+    finally:
+        progress.close()
+        if workers:
+            workers.end()
 
 
 @dataclass(frozen=True)
@@ -67,16 +64,16 @@ class Task:
     """A run with the results that it starts from."""
 
     run: Run
-    needed: Sequence[Result]
+    needed: Sequence[Any]
     data_dir: Path | None
 
 
-def _missing(runs: Iterable[Run], store: Store) -> dict[str, Run]:
+def _missing(runs: Iterable[Run], store: Store, data_dir: Path | None) -> dict[str, Run]:
     """Return the runs that are not stored, and those that they need, by key."""
     missing: dict[str, Run] = {}
     for run in runs:
         if run.key not in missing and store.get(run) is None:
-            missing |= {**_missing(run.needs(), store), run.key: run}
+            missing |= {**_missing(run.needs(data_dir), store, data_dir), run.key: run}
     return missing
 
 
@@ -84,14 +81,14 @@ def _ready(missing: dict[str, Run], store: Store, data_dir: Path | None) -> list
     """Return the runs for which everything they need is stored."""
     tasks = []
     for run in missing.values():
-        needs = run.needs()
+        needs = run.needs(data_dir)
         needed = [result for need in needs if (result := store.get(need)) is not None]
         if len(needed) == len(needs):
             tasks.append(Task(run, needed, data_dir))
     return tasks
 
 
-def _attempt(task: Task) -> Result | str:
+def _attempt(task: Task) -> Any:
     """Carry out a run; return its result or the traceback of its failure."""
     try:
         return task.run.execute(task.needed, task.data_dir)
@@ -99,7 +96,7 @@ def _attempt(task: Task) -> Result | str:
         return traceback.format_exc()
 
 
-def _execute_here(tasks: Sequence[Task]) -> Iterator[tuple[Task, Result | str]]:
+def _execute_here(tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
     for task in tasks:
         yield task, _attempt(task)
 
@@ -116,13 +113,13 @@ class Workers:
         self._own = _Own()
         self._others = multiprocessing.active_children()
 
-    def execute(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result | str]]:
+    def execute(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
         """Yield every task with its outcome, in the order of completion."""
         futures = {self._threads.submit(self._in_own_process, task): task for task in tasks}
         for future in as_completed(futures):
             yield futures[future], future.result()
 
-    def _in_own_process(self, task: Task) -> Result | str:
+    def _in_own_process(self, task: Task) -> Any:
         if self._own.pool is None:
             # A forked process would inherit locks that other threads hold.
             spawn = multiprocessing.get_context("spawn")

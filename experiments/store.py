@@ -1,21 +1,49 @@
-"""Results of runs in a text file: one line of JSON for each run, under the hash of the run.
+"""Results of runs in a folder of text files.
 
-A line is appended when a run is complete. The file can be committed, and files can be joined by
-concatenation: the first result of a run counts.
+A row is appended when its run is complete. The files can be committed, and two stores are joined by
+concatenation: the first result of a run counts, and the longest trial.
 """
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
 import json
 import os
 import platform
-from collections.abc import Collection
-from dataclasses import asdict, fields
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import asdict
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from experiments.protocol import Points, Result, Run
+import manyboost
+from experiments.protocol import (
+    Curve,
+    CurveResult,
+    Model,
+    ModelResult,
+    Run,
+    Search,
+    SearchResult,
+    Trial,
+    TrialResult,
+)
+
+_SETTINGS = ("loss", "learning_rate", "max_features", "max_leaf_nodes")
+_COLUMNS = (
+    *("dataset", "seed", "split", "method"),
+    *_SETTINGS,
+    *("rounds", "stalled", "points", "seconds", "build"),
+)
+#: By kind: how to make the run and its result from stored fields.
+_KINDS: dict[str, tuple[type[Run], Callable[[dict[str, Any]], Any]]] = {
+    "search": (Search, SearchResult.of),
+    "curve": (Curve, lambda fields: CurveResult(**fields)),
+    "model": (Model, lambda fields: ModelResult(**fields)),
+}
 
 
 class Store:
@@ -23,86 +51,140 @@ class Store:
 
     Parameters
     ----------
-    path : path-like or None
-        The file; it is created by the first result. None keeps results in memory only.
+    folder : path-like or None
+        Where the files are; it is created by the first result. None keeps results in memory only.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None) -> None:
-        self._path = None if path is None else Path(path)
-        self._rows: dict[str, dict[str, Any]] = {}
-        self._errors: dict[str, str] = {}
-        if self._path is not None and self._path.exists():
-            self._load(self._path)
-
-    def _load(self, path: Path) -> None:
-        text = path.read_bytes()
-        *lines, partial = text.split(b"\n")
+    def __init__(self, folder: str | os.PathLike[str] | None) -> None:
+        self._folder = None if folder is None else Path(folder)
+        self._results: dict[str, Any] = {}
+        self._runs: dict[str, Run] = {}
+        self.builds: dict[str, dict[str, str]] = {}
+        if self._folder is None:
+            return
         try:
-            for row in map(json.loads, lines):
-                self._add(row)
+            for row in csv.DictReader(self._lines("trials.csv"), _COLUMNS):
+                if row["dataset"] != "dataset":  # the header, or that of a joined store
+                    self._keep(*_read_trial(row))
+            for line in self._lines("results.jsonl"):
+                row = json.loads(line)
+                kind = row["run"].pop("kind")
+                make, read = _KINDS[kind]
+                self._keep(make(**row["run"]), read(row["result"]))
+            for line in self._lines("builds.jsonl"):
+                self.builds.update(json.loads(line))
         except (ValueError, TypeError, KeyError):
             raise ValueError(
-                f"{str(path)!r} is not a store of runs; name another file, or one that does not "
-                "exist."
+                f"{str(folder)!r} is not a store of runs; name another folder, or one that does "
+                "not exist."
             ) from None
-        if partial:  # the command was killed while it wrote this line
-            os.truncate(path, len(text) - len(partial))
 
-    def _add(self, row: dict[str, Any]) -> None:
-        if "error" in row:
-            self._errors[row["key"]] = row["error"]
-        else:
-            self._rows.setdefault(row["key"], row)
+    def _lines(self, name: str) -> list[str]:
+        """Return the complete lines of a file: the last may have been cut off by an interrupt."""
+        assert self._folder is not None
+        path = self._folder / name
+        text = path.read_text("utf-8") if path.exists() else ""
+        return text.split("\n")[:-1]
 
-    def _append(self, row: dict[str, Any]) -> None:
-        line = json.dumps(row, allow_nan=False) + "\n"
-        self._add(row)
-        if self._path is not None:
-            # One write call, so that lines of several commands do not mix.
-            with self._path.open("ab", buffering=0) as file:
-                file.write(line.encode())
+    def _keep(self, run: Run, result: Any) -> None:
+        present = self._results.get(run.key)
+        longer = isinstance(result, TrialResult) and present and present.rounds < result.rounds
+        if present is None or longer:
+            self._results[run.key], self._runs[run.key] = result, run
 
-    def get(self, run: Run) -> Result | None:
+    def get(self, run: Run) -> Any:
         """Return the result of a run, None if it is not complete."""
-        row = self._rows.get(run.key)
-        if row is None:
+        result = self._results.get(run.key)
+        if isinstance(run, Trial) and result and not run.is_answered_by(result):
             return None
-        filled = {each.name: row[each.name] for each in fields(Result) if each.name in row}
-        if "points" in filled:
-            filled["points"] = Points(**filled["points"])
-        return Result(**{"scores": {}, **filled})
+        return result
 
-    def put(self, run: Run, result: Result) -> None:
+    def put(self, run: Run, result: Any) -> None:
         """Write a complete run."""
-        filled = {name: value for name, value in asdict(result).items() if value not in (None, {})}
-        self._append({"key": run.key, "run": run.as_dict(), **filled, "versions": versions()})
+        self._keep(run, result)
+        if self._folder is None:
+            return
+        build, made_with = this_build()
+        if build not in self.builds:
+            self.builds[build] = made_with
+            self._append("builds.jsonl", json.dumps({build: made_with}))
+        if isinstance(run, Trial):
+            if not (self._folder / "trials.csv").exists():
+                self._append("trials.csv", ",".join(_COLUMNS))
+            self._append("trials.csv", _trial_row(run, result, build))
+        else:
+            row = {"run": run.as_dict(), "result": asdict(result), "build": build}
+            self._append("results.jsonl", json.dumps(row, allow_nan=False, separators=(",", ":")))
 
-    def fail(self, run: Run, error: str) -> None:
-        """Write that a run failed; the next command tries it again."""
-        self._append({"key": run.key, "run": run.as_dict(), "error": error})
+    def _append(self, name: str, line: str) -> None:
+        assert self._folder is not None
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / name).open("ab", buffering=0) as file:
+            if file.tell():
+                with (self._folder / name).open("rb") as present:
+                    present.seek(-1, os.SEEK_END)
+                    if present.read() != b"\n":  # a command was killed while it wrote this line
+                        text = (self._folder / name).read_bytes()
+                        os.truncate(self._folder / name, text.rfind(b"\n") + 1)
+            file.write(line.encode() + b"\n")  # one call, so that lines do not mix
 
-    def error(self, run: Run) -> str | None:
-        """Return the traceback of a failed run, None if it did not fail or succeeded later."""
-        return None if run.key in self._rows else self._errors.get(run.key)
+    def trials(self) -> Iterable[tuple[Trial, TrialResult]]:
+        """Yield all trials."""
+        for key, run in self._runs.items():
+            if isinstance(run, Trial):
+                yield run, self._results[key]
 
-    def made_with(self) -> list[dict[str, str]]:
-        """Return the distinct versions that the runs were made with."""
-        distinct = {json.dumps(row["versions"]) for row in self._rows.values()}
-        return [json.loads(text) for text in sorted(distinct)]
+    def runs(self) -> Iterable[tuple[Run, Any]]:
+        """Yield all runs but trials, with their results."""
+        for key, run in self._runs.items():
+            if not isinstance(run, Trial):
+                yield run, self._results[key]
 
     def datasets(self) -> Collection[str]:
         """Return the data sets of the complete runs."""
-        return {row["run"]["dataset"] for row in self._rows.values()}
+        return {run.dataset for run, _ in self.runs()}
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._results)
 
 
-def versions() -> dict[str, str]:
-    """Return the versions and the machine that results depend on."""
+def _trial_row(run: Trial, result: TrialResult, build: str) -> str:
+    text = io.StringIO()
+    points = " ".join(f"{rounds}:{score!r}" for rounds, score in result.points)
+    settings = [run.settings[name] for name in _SETTINGS]
+    ending = [result.rounds, int(result.stalled), points, f"{result.seconds:g}", build]
+    writer = csv.writer(text, lineterminator="")
+    writer.writerow([run.dataset, run.seed, run.split, run.method, *settings, *ending])
+    return text.getvalue()
+
+
+def _read_trial(row: dict[str, str]) -> tuple[Trial, TrialResult]:
+    features = row["max_features"]
+    settings = {
+        "loss": row["loss"],
+        "learning_rate": float(row["learning_rate"]),
+        "max_features": features if features == "sqrt" else float(features),
+        "max_leaf_nodes": int(row["max_leaf_nodes"]),
+    }
+    rounds, method = int(row["rounds"]), row["method"]
+    run = Trial(row["dataset"], int(row["seed"]), int(row["split"]), method, settings, rounds)
+    pairs = (point.split(":") for point in row["points"].split(" "))
+    points = [(int(done), float(score)) for done, score in pairs]
+    return run, TrialResult(rounds, row["stalled"] == "1", points, float(row["seconds"]))
+
+
+@cache
+def this_build() -> tuple[str, dict[str, str]]:
+    """Return the digest of the code of the package, and the versions that results depend on."""
+    folder = Path(manyboost.__file__).parent
+    code = hashlib.sha256()
+    for path in sorted([*folder.rglob("*.py"), *folder.glob("_core*")]):
+        if path.is_file():
+            code.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
     packages = ("manyboost", "numpy", "scipy", "scikit-learn")
-    return {
+    made_with = {
         **{name: version(name) for name in packages},
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
     }
+    return code.hexdigest()[:8], made_with

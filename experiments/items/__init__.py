@@ -1,12 +1,33 @@
-"""The items of the reproduction, one for each table or group of figures of the paper."""
+"""The items of the reproduction: what each table or figure of the paper runs."""
 
 from experiments.items.base import Item
-from experiments.items.curves import COMPONENTS, CONVERGENCE, PROJECTIONS
-from experiments.items.friedman import FRIEDMAN, FRIEDMAN_NOISY
-from experiments.items.real import MULTILABEL, REGRESSION
+from experiments.items.curves import COMPONENTS, CONVERGENCE, PROJECTIONS, Curves
+from experiments.items.models import BEYOND, Models
+from experiments.items.searches import (
+    FRIEDMAN,
+    FRIEDMAN_NOISY,
+    FRIEDMAN_NORMAL,
+    MULTILABEL,
+    REGRESSION,
+    STAND_INS,
+    Searches,
+)
 
-_ALL = (CONVERGENCE, FRIEDMAN, FRIEDMAN_NOISY, PROJECTIONS, COMPONENTS, MULTILABEL, REGRESSION)
-#: By name, in the order of the paper.
-ITEMS: dict[str, Item] = {item.name: item for item in _ALL}
+#: By name, in the order in which they are run: short ones first.
+ITEMS: dict[str, Item] = {
+    item.name: item
+    for item in (
+        CONVERGENCE,
+        REGRESSION,
+        FRIEDMAN,
+        FRIEDMAN_NOISY,
+        MULTILABEL,
+        BEYOND,
+        PROJECTIONS,
+        COMPONENTS,
+        FRIEDMAN_NORMAL,
+        STAND_INS,
+    )
+}
 
-__all__ = ["ITEMS", "Item"]
+__all__ = ["ITEMS", "Curves", "Item", "Models", "Searches"]

@@ -1,39 +1,39 @@
-"""What all items have in common: the runs they need, and a section made of the results."""
+"""What all items have in common: a scope, and the runs in it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from experiments.options import Options, Scope
 from experiments.problems import is_available
 from experiments.protocol import Run
-from experiments.report.content import Section
-from experiments.store import Store
+
+_SPLITS = 5
+#: Data sets with fewer splits: the largest.
+_FEWER_SPLITS = {"delicious": 3, "mediamill": 3}
 
 
-@dataclass(frozen=True, kw_only=True)
+def splits(scope: Scope, dataset: str) -> range:
+    """Return the splits of a data set."""
+    return range(min(_FEWER_SPLITS.get(dataset, _SPLITS), scope.n_splits or _SPLITS))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Item(ABC):
-    """One part of the paper: what to run for it, and what the results say.
+    """One part of the paper, and what to run for it.
 
     ``full`` is the paper's experiment; ``quick`` are the fields of a small version that differ.
-    ``others`` are methods that are run on request only.
     """
 
     name: str
+    #: Where it is in the paper.
+    of_paper: str
     summary: str
-    title: str
-    text: str
     full: Scope
-    quick: Mapping[str, Any]
-    others: Sequence[str] = ()
-
-    @property
-    def methods(self) -> Sequence[str]:
-        """All methods that may be asked for."""
-        return (*self.full.methods, *self.others)
+    quick: Mapping[str, Any] = field(default_factory=dict)
 
     def scope(self, options: Options, stored: Collection[str] = ()) -> Scope:
         """Return what is run under the given options.
@@ -46,64 +46,18 @@ class Item(ABC):
             wanted = [name for name in self.full.datasets if name in options.datasets]
         methods = scope.methods
         if options.methods is not None:
-            methods = [name for name in self.methods if name in options.methods]
+            methods = [name for name in self.full.methods if name in options.methods]
         found = [n for n in wanted if n in stored or is_available(n, options.data_dir)]
         return replace(
             scope,
             datasets=found,
             methods=methods,
-            budget=options.budget or scope.budget,
             n_splits=options.n_splits or scope.n_splits,
-            search=options.search or scope.search,
-            max_seconds=options.max_seconds or scope.max_seconds,
-            refit=options.refit,
+            n_settings=options.n_settings or scope.n_settings,
             seed=options.seed,
             absent=[name for name in wanted if name not in found],
         )
 
     @abstractmethod
     def runs(self, scope: Scope) -> Sequence[Run]:
-        """Return the runs of the item."""
-
-    @abstractmethod
-    def section(self, scope: Scope, store: Store) -> Section:
-        """Report what the runs in the store show; some may be missing."""
-
-    def specification(self, scope: Scope) -> dict[str, str]:
-        """Return the settings of the item in words."""
-        cap = scope.max_seconds
-        return {
-            "data sets": listed(scope.datasets),
-            "data sets not found": listed(scope.absent),
-            "methods": listed(scope.methods),
-            "splits": str(scope.n_splits),
-            "budget of a fit": scope.budget,
-            "cap of seconds per fit": "none" if cap is None else f"{cap:g}",
-            "seed": str(scope.seed),
-        }
-
-    def state(self, scope: Scope, store: Store) -> list[str]:
-        """Report what is missing: data sets, runs, fits that ended early."""
-        sentences = []
-        if scope.absent:
-            sentences.append(f"Data sets not found: {listed(scope.absent)}.")
-        runs = self.runs(scope)
-        results = [store.get(run) for run in runs]
-        missing = [run for run, result in zip(runs, results, strict=True) if result is None]
-        n_capped = sum(result.n_capped for result in results if result is not None)
-        if n_capped:
-            sentences.append(f"The cap of seconds ended {n_capped} fits before their budget.")
-        if missing:
-            sentences.append(f"{len(missing)} of {len(runs)} runs are missing.")
-        errors = {
-            f"Failed: {each.label}: {error.strip().splitlines()[-1]}": None
-            for run in missing
-            for each in (run, *run.needs())
-            if (error := store.error(each))
-        }
-        return [*sentences, *errors]
-
-
-def listed(names: Sequence[str]) -> str:
-    """Join names, or return "none"."""
-    return ", ".join(names) or "none"
+        """Return the runs of the item, data set by data set."""
