@@ -33,6 +33,14 @@ class PaperTest(NamedTuple):
     sign: int
 
 
+class PaperClaim(NamedTuple):
+    """A claim, where it stands, and the name of what is measured for it."""
+
+    where: str
+    measure: str
+    text: str
+
+
 def paper_score(dataset: str, method: str, metric: str) -> PaperScore | None:
     """Look up a score by the paper's names; None if the paper has none.
 
@@ -65,6 +73,13 @@ def paper_tests(table: int, dataset: str) -> list[PaperTest]:
     ``dataset`` is a synthetic set, or the task for tests over all data sets of a task.
     """
     return [test for test in _tests() if test.table == table and test.dataset == dataset]
+
+
+def paper_claims() -> list[PaperClaim]:
+    """Return the claims in the order of the paper."""
+    return [
+        PaperClaim(row["where"], row["measure"], row["claim"]) for row in _rows("paper_claims.csv")
+    ]
 
 
 @cache

@@ -4,7 +4,7 @@
 file            content
 ==============  ===============================================================================
 index.html      everything, in one file that loads nothing else
-report.md       the same as text; its figures are in ``figures``
+README.md       the same as a page of the site; its figures are in ``figures``
 tables/*.csv    every table, not rounded
 figures/*.svg   every figure; the numbers behind it are in a CSV file of the same name
 ==============  ===============================================================================
@@ -14,43 +14,31 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from experiments.report.cells import legend, numeric, shown_rows
-from experiments.report.content import Lines, Report, Section, Table
+from experiments.report.content import Lines, Report, Section, Table, Verdict
 from experiments.report.figures import draw
 from experiments.report.sheets import sheet
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """A verdict on a claim as it is shown."""
-
-    mark: str
-    text: str
-    several: str
-    style: str
-
-
-VERDICTS = {
-    True: Verdict("✓", "holds", "hold", "holds"),
-    False: Verdict("✗", "does not hold", "do not hold", "fails"),
-    None: Verdict("○", "not decided", "not decided", "undecided"),
+#: Marks and styles of verdicts.
+MARKS = {
+    Verdict.REPRODUCED: ("✓", "holds"),
+    Verdict.PARTLY: ("◐", "partly"),
+    Verdict.NOT: ("✗", "fails"),
+    Verdict.NOT_RUN: ("○", "undecided"),
 }
 
 
 def summary(report: Report) -> str:
-    """Count the findings in one sentence."""
-    verdicts = [finding.holds for finding in report.findings]
-    if not verdicts:
-        return "No findings were recorded."
-    counts = {VERDICTS[kind]: verdicts.count(kind) for kind in VERDICTS}
-    parts = [f"{n} {kind.text if n == 1 else kind.several}" for kind, n in counts.items() if n]
-    return f"Findings: {', '.join(parts)}."
+    """Count the claims in one sentence."""
+    verdicts = [finding.verdict for finding in report.findings]
+    counts = {kind: verdicts.count(kind) for kind in Verdict}
+    parts = [f"{n} {kind.value}" for kind, n in counts.items() if n]
+    return f"Claims of the paper: {', '.join(parts) or 'none'}."
 
 
 def escape_markdown(text: str) -> str:
@@ -61,9 +49,11 @@ def escape_markdown(text: str) -> str:
 def write_report(report: Report, folder: str | PathLike[str]) -> Path:
     """Write a report into a folder; the same report gives the same bytes.
 
-    Files of the same name are replaced, others are kept. Returns the path of ``index.html``.
+    Tables and figures of an earlier report are removed. Returns the path of ``index.html``.
     """
     folder = Path(folder)
+    for old in (*folder.glob("tables/*.csv"), *folder.glob("figures/*")):
+        old.unlink()
     pictures: dict[str, str] = {}
     for section in report.sections:
         colours = _colours(section)
@@ -87,12 +77,12 @@ def write_report(report: Report, folder: str | PathLike[str]) -> Path:
     values = {
         "report": report,
         "summary": summary(report),
-        "verdicts": VERDICTS,
+        "marks": MARKS,
         "legend": legend,
         "md": escape_markdown,
         "pictures": pictures,
     }
-    _write(folder / "report.md", templates.get_template("report.md.jinja").render(values))
+    _write(folder / "README.md", templates.get_template("page.md.jinja").render(values))
     return _write(folder / "index.html", templates.get_template("page.html.jinja").render(values))
 
 
