@@ -135,7 +135,7 @@ def _passes() -> dict[str, float]:
         ratios, weights = r / g, np.abs(g)
         order = np.argsort(ratios, axis=0)
         total = np.take_along_axis(weights, order, axis=0).cumsum(axis=0)
-        return np.argmax(total >= total[-1] / 2, axis=0)
+        return np.asarray(np.argmax(total >= total[-1] / 2, axis=0))
 
     def update() -> None:
         nonlocal f

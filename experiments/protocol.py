@@ -20,7 +20,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ NOMINAL = "nominal"
 _EVERY, _GROWTH = 20, 1.1
 # A trial has stalled if the last half of its rounds, this many at least, gained less than this.
 _STALL_ROUNDS, _STALL_GAIN = 100, 0.001
+#: The trials that go on beyond the nominal budget: the best of a search.
+FINALISTS = 3
 _DIGITS = 6
 
 
@@ -152,6 +154,10 @@ class TrialResult:
         """Return the best round up to a limit, and its score."""
         return max(point for point in self.points if point[0] <= limit)
 
+    def up_to(self, limit: int) -> TrialResult:
+        """Return what a trial with this limit would have found."""
+        return replace(self, points=[point for point in self.points if point[0] <= limit])
+
 
 @dataclass(frozen=True)
 class Trial(Run):
@@ -233,7 +239,8 @@ class SearchResult:
 class Search(Run):
     """A method with the settings and rounds that did best on validation rows.
 
-    ``costs`` names the constants behind a budget in T.
+    All trials run to the nominal budget, and the best three of them to the largest one. ``costs``
+    names the constants behind a budget in T.
     """
 
     method: str
@@ -254,8 +261,7 @@ class Search(Run):
     def needs(self, data_dir: Path | None) -> Sequence[Trial]:
         common = (self.dataset, self.seed, self.split, self.method)
         return [
-            Trial(*common, settings, max(limits.values()))
-            for settings, limits in self._limits(data_dir)
+            Trial(*common, settings, limits[NOMINAL]) for settings, limits in self._limits(data_dir)
         ]
 
     def _limits(self, data_dir: Path | None) -> list[tuple[Settings, dict[str, int]]]:
@@ -273,13 +279,13 @@ class Search(Run):
         if isinstance(method, Forest):
             return self._forest(method, data_dir)
         tried = self._limits(data_dir)
+        trials = self._with_finalists(needed, data_dir)
         # By budget: the number of the setting, its best round and the score of that.
         best: dict[str, tuple[int, int, float]] = {}
         for budget in tried[0][1]:
-            found = [
-                trial.best(limits[budget]) for trial, (_, limits) in zip(needed, tried, strict=True)
-            ]
-            number = max(range(len(found)), key=lambda i: found[i][1])
+            limits = [of_setting[budget] for _, of_setting in tried]
+            found = [trial.best(limit) for trial, limit in zip(trials, limits, strict=True)]
+            number = _first_best([score for _, score in found])
             best[budget] = (number, *found[number])
         distinct = sorted(set(best.values()))
         scores: dict[tuple[int, int], dict[str, Mapping[str, float]]] = {}
@@ -300,6 +306,22 @@ class Search(Run):
         ]
         budgets = {budget: distinct.index(chosen) for budget, chosen in best.items()}
         return SearchResult(models, budgets, len(tried), _seconds(seconds))
+
+    def _with_finalists(
+        self, needed: Sequence[TrialResult], data_dir: Path | None
+    ) -> list[TrialResult]:
+        """Return the trials up to the nominal budget, the best ones up to the largest."""
+        trials, of_setting = self.needs(data_dir), self._limits(data_dir)
+        # A stored trial may be longer than this search needs it.
+        found = [r.up_to(trial.rounds) for r, trial in zip(needed, trials, strict=True)]
+        order = sorted(range(len(found)), key=lambda i: -found[i].points[-1][1])
+        for i in order[:FINALISTS]:
+            longest = replace(trials[i], rounds=max(of_setting[i][1].values()))
+            if not longest.is_answered_by(needed[i]):
+                found[i] = longest.execute((), data_dir)
+            else:
+                found[i] = needed[i].up_to(longest.rounds)
+        return found
 
     def _forest(self, method: Forest, data_dir: Path | None) -> SearchResult:
         fold = self.fold("training", data_dir)
@@ -367,6 +389,10 @@ class Model(Run):
         predictions, rounds = fit_model(self.model, fold, self.fit_seed(self.model))
         seconds = time.process_time() - started
         return ModelResult(_all_scores(fold)(predictions), rounds, _seconds(seconds))
+
+
+def _first_best(scores: Sequence[float]) -> int:
+    return max(range(len(scores)), key=lambda i: scores[i])
 
 
 def _all_scores(fold: Fold) -> Any:

@@ -7,6 +7,7 @@ concatenation: the first result of a run counts, and the longest trial.
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import io
 import json
@@ -63,9 +64,9 @@ class Store:
         if self._folder is None:
             return
         try:
-            for row in csv.DictReader(self._lines("trials.csv"), _COLUMNS):
-                if row["dataset"] != "dataset":  # the header, or that of a joined store
-                    self._keep(*_read_trial(row))
+            for archive in sorted(self._folder.glob("trials-*.csv.gz")):
+                self._keep_trials(gzip.decompress(archive.read_bytes()).decode().splitlines())
+            self._keep_trials(self._lines("trials.csv"))
             for line in self._lines("results.jsonl"):
                 row = json.loads(line)
                 kind = row["run"].pop("kind")
@@ -73,11 +74,16 @@ class Store:
                 self._keep(make(**row["run"]), read(row["result"]))
             for line in self._lines("builds.jsonl"):
                 self.builds.update(json.loads(line))
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             raise ValueError(
                 f"{str(folder)!r} is not a store of runs; name another folder, or one that does "
                 "not exist."
             ) from None
+
+    def _keep_trials(self, lines: Iterable[str]) -> None:
+        for row in csv.DictReader(lines, _COLUMNS):
+            if row["dataset"] != "dataset":  # the header, or that of a joined store
+                self._keep(*_read_trial(row))
 
     def _lines(self, name: str) -> list[str]:
         """Return the complete lines of a file: the last may have been cut off by an interrupt."""
@@ -143,6 +149,18 @@ class Store:
     def datasets(self) -> Collection[str]:
         """Return the data sets of the complete runs."""
         return {run.dataset for run, _ in self.runs()}
+
+    def archive(self) -> Path | None:
+        """Move the rows of trials to a new compressed file; return it, None if there are none."""
+        assert self._folder is not None
+        plain = self._folder / "trials.csv"
+        if not plain.exists():
+            return None
+        number = len(list(self._folder.glob("trials-*.csv.gz"))) + 1
+        archive = self._folder / f"trials-{number:02}.csv.gz"
+        archive.write_bytes(gzip.compress(plain.read_bytes(), mtime=0))
+        plain.unlink()
+        return archive
 
     def __len__(self) -> int:
         return len(self._results)

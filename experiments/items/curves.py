@@ -20,6 +20,8 @@ class Curves(Item):
     #: Numbers of components, one line for each; empty: the default of the method.
     components: Sequence[int] = ()
     steps: Sequence[str] = ("line_search",)
+    #: The budget of fits with Newton steps, if it is another.
+    newton_budget: str | None = None
 
     def lines(self, scope: Scope, dataset: str) -> dict[str, list[Curve]]:
         """Return the runs of each line of the figure of a data set, one for each split."""
@@ -29,15 +31,16 @@ class Curves(Item):
             for method in scope.methods:
                 varied = self.components if method != "gbmort" else ()
                 for q in varied or (None,):
-                    settings = {**STUMPS, "loss": loss}
+                    settings, label, budget = {**STUMPS, "loss": loss}, method, scope.budget
                     if q is not None:
                         settings["n_components"] = q
-                    if step != "line_search":
+                        label += f", q = {q}"
+                    if step == "newton":
                         settings["step"] = step
-                    label = method + ("" if q is None else f", q = {q}")
-                    label += "" if step == "line_search" else f", {step}"
+                        label += ", newton"
+                        budget = self.newton_budget or budget
                     lines[label] = [
-                        Curve(dataset, scope.seed, split, method, settings, scope.budget)
+                        Curve(dataset, scope.seed, split, method, settings, budget)
                         for split in splits(scope, dataset)
                     ]
         return lines
@@ -74,10 +77,11 @@ COMPONENTS = Curves(
     full=Scope(
         ("delicious",),
         ("gbmort", "gbrt-relabel-rpo-gaussian", "gbrt-relabel-rpo-subsampled"),
-        "T:130",  # 100 rounds of gbmort with log loss, and what others do in the same time
+        "T:130",  # more than 100 rounds of gbmort with log loss, and others in the same time
     ),
     quick={"budget": "T:1", "n_splits": 1},
     # Those of the paper's figures, and some in between.
     components=(1, 5, 10, 20, 50, 98, 196, 491),
     steps=("line_search", "newton"),
+    newton_budget="rounds:100",
 )

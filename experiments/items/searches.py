@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from experiments import problems
 from experiments.items.base import Item, splits
 from experiments.options import Scope
-from experiments.problems import CATALOGUE, MULTILABEL_SETS, REGRESSION_SETS
+from experiments.problems import MULTILABEL_SETS, REGRESSION_SETS
 from experiments.protocol import Search
+from manyboost.datasets import CATALOGUE
 
-# Three settings for each pair of a loss and a learning rate, two on larger sets.
-_SETTINGS, _FEWER_SETTINGS, _LARGE = 42, 28, 3000
+# Three settings for each pair of a loss and a learning rate, one or two on larger sets.
+_SETTINGS, _FEWER_SETTINGS, _LARGE = 42, 20, 3000
 _SHARED = (
     "gbmort",
     *(f"gbrt-{kind}-{x}" for kind in ("relabel-rpo", "rpo") for x in ("gaussian", "subsampled")),
@@ -76,6 +77,7 @@ FRIEDMAN_NORMAL = Searches(
         tuple(f"{name}-normal" for name in problems.FRIEDMAN),
         ("artificial-gbrt", *_SYNTHETIC),
         "rounds:10000",
+        n_settings=14,
     ),
     quick={"budget": "rounds:200", "n_splits": 2, "n_settings": 4},
 )

@@ -1,13 +1,11 @@
-"""Methods, their grids, and how a problem is divided into rows."""
+"""Methods, the settings that are tried for them, and how a problem is divided into rows."""
 
-from dataclasses import replace
+from collections import Counter
 
 import numpy as np
 import pytest
-from experiments.budgets import Budget, Limit
-from experiments.methods import METHODS, parse_search, sample
+from experiments.methods import METHODS, MODELS, Boosting, fit_model, sample
 from experiments.problems import Problem, load_problem, make_fold
-from experiments.protocol import Tuned
 
 
 def problem(task="regression", n_rows=60, n_outputs=3, structure=None):
@@ -18,63 +16,80 @@ def problem(task="regression", n_rows=60, n_outputs=3, structure=None):
     return Problem("toy", task, X, Y, 0.5, structure, standardise=task == "regression")
 
 
-def test_the_grid_is_the_paper_s():
-    grid = METHODS["gbmort"].grid("regression")
-    assert len(grid) == 7 * 5 * 7 * 2
-    assert {s["loss"] for s in grid} == {"squared_error", "absolute_error"}
-    labels = METHODS["gbmort"].grid("multilabel")
-    assert {s["loss"] for s in labels} == {"squared_error", "log_loss"}
-    assert METHODS["mo-rf"].grid("regression") == []
+@pytest.mark.parametrize("n_settings", [14, 28, 42])
+@pytest.mark.parametrize("task", ["regression", "multilabel"])
+def test_a_sample_is_even_over_losses_and_learning_rates(task, n_settings):
+    drawn = sample("scene", task, 0, n_settings, 0)
+    assert len({str(settings) for settings in drawn}) == n_settings
+    pairs = Counter((s["loss"], s["learning_rate"]) for s in drawn)
+    assert set(pairs.values()) == {n_settings // 14}
+    assert len(pairs) == 14
+    for name, n_values in (("max_features", 5), ("max_leaf_nodes", 7)):
+        counts = Counter(s[name] for s in drawn).values()
+        assert len(counts) == n_values
+        # A setting that was drawn already gets another number of leaves.
+        assert max(counts) - min(counts) <= 3
 
 
-def test_a_longer_search_builds_on_a_shorter_one():
-    method = METHODS["gbmort"]
-    few, more = (sample(method, "regression", f"random:{n}", 3) for n in (5, 8))
+def test_samples_differ_by_split_and_data_set_and_a_longer_one_extends_a_shorter():
+    few, more = (sample("scene", "multilabel", 0, n, 0) for n in (5, 8))
     assert more[:5] == few
-    assert len({str(s) for s in more}) == 8
-    assert sample(method, "regression", "grid", 3) == method.grid("regression")
-
-
-@pytest.mark.parametrize("search", ["random", "random:0", "random:x", "best", "grid:3"])
-def test_a_search_that_is_none_is_refused(search):
-    with pytest.raises(ValueError, match="is not a search; write grid, or random:N"):
-        parse_search(search)
-
-
-@pytest.mark.parametrize("budget", ["rounds", "rounds:0", "rounds:1.5", "hours:3", "T:-1", "T:inf"])
-def test_a_budget_that_is_none_is_refused(budget):
-    with pytest.raises(ValueError, match="is not a budget; write rounds:N, seconds:S or T:M"):
-        Budget.parse(budget)
-
-
-def test_budgets_become_limits():
-    assert Budget.parse("rounds:7").limit(None, None) == Limit(7, None)
-    assert Budget.parse("rounds:7").limit(None, 5.0) == Limit(7, 5.0)
-    assert Budget.parse("seconds:7").limit(None, 5.0) == Limit(None, 5.0)
-    assert Budget.parse("T:100").limit(0.01, 5.0) == Limit(None, pytest.approx(1.0))
+    assert sample("scene", "multilabel", 1, 5, 0) != few
+    assert sample("birds", "multilabel", 0, 5, 0) != few
 
 
 @pytest.mark.parametrize("task", ["regression", "multilabel"])
-@pytest.mark.parametrize("method", [m for m in METHODS if m != "artificial-gbrt"])
-def test_every_method_learns(method, task):
+@pytest.mark.parametrize("name", [m for m in METHODS if m != "artificial-gbrt"])
+def test_every_method_learns(name, task):
     fold = make_fold(problem(task, n_rows=200), 0, "testing", 0)
-    settings = {"loss": "squared_error", "max_leaf_nodes": 4} if "gb" in method else {}
-    fit = METHODS[method].fit(fold, settings, Limit(30, None), 1)
-    predictions = fit.predict()
+    method = METHODS[name]
+
+    def predict():
+        if not isinstance(method, Boosting):
+            return method.predict(fold, 1)
+        settings = {"loss": "squared_error", "max_leaf_nodes": 4}
+        return method.follow(fold, settings, [30], 1, lambda raw: raw).scores[0]
+
+    predictions = predict()
     assert predictions.shape == fold.Y_eval.shape
     constant = np.broadcast_to(fold.Y.mean(axis=0), fold.Y_eval.shape)
     better, worse = (fold.problem.score(fold.Y_eval, p) for p in (predictions, constant))
     assert better > worse + 0.05
-    *_, last = fit.staged()
-    np.testing.assert_allclose(last, predictions, atol=1e-6)
-    again = METHODS[method].fit(fold, settings, Limit(30, None), 1)
-    np.testing.assert_array_equal(again.predict(), predictions)
+    np.testing.assert_array_equal(predict(), predictions)
+
+
+@pytest.mark.parametrize("task", ["regression", "multilabel"])
+@pytest.mark.parametrize("name", MODELS)
+def test_our_models_learn(name, task):
+    fold = make_fold(problem(task, n_rows=200), 0, "training", 0)
+    predictions, rounds = fit_model(name, fold, 1)
+    constant = np.broadcast_to(fold.Y.mean(axis=0), fold.Y_eval.shape)
+    better, worse = (fold.problem.score(fold.Y_eval, p) for p in (predictions, constant))
+    assert better > worse + 0.05
+    assert rounds > 1
+
+
+def test_a_fit_is_followed_at_the_points_and_ends_when_it_is_over():
+    fold = make_fold(problem(), 0, "testing", 0)
+    settings = {"loss": "squared_error"}
+
+    def follow(points, is_over=lambda track: False):
+        return METHODS["gbmort"].follow(fold, settings, points, 1, np.copy, is_over)
+
+    track = follow([1, 5, 9])
+    assert track.rounds == [1, 5, 9]
+    assert track.seconds == sorted(track.seconds)
+    longer = follow([5, 20])
+    np.testing.assert_array_equal(longer.scores[0], track.scores[1])
+    short = follow([1, 5, 9, 1000], lambda track: track.rounds[-1] == 9)
+    assert short.rounds == [1, 5, 9]
 
 
 @pytest.mark.parametrize("structure", ["chain", "group", "ind"])
 def test_the_oracle_uses_the_structure(structure):
     fold = make_fold(problem(structure=structure), 0, "testing", 0)
-    predictions = METHODS["artificial-gbrt"].fit(fold, {}, Limit(20), 0).predict()
+    track = METHODS["artificial-gbrt"].follow(fold, {}, [20], 0, np.copy)
+    predictions = track.scores[0]
     assert predictions.shape == fold.Y_eval.shape
     repeated = np.ptp(predictions, axis=1).max() == 0
     assert repeated == (structure != "ind")
@@ -83,13 +98,7 @@ def test_the_oracle_uses_the_structure(structure):
 def test_the_oracle_needs_a_structure():
     fold = make_fold(problem(), 0, "testing", 0)
     with pytest.raises(ValueError, match="does not know the structure of 'toy'"):
-        METHODS["artificial-gbrt"].fit(fold, {}, Limit(5), 0)
-
-
-def test_a_forest_ends_in_time_with_one_tree_at_least():
-    fold = make_fold(problem(), 0, "testing", 0)
-    assert METHODS["st-rf"].fit(fold, {}, Limit(None, 1e-9), 0).rounds == 1
-    assert METHODS["mo-rf"].fit(fold, {}, Limit(), 0).rounds == 100
+        METHODS["artificial-gbrt"].follow(fold, {}, [5], 0, np.copy)
 
 
 def test_folds_share_no_rows_and_have_the_paper_s_sizes():
@@ -99,6 +108,7 @@ def test_folds_share_no_rows_and_have_the_paper_s_sizes():
         make_fold(whole, 2, purpose, 0) for purpose in ("tuning", "testing", "training")
     )
     assert (len(tuning.X), len(tuning.X_eval), len(testing.X_eval)) == (40, 10, 50)
+    assert whole.shape.n_rows == 40
     np.testing.assert_array_equal(tuning.X, testing.X)
     assert set(training.X.ravel()) == {*tuning.X.ravel(), *tuning.X_eval.ravel()}
     parts = (tuning.X, tuning.X_eval, testing.X_eval)
@@ -122,16 +132,8 @@ def test_friedman_sets_are_those_of_the_paper():
     assert (len(fold.X), len(fold.X_eval)) == (300, 4000)
     scores = noisy.scores(fold.Y_eval, fold.Y_eval)
     assert scores == {"macro-r2": 1.0, "half-macro-r2": 1.0}
-
-
-def test_refitting_adds_the_validation_rows_and_uses_the_same_trials():
-    plain = Tuned("friedman1-group", 0, 0, "gbmort", "random:1", "rounds:5", None)
-    again = replace(plain, refit=True)
-    assert plain.key != again.key
-    assert plain.needs() == again.needs()
-    trial = plain.needs()[0].execute([], None)
-    rows = {each.refit: len(each.fold(0, each.purpose, None).Y) for each in (plain, again)}
-    assert rows == {False: 240, True: 300}
-    results = [each.execute([trial], None) for each in (plain, again)]
-    assert results[0].scores != results[1].scores
-    assert results[0].rounds == results[1].rounds == trial.rounds
+    assert 0 <= noisy.X.min() < noisy.X.max() <= 1
+    normal = load_problem("friedman1-ind-normal", None, 0)
+    assert normal.Y.shape == (4300, 16)
+    assert normal.X.min() < -3
+    assert normal.structure == "ind"

@@ -1,10 +1,9 @@
 """Runs that take no time, in a module that worker processes can import."""
 
 import os
-import time
 from dataclasses import dataclass
 
-from experiments.protocol import Result, Run
+from experiments.protocol import ModelResult, Run
 
 
 @dataclass(frozen=True)
@@ -13,19 +12,18 @@ class Toy(Run):
 
     number: int
     below: int = 0
-    sleep: float = 0.0
     fate: str = "fine"
 
-    def needs(self):
+    def needs(self, data_dir):
         return [
-            Toy("toy", self.seed, self.number * 10 + i, fate=self.fate) for i in range(self.below)
+            Toy("toy", self.seed, 0, self.number * 10 + i, fate=self.fate)
+            for i in range(self.below)
         ]
 
     def execute(self, needed, data_dir):
         assert len(needed) == self.below
-        time.sleep(self.sleep)
         if self.fate == "raise":
             raise RuntimeError(f"run {self.number} is not to be")
         if self.fate == "die":
             os._exit(9)
-        return Result({"score": self.number + sum(r.scores["score"] for r in needed)}, 1, 0.0)
+        return ModelResult({"score": self.number + sum(r.scores["score"] for r in needed)}, 1, 0.0)
