@@ -12,9 +12,9 @@ from experiments.report.outcomes import Outcomes, digits_of
 
 OURS = ("default", "folds")
 _TEXT = (
-    "Our default model and the mean of five folds (n_folds=5), without any tuning, on the same splits "
-    "as the eight tuned methods of the paper. For these, the best test score of all methods and both "
-    "variants is taken, which favours them."
+    "Our default model and the mean of five folds (n_folds=5), without any tuning, on the same "
+    "splits as the eight tuned methods of the paper. For these, the best test score of all methods "
+    "and both variants is taken, which favours them."
 )
 
 

@@ -47,10 +47,10 @@ def claims_section(evidence: Evidence) -> Section:
         "What the paper claims, what we find",
         [
             (
-                "Each claim of the abstract, the introduction and the conclusions, and those of the "
-                "experiments that they rest on. A claim with several parts (data sets, methods) is "
-                "reproduced if all hold, partly if some do. Models are not fitted again on "
-                "validation rows; the tables have the other variant."
+                "Each claim of the abstract, the introduction and the conclusions, and those of "
+                "the experiments that they rest on. A claim with several parts (data sets, "
+                "methods) is reproduced if all hold, partly if some do. Models are not fitted "
+                "again on validation rows; the tables have the other variant."
             ),
         ],
         findings=findings,

@@ -28,8 +28,8 @@ _ADD_TEXT = (
     "and marked."
 )
 _MARKS_TEXT = (
-    "A dash is a run that is missing, never a guess. ≈ marks a difference from the paper within two "
-    "standard errors (over the splits of both), ▲ and ▼ one beyond them."
+    "A dash is a run that is missing, never a guess. ≈ marks a difference from the paper within "
+    "two standard errors (over the splits of both), ▲ and ▼ one beyond them."
 )
 
 

@@ -23,13 +23,13 @@ GAUSSIAN, SUBSAMPLED = "gbrt-relabel-rpo-gaussian", "gbrt-relabel-rpo-subsampled
 _COMPONENTS = (1, 98, 196, 491)
 ROUNDS = 100
 _COST = (
-    "The axis is the cost in T of an exact splitter as in the paper, which depends on no clock; CPU "
-    "seconds of this library are in the tables. Stumps on all features, learning rate 0.1."
+    "The axis is the cost in T of an exact splitter as in the paper, which depends on no clock; "
+    "CPU seconds of this library are in the tables. Stumps on all features, learning rate 0.1."
 )
 _COMPONENTS_TEXT = (
-    "Relabelled trees grown on q random projections of the 983 outputs of delicious. A line without q "
-    "is a level to compare with. Newton steps are not in the paper; they are shown beside its line "
-    "searches."
+    "Relabelled trees grown on q random projections of the 983 outputs of delicious. A line "
+    "without q is a level to compare with. Newton steps are not in the paper; they are shown "
+    "beside its line searches."
 )
 
 
@@ -124,8 +124,8 @@ def convergence_section(drawn: Drawn, n_lines: int) -> Section:
             for row in _ratio_rows(dataset, pairs, papers)
         ]
     caption = (
-        "The score to reach is the best one of the slow method; a fast one that never reaches it is "
-        "0 times faster."
+        "The score to reach is the best one of the slow method; a fast one that never reaches it "
+        "is 0 times faster."
     )
     blocks.append(
         Table("figure-1-ratios", "Figure 1: cost to a score", _RATIO_COLUMNS, rows, caption)
