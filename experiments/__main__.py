@@ -34,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.list:
         _list(chosen)
         return 0
+    if arguments.archive:
+        print(store.archive() or "no rows to archive")
+        return 0
     if arguments.time_left:
         _show_time_left(reproduction.time_left(items, options, store))
         return 0
@@ -68,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     add("items", nargs="*", metavar="ITEM", help="what to reproduce (default: all)")
     add("--list", action="store_true", help="list items, their methods and data sets")
     add("--time-left", action="store_true", help="estimate the core-hours of the missing runs")
+    add("--archive", action="store_true", help="compress the rows of trials, to commit them")
     add("--no-run", action="store_true", help="run nothing, report what the store holds")
     add("--no-report", action="store_true", help="run only")
     add("--quick", action="store_true", help="small budgets and few data sets: a first look")
