@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from experiments.report import curves
 from experiments.report.beyond import beyond_section
 from experiments.report.claims import Evidence, claims_section
 from experiments.report.content import Report, Section
-from experiments.report.coverage import coverage_section, lead
+from experiments.report.coverage import NOT_FOUND, coverage_section, lead
 from experiments.report.outcomes import Outcomes, model_scores, read_lines
 from experiments.report.real import real_section
 from experiments.report.synthetic import friedman_section, noisy_section
@@ -30,6 +31,7 @@ def write(chosen: Mapping[Item, Scope], store: Store, folder: str | PathLike[str
 def make_report(chosen: Mapping[Item, Scope], store: Store) -> Report:
     """Return the report on items, in the order of the paper."""
     searches, drawn, n_lines = {}, {}, {}
+    chosen = {item: _known(item, scope, store) for item, scope in chosen.items()}
     for item, scope in chosen.items():
         if isinstance(item, Searches):
             searches[item.name] = Outcomes.of(item, scope, store)
@@ -48,7 +50,16 @@ def make_report(chosen: Mapping[Item, Scope], store: Store) -> Report:
     versions = {
         name: ", ".join(f"{k} {v}" for k, v in of.items()) for name, of in store.builds.items()
     }
-    return Report(TITLE, lead(real), sections, versions)
+    return Report(TITLE, lead(searches), sections, versions)
+
+
+def _known(item: Item, scope: Scope, store: Store) -> Scope:
+    """Return the scope of the files that are known to exist: the same on every machine."""
+    stored, wanted = store.datasets(), {*scope.datasets, *scope.absent}
+    names = [d for d in item.full.datasets if d in wanted]
+    return replace(
+        scope, datasets=[d for d in names if d in stored or d not in NOT_FOUND], absent=()
+    )
 
 
 def _of_paper(

@@ -19,13 +19,10 @@ Tested = tuple[float, int] | None
 
 def state(outcomes: Outcomes) -> list[str]:
     """Say what is missing."""
-    sentences = []
-    if outcomes.scope.absent:
-        sentences.append(f"Data sets not found: {', '.join(outcomes.scope.absent)}.")
     missing, total = outcomes.n_missing
-    if missing:
-        sentences.append(f"{missing} of {total} runs are missing; what needs them is a dash.")
-    return sentences
+    if not missing:
+        return []
+    return [f"{missing} of {total} runs are missing; what needs them is a dash."]
 
 
 def p_text(tested: Tested) -> str | None:

@@ -51,7 +51,7 @@ def draw(figure: Figure, colours: Mapping[str, int]) -> str:
             _draw_ranks(figure, canvas.subplots())
         file = io.StringIO()
         metadata = {"Date": None, "Creator": None, "Title": figure.title}
-        canvas.savefig(file, format="svg", metadata=metadata)
+        canvas.savefig(file, format="svg", metadata=metadata, transparent=True)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
 
 

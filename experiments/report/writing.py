@@ -4,7 +4,8 @@
 file            content
 ==============  ===============================================================================
 index.html      everything, in one file that loads nothing else
-README.md       the same as a page of the site; its figures are in ``figures``
+README.md       the first page of the site: what is covered, claims, what goes beyond the paper
+*.md            a page of the site for each other section; figures are in ``figures``
 tables/*.csv    every table, not rounded
 figures/*.svg   every figure; the numbers behind it are in a CSV file of the same name
 ==============  ===============================================================================
@@ -13,7 +14,9 @@ figures/*.svg   every figure; the numbers behind it are in a CSV file of the sam
 from __future__ import annotations
 
 import base64
+import itertools
 import re
+from collections import Counter
 from os import PathLike
 from pathlib import Path
 
@@ -61,7 +64,7 @@ def write_report(report: Report, folder: str | PathLike[str]) -> Path:
             place = folder / ("tables" if isinstance(block, Table) else "figures")
             _write(place / f"{block.name}.csv", sheet(block))
             if not isinstance(block, Table):
-                svg = draw(block, colours)
+                svg = draw(block, colours.get(block.name, {}))
                 _write(place / f"{block.name}.svg", svg)
                 pictures[block.name] = base64.b64encode(svg.encode()).decode()
     templates = Environment(
@@ -82,15 +85,35 @@ def write_report(report: Report, folder: str | PathLike[str]) -> Path:
         "md": escape_markdown,
         "pictures": pictures,
     }
-    _write(folder / "README.md", templates.get_template("page.md.jinja").render(values))
+    page = templates.get_template("page.md.jinja")
+    for section in report.sections:
+        if not _is_in_front(section):
+            _write(
+                folder / f"{section.name}.md", page.render(values, section=section, heading="##")
+            )
+    front = [section for section in report.sections if _is_in_front(section)]
+    text = templates.get_template("front.md.jinja").render(values, front=front, heading="###")
+    _write(folder / "README.md", text)
     return _write(folder / "index.html", templates.get_template("page.html.jinja").render(values))
 
 
-def _colours(section: Section) -> dict[str, int]:
-    """Number the lines of a section: a method has the same colour in all its figures."""
+def _is_in_front(section: Section) -> bool:
+    """Whether a section stands on the first page: the claims, and what is not the paper's."""
+    return bool(section.findings) or section.name == "beyond"
+
+
+def _colours(section: Section) -> dict[str, dict[str, int]]:
+    """Number the lines of each figure: a line has the same number in all figures of a section."""
     figures = [block for block in section.blocks if isinstance(block, Lines)]
-    labels = dict.fromkeys(series.label for figure in figures for series in figure.series)
-    return {label: number for number, label in enumerate(labels)}
+    counts = Counter(series.label for figure in figures for series in figure.series)
+    shared = {label: k for k, label in enumerate(label for label in counts if counts[label] > 1)}
+    numbers = {}
+    for figure in figures:
+        labels = [series.label for series in figure.series]
+        taken = {shared[label] for label in labels if label in shared}
+        free = (k for k in itertools.count() if k not in taken)
+        numbers[figure.name] = {m: shared[m] if m in shared else next(free) for m in labels}
+    return numbers
 
 
 def _write(path: Path, text: str) -> Path:

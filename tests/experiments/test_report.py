@@ -312,7 +312,7 @@ def test_score_stands_above_the_papers(tmp_path):
         "+0.008 ≈",
     ):
         assert text in page
-    markdown = (tmp_path / "README.md").read_text()
+    markdown = (tmp_path / "part.md").read_text()
     assert "| 0.706 ± 0.009 (4)<br>paper 0.698 (3) +0.008 ≈ |" in markdown
 
 
@@ -341,7 +341,7 @@ def test_missing_values_are_dashes_and_sort_last(tmp_path):
 )
 def test_empty_table_says_so(table, tmp_path):
     assert "Nothing to show." in page_of(tmp_path, table)
-    assert "Nothing to show." in (tmp_path / "README.md").read_text()
+    assert "Nothing to show." in (tmp_path / "part.md").read_text()
 
 
 # ------------------------------------------------------------------ figures

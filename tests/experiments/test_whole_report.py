@@ -2,16 +2,22 @@
 
 import csv
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.items import ITEMS
+from experiments.options import Options
 from experiments.paper import paper_sets
 from experiments.report import make_report, write
 from experiments.report.claims import verdict
 from experiments.report.comparing import agreement
 from experiments.report.content import Score, Table, Verdict
 from experiments.report.outcomes import Line
+from experiments.store import Store
 from tests.experiments import made_rows
+
+from experiments import reproduction
 
 # In the order of the paper; tables of scores stand with the figures that they belong to.
 ORDER = [*("data", "convergence", "friedman", "friedman-noisy", "projections", "components")]
@@ -220,9 +226,26 @@ def test_files_are_written_and_old_ones_removed(tmp_path):
     assert not (tmp_path / "tables" / "old.csv").exists()
     markdown = (tmp_path / "README.md").read_text()
     assert markdown.split("\n")[2].startswith("Covered: 13 of the 21 label sets (0 complete)")
-    for name in re.findall(r"\]\(((?:tables|figures)/[^)]*)\)", markdown):
+    pages = [path.read_text() for path in tmp_path.glob("*.md")]
+    assert len(pages) == 9
+    links = [link for page in pages for link in re.findall(r"\]\(([^)#]*)[^)]*\)", page)]
+    assert len(links) > 40
+    for name in set(links) - {"errata.md"}:
         assert (tmp_path / name).is_file(), name
     with (tmp_path / "tables" / "table-12-refit.csv").open() as file:
         rows = {r["dataset"]: r for r in csv.DictReader(file)}
     assert rows["edm"]["gbmort_deviates"] in ("-1", "0", "1")
     assert rows["oes10"]["gbmort"] == ""
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_committed_report_is_that_of_the_committed_rows(tmp_path):
+    store = Store(ROOT / "experiments" / "rows")
+    write(reproduction.choose(list(ITEMS), Options(), store), store, tmp_path)
+    made = [path for path in tmp_path.rglob("*") if path.suffix in (".md", ".csv")]
+    assert len(made) > 30
+    for path in made:
+        committed = ROOT / "docs" / "reproduction" / path.relative_to(tmp_path)
+        assert path.read_text() == committed.read_text()
