@@ -11,6 +11,7 @@ from experiments.costs import n_drawn
 from experiments.items import ITEMS, Item
 from experiments.methods import METHODS, Boosting
 from experiments.options import Options, Scope
+from experiments.problems import is_available
 from experiments.protocol import Budget, Curve, Run, Trial
 from experiments.runner import run_missing
 from experiments.store import Store
@@ -65,7 +66,7 @@ def time_left(items: Sequence[str], options: Options, store: Store) -> dict[tupl
     """Estimate what is left by item and data set, from the CPU seconds of the rows so far.
 
     Runs of a data set and method cost as much for each unit of work as those that are stored; if
-    none is, as those of the method on other data sets.
+    none is, as those of the method on other data sets. Trials that stall early make it less.
     """
     works: list[tuple[str, Run, float, float | None]] = []  # item, run, work, CPU seconds
     for item, scope in choose(items, options, store).items():
@@ -74,7 +75,12 @@ def time_left(items: Sequence[str], options: Options, store: Store) -> dict[tupl
                 result = store.get(run)
                 seconds = None if result is None else _total_seconds(result)
                 works.append((item.name, run, _work(run, options), seconds))
-    rates = _rates(works)
+    other = [
+        ("", trial, _work(trial, options), result.seconds)
+        for trial, result in store.trials()
+        if is_available(trial.dataset, options.data_dir)
+    ]
+    rates = {**_rates(other), **_rates(works)}
     left: dict[tuple[str, str], Left] = {}
     for item_name, run, work, seconds in works:
         entry = left.setdefault((item_name, run.dataset), Left())

@@ -38,7 +38,8 @@ class Curves(Item):
                     if step == "newton":
                         settings["step"] = step
                         label += ", newton"
-                        budget = self.newton_budget or budget
+                        if self.newton_budget and budget == self.full.budget:
+                            budget = self.newton_budget
                     lines[label] = [
                         Curve(dataset, scope.seed, split, method, settings, budget)
                         for split in splits(scope, dataset)

@@ -104,6 +104,7 @@ STAND_INS = Searches(
         ("reutersk500", "yeast-seq-funcat", "protein-drugbank-proxy", "yeast-cellcycle-go"),
         _OF_LABELS,
         "T:100",
+        n_settings=14,  # one for each pair of a loss and a learning rate: these are not the paper's
     ),
     quick={"datasets": ()},
 )
