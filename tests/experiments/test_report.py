@@ -365,8 +365,9 @@ def test_same_method_has_the_same_colour_in_every_figure_of_a_section(tmp_path):
     second = Lines("g", "G", "x", "y", [Series("b", [1, 2], [2, 1])])
     page_of(tmp_path, first, second)
     f, g = ((tmp_path / "figures" / f"{name}.svg").read_text() for name in "fg")
-    assert f.count("#0072b2") == g.count("#d55e00") == 2  # a line and its entry in the legend
-    assert "#0072b2" not in g
+    assert f.count("#0072b2") == g.count("#0072b2") == 2  # a line and its entry in the legend
+    assert f.count("#d55e00") == 2
+    assert "#d55e00" not in g
 
 
 # ------------------------------------------------------------------ Markdown
