@@ -125,6 +125,8 @@ def test_statistics_of_the_paper_are_recomputed_on_the_same_sets(partial):
 
 def test_every_pair_of_the_paper_is_compared(whole):
     assert [len(table(whole, f"table-{n}").rows) for n in (5, 7, 8, 9)] == [30, 18, 28, 28]
+    for n in (5, 7, 8, 9):
+        assert all(r["agreement"] is not None for r in table(whole, f"table-{n}").rows)
     pair = row(whole, "table-8", first="br-gbrt", second="gbrt-relabel-rpo-gaussian")
     assert pair["paper"] == "6e-05 (<)"
     assert pair["agreement"] == "same, significant"  # the rows are near the paper's
