@@ -116,12 +116,18 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim of the paper, where it stands, and what was measured."""
+    """A claim of the paper, where it stands, and what was measured, perhaps in part."""
 
     claim: str
     where: str
     measured: str
     verdict: Verdict
+    is_whole: bool = True
+
+    @property
+    def words(self) -> str:
+        """The verdict in words."""
+        return self.verdict.value + ("" if self.is_whole else " so far")
 
 
 @dataclass(frozen=True)

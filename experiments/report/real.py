@@ -24,10 +24,10 @@ from experiments.report.content import Block, Cell, Column, CriticalDifference, 
 from experiments.report.outcomes import MAIN, VARIANT_NOTE, Outcomes
 from experiments.statistics import Scores
 
-#: By task: number of the figure, of the table of pairs, names of the tables of scores, times T.
+#: By task: number of the figure, of the table of pairs, names of the tables of scores.
 _NUMBERS = {
-    "multilabel": (7, 8, "Tables 10 and 11: LRAP", 100),
-    "regression": (8, 9, "Table 12: macro-r²", 500),
+    "multilabel": (7, 8, "Tables 10 and 11: LRAP"),
+    "regression": (8, 9, "Table 12: macro-r²"),
 }
 _TEXT = (
     "Every boosting method is tuned on validation rows, with the rounds that {} T buy; T is one "
@@ -43,7 +43,7 @@ _SAME = "paper, on the same sets"
 
 def real_section(task: str, outcomes: Outcomes, stand_ins: Outcomes | None = None) -> Section:
     """Scores, average ranks and pairwise tests."""
-    figure, pairs, scores, units = _NUMBERS[task]
+    figure, pairs, scores = _NUMBERS[task]
     methods, done = outcomes.scope.methods, outcomes.complete()
     columns = [Column("dataset", "data set"), *(Column(m, m) for m in methods)]
     columns.append(Column("order", "Spearman's correlation with the paper's order", 2))
@@ -72,7 +72,7 @@ def real_section(task: str, outcomes: Outcomes, stand_ins: Outcomes | None = Non
         task,
         title,
         [
-            _TEXT.format(units),
+            _TEXT.format(outcomes.scope.budget.partition(":")[2]),
             _SETS_TEXT.format(len(done), len(paper_sets(task))),
             VARIANT_NOTE,
             *state(outcomes),

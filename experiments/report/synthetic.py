@@ -20,7 +20,7 @@ from experiments.report.outcomes import VARIANT_NOTE, Outcomes
 
 _TEXT = (
     "16 outputs made from Friedman's function: a chain, a group that shares one signal, and "
-    "independent outputs; 300 training rows, 4,000 test rows, 10,000 rounds at most. "
+    "independent outputs; 300 training rows, 4,000 test rows, {} rounds at most. "
     "artificial-gbrt knows the structure."
 )
 _NOISY_TEXT = (
@@ -57,7 +57,7 @@ def friedman_section(outcomes: Outcomes, normal: Outcomes | None) -> Section:
         "friedman",
         "Tables 4 and 5: output structure",
         [
-            _TEXT,
+            _TEXT.format(outcomes.scope.budget.partition(":")[2]),
             "Features are uniform; the paper says normal. A table has both, the errata show why.",
             VARIANT_NOTE,
             *state(outcomes),

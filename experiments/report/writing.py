@@ -41,7 +41,9 @@ def summary(report: Report) -> str:
     verdicts = [finding.verdict for finding in report.findings]
     counts = {kind: verdicts.count(kind) for kind in Verdict}
     parts = [f"{n} {kind.value}" for kind, n in counts.items() if n]
-    return f"Claims of the paper: {', '.join(parts) or 'none'}."
+    n_open = sum(not finding.is_whole for finding in report.findings)
+    so_far = f"; {n_open} of these so far, with runs missing" if n_open else ""
+    return f"Claims of the paper: {', '.join(parts) or 'none'}{so_far}."
 
 
 def escape_markdown(text: str) -> str:

@@ -10,7 +10,7 @@ from experiments.items import ITEMS
 from experiments.options import Options
 from experiments.paper import paper_sets
 from experiments.report import make_report, write
-from experiments.report.claims import verdict
+from experiments.report.claims import Measured, verdict
 from experiments.report.comparing import agreement
 from experiments.report.content import Score, Table, Verdict
 from experiments.report.outcomes import Line
@@ -172,18 +172,22 @@ def test_both_variants_stand_side_by_side(whole):
     ("measured", "expected"),
     [
         (None, Verdict.NOT_RUN),
-        (("", []), Verdict.NOT_RUN),
-        (("", [True, True]), Verdict.REPRODUCED),
-        (("", [True, False]), Verdict.PARTLY),
-        (("", [False]), Verdict.NOT),
+        (Measured("", [], True), Verdict.NOT_RUN),
+        (Measured("", [True, True], True), Verdict.REPRODUCED),
+        (Measured("", [True, False], True), Verdict.PARTLY),
+        (Measured("", [False], True), Verdict.NOT),
     ],
 )
 def test_verdicts(measured, expected):
     assert verdict(measured) is expected
 
 
-def test_claims_are_decided_if_rows_are_there_and_open_if_not(whole):
+def test_claims_are_decided_if_rows_are_there_and_open_if_not(whole, partial):
     assert Verdict.NOT_RUN not in {finding.verdict for finding in whole.findings}
+    assert all(finding.is_whole for finding in whole.findings)
+    last = next(f for f in partial.findings if f.claim == "br-gbrt has the worst average rank.")
+    assert last.words.endswith(" so far")
+    assert last.measured.startswith("over 10 sets")
     with pytest.MonkeyPatch.context() as patch:
         empty = make_report(*made_rows.make_store(patch, lambda run: False))
     decided = [f.claim for f in empty.findings if f.verdict is not Verdict.NOT_RUN]
