@@ -28,7 +28,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 # Output of other programs is not a source.
-exclude_patterns = ["_build", "reproduction/*/tables", "reproduction/*/figures"]
+exclude_patterns = ["_build", "reproduction/tables", "reproduction/figures"]
 nitpicky = True
 nitpick_ignore = [
     ("py:mod", "sklearn.callback"),
@@ -103,7 +103,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {name: [] for name in ("index", "start", "method", "changelog")}
+html_sidebars = {name: [] for name in ("index", "start", "method", "theory", "changelog")}
 html_show_sphinx = False
 copyright = "manyboost developers, BSD-3-Clause"
 
@@ -127,16 +127,15 @@ def escape_shapes(app, what, name, thing, options, lines: list[str]) -> None:
             )
 
 
-def name_reports(app, docname: str, source: list[str]) -> None:
-    """Call every page of `python -m experiments` by its folder: they all have the same title.
-
-    Their HTML pages are linked as they are, not as downloads, which would lose their tables.
-    """
-    if match := re.fullmatch(r"reproduction/([\w-]+)/report", docname):
-        source[0] = re.sub(r"\A# .*", f"# Reproduction: {match[1]}", source[0])
-    elif docname == "reproduction/README":
-        link = r"\[([^\]]*)\]\(([\w-]+/index\.html)\)"
+def link_report(app, docname: str, source: list[str]) -> None:
+    """Link the HTML page of `python -m experiments` as it is: a download would lose its tables."""
+    if docname.startswith("reproduction/"):
+        link = r"\[([^\]]*)\]\((index\.html[^)]*)\)"
         source[0] = re.sub(link, r'<a href="\2">\1</a>', source[0])
+    if docname == "reproduction/README":
+        names = "data convergence friedman friedman-noisy projections components"
+        pages = "\n".join([*names.split(), "multilabel", "regression", "errata"])
+        source[0] += f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
 
 
 def list_decisions(app, docname: str, source: list[str]) -> None:
@@ -145,21 +144,19 @@ def list_decisions(app, docname: str, source: list[str]) -> None:
         source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n[0-9]*\n```\n"
 
 
-def copy_reports(app, exception: Exception | None) -> None:
-    """Put the HTML pages of `python -m experiments` beside the others."""
+def copy_report(app, exception: Exception | None) -> None:
+    """Put the HTML page of `python -m experiments` and its tables beside the others."""
     if exception is None and app.builder.format == "html":
-        for page in (HERE / "reproduction").glob("*/index.html"):
-            place = Path(app.outdir, "reproduction", page.parent.name)
-            shutil.copytree(
-                page.parent, place, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md")
-            )
+        place = Path(app.outdir, "reproduction")
+        leave = shutil.ignore_patterns("*.md")
+        shutil.copytree(HERE / "reproduction", place, dirs_exist_ok=True, ignore=leave)
 
 
 def setup(app) -> None:
     """Write the pages about modules before Sphinx looks for pages."""
     internals.write_pages(HERE / "internals")
     app.connect("source-read", keep_what_exists)
-    app.connect("source-read", name_reports)
+    app.connect("source-read", link_report)
     app.connect("source-read", list_decisions)
     app.connect("autodoc-process-docstring", escape_shapes, priority=100)  # before numpydoc
-    app.connect("build-finished", copy_reports)
+    app.connect("build-finished", copy_report)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -249,8 +250,8 @@ def draw_reason(palette: Palette) -> plt.Figure:
     return figure
 
 
-def main() -> None:
-    """Write both pictures in both palettes."""
+def write(pictures: Mapping[str, Callable[[Palette], plt.Figure]]) -> None:
+    """Write pictures in both palettes, each under its name."""
     FOLDER.mkdir(exist_ok=True)
     for palette in (LIGHT, DARK):
         style = {
@@ -261,7 +262,7 @@ def main() -> None:
             "axes.facecolor": "none", "svg.hashsalt": "manyboost", "font.size": 10,
         }  # fmt: skip
         with mpl.rc_context(style):
-            for name, draw in (("one-round", draw_round), ("why-it-works", draw_reason)):
+            for name, draw in pictures.items():
                 figure = draw(palette)
                 figure.savefig(
                     FOLDER / f"{name}-{palette.name}.svg",
@@ -273,4 +274,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    write({"one-round": draw_round, "why-it-works": draw_reason})

@@ -569,11 +569,12 @@ def grow_tree(
     min_samples_leaf=1,
     min_split_gain=0.0,
     categorical=(),
+    best=best_split,
 ):
     """Tree grown best-first on the split gradients Z (n, q); X (n, p), weight (n,) or (n, q).
 
     Rows of zero weight give cut points and are otherwise absent. `categorical` are the features
-    that hold categories.
+    that hold categories. `best` finds the best split of a node.
     """
     X = np.asarray(X, dtype=np.float32)
     cuts = [cut_points(x) for x in X.T]
@@ -586,7 +587,7 @@ def grow_tree(
         tree.nodes.append(Node(rows, depth))
         if depth < max_depth:
             fewest = max(1, min_samples_leaf)
-            split = best_split(X, Z, weight, rows, cuts, fewest, min_split_gain, categorical)
+            split = best(X, Z, weight, rows, cuts, fewest, min_split_gain, categorical)
             if split is not None:
                 open_splits[len(tree.nodes) - 1] = split
         return len(tree.nodes) - 1

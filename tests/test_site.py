@@ -52,6 +52,8 @@ def test_the_pages_that_were_asked_for_are_there():
     decisions = repository.joinpath("docs", "decisions").glob("*.md")
     wanted |= {f"decisions/{page.stem}.html" for page in decisions}
     wanted |= {"index.html", "start.html", "method.html", "changelog.html", "benchmarks.html"}
+    wanted |= {f"reproduction/{name}.html" for name in ("index", "README", "errata", "multilabel")}
+    wanted |= {"theory.html"}
     missing = {name for name in wanted if not (root / name).is_file()}
     assert missing == set()
     examples = repository.joinpath("examples").glob("*.py")

@@ -17,13 +17,16 @@ class Shown:
 
     text: str
     value: float | str | None = None
-    #: A second line: the paper's score, and our difference from it.
+    #: A second line: the paper's score, our difference from it, and its mark.
     paper: str = ""
     difference: str = ""
     is_best: bool = False
-    #: Sign of a difference that exceeds both standard deviations together.
+    #: Sign of a difference that exceeds two standard errors.
     sign: int = 0
     hint: str = ""
+
+
+_MARKS = {None: "", 0: " ≈", 1: " ▲", -1: " ▼"}
 
 
 def shown_rows(table: Table) -> list[list[Shown]]:
@@ -55,19 +58,16 @@ def _shown(row: Mapping[str, Cell], column: Column) -> Shown:
 
 def _score(score: Score, digits: int) -> Shown:
     paper = difference = ""
-    sign = 0
     if score.paper is not None:
         paper = "paper " + _score_text(score.paper, None, score.paper_rank, digits)
     if score.difference is not None:
-        difference = fixed(score.difference, digits, "+")
-        spread = (score.std or 0) + (score.paper_std or 0)
-        if spread and abs(score.difference) > spread:
-            sign = 1 if score.difference > 0 else -1
+        difference = fixed(score.difference, digits, "+") + _MARKS[score.deviates]
     hint = f"{score.n_repeats} split{'s' * (score.n_repeats != 1)}"
     if score.paper_std is not None:
         hint += f"; paper ± {fixed(score.paper_std, digits)}"
     text = _score_text(score.mean, score.std, score.rank, digits)
-    return Shown(text, score.mean, paper, difference, score.rank == 1, sign, hint)
+    best, sign = score.rank == 1, score.deviates or 0
+    return Shown(text, score.mean, paper, difference, best, sign, hint)
 
 
 def _score_text(mean: float | None, std: float | None, rank: float | None, digits: int) -> str:
@@ -98,6 +98,6 @@ def legend(table: Table) -> str:
         text += " (rank), the best in bold"
     if any(score.paper is not None for score in scores):
         text += "; below it the paper's score and our difference"
-    if any(_score(score, 3).sign for score in scores):
-        text += ", coloured if it exceeds both standard deviations together"
+    if any(score.deviates is not None for score in scores):
+        text += ": ≈ within two standard errors, ▲ above, ▼ below"
     return f"{text}."

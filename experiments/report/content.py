@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import Enum
+
+from experiments.statistics import standard_error
+
+#: Splits behind a mean of the paper.
+PAPER_SPLITS = 5
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,16 @@ class Score:
             return None
         return self.mean - self.paper
 
+    @property
+    def deviates(self) -> int | None:
+        """0 if the difference lies within two standard errors, else its sign; None: not known."""
+        if self.difference is None or self.std is None or self.paper_std is None:
+            return None
+        error = standard_error(self.std, self.n_repeats, self.paper_std, PAPER_SPLITS)
+        if abs(self.difference) <= 2 * error:
+            return 0
+        return 1 if self.difference > 0 else -1
+
 
 #: A cell of a table; None is shown as a dash.
 Cell = str | float | int | Score | None
@@ -41,13 +57,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; ``name`` is its file name without extension."""
+    """A table; ``name`` is its file name without extension. Pages of the site only link details."""
 
     name: str
     title: str
     columns: Sequence[Column]
     rows: Sequence[Mapping[str, Cell]]
     caption: str = ""
+    is_detail: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,37 +105,50 @@ Figure = Lines | CriticalDifference
 Block = Table | Figure
 
 
+class Verdict(Enum):
+    """What became of a claim of the paper."""
+
+    REPRODUCED = "reproduced"
+    PARTLY = "partly"
+    NOT = "not reproduced"
+    NOT_RUN = "not yet run"
+
+
 @dataclass(frozen=True)
 class Finding:
-    """A claim of the paper, what was measured, and whether it holds; None: not decided."""
+    """A claim of the paper, where it stands, and what was measured, perhaps in part."""
 
     claim: str
+    where: str
     measured: str
-    holds: bool | None
+    verdict: Verdict
+    is_whole: bool = True
+
+    @property
+    def words(self) -> str:
+        """The verdict in words."""
+        return self.verdict.value + ("" if self.is_whole else " so far")
 
 
 @dataclass(frozen=True)
 class Section:
-    """One item of the paper."""
+    """One part of the report."""
 
     name: str
     title: str
     text: Sequence[str]
-    blocks: Sequence[Block]
+    blocks: Sequence[Block] = ()
     findings: Sequence[Finding] = ()
-    #: The exact settings of the runs: methods, data sets, splits, budgets, caps.
-    specification: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Report:
-    """All sections of one command, with the versions that made them."""
+    """All sections, and the versions that made the rows; ``lead`` says what is covered."""
 
     title: str
+    lead: Sequence[str]
     sections: Sequence[Section]
     versions: Mapping[str, str]
-    #: Facts that concern all sections, one sentence each.
-    notes: Sequence[str] = ()
 
     @property
     def findings(self) -> list[Finding]:

@@ -51,7 +51,7 @@ def draw(figure: Figure, colours: Mapping[str, int]) -> str:
             _draw_ranks(figure, canvas.subplots())
         file = io.StringIO()
         metadata = {"Date": None, "Creator": None, "Title": figure.title}
-        canvas.savefig(file, format="svg", metadata=metadata)
+        canvas.savefig(file, format="svg", metadata=metadata, transparent=True)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
 
 
@@ -81,8 +81,8 @@ def _draw_ranks(figure: CriticalDifference, axes: Axes) -> None:
         ranks,
         p_values,
         ax=axes,
-        label_fmt_left="{label}  {rank:.2f} ",
-        label_fmt_right=" {rank:.2f}  {label}",
+        label_fmt_left="{label} {rank:.2f}\u00a0",
+        label_fmt_right="\u00a0{rank:.2f} {label}",
         color_palette=["#1d2329"] * len(ranks),
         crossbar_props={"color": _COLOURS[0], "linewidth": 4},
     )

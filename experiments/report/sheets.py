@@ -9,7 +9,10 @@ from collections.abc import Iterable, Sequence
 from experiments.report.content import Block, Cell, CriticalDifference, Lines, Score
 
 #: A column of scores is written as several columns, one for each attribute.
-_SCORE = ("mean", "std", "rank", "n_repeats", "paper", "paper_std", "paper_rank", "difference")
+_SCORE = (
+    *("mean", "std", "rank", "n_repeats", "paper", "paper_std", "paper_rank"),
+    *("difference", "deviates"),
+)
 _ENDINGS = {"mean": "", "n_repeats": "_repeats"}
 
 

@@ -4,7 +4,8 @@
 file            content
 ==============  ===============================================================================
 index.html      everything, in one file that loads nothing else
-report.md       the same as text; its figures are in ``figures``
+README.md       the first page of the site: what is covered, claims, what goes beyond the paper
+*.md            a page of the site for each other section; figures are in ``figures``
 tables/*.csv    every table, not rounded
 figures/*.svg   every figure; the numbers behind it are in a CSV file of the same name
 ==============  ===============================================================================
@@ -13,44 +14,36 @@ figures/*.svg   every figure; the numbers behind it are in a CSV file of the sam
 from __future__ import annotations
 
 import base64
+import itertools
 import re
-from dataclasses import dataclass
+from collections import Counter
 from os import PathLike
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from experiments.report.cells import legend, numeric, shown_rows
-from experiments.report.content import Lines, Report, Section, Table
+from experiments.report.content import Lines, Report, Section, Table, Verdict
 from experiments.report.figures import draw
 from experiments.report.sheets import sheet
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """A verdict on a claim as it is shown."""
-
-    mark: str
-    text: str
-    several: str
-    style: str
-
-
-VERDICTS = {
-    True: Verdict("✓", "holds", "hold", "holds"),
-    False: Verdict("✗", "does not hold", "do not hold", "fails"),
-    None: Verdict("○", "not decided", "not decided", "undecided"),
+#: Marks and styles of verdicts.
+MARKS = {
+    Verdict.REPRODUCED: ("✓", "holds"),
+    Verdict.PARTLY: ("◐", "partly"),
+    Verdict.NOT: ("✗", "fails"),
+    Verdict.NOT_RUN: ("○", "undecided"),
 }
 
 
 def summary(report: Report) -> str:
-    """Count the findings in one sentence."""
-    verdicts = [finding.holds for finding in report.findings]
-    if not verdicts:
-        return "No findings were recorded."
-    counts = {VERDICTS[kind]: verdicts.count(kind) for kind in VERDICTS}
-    parts = [f"{n} {kind.text if n == 1 else kind.several}" for kind, n in counts.items() if n]
-    return f"Findings: {', '.join(parts)}."
+    """Count the claims in one sentence."""
+    verdicts = [finding.verdict for finding in report.findings]
+    counts = {kind: verdicts.count(kind) for kind in Verdict}
+    parts = [f"{n} {kind.value}" for kind, n in counts.items() if n]
+    n_open = sum(not finding.is_whole for finding in report.findings)
+    so_far = f"; {n_open} of these so far, with runs missing" if n_open else ""
+    return f"Claims of the paper: {', '.join(parts) or 'none'}{so_far}."
 
 
 def escape_markdown(text: str) -> str:
@@ -61,9 +54,11 @@ def escape_markdown(text: str) -> str:
 def write_report(report: Report, folder: str | PathLike[str]) -> Path:
     """Write a report into a folder; the same report gives the same bytes.
 
-    Files of the same name are replaced, others are kept. Returns the path of ``index.html``.
+    Tables and figures of an earlier report are removed. Returns the path of ``index.html``.
     """
     folder = Path(folder)
+    for old in (*folder.glob("tables/*.csv"), *folder.glob("figures/*")):
+        old.unlink()
     pictures: dict[str, str] = {}
     for section in report.sections:
         colours = _colours(section)
@@ -71,7 +66,7 @@ def write_report(report: Report, folder: str | PathLike[str]) -> Path:
             place = folder / ("tables" if isinstance(block, Table) else "figures")
             _write(place / f"{block.name}.csv", sheet(block))
             if not isinstance(block, Table):
-                svg = draw(block, colours)
+                svg = draw(block, colours.get(block.name, {}))
                 _write(place / f"{block.name}.svg", svg)
                 pictures[block.name] = base64.b64encode(svg.encode()).decode()
     templates = Environment(
@@ -87,20 +82,40 @@ def write_report(report: Report, folder: str | PathLike[str]) -> Path:
     values = {
         "report": report,
         "summary": summary(report),
-        "verdicts": VERDICTS,
+        "marks": MARKS,
         "legend": legend,
         "md": escape_markdown,
         "pictures": pictures,
     }
-    _write(folder / "report.md", templates.get_template("report.md.jinja").render(values))
+    page = templates.get_template("page.md.jinja")
+    for section in report.sections:
+        if not _is_in_front(section):
+            _write(
+                folder / f"{section.name}.md", page.render(values, section=section, heading="##")
+            )
+    front = [section for section in report.sections if _is_in_front(section)]
+    text = templates.get_template("front.md.jinja").render(values, front=front, heading="###")
+    _write(folder / "README.md", text)
     return _write(folder / "index.html", templates.get_template("page.html.jinja").render(values))
 
 
-def _colours(section: Section) -> dict[str, int]:
-    """Number the lines of a section: a method has the same colour in all its figures."""
+def _is_in_front(section: Section) -> bool:
+    """Whether a section stands on the first page: the claims, and what is not the paper's."""
+    return bool(section.findings) or section.name == "beyond"
+
+
+def _colours(section: Section) -> dict[str, dict[str, int]]:
+    """Number the lines of each figure: a line has the same number in all figures of a section."""
     figures = [block for block in section.blocks if isinstance(block, Lines)]
-    labels = dict.fromkeys(series.label for figure in figures for series in figure.series)
-    return {label: number for number, label in enumerate(labels)}
+    counts = Counter(series.label for figure in figures for series in figure.series)
+    shared = {label: k for k, label in enumerate(label for label in counts if counts[label] > 1)}
+    numbers = {}
+    for figure in figures:
+        labels = [series.label for series in figure.series]
+        taken = {shared[label] for label in labels if label in shared}
+        free = (k for k in itertools.count() if k not in taken)
+        numbers[figure.name] = {m: shared[m] if m in shared else next(free) for m in labels}
+    return numbers
 
 
 def _write(path: Path, text: str) -> Path:

@@ -18,6 +18,7 @@ from experiments.report.content import (
     Section,
     Series,
     Table,
+    Verdict,
 )
 from experiments.report.writing import escape_markdown, write_report
 
@@ -119,6 +120,7 @@ def report():
     ranks = dict(zip(METHODS, [6.4, 5.9, 4.1, 1.9, 4.5, 2.6, 5.3, 5.7], strict=True))
     return Report(
         "Reproduction of “Gradient tree boosting with random output projections”",
+        ["Covered: everything.", "Searches draw 30 settings at random.", "Five splits."],
         [
             Section(
                 "convergence",
@@ -132,26 +134,24 @@ def report():
                     Finding(
                         "gbmort and gbrt-rpo converge more than 100 times faster than st-gbrt on "
                         "friedman1-chain and friedman1-group.",
+                        "section 4.2.2",
                         "113 times on chain, 96 times on group.",
-                        False,
+                        Verdict.PARTLY,
                     ),
                     Finding(
-                        "On friedman1-ind st-gbrt ends best.", "0.83 against 0.64 and 0.79.", True
+                        "On friedman1-ind st-gbrt ends best.",
+                        "abstract",
+                        "0.83 against 0.64 and 0.79.",
+                        Verdict.REPRODUCED,
                     ),
                 ],
-                {"rows": "300 for training, 4,000 for testing", "rounds": "10,000", "repeats": "5"},
             ),
             Section(
                 "friedman",
                 "Best scores on the synthetic sets",
                 ["Hyper-parameters are chosen on a fifth of the training rows."],
                 [friedman_table(rng), p_values()],
-                [Finding("artificial-gbrt is best on every set.", "First on all three.", True)],
-                {
-                    "search": "learning rate {1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01}, 2 to 8 leaves, "
-                    "features {√p, 0.1 p, 0.2 p, 0.5 p, p}; 30 random draws",
-                    "budget": "10,000 rounds",
-                },
+                [Finding("artificial-gbrt is best.", "Table 4", "First twice.", Verdict.NOT)],
             ),
             Section(
                 "components",
@@ -173,7 +173,7 @@ def report():
                         ],
                     )
                 ],
-                [Finding("q = 20 reaches the score of gbmort.", "Not run: capped.", None)],
+                [Finding("q = 20 reaches gbmort.", "section 4", "Not run.", Verdict.NOT_RUN)],
             ),
             Section(
                 "multilabel",
@@ -192,15 +192,14 @@ def report():
                 [
                     Finding(
                         "gbrt-relabel-rpo-gaussian has the best average rank.",
+                        "conclusions",
                         "1.90, the next is gbrt-rpo-gaussian with 2.60.",
-                        True,
+                        Verdict.REPRODUCED,
                     )
                 ],
-                {"splits": "5 random splits", "cap": "600 seconds per fit"},
             ),
         ],
         {"manyboost": "0.1.0", "numpy": "2.4.6", "machine": "2 cores, x86_64, Linux"},
-        ["Searches draw 30 settings at random instead of walking the whole grid.", "Five splits."],
     )
 
 
@@ -210,7 +209,9 @@ def written(report, tmp_path_factory):
 
 
 def one_section(*blocks, **others):
-    return Report("A report", [Section("part", "A part", ["Text."], blocks, **others)], {})
+    return Report(
+        "A report", ["Lead."], [Section("part", "A part", ["Text."], blocks, **others)], {}
+    )
 
 
 def page_of(folder, *blocks, **others):
@@ -256,9 +257,9 @@ def test_same_report_gives_same_bytes(report, written, tmp_path):
 
 
 def test_empty_report_says_so(tmp_path):
-    page = write_report(Report("Nothing", [], {}), tmp_path).read_text()
-    assert "No findings were recorded." in page
-    assert "No findings were recorded." in (tmp_path / "report.md").read_text()
+    page = write_report(Report("Nothing", ["Nothing."], [], {}), tmp_path).read_text()
+    assert "Claims of the paper: none." in page
+    assert "Claims of the paper: none." in (tmp_path / "README.md").read_text()
 
 
 def test_csv_is_unrounded_and_holds_all_of_a_score(tmp_path):
@@ -308,20 +309,21 @@ def test_score_stands_above_the_papers(tmp_path):
         "<small>paper 0.698 (3)",
         "+0.008",
         "5 splits; paper ± 0.010",
+        "+0.008 ≈",
     ):
         assert text in page
-    markdown = (tmp_path / "report.md").read_text()
-    assert "| 0.706 ± 0.009 (4)<br>paper 0.698 (3) +0.008 |" in markdown
+    markdown = (tmp_path / "part.md").read_text()
+    assert "| 0.706 ± 0.009 (4)<br>paper 0.698 (3) +0.008 ≈ |" in markdown
 
 
-def test_difference_beyond_the_deviations_is_coloured(tmp_path):
+def test_difference_beyond_two_standard_errors_is_coloured(tmp_path):
     score = Score(0.5, 0.01, 1, 5, 0.6, 0.01, 2)
     page = page_of(tmp_path, Table("t", "T", [Column("s", "s")], [{"s": score}]))
-    assert '<span class="below">−0.100</span>' in page
+    assert '<span class="below">−0.100 ▼</span>' in page
 
 
-def test_difference_within_the_deviations_is_not_coloured(tmp_path):
-    score = Score(0.5, 0.06, 1, 5, 0.6, 0.06, 2)
+def test_difference_within_two_standard_errors_is_not_coloured(tmp_path):
+    score = Score(0.5, 0.08, 1, 5, 0.6, 0.08, 2)
     page = page_of(tmp_path, Table("t", "T", [Column("s", "s")], [{"s": score}]))
     assert 'class="below"' not in page
 
@@ -339,7 +341,7 @@ def test_missing_values_are_dashes_and_sort_last(tmp_path):
 )
 def test_empty_table_says_so(table, tmp_path):
     assert "Nothing to show." in page_of(tmp_path, table)
-    assert "Nothing to show." in (tmp_path / "report.md").read_text()
+    assert "Nothing to show." in (tmp_path / "part.md").read_text()
 
 
 # ------------------------------------------------------------------ figures
@@ -363,8 +365,9 @@ def test_same_method_has_the_same_colour_in_every_figure_of_a_section(tmp_path):
     second = Lines("g", "G", "x", "y", [Series("b", [1, 2], [2, 1])])
     page_of(tmp_path, first, second)
     f, g = ((tmp_path / "figures" / f"{name}.svg").read_text() for name in "fg")
-    assert f.count("#0072b2") == g.count("#d55e00") == 2  # a line and its entry in the legend
-    assert "#0072b2" not in g
+    assert f.count("#0072b2") == g.count("#0072b2") == 2  # a line and its entry in the legend
+    assert f.count("#d55e00") == 2
+    assert "#d55e00" not in g
 
 
 # ------------------------------------------------------------------ Markdown
@@ -394,13 +397,8 @@ def hostile():
         Lines("l", EVIL, EVIL, EVIL, [Series(EVIL, [1, 2], [1, 2])], caption=EVIL),
         CriticalDifference("c", EVIL, {EVIL: 1.0, "b": 2.0}, 1, EVIL),
     ]
-    findings = [Finding(EVIL, EVIL, None)]
-    return Report(
-        EVIL,
-        [Section("s", EVIL, [EVIL], blocks, findings, {EVIL: EVIL})],
-        {EVIL: EVIL},
-        [EVIL],
-    )
+    findings = [Finding(EVIL, EVIL, EVIL, Verdict.PARTLY)]
+    return Report(EVIL, [EVIL, EVIL], [Section("s", EVIL, [EVIL], blocks, findings)], {EVIL: EVIL})
 
 
 def test_hostile_text_is_escaped_everywhere(tmp_path):
@@ -412,7 +410,7 @@ def test_hostile_text_is_escaped_everywhere(tmp_path):
         text = path.read_text()
         assert "<script" not in text
         ET.fromstring(text)
-    text = (tmp_path / "report.md").read_text()
+    text = (tmp_path / "README.md").read_text()
     assert not re.search(r"(?<!\\)<script", text)
     assert "[a](javascript" not in text
     assert "\n# [" not in text
@@ -427,7 +425,7 @@ def test_page_shows_every_section_and_never_scrolls_sideways(browser, report, wr
     browser.open(written, width, dark=dark)
     titles = browser.evaluate("[...document.querySelectorAll('h2')].map(e => e.textContent)")
     expected = [section.title for section in report.sections]
-    assert titles == ["Summary", *expected, "Versions"]
+    assert titles == [*expected, "Versions"]
     assert browser.evaluate("[...document.images].filter(i => i.naturalWidth > 0).length") == 5
     assert browser.evaluate(
         "[...document.querySelectorAll('a[href^=\"#\"]')]"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scikit_posthocs
 
 from experiments import statistics
 
@@ -82,11 +83,33 @@ def test_spread_is_that_of_a_sample():
     assert statistics.mean_std([]) == (None, None)
 
 
-def test_nemenyi_agrees_with_the_critical_distance(paper_lrap):
-    p = statistics.nemenyi(paper_lrap)
+def test_critical_distance_is_that_of_nemenyis_test(paper_lrap):
     average = statistics.average_ranks(paper_lrap, digits=6)
     distance = statistics.critical_distance(8, 21)
-    for a in METHODS:
-        for b in METHODS:
-            apart = abs(average[a] - average[b]) > distance
-            assert (p[a][b] < 0.05) == apart
+    p = scikit_posthocs.posthoc_nemenyi_friedman(np.array(list(paper_lrap.values())).T).to_numpy()
+    for i, a in enumerate(paper_lrap):
+        for j, b in enumerate(paper_lrap):
+            assert (p[i, j] < 0.05) == (abs(average[a] - average[b]) > distance)
+
+
+def test_spearman_of_equal_reversed_and_flat_orders():
+    first = {"a": 1.0, "b": 2.0, "c": 5.0}
+    assert statistics.spearman(first, {"a": 0.1, "b": 0.2, "c": 0.3}) == 1
+    assert statistics.spearman(first, {"a": 0.3, "b": 0.2, "c": 0.1}) == -1
+    assert statistics.spearman(first, dict.fromkeys("abc", 1.0)) is None
+
+
+def test_interval_of_spearmans_correlation_holds_it(paper_lrap):
+    rng = np.random.default_rng(0)
+    noisy = {m: [s + rng.normal(0, 0.02) for s in scores] for m, scores in paper_lrap.items()}
+    found, low, high = statistics.spearman_of_ranks(paper_lrap, noisy)
+    assert -1 <= low <= found <= high <= 1
+    assert low < high
+    two_sets = {m: scores[:2] for m, scores in noisy.items()}
+    assert statistics.spearman_of_ranks(two_sets, two_sets) is None
+
+
+def test_direction_is_that_of_the_signed_ranks():
+    assert statistics.direction([1.0, 1.0, 1.0], [0.9, 0.9, 1.05]) == 1
+    assert statistics.direction([0.0, 0.0], [0.1, -0.05]) == -1
+    assert statistics.direction([0.5], [0.5]) == 0

@@ -1,0 +1,363 @@
+"""What the paper claims, and what we find: each claim with the figure behind the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from experiments import statistics
+from experiments.paper import paper_claims, paper_score
+from experiments.report.content import Finding, Section, Verdict
+from experiments.report.curves import ALL, GAUSSIAN, ONE, ROUNDS, SINGLE, Drawn, ratio
+from experiments.report.outcomes import MAIN, Line, Outcomes
+
+RELABEL_ONE = "gbrt-relabel-rpo-subsampled"
+TASKS = ("multilabel", "regression")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured for a claim, for each part of it whether it holds, and if parts lack."""
+
+    text: str
+    parts: Sequence[bool]
+    is_whole: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All that claims can be about; parts may be missing."""
+
+    searches: Mapping[str, Outcomes]
+    curves: Mapping[str, Drawn]
+
+
+def verdict(measured: Measured | None) -> Verdict:
+    """All parts of a claim hold, some, or none."""
+    if measured is None or not measured.parts:
+        return Verdict.NOT_RUN
+    if all(measured.parts):
+        return Verdict.REPRODUCED
+    return Verdict.PARTLY if any(measured.parts) else Verdict.NOT
+
+
+def _joined(texts: Sequence[str], parts: Sequence[bool], n_parts: int) -> Measured | None:
+    """Return what was measured for a claim of so many parts; None if there is nothing."""
+    return Measured("; ".join(texts), parts, len(parts) == n_parts) if parts else None
+
+
+def claims_section(evidence: Evidence) -> Section:
+    """Return all claims with their verdicts."""
+    findings = []
+    for claim in paper_claims():
+        measured = MEASURES[claim.measure](evidence)
+        text = measured.text if measured else "Runs are missing."
+        is_whole = measured is None or measured.is_whole
+        findings.append(Finding(claim.text, claim.where, text, verdict(measured), is_whole))
+    return Section(
+        "claims",
+        "What the paper claims, what we find",
+        [
+            (
+                "Each claim of the abstract, the introduction and the conclusions, and those of "
+                "the experiments that they rest on. A claim with several parts (data sets, "
+                "methods) is reproduced if all hold, partly if some do; “so far” says that runs "
+                "are missing. Models are not fitted again on validation rows; the tables have the "
+                "other variant."
+            ),
+        ],
+        findings=findings,
+    )
+
+
+# ------------------------------------------------------------------ synthetic sets
+
+
+def _means(outcomes: Outcomes | None, dataset: str) -> dict[str, float]:
+    """Return mean scores if all methods are there."""
+    if outcomes is None or dataset not in outcomes.complete():
+        return {}
+    return outcomes.means(dataset)
+
+
+def _against(
+    evidence: Evidence, item: str, checks: Sequence[tuple[str, str, str]], significant: bool = False
+) -> Measured | None:
+    """Check (data set, better, worse) by mean scores, perhaps also by the paired test."""
+    outcomes = evidence.searches.get(item)
+    texts, holds = [], []
+    for dataset, better, worse in checks:
+        means = _means(outcomes, dataset)
+        if not {better, worse} <= means.keys():
+            continue
+        assert outcomes is not None
+        tested = outcomes.paired_t(dataset, better, worse, MAIN)
+        p = None if tested is None else tested[0]
+        above = means[better] > means[worse]
+        holds.append(above and (not significant or (p is not None and p < statistics.ALPHA)))
+        text = f"{dataset}: {better} {means[better]:.3f}, {worse} {means[worse]:.3f}"
+        texts.append(text + ("" if p is None else f" (p = {p:.2g})"))
+    return _joined(texts, holds, len(checks))
+
+
+def _chain_and_group(better: str, worse: str, ending: str = "") -> list[tuple[str, str, str]]:
+    return [(f"friedman1-{name}{ending}", better, worse) for name in ("chain", "group")]
+
+
+def _independent(evidence: Evidence) -> Measured | None:
+    ind = "friedman1-ind"
+    others = (SINGLE, ONE, RELABEL_ONE)
+    return _against(evidence, "friedman", [(ind, other, ALL) for other in others], True)
+
+
+def _adapts(evidence: Evidence) -> Measured | None:
+    checks = [*_chain_and_group(ONE, SINGLE), ("friedman1-ind", ONE, ALL)]
+    return _against(evidence, "friedman", checks)
+
+
+def _outperforms_both(evidence: Evidence) -> Measured | None:
+    checks = [*_chain_and_group(ONE, SINGLE), *_chain_and_group(ONE, ALL)]
+    return _against(evidence, "friedman", checks)
+
+
+def _order_on_ind(evidence: Evidence) -> Measured | None:
+    order = (SINGLE, ONE, RELABEL_ONE, ALL)
+    pairs = [("friedman1-ind", a, b) for a, b in pairwise(order)]
+    return _against(evidence, "friedman", pairs)
+
+
+def _best_without_structure(evidence: Evidence) -> Measured | None:
+    checks = [c for x in (ONE, RELABEL_ONE) for c in _chain_and_group(x, SINGLE)]
+    return _against(evidence, "friedman", checks, True)
+
+
+def _noise(evidence: Evidence) -> Measured | None:
+    others = (SINGLE, ALL, RELABEL_ONE)
+    checks = [c for other in others for c in _chain_and_group(ONE, other, "-noisy")]
+    return _against(evidence, "friedman-noisy", checks, True)
+
+
+# ------------------------------------------------------------------ curves
+
+
+def _speed(evidence: Evidence, least: float) -> Measured | None:
+    """How many times cheaper shared trees reach the best score of single target."""
+    texts, holds = [], []
+    for name in ("friedman1-chain", "friedman1-group"):
+        lines = evidence.curves.get("convergence", {}).get(name, {})
+        for fast in (ALL, ONE):
+            if {SINGLE, fast} <= lines.keys():
+                found = ratio(lines[SINGLE], lines[fast], lines[SINGLE].best) or 0.0
+                texts.append(f"{name}, {fast}: {found:.1f} times")
+                holds.append(found > least)
+    return _joined(texts, holds, 4)
+
+
+def _dense(evidence: Evidence) -> Measured | None:
+    lines = evidence.curves.get("projections", {}).get("mediamill", {})
+    if ONE not in lines:
+        return None
+    texts, holds = [], []
+    for label, line in lines.items():
+        if label != ONE:
+            found = ratio(lines[ONE], line, min(line.best, lines[ONE].best)) or 0.0
+            texts.append(f"{label} {found:.1f} times")
+            holds.append(found >= 10)
+    return _joined(texts, holds, 3)
+
+
+def _one_output(evidence: Evidence) -> Measured | None:
+    lines = evidence.curves.get("projections", {}).get("friedman1-ind", {})
+    if ONE not in lines or len(lines) < 2:
+        return None
+    texts = [f"{label} {line.best:.3f}" for label, line in lines.items()]
+    return _joined(texts, [lines[m].best < lines[ONE].best for m in lines if m != ONE], 3)
+
+
+def _components(
+    evidence: Evidence, check: Callable[[Line, Line], tuple[str, bool]]
+) -> Measured | None:
+    lines = evidence.curves.get("components", {}).get("delicious", {})
+    few, every = lines.get(f"{GAUSSIAN}, q = 20"), lines.get(ALL)
+    if few is None or every is None:
+        return None
+    text, holds = check(few, every)
+    return Measured(text, [holds], True)
+
+
+def _as_good(few: Line, every: Line) -> tuple[str, bool]:
+    place = [sum(done <= ROUNDS for done in line.rounds) - 1 for line in (few, every)]
+    a, b = few.mean[place[0]], every.mean[place[1]]
+    return f"LRAP {a:.3f} with q = 20, gbmort {b:.3f} after {ROUNDS} rounds", bool(a >= b - 0.005)
+
+
+def _cheaper(few: Line, every: Line) -> tuple[str, bool]:
+    found = every.cost["nominal"] / few.cost["nominal"]
+    return f"{found:.1f} times cheaper by the cost model", found >= 7
+
+
+# ------------------------------------------------------------------ real sets
+
+
+def _ranks(evidence: Evidence, task: str) -> tuple[dict[str, float], int]:
+    outcomes = evidence.searches.get(task)
+    if outcomes is None or len(outcomes.complete()) < 3:
+        return {}, 0
+    return statistics.average_ranks(outcomes.compared(), digits=4), len(outcomes.complete())
+
+
+def _is_whole(evidence: Evidence, *tasks: str) -> bool:
+    """Whether all data sets with files are complete."""
+    found = [evidence.searches.get(task) for task in tasks]
+    return all(
+        each is not None and len(each.complete()) == len(each.scope.datasets) for each in found
+    )
+
+
+def _ranks_text(ranks: Mapping[str, float], n_sets: int) -> str:
+    order = sorted(ranks, key=lambda method: ranks[method])
+    return f"over {n_sets} sets: " + ", ".join(f"{m} {ranks[m]:.2f}" for m in order)
+
+
+def _first(evidence: Evidence, task: str) -> Measured | None:
+    ranks, n_sets = _ranks(evidence, task)
+    if not ranks:
+        return None
+    holds = min(ranks, key=lambda m: ranks[m]) == GAUSSIAN
+    return Measured(_ranks_text(ranks, n_sets), [holds], _is_whole(evidence, task))
+
+
+def _first_on_both(evidence: Evidence) -> Measured | None:
+    found = [m for task in TASKS if (m := _first(evidence, task)) is not None]
+    parts = [holds for each in found for holds in each.parts]
+    n_parts = len(TASKS) if all(each.is_whole for each in found) else 0
+    return _joined([each.text for each in found], parts, n_parts)
+
+
+def _last(evidence: Evidence) -> Measured | None:
+    ranks, n_sets = _ranks(evidence, "multilabel")
+    if not ranks:
+        return None
+    holds = max(ranks, key=lambda m: ranks[m]) == "br-gbrt"
+    return Measured(_ranks_text(ranks, n_sets), [holds], _is_whole(evidence, "multilabel"))
+
+
+def _differ(evidence: Evidence, task: str, expected: bool) -> Measured | None:
+    ranks, n_sets = _ranks(evidence, task)
+    p = statistics.friedman(evidence.searches[task].compared()) if ranks else None
+    if p is None:
+        return None
+    text = f"Friedman's test over {n_sets} sets: p = {p:.2g}"
+    return Measured(text, [(p < statistics.ALPHA) == expected], _is_whole(evidence, task))
+
+
+def _better_pairs(evidence: Evidence, pairs: Sequence[tuple[str, str]]) -> Measured | None:
+    """Compare pairs by Wilcoxon's test over the label sets."""
+    outcomes = evidence.searches.get("multilabel")
+    if outcomes is None or len(outcomes.complete()) < 3:
+        return None
+    scores = outcomes.compared()
+    texts, holds = [], []
+    for better, worse in pairs:
+        p = statistics.wilcoxon(scores[better], scores[worse]) or 1.0
+        sign = statistics.direction(scores[better], scores[worse])
+        mark = {1: ">", 0: "=", -1: "<"}[sign]
+        texts.append(f"{better} {mark} {worse} (p = {p:.2g})")
+        holds.append(sign > 0 and p < statistics.ALPHA)
+    texts.append(f"over {len(outcomes.complete())} sets")
+    return Measured("; ".join(texts), holds, _is_whole(evidence, "multilabel"))
+
+
+def _forests(evidence: Evidence) -> Measured | None:
+    """Whether the best boosting has a better average rank than the best forest."""
+    texts, holds = [], []
+    for task in TASKS:
+        ranks, n_sets = _ranks(evidence, task)
+        if ranks:
+            forests = {m: rank for m, rank in ranks.items() if m.endswith("-rf")}
+            boosted = {m: rank for m, rank in ranks.items() if m not in forests}
+            first, second = (min(group, key=lambda m: ranks[m]) for group in (boosted, forests))
+            text = ", ".join(f"{m} {ranks[m]:.2f}" for m in (first, second))
+            texts.append(f"{n_sets} {task} sets: {text}")
+            holds.append(ranks[first] < ranks[second])
+    return _joined(texts, holds, len(TASKS) if _is_whole(evidence, *TASKS) else 0)
+
+
+def _competitive(evidence: Evidence) -> Measured | None:
+    """Count the real sets where projections are ahead of all others, or within two errors."""
+    n_good = n_sets = 0
+    for task in TASKS:
+        outcomes = evidence.searches.get(task)
+        for dataset in outcomes.complete() if outcomes is not None else ():
+            assert outcomes is not None
+            means = outcomes.means(dataset)
+            projected = {m: mean for m, mean in means.items() if "-rpo-" in m}
+            others = {m: mean for m, mean in means.items() if m not in projected}
+            best, rival = (max(group, key=lambda m: means[m]) for group in (projected, others))
+            a, b = (list(outcomes.scores(dataset, m).values()) for m in (best, rival))
+            stds = [statistics.mean_std(s)[1] or 0.0 for s in (a, b)]
+            error = statistics.standard_error(stds[0], len(a), stds[1], len(b))
+            n_good += means[best] >= means[rival] - 2 * error
+            n_sets += 1
+    if not n_sets:
+        return None
+    text = f"on {n_good} of {n_sets} real sets, the best method with projections is ahead of all "
+    text += "others or within two standard errors"
+    return Measured(text, [n_good > n_sets / 2], _is_whole(evidence, *TASKS))
+
+
+def _reaches_paper(evidence: Evidence) -> Measured | None:
+    outcomes = evidence.searches.get("multilabel")
+    if outcomes is None:
+        return None
+    gaps = {}
+    for dataset in outcomes.scope.datasets:
+        mean, paper = outcomes.mean(dataset, GAUSSIAN), paper_score(dataset, GAUSSIAN, "lrap")
+        if mean is not None and paper is not None:
+            gaps[dataset] = mean - paper.score
+    if not gaps:
+        return None
+    short = [f"{name} {gap:+.3f}" for name, gap in gaps.items() if gap < -0.01]
+    text = f"on {len(gaps) - len(short)} of {len(gaps)} sets; short: {', '.join(short) or 'none'}"
+    return _joined([text], [gap >= -0.01 for gap in gaps.values()], len(outcomes.scope.datasets))
+
+
+def _size(evidence: Evidence) -> Measured | None:
+    n_leaves, n_outputs = 8, 983
+    few, many = n_leaves + n_outputs, n_leaves * n_outputs
+    text = f"by construction: {few} numbers for a tree of {n_leaves} leaves and {n_outputs} outputs"
+    return Measured(f"{text}, against {many}", [few < many], True)
+
+
+_PROJECTIONS = ("gaussian", "subsampled")
+#: By the names in the list of claims.
+MEASURES: dict[str, Callable[[Evidence], Measured | None]] = {
+    "competitive": _competitive,
+    "cheaper shared trees": lambda e: _speed(e, 1),
+    "independent outputs": _independent,
+    "adapts": _adapts,
+    "100 times": lambda e: _speed(e, 100),
+    "subsampling": _best_without_structure,
+    "order on ind": _order_on_ind,
+    "noise": _noise,
+    "dense": _dense,
+    "one output": _one_output,
+    "components as good": lambda e: _components(e, _as_good),
+    "components cheaper": lambda e: _components(e, _cheaper),
+    "labels differ": lambda e: _differ(e, "multilabel", True),
+    "gaussian": lambda e: _better_pairs(
+        e, [(f"gbrt-{k}-gaussian", f"gbrt-{k}-subsampled") for k in ("rpo", "relabel-rpo")]
+    ),
+    "relabelling": lambda e: _better_pairs(
+        e, [(f"gbrt-relabel-rpo-{x}", f"gbrt-rpo-{x}") for x in _PROJECTIONS]
+    ),
+    "last": _last,
+    "reaches the paper": _reaches_paper,
+    "better than both": _outperforms_both,
+    "better than gbmort": lambda e: _against(e, "friedman", [("friedman1-ind", ONE, ALL)], True),
+    "first": _first_on_both,
+    "regression alike": lambda e: _differ(e, "regression", False),
+    "forests": _forests,
+    "size": _size,
+}

@@ -1,0 +1,69 @@
+"""The paper's results as they were typed: consistent with themselves and with its text."""
+
+import pytest
+from experiments.paper import (
+    paper_claims,
+    paper_ranks,
+    paper_score,
+    paper_sets,
+    paper_table,
+    paper_tests,
+)
+from experiments.report.claims import MEASURES
+
+from experiments import statistics
+
+METRIC = {"multilabel": "lrap", "regression": "macro-r2"}
+#: The label sets of which a file was found.
+THIRTEEN = ("CAL500", "bibtex", "birds", "corel5k", "delicious", "diatoms", "emotions", "enron")
+THIRTEEN += ("genbase", "mediamill", "medical", "scene", "yeast")
+
+
+@pytest.mark.parametrize("task", METRIC)
+def test_printed_ranks_are_those_of_the_printed_scores(task):
+    for dataset in paper_sets(task):
+        ranks = paper_ranks(task, [dataset])
+        printed = {m: paper_score(dataset, m, METRIC[task]).rank for m in ranks}
+        assert printed == ranks, dataset
+
+
+def test_numbers_of_the_text_follow_from_the_printed_scores():
+    assert [len(paper_sets(task)) for task in METRIC] == [21, 8]
+    assert statistics.critical_distance(8, 21) == pytest.approx(2.29, abs=0.005)
+    # 1.36e-10 and 0.3 in the text, by scores that are not rounded.
+    assert statistics.friedman(paper_table("multilabel")) < 1e-9
+    assert 0.2 < statistics.friedman(paper_table("regression")) < 0.4
+
+
+def test_fewer_sets_have_less_power():
+    assert statistics.friedman(paper_table("multilabel", THIRTEEN)) == pytest.approx(6e-5, rel=0.01)
+
+
+@pytest.mark.parametrize(("number", "task"), [(8, "multilabel"), (9, "regression")])
+def test_typed_p_values_have_the_signs_of_the_printed_scores(number, task):
+    table, tests = paper_table(task), paper_tests(number, task)
+    assert len(tests) == 28
+    for test in tests:
+        first, second = table[test.first], table[test.second]
+        p = statistics.wilcoxon(first, second)
+        assert (p < statistics.ALPHA) == (test.p < statistics.ALPHA) == (test.sign != 0), test
+        assert p == pytest.approx(test.p, abs=0.35)
+        if test.sign:
+            assert statistics.direction(first, second) == test.sign
+
+
+@pytest.mark.parametrize(("number", "ending", "n_pairs"), [(5, "", 10), (7, "-noisy", 6)])
+def test_typed_t_tests_have_the_signs_of_the_printed_scores(number, ending, n_pairs):
+    for name in ("chain", "group", "ind"):
+        dataset = f"friedman1-{name}{ending}"
+        tests = paper_tests(number, dataset)
+        assert len(tests) == n_pairs
+        for test in tests:
+            assert (test.p < statistics.ALPHA) == (test.sign != 0)
+            a, b = (paper_score(dataset, m, "macro-r2").score for m in (test.first, test.second))
+            assert test.sign in (0, 1 if a > b else -1), test
+
+
+def test_every_claim_is_measured_and_every_measure_is_claimed():
+    assert {claim.measure for claim in paper_claims()} == MEASURES.keys()
+    assert {"abstract", "introduction", "conclusions"} <= {claim.where for claim in paper_claims()}
