@@ -322,8 +322,9 @@ PARAMS: dict[str, Param] = {
     ),
     "validation_fraction": Param(
         0.1,
-        (integer(1), Check("a float in (0, 1)", _is_level)),
-        "Rows set apart for early stopping when X_val is not given: a fraction or a number.",
+        (integer(1), Check("a float in (0, 1)", _is_level), _none),
+        "Rows set apart for early stopping when X_val is not given: a fraction or a number. None: "
+        "no rows; early stopping looks at the training rows.",
     ),
     "n_iter_no_change": Param(
         20, (integer(1),), "Rounds without improvement after which to stop early."
@@ -337,14 +338,16 @@ PARAMS: dict[str, Param] = {
     "scoring": Param(
         "loss",
         (
-            one_of("loss"),
+            one_of("loss", None),
             Check("the name of a scikit-learn scorer, or a callable (estimator, X, y)", is_scoring),
             Check("a list of these", lambda v: _is_list(v, is_scoring)),
         ),
         "What early stopping looks at, on the validation rows: ``'loss'`` (for regression the mean "
         "over the outputs, each relative to the loss of its baseline), the name of a "
-        "scikit-learn scorer, or a callable ``(estimator, X, y)``, higher for better models, whose "
-        "estimator predicts this X alone. Of a list all are recorded, and the first decides.",
+        "scikit-learn scorer, None (the method ``score``: r² or accuracy), or a callable "
+        "``(estimator, X, y)``, higher for better models, whose estimator predicts this X alone. "
+        "Of a list all are recorded, and the first decides. ``'roc_auc'`` counts the labels of "
+        "which validation rows have both values. Not looked at if ``early_stopping='auto'`` is off.",
     ),
     "n_folds": Param(
         None,

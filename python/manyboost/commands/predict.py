@@ -67,7 +67,7 @@ def _prediction(arguments: argparse.Namespace, model: Any) -> Prediction:
         return [name], lambda X: ([label] for label in model.predict(X).tolist())
     if model._is_single():
         places = None
-    header = by_level(model, names)
+    header = model._by_level(names)
     return header, lambda X: model.predict(X, outputs=places).reshape(len(X), -1).tolist()
 
 
@@ -78,13 +78,6 @@ def output_names(model: Any) -> list[str]:
     n_outputs = model.n_outputs_ // model._n_levels
     names = model._known_names()
     return [f"y{j}" for j in range(n_outputs)] if names is None else [*map(str, names)]
-
-
-def by_level(model: Any, names: list[str]) -> list[str]:
-    """Return the names of outputs, or of each quantile of each output if a model predicts those."""
-    levels = getattr(model, "_quantiles", None)
-    endings = [""] if levels is None else [f"_q{level:g}" for level in levels]
-    return [name + ending for name in names for ending in endings]
 
 
 def _best(model: Any, k: int) -> Prediction:

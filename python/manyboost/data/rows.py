@@ -110,8 +110,13 @@ def make_rows(
     return rows
 
 
-def split_validation(rows: Rows, fraction: int | float, seed: int) -> tuple[Rows, Rows]:
-    """Return training and validation rows; these are drawn by number, class by class if any."""
+def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tuple[Rows, Rows]:
+    """Return training and validation rows; these are drawn by number, class by class if any.
+
+    Without a fraction both are all rows.
+    """
+    if fraction is None:
+        return rows, rows
     comm, n = rows.comm, rows.count()
     whole = isinstance(fraction, int | np.integer)
     count = int(fraction) if whole else max(1, round(fraction * n))

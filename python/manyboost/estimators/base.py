@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from manyboost.arrays import F64
+from manyboost.arrays import F64, Mask
 from manyboost.data.features import Table
 from manyboost.data.labels import Classes
 from manyboost.estimators.keeping import Keeping
@@ -49,6 +49,10 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
         """Outputs of the model for each output of y: the levels of a list of quantiles."""
         return 1
 
+    def _by_level(self, names: list[str]) -> list[str]:
+        """Names of outputs, or of each quantile of each output if a list of them is predicted."""
+        return names
+
     @abstractmethod
     def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
         """Targets as scorers know them, for encoded ones."""
@@ -86,6 +90,13 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
                 "step='line_search' or strategy='project'."
             )
         return steps.reshape(self.n_iter_, self.n_outputs_)
+
+    @property
+    def is_categorical_(self) -> Mask | None:
+        """Which features hold categories, (n_features_in_,); None: none of them."""
+        check_is_fitted(self, "n_iter_")
+        mask = self._progress.categories.mask
+        return mask if mask.any() else None
 
     @property
     def output_importances_(self) -> F64:

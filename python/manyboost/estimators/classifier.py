@@ -23,7 +23,7 @@ from manyboost.data.targets import check_offset, check_output_names
 from manyboost.data.weights import check_weight, without_class_weights
 from manyboost.estimators.documentation import documented
 from manyboost.estimators.explaining import Explaining
-from manyboost.estimators.fits import Given, Unseen
+from manyboost.estimators.fits import Given, Unseen, validation_targets
 from manyboost.estimators.folding import Folding
 from manyboost.estimators.predicting import BLOCK_CELLS
 from manyboost.estimators.uncertainty import Sets
@@ -58,6 +58,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         Probability above which a label is predicted, if ``thresholds`` was given.
     n_outputs_ : int
         Number of outputs: labels, classes, or 1 for two classes.
+    n_classes_ : int
+        Number of classes, or of labels: the length of ``classes_``.
     output_names_ : ndarray of shape (n_outputs_,)
         Names of the outputs, if y had them: columns of a frame, or labels in sets.
     target_name_ : str
@@ -100,7 +102,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         estimator: Any = None,
         thresholds: Any = None,
         early_stopping: str | bool = "auto",
-        validation_fraction: int | float = 0.1,
+        validation_fraction: int | float | None = 0.1,
         n_iter_no_change: int = 20,
         tol: float = 1e-7,
         scoring: Any = "loss",
@@ -124,6 +126,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         *,
         X_val: Any = None,
         Y_val: Any = None,
+        y_val: Any = None,
         sample_weight_val: Any = None,
         offset: Any = None,
         offset_val: Any = None,
@@ -143,7 +146,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
             Weights of the rows, or of single labels; weight zero makes a label missing.
         {fit}
         """
-        validation = X_val, Y_val, sample_weight_val
+        validation = X_val, validation_targets(Y_val, y_val), sample_weight_val
         self._fit(Given(X, y, sample_weight, *validation, offset, offset_val, groups))
         return self
 
@@ -171,6 +174,12 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
             self.target_name_ = reader.target_name
 
     _running = RunningClassifier
+
+    @property
+    def n_classes_(self) -> int:
+        """Number of classes, or of labels."""
+        check_is_fitted(self, "n_iter_")
+        return len(self.classes_)
 
     def _keep_unseen(self, unseen: Unseen) -> None:
         super()._keep_unseen(unseen)

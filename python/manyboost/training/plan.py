@@ -143,6 +143,11 @@ def make_plan(
             "X_val was given but early_stopping=False; use early_stopping=True or 'auto', or "
             "leave out X_val."
         )
+    if tunes and not is_validated and parameters.validation_fraction is None:
+        raise ValueError(
+            "thresholds='tuned' needs rows that no tree was fitted to, but validation_fraction="
+            "None sets none apart; pass X_val and Y_val, or set a fraction."
+        )
     return Plan(
         strategy=record,
         projection=projection,
@@ -238,12 +243,13 @@ def _check_output_weight(
 
 
 def _check_scoring(parameters: Parameters, rows: Rows, *, early_stopping: bool) -> None:
-    """Refuse scores that would have no effect, or that do not exist."""
+    """Refuse scores that would have no effect, unless the number of rows decides, or not exist."""
     first = as_list(parameters.scoring)[0]
-    if not early_stopping and parameters.scoring != LOSS:
+    decided = parameters.early_stopping != "auto"
+    if decided and not early_stopping and parameters.scoring not in (LOSS, None):
         raise ValueError(
             f"scoring={parameters.scoring!r} is what early stopping looks at, which is off; use "
-            "early_stopping=True, pass X_val and Y_val, or leave scoring at 'loss'."
+            "early_stopping=True or 'auto', or leave scoring at 'loss'."
         )
     if parameters.early_stopping != "per_output":
         return

@@ -79,7 +79,9 @@ class Scorer:
 
 
 def is_scoring(value: Any) -> bool:
-    """Whether a value is a scorer or its name."""
+    """Whether a value is a scorer or its name; None is the estimator's own score."""
+    if value is None:
+        return True
     if isinstance(value, str) and value == LOSS:
         return True
     if isinstance(value, str):
@@ -112,6 +114,8 @@ def resolve(
     by_cell = partial or (weight is not None and weight.ndim == 2)
     scorers: list[Scorer] = []
     for each in as_list(scoring):
+        if each is None:
+            each = "accuracy" if isinstance(running, RunningClassifier) else "r2"
         name = each if isinstance(each, str) else _name(each)
         while any(name == scorer.name for scorer in scorers):
             name += "_"
@@ -220,6 +224,14 @@ def _checked(measure: Callable[[], Any], name: str, *, is_name: bool) -> Callabl
         return number
 
     return checked
+
+
+def score_name(scoring: Any) -> str:
+    """Name of the score that decides on early stopping."""
+    first = as_list(scoring)[0]
+    if first is None:
+        return "score"
+    return first if isinstance(first, str) else _name(first)
 
 
 def _name(scorer: Any) -> str:
