@@ -347,7 +347,7 @@ PARAMS: dict[str, Param] = {
         "scikit-learn scorer, None (the method ``score``: r² or accuracy), or a callable "
         "``(estimator, X, y)``, higher for better models, whose estimator predicts this X alone. "
         "Of a list all are recorded, and the first decides. ``'roc_auc'`` counts the labels of "
-        "which validation rows have both values. Not looked at if ``early_stopping='auto'`` is off.",
+        "which validation rows have both values. Not looked at if ``'auto'`` leaves stopping off.",
     ),
     "n_folds": Param(
         None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyboost.commands.output import count
 from manyboost.commands.usage import UsageError, add_names
-from manyboost.spelling import listing, nearest
+from manyboost.spelling import likely_pairs, listing, nearest
 
 if TYPE_CHECKING:
     from manyboost.data.named import NamedColumn, NamedTable
@@ -287,10 +287,12 @@ def _feature_places(
         wanted = [str(name) for name in model.feature_names_in_]
         if missing := [name for name in wanted if name not in place]:
             spare = [name for name in place if name not in wanted]
-            more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-            hint = nearest(missing[0], spare) if spare else "add it."
-            lacking = f"{file.file} lacks the feature {missing[0]!r}{more}"
-            raise ValueError(f"{lacking} of the model; {hint}")
+            several = len(missing) > 1
+            hint = likely_pairs(spare, missing) or ("add them." if several else "add it.")
+            noun = "features" if several else "feature"
+            raise ValueError(
+                f"{file.file} lacks the {noun} {listing(missing)} of the model; {hint}"
+            )
         if both := {file.names[i] for i in ignored} & set(wanted):
             raise UsageError(f"--ignore leaves out {min(both)!r}, which is a feature of the model.")
         return [place[name] for name in wanted]

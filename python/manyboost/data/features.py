@@ -19,7 +19,7 @@ from manyboost.data.named import NamedTable
 from manyboost.data.plain_arrays import plain_numbers, stacked
 from manyboost.data.stored import StoredTable
 from manyboost.errors import RowError
-from manyboost.spelling import closest, number_of
+from manyboost.spelling import likely_pairs, number_of
 
 #: Features: a dense array, a CSR matrix or a :class:`StoredTable`.
 Table = Any
@@ -127,10 +127,10 @@ def _match_features(
 
 def _suggestions(given: Sequence[str], known: Sequence[str], otherwise: str) -> str:
     """Return a question whether known names were meant by unknown ones, if they are alike."""
-    missing = [each for each in known if each not in given]
-    pairs = ((each, closest(each, missing)) for each in given if each not in known)
-    meant = [f"{likely!r} for {each!r}" for each, likely in pairs if likely is not None]
-    return f"did you mean {', '.join(meant[:5])}?" if meant else otherwise
+    if set(given) == set(known):
+        return "select them in that order, with feature_names_in_ of the model."
+    unknown = [each for each in given if each not in known]
+    return likely_pairs(unknown, [each for each in known if each not in given]) or otherwise
 
 
 def in_canonical_order(X: Any) -> Any:

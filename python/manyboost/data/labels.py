@@ -204,6 +204,11 @@ def _label_error(
         "; several outputs must be an indicator of 0 and 1, one column per label, or a list of "
         "sets of labels."
     )
+    if isinstance(value, float | np.floating) and 0 < value < 1:
+        rest = (
+            "; labels are 0 or 1: for a probability p pass the row twice, with the labels 1 and 0 "
+            "and their weights p and 1 - p."
+        )
     return cell_error(name, f"{name} has the value {_shown(value)}", place, rest, names)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost.arrays import F64, Mask
 from manyboost.data.features import Table
 from manyboost.data.labels import Classes
+from manyboost.estimators.elsewhere import answer
 from manyboost.estimators.keeping import Keeping
 from manyboost.training.calibration import Calibration
 from manyboost.training.callbacks import CallbackSupportMixin
@@ -104,8 +105,10 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
         check_is_fitted(self, "n_iter_")
         gains = self._progress.importances
         if self._progress.mean_importances is not None:
-            problem = "importances by output were left out of the file that the model comes from"
-            raise AttributeError(f"{problem}; write it with save(path, records='all').")
+            raise AttributeError(
+                "importances by output are not known: the model comes from first_rounds, or from a "
+                "file that left them out; write it with save(path, records='all')."
+            )
         if gains is None:
             raise AttributeError("importances are known for built-in trees only (estimator=None).")
         total = gains.sum(axis=0, keepdims=True)
@@ -122,6 +125,15 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
         mean = self.output_importances_.mean(axis=0)
         total = float(mean.sum())
         return np.asarray(mean / total if total > 0 else mean)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, those of ``estimator`` as ``estimator__name``."""
+        for name in params:
+            if (own := name.partition("__")[0]) not in self.get_params(deep=False):
+                problem = f"Invalid parameter {own!r} for estimator {type(self).__name__}"
+                raise ValueError(f"{problem}{answer(self, '__init__', own)}")
+        super().set_params(**params)
+        return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -22,6 +22,7 @@ from manyboost.data.rows import LabelReader, Reader, Rows
 from manyboost.data.targets import check_offset, check_output_names
 from manyboost.data.weights import check_weight, without_class_weights
 from manyboost.estimators.documentation import documented
+from manyboost.estimators.elsewhere import explained
 from manyboost.estimators.explaining import Explaining
 from manyboost.estimators.fits import Given, Unseen, validation_targets
 from manyboost.estimators.folding import Folding
@@ -76,6 +77,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
     (2, 8)
     """
 
+    @explained
     def __init__(
         self,
         loss: str | Loss = "log_loss",
@@ -118,6 +120,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
     ) -> None:
         params.assign(self, locals())
 
+    @explained
     def fit(
         self,
         X: Any,
@@ -267,6 +270,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         values = self._predicted(X, self._decision, places, type_, offset=offset)
         return self._framed(values, X, places, self._column_names())
 
+    @explained
     def predict_proba(
         self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
     ) -> Any:
@@ -283,6 +287,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         values = self._predicted(X, proba, places, type_, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
+    @explained
     def predict(self, X: Any, *, offset: Any = None, outputs: Any = None) -> Any:
         """Classes (n_rows,), or an indicator of the labels (n_rows, n_labels).
 

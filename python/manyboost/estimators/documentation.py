@@ -41,6 +41,8 @@ validation_score_per_output_ : ndarray of shape (n_iter_ + 1, n_outputs_)
     Negative mean loss of each output on the validation rows; not for softmax.
 feature_importances_ : ndarray of shape (n_features_in_,)
     Share of each feature in the gain.
+split_counts_ : ndarray of shape (n_features_in_,)
+    Number of splits on each feature.
 output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
     The same for each output.
 expected_value_ : float or ndarray of shape (n_outputs_,)

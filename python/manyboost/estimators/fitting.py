@@ -39,6 +39,7 @@ from manyboost.training.learners import without_weights
 from manyboost.training.plan import (
     Plan,
     check_memory,
+    draws,
     make_plan,
     refuse_foreign,
     resolve_limits,
@@ -203,7 +204,10 @@ class Fitting(Model):
         """Draw the seed and choose the strategy, or take those of the model that is continued."""
         if earlier is None:
             if found is None:
-                drawn = check_random_state(self.random_state).randint(2**31 - 1)
+                random_state = self.random_state
+                if random_state is None and not draws(self, data):
+                    random_state = 0  # refits give the same model, and so do ties in it
+                drawn = check_random_state(random_state).randint(2**31 - 1)
                 self._seed = int(data.rows.comm.broadcast(int(drawn)))
             else:
                 self._seed = found.start.seed

@@ -22,6 +22,7 @@ from manyboost.data.rows import Reader, RealReader, as_columns
 from manyboost.data.targets import check_offset, check_output_names, check_targets
 from manyboost.data.weights import check_weight
 from manyboost.estimators.documentation import documented
+from manyboost.estimators.elsewhere import explained
 from manyboost.estimators.fits import Given, Unseen, validation_targets
 from manyboost.estimators.folding import Folding
 from manyboost.estimators.tracing import Tracing
@@ -60,6 +61,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
     (2, 8)
     """
 
+    @explained
     def __init__(
         self,
         loss: str | Loss | list[str] | tuple[str, ...] = "squared_error",
@@ -103,6 +105,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
     ) -> None:
         params.assign(self, locals())
 
+    @explained
     def fit(
         self,
         X: Any,
@@ -207,6 +210,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
                 rest = f"; loss={loss!r} needs {domain.value}."
                 raise cell_error(name, what, (row, j)[: Y.ndim], rest, column_names(y, name))
 
+    @explained
     def predict(
         self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
     ) -> Any:
