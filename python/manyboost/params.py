@@ -251,7 +251,8 @@ PARAMS: dict[str, Param] = {
         (one_of("from_dtype", None), Check("a mask, or numbers or names of features", _is_flat)),
         "Features that hold categories: a mask, numbers or names. Splits send any set of these "
         "left. A feature has at most max_bins of them; one not seen in training counts as missing. "
-        "``'from_dtype'``: by the types of a data frame's columns; none for arrays. None: none.",
+        "Any number can be a category, -1 too; missing is NaN. ``'from_dtype'``: the columns of a "
+        "data frame with text or of a categorical type; none for arrays. None: none.",
     ),
     "monotonic_cst": Param(
         None,

@@ -52,12 +52,15 @@ def check_X(
     if from_frame:
         X = _read_frame(model, X, reset=reset, name=name, categorical=categorical, comm=comm)
     else:
+        labels = getattr(model, "_category_labels", frames.CategoryLabels())
+        names = getattr(model, "feature_names_in_", None)
         if isinstance(X, np.ndarray) and X.ndim == 2:
+            X = labels.encode_array(X, names, name)
             X = plain_numbers(X, name, frames.ENCODE, by_column=True)
-        if labels := getattr(model, "_category_labels", frames.CategoryLabels()).of_column:
-            column = column_name(min(labels), getattr(model, "feature_names_in_", None))
-            problem = f"Column {column} held categories in fit, but {name} is an array"
-            raise ValueError(f"{problem}, which does not say what its labels are; pass a frame.")
+        elif labels.of_column and isinstance(X, StoredTable):
+            column = column_name(min(labels.of_column), names)
+            problem = f"Column {column} held categories in fit, but {name} is a file of numbers"
+            raise ValueError(f"{problem}; pass a frame.")
     if isinstance(X, StoredTable):  # its values were checked before they were written
         if model.estimator is not None:
             what = f"estimator={model.estimator!r} takes features in memory, not {name} in a file"
