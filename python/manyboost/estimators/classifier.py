@@ -335,7 +335,12 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         -------
         list of tuple
         """
-        self._need_labels("predict_labels", "multilabel")
+        check_is_fitted(self, "n_iter_")
+        if self._classes.kind != "multilabel":
+            predicted = f"one of {len(self.classes_)} classes"
+            raise ValueError(
+                f"predict_labels is for labels, but this model predicts {predicted}; use predict."
+            )
         least = None if recall is None else self._least_raw(recall)
         sets: list[tuple[Any, ...]] = []
 
@@ -363,35 +368,28 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         -------
         labels, scores : ndarray of shape (n_rows, k)
             Members of ``classes_``, of equals those that come first there, and their
-            :meth:`decision_function`.
+            :meth:`decision_function`; the first of two classes has the negative of it.
         """
-        self._need_labels("predict_top_k", "multilabel", "multiclass")
-        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
-        if not whole or not 1 <= k <= self.n_outputs_:
-            allowed = f"an integer from 1 to {self.n_outputs_}, the number of labels or classes"
+        check_is_fitted(self, "n_iter_")
+        whole, most = isinstance(k, int | np.integer) and not isinstance(k, bool), self.n_classes_
+        if not whole or not 1 <= k <= most:
+            allowed = f"an integer from 1 to {most}, the number of labels or classes"
             raise ValueError(f"k={k!r} is not allowed; it must be {allowed}.")
         model = self._progress.model
-        if isinstance(model, TreeEnsemble) and not self._with_offset and offset is None:
+        several = self._classes.kind != "binary"
+        if several and isinstance(model, TreeEnsemble) and not self._with_offset and offset is None:
             table = for_kernels(self._checked_X(X))
             pool = _core.Pool(resolve_threads(self.n_jobs))
             best, scores = model.trees.top_k(pool, table, self.n_iter_, self.baseline_, int(k))
             return self.classes_[best], scores
 
         def ranked(raw: F64) -> NDArray[Any]:
+            raw = raw if several else np.hstack([-raw, raw])
             order = np.argsort(-raw, axis=1, kind="stable")[:, :k]
             return np.stack([order, np.take_along_axis(raw, order, axis=1)], axis=1)
 
         pairs = self._predicted(X, ranked, offset=offset, in_blocks=True)
         return self.classes_[pairs[:, 0].astype(np.intp)], pairs[:, 1]
-
-    def _need_labels(self, method: str, *kinds: str) -> None:
-        check_is_fitted(self, "n_iter_")
-        if self._classes.kind not in kinds:
-            wanted = "labels" if len(kinds) == 1 else "labels or more than two classes"
-            predicted = f"one of {len(self.classes_)} classes"
-            raise ValueError(
-                f"{method} is for {wanted}, but this model predicts {predicted}; use predict."
-            )
 
     def _column_names(self) -> Any:
         """Names of the columns of frames: labels or classes, None if labels have no names."""

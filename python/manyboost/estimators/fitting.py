@@ -39,11 +39,11 @@ from manyboost.training.learners import without_weights
 from manyboost.training.plan import (
     Plan,
     check_memory,
-    draws,
     make_plan,
     refuse_foreign,
     resolve_limits,
     resolve_max_iter,
+    resolve_random_state,
     with_loss,
 )
 from manyboost.training.progress import Progress
@@ -204,10 +204,7 @@ class Fitting(Model):
         """Draw the seed and choose the strategy, or take those of the model that is continued."""
         if earlier is None:
             if found is None:
-                random_state = self.random_state
-                if random_state is None and not draws(self, data):
-                    random_state = 0  # refits give the same model, and so do ties in it
-                drawn = check_random_state(random_state).randint(2**31 - 1)
+                drawn = check_random_state(resolve_random_state(self, data)).randint(2**31 - 1)
                 self._seed = int(data.rows.comm.broadcast(int(drawn)))
             else:
                 self._seed = found.start.seed
@@ -383,9 +380,8 @@ class Fitting(Model):
             return
         watchers.callbacks = list(self.callbacks or ())
         if self.verbose:
-            watchers.display = Display(
-                int(self.verbose), self.max_time, score=score_name(self.scoring)
-            )
+            score = score_name(self.scoring)
+            watchers.display = Display(int(self.verbose), self.max_time, score=score)
         if FitTasks.wanted(self) and given.comm.size == 1:
             weight = {} if given.sample_weight is None else {"sample_weight": given.sample_weight}
             n_rounds = fit.boosting.plan.max_iter - fit.boosting.n_rounds

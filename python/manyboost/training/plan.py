@@ -174,7 +174,13 @@ def _stops_early(parameters: Parameters, data: TrainingData) -> bool:
     return wanted or parameters.refit_all or data.rows.count() > EARLY_STOPPING_ROWS
 
 
-def draws(parameters: Parameters, data: TrainingData) -> bool:
+def resolve_random_state(parameters: Parameters, data: TrainingData) -> Any:
+    """Return the given seed; without one, always the same if the model draws nothing at random."""
+    given = parameters.random_state
+    return 0 if given is None and not _draws(parameters, data) else given
+
+
+def _draws(parameters: Parameters, data: TrainingData) -> bool:
     """Whether the model depends on anything drawn at random.
 
     The projection of one output is a factor, on which ties alone depend.
