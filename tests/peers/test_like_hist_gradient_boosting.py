@@ -93,7 +93,7 @@ def test_categories_do_as_well_as_one_hot_columns_with_fewer_leaves():
     kind = RNG.integers(0, 12, 800)
     y = np.isin(kind, [1, 4, 5, 9]).astype(float) + 0.1 * RNG.normal(size=800)
     frame = pd.DataFrame({"kind": pd.Categorical(kind), "x": RNG.normal(size=800)})
-    few = {"max_iter": 5, "max_leaf_nodes": 2, "learning_rate": 1.0, "random_state": 0}
+    few = {"max_iter": 1, "max_leaf_nodes": 2, "learning_rate": 1.0, "random_state": 0}
     native = ManyBoostRegressor(**few).fit(frame, y)
     coded = make_pipeline(
         make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough"),
