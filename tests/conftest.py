@@ -2,6 +2,8 @@
 
 import pytest
 
+from manyboost import control_groups
+
 
 @pytest.fixture
 def no_work(monkeypatch):
@@ -12,3 +14,18 @@ def no_work(monkeypatch):
         raise AssertionError("training began")
 
     monkeypatch.setattr(Boosting, "run", run)
+
+
+@pytest.fixture
+def groups(tmp_path, monkeypatch):
+    """Limits on groups of processes, as files."""
+    monkeypatch.setattr(control_groups, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(control_groups, "_OWN_GROUPS", tmp_path / "own")
+
+    def write(own, files):
+        (tmp_path / "own").write_text(own)
+        for name, content in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(content)
+
+    return write

@@ -287,21 +287,6 @@ def test_estimates_are_what_a_fit_takes(shape, weighted, parameters):
 # What there is ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def groups(tmp_path, monkeypatch):
-    """Limits on groups of processes, as files."""
-    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(memory, "_OWN_GROUPS", tmp_path / "own")
-
-    def write(own, files):
-        (tmp_path / "own").write_text(own)
-        for name, content in files.items():
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(content)
-
-    return write
-
-
 def test_the_limit_of_a_group_counts(groups):
     groups(
         "0::/job/part\n",

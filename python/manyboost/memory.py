@@ -16,6 +16,8 @@ from typing import Any
 
 from scipy import sparse
 
+from manyboost.control_groups import own_groups
+
 # Bytes for small objects, threads and the allocator, which no estimate counts.
 _MARGIN = 1 << 24
 # The core keeps histograms of at most so many bytes, and of at most so many nodes.
@@ -26,8 +28,6 @@ _PACKED_ROWS, _PACKED_LANES = 1 << 20, 8
 _VECTOR_LANES = 24
 # It sorts so many columns at once, in at most so many threads.
 _SORTED_COLUMNS, _SORTERS = 8, 16
-
-_CGROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 class ExplainedMemoryError(MemoryError):
@@ -234,18 +234,11 @@ def _of_machine() -> int | None:
 
 def _of_group() -> int | None:
     """Return what the limits of the control group of this process, and of its parents, leave."""
-    rooms = []
-    for line in _OWN_GROUPS.read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            root, names = _CGROUPS, ("memory.max", "memory.current")
-        elif "memory" in controllers.split(","):
-            root, names = _CGROUPS / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes")
-        else:
-            continue
-        own = root / path.lstrip("/")
-        # Folders above the root have no such files.
-        rooms += [_room_in(group, *names) for group in (own, *own.parents)]
+    names = {
+        1: ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        2: ("memory.max", "memory.current"),
+    }
+    rooms = [_room_in(group, *names[version]) for version, group in own_groups("memory")]
     return min((room for room in rooms if room is not None), default=None)
 
 

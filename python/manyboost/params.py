@@ -251,7 +251,8 @@ PARAMS: dict[str, Param] = {
         (one_of("from_dtype", None), Check("a mask, or numbers or names of features", _is_flat)),
         "Features that hold categories: a mask, numbers or names. Splits send any set of these "
         "left. A feature has at most max_bins of them; one not seen in training counts as missing. "
-        "``'from_dtype'``: by the types of a data frame's columns; none for arrays. None: none.",
+        "Any number can be a category, -1 too; missing is NaN. ``'from_dtype'``: the columns of a "
+        "data frame with text or of a categorical type; none for arrays. None: none.",
     ),
     "monotonic_cst": Param(
         None,
@@ -322,8 +323,9 @@ PARAMS: dict[str, Param] = {
     ),
     "validation_fraction": Param(
         0.1,
-        (integer(1), Check("a float in (0, 1)", _is_level)),
-        "Rows set apart for early stopping when X_val is not given: a fraction or a number.",
+        (integer(1), Check("a float in (0, 1)", _is_level), _none),
+        "Rows set apart for early stopping when X_val is not given: a fraction or a number. None: "
+        "no rows; early stopping looks at the training rows.",
     ),
     "n_iter_no_change": Param(
         20, (integer(1),), "Rounds without improvement after which to stop early."
@@ -337,14 +339,16 @@ PARAMS: dict[str, Param] = {
     "scoring": Param(
         "loss",
         (
-            one_of("loss"),
+            one_of("loss", None),
             Check("the name of a scikit-learn scorer, or a callable (estimator, X, y)", is_scoring),
             Check("a list of these", lambda v: _is_list(v, is_scoring)),
         ),
         "What early stopping looks at, on the validation rows: ``'loss'`` (for regression the mean "
         "over the outputs, each relative to the loss of its baseline), the name of a "
-        "scikit-learn scorer, or a callable ``(estimator, X, y)``, higher for better models, whose "
-        "estimator predicts this X alone. Of a list all are recorded, and the first decides.",
+        "scikit-learn scorer, None (the method ``score``: r² or accuracy), or a callable "
+        "``(estimator, X, y)``, higher for better models, whose estimator predicts this X alone. "
+        "Of a list all are recorded, and the first decides. ``'roc_auc'`` counts the labels of "
+        "which validation rows have both values. Not looked at if ``'auto'`` leaves stopping off.",
     ),
     "n_folds": Param(
         None,

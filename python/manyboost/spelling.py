@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import numbers
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,14 +23,48 @@ def nearest(name: str, known: Iterable[str], most: int = 20) -> str:
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like another one in any case, or None.
+    """Return the known name that is most like another one, or None.
+
+    Upper and lower case and the signs between words do not matter. Names are alike by their
+    letters; else by their words, in any order; else if one contains the other.
 
     >>> closest("cal500", ["CAL500", "yeast"])
     'CAL500'
+    >>> closest("temp_avg", ["avg temp", "temp_max"])
+    'avg temp'
+    >>> closest("annual_income", ["age", "income"])
+    'income'
     """
-    names = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(name.lower(), names, n=1)
-    return names[close[0]] if close else None
+    words = {each: re.findall(r"[^\W_]+", each.lower()) for each in [name, *known]}
+    wanted = words.pop(name)
+    joined = {"".join(parts): each for each, parts in reversed(words.items())}
+    for each, parts in words.items():
+        if sorted(parts) == sorted(wanted):
+            return each
+    if close := difflib.get_close_matches("".join(wanted), joined, n=1):
+        return joined[close[0]]
+    parts_of = (each for each, parts in words.items() if _contain(parts, wanted))
+    return next(parts_of, None)
+
+
+def _contain(some: list[str], others: list[str]) -> bool:
+    """Whether one of two lists of words has all words of the other, and these are no numbers."""
+    few, many = sorted([set(some), set(others)], key=len)
+    return few <= many and any(not word.isdigit() and len(word) > 1 for word in few)
+
+
+def likely_pairs(unknown: Iterable[str], missing: Iterable[str], most: int = 5) -> str | None:
+    """Return a question whether missing names were meant by unknown ones, if some are alike.
+
+    >>> likely_pairs(["hieght", "x"], ["height", "weight"])
+    "did you mean 'height' for 'hieght'?"
+    """
+    left, meant = list(missing), []
+    for each in unknown:
+        if (likely := closest(each, left)) is not None:
+            left.remove(likely)
+            meant.append(f"{likely!r} for {each!r}")
+    return f"did you mean {', '.join(meant[:most])}?" if meant else None
 
 
 def number_of(

@@ -171,7 +171,7 @@ def test_text_of_too_many_values_is_refused(refused, folder):
     code, said = refused("fit", "ids.csv", "--target", "y", "-o", "refused.mb")
     path.unlink()
     assert code == 1
-    assert "Column 'id' of ids.csv holds text with 300 distinct values" in said
+    assert "column 'id' with 300" in said
     assert "--ignore 'id'" in said
 
 

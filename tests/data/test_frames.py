@@ -163,14 +163,18 @@ REFUSED = {
 @pytest.mark.parametrize(("frame", "column", "remedy"), REFUSED.values(), ids=REFUSED)
 def test_other_columns_are_refused_by_name_with_the_remedy(frame, column, remedy):
     bad = frame({"fine": X[:, 0], "odd one": column})
-    sentence = refusal(lambda: regressor().fit(bad, Y))
+    sentence = refusal(lambda: regressor(categorical_features=None).fit(bad, Y))
     assert sentence.startswith("Column 'odd one' of X holds ")
     assert sentence.endswith(f"values, not numbers; {remedy}") or "(such as" in sentence
     assert sentence.endswith(remedy)
-    model = regressor().fit(frame({"fine": X[:, 0], "odd one": X[:, 1]}), Y)
+    model = regressor(categorical_features=None).fit(
+        frame({"fine": X[:, 0], "odd one": X[:, 1]}), Y
+    )
     assert refusal(lambda: model.predict(bad)) == sentence
     good = frame({"fine": X[:, 0], "odd one": X[:, 1]})
-    sentence = refusal(lambda: regressor().fit(good, Y, X_val=bad, Y_val=Y))
+    sentence = refusal(
+        lambda: regressor(categorical_features=None).fit(good, Y, X_val=bad, Y_val=Y)
+    )
     assert sentence.startswith("Column 'odd one' of X_val holds ")
 
 
@@ -187,7 +191,7 @@ def test_category_columns_become_codes_of_their_sorted_labels(frame):
     else:
         data = data.with_columns(pl.col("colour").cast(pl.Categorical))
     opened = nw.from_native(data, eager_only=True)
-    assert label_columns(opened, None) == [0]
+    assert label_columns(opened, None) == [0, 2]
     categories = CategoryLabels.of(opened, [0, 2])
     assert categories.of_column == {0: ("blue", "green", "red"), 2: ("x", "y", "z")}
     nan = np.nan
@@ -274,15 +278,6 @@ def test_categories_of_several_types_have_an_order():
     data = pd.DataFrame({"c": pd.Categorical([2, "b", 1, "a"], categories=["b", 2, "a", 1])})
     opened = nw.from_native(data, eager_only=True)
     assert CategoryLabels.of(opened, [0]).of_column == {0: (1, 2, "a", "b")}
-
-
-def test_an_array_does_not_stand_for_a_frame_with_category_columns():
-    model = regressor().fit(pd.DataFrame(X, columns=NAMES), Y)
-    model._category_labels = CategoryLabels({1: ("a", "b")})
-    assert refusal(lambda: model.predict(X)) == (
-        "Column 'v' held categories in fit, but X is an array, which does not say what its labels "
-        "are; pass a frame."
-    )
 
 
 def test_a_lazy_frame_must_be_collected():
@@ -562,3 +557,48 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
         "set_output asked for frames of polars, which is not installed; install it: pip install "
         "polars."
     )
+
+
+# Arrays for models that were fitted on frames -------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64, bool], ids=["int", "float", "bool"])
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_categories_that_are_numbers_may_come_as_arrays(kind):
+    codes = np.array([3, 7, 11, 20])[RNG.integers(0, 4, 80)]
+    codes = codes > 7 if kind is bool else codes.astype(kind)
+    frame = pd.DataFrame({"u": X[:, 0], "v": pd.Categorical(codes)})
+    model = regressor().fit(frame, Y + 5 * (codes.astype(float) == codes[0])[:, None])
+    expected = model.predict(frame)
+    array = np.column_stack([X[:, 0], codes.astype(float)])
+    for given in (array, np.asfortranarray(array), array.tolist(), frame.astype(object).to_numpy()):
+        assert np.array_equal(model.predict(given), expected)
+    unknown, missing = array.copy(), array.copy()
+    unknown[:, 1], missing[:, 1] = -1, np.nan
+    assert np.array_equal(model.predict(unknown), model.predict(missing))
+    assert np.array_equal(model.predict(missing), model.predict(frame.assign(v=None)))
+    validated = regressor().fit(frame, Y, X_val=array, Y_val=Y)
+    by_frame = regressor().fit(frame, Y, X_val=frame, Y_val=Y)
+    assert np.array_equal(validated.validation_score_, by_frame.validation_score_)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_categories_that_are_text_may_come_as_arrays_of_objects():
+    frame = pd.DataFrame({"u": X[:, 0], "v": pd.Categorical(["a", "b"] * 40)})
+    model = regressor().fit(frame, Y)
+    assert np.array_equal(model.predict(frame.to_numpy(object)), model.predict(frame))
+    sentence = refusal(lambda: model.predict(X[:, :2]))
+    assert sentence.startswith("Column 'v' of X holds numbers (")
+    assert sentence.endswith(
+        "but held categories such as 'a' in fit; pass the labels that the numbers stand for."
+    )
+
+
+@FRAMES
+def test_columns_of_text_hold_categories(frame):
+    u, tint, y = tints()
+    data = frame({"u": u, "tint": tint})
+    model = regressor().fit(data, y)
+    named = regressor(categorical_features=["tint"]).fit(data, y)
+    assert model.is_categorical_.tolist() == [False, True]
+    assert np.array_equal(model.predict(data), named.predict(data))

@@ -306,9 +306,8 @@ def test_the_number_of_best_labels_has_limits():
             "classes."
         )
     two = classifier().fit(X, LABELS[:, 0])
-    assert refusal(lambda: two.predict_top_k(X, 1)) == (
-        "predict_top_k is for labels or more than two classes, but this model predicts one of 2 "
-        "classes; use predict."
+    assert refusal(lambda: two.predict_top_k(X, 3)) == (
+        "k=3 is not allowed; it must be an integer from 1 to 2, the number of labels or classes."
     )
     with pytest.raises(NotFittedError):
         classifier().predict_top_k(X, 1)

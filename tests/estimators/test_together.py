@@ -86,12 +86,10 @@ def test_some_outputs_of_a_list_of_quantiles_are_outputs_of_y():
         model.predict(X, offset=OFFSET, outputs=[3])
 
 
-def test_a_list_of_quantiles_comes_as_an_array_only():
+def test_a_list_of_quantiles_is_scored_as_an_array():
     model = ManyBoostRegressor("quantile", quantile=[0.1, 0.9], **COMMON).fit(X, Y)
     score = model.score(X, Y)
-    model.set_output(predict="pandas")
-    with pytest.raises(ValueError, match="a list of 2 quantiles is predicted for each; use set_"):
-        model.predict(X)
+    assert model.set_output(predict="pandas").predict(X).shape == (len(X), 2 * Y.shape[1])
     assert model.score(X, Y) == score
 
 

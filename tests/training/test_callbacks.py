@@ -185,12 +185,16 @@ def test_a_terminal_sees_one_line_that_changes():
     assert shown.endswith("\n")
     lines = shown.strip("\n").split("\r")[1:]
     assert lines[0] == (
-        "round   1/100 [........................], 24.8 s left, train -0.5, validation -1"
+        "round   1/100 [........................], 24.8 s left, train loss 0.5, validation loss 1"
     )
     assert lines[49].rstrip() == (
-        "round  50/100 [############............], 12.5 s left, train -0.01, validation -0.02"
+        "round  50/100 [############............], 12.5 s left, "
+        "train loss 0.01, validation loss 0.02"
     )
-    assert lines[-1].rstrip() == "100 rounds in 25.0 s, train -0.005, validation -0.01, 100 kept"
+    assert (
+        lines[-1].rstrip()
+        == "100 rounds in 25.0 s, train loss 0.005, validation loss 0.01, 100 kept"
+    )
     # What was longer is wiped out.
     widths = [len(line.rstrip()) for line in lines]
     assert all(len(line) >= before for line, before in zip(lines[1:], widths, strict=False))
@@ -216,8 +220,8 @@ def test_a_file_sees_lines_at_growing_intervals():
     rounds = [int(re.match(r"round +(\d+)/1000, ", line)[1]) for line in lines]
     assert rounds[:9] == [1, 2, 4, 8, 16, 32, 64, 124, 184]
     assert set(np.diff(rounds[6:])) == {60}
-    assert lines[0] == "round    1/1000, 17 min left, train -0.5"
-    assert last == "1000 rounds in 17 min, train -0.0005"
+    assert lines[0] == "round    1/1000, 17 min left, train loss 0.5"
+    assert last == "1000 rounds in 17 min, train loss 0.0005"
 
 
 def test_every_round_is_shown_if_so_wished():
@@ -250,7 +254,8 @@ def test_progress_goes_to_standard_error(capfd, verbose):
     assert out == ""
     lines = errors.splitlines()
     assert len(lines) == (11 if verbose == 2 else 2)
-    first = rf"train {model.train_score_[1]:.6g}, validation {model.validation_score_[1]:.6g}"
+    scores = -model.train_score_[1], -model.validation_score_[1]
+    first = "train loss {:.6g}, validation loss {:.6g}".format(*scores)
     assert re.fullmatch(rf"round  1/10, \d+\.\d s left, {first}", lines[0])
     assert re.fullmatch(r"10 rounds in \d+\.\d s, train .*, validation .*, 10 kept", lines[-1])
     silent = regressor().fit(X, Y, X_val=X, Y_val=Y)

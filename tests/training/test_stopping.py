@@ -189,7 +189,7 @@ def test_a_score_must_be_a_number(bad):
 
 
 def test_a_scorer_without_early_stopping_is_refused():
-    for parameters in ({}, {"early_stopping": False}):
+    for parameters in ({"early_stopping": False},):
         with pytest.raises(ValueError, match="scoring='r2' is what early stopping looks at"):
             regressor(scoring="r2", **parameters).fit(*numbers())
 

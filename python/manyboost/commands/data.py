@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyboost.commands.output import count
 from manyboost.commands.usage import UsageError, add_names
-from manyboost.spelling import listing, nearest
+from manyboost.spelling import likely_pairs, listing, nearest
 
 if TYPE_CHECKING:
     from manyboost.data.named import NamedColumn, NamedTable
@@ -31,6 +32,7 @@ def add_file(parser: argparse.ArgumentParser, what: str, default_rows: str = "al
     add("file", nargs="?", metavar="FILE", help=f"{what}; - is standard input")
     add("--format", choices=FORMATS, help="format of the file (default: from its ending)")
     add("--delimiter", metavar="C", help="character between the cells of a CSV file (default: ,)")
+    add("--encoding", metavar="NAME", help="encoding of a CSV file (default: utf-8)")
     meaning = "rows to use if the file contains a split, as .npz may (default: %(default)s)"
     add("--rows", choices=("train", "test", "all"), default=default_rows, help=meaning)
     add_names(parser, "--ignore", "columns to leave out")
@@ -82,6 +84,7 @@ def open_data(arguments: argparse.Namespace, model: Any = None, task: Any = None
     if model is not None and hasattr(model, "feature_names_in_"):
         like = model.feature_names_in_.tolist(), target_names(model)
     how: Any = {"delimiter": delimiter, "part": arguments.rows, "like": like}
+    how["encoding"] = _known_encoding(arguments.encoding)
     how["targets"] = "numbers" if task == "regression" else "auto"
     file = open_file(arguments.file, format_, **how)
     if len(file.names) == 1 and format_ == "csv":
@@ -90,6 +93,14 @@ def open_data(arguments: argparse.Namespace, model: Any = None, task: Any = None
                 what = f"{file.file} has a single column, {file.names[0]!r}"
                 raise UsageError(f"{what}; pass --delimiter '{shown}'.")
     return file
+
+
+def _known_encoding(name: str | None) -> str | None:
+    try:
+        return None if name is None else codecs.lookup(name).name
+    except LookupError:
+        what = f"--encoding {name!r} is not known"
+        raise UsageError(f"{what}; use a name such as utf-8, cp1252, latin-1 or utf-16.") from None
 
 
 def row_noun(part: str | None) -> str:
@@ -106,6 +117,7 @@ class Problem:
     Y: NamedTable | NamedColumn
     kind: Kind
     part: str | None = None
+    left_out: Sequence[str] = ()  # columns that are neither features nor outputs, in words
 
     @property
     def outputs(self) -> list[str]:
@@ -125,6 +137,8 @@ class Problem:
         text = f"{self.file}: {count(rows, row_noun(self.part))}, {count(features, 'feature')}"
         text += f" ({nominal:,} categorical)" if nominal else ""
         text += f", {what[self.kind]}."
+        if self.left_out:
+            text += f" Left out: {', '.join(self.left_out)}."
         if self.kind == "regression" and n_outputs == 1:
             values = set(self.Y.values.tolist())
             if len(values) <= MOST_DOUBTFUL and all(value.is_integer() for value in values):
@@ -159,14 +173,16 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     blocks = file.blocks(features, outputs, {features[j]: True for j in nominal})
     X_table, Y_table = whole(file.file, blocks)
     X = features_of(X_table)
-    for j in X.categories:
-        name, n_labels = X.columns[j], len(X.labels(j))
-        if n_labels > MOST_CATEGORIES:
-            what = f"Column {name!r} of {file.file} holds text with {n_labels:,} distinct values"
-            remedy = f"merge rare ones, or leave it out with --ignore {name!r}."
-            raise ValueError(f"{what}, but a feature can have {MOST_CATEGORIES}; {remedy}")
+    counts = {X.columns[j]: len(X.labels(j)) for j in X.categories}
+    if many := {name: n for name, n in counts.items() if n > MOST_CATEGORIES}:
+        found = ", ".join(f"column {name!r} with {n:,}" for name, n in many.items())
+        what = f"{file.file} holds text with more distinct values than a feature can have"
+        remedy = f"merge rare ones, or pass --ignore {' '.join(map(repr, many))}."
+        raise ValueError(f"{what} ({MOST_CATEGORIES}): {found}; {remedy}")
     Y, kind = outputs_of(Y_table, task)  # type: ignore[arg-type]
-    return Problem(file.file, X, Y, kind, file.part)
+    shown = [repr(file.names[i]) for i in ignored]
+    shown += ["the index, which has no name"] if file.has_index else []
+    return Problem(file.file, X, Y, kind, file.part, shown)
 
 
 def _chosen_outputs(arguments: argparse.Namespace, file: TableFile) -> list[int] | None:
@@ -287,10 +303,12 @@ def _feature_places(
         wanted = [str(name) for name in model.feature_names_in_]
         if missing := [name for name in wanted if name not in place]:
             spare = [name for name in place if name not in wanted]
-            more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-            hint = nearest(missing[0], spare) if spare else "add it."
-            lacking = f"{file.file} lacks the feature {missing[0]!r}{more}"
-            raise ValueError(f"{lacking} of the model; {hint}")
+            several = len(missing) > 1
+            hint = likely_pairs(spare, missing) or ("add them." if several else "add it.")
+            noun = "features" if several else "feature"
+            raise ValueError(
+                f"{file.file} lacks the {noun} {listing(missing)} of the model; {hint}"
+            )
         if both := {file.names[i] for i in ignored} & set(wanted):
             raise UsageError(f"--ignore leaves out {min(both)!r}, which is a feature of the model.")
         return [place[name] for name in wanted]

@@ -10,7 +10,7 @@ from typing import Any
 
 from manyboost.commands import data
 from manyboost.commands.output import show, table
-from manyboost.commands.predict import by_level, output_names
+from manyboost.commands.predict import output_names
 from manyboost.commands.usage import UsageError, add_names, positive_int
 
 SUMMARY = "Show feature importances, or explain the predictions of a file (--shap)."
@@ -88,7 +88,7 @@ def feature_names(model: Any) -> list[str]:
 def outputs_of_trees(model: Any) -> list[str]:
     """Return the names of the outputs of the trees: one for two classes, one for each quantile."""
     is_binary = data.kind_of(model) == "classes" and model.n_outputs_ == 1
-    return by_level(model, output_names(model)[1 if is_binary else 0 :])
+    return list(model._by_level(output_names(model)[1 if is_binary else 0 :]))
 
 
 def _show_shap(

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", metavar="FILE", help="file to write to (default: standard output)")
     add_names(parser, "--outputs", "predict only these outputs: names or patterns")
     add("--proba", action="store_true", help="predict probabilities (classifiers)")
-    meaning = "write the K best labels or classes of each row, with scores"
+    meaning = "write the K best labels or classes of each row, with scores (or probabilities)"
     add("--top-k", type=positive_int, metavar="K", help=meaning)
 
 
@@ -49,9 +49,11 @@ def _prediction(arguments: argparse.Namespace, model: Any) -> Prediction:
         option = "--proba" if arguments.proba else "--top-k"
         raise UsageError(f"{option} is for classifiers, but the model is a regressor.")
     if arguments.top_k:
-        if arguments.proba or arguments.outputs:
-            raise UsageError("--top-k cannot be combined with --proba or --outputs; remove them.")
-        return _best(model, arguments.top_k)
+        if arguments.outputs:
+            raise UsageError("--top-k cannot be combined with --outputs; remove one of them.")
+        if arguments.top_k > (most := model.n_classes_):
+            raise UsageError(f"--top-k {arguments.top_k} is more than the {most} that there are.")
+        return _best(model, arguments.top_k, proba=arguments.proba)
     names = output_names(model)
     by_class = kind == "classes" and not arguments.proba
     if arguments.outputs and (by_class or (kind == "classes" and model.n_outputs_ == 1)):
@@ -67,7 +69,7 @@ def _prediction(arguments: argparse.Namespace, model: Any) -> Prediction:
         return [name], lambda X: ([label] for label in model.predict(X).tolist())
     if model._is_single():
         places = None
-    header = by_level(model, names)
+    header = model._by_level(names)
     return header, lambda X: model.predict(X, outputs=places).reshape(len(X), -1).tolist()
 
 
@@ -80,18 +82,18 @@ def output_names(model: Any) -> list[str]:
     return [f"y{j}" for j in range(n_outputs)] if names is None else [*map(str, names)]
 
 
-def by_level(model: Any, names: list[str]) -> list[str]:
-    """Return the names of outputs, or of each quantile of each output if a model predicts those."""
-    levels = getattr(model, "_quantiles", None)
-    endings = [""] if levels is None else [f"_q{level:g}" for level in levels]
-    return [name + ending for name in names for ending in endings]
+def _best(model: Any, k: int, *, proba: bool) -> Prediction:
+    import numpy as np
 
-
-def _best(model: Any, k: int) -> Prediction:
     header = [word for i in range(1, k + 1) for word in (f"top_{i}", f"score_{i}")]
+
+    place = {label: j for j, label in enumerate(model.classes_.tolist())}
 
     def rows(X: Any) -> Iterable[Any]:
         labels, scores = model.predict_top_k(X, k)
+        if proba:
+            shares = model.predict_proba(X)
+            scores = shares[np.arange(len(shares))[:, None], np.vectorize(place.get)(labels)]
         for each in zip(labels.tolist(), scores.tolist(), strict=True):
             yield [cell for pair in zip(*each, strict=True) for cell in pair]
 

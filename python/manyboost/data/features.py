@@ -19,7 +19,7 @@ from manyboost.data.named import NamedTable
 from manyboost.data.plain_arrays import plain_numbers, stacked
 from manyboost.data.stored import StoredTable
 from manyboost.errors import RowError
-from manyboost.spelling import closest, number_of
+from manyboost.spelling import likely_pairs, number_of
 
 #: Features: a dense array, a CSR matrix or a :class:`StoredTable`.
 Table = Any
@@ -52,12 +52,15 @@ def check_X(
     if from_frame:
         X = _read_frame(model, X, reset=reset, name=name, categorical=categorical, comm=comm)
     else:
+        labels = getattr(model, "_category_labels", frames.CategoryLabels())
+        names = getattr(model, "feature_names_in_", None)
         if isinstance(X, np.ndarray) and X.ndim == 2:
+            X = labels.encode_array(X, names, name)
             X = plain_numbers(X, name, frames.ENCODE, by_column=True)
-        if labels := getattr(model, "_category_labels", frames.CategoryLabels()).of_column:
-            column = column_name(min(labels), getattr(model, "feature_names_in_", None))
-            problem = f"Column {column} held categories in fit, but {name} is an array"
-            raise ValueError(f"{problem}, which does not say what its labels are; pass a frame.")
+        elif labels.of_column and isinstance(X, StoredTable):
+            column = column_name(min(labels.of_column), names)
+            problem = f"Column {column} held categories in fit, but {name} is a file of numbers"
+            raise ValueError(f"{problem}; pass a frame.")
     if isinstance(X, StoredTable):  # its values were checked before they were written
         if model.estimator is not None:
             what = f"estimator={model.estimator!r} takes features in memory, not {name} in a file"
@@ -127,10 +130,10 @@ def _match_features(
 
 def _suggestions(given: Sequence[str], known: Sequence[str], otherwise: str) -> str:
     """Return a question whether known names were meant by unknown ones, if they are alike."""
-    missing = [each for each in known if each not in given]
-    pairs = ((each, closest(each, missing)) for each in given if each not in known)
-    meant = [f"{likely!r} for {each!r}" for each, likely in pairs if likely is not None]
-    return f"did you mean {', '.join(meant[:5])}?" if meant else otherwise
+    if set(given) == set(known):
+        return "select them in that order, with feature_names_in_ of the model."
+    unknown = [each for each in given if each not in known]
+    return likely_pairs(unknown, [each for each in known if each not in given]) or otherwise
 
 
 def in_canonical_order(X: Any) -> Any:

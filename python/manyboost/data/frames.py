@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from manyboost.arrays import F32, F64, Mask
 from manyboost.comm import Comm
+from manyboost.data.cells import column_name
 from manyboost.data.named import NamedTable
 from manyboost.data.plain_arrays import as_float, is_missing
 
@@ -101,12 +102,12 @@ def open_frame(data: Any, name: str = "X") -> Any | None:
 
 
 def label_columns(frame: Any, chosen: Mask | None) -> list[int]:
-    """Return the columns of categorical type (None), or the chosen ones that hold no numbers."""
+    """Return the columns of categories or text (None), or the chosen ones that hold no numbers."""
     if isinstance(frame, NamedTable):
         return [j for j in sorted(frame.categories) if chosen is None or chosen[j]]
     columns = enumerate(frame.iter_columns())
     if chosen is None:
-        return [j for j, column in columns if _kind(column) in _CATEGORICAL]
+        return [j for j, column in columns if _holds_labels(column)]
     # Numbers are categories without labels: an array can hold them too.
     return [j for j, column in columns if chosen[j] and not _holds_numbers(column)]
 
@@ -149,10 +150,22 @@ class CategoryLabels:
         values = np.empty((len(columns), len(frame)), np.float32 if small else np.float64)
         for j, column in enumerate(columns):
             if j in self.of_column:
-                values[j] = _codes(column, self.of_column[j], name)
+                numeric, label = _holds_numbers(column), repr(column.name)
+                values[j] = _codes(column.to_list(), self.of_column[j], label, name, numeric)
             else:
                 values[j] = _numbers(column, name, remedy)
         return values.T
+
+    def encode_array(self, X: NDArray[Any], names: Any, name: str) -> NDArray[Any]:
+        """Return an array of numbers or objects with codes in place of the labels that it holds."""
+        if not self.of_column or X.shape[1] <= max(self.of_column):
+            return X
+        is_numeric = X.dtype.kind in "biuf"
+        encoded = X.astype(np.float64 if is_numeric else object)
+        for j, labels in self.of_column.items():
+            column = column_name(j, names)
+            encoded[:, j] = _codes(X[:, j].tolist(), labels, column, name, is_numeric)
+        return encoded
 
 
 def _kind(column: Any) -> str:
@@ -164,6 +177,14 @@ def _holds_numbers(column: Any) -> bool:
     return bool(column.dtype.is_numeric()) or _kind(column) == "Boolean"
 
 
+def _holds_labels(column: Any) -> bool:
+    """Whether a column holds categories or text, and something that is not missing."""
+    if _kind(column) in _CATEGORICAL:
+        return True
+    # narwhals takes a column of objects that are all missing for text.
+    return _kind(column) == "String" and not column.is_null().all()
+
+
 def _sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
     known = {label for label in labels if not is_missing(label)}
     try:
@@ -172,18 +193,19 @@ def _sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(known, key=lambda label: (type(label).__name__, str(label))))
 
 
-def _codes(column: Any, labels: Sequence[Any], name: str) -> F32:
+def _codes(
+    values: list[Any], labels: Sequence[Any], column: str, name: str, is_numeric: bool
+) -> F32:
     """Return the codes of a column's labels, NaN for missing and unknown ones."""
     number = int | float | np.number | np.bool_
-    if _holds_numbers(column) and not any(isinstance(each, number) for each in labels):
-        values = [value for value in column.to_list() if not is_missing(value)]
-        if values and labels:
-            problem = f"Column {column.name!r} of {name} holds numbers ({values[0]!r})"
+    if is_numeric and labels and not any(isinstance(each, number) for each in labels):
+        known = [value for value in values if not is_missing(value)]
+        if known:
+            problem = f"Column {column} of {name} holds numbers ({known[0]!r})"
             held = f"held categories such as {labels[0]!r} in fit"
             raise ValueError(f"{problem}, but {held}; pass the labels that the numbers stand for.")
     code_of = {label: float(code) for code, label in enumerate(labels)}
-    codes = (code_of.get(label, np.nan) for label in column.to_list())
-    return np.fromiter(codes, np.float32, len(column))
+    return np.fromiter((code_of.get(value, np.nan) for value in values), np.float32, len(values))
 
 
 def _numbers(column: Any, name: str, remedy: str | None) -> F64:

@@ -19,7 +19,7 @@ from manyboost.arrays import Mask
 from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import MISSING_LABEL, cell_error, class_numbers, refuse_cells, row_blocks
 from manyboost.data.features import Table, in_canonical_order
-from manyboost.data.frames import column_names, is_series
+from manyboost.data.frames import column_names, is_frame, is_series
 from manyboost.data.plain_arrays import is_missing
 from manyboost.data.stored import CheckedTargets
 from manyboost.data.targets import check_outputs, check_shape
@@ -117,9 +117,12 @@ def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
         return _check_classes(labels, name)
     if labels.shape[1] > 1:
         return _dense_indicator(labels, name, column_names(y, name))
+    one = f"{name}.ravel()"
+    if is_frame(y):
+        one = f"{name}[{next(iter(column_names(y, name) or y.columns))!r}]"
     message = (
         f"A column-vector {name} was passed when a 1d array was expected; it is read as one class "
-        f"per row. Pass {name}.ravel() to silence this warning."
+        f"per row. Pass {one} to silence this warning."
     )
     warnings.warn(message, DataConversionWarning, stacklevel=3)
     return _check_classes(labels[:, 0], name)
@@ -201,6 +204,11 @@ def _label_error(
         "; several outputs must be an indicator of 0 and 1, one column per label, or a list of "
         "sets of labels."
     )
+    if isinstance(value, float | np.floating) and 0 < value < 1:
+        rest = (
+            "; labels are 0 or 1: for a probability p pass the row twice, with the labels 1 and 0 "
+            "and their weights p and 1 - p."
+        )
     return cell_error(name, f"{name} has the value {_shown(value)}", place, rest, names)
 
 

@@ -112,13 +112,20 @@ def make_rows(
     return rows
 
 
-def split_validation(rows: Rows, fraction: int | float, seed: int) -> tuple[Rows, Rows]:
-    """Return training and validation rows; these are drawn by number, class by class if any."""
+def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tuple[Rows, Rows]:
+    """Return training and validation rows; these are drawn by number, class by class if any.
+
+    Without a fraction both are all rows.
+    """
+    if fraction is None:
+        return rows, rows
     comm, n = rows.comm, rows.count()
     whole = isinstance(fraction, int | np.integer)
     count = int(fraction) if whole else max(1, round(fraction * n))
     if count >= n:
-        problem = f"validation_fraction={fraction!r} leaves none of the {n} rows for training"
+        # (scikit-learn's checks look for "one sample".)
+        rows_ = f"{n} rows" if n > 1 else "one sample"
+        problem = f"validation_fraction={fraction!r} leaves none of the {rows_} for training"
         remedy = "set fewer rows apart, pass X_val and Y_val, or use early_stopping=False."
         raise ValueError(f"{problem}; {remedy}")
     pool = rows.pool(_core.Pool(1))

@@ -82,6 +82,10 @@ class Dataset:
             known = f"categories for {sorted(categories)} of {features} features"
             raise ValueError(f"{what} but {known}; make them agree.")
 
+    def __repr__(self) -> str:
+        shape = f"{self.n_rows:,} rows, {self.n_features:,} features, {self.n_outputs:,} outputs"
+        return f"Dataset({self.name!r}, {self.task}, {shape})"
+
     @property
     def n_rows(self) -> int:
         """Number of rows, training and test together."""

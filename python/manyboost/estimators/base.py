@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from manyboost.arrays import F64
+from manyboost.arrays import F64, Mask
 from manyboost.data.features import Table
 from manyboost.data.labels import Classes
+from manyboost.estimators.elsewhere import answer
 from manyboost.estimators.keeping import Keeping
 from manyboost.training.calibration import Calibration
 from manyboost.training.callbacks import CallbackSupportMixin
@@ -48,6 +49,10 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     def _n_levels(self) -> int:
         """Outputs of the model for each output of y: the levels of a list of quantiles."""
         return 1
+
+    def _by_level(self, names: list[str]) -> list[str]:
+        """Names of outputs, or of each quantile of each output if a list of them is predicted."""
+        return names
 
     @abstractmethod
     def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
@@ -88,13 +93,22 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
         return steps.reshape(self.n_iter_, self.n_outputs_)
 
     @property
+    def is_categorical_(self) -> Mask | None:
+        """Which features hold categories, (n_features_in_,); None: none of them."""
+        check_is_fitted(self, "n_iter_")
+        mask = self._progress.categories.mask
+        return mask if mask.any() else None
+
+    @property
     def output_importances_(self) -> F64:
         """Share of each feature in the gain of each output: a row for each output."""
         check_is_fitted(self, "n_iter_")
         gains = self._progress.importances
         if self._progress.mean_importances is not None:
-            problem = "importances by output were left out of the file that the model comes from"
-            raise AttributeError(f"{problem}; write it with save(path, records='all').")
+            raise AttributeError(
+                "importances by output are not known: the model comes from first_rounds, or from a "
+                "file that left them out; write it with save(path, records='all')."
+            )
         if gains is None:
             raise AttributeError("importances are known for built-in trees only (estimator=None).")
         total = gains.sum(axis=0, keepdims=True)
@@ -111,6 +125,15 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
         mean = self.output_importances_.mean(axis=0)
         total = float(mean.sum())
         return np.asarray(mean / total if total > 0 else mean)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, those of ``estimator`` as ``estimator__name``."""
+        for name in params:
+            if (own := name.partition("__")[0]) not in self.get_params(deep=False):
+                problem = f"Invalid parameter {own!r} for estimator {type(self).__name__}"
+                raise ValueError(f"{problem}{answer(self, '__init__', own)}")
+        super().set_params(**params)
+        return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -22,8 +22,9 @@ from manyboost.data.rows import LabelReader, Reader, Rows
 from manyboost.data.targets import check_offset, check_output_names
 from manyboost.data.weights import check_weight, without_class_weights
 from manyboost.estimators.documentation import documented
+from manyboost.estimators.elsewhere import explained
 from manyboost.estimators.explaining import Explaining
-from manyboost.estimators.fits import Given, Unseen
+from manyboost.estimators.fits import Given, Unseen, validation_targets
 from manyboost.estimators.folding import Folding
 from manyboost.estimators.predicting import BLOCK_CELLS
 from manyboost.estimators.uncertainty import Sets
@@ -58,6 +59,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         Probability above which a label is predicted, if ``thresholds`` was given.
     n_outputs_ : int
         Number of outputs: labels, classes, or 1 for two classes.
+    n_classes_ : int
+        Number of classes, or of labels: the length of ``classes_``.
     output_names_ : ndarray of shape (n_outputs_,)
         Names of the outputs, if y had them: columns of a frame, or labels in sets.
     target_name_ : str
@@ -74,6 +77,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
     (2, 8)
     """
 
+    @explained
     def __init__(
         self,
         loss: str | Loss = "log_loss",
@@ -100,7 +104,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         estimator: Any = None,
         thresholds: Any = None,
         early_stopping: str | bool = "auto",
-        validation_fraction: int | float = 0.1,
+        validation_fraction: int | float | None = 0.1,
         n_iter_no_change: int = 20,
         tol: float = 1e-7,
         scoring: Any = "loss",
@@ -116,6 +120,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
     ) -> None:
         params.assign(self, locals())
 
+    @explained
     def fit(
         self,
         X: Any,
@@ -124,6 +129,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         *,
         X_val: Any = None,
         Y_val: Any = None,
+        y_val: Any = None,
         sample_weight_val: Any = None,
         offset: Any = None,
         offset_val: Any = None,
@@ -143,7 +149,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
             Weights of the rows, or of single labels; weight zero makes a label missing.
         {fit}
         """
-        validation = X_val, Y_val, sample_weight_val
+        validation = X_val, validation_targets(Y_val, y_val), sample_weight_val
         self._fit(Given(X, y, sample_weight, *validation, offset, offset_val, groups))
         return self
 
@@ -171,6 +177,12 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
             self.target_name_ = reader.target_name
 
     _running = RunningClassifier
+
+    @property
+    def n_classes_(self) -> int:
+        """Number of classes, or of labels."""
+        check_is_fitted(self, "n_iter_")
+        return len(self.classes_)
 
     def _keep_unseen(self, unseen: Unseen) -> None:
         super()._keep_unseen(unseen)
@@ -258,6 +270,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         values = self._predicted(X, self._decision, places, type_, offset=offset)
         return self._framed(values, X, places, self._column_names())
 
+    @explained
     def predict_proba(
         self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
     ) -> Any:
@@ -274,6 +287,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         values = self._predicted(X, proba, places, type_, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
+    @explained
     def predict(self, X: Any, *, offset: Any = None, outputs: Any = None) -> Any:
         """Classes (n_rows,), or an indicator of the labels (n_rows, n_labels).
 
@@ -322,7 +336,12 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         -------
         list of tuple
         """
-        self._need_labels("predict_labels", "multilabel")
+        check_is_fitted(self, "n_iter_")
+        if self._classes.kind != "multilabel":
+            predicted = f"one of {len(self.classes_)} classes"
+            raise ValueError(
+                f"predict_labels is for labels, but this model predicts {predicted}; use predict."
+            )
         least = None if recall is None else self._least_raw(recall)
         sets: list[tuple[Any, ...]] = []
 
@@ -350,35 +369,28 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
         -------
         labels, scores : ndarray of shape (n_rows, k)
             Members of ``classes_``, of equals those that come first there, and their
-            :meth:`decision_function`.
+            :meth:`decision_function`; the first of two classes has the negative of it.
         """
-        self._need_labels("predict_top_k", "multilabel", "multiclass")
-        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
-        if not whole or not 1 <= k <= self.n_outputs_:
-            allowed = f"an integer from 1 to {self.n_outputs_}, the number of labels or classes"
+        check_is_fitted(self, "n_iter_")
+        whole, most = isinstance(k, int | np.integer) and not isinstance(k, bool), self.n_classes_
+        if not whole or not 1 <= k <= most:
+            allowed = f"an integer from 1 to {most}, the number of labels or classes"
             raise ValueError(f"k={k!r} is not allowed; it must be {allowed}.")
         model = self._progress.model
-        if isinstance(model, TreeEnsemble) and not self._with_offset and offset is None:
+        several = self._classes.kind != "binary"
+        if several and isinstance(model, TreeEnsemble) and not self._with_offset and offset is None:
             table = for_kernels(self._checked_X(X))
             pool = _core.Pool(resolve_threads(self.n_jobs))
             best, scores = model.trees.top_k(pool, table, self.n_iter_, self.baseline_, int(k))
             return self.classes_[best], scores
 
         def ranked(raw: F64) -> NDArray[Any]:
+            raw = raw if several else np.hstack([-raw, raw])
             order = np.argsort(-raw, axis=1, kind="stable")[:, :k]
             return np.stack([order, np.take_along_axis(raw, order, axis=1)], axis=1)
 
         pairs = self._predicted(X, ranked, offset=offset, in_blocks=True)
         return self.classes_[pairs[:, 0].astype(np.intp)], pairs[:, 1]
-
-    def _need_labels(self, method: str, *kinds: str) -> None:
-        check_is_fitted(self, "n_iter_")
-        if self._classes.kind not in kinds:
-            wanted = "labels" if len(kinds) == 1 else "labels or more than two classes"
-            predicted = f"one of {len(self.classes_)} classes"
-            raise ValueError(
-                f"{method} is for {wanted}, but this model predicts {predicted}; use predict."
-            )
 
     def _column_names(self) -> Any:
         """Names of the columns of frames: labels or classes, None if labels have no names."""

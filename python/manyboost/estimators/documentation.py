@@ -16,6 +16,8 @@ n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features_in_,)
     Names of the features, if X had them.
+is_categorical_ : ndarray of shape (n_features_in_,) or None
+    Which features hold categories; None: none of them.
 strategy_, projection_ : str
     What the model was trained with; the given ones, or the winner of ``strategy="auto"``.
 search_results_ : dict of ndarray
@@ -39,6 +41,8 @@ validation_score_per_output_ : ndarray of shape (n_iter_ + 1, n_outputs_)
     Negative mean loss of each output on the validation rows; not for softmax.
 feature_importances_ : ndarray of shape (n_features_in_,)
     Share of each feature in the gain.
+split_counts_ : ndarray of shape (n_features_in_,)
+    Number of splits on each feature.
 output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
     The same for each output.
 expected_value_ : float or ndarray of shape (n_outputs_,)
@@ -46,7 +50,7 @@ expected_value_ : float or ndarray of shape (n_outputs_,)
 """
 
 _FIT = """\
-X_val, Y_val, sample_weight_val : array-like, optional
+X_val, Y_val (or y_val), sample_weight_val : array-like, optional
     Rows for early stopping, instead of some of X.
 offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
     Added to the raw predictions: the logarithm of an exposure, or what another model predicts. A

@@ -48,6 +48,13 @@ class Given:
             raise ValueError(f"{pair[0]} was given without {pair[1]}; pass both or neither.")
 
 
+def validation_targets(Y_val: Any, y_val: Any) -> Any:
+    """Return the targets of the validation rows, which fit takes by two names."""
+    if Y_val is not None and y_val is not None:
+        raise ValueError("Y_val and y_val are names of the same argument; pass one of them.")
+    return y_val if Y_val is None else Y_val
+
+
 @dataclass(frozen=True)
 class Unseen:
     """Training rows, and what the members that have not seen them predict."""

@@ -43,11 +43,12 @@ from manyboost.training.plan import (
     refuse_foreign,
     resolve_limits,
     resolve_max_iter,
+    resolve_random_state,
     with_loss,
 )
 from manyboost.training.progress import Progress
 from manyboost.training.racing import FEW_FOLDS, FEW_ROWS, race
-from manyboost.training.scoring import LOSS, Scorer, as_list, resolve
+from manyboost.training.scoring import LOSS, Scorer, as_list, resolve, score_name
 from manyboost.training.training_data import TrainingData
 
 # How the names of fitted attributes begin that not every fit has.
@@ -203,7 +204,7 @@ class Fitting(Model):
         """Draw the seed and choose the strategy, or take those of the model that is continued."""
         if earlier is None:
             if found is None:
-                drawn = check_random_state(self.random_state).randint(2**31 - 1)
+                drawn = check_random_state(resolve_random_state(self, data)).randint(2**31 - 1)
                 self._seed = int(data.rows.comm.broadcast(int(drawn)))
             else:
                 self._seed = found.start.seed
@@ -232,7 +233,7 @@ class Fitting(Model):
             fold = assign_folds(data.rows, FEW_FOLDS, self._seed, data.groups)
             parts = [leave_out(data, fold, k, threads) for k in range(FEW_FOLDS)]
         elif data.validation is None:
-            parts = [self._split(data)]
+            parts = [self._split(data, self.validation_fraction or 0.1)]
         scoring = copy.copy(self)
         scoring.thresholds = None
         winner, self.search_results_ = race(self, parts, self._seed, scoring._scorers, threads)
@@ -365,9 +366,10 @@ class Fitting(Model):
         parts = data, loss, progress, scorers, watchers, threads, recorder, replayed
         return assemble(plan, limits, *parts), loss
 
-    def _split(self, data: TrainingData) -> TrainingData:
-        """Set validation rows apart."""
-        train, validation = split_validation(data.rows, self.validation_fraction, self._seed)
+    def _split(self, data: TrainingData, fraction: int | float | None = None) -> TrainingData:
+        """Set validation rows apart, by default as many as ``validation_fraction`` says."""
+        fraction = self.validation_fraction if fraction is None else fraction
+        train, validation = split_validation(data.rows, fraction, self._seed)
         return replace(data, rows=train, validation=validation)
 
     def _watch(self, watchers: Watchers, fit: Fit, given: Given) -> None:
@@ -376,7 +378,8 @@ class Fitting(Model):
             return
         watchers.callbacks = list(self.callbacks or ())
         if self.verbose:
-            watchers.display = Display(int(self.verbose), self.max_time)
+            score = score_name(self.scoring)
+            watchers.display = Display(int(self.verbose), self.max_time, score=score)
         if FitTasks.wanted(self) and given.comm.size == 1:
             weight = {} if given.sample_weight is None else {"sample_weight": given.sample_weight}
             n_rounds = fit.boosting.plan.max_iter - fit.boosting.n_rounds

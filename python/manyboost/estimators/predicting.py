@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,6 +16,7 @@ from manyboost.data.features import Table, check_X, is_ready, to_single
 from manyboost.data.frames import make_frame
 from manyboost.data.targets import resolve_outputs
 from manyboost.estimators.base import Model
+from manyboost.persistence.parts import IMPORTANCES
 from manyboost.threads import resolve_threads
 
 #: Raw predictions that exist in double precision at a time where not all are wanted.
@@ -177,6 +179,50 @@ class Predicting(Model):
         chosen = names if outputs is None else [names[j] for j in outputs]
         library = self._sklearn_output_config["predict"]
         return make_frame(library, values, [str(each) for each in chosen], X)
+
+    def first_rounds(self, n_rounds: int) -> Self:
+        """Return a copy of the fitted model that has its first rounds only.
+
+        It predicts what :meth:`staged_predict` yields after so many rounds. Importances are not
+        known for it; ``split_counts_`` are.
+
+        Parameters
+        ----------
+        n_rounds : int
+            How many, at most ``n_iter_``.
+
+        Returns
+        -------
+        ManyBoostRegressor or ManyBoostClassifier
+        """
+        self._check_fitted()
+        whole = isinstance(n_rounds, int | np.integer) and not isinstance(n_rounds, bool)
+        if not whole or not 0 <= n_rounds <= self.n_iter_:
+            allowed = f"it must be an integer from 0 to {self.n_iter_}, the rounds of the model."
+            raise ValueError(f"n_rounds={n_rounds!r} is not allowed; {allowed}")
+        if hasattr(self, "best_iter_per_fold_"):
+            raise ValueError(
+                "A mean of models (n_folds) has members of different rounds, of which none come "
+                "first; use staged_predict, or fit with a smaller max_iter."
+            )
+        shorter = copy.deepcopy(self)
+        shorter._progress.truncate(int(n_rounds))
+        if shorter._progress.importances is not None:
+            # They were summed over all rounds.
+            shorter._progress.importances = None
+            shorter._progress.mean_importances = np.full(self.n_features_in_, np.nan)
+            shorter._left_out = sorted({*self._left_out, IMPORTANCES})
+        shorter.n_iter_ = shorter.best_iter_ = int(n_rounds)
+        for name in ("train_score_", "validation_score_", "validation_score_per_output_"):
+            if hasattr(self, name):
+                setattr(shorter, name, getattr(self, name)[: n_rounds + 1])
+        if hasattr(self, "validation_scores_"):
+            curves = self.validation_scores_.items()
+            shorter.validation_scores_ = {name: curve[: n_rounds + 1] for name, curve in curves}
+        if hasattr(self, "best_iter_per_output_"):
+            best = np.minimum(self.best_iter_per_output_, n_rounds)
+            shorter.best_iter_per_output_ = best
+        return shorter
 
     def _staged_raw_predict(self, X: Any, offset: Any = None) -> Iterator[F64]:
         """Yield raw predictions after each round."""

@@ -22,7 +22,8 @@ from manyboost.data.rows import Reader, RealReader, as_columns
 from manyboost.data.targets import check_offset, check_output_names, check_targets
 from manyboost.data.weights import check_weight
 from manyboost.estimators.documentation import documented
-from manyboost.estimators.fits import Given, Unseen
+from manyboost.estimators.elsewhere import explained
+from manyboost.estimators.fits import Given, Unseen, validation_targets
 from manyboost.estimators.folding import Folding
 from manyboost.estimators.tracing import Tracing
 from manyboost.estimators.uncertainty import Intervals
@@ -60,6 +61,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
     (2, 8)
     """
 
+    @explained
     def __init__(
         self,
         loss: str | Loss | list[str] | tuple[str, ...] = "squared_error",
@@ -87,7 +89,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
         output_scaling: str | None = "auto",
         estimator: Any = None,
         early_stopping: str | bool = "auto",
-        validation_fraction: int | float = 0.1,
+        validation_fraction: int | float | None = 0.1,
         n_iter_no_change: int = 20,
         tol: float = 1e-7,
         scoring: Any = "loss",
@@ -103,6 +105,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
     ) -> None:
         params.assign(self, locals())
 
+    @explained
     def fit(
         self,
         X: Any,
@@ -111,6 +114,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
         *,
         X_val: Any = None,
         Y_val: Any = None,
+        y_val: Any = None,
         sample_weight_val: Any = None,
         offset: Any = None,
         offset_val: Any = None,
@@ -128,7 +132,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
             Weights of the rows, or of single cells; weight zero makes a target missing.
         {fit}
         """
-        validation = X_val, Y_val, sample_weight_val
+        validation = X_val, validation_targets(Y_val, y_val), sample_weight_val
         self._fit(Given(X, y, sample_weight, *validation, offset, offset_val, groups))
         return self
 
@@ -178,7 +182,10 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
                 f"quantile={self.quantile!r} has several levels, which only loss='quantile' can "
                 f"use, but loss is {self.loss!r}; use one of the two."
             )
-        if any(isinstance(name, str) and name != LOSS for name in as_list(self.scoring)):
+        if any(
+            name is None or (isinstance(name, str) and name != LOSS)
+            for name in as_list(self.scoring)
+        ):
             raise ValueError(
                 f"scoring={self.scoring!r} compares one prediction for each output with y, but a "
                 "list of quantiles has several; use 'loss' or a callable."
@@ -203,13 +210,15 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
                 rest = f"; loss={loss!r} needs {domain.value}."
                 raise cell_error(name, what, (row, j)[: Y.ndim], rest, column_names(y, name))
 
+    @explained
     def predict(
         self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
     ) -> Any:
         """Predict the outputs of rows: (n_rows,) or (n_rows, n_outputs), as y was in fit.
 
         A list of quantiles adds an axis at the end, sorted: of predictions that cross, the lower
-        one is that of the lower level. Such predictions come as an array only.
+        one is that of the lower level. A frame has a column for each output and level instead,
+        such as ``y0_q0.1``.
 
         Parameters
         ----------
@@ -217,13 +226,18 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
         {dtype}
         """
         places, type_ = self._check_request(outputs, dtype)
-        if self._quantiles is not None and self._wants_frames():
-            raise ValueError(
-                f"set_output asks for frames, but a list of {self._n_levels} quantiles is "
-                "predicted for each; use set_output(predict='default')."
-            )
         values = self._values(X, offset, places, type_)
+        if self._quantiles is not None and self._wants_frames():
+            names = self._known_names() or [
+                f"y{j}" for j in range(self.n_outputs_ // self._n_levels)
+            ]
+            chosen = names if places is None else [names[j] for j in places]
+            return self._framed(values.reshape(len(values), -1), X, None, self._by_level(chosen))
         return self._framed(values, X, places, self._known_names())
+
+    def _by_level(self, names: list[str]) -> list[str]:
+        endings = [""] if self._quantiles is None else [f"_q{level:g}" for level in self._quantiles]
+        return [name + ending for name in names for ending in endings]
 
     def _values(
         self, X: Any, offset: Any, places: list[int] | None = None, dtype: DTypeLike = np.float64

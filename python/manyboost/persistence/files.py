@@ -29,7 +29,9 @@ def replacing(path: FilePath, *, mark: str | None = None) -> Iterator[BinaryIO]:
             yield file
         return
     target = Path(path).resolve()
-    temporary = target.with_name(f".{target.name}.{mark or secrets.token_hex(8)}.tmp")
+    # (Names of files have up to 255 bytes.)
+    start = os.fsdecode(os.fsencode(target.name)[:200])
+    temporary = target.with_name(f".{start}.{mark or secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("wb" if mark else "xb") as file:
             yield file

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost.persistence import container
 from manyboost.persistence.model import contents, holds_code
 from manyboost.persistence.values import Encoder, Unstorable
+from manyboost.spelling import listing
 from manyboost.training.ensembles import TreeEnsemble
 
 
@@ -21,17 +22,23 @@ class ModelInfo(dict[str, Any]):
     Keys are ``estimator``, ``strategy``, ``loss``, ``n_features``, ``n_outputs``, ``n_rounds``,
     ``n_trees``, ``n_nodes``, ``n_leaves``, ``n_bytes`` (size of the file that ``save`` writes; None
     if the model cannot be saved), ``format_version``, ``manyboost_version`` (the release that
-    trained the model), ``left_out`` (what the file does not hold), ``parameters``, and
-    ``changed_parameters`` (those that differ from their defaults).
+    trained the model), ``feature_names`` and ``output_names`` (None if there are none; for classes
+    these), ``categories`` (those of each categorical feature, by its name or number), ``left_out``
+    (what the file does not hold), ``parameters``, and ``changed_parameters`` (those that differ
+    from their defaults).
     """
 
     def __str__(self) -> str:
         size = "cannot be saved" if self["n_bytes"] is None else f"{self['n_bytes']:,} bytes"
         changed = [f"{name}={value!r}" for name, value in self["changed_parameters"].items()]
         counted = ["rounds"] if self["n_trees"] is None else ["rounds", "trees", "nodes", "leaves"]
+        categories = [f"{name}: {_shown(each)}" for name, each in self["categories"].items()]
         lines = {
             "model": f"{self['estimator']}, strategy {self['strategy']!r}, loss {self['loss']!r}",
             "shape": f"{self['n_features']:,} features, {self['n_outputs']:,} outputs",
+            "features": _shown(self["feature_names"]),
+            "outputs": _shown(self["output_names"]),
+            "categories": "; ".join(categories) or "none",
             "trees": ", ".join(f"{self[f'n_{name}']:,} {name}" for name in counted),
             "file": f"{size}, format version {self['format_version']}",
             "trained by": f"manyboost {self['manyboost_version']}",
@@ -42,6 +49,17 @@ class ModelInfo(dict[str, Any]):
 
     def __repr__(self) -> str:
         return f"<ModelInfo\n{self}>"
+
+
+def _shown(names: list[Any] | None) -> str:
+    return "without names" if names is None else listing(names, 8)
+
+
+def _categories(model: Any) -> dict[str, list[Any]]:
+    """Return the categories of each categorical feature."""
+    labels, tables = model._category_labels.of_column, model._progress.categories.tables
+    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    return {str(names[j]): list(labels[j] if j in labels else tables[j]) for j in sorted(tables)}
 
 
 def model_info(model: Any) -> ModelInfo:
@@ -76,10 +94,17 @@ def model_info(model: Any) -> ModelInfo:
         n_bytes=n_bytes,
         format_version=version,
         manyboost_version=model._release,
+        feature_names=_listed(getattr(model, "feature_names_in_", None)),
+        output_names=_listed(getattr(model, "classes_", model._known_names())),
+        categories=_categories(model),
         left_out=left_out,
         parameters=parameters,
         changed_parameters=changed,
     )
+
+
+def _listed(names: Any) -> list[Any] | None:
+    return None if names is None else np.asarray(names).tolist()
 
 
 def _is_code(value: Any) -> bool:

@@ -14,7 +14,7 @@ from manyboost import _core
 from manyboost.arrays import F64
 from manyboost.data.cells import MISSING_LABEL, TargetKind, missing_cells
 from manyboost.data.weights import Weights
-from manyboost.training.custom import Loss, fill_missing
+from manyboost.training.custom import Loss, fill_missing, refuse_wrong_sign
 from manyboost.training.directions import Direction, Line
 from manyboost.training.fitted_losses import FittedLoss, MixedLoss, as_real, without
 from manyboost.training.losses import (
@@ -205,7 +205,9 @@ def _searched(loss: Loss, sample: Sample) -> FittedLoss:
     Y, weights = as_real(sample.Y), sample.weights
     start = sample.means(Y)
     shown = fill_missing(Y) if weights.partial else Y
-    hessian = loss.hessian(shown, np.broadcast_to(start, Y.shape).copy())
+    raw = np.broadcast_to(start, Y.shape) + (0.0 if sample.offset is None else sample.offset)
+    refuse_wrong_sign(loss, shown, raw)
+    hessian = loss.hessian(shown, raw)
     facts = custom_facts(curved=hessian is not None)
     given = None
     if sample.offset is None:

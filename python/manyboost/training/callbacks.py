@@ -78,17 +78,24 @@ class Display:
     """Shows the progress of training on a stream, by default standard error.
 
     With ``verbose=1`` it is one line that changes if the stream is a terminal, else lines at
-    growing intervals; with 2 a line for each round. Training ends after ``max_time`` seconds.
+    growing intervals; with 2 a line for each round. Training ends after ``max_time`` seconds;
+    ``score`` is what decides on early stopping. Losses are shown as such: lower is better.
     """
 
     def __init__(
-        self, verbose: int, max_time: float | None = None, stream: TextIO | None = None
+        self,
+        verbose: int,
+        max_time: float | None = None,
+        stream: TextIO | None = None,
+        *,
+        score: str = "loss",
     ) -> None:
         # Programs without a console have no standard error.
         self._stream = stream or sys.stderr or io.StringIO()
         self._live = verbose == 1 and self._stream.isatty()
         self._every_round = verbose >= 2
         self._max_time = max_time
+        self._score = score
         self._first_round: int | None = None
         self._last: RoundState | None = None
         self._pause = self._next = 0.0
@@ -111,7 +118,7 @@ class Display:
         state = self._last
         if state is None:
             return
-        words = f"{state.round} rounds in {_duration(state.elapsed)}{_scores(state)}"
+        words = f"{state.round} rounds in {_duration(state.elapsed)}{self._scores(state)}"
         if state.validation_score is not None:
             words += f", {state.n_iter} kept"
         self._write(words)
@@ -126,7 +133,7 @@ class Display:
             line += f" [{'#' * (_BAR_WIDTH * state.round // total):.<{_BAR_WIDTH}}]"
         if state.round < total:
             line += f", {_duration(self._seconds_left(state))} left"
-        return line + _scores(state)
+        return line + self._scores(state)
 
     def _seconds_left(self, state: RoundState) -> float:
         """Guess the time for the rounds to come from that of the rounds done, up to max_time."""
@@ -135,6 +142,13 @@ class Display:
         left = state.elapsed / done * (state.max_iter - state.round)
         return left if self._max_time is None else min(left, max(0, self._max_time - state.elapsed))
 
+    def _scores(self, state: RoundState) -> str:
+        words = f", train loss {0 - state.train_score:.6g}"
+        if (score := state.validation_score) is not None:
+            words += f", validation {self._score} "
+            words += f"{0 - score if self._score == 'loss' else score:.6g}"
+        return words
+
     def _write(self, line: str) -> None:
         if self._live:
             self._stream.write("\r" + line.ljust(self._width))
@@ -142,13 +156,6 @@ class Display:
         else:
             self._stream.write(line + "\n")
         self._stream.flush()
-
-
-def _scores(state: RoundState) -> str:
-    words = f", train {state.train_score:.6g}"
-    if state.validation_score is not None:
-        words += f", validation {state.validation_score:.6g}"
-    return words
 
 
 def _duration(seconds: float) -> str:

@@ -190,6 +190,26 @@ class CustomObjective(Objective):
         return slope, along("hessian", squared=True) if self.facts.curved else None
 
 
+def refuse_wrong_sign(loss: Loss, y: F64, raw: F64) -> None:
+    """Refuse a loss that falls in the direction of its gradient, along which it should rise.
+
+    Other mistakes in a loss are found where they matter.
+    """
+    gradient = np.asarray(loss.gradient(y, raw), dtype=np.float64)
+    largest = np.abs(gradient).max(initial=0)
+    if gradient.shape != raw.shape or not 0 < largest < np.inf:
+        return
+    step = 1e-3 * (y.std() or 1.0) / largest * gradient
+    with np.errstate(all="ignore"):
+        ahead, behind = (float(np.sum(loss.value(y, raw + move))) for move in (step, -step))
+    # A linear loss falls by twice the sum of their products; half a product is no rounding error.
+    if ahead - behind < -0.5 * float((step * gradient).sum()) < -1e-9 * abs(ahead):
+        raise ValueError(
+            f"{type(loss).__name__}.gradient has the wrong sign: the loss falls in its direction; "
+            "return the derivative of value with respect to raw, not its negative."
+        )
+
+
 def fill_missing(Y: F64) -> F64:
     """Return targets with the first observed one of its output in each missing cell."""
     missing = missing_cells(Y)

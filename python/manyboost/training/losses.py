@@ -52,6 +52,11 @@ class Link:
     joint: bool = False  # predictions of one output depend on the raw predictions of the others
 
 
+# The least probability that squared error of labels gives: one that is exact in single precision,
+# and below 1 when taken from it.
+_LEAST = 2.0**-24
+
+
 def _same(raw: F64) -> F64:
     return raw
 
@@ -69,7 +74,7 @@ def _softmax(raw: F64) -> F64:
 
 
 def _halved(raw: F64) -> F64:
-    return np.clip((raw + 1) / 2, 0, 1)
+    return np.clip((raw + 1) / 2, _LEAST, 1 - _LEAST)
 
 
 IDENTITY = Link("identity", _same, (("Identity", ()),), "identity")
@@ -77,7 +82,12 @@ EXPONENTIAL = Link("exponential", _exponential, (("Exp", ()),), "exponential")
 LOGISTIC = Link("logistic", _logistic, (("Sigmoid", ()),), "sigmoid")
 SOFTMAX_LINK = Link("softmax", _softmax, (("Softmax", ()),), "softmax", joint=True)
 #: From [-1, 1] to [0, 1]: squared error on labels.
-HALVED = Link("halved", _halved, (("Mul", (0.5,)), ("Add", (0.5,)), ("Clip", (0.0, 1.0))), None)
+HALVED = Link(
+    "halved",
+    _halved,
+    (("Mul", (0.5,)), ("Add", (0.5,)), ("Clip", (_LEAST, 1 - _LEAST))),
+    None,
+)
 
 
 class Baseline(Enum):

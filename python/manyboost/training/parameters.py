@@ -42,7 +42,7 @@ class Parameters:
     estimator: Any
     thresholds: Any = None
     early_stopping: str | bool
-    validation_fraction: int | float
+    validation_fraction: int | float | None
     n_iter_no_change: int
     tol: float
     scoring: Any

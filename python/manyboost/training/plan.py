@@ -127,12 +127,9 @@ def make_plan(
     if parameters.estimator is not None:
         by_cell = rows.weights.by_cell
         check_foreign(parameters.estimator, record, d, n_components, by_cell=by_cell)
-    early_stopping = parameters.early_stopping
-    if early_stopping == "auto":
-        wanted = data.validation is not None or parameters.n_folds is not None
-        early_stopping = wanted or parameters.refit_all or rows.count() > EARLY_STOPPING_ROWS
-    _check_folds(parameters, data, early_stopping=bool(early_stopping))
-    _check_scoring(parameters, rows, early_stopping=bool(early_stopping))
+    early_stopping = _stops_early(parameters, data)
+    _check_folds(parameters, data, early_stopping=early_stopping)
+    _check_scoring(parameters, rows, early_stopping=early_stopping)
     tunes = isinstance(parameters.thresholds, str)
     is_validated = data.validation is not None or parameters.n_folds is not None
     max_time = parameters.max_time
@@ -142,6 +139,11 @@ def make_plan(
         raise ValueError(
             "X_val was given but early_stopping=False; use early_stopping=True or 'auto', or "
             "leave out X_val."
+        )
+    if tunes and not is_validated and parameters.validation_fraction is None:
+        raise ValueError(
+            "thresholds='tuned' needs rows that no tree was fitted to, but validation_fraction="
+            "None sets none apart; pass X_val and Y_val, or set a fraction."
         )
     return Plan(
         strategy=record,
@@ -155,12 +157,47 @@ def make_plan(
         constraints=_resolve_constraints(parameters, data),
         output_weight=output_weight,
         scales_outputs=parameters.output_scaling is not None,
-        early_stopping=bool(early_stopping),
+        early_stopping=early_stopping,
         stops_per_output=parameters.early_stopping == "per_output",
-        splits_rows=bool(early_stopping or tunes) and not is_validated,
+        splits_rows=(early_stopping or tunes) and not is_validated,
         n_iter_no_change=int(parameters.n_iter_no_change),
         tol=float(parameters.tol),
         estimator=parameters.estimator,
+    )
+
+
+def _stops_early(parameters: Parameters, data: TrainingData) -> bool:
+    """Whether training ends by scores of validation rows."""
+    if parameters.early_stopping != "auto":
+        return bool(parameters.early_stopping)
+    wanted = data.validation is not None or parameters.n_folds is not None
+    return wanted or parameters.refit_all or data.rows.count() > EARLY_STOPPING_ROWS
+
+
+def resolve_random_state(parameters: Parameters, data: TrainingData) -> Any:
+    """Return the given seed; without one, always the same if the model draws nothing at random."""
+    given = parameters.random_state
+    return 0 if given is None and not _draws(parameters, data) else given
+
+
+def _draws(parameters: Parameters, data: TrainingData) -> bool:
+    """Whether the model depends on anything drawn at random.
+
+    The projection of one output is a factor, on which ties alone depend.
+    """
+    strategy, n_features = parameters.strategy, data.categories.n_features
+    raced = strategy == "auto"
+    tunes = isinstance(parameters.thresholds, str)
+    sets_apart = _stops_early(parameters, data) or tunes
+    return (
+        raced
+        or (STRATEGIES[strategy].projects and data.n_outputs > 1)
+        or callable(parameters.projection)
+        or parameters.estimator is not None
+        or parameters.subsample < 1
+        or _resolve_max_features(parameters.max_features, n_features) < n_features
+        or parameters.n_folds is not None
+        or (sets_apart and data.validation is None and parameters.validation_fraction is not None)
     )
 
 
@@ -238,12 +275,13 @@ def _check_output_weight(
 
 
 def _check_scoring(parameters: Parameters, rows: Rows, *, early_stopping: bool) -> None:
-    """Refuse scores that would have no effect, or that do not exist."""
+    """Refuse scores that would have no effect, unless the number of rows decides, or not exist."""
     first = as_list(parameters.scoring)[0]
-    if not early_stopping and parameters.scoring != LOSS:
+    decided = parameters.early_stopping != "auto"
+    if decided and not early_stopping and parameters.scoring not in (LOSS, None):
         raise ValueError(
             f"scoring={parameters.scoring!r} is what early stopping looks at, which is off; use "
-            "early_stopping=True, pass X_val and Y_val, or leave scoring at 'loss'."
+            "early_stopping=True or 'auto', or leave scoring at 'loss'."
         )
     if parameters.early_stopping != "per_output":
         return

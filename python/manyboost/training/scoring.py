@@ -57,6 +57,8 @@ class RunningRegressor:
 class RunningClassifier(RunningRegressor):
     """A classifier in the middle of training, which predicts the validation rows."""
 
+    _estimator_type = "classifier"  # scikit-learn 1.6 looks at it
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Classes or labels of the validation rows."""
         return np.asarray(self._estimator._labels(self._raw_of(X)))
@@ -79,7 +81,9 @@ class Scorer:
 
 
 def is_scoring(value: Any) -> bool:
-    """Whether a value is a scorer or its name."""
+    """Whether a value is a scorer or its name; None is the estimator's own score."""
+    if value is None:
+        return True
     if isinstance(value, str) and value == LOSS:
         return True
     if isinstance(value, str):
@@ -112,6 +116,8 @@ def resolve(
     by_cell = partial or (weight is not None and weight.ndim == 2)
     scorers: list[Scorer] = []
     for each in as_list(scoring):
+        if each is None:
+            each = "accuracy" if isinstance(running, RunningClassifier) else "r2"
         name = each if isinstance(each, str) else _name(each)
         while any(name == scorer.name for scorer in scorers):
             name += "_"
@@ -129,8 +135,15 @@ def resolve(
                 f"The validation rows have weights, but the scorer {name} takes no "
                 "sample_weight; use another scorer, or rows without weights."
             )
-        if by_cell:
-            score = _by_output(score, name, weight)
+        if by_cell or _lacks_labels(score, y):
+            if (mean := observed_mean(score)) is None:
+                raise ValueError(
+                    "The validation rows have missing targets, or cells with weights of their own, "
+                    f"which the scorer {name} cannot take; use 'loss', a metric of scikit-learn "
+                    "that averages over outputs (such as 'r2') or labels (such as 'f1_macro' or "
+                    "'roc_auc'), or validation rows that are complete and weighted as a whole."
+                )
+            score = functools.partial(mean, weight=weight)
         elif weight is not None:
             score = functools.partial(score, sample_weight=weight)
         measure = functools.partial(score, running, X, y)
@@ -162,8 +175,12 @@ def mean_over_outputs(
     return math.fsum(scores) / len(scores)
 
 
-def _by_output(scorer: Any, name: str, weight: NDArray[Any] | None) -> Callable[..., float]:
-    """The mean of a scorer over outputs or labels, each on the rows where it is observed."""
+def observed_mean(scorer: Any) -> Callable[..., float] | None:
+    """The mean of a scorer over outputs or labels, each on the rows where it is observed.
+
+    It takes a model, X, y (NaN, or :data:`MISSING_LABEL` among labels, where a target is missing)
+    and ``weight`` (of rows, of cells, or None). None: the scorer is no such mean.
+    """
     metric: Any = getattr(scorer, "_score_func", None)
     constants = dict(getattr(scorer, "_kwargs", {}))
     known = {} if metric is None else inspect.signature(metric).parameters
@@ -171,12 +188,7 @@ def _by_output(scorer: Any, name: str, weight: NDArray[Any] | None) -> Callable[
     if of_labels:
         average = known["average"].default if "average" in known else None
         if constants.get("average", average) != "macro":
-            raise ValueError(
-                f"The validation rows have missing targets, or cells with weights of their own, "
-                f"which the scorer {name} cannot take; use 'loss', a metric of scikit-learn that "
-                "averages over outputs (such as 'r2') or labels (such as 'f1_macro' or "
-                "'roc_auc'), or validation rows that are complete and weighted as a whole."
-            )
+            return None
         if "pos_label" in constants:
             # Of classes: one label is two of them, of which presence counts.
             constants |= {"average": "binary", "pos_label": 1}
@@ -186,12 +198,33 @@ def _by_output(scorer: Any, name: str, weight: NDArray[Any] | None) -> Callable[
         y = y.astype(np.int64) if of_labels else y
         return float(scorer._sign * metric(y, response, **arguments, **constants))
 
-    def mean(running: RunningClassifier, X: Any, y: Any) -> float:
-        response = running.decision_function(X) if ranks else running.predict(X)
+    def mean(model: Any, X: Any, y: Any, *, weight: NDArray[Any] | None) -> float:
+        response = np.asarray(model.decision_function(X) if ranks else model.predict(X))
         targets = np.where(y == MISSING_LABEL, np.nan, y) if of_labels else y
-        return mean_over_outputs(of_column, targets, response, weight)
+        targets = targets.reshape(len(targets), -1)
+        if _compares_pairs(scorer):
+            targets = np.where(_one_sided(targets), np.nan, targets)
+            if np.isnan(targets).all():
+                raise ValueError("no label has both values in these rows")
+        return mean_over_outputs(of_column, targets, response.reshape(targets.shape), weight)
 
     return mean
+
+
+def _compares_pairs(scorer: Any) -> bool:
+    """Whether a scorer compares rows that have a label with rows that lack it (ROC AUC)."""
+    return _name(scorer) == "roc_auc_score"
+
+
+def _one_sided(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether all observed rows of a label (NaN: not observed) have it, or all lack it."""
+    return np.asarray((~(labels == 0).any(axis=0)) | (~(labels == 1).any(axis=0)))
+
+
+def _lacks_labels(scorer: Any, y: NDArray[Any]) -> bool:
+    """Whether a scorer is not defined for some of several labels, which are then left out."""
+    several = y.ndim == 2 and y.shape[1] > 1
+    return several and _compares_pairs(scorer) and bool(_one_sided(y).any())
 
 
 def _checked(measure: Callable[[], Any], name: str, *, is_name: bool) -> Callable[[], float]:
@@ -215,11 +248,19 @@ def _checked(measure: Callable[[], Any], name: str, *, is_name: bool) -> Callabl
         if math.isnan(number):
             raise ValueError(
                 f"The scorer {name} returned {value!r} for the validation rows; it must return a "
-                "number, higher where the model is better."
+                "number, higher where the model is better, also where rows lack a class."
             )
         return number
 
     return checked
+
+
+def score_name(scoring: Any) -> str:
+    """Name of the score that decides on early stopping."""
+    first = as_list(scoring)[0]
+    if first is None:
+        return "score"
+    return first if isinstance(first, str) else _name(first)
 
 
 def _name(scorer: Any) -> str:

@@ -83,7 +83,7 @@ def test_validation_rows_stop_training_where_they_stop_it_on_one_machine(client,
         on_workers(client, each[parts[1]], (20, 0, 30, 30), 4) for each in (X, Y, weight)
     )
     model = DaskManyBoostRegressor(**parameters).fit(
-        *one, X_val=X_val, Y_val=Y_val, sample_weight_val=weight_val
+        *one, X_val=X_val, y_val=Y_val, sample_weight_val=weight_val
     )
     assert_same_model(model, local)
     np.testing.assert_array_equal(model.validation_score_, local.validation_score_)

@@ -30,6 +30,7 @@ class StoredFile:
     ) -> None:
         self.file, self.names, self.declared, self.part = table.file, table.names, declared, part
         self._table, self._more = table, more
+        self.has_index = False
 
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
@@ -67,13 +68,15 @@ def open_file(
     format: str,
     *,
     delimiter: str | None = None,
+    encoding: str | None = None,
     part: Part = "all",
     like: tuple[Sequence[str], Sequence[str]] | None = None,
     targets: sparse_text.Targets = "auto",
 ) -> TableFile:
     """Open a file of a known format; ``-`` is standard input, for text formats.
 
-    ``delimiter`` is that of CSV files: by default a comma, or a tab for ``.tsv``. ``part`` selects
+    ``delimiter`` and ``encoding`` are those of CSV files: by default a comma, or a tab for
+    ``.tsv``, and UTF-8. ``part`` selects
     rows of a file that has a split. ``like`` are the names of the features and outputs that an
     svmlight file should have, and ``targets`` what its rows begin with.
     """
@@ -85,7 +88,7 @@ def open_file(
         raise FileNotFoundError(f"The file {str(path)!r} {what}; check its name.")
     if format == "csv":
         is_tsv = ".tsv" in map(str.lower, path.suffixes)
-        return CsvFile(path, delimiter or ("\t" if is_tsv else ","))
+        return CsvFile(path, delimiter or ("\t" if is_tsv else ","), encoding or "utf-8-sig")
     if format == "parquet":
         return ParquetFile(path)
     if format == "arff":

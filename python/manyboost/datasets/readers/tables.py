@@ -30,8 +30,11 @@ Part: TypeAlias = Literal["train", "test", "all"]
 #: Cells that are read at a time: a few tens of megabytes.
 BLOCK_CELLS = 1 << 18
 
-# Cells of a CSV file that stand for a missing value, in lower case.
-_MISSING = ["", "?", "na", "nan", "null"]
+# Cells of a CSV file that stand for a missing value, in lower case; "none" may be a category.
+_MISSING = ["", "?", "na", "n/a", "#n/a", "<na>", "nan", "null"]
+_DECIMAL_COMMA = r"^[-+]?\d+,\d+$"
+# How pandas calls the index of a frame in a Parquet file, if it has no name.
+_INDEX = "__index_level_0__"
 
 
 def read_csv(
@@ -47,8 +50,9 @@ def read_csv(
 ) -> Dataset:
     r"""Read a CSV file whose first line names the columns.
 
-    A cell that is empty, ``?``, ``NA``, ``NaN`` or ``null`` (in any case) is a missing value.
-    Needs polars: ``pip install 'manyboost[files]'``.
+    A cell that is empty, ``?``, ``NA``, ``N/A``, ``#N/A``, ``NaN`` or ``null`` (in any case) or
+    ``None`` is a missing value. A first column without a name is the index of a frame, and left
+    out. Needs polars: ``pip install 'manyboost[files]'``.
 
     Parameters
     ----------
@@ -146,11 +150,20 @@ def _dataset(
     return columns.assemble(*columns.whole(file.file, blocks), name, task)
 
 
+class WrongCellError(ValueError):
+    """A cell is no number."""
+
+    def __init__(self, held: str, where: str) -> None:
+        super().__init__(f"{held}{where} is not a number")
+        self.held, self.where = held, where
+
+
 class FrameFile(ABC):
     """A file that polars reads as frames, some rows at a time."""
 
     file: str  # how errors name it
     names: list[str]  # of its columns
+    has_index: bool  # whether there was one more, the index of a frame, which is left out
     declared: Sequence[int] | None = None  # outputs; these formats do not say,
     part: Part | None = None  # nor have they a split into training and test rows
 
@@ -163,6 +176,7 @@ class FrameFile(ABC):
         value decides. Each block has its own categories.
         """
         known = dict(is_nominal)
+        wrong: dict[str, tuple[str, str]] = {}  # a cell and its place, by column
         for frame, place in self._frames([self.names[i] for i in (*features, *outputs)]):
             parts = []
             for places in (features, outputs):
@@ -171,10 +185,35 @@ class FrameFile(ABC):
                     cells = frame[self.names[i]]
                     if i not in known and len(first := self._cleaned(cells).drop_nulls().head(1)):
                         known[i] = self._numbers(first)[1] is not None
-                    values[:, j], categories = self._values(cells, known.get(i, False), place)
+                        # Decimal commas are no categories.
+                        known[i] = known[i] and not self._has_decimal_comma(first)
+                    try:
+                        values[:, j], categories = self._values(cells, known.get(i, False), place)
+                    except WrongCellError as error:
+                        wrong[cells.name] = error.held, error.where
+                        categories = None
                     heads.append(Column(self.names[i], categories))
                 parts.append(Table(self.file, heads, values, place))
+            if wrong:
+                raise self._refusal(wrong)
             yield parts[0], parts[1]
+
+    def _refusal(self, wrong: Mapping[str, tuple[str, str]]) -> ValueError:
+        """Return the error about all columns that hold text where numbers should be."""
+        if len(wrong) > 1:
+            found = ", ".join(f"{name!r} ({held}{where})" for name, (held, where) in wrong.items())
+            remedy = "correct them, declare them categorical, or leave them out."
+            return ValueError(
+                f"{self.file} has columns that are not all numbers: {found}; {remedy}"
+            )
+        ((name, (held, where)),) = wrong.items()
+        remedy = "correct it, declare the column categorical, or leave it out."
+        what = f"column {name!r} holds {held}, which is not a number"
+        return ValueError(f"{self.file},{where.removeprefix(' in')}: {what}; {remedy}")
+
+    def _has_decimal_comma(self, cells: polars.Series) -> bool:
+        is_text = cells.dtype == polars_module().String
+        return is_text and bool(cells.str.contains(_DECIMAL_COMMA).all())
 
     def _values(
         self, cells: polars.Series, is_nominal: bool, place: Place
@@ -190,9 +229,9 @@ class FrameFile(ABC):
             return codes.cast(pl.Float64).to_numpy(), tuple(categories.to_list())
         numbers, wrong = self._numbers(cells)
         if wrong is not None:
-            what = f"column {cells.name!r} holds {self._cleaned(cells)[wrong]!r}, which is not a"
-            remedy = "correct it, declare the column categorical, or leave it out."
-            raise ValueError(f"{self.file}, {place(wrong)}: {what} number; {remedy}")
+            cell = self._cleaned(cells)[wrong : wrong + 1]
+            comma = " with a decimal comma" if self._has_decimal_comma(cell) else ""
+            raise WrongCellError(f"{cell[0]!r}{comma}", f" in {place(wrong)}")
         return numbers, None
 
     def _numbers(self, cells: polars.Series) -> tuple[F64, int | None]:
@@ -226,15 +265,17 @@ class CsvFile(FrameFile):
         self._text, self._delimiter = TextFile(path, encoding), delimiter
         self.file = self._text.name
         self._lines = ((self._text.line, line) for line in self._text)
-        self.names = [name.strip() for name in next(self._rows(self._lines), (0, []))[1]]
+        self._header = [name.strip() for name in next(self._rows(self._lines), (0, []))[1]]
+        self.has_index = self._header[:1] == [""] and len(self._header) > 1
+        self.names = self._header[self.has_index :]
         if not self.names or "" in self.names:
             raise ValueError(f"The first line of {self.file} must name every column.")
         check_unique(self.names, self.file, "columns")
 
     def _frames(self, names: Sequence[str]) -> Iterator[tuple[polars.DataFrame, Place]]:
         pl = polars_module()
-        schema = dict.fromkeys(self.names, pl.String)
-        n_rows = max(1, BLOCK_CELLS // len(self.names))
+        schema = dict.fromkeys(self._header, pl.String)
+        n_rows = max(1, BLOCK_CELLS // len(self._header))
         while lines := list(islice(self._lines, n_rows)):
             if any('"' in text for _, text in lines):
                 # Python's reader splits the rest of the file, as a quoted cell may continue in the
@@ -266,13 +307,14 @@ class CsvFile(FrameFile):
             raise self._text.error(f"not valid CSV ({error}).", line) from None
 
     def _check_width(self, line: int, width: int) -> None:
-        if width != len(self.names):
-            what = f"the row has {width} cells for {len(self.names)} columns"
+        if width != len(self._header):
+            what = f"the row has {width} cells for {len(self._header)} columns"
             raise self._text.error(f"{what}; check delimiter and quotes.", line)
 
     def _cleaned(self, cells: polars.Series) -> polars.Series:
         texts = cells.str.strip_chars()
-        return texts.set(texts.str.to_lowercase().is_in(_MISSING), None)
+        missing = texts.str.to_lowercase().is_in(_MISSING) | (texts == "None")
+        return texts.set(missing, None)
 
     def _cast(self, cells: polars.Series) -> polars.Series:
         return cells.cast(polars_module().Float64, strict=False)
@@ -285,6 +327,9 @@ class ParquetFile(FrameFile):
         self.file = Path(path).name
         self._scan = polars_module().scan_parquet(path)
         self.names = self._scan.collect_schema().names()
+        if has_index := self.names[-1:] == [_INDEX]:
+            self.names.pop()
+        self.has_index = has_index
 
     def _frames(self, names: Sequence[str]) -> Iterator[tuple[polars.DataFrame, Place]]:
         size = max(1, BLOCK_CELLS // max(1, len(names)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import math
 import os
@@ -38,12 +39,14 @@ class TextFile:
         encoding = self._encoding
         try:
             with _opened(self.path) as file, _decompressed(file) as lines:
+                if codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+                    lines = codecs.getreader(encoding)(lines)  # whose ends of lines have two bytes
                 for self.line, raw in enumerate(lines, start=1):
-                    yield raw.decode(encoding)
+                    yield raw if isinstance(raw, str) else raw.decode(encoding)
                     encoding = encoding.removesuffix("-sig")  # only the first line has a mark
         except UnicodeDecodeError as error:
-            what = f"the text is not {error.encoding}; pass the encoding of the file."
-            raise self.error(what) from None
+            what = f"the text is not {error.encoding}; pass the encoding of the file"
+            raise self.error(f"{what}, such as cp1252 or utf-16.") from None
         except (EOFError, gzip.BadGzipFile, zlib.error):
             what = "the gzip stream is damaged or cut short; get the file again."
             raise self.error(what, self.line + 1) from None

@@ -19,11 +19,12 @@ from manyboost.distributed.dask import partitions, running
 from manyboost.distributed.dask.predicting import is_collection, predict_lazily
 from manyboost.estimators import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.estimators.documentation import documented
-from manyboost.estimators.fits import Given
+from manyboost.estimators.fits import Given, validation_targets
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.estimators.predicting import Predicting
 from manyboost.persistence.info import ModelInfo
 from manyboost.training.callbacks import Display, FitTasks, Watchers
+from manyboost.training.scoring import score_name
 
 # Attributes that other methods than fit have set.
 _SETTINGS = ("_sklearn_output_config", "_skl_callbacks", "_metadata_request")
@@ -46,6 +47,7 @@ class OnDask(Fitting, Predicting):
         *,
         X_val: Any = None,
         Y_val: Any = None,
+        y_val: Any = None,
         sample_weight_val: Any = None,
     ) -> Any:
         """Fit the model where the data are.
@@ -63,7 +65,7 @@ class OnDask(Fitting, Predicting):
             Targets, classes or labels.
         sample_weight : Dask array or series, optional
             Weights of the rows (n_rows,), or of single cells (n_rows, n_outputs).
-        X_val, Y_val, sample_weight_val : Dask arrays or data frames, optional
+        X_val, Y_val (or y_val), sample_weight_val : Dask arrays or data frames, optional
             Rows for early stopping, instead of some of X.
 
         Returns
@@ -72,6 +74,7 @@ class OnDask(Fitting, Predicting):
         """
         params.validate(self)
         self._check_loss()
+        Y_val = validation_targets(Y_val, y_val)
         Given(X, y, sample_weight, X_val, Y_val, sample_weight_val).refuse_validation_alone()
         if FitTasks.wanted(self):
             raise ValueError(
@@ -87,7 +90,10 @@ class OnDask(Fitting, Predicting):
         given = [{"X": X, "y": y, "sample_weight": sample_weight}]
         if X_val is not None:
             given += [{"X_val": X_val, "Y_val": Y_val, "sample_weight_val": sample_weight_val}]
-        display = Display(int(self.verbose), self.max_time) if self.verbose else None
+        display = None
+        if self.verbose:
+            score = score_name(self.scoring)
+            display = Display(int(self.verbose), self.max_time, score=score)
         watchers = Watchers(list(self.callbacks or ()), display, None)
         restarts = self.on_worker_loss == "restart"
         with _outside_of_tasks(self.client) as client, contextlib.closing(watchers):

@@ -1,0 +1,46 @@
+"""n_jobs=None takes the CPUs that the process may use: its affinity mask and its quota count."""
+
+import pytest
+
+from manyboost import threads
+
+
+@pytest.fixture(autouse=True)
+def no_wishes(monkeypatch):
+    """Nothing but the system says how many threads there are; it is asked anew."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda _: set(range(8)))
+    threads._quota.cache_clear()
+    yield
+    threads._quota.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("quota", "expected"),
+    [("150000 100000\n", 2), ("50000 100000\n", 1), ("9900000 100000\n", 8), ("max 100000\n", 8)],
+)
+def test_a_quota_counts(groups, quota, expected):
+    groups("0::/job\n", {"job/cpu.max": "max 100000\n", "cpu.max": quota})
+    assert threads.resolve_threads(None) == expected
+    assert threads.resolve_threads(-1) == expected
+
+
+@pytest.mark.parametrize(("quota", "expected"), [("300000", 3), ("-1", 8)])
+def test_a_quota_of_the_older_kind_counts(groups, quota, expected):
+    files = {"cpu/job/cpu.cfs_quota_us": quota, "cpu/job/cpu.cfs_period_us": "100000\n"}
+    groups("5:cpu,cpuacct:/job\n4:memory:/x\n0::/\n", files)
+    assert threads.resolve_threads(None) == expected
+
+
+def test_an_explicit_number_is_taken_as_it_is(groups, monkeypatch):
+    groups("0::/\n", {"cpu.max": "100000 100000\n"})
+    assert threads.resolve_threads(4) == 4
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert threads.resolve_threads(None) == 5
+
+
+@pytest.mark.parametrize("own", ["", "no groups\n", "0::/gone\n"])
+def test_a_system_without_quotas_has_the_cpus_of_the_mask(groups, own):
+    groups(own, {})
+    assert threads.resolve_threads(None) == 8
+    assert threads.resolve_threads(-3) == 6
