@@ -47,12 +47,13 @@ def test_complete_labels_are_scored_as_by_scikit_learn(name):
 
 
 def test_an_output_is_scored_where_it_is_observed():
+    rng = np.random.default_rng(1)
     model, scorer = regressor().fit(X, Y), get_scorer("neg_mean_absolute_error")
     errors = np.abs(model.predict(X) - HOLES)
     expected = -np.nanmean(errors, axis=0).mean()
     for given in (HOLES, pd.DataFrame(HOLES)):
         assert scorer(model, X, given) == pytest.approx(expected)
-    weights = RNG.uniform(0.5, 2, HOLES.shape)
+    weights = rng.uniform(0.5, 2, HOLES.shape)
     weighted = [
         np.average(e[~np.isnan(e)], weights=w[~np.isnan(e)])
         for e, w in zip(errors.T, weights.T, strict=True)
@@ -65,11 +66,12 @@ def test_an_output_is_scored_where_it_is_observed():
 
 
 def test_a_search_over_targets_with_holes_finds_numbers():
+    rng = np.random.default_rng(1)
     search = GridSearchCV(
         regressor(), {"max_leaf_nodes": [2, 9]}, scoring=get_scorer("r2"), cv=3, error_score="raise"
     ).fit(X, HOLES)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    labels = np.where(RNG.random(LABELS.shape) < 0.3, np.nan, LABELS)
+    labels = np.where(rng.random(LABELS.shape) < 0.3, np.nan, LABELS)
     scores = cross_val_score(
         classifier(), X, labels, scoring=get_scorer("roc_auc"), cv=KFold(3), error_score="raise"
     )

@@ -65,11 +65,12 @@ def test_without_a_validation_fraction_stopping_looks_at_the_training_rows():
 
 
 def test_scoring_is_not_looked_at_where_few_rows_turn_stopping_off():
+    rng = np.random.default_rng(1)
     model = regressor(scoring="r2").fit(X, Y)
     assert not hasattr(model, "validation_score_")
     np.testing.assert_array_equal(model.predict(X), regressor().fit(X, Y).predict(X))
     # Of 10,200 rows two folds train on 5,100 each: stopping is on for all rows, off in the folds.
-    wide = RNG.normal(size=(10_200, 2))
+    wide = rng.normal(size=(10_200, 2))
     few = regressor(max_iter=2, scoring="r2")
     assert cross_val_score(few, wide, wide[:, 0], cv=2).min() > 0
     assert hasattr(few.fit(wide, wide[:, 0]), "validation_score_")
@@ -81,7 +82,8 @@ def test_scoring_is_not_looked_at_where_few_rows_turn_stopping_off():
 
 
 def test_is_categorical_says_which_features_hold_categories():
-    codes = RNG.integers(0, 3, 240)
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 3, 240)
     frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(codes)})
     assert regressor().fit(frame, Y).is_categorical_.tolist() == [False, True]
     chosen = regressor(categorical_features=[0]).fit(np.c_[codes, X[:, 0]], Y)

@@ -99,8 +99,9 @@ def test_several_quantiles_and_several_targets_are_one_model():
 
 
 def test_targets_may_be_missing():
+    rng = np.random.default_rng(1)
     X, Y = make_regression(n_samples=300, n_targets=2, random_state=0)
-    holes = np.where(RNG.random(Y.shape) < 0.3, np.nan, Y)
+    holes = np.where(rng.random(Y.shape) < 0.3, np.nan, Y)
     model = regressor(max_iter=300).fit(X, holes)
     assert model.score(X, Y) > 0.7
 

@@ -71,8 +71,9 @@ def test_early_stopping_stops_where_it_is_on(parameters, stops):
 
 
 def test_missing_values_are_learnt_from():
-    feature = RNG.normal(size=400)
-    gone = RNG.random(400) < 0.4
+    rng = np.random.default_rng(1)
+    feature = rng.normal(size=400)
+    gone = rng.random(400) < 0.4
     y = gone.astype(float)
     holes = np.where(gone, np.nan, feature)[:, None]
     assert ManyBoostRegressor(random_state=0).fit(holes, y).score(holes, y) > 0.99
@@ -90,9 +91,10 @@ def test_rows_of_weight_zero_do_not_count():
 
 
 def test_categories_do_as_well_as_one_hot_columns_with_fewer_leaves():
-    kind = RNG.integers(0, 12, 800)
-    y = np.isin(kind, [1, 4, 5, 9]).astype(float) + 0.1 * RNG.normal(size=800)
-    frame = pd.DataFrame({"kind": pd.Categorical(kind), "x": RNG.normal(size=800)})
+    rng = np.random.default_rng(1)
+    kind = rng.integers(0, 12, 800)
+    y = np.isin(kind, [1, 4, 5, 9]).astype(float) + 0.1 * rng.normal(size=800)
+    frame = pd.DataFrame({"kind": pd.Categorical(kind), "x": rng.normal(size=800)})
     few = {"max_iter": 1, "max_leaf_nodes": 2, "learning_rate": 1.0, "random_state": 0}
     native = ManyBoostRegressor(**few).fit(frame, y)
     coded = make_pipeline(
@@ -138,7 +140,8 @@ def test_monotonic_and_interaction_constraints_hold():
 
 
 def test_balanced_classes_are_found_more_often():
-    y = (XC[:, 0] + RNG.normal(size=600) > 2.2).astype(int)
+    rng = np.random.default_rng(1)
+    y = (XC[:, 0] + rng.normal(size=600) > 2.2).astype(int)
     plain = ManyBoostClassifier(max_iter=20, random_state=0).fit(XC, y)
     balanced = ManyBoostClassifier(max_iter=20, class_weight="balanced", random_state=0).fit(XC, y)
     assert balanced.predict(XC).sum() > plain.predict(XC).sum()

@@ -91,7 +91,8 @@ def test_importances_come_as_gains_and_as_numbers_of_splits():
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_category_columns_of_pandas_are_used_and_arrays_of_numbers_too():
-    frame = pd.DataFrame({"a": pd.Categorical(RNG.choice([2, 5, 9], 500)), "b": X[:, 0]})
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": pd.Categorical(rng.choice([2, 5, 9], 500)), "b": X[:, 0]})
     y = np.where(frame["a"] == 5, 3.0, 0.0) + X[:, 0]
     model = ManyBoostRegressor(max_iter=40, random_state=0).fit(frame, y)
     assert model.score(frame, y) > 0.95
@@ -104,7 +105,8 @@ def test_category_columns_of_pandas_are_used_and_arrays_of_numbers_too():
 
 
 def test_weights_are_repetitions():
-    weight = RNG.integers(0, 3, 500)
+    rng = np.random.default_rng(1)
+    weight = rng.integers(0, 3, 500)
     common = {"max_iter": 10, "min_samples_leaf": 1, "random_state": 0, "max_leaf_nodes": 8}
     weighted = ManyBoostRegressor(**common).fit(X, Y, sample_weight=weight)
     repeated = ManyBoostRegressor(**common).fit(np.repeat(X, weight, 0), np.repeat(Y, weight))
