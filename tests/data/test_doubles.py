@@ -6,8 +6,8 @@ import pytest
 import skl2onnx
 import treelite
 from scipy import sparse
-from sklearn.ensemble import HistGradientBoostingRegressor
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+from sklearn.ensemble import HistGradientBoostingRegressor
 
 from manyboost import ManyBoostRegressor, _core, load
 from manyboost.comm import Threads
@@ -30,7 +30,7 @@ def problem(n_rows=N_ROWS):
 
 
 X, Y = problem()
-LATE = X + [START, 0]
+LATE = X + np.array([START, 0])
 FAST = {"max_iter": 8, "random_state": 0, "n_jobs": 1}
 
 
@@ -68,7 +68,7 @@ def test_other_ways_to_fit_know_the_cuts():
     ]:
         models = []
         for shift in ([0, 0], [START, 0]):
-            model = ManyBoostRegressor(max_bins=2000 // 8, **FAST, **parameters)
+            model = ManyBoostRegressor(max_bins=250, **FAST, **parameters)
             given = {**validation}
             if "X_val" in given:
                 given["X_val"] = given["X_val"] + shift
@@ -183,7 +183,7 @@ def test_files_whose_first_block_does_not_show_it_are_refused():
     first = LATE[:100].copy()
     first[:, 0] = START
     blocks = [(first, Y[:100]), (LATE[100:], Y[100:])]
-    with pytest.raises(ValueError, match="Column 0 of X has different values .* chunk_rows"):
+    with pytest.raises(ValueError, match=r"Column 0 of X has different values .* chunk_rows"):
         fit_files(ManyBoostRegressor(**FAST), blocks)
 
 

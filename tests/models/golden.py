@@ -118,7 +118,7 @@ def make():
         ).fit(coded, by_category),
         {"X": coded[:8].tolist()},
     )
-    seconds = X + [0, 1.7e9, 0, 0]
+    seconds = X.copy()
     seconds[:, 1] = 1.7e9 + np.arange(80) * 37 % 60
     yield (
         "cuts_in_doubles",

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manyboost.arrays import F64
+from manyboost.arrays import F32, F64
 from manyboost.comm import ALONE, Comm
 from manyboost.data.stored import StoredTable
 
 #: Most rows that decide, and most values of them.
-_SAMPLE_ROWS, _SAMPLE_VALUES = 2048, 1 << 24
+_SAMPLE_ROWS, _SAMPLE_VALUES = 512, 1 << 24
 #: A feature is mixed up if one in so many of these rows is equal to another value in float32.
 _ONE_IN = 256
 # Numbers times this, modulo 2**64, are spread evenly: the smallest are an even sample.
@@ -46,7 +46,10 @@ class RowSample:
     def _chosen(self, keys: NDArray[np.uint64], X: Any) -> tuple[NDArray[np.uint64], Any]:
         if len(keys) <= self.size:
             return keys, X
-        smallest = np.sort(np.argpartition(keys, self.size)[: self.size])
+        # Keys are so even that twice the share of the sample holds all of it, nearly always.
+        few = np.flatnonzero(keys < np.uint64(2 * self.size * (2**63 // len(keys))))
+        few = few if len(few) > self.size else np.arange(len(keys))
+        smallest = np.sort(few[np.argpartition(keys[few], self.size)[: self.size]])
         return keys[smallest], X[smallest]
 
     def among(self, comm: Comm) -> Any:
@@ -75,9 +78,8 @@ def mixed_columns(sample: Any, comm: Comm = ALONE) -> list[int]:
     """Return the columns of sampled rows that single precision mixes up."""
     n_rows = comm.total(sample.shape[0])
     found: list[int] = []
-    for values, columns in _inexact_values(sample, comm):
-        with np.errstate(over="ignore"):
-            single = values.astype(np.float32)
+    for values, columns in _often_equal(sample, n_rows, comm):
+        single = _in_single(values)
         first = np.ones(len(values), bool)
         first[1:] = (single[1:] != single[:-1]) | (columns[1:] != columns[:-1])
         start = np.maximum.accumulate(np.where(first, np.arange(len(values)), 0))
@@ -86,10 +88,11 @@ def mixed_columns(sample: Any, comm: Comm = ALONE) -> list[int]:
     return found
 
 
-def _inexact_values(sample: Any, comm: Comm) -> Iterator[tuple[F64, NDArray[np.intp]]]:
+def _often_equal(sample: Any, n_rows: int, comm: Comm) -> Iterator[tuple[F64, NDArray[np.intp]]]:
     """Yield values of all ranks that are not missing, sorted by column and value, and the columns.
 
-    Columns that single precision holds exactly are left out.
+    Columns of a dense array are left out if so few values are equal in single precision, or if it
+    holds all values, that it cannot mix them up.
     """
     if sparse.issparse(sample):
         by_column = sample.tocoo()
@@ -100,14 +103,24 @@ def _inexact_values(sample: Any, comm: Comm) -> Iterator[tuple[F64, NDArray[np.i
         yield values[there][order], columns[there][order].astype(np.intp)
         return
     for first in range(0, sample.shape[1], _COLUMNS_AT_ONCE):
-        block = sample[:, first : first + _COLUMNS_AT_ONCE]
-        block = np.concatenate(comm.gather(np.ascontiguousarray(block.T, np.float64)), axis=1)
-        with np.errstate(over="ignore"):
-            exact = (block.astype(np.float32) == block) | np.isnan(block)
-        inexact = np.flatnonzero(~exact.all(axis=1))
-        block = np.sort(block[inexact], axis=1)
-        there = ~np.isnan(block)
-        yield block[there], np.repeat(first + inexact, there.sum(axis=1))
+        block = np.ascontiguousarray(sample[:, first : first + _COLUMNS_AT_ONCE].T, np.float64)
+        if comm.size > 1:
+            block = np.concatenate(comm.gather(block), axis=1)
+        single = _in_single(block)
+        ascending = np.sort(single, axis=1)
+        n_equal = (ascending[:, 1:] == ascending[:, :-1]).sum(axis=1)
+        chosen = np.flatnonzero(n_equal * _ONE_IN > n_rows)
+        exact = (single[chosen] == block[chosen]) | np.isnan(block[chosen])
+        chosen = chosen[~exact.all(axis=1)]
+        if len(chosen):
+            block = np.sort(block[chosen], axis=1)
+            there = ~np.isnan(block)
+            yield block[there], np.repeat(first + chosen, there.sum(axis=1))
+
+
+def _in_single(values: F64) -> F32:
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
 
 
 def find_cuts(values: F64, weight: F64 | None, max_bins: int, comm: Comm = ALONE) -> F64:
