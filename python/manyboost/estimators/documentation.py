@@ -41,6 +41,8 @@ feature_importances_ : ndarray of shape (n_features_in_,)
     Share of each feature in the gain.
 output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
     The same for each output.
+split_counts_ : ndarray of shape (n_features_in_,)
+    Number of splits by each feature.
 expected_value_ : float or ndarray of shape (n_outputs_,)
     Raw predictions where no feature is known, which Shapley values are added to.
 """
