@@ -274,7 +274,9 @@ class Fitting(Model):
 
     def _fixed_parameters(self) -> dict[str, Any]:
         """What a warm start cannot change: the loss, and what a round adds to the model."""
-        return {
+        # Parameters that came later are there only if they are not at their defaults.
+        power = {} if self.power == params.PARAMS["power"].default else {"power": self.power}
+        return power | {
             "loss": tuple(self.loss) if isinstance(self.loss, list | tuple) else self.loss,
             "quantile": tuple(np.atleast_1d(self.quantile).tolist()),
             "huber_delta": self.huber_delta,

@@ -36,7 +36,7 @@ ESTIMATORS = frozenset(["ManyBoostRegressor", "ManyBoostClassifier"])
 _OF_A_RUN = ("checkpoint",)
 # Parameters that came after the first release: a file may lack them, and then has their defaults.
 # At their defaults they are not written, so that files stay what they were.
-_LATER = frozenset(["n_folds", "refit_all"])
+_LATER = frozenset(["n_folds", "refit_all", "power"])
 # Parameters that may hold code.
 _MAY_BE_LEFT_OUT = ("loss", "projection", "scoring", "callbacks", "random_state")
 # Parameters whose values depend on the release of scikit-learn.
@@ -390,7 +390,8 @@ _TRAINED_WITH: dict[str, type | tuple[type, ...]] = {
 
 def _read_trained_with(file: Contents) -> dict[str, Any]:
     fixed = {name: file.decode(content) for name, content in file.found.trained_with.items()}
-    types = _TRAINED_WITH
+    later = {name: numbers.Real for name in fixed if name == "power"}
+    types: dict[str, Any] = _TRAINED_WITH | later
     if fixed.keys() != types.keys() or not all(isinstance(fixed[k], types[k]) for k in types):
         broken("it does not say how the model was trained")
     tuples = [each for each in fixed.values() if isinstance(each, tuple)]
@@ -398,6 +399,10 @@ def _read_trained_with(file: Contents) -> dict[str, Any]:
         broken("it was trained with lists of neither names nor numbers")
     if fixed["step"] not in params.STEPS:
         broken(f"it was trained with the unknown step {fixed['step']!r}")
+    if later:
+        outputs.check_allowed("power", fixed["power"])
+        if fixed["power"] == params.PARAMS["power"].default:
+            broken("it has the default of the parameter 'power', which files leave out")
     if not fixed["built_in_trees"]:
         broken("it was trained with trees that are not built in")
     return fixed
