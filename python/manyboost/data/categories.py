@@ -58,8 +58,10 @@ class Categories:
 
     def with_cuts(self, rows: Rows, mixed: list[int], max_bins: int) -> Categories:
         """Return these and the cuts of features that single precision mixes up, if any."""
-        weight = rows.weights.of_rows(rows.Y)
         numeric = [j for j in mixed if j not in self.tables]
+        if not numeric:
+            return self
+        weight = rows.weights.of_rows(rows.Y)
         found = ((j, _doubles(rows.X, j)) for j in numeric)
         return replace(
             self, cuts={j: find_cuts(each, weight, max_bins, rows.comm) for j, each in found}
