@@ -5,7 +5,7 @@ import numpy as np
 from reference import boost
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
-SMOOTH = ["squared_error", "huber", "poisson"]
+SMOOTH = ["squared_error", "huber", "poisson", "gamma", "tweedie"]
 SIGNS = ["absolute_error", "quantile"]
 LABELS = {"log_loss": "log_loss", "exponential": "exponential", "squared_error": "squared_labels"}
 N_ROUNDS = 8

@@ -26,8 +26,8 @@ def header_text(data):
 def with_header_text(data, text):
     """The file with another header, whatever it is."""
     start = len(padded(data[: PREFIX.size + len(header_text(data))]))
-    body = data[start:]
-    return mended(padded(PREFIX.pack(MAGIC, 1, len(text)) + text) + body)
+    body, version = data[start:], PREFIX.unpack_from(data)[1]
+    return mended(padded(PREFIX.pack(MAGIC, version, len(text)) + text) + body)
 
 
 def dumped(header):
@@ -53,7 +53,7 @@ def opened(data):
     return header, arrays
 
 
-def closed(header, arrays):
+def closed(header, arrays, version=1):
     """The file of a header and arrays, laid out as it should be."""
     layout, body = {}, b""
     for name, array in sorted(arrays.items()):
@@ -65,11 +65,11 @@ def closed(header, arrays):
         }
         body = padded(body + array.tobytes())
     text = dumped(header | {"arrays": layout})
-    return mended(padded(PREFIX.pack(MAGIC, 1, len(text)) + text) + body + bytes(32))
+    return mended(padded(PREFIX.pack(MAGIC, version, len(text)) + text) + body + bytes(32))
 
 
 def changed(data, change):
     """The file after ``change(header, arrays)``, laid out as it should be."""
     header, arrays = opened(data)
     change(header, arrays)
-    return closed(header, arrays)
+    return closed(header, arrays, PREFIX.unpack_from(data)[1])

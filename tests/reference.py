@@ -226,6 +226,33 @@ class Poisson(Loss):
         return np.clip(log_mean, -RAW_LIMIT, RAW_LIMIT)
 
 
+class Tweedie(Loss):
+    """Half the deviance with variance mean**power, 1 < power <= 2; f is the log of the mean."""
+
+    default_l2 = 1.0
+
+    def __init__(self, power):
+        self.power = power
+
+    def terms(self, y, f):
+        return y * np.exp((1 - self.power) * f), np.exp((2 - self.power) * f)
+
+    def value(self, y, f):
+        a, b = self.terms(y, f)
+        return a / (self.power - 1) + (f if self.power == 2 else b / (2 - self.power))
+
+    def residual(self, y, f):
+        a, b = self.terms(y, f)
+        return a - b
+
+    def hessian(self, y, f):
+        a, b = self.terms(y, f)
+        return (self.power - 1) * a + (2 - self.power) * b
+
+    def baseline(self, Y, weight):
+        return Poisson().baseline(Y, weight)
+
+
 class LogLoss(Loss):
     """log(1 + exp(-s f)), s = 2y - 1; f is the log-odds."""
 
@@ -361,7 +388,7 @@ def minimum_norm_solution(matrix, vector):
     return x - idle @ np.linalg.lstsq(idle, x, rcond=None)[0]
 
 
-def make_loss(name, *, quantile=0.5, huber_delta=None):
+def make_loss(name, *, quantile=0.5, huber_delta=None, power=1.5):
     """The loss called `name`."""
     losses = {
         "squared_error": SquaredError,
@@ -369,6 +396,8 @@ def make_loss(name, *, quantile=0.5, huber_delta=None):
         "huber": lambda: Huber(huber_delta),
         "quantile": lambda: Quantile(quantile),
         "poisson": Poisson,
+        "gamma": lambda: Tweedie(2.0),
+        "tweedie": lambda: Tweedie(power),
         "log_loss": LogLoss,
         "exponential": Exponential,
         "squared_labels": SquaredLabels,

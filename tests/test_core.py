@@ -20,6 +20,7 @@ LOSSES = (
     "huber",
     "quantile",
     "poisson",
+    "gamma",
     "log_loss",
     "exponential",
 )

@@ -12,8 +12,9 @@ from reference import STEP_LIMIT, boost, cut_points, grow_tree, lower_quantile, 
 
 LABEL_LOSSES = ["log_loss", "exponential", "squared_labels"]
 REAL_LOSSES = ["squared_error", "absolute_error", "huber", "quantile"]
-SEPARABLE = [*REAL_LOSSES, "poisson", *LABEL_LOSSES]
-SMOOTH = ["squared_error", "huber", "poisson", *LABEL_LOSSES]
+POSITIVE_LOSSES = ["poisson", "gamma", "tweedie"]
+SEPARABLE = [*REAL_LOSSES, *POSITIVE_LOSSES, *LABEL_LOSSES]
+SMOOTH = ["squared_error", "huber", *POSITIVE_LOSSES, *LABEL_LOSSES]
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 
 
@@ -29,6 +30,10 @@ def outputs_for(name, rng, n, d):
         return (rng.random((n, d)) < 0.4).astype(float)
     if name == "poisson":
         return rng.poisson(2.0, (n, d)).astype(float)
+    if name == "gamma":
+        return rng.gamma(2.0, 1.0, (n, d))
+    if name == "tweedie":
+        return rng.gamma(2.0, 1.0, (n, d)) * (rng.random((n, d)) < 0.7)
     return rng.standard_normal((n, d)) + np.arange(d)
 
 
@@ -77,6 +82,8 @@ def test_values_follow_their_formulas():
         "huber": 0.5 * 0.7**2,
         "quantile": 0.3 * 0.7,
         "poisson": np.exp(0.3) - 0.3,
+        "gamma": np.exp(-0.3) + 0.3,
+        "tweedie": 2 * np.exp(-0.15) + 2 * np.exp(0.15),
         "log_loss": np.log(1 + np.exp(-s * 0.3)),
         "exponential": np.exp(-s * 0.3 / 2),
         "squared_labels": 0.5 * (s - 0.3) ** 2,

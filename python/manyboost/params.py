@@ -170,6 +170,12 @@ PARAMS: dict[str, Param] = {
         "Where ``loss='huber'`` turns from quadratic to linear. None: for each output the "
         "median distance to its median, fixed for the whole fit.",
     ),
+    "power": Param(
+        1.5,
+        (real(1.1, 1.9),),
+        "Power of the mean in the variance of the targets, for ``loss='tweedie'``: near 1 as for "
+        "``'poisson'``, near 2 as for ``'gamma'``.",
+    ),
     "strategy": Param(
         "relabel",
         (name_in(STRATEGIES, "auto"),),
@@ -232,8 +238,8 @@ PARAMS: dict[str, Param] = {
     "l2_regularization": Param(
         "auto",
         (one_of("auto"), real(0)),
-        "λ added to the curvature of Newton steps. ``'auto'``: 1 for the log, exponential and "
-        "Poisson losses, else 0.",
+        "λ added to the curvature of Newton steps. ``'auto'``: 1 for the log, exponential, "
+        "Poisson, gamma and Tweedie losses, else 0.",
     ),
     "max_features": Param(
         1.0,

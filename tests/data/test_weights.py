@@ -27,6 +27,7 @@ from both_sides import (
 )
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.training.thresholds import tune_thresholds
+from positive_targets import positive
 from reference import boost, make_loss
 from refusals import refusal
 
@@ -50,7 +51,8 @@ def targets(loss, Y):
     """Targets of a loss, and the estimator that takes it."""
     if loss in LABELS and loss != "squared_error":
         return (np.median(Y, axis=0) < Y).astype(float), ManyBoostClassifier
-    return (np.round(np.exp(Y / 2)) if loss == "poisson" else Y), ManyBoostRegressor
+    is_positive = loss in ("poisson", "gamma", "tweedie")
+    return (positive(loss, np.exp(Y / 2)) if is_positive else Y), ManyBoostRegressor
 
 
 def cell_weights(shape, seed=1):
@@ -225,8 +227,8 @@ def partial_data(seed, loss=None):
     # A row without an observed cell would give cut points to the reference.
     empty = ~((W > 0) & ~hidden).any(axis=1)
     X, Y, W, hidden = X[~empty], Y[~empty], W[~empty], hidden[~empty]
-    if loss == "poisson":
-        Y = np.round(np.exp(Y / 2))
+    if loss in ("poisson", "gamma", "tweedie"):
+        Y = positive(loss, np.exp(Y / 2))
     if loss in ("log_loss", "exponential", "squared_labels"):
         Y = (np.quantile(Y, [0.5, 0.7, 0.85], axis=0).diagonal() < Y).astype(float)
     return X, np.where(hidden, np.nan, Y), W

@@ -64,10 +64,10 @@ def test_any_partition_gives_the_same_bytes(strategy, partition):
 @pytest.mark.parametrize("step", ["newton", "line_search"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(
-    "loss", ["squared_error", "absolute_error", "huber", "quantile", "poisson"]
+    "loss", ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
 )
 def test_all_regression_losses(loss, strategy, step):
-    target = COUNTS if loss == "poisson" else Y
+    target = COUNTS if loss in ("poisson", "tweedie") else COUNTS + 0.1 if loss == "gamma" else Y
     assert_same(regressor(loss=loss, strategy=strategy, step=step), X, target, WEIGHT)
 
 

@@ -17,6 +17,7 @@ BAD_VALUES = {
     "loss": ["log-loss", "", 3, None, Loss, [], ["squared_error", "hinge"], [Loss()]],
     "quantile": [0.0, 1.0, -0.1, float("nan"), "0.5", None, [], [0.5, 0.5], [0.9, 0.1], [0.5, 1.0]],
     "huber_delta": [0.0, -1.0, float("inf"), float("nan"), "auto"],
+    "power": [1.0, 2.0, 0.0, float("nan"), "auto", None],
     "strategy": ["relabelled", "Relabel", None, 1],
     "projection": ["gauss", None, 1, np.eye(2)],
     "n_components": [0, -1, 0.0, 1.5, -0.5, float("nan"), True, "all", None],
@@ -101,6 +102,8 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
                 "'huber'",
                 "'quantile'",
                 "'poisson'",
+                "'gamma'",
+                "'tweedie'",
                 "a Loss object",
             ],
         ),
@@ -207,6 +210,13 @@ def test_counts_cannot_be_negative():
     assert refusal(lambda: model.fit(X, bad[:, 1])) == expected.format("y", "")
     call = lambda: model.fit(X, LABELS, X_val=X, Y_val=bad)  # noqa: E731
     assert refusal(call) == expected.format("Y_val", ", output 1")
+    sentence = refusal(lambda: regressor(loss="tweedie").fit(X, bad))
+    assert sentence.endswith(
+        "-2 in row 5, output 1; loss='tweedie' needs amounts of at least zero."
+    )
+    none = replaced(LABELS + 1.0, (5, 1), 0.0)
+    sentence = refusal(lambda: regressor(loss="gamma").fit(X, none))
+    assert sentence.endswith("0 in row 5, output 1; loss='gamma' needs amounts above zero.")
 
 
 # Weights and validation rows --------------------------------------------------------------------

@@ -203,6 +203,10 @@ def test_the_link_of_poisson_and_of_a_list_of_losses(strategy):
     model = regressor(loss="poisson", strategy=strategy).fit(X, counts)
     agree(run(model, X)["predictions"], model.predict(X))
     agree(run_treelite(model, X), model.predict(X))
+    for loss in ("gamma", "tweedie"):
+        amounts = regressor(loss=loss, strategy=strategy).fit(X, np.exp(Y / 3))
+        agree(run(amounts, X)["predictions"], amounts.predict(X))
+        agree(run_treelite(amounts, X), amounts.predict(X))
     losses = ["squared_error", "log_loss", "log_loss", "poisson", "huber", "exponential"]
     mixed = np.column_stack([Y[:, 0], Y[:, 1:3] > 0, counts[:, 3], Y[:, 4], Y[:, 5] > 0])
     model = regressor(loss=losses, strategy=strategy).fit(X, mixed)

@@ -1,4 +1,4 @@
-"""Small models of all kinds, as files of format version 1 with what they must predict.
+"""Small models of all kinds, as model files with what they must predict.
 
 The files are loaded by the tests of every release. They are not to be made again: a release that
 changes the format adds files, and goes on reading these.
@@ -117,6 +117,13 @@ def make():
             **common,
         ).fit(coded, by_category),
         {"X": coded[:8].tolist()},
+    )
+    seconds = X.copy()
+    seconds[:, 1] = 1.7e9 + np.arange(80) * 37 % 60
+    yield (
+        "cuts_in_doubles",
+        ManyBoostRegressor(**common).fit(seconds, Y + np.sin(seconds[:, [1]] / 10)),
+        {"X": seconds[:8].tolist()},
     )
     columns = {
         "length": np.nan_to_num(X[:, 0]).tolist(),

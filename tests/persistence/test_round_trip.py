@@ -84,11 +84,12 @@ def assert_kept(model, X, folder, **arguments):
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(
-    "loss", ["squared_error", "absolute_error", "huber", "quantile", "poisson"]
+    "loss", ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
 )
 def test_regressors_are_kept(loss, strategy, step, tmp_path):
     X, Y = problem()
-    Y = np.round(np.exp(Y / 3)) if loss == "poisson" else Y
+    Y = np.round(np.exp(Y / 3)) if loss in ("poisson", "gamma", "tweedie") else Y
+    Y = Y + 0.1 if loss == "gamma" else Y
     model = ManyBoostRegressor(loss, strategy=strategy, step=step, **COMMON).fit(X, Y)
     assert_kept(model, X, tmp_path)
 

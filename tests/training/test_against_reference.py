@@ -21,6 +21,7 @@ from both_sides import (
     make_data,
 )
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from positive_targets import positive
 from reference import boost, make_loss
 
 
@@ -30,8 +31,8 @@ from reference import boost, make_loss
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_regression(strategy, loss, step, weighted):
     X, Y = make_data(1, missing=weighted)
-    if loss == "poisson":
-        Y = np.round(np.exp(Y / 2))
+    if loss in ("poisson", "gamma", "tweedie"):
+        Y = positive(loss, np.exp(Y / 2))
     weight = np.random.default_rng(5).uniform(0.2, 3, len(X)) if weighted else None
 
     def estimator(**kwargs):

@@ -11,12 +11,13 @@ from sklearn.metrics import r2_score
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.training.constraints import Monotonic, resolve_interactions, resolve_monotonic
+from positive_targets import positive
 from refusals import refusal
 
 STRATEGIES = ("independent", "multioutput", "project", "relabel")
 STEPS = ("line_search", "newton")
 LABELS = ("log_loss", "exponential", "squared_error")
-REGRESSION = ("squared_error", "absolute_error", "huber", "quantile", "poisson")
+REGRESSION = ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie")
 
 
 def model_bytes(model):
@@ -71,8 +72,8 @@ def test_predictions_are_monotone(strategy, loss, labels, step):
     X, Y = wavy_data()
     if labels:
         Y = (Y > 0).astype(np.uint8)
-    if loss == "poisson":
-        Y = np.round(np.exp(Y / 3))
+    if loss in ("poisson", "gamma", "tweedie"):
+        Y = positive(loss, np.exp(Y / 3))
     weight = np.random.default_rng(2).uniform(0.2, 3, len(X))
     signs = [1, -1, 0, 1]
     model = fitted(loss, strategy, step, Y, monotonic_cst=signs).fit(X, Y, weight)

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
+from sklearn.ensemble import HistGradientBoostingRegressor as HistGradientBoosting
+from sklearn.metrics import mean_tweedie_deviance
 
 import fitted_losses
-from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core
+from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core, load
 from manyboost.data.weights import Weights
 from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES
 from manyboost.training.split_gradients import SplitGradients
+from positive_targets import positive
 
 POOL = _core.Pool(1)
 REAL = list(REGRESSION_LOSSES)
@@ -18,7 +21,7 @@ CURVED = [name for name in REAL if REGRESSION_LOSSES[name].curved]
 
 def real_targets(loss, n=40, d=3, seed=0):
     Y = np.random.default_rng(seed).normal(size=(n, d)) * [1, 3, 0.5] + [0, 5, -1]
-    return np.round(np.abs(Y)) if loss == "poisson" else Y
+    return positive(loss, Y)
 
 
 def label_targets(n=40, seed=0):
@@ -145,6 +148,44 @@ def test_constant_labels_have_a_finite_baseline(loss):
     assert np.isfinite(proba).all()
     assert (model.predict(X)[:, :2] == [0, 1]).all()
     assert np.abs(model.baseline_).max() <= 15
+
+
+def test_amounts_above_zero_score_no_worse_than_in_scikit_learn():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 5))
+    y = np.exp(X[:, 0] + np.sin(3 * X[:, 1])) * rng.gamma(2, 0.5, 4000)
+    scores = []
+    for model in (ManyBoostRegressor("gamma", random_state=0), HistGradientBoosting(loss="gamma")):
+        predictions = model.fit(X[:2500], y[:2500]).predict(X[2500:])
+        scores.append(mean_tweedie_deviance(y[2500:], predictions, power=2))
+    assert scores[0] < scores[1]
+
+
+def test_sums_of_claims_are_predicted_better_by_their_own_loss():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 5))
+    claims = rng.poisson(np.exp(0.5 * X[:, 0] - 1))
+    y = rng.gamma(np.maximum(claims, 1e-9)) * np.exp(X[:, 1]) * (claims > 0)
+    scores = [mean_tweedie_deviance(y[2500:], np.full(1500, y[:2500].mean()), power=1.5)]
+    for loss in ("squared_error", "tweedie"):
+        model = ManyBoostRegressor(loss, random_state=0, max_iter=30).fit(X[:2500], y[:2500])
+        predictions = np.maximum(model.predict(X[2500:]), 1e-3)
+        scores.append(mean_tweedie_deviance(y[2500:], predictions, power=1.5))
+    assert scores[2] < 0.9 * min(scores[:2])
+
+
+def test_the_power_is_a_part_of_the_loss(tmp_path):
+    X = np.random.default_rng(6).normal(size=(200, 3))
+    y = np.maximum(X[:, 0], 0) * np.exp(X[:, 1])
+    models = [ManyBoostRegressor("tweedie", power=p, max_iter=5).fit(X, y) for p in (1.2, 1.8)]
+    assert not np.allclose(models[0].predict(X), models[1].predict(X), rtol=1e-3)
+    models[0].save(tmp_path / "model.mb")
+    read = load(tmp_path / "model.mb")
+    assert read.power == 1.2
+    np.testing.assert_array_equal(read.predict(X), models[0].predict(X))
+    read.set_params(warm_start=True, max_iter=6).fit(X, y)
+    with pytest.raises(ValueError, match="loss, strategy"):
+        read.set_params(power=1.3, max_iter=7).fit(X, y)
 
 
 def test_poisson_with_an_output_that_is_always_zero():

@@ -16,6 +16,7 @@ from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.data.weights import Weights
 from manyboost.training.losses import LISTED_LOSSES
 from manyboost.training.plan import Plan
+from positive_targets import positive
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 ALL = ["poisson", "squared_error", "squared_error", "log_loss", "huber", "absolute_error",
@@ -32,6 +33,8 @@ def mixed(losses=ALL, n=300, seed=0):
     for loss, column in zip(losses, signal.T, strict=True):
         if loss == "poisson":
             columns.append(rng.poisson(np.exp(np.clip(column, -3, 2))))
+        elif loss in ("gamma", "tweedie"):
+            columns.append(positive(loss, np.exp(column / 2)))
         elif loss in ("log_loss", "exponential"):
             columns.append(column > 0.3)
         else:

@@ -14,6 +14,7 @@ from fitted_losses import fitted
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.data.weights import Weights
 from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES
+from positive_targets import positive
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 POOL = _core.Pool(1)
@@ -106,8 +107,7 @@ def test_the_baseline_minimises_the_loss_given_the_offset(task, name, weighted):
     Y = rng.normal(size=(60, 3)) * [1, 3, 0.5] + [0, 5, -1]
     if task == "label":
         Y = (rng.random((60, 3)) < [0.5, 0.2, 0.8]).astype(np.uint8)
-    elif name == "poisson":
-        Y = np.round(np.abs(Y))
+    Y = positive(name, Y)
     offset = rng.normal(size=(60, 3)) * [0.5, 1, 2]
     weight = rng.uniform(0.1, 2, 60).astype(np.float32) if weighted else None
     loss = fitted(name, Y, weight, n_outputs=3, quantile=0.3, offset=offset)

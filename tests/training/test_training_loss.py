@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.training.losses import LABEL_LOSSES, REGRESSION_LOSSES
 from manyboost.training.projections import PROJECTIONS
+from positive_targets import positive
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 RATES = [1.0, 0.5, 0.1]
@@ -55,7 +56,8 @@ def test_training_loss_never_rises(strategy, projection, loss, rate):
         labels = (np.quantile(Y, 0.7, axis=0) < Y).astype(int)
         model = ManyBoostClassifier(loss=loss.removeprefix("labels-"), **common).fit(X, labels)
     else:
-        Y = np.round(np.exp(np.clip(Y, -5, 5))) if loss == "poisson" else Y
+        if loss in ("poisson", "gamma", "tweedie"):
+            Y = positive(loss, np.exp(np.clip(Y, -5, 5)))
         model = ManyBoostRegressor(loss=loss, quantile=0.8, **common).fit(X, Y)
     assert_never_rises(model)
 
@@ -88,6 +90,7 @@ def test_training_loss_never_rises_on_random_data(seed, strategy, loss, rate, pr
         model = ManyBoostClassifier(loss=loss.removeprefix("labels-"), **common)
         model.fit(X, labels, weight)
     else:
-        Y = np.round(np.exp(np.clip(Y, -5, 5))) if loss == "poisson" else Y
+        if loss in ("poisson", "gamma", "tweedie"):
+            Y = positive(loss, np.exp(np.clip(Y, -5, 5)))
         model = ManyBoostRegressor(loss=loss, quantile=0.25, **common).fit(X, Y, weight)
     assert_never_rises(model)

@@ -35,6 +35,8 @@ fn loss_named(name: &str) -> PyResult<Loss> {
         "huber" => Loss::Huber,
         "quantile" => Loss::Quantile,
         "poisson" => Loss::Poisson,
+        "gamma" => Loss::Gamma,
+        "tweedie" => Loss::Tweedie,
         "log_loss" => Loss::Logistic,
         "exponential" => Loss::Exponential,
         "softmax" => Loss::Softmax,

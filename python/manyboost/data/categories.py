@@ -1,28 +1,35 @@
-"""Categories as codes: 0, 1, … for the values that fit saw, NaN for missing and unknown ones."""
+"""Features as codes: categories, and numbers that single precision mixes up.
+
+The code of a category is its place among the values that fit saw, NaN if it is missing or unknown.
+That of a number is the number of cuts below it, minus that of zero: sparse zeros stay zeros.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manyboost.arrays import F64, U32, Mask
+from manyboost.arrays import F32, F64, U32, Mask
 from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import column_name
+from manyboost.data.doubles import find_cuts
 from manyboost.data.features import Table
+from manyboost.data.rows import Rows
 from manyboost.data.stored import StoredTable
 from manyboost.errors import RowError
 
 
 @dataclass(frozen=True)
 class Categories:
-    """The distinct values of each categorical feature; a value's index is its code."""
+    """What is known about the features that become codes, by number of the feature, ascending."""
 
-    n_features: int  # numeric ones included
-    tables: dict[int, F64]  # by number of the feature, ascending
+    n_features: int  # all of them
+    tables: dict[int, F64]  # the distinct values of categorical features; the index is the code
+    cuts: dict[int, F64] = field(default_factory=dict)  # of those that single precision mixes up
 
     @classmethod
     def of(
@@ -49,6 +56,31 @@ class Categories:
                 )
         return cls(int(X.shape[1]), tables)
 
+    def with_cuts(self, rows: Rows, mixed: list[int], max_bins: int) -> Categories:
+        """Return these and the cuts of features that single precision mixes up, if any."""
+        numeric = [j for j in mixed if j not in self.tables]
+        if not numeric:
+            return self
+        weight = rows.weights.of_rows(rows.Y)
+        found = ((j, _doubles(rows.X, j)) for j in numeric)
+        return replace(
+            self, cuts={j: find_cuts(each, weight, max_bins, rows.comm) for j, each in found}
+        )
+
+    @property
+    def encodes(self) -> bool:
+        """Whether there is anything to encode."""
+        return bool(self.tables or self.cuts)
+
+    def thresholds(self, feature: U32, threshold: F32, is_split: Mask) -> F64:
+        """Return the thresholds of splits as values of X; those of codes stand for cuts."""
+        values = threshold.astype(np.float64)
+        for j, cuts in self.cuts.items():
+            coded = (feature == j) & np.isfinite(threshold) & is_split
+            place = np.floor(values[coded]).astype(np.intp) + np.searchsorted(cuts, 0.0)
+            values[coded] = cuts[place]
+        return values
+
     @property
     def counts(self) -> U32 | None:
         """Number of categories of each feature, 0 for numeric ones; None if all are numeric."""
@@ -69,9 +101,10 @@ class Categories:
         self, X: Table, names: NDArray[Any] | None, name: str = "X", *, refuse_unknown: bool = False
     ) -> Table:
         """Return X with codes in place of categories; unknown categories become missing."""
-        if not self.tables:
+        if not self.encodes:
             return X
-        refuse_sparse(X, min(self.tables), name, names)
+        if self.tables:
+            refuse_sparse(X, min(self.tables), name, names)
         for j in self.tables if refuse_unknown else ():
             column = X[:, j]
             unknown = np.isnan(self._recode(j, column)) & ~np.isnan(column)
@@ -82,19 +115,37 @@ class Categories:
                 raise RowError(name, what, row, rest)
         if isinstance(X, StoredTable):
             return replace(X, recode=self._recode)
-        encoded = np.array(X)
-        for j in self.tables:
-            encoded[:, j] = self._recode(j, encoded[:, j])
+        # Cuts are for trees alone, which take single precision.
+        dtype = np.float32 if self.cuts else X.dtype
+        with np.errstate(over="ignore"):
+            encoded = X.astype(dtype) if sparse.issparse(X) else np.array(X, dtype)
+        values: Any = encoded.data if sparse.issparse(X) else encoded
+        for j in [*self.tables, *self.cuts]:
+            if sparse.issparse(X):
+                stored = X.indices == j
+                values[stored] = self._recode(j, X.data[stored])
+            else:
+                values[:, j] = self._recode(j, X[:, j])
         return encoded
 
     def _recode(self, feature: int, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of a feature; if it is categorical their codes, NaN if unknown."""
+        """Return the values of a feature, or their codes if it has any."""
+        if (cuts := self.cuts.get(feature)) is not None:
+            codes = np.searchsorted(cuts, values) - np.searchsorted(cuts, 0.0)
+            return np.where(np.isnan(values), np.nan, codes).astype(np.float32)
         table = self.tables.get(feature)
         if table is None:
             return values
         codes = np.searchsorted(table, values)
         padded = np.append(table, np.nan)
         return np.where(padded[codes] == values, codes, np.nan).astype(np.float32)
+
+
+def _doubles(X: Table, feature: int) -> F64:
+    """Return the values of a feature."""
+    column = X[:, feature]
+    column = column.toarray().ravel() if sparse.issparse(X) else column
+    return np.asarray(column, np.float64)
 
 
 def refuse_sparse(X: Table, j: int, name: str, names: NDArray[Any] | None) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import mmap
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost import _core
-from manyboost.arrays import F32, Mask
+from manyboost.arrays import F32, F64, Mask
 from manyboost.data.cells import row_blocks
 
 #: Values of features that are in memory at once during binning.
@@ -34,8 +34,9 @@ class StoredTable:
     n_features: int
     names: list[str] | None
     exact: Mask  # features whose values are exact in single precision
+    doubles: Mapping[int, F64] = field(default_factory=dict)  # all rows of those it mixes up
     rows: NDArray[np.intp] | None = None  # indices of the table's rows, ascending; None: all
-    recode: Callable[[int, F32], F32] | None = None  # codes of the values of a feature
+    recode: Callable[[int, NDArray[Any]], F32] | None = None  # codes of the values of a feature
     dtype: ClassVar[np.dtype[np.float32]] = np.dtype(np.float32)
     is_in_files: ClassVar[bool] = True  # so that it takes little memory
 
@@ -50,6 +51,9 @@ class StoredTable:
     def __getitem__(self, key: Any) -> Any:
         """Return the table of some rows (ascending), or the values of the feature ``[:, j]``."""
         if isinstance(key, tuple):
+            if self.recode is None and key[1] in self.doubles:
+                values = self.doubles[key[1]]
+                return values if self.rows is None else values[self.rows]
             return self.columns_between(key[1], key[1] + 1)[0]
         return replace(self, rows=key if self.rows is None else self.rows[key])
 
@@ -100,11 +104,13 @@ class StoredTable:
                         continue
                 file.seek(4 * (start * self.n_features + first * (end - start)))
                 values = self._read(file, (last - first, end - start))
-                if self.rows is not None:
-                    values = values[:, self.rows[rows] - start]
                 if self.recode is not None:
                     for k, column in enumerate(values):
-                        values[k] = self.recode(first + k, column)
+                        doubles = self.doubles.get(first + k)
+                        exact = column if doubles is None else doubles[start:end]
+                        values[k] = self.recode(first + k, exact)
+                if self.rows is not None:
+                    values = values[:, self.rows[rows] - start]
                 yield rows, values
 
     def _read(self, file: IO[bytes], shape: tuple[int, int]) -> F32:

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from manyboost.arrays import F32, Mask
+from manyboost.arrays import F32, F64, Mask
 from manyboost.data.cells import column_name
+from manyboost.data.doubles import RowSample, mixed_columns
 from manyboost.data.labels import check_labels
 from manyboost.data.named import NamedColumn, NamedTable
 from manyboost.data.stored import CheckedTargets, StoredTable, TargetFile, new_file
@@ -89,7 +90,8 @@ def fit_files(
     Squared error with the strategies ``"relabel"`` and ``"project"`` takes 4 bytes per cell, other
     regression losses 12, labels 9. A list of quantiles repeats the targets in memory; the Huber
     loss without ``huber_delta`` and losses written in Python temporarily take another 16 bytes per
-    cell; missing targets and weights of cells take further arrays. Bins, one byte per value, are in
+    cell; missing targets and weights of cells take further arrays. Features that single precision
+    mixes up, such as Unix seconds, take 8 bytes per value. Bins, one byte per value, are in
     a mapped file, of which the system keeps in memory as much as fits.
 
     Examples
@@ -118,7 +120,10 @@ def fit_files(
         rows = _store(source, folder, classes=options.classes)
         if X_val is not None and not hasattr(X_val, "shape"):
             source = open_source("X_val", X_val, Y_val, sample_weight_val, options)
-            X_val, Y_val, sample_weight_val = _store(source, folder, classes=options.classes)
+            known = list(rows[0].doubles)
+            X_val, Y_val, sample_weight_val = _store(
+                source, folder, classes=options.classes, mixed=known
+            )
         validation = {"X_val": X_val, "Y_val": Y_val, "sample_weight_val": sample_weight_val}
         estimator.fit(*rows, **validation)
     return estimator
@@ -142,14 +147,20 @@ def _explaining_full_disk(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _store(source: Source, folder: Path, *, classes: bool) -> tuple[StoredTable, Any, Any]:
-    """Check all blocks of a source; features, and targets that are numbers, go to files."""
+def _store(
+    source: Source, folder: Path, *, classes: bool, mixed: list[int] | None = None
+) -> tuple[StoredTable, Any, Any]:
+    """Check all blocks of a source; features, and targets that are numbers, go to files.
+
+    ``mixed`` are the features of which doubles are kept; None: to be found.
+    """
     _refuse_small_disk(source, folder, classes=classes)
     path = new_file(folder, "features")
     ends: list[int] = []
     exact = np.ones(0, bool)
     weights: list[Any] = []
     n_rows = n_features = 0
+    doubles = _Doubles(source, mixed)
     with path.open("xb") as file, closing(_Targets(source, folder, classes=classes)) as targets:
         for X, Y, weight in source.blocks:
             if len(X) == 0:
@@ -165,6 +176,7 @@ def _store(source: Source, folder: Path, *, classes: bool) -> tuple[StoredTable,
                 )
             chunk, is_exact = _features(X, source, n_rows)
             exact &= is_exact
+            doubles.add(X, n_rows)
             file.write(chunk.data)
             targets.write(Y, n_rows)
             weights.append(weight)
@@ -173,7 +185,8 @@ def _store(source: Source, folder: Path, *, classes: bool) -> tuple[StoredTable,
         if not ends or n_features == 0:
             what = "features" if ends else "rows"
             raise ValueError(f"{source.X_name} has no {what}; it needs at least one.")
-    table = StoredTable(path, np.array(ends, np.intp), n_features, source.names, exact)
+    stored = np.array(ends, np.intp), n_features, source.names, exact, doubles.finished()
+    table = StoredTable(path, *stored)
     return table, targets.finished(shape), _joined(source, weights)
 
 
@@ -229,6 +242,47 @@ def _features(X: NDArray[Any], source: Source, start: int) -> tuple[F32, Mask]:
     if given.dtype == np.float32:
         return single, np.ones(len(single), bool)
     return single, ((single == given) | np.isnan(single)).all(axis=1)
+
+
+class _Doubles:
+    """The features that single precision mixes up, in memory.
+
+    They are those of all rows, but all values are there only if the first block shows them too.
+    """
+
+    def __init__(self, source: Source, known: list[int] | None) -> None:
+        self._source, self._known, self._kept = source, known, known
+        self._sample: RowSample | None = None
+        self._parts: list[NDArray[Any]] = []
+
+    def add(self, X: NDArray[Any], start: int) -> None:
+        """Keep what may be needed of the next rows, of which the first is row ``start``."""
+        if self._known is None:
+            if self._sample is None:
+                self._sample = RowSample(X.shape[1])
+            self._sample.add(X, np.arange(start, start + len(X), dtype=np.uint64))
+        if self._kept is None:
+            self._kept = self._found()
+        self._parts.append(X[:, self._kept].astype(np.float64))
+
+    def _found(self) -> list[int]:
+        assert self._sample is not None
+        values = self._sample.values
+        return [] if np.can_cast(values.dtype, np.float32) else mixed_columns(values)
+
+    def finished(self) -> dict[int, F64]:
+        """Return all values of the features, by number."""
+        kept = self._kept or []
+        found = kept if self._known is not None else self._found()
+        if late := sorted(set(found).difference(kept)):
+            names = None if self._source.names is None else np.array(self._source.names, object)
+            raise ValueError(
+                f"Column {column_name(late[0], names)} of {self._source.X_name} has different "
+                "values that are equal in single precision, but none in the first block; subtract "
+                "a constant from it, such as its smallest value, or pass a larger chunk_rows."
+            )
+        values = np.concatenate(self._parts) if found else np.empty((0, 0))
+        return {j: np.ascontiguousarray(values[:, kept.index(j)]) for j in found}
 
 
 class _Targets:

@@ -23,10 +23,10 @@ from manyboost.data.targets import check_offset, check_output_names
 from manyboost.data.weights import check_weight, without_class_weights
 from manyboost.estimators.documentation import documented
 from manyboost.estimators.elsewhere import explained
-from manyboost.estimators.explaining import Explaining
 from manyboost.estimators.fits import Given, Unseen, validation_targets
 from manyboost.estimators.folding import Folding
 from manyboost.estimators.predicting import BLOCK_CELLS
+from manyboost.estimators.structure import Structure
 from manyboost.estimators.uncertainty import Sets
 from manyboost.threads import resolve_threads
 from manyboost.training.callbacks import Callback
@@ -40,7 +40,7 @@ from manyboost.training.thresholds import tune_thresholds
 
 
 @documented
-class ManyBoostClassifier(ClassifierMixin, Folding, Explaining, Sets):
+class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
     """Gradient tree boosting for classes, or for one or many labels.
 
     A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost import _core
@@ -151,17 +150,6 @@ class Explaining(Predicting):
         if not STRATEGIES[self.strategy_].shares_trees:
             return np.eye(self.n_outputs_)
         return cosines(output_products(model, self.n_outputs_))
-
-    @property
-    def split_counts_(self) -> NDArray[np.int64]:
-        """Number of splits on each feature (n_features_in_,), in all trees of the model."""
-        check_is_fitted(self, "n_iter_")
-        trees = self._built_in_trees("split_counts_", AttributeError)
-        counts = np.zeros(self.n_features_in_, np.int64)
-        for t in range(len(trees.tree_sizes())):
-            feature, _, left = trees.tree(t)[:3]
-            np.add.at(counts, feature[left > 0], 1)
-        return counts
 
     def _explained_names(self, places: list[int] | None) -> list[str]:
         """Return the names of the outputs of the model, for all or some outputs of y."""

@@ -20,6 +20,7 @@ from manyboost import _core, memory, params
 from manyboost.arrays import F32
 from manyboost.comm import Comm, CommError
 from manyboost.data.categories import Categories
+from manyboost.data.doubles import mixed_features
 from manyboost.data.features import Table, check_X, resolve_categorical
 from manyboost.data.rows import Reader, Rows, split_validation
 from manyboost.data.stored import StoredTable
@@ -132,12 +133,19 @@ class Fitting(Model):
         X = check_X(self, given.X, reset=not continued, categorical=categorical, comm=given.comm)
         names = getattr(self, "feature_names_in_", None)
         categories = self._find_categories(X, names, given.comm, continued=continued)
-        X = categories.encode(X, names, refuse_unknown=continued)
+        mixed: list[int] = []
+        if continued:
+            X = categories.encode(X, names, refuse_unknown=True)
+        elif self.estimator is None:
+            mixed = mixed_features(X, given.row_numbers, given.comm)
         weighted_estimator = given.sample_weight is not None and self.estimator is not None
         if weighted_estimator and not has_fit_parameter(self.estimator, "sample_weight"):
             raise without_weights(self.estimator)
         n_given = X.shape[0]
         rows = reader.training(X, given.y, given.sample_weight, given.offset, given.row_numbers)
+        if not continued:
+            categories = categories.with_cuts(rows, mixed, int(self.max_bins))
+            rows = replace(rows, X=categories.encode(rows.X, names))
         validation = None
         if given.X_val is not None:
             X = check_X(self, given.X_val, reset=False, name="X_val", comm=given.comm)
@@ -264,7 +272,9 @@ class Fitting(Model):
 
     def _fixed_parameters(self) -> dict[str, Any]:
         """What a warm start cannot change: the loss, and what a round adds to the model."""
-        return {
+        # Parameters that came later are there only if they are not at their defaults.
+        power = {} if self.power == params.PARAMS["power"].default else {"power": self.power}
+        return power | {
             "loss": tuple(self.loss) if isinstance(self.loss, list | tuple) else self.loss,
             "quantile": tuple(np.atleast_1d(self.quantile).tolist()),
             "huber_delta": self.huber_delta,

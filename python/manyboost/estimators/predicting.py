@@ -42,7 +42,7 @@ class Predicting(Model):
     def _takes_as_is(self, X: Any) -> bool:
         """Whether trees take X as it is, and find out themselves if it has infinite values."""
         progress = self._progress
-        return progress.model.has_trees and not progress.categories.tables and is_ready(self, X)
+        return progress.model.has_trees and not progress.categories.encodes and is_ready(self, X)
 
     def _checked_offset(self, offset: Any, X: Table) -> F64 | None:
         """What to add to raw predictions: an offset, if and only if the model was fitted to one."""

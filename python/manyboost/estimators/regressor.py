@@ -68,6 +68,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
         *,
         quantile: float | list[float] = 0.5,
         huber_delta: float | None = None,
+        power: float = 1.5,
         strategy: str = "relabel",
         projection: str | Projection = "gaussian",
         n_components: int | float = 1,

@@ -13,14 +13,14 @@ from manyboost.data.cells import missing_cells
 from manyboost.data.features import for_kernels
 from manyboost.data.rows import Rows, make_rows, split_validation
 from manyboost.data.targets import check_targets
-from manyboost.estimators.explaining import Explaining
+from manyboost.estimators.structure import Structure
 from manyboost.inspection import LinearRounds
 from manyboost.threads import resolve_threads
 from manyboost.training.plan import default_rate
 from manyboost.training.strategies import STRATEGIES
 
 
-class Tracing(Explaining):
+class Tracing(Structure):
     """The training rows behind a prediction, for squared error."""
 
     def training_weights(

@@ -20,7 +20,7 @@ OPSETS = {"": 15, ML: 3}
 # the numbers of its tree, node and output.
 MAX_BYTES = 2**31
 WEIGHT_BYTES = 4 + 3
-_INT64 = 7  # onnx.TensorProto.INT64
+_FLOAT, _INT64 = 1, 7  # of onnx.TensorProto
 
 Places: TypeAlias = NDArray[np.intp]  # the column of each feature of a model in an array
 
@@ -64,6 +64,31 @@ class Graph:
         names = [self.unique(output) for output in outputs]
         self.operators.append(Operator(kind, inputs, names, domain, attributes))
         return names[0]
+
+    def in_single(self, model: Any, X: str, places: Places) -> tuple[list[str], Places]:
+        """Return arrays of features in single precision, and the columns where trees find them.
+
+        Features with cuts in double precision get another column, for the codes that trees see.
+        X must then be in double precision.
+        """
+        cuts = {j: each for j, each in model._progress.categories.cuts.items() if len(each)}
+        if not cuts:
+            return [X], places
+        parts, places = [self.call("Cast", [X], "single", to=_FLOAT)], places.copy()
+        n_columns = int(places.max()) + 1
+        for number, (j, values) in enumerate(cuts.items()):
+            column = self.constant("column", [int(places[j])])
+            value = self.call("Gather", [X, column], "value", axis=1)
+            above = self.call("Greater", [value, self.constant("cuts", values[None])], "above")
+            above = self.call("Cast", [above], "each", to=_FLOAT)
+            axis = self.constant("cut_axis", [1])
+            count = self.call("ReduceSum", [above, axis], "count", keepdims=1)
+            zero = self.constant("of_zero", float(np.searchsorted(values, 0.0)))
+            code = self.call("Sub", [count, zero], "code")
+            missing = [self.call("IsNaN", [value], "is_missing"), self.constant("nan", np.nan)]
+            parts.append(self.call("Where", [*missing, code], "code_or_missing"))
+            places[j] = n_columns + number
+        return parts, places
 
     def raw_predictions(self, model: Any, X: str, offset: str | None, places: Places) -> str:
         """Add the operators from features to raw predictions (n_rows, n_outputs)."""

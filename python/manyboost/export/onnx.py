@@ -65,22 +65,29 @@ def output_variables(model: Any) -> list[Variable]:
 def _read_features(graph: Graph, model: Any) -> tuple[list[Variable], str, Places]:
     """Return the inputs, one array of all features, and the column of each feature in it.
 
-    Columns that held labels in fit are separate inputs. The others are one input.
+    Columns that held labels in fit are separate inputs. The others are one input, in double
+    precision if the model needs it.
     """
     p = model.n_features_in_
     labels_of = model._category_labels.of_column
     numbers = [j for j in range(p) if j not in labels_of]
-    inputs: list[Variable] = [("X", np.float32, [None, len(numbers)])] if numbers else []
-    parts = ["X"] if numbers else []
-    for j, labels in labels_of.items():
+    places = np.full(p, -1, np.intp)
+    places[numbers] = np.arange(len(numbers))
+    inputs: list[Variable] = []
+    parts: list[str] = []
+    if numbers:
+        dtype = np.float64 if model._progress.categories.cuts else np.float32
+        inputs = [("X", dtype, [None, len(numbers)])]
+        parts, places = graph.in_single(model, "X", places)
+    n_columns = len(numbers) + len(parts[1:])
+    for number, (j, labels) in enumerate(labels_of.items()):
         name = graph.unique(str(model.feature_names_in_[j]))
         encoding, dtype = _encoding(model, j, labels)
         inputs.append((name, dtype, [None, 1]))
         encoding |= {"values_floats": list(map(float, range(len(labels)))), "default_float": np.nan}
         parts.append(graph.call("LabelEncoder", [name], "codes", domain=ML, **encoding))
+        places[j] = n_columns + number
     features = parts[0] if len(parts) == 1 else graph.call("Concat", parts, "features", axis=1)
-    places = np.empty(p, np.intp)
-    places[[*numbers, *labels_of]] = np.arange(p)
     return inputs, features, places
 
 

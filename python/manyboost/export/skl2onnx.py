@@ -71,13 +71,14 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Add the graph of a model to that of the pipeline."""
     onnx = import_extra("onnx", "register_skl2onnx", "onnx")
     model = operator.raw_operator
-    _check(model, container)
+    _check(model, container, operator.inputs)
     inputs = [each.onnx_name for each in operator.inputs]
     outputs = [each.onnx_name for each in operator.outputs]
     graph = Graph(*inputs, *outputs)
-    single = [graph.call("Cast", [name], "single", to=onnx.TensorProto.FLOAT) for name in inputs]
-    X = single[0] if len(single) == 1 else graph.call("Concat", single, "features", axis=1)
-    raw = graph.raw_predictions(model, X, None, np.arange(model.n_features_in_))
+    kind = onnx.TensorProto.DOUBLE if model._progress.categories.cuts else onnx.TensorProto.FLOAT
+    numbers = [graph.call("Cast", [name], "numbers", to=kind) for name in inputs]
+    parts, places = graph.in_single(model, _joined(graph, numbers), np.arange(model.n_features_in_))
+    raw = graph.raw_predictions(model, _joined(graph, parts), None, places)
     graph.results(model, raw, outputs)
     # Names are unique in the graph; here they must be unique in the pipeline.
     inner = [*graph.constants, *(name for each in graph.operators for name in each.outputs)]
@@ -94,7 +95,11 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         container.add_node(kind, sources, results, name=name, **version, **attributes)
 
 
-def _check(model: Any, container: Any) -> None:
+def _joined(graph: Graph, parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else graph.call("Concat", parts, "features", axis=1)
+
+
+def _check(model: Any, container: Any, inputs: list[Any]) -> None:
     """Refuse models that a pipeline cannot hold."""
     model._built_in_trees("A pipeline")
     if model._with_offset:
@@ -104,6 +109,11 @@ def _check(model: Any, container: Any) -> None:
         what = f"Column {feature_label(model, j)} held labels in fit, but a pipeline passes numbers"
         remedy = "put an OrdinalEncoder before the model, or export it with its method to_onnx."
         raise ValueError(f"{what}; {remedy}")
+    for j in model._progress.categories.cuts:
+        if any(type(each.type).__name__ == "FloatTensorType" for each in inputs):
+            what = f"Column {feature_label(model, j)} has different values that are equal in single"
+            remedy = "declare the inputs as doubles (DoubleTensorType)."
+            raise ValueError(f"{what} precision; {remedy}")
     if container.target_opset_onnx < MIN_OPSET:
         problem = f"target_opset={container.target_opset_onnx} is too old for this model"
         raise ValueError(f"{problem}; it must be at least {MIN_OPSET}.")

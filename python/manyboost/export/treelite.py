@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 from sklearn.base import is_classifier
 
+from manyboost.arrays import F32, F64
 from manyboost.export.trees import Tree, check_link, feature_label, trees_of
 from manyboost.extras import import_extra
 
@@ -33,9 +34,11 @@ def to_treelite(model: Any, *, raw: bool) -> Any:
     each = [(-1 if d > 1 else 0) if shared else int(tree.outputs[0]) for tree in trees]
     only = [0] * len(trees)
     targets, kinds = (only, each) if classes else (each, only)
+    categories = model._progress.categories
+    dtype = "float64" if categories.cuts else "float32"
     construction = builder.ModelBuilder(
-        threshold_type="float32",
-        leaf_output_type="float32",
+        threshold_type=dtype,
+        leaf_output_type=dtype,
         metadata=builder.Metadata(
             num_feature=model.n_features_in_,
             task_type=task,
@@ -49,7 +52,12 @@ def to_treelite(model: Any, *, raw: bool) -> Any:
         base_scores=model.baseline_.tolist(),
     )
     for tree in trees:
-        _add(construction, tree)
+        threshold: F32 | F64 = tree.threshold
+        if categories.cuts:
+            exact = categories.thresholds(tree.feature, tree.threshold, tree.left > 0)
+            coded = np.isin(tree.feature, list(categories.cuts))
+            threshold = np.where(coded, exact, _last_rounded_to(tree.threshold))
+        _add(construction, tree, threshold)
     return construction.commit()
 
 
@@ -88,7 +96,16 @@ def _check_tables(model: Any) -> None:
             raise ValueError(f"{what}; number the categories from 0.")
 
 
-def _add(construction: Any, tree: Tree) -> None:
+def _last_rounded_to(single: F32) -> F64:
+    """Return the largest doubles that single precision does not round to higher numbers."""
+    following = np.nextafter(single, np.float32(np.inf))
+    tie = single.astype(np.float64) / 2 + following.astype(np.float64) / 2
+    # A tie goes to the number whose last bit is 0.
+    is_even = (single.view(np.uint32) & 1) == 0
+    return np.where(is_even | np.isinf(tie), tie, np.nextafter(tie, -np.inf))
+
+
+def _add(construction: Any, tree: Tree, thresholds: F32 | F64) -> None:
     """Add a tree, node by node."""
     # Rounded as predict rounds it.
     values = tree.values if tree.steps is None else tree.values * tree.steps
@@ -103,7 +120,7 @@ def _add(construction: Any, tree: Tree) -> None:
             vector = values[feature].tolist()
             construction.leaf(vector if len(vector) > 1 else vector[0])
         elif categories is None:
-            threshold = float(tree.threshold[node])
+            threshold = float(thresholds[node])
             construction.numerical_test(threshold=threshold, opname="<=", **split)
         else:
             split |= {"category_list": categories.astype(int).tolist()}

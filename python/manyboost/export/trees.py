@@ -24,7 +24,7 @@ class Tree:
     """
 
     feature: U32  # (n_nodes,); in a leaf the number of the leaf
-    threshold: F32  # values up to it go left; +∞ sends all values left that are not missing
+    threshold: F32  # values, or codes, up to it go left; +∞: all values that are not missing
     left: U32  # left child, directly followed by the right one; 0 in a leaf
     missing_left: Mask  # whether missing values go left
     categories: list[NDArray[Any] | None]

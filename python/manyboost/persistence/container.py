@@ -13,7 +13,7 @@ import math
 import os
 import stat
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -25,7 +25,7 @@ Arrays: TypeAlias = Mapping[str, AnyArray]
 
 MAGIC = b"\x89MBOOST\n"
 #: The latest version of the format.
-VERSION = 2
+VERSION = 3
 
 _PREFIX = struct.Struct("<8sII")
 _ALIGNMENT = 64
@@ -61,15 +61,20 @@ def pack(header: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes]:
 
 def _content(header: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes]:
     text = _described_header(header, arrays)
-    prefix = _PREFIX.pack(MAGIC, version_of(header), len(text))
+    prefix = _PREFIX.pack(MAGIC, version_of(header, arrays), len(text))
     yield prefix + text + _padding(_PREFIX.size + len(text))
     for name in sorted(arrays):
         yield _little_endian(arrays[name]).tobytes()
         yield _padding(arrays[name].nbytes)
 
 
-def version_of(header: Mapping[str, Any]) -> int:
-    """Return the version of the format that a file needs: means of models came with the second."""
+def version_of(header: Mapping[str, Any], arrays: Container[str]) -> int:
+    """Return the version of the format that contents need, the oldest that has all of them.
+
+    Means of models came with the second version, cuts in double precision with the third.
+    """
+    if "cut_values" in arrays:
+        return 3
     return 2 if "n_members" in header else 1
 
 
@@ -149,8 +154,9 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         broken("its checksum is wrong: bytes were changed, lost or added")
     end = _PREFIX.size + length
     header = _parse(data[_PREFIX.size : end])
-    if version != version_of(header):
-        broken(f"it has format version {version}, which its contents do not need")
+    layout = header.get("arrays")
+    if version != version_of(header, layout if isinstance(layout, dict) else ()):
+        broken(f"it has format version {version}, which is not that of its contents")
     _check_padding(body[end:start])
     return header, _arrays(header.pop("arrays", None), body[start:])
 

@@ -78,7 +78,7 @@ def model_info(model: Any) -> ModelInfo:
         n_leaves = (n_nodes + n_trees) // 2
     with suppress(ValueError):
         header, arrays = contents(model)
-        n_bytes, version = container.size(header, arrays), container.version_of(header)
+        n_bytes, version = container.size(header, arrays), container.version_of(header, arrays)
         left_out += header["left_out"]
     loss = trained["loss"]
     return ModelInfo(

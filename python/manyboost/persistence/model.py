@@ -17,10 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import manyboost
 from manyboost import params
-from manyboost.data.categories import Categories
-from manyboost.data.cells import MISSING_LABEL, column_name
-from manyboost.data.frames import CategoryLabels
-from manyboost.persistence import container, outputs, parts
+from manyboost.data.cells import MISSING_LABEL
+from manyboost.persistence import container, features, outputs, parts
 from manyboost.persistence.container import AnyArray, broken
 from manyboost.persistence.parts import CURVES, IMPORTANCES, Source
 from manyboost.persistence.schema import Array, Contents, Field, collect, finite, names, within
@@ -38,7 +36,7 @@ ESTIMATORS = frozenset(["ManyBoostRegressor", "ManyBoostClassifier"])
 _OF_A_RUN = ("checkpoint",)
 # Parameters that came after the first release: a file may lack them, and then has their defaults.
 # At their defaults they are not written, so that files stay what they were.
-_LATER = frozenset(["n_folds", "refit_all"])
+_LATER = frozenset(["n_folds", "refit_all", "power"])
 # Parameters that may hold code.
 _MAY_BE_LEFT_OUT = ("loss", "projection", "scoring", "callbacks", "random_state")
 # Parameters whose values depend on the release of scikit-learn.
@@ -63,17 +61,6 @@ def _left_out(source: Source) -> list[str]:
     known = STORED.union(["_sklearn_output_config"], source.model.get_params(deep=False))
     foreign = [f"attribute {name}" for name in vars(source.model) if name not in known]
     return sorted({*source.model._left_out, *foreign})
-
-
-def _labels(source: Source) -> list[Any]:
-    columns = sorted(source.model._category_labels.of_column.items())
-    for j, labels in columns:
-        for label in labels:
-            if not isinstance(label, str | int | float):
-                name = column_name(j, getattr(source.model, "feature_names_in_", None))
-                problem = f"Column {name} has categories of the type {type(label).__name__}"
-                raise ValueError(f"{problem}, which a model file cannot hold; turn them into text.")
-    return [[int(j), source.encoder.encode(list(labels))] for j, labels in columns]
 
 
 def _parameters(source: Source) -> dict[str, Any]:
@@ -102,15 +89,6 @@ def _attribute(name: str) -> Any:
 
 def _names(source: Source, name: str) -> list[str] | None:
     return list(map(str, getattr(source.model, name))) if hasattr(source.model, name) else None
-
-
-def _tables(source: Source) -> dict[int, AnyArray]:
-    return dict(sorted(source.progress.categories.tables.items()))
-
-
-def _category_values(source: Source) -> AnyArray | None:
-    tables = _tables(source)
-    return np.concatenate(list(tables.values())) if tables else None
 
 
 def _interactions(source: Source, *, flat: bool) -> list[int] | None:
@@ -154,7 +132,7 @@ FIELDS = [
     Field("feature_names", (list, type(None)), lambda s: _names(s, "feature_names_in_")),
     Field("output_names", (list, type(None)), lambda s: _names(s, "output_names_")),
     Field("target_name", str, _attribute("target_name_"), optional=True),
-    Field("category_labels", list, _labels),
+    Field("category_labels", list, features.stored_labels),
     Field("parameters", dict, _parameters),
     Field("trained_with", dict, _trained_with),
     Field("targets", dict, outputs.stored_targets),
@@ -168,9 +146,7 @@ ARRAYS = [
     Array("loss_constants", "f8", "d", lambda source: source.model._fitted_loss.param),
     *parts.TREES,
     *parts.RECORDS,
-    _optional("category_features", "u4", "c", lambda s: list(_tables(s)) or None),
-    _optional("category_counts", "u4", "c", lambda s: list(map(len, _tables(s).values())) or None),
-    _optional("category_values", "f8", "*", _category_values),
+    *features.ARRAYS,
     _optional("thresholds", "f8", "d", _attribute("thresholds_")),
     _optional("best_iter_per_output", "i8", "d", _attribute("best_iter_per_output_")),
     _optional("best_iter_per_fold", "i8", "k", _attribute("best_iter_per_fold_")),
@@ -281,8 +257,8 @@ def from_bytes(data: bytes) -> Any:
     found = file.read(FIELDS, ARRAYS)
     parts.check_left_out(found)
     # Values are decoded in the order in which they were encoded.
-    categories = _read_categories(found)
-    labels = _read_labels(file, categories)
+    categories = features.read_categories(found)
+    labels = features.read_labels(file, categories)
     model: Any = getattr(manyboost, found.estimator)(**_read_parameters(file))
     trained_with = _read_trained_with(file)
     targets = outputs.read_targets(file)
@@ -291,6 +267,7 @@ def from_bytes(data: bytes) -> Any:
     start = parts.read_start(file, trained_with["strategy"])
     file.done()
     progress = parts.read_progress(found, parts.read_trees(found, categories.counts))
+    features.check_codes(found, categories.cuts)
     progress.categories, progress.constraints = categories, _read_constraints(found)
     model.strategy_ = start.strategy
     fitted = model._fitted(progress, loss, found.with_offset, progress.n_rounds)
@@ -369,47 +346,6 @@ def _read_calibration(found: SimpleNamespace) -> Calibration | None:
     return Calibration(found.calibration_raw, Y, weight, found.calibration_member)
 
 
-def _read_categories(found: SimpleNamespace) -> Categories:
-    arrays = found.category_features, found.category_counts, found.category_values
-    n_missing = sum(each is None for each in arrays)
-    if n_missing == 3:
-        return Categories(found.n_features, {})
-    if n_missing:
-        broken("it does not have all arrays of its categories")
-    features = found.category_features.tolist()
-    tables = _pieces(finite(found.category_values), within(found.category_counts, 0, 255))
-    if features != sorted(set(features)) or not features or features[-1] >= found.n_features:
-        broken("its categorical features are out of order")
-    if any((np.diff(table) <= 0).any() for table in tables):
-        broken("its categories are out of order")
-    return Categories(found.n_features, dict(zip(features, tables, strict=True)))
-
-
-def _pieces(flat: AnyArray, counts: AnyArray) -> list[AnyArray]:
-    """Cut an array into pieces of the given lengths."""
-    if counts.sum(dtype=np.uint64) != len(flat):
-        broken("it has lists whose lengths do not fit")
-    return np.split(flat, counts.cumsum(dtype=np.intp)[:-1]) if len(counts) else []
-
-
-def _read_labels(file: Contents, categories: Categories) -> CategoryLabels:
-    of_column: dict[int, tuple[Any, ...]] = {}
-    for pair in file.found.category_labels:
-        match pair:
-            case [j, list() as stored] if type(j) is int and j in categories.tables:
-                labels = of_column[j] = tuple(file.decode(stored))
-            case _:
-                broken("it has labels of no categorical feature")
-        simple = all(isinstance(label, str | int | float) for label in labels)
-        if not simple or len(set(labels)) != len(labels):
-            broken(f"the labels of feature {j} are not different texts or numbers")
-        if not np.array_equal(categories.tables[j], np.arange(len(labels))):
-            broken(f"the labels of feature {j} are not those of its categories")
-    if [pair[0] for pair in file.found.category_labels] != sorted(of_column):
-        broken("its labels are out of order")
-    return CategoryLabels(of_column)
-
-
 def _read_parameters(file: Contents) -> dict[str, Any]:
     stored = file.found.parameters
     known = set(getattr(manyboost, file.found.estimator)._get_param_names()).difference(_OF_A_RUN)
@@ -454,7 +390,8 @@ _TRAINED_WITH: dict[str, type | tuple[type, ...]] = {
 
 def _read_trained_with(file: Contents) -> dict[str, Any]:
     fixed = {name: file.decode(content) for name, content in file.found.trained_with.items()}
-    types = _TRAINED_WITH
+    later = {name: numbers.Real for name in fixed if name == "power"}
+    types: dict[str, Any] = _TRAINED_WITH | later
     if fixed.keys() != types.keys() or not all(isinstance(fixed[k], types[k]) for k in types):
         broken("it does not say how the model was trained")
     tuples = [each for each in fixed.values() if isinstance(each, tuple)]
@@ -462,6 +399,10 @@ def _read_trained_with(file: Contents) -> dict[str, Any]:
         broken("it was trained with lists of neither names nor numbers")
     if fixed["step"] not in params.STEPS:
         broken(f"it was trained with the unknown step {fixed['step']!r}")
+    if later:
+        outputs.check_allowed("power", fixed["power"])
+        if fixed["power"] == params.PARAMS["power"].default:
+            broken("it has the default of the parameter 'power', which files leave out")
     if not fixed["built_in_trees"]:
         broken("it was trained with trees that are not built in")
     return fixed
@@ -475,8 +416,8 @@ def _read_constraints(found: SimpleNamespace) -> Constraints:
     if (counts is None) != (found.interaction_features is None):
         broken("it does not have all arrays of its interaction constraints")
     if counts is not None:
-        features = within(found.interaction_features, 0, p - 1)
-        groups = _pieces(features, within(counts, 1, p))
+        flat = within(found.interaction_features, 0, p - 1)
+        groups = features.pieces(flat, within(counts, 1, p))
         interactions = [group.tolist() for group in groups]
         if any(group != sorted(set(group)) for group in interactions):
             broken("its interaction constraints are out of order")

@@ -81,11 +81,13 @@ class _TreeDrawing:
     def __init__(
         self, model: Any, nodes: Any, values: F64, max_depth: int | None, show_missing: bool
     ) -> None:
-        self.feature, self.threshold, self.left = nodes[:3]
+        categories = model._progress.categories
+        self.feature, threshold, self.left = nodes[:3]
+        self.threshold = categories.thresholds(self.feature, threshold, self.left > 0)
         self.missing_left, self.cover, _, self.codes = nodes[3:]
         self.values, self.max_depth, self.show_missing = values, max_depth, show_missing
         self.names = feature_names(model)
-        self.tables = model._progress.categories.tables
+        self.tables, self.cuts = categories.tables, categories.cuts
         self.labels = model._category_labels.of_column
         self.places: dict[int, tuple[float, int]] = {}
         self.n_ends = self.depth = 0
@@ -134,7 +136,9 @@ class _TreeDrawing:
         name, threshold, codes = self.names[feature], self.threshold[node], self.codes[node]
         missing = "\nor missing" if self.missing_left[node] and self.show_missing else ""
         if codes is None:
-            condition = f"{name} ≤ {_number(threshold)}{missing}"
+            # Such a feature has many digits before they differ.
+            how = ".12g" if feature in self.cuts else ".3g"
+            condition = f"{name} ≤ {_number(threshold, how)}{missing}"
             return f"{name}\nnot missing" if np.isinf(threshold) else condition
         table, labels = self.tables[feature], self.labels.get(feature)
         known = [table[code] for code in codes if code < len(table)]  # in a training row

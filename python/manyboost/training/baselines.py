@@ -46,6 +46,7 @@ class Sample:
     levels: F64  # (n_outputs,): those of the parameter ``quantile``
     huber_delta: float | None = None
     offset: F64 | None = None  # (n_rows, n_outputs): part of the raw predictions
+    power: float = 1.5  # the parameter
 
     def columns(self, columns: slice, *, as_labels: bool) -> Sample:
         """Return the sample of some outputs; ``as_labels``: of targets that are 0, 1 and NaN."""
@@ -55,7 +56,8 @@ class Sample:
         offset = None if self.offset is None else np.ascontiguousarray(self.offset[:, columns])
         weights, levels = self.weights.of_outputs(columns), self.levels[columns]
         kind = TargetKind.LABELS if as_labels else TargetKind.REAL
-        return Sample(Y, weights, self.pool, Y.shape[1], kind, levels, self.huber_delta, offset)
+        constants = levels, self.huber_delta, offset, self.power
+        return Sample(Y, weights, self.pool, Y.shape[1], kind, *constants)
 
     def observed_offset(self) -> F64:
         """Return the offset, NaN where targets are missing."""
@@ -86,7 +88,8 @@ def fit_loss(parameters: Parameters, data: TrainingData, threads: _core.Pool) ->
     levels = np.atleast_1d(np.asarray(parameters.quantile, dtype=np.float64))
     # The levels of one output of y are neighbours.
     levels, pool = np.tile(levels, d // len(levels)), rows.pool(threads)
-    sample = Sample(rows.Y, rows.weights, pool, d, rows.kind, levels, delta, rows.offset)
+    constants = levels, delta, rows.offset, float(parameters.power)
+    sample = Sample(rows.Y, rows.weights, pool, d, rows.kind, *constants)
     return fit_sample(parameters.loss, sample)
 
 
@@ -138,15 +141,24 @@ def _targets(facts: LossFacts, sample: Sample) -> NDArray[Any]:
 
 
 def _log_mean(facts: LossFacts, sample: Sample) -> FittedLoss:
+    """Return the loss at the logarithm of Σ y e^((1−p)o) / Σ e^((2−p)o), with offsets o."""
+    power = sample.power if facts.variance_power is None else facts.variance_power
     means = sample.means(sample.Y)
     with np.errstate(divide="ignore"):
         logs = np.log(means)
-    if sample.offset is not None:
-        # Less the logarithm of the mean of e^offset.
-        offset = sample.observed_offset()
-        top = sample.pool.largest(np.fmax.reduce(offset, axis=0, initial=-np.inf))
-        logs = logs - np.asarray(top + np.log(sample.means(np.exp(offset - top))))
-    return FittedLoss(facts, np.where(means > 0, logs, -BASELINE_LIMIT))
+        if sample.offset is not None:
+            offset = sample.observed_offset()
+            targets = sample.Y.astype(np.float64)
+            logs = _log_of_mean(sample, (1 - power) * offset, targets)
+            logs = logs - _log_of_mean(sample, (2 - power) * offset, np.ones_like(offset))
+    param = np.full(sample.n_outputs, power) if facts.variance_power is None else None
+    return FittedLoss(facts, np.where(means > 0, logs, -BASELINE_LIMIT), param=param)
+
+
+def _log_of_mean(sample: Sample, exponent: F64, factor: F64) -> F64:
+    """Return the logarithm of the mean of factor · e^exponent, column by column."""
+    top = sample.pool.largest(np.fmax.reduce(exponent, axis=0, initial=-np.inf))
+    return np.asarray(top + np.log(sample.means(factor * np.exp(exponent - top))))
 
 
 def _log_odds(facts: LossFacts, sample: Sample) -> FittedLoss:

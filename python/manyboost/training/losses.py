@@ -23,13 +23,17 @@ class Domain(Enum):
 
     REAL = "any number"
     COUNTS = "counts of at least zero"
+    AMOUNTS = "amounts of at least zero"
+    POSITIVE = "amounts above zero"
     LABELS = "labels of 0 and 1"
     CLASSES = "one class for each row"
 
     def lacks(self, Y: F64) -> Mask | None:
         """Return which numbers are outside the domain; None: any number is inside."""
-        if self is Domain.COUNTS:
+        if self in (Domain.COUNTS, Domain.AMOUNTS):
             return Y < 0
+        if self is Domain.POSITIVE:
+            return Y <= 0
         if self is Domain.LABELS:
             return ~np.isin(Y, (0, 1)) & ~np.isnan(Y)
         return None
@@ -37,8 +41,10 @@ class Domain(Enum):
     @property
     def bounds(self) -> tuple[float, float]:
         """Return the least and the largest number of the domain."""
-        ends = {Domain.COUNTS: (0.0, np.inf), Domain.LABELS: (0.0, 1.0)}
-        return ends.get(self, (-np.inf, np.inf))
+        if self is Domain.LABELS:
+            return 0.0, 1.0
+        below_zero = self.lacks(np.array([-1.0]))
+        return (-np.inf if below_zero is None else 0.0), np.inf
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,10 @@ def _positive(constants: F64) -> Mask:
     return constants > 0
 
 
+def _is_power(constants: F64) -> Mask:
+    return (constants >= 1.1) & (constants <= 1.9)
+
+
 @dataclass(frozen=True)
 class LossFacts:
     """Everything that other modules ask about a loss."""
@@ -132,6 +142,8 @@ class LossFacts:
     # Curvature is |r| (1 − |r|), and weighs the rows when the tree of one rare output is grown.
     splits_by_curvature: bool = False
     bounded: bool = False  # a line search may have no finite minimiser
+    # Of the mean μ = e^f, in the variance of the targets; None: the parameter ``power``.
+    variance_power: float | None = 1.0
     # Of step="auto". Newton leaves need no search, win for log loss with rare labels and for
     # absolute error, and are close elsewhere.
     default_step: str = "newton"
@@ -166,6 +178,14 @@ REGRESSION_LOSSES = {
     ),
     "poisson": LossFacts(
         "poisson", Domain.COUNTS, EXPONENTIAL, Baseline.LOG_MEAN, damping=1.0, bounded=True,
+    ),
+    "gamma": LossFacts(
+        "gamma", Domain.POSITIVE, EXPONENTIAL, Baseline.LOG_MEAN, damping=1.0, bounded=True,
+        variance_power=2.0,
+    ),
+    "tweedie": LossFacts(
+        "tweedie", Domain.AMOUNTS, EXPONENTIAL, Baseline.LOG_MEAN, damping=1.0, bounded=True,
+        variance_power=None, constants_allowed=_is_power,
     ),
 }
 LABEL_LOSSES = {

@@ -20,6 +20,7 @@ class Parameters:
     loss: str | Loss | list[str] | tuple[str, ...]
     quantile: float | list[float] = 0.5
     huber_delta: float | None = None
+    power: float = 1.5
     strategy: str
     projection: str | Projection
     n_components: int | float

@@ -32,6 +32,7 @@ CLASSES = golden["multioutput_classes"]
 MIXED = golden["mixed_per_output"]
 QUANTILES = golden["quantiles"]
 CATEGORIES = golden["constrained_categories"]
+DOUBLES = golden["cuts_in_doubles"]
 FRAMES = golden["frames"]
 
 
@@ -210,6 +211,11 @@ def models():
     yield "categories_unsorted", element(CATEGORIES, "category_values", 0, 9.0), "out of order"
     yield "category_feature", element(CATEGORIES, "category_features", 0, 4), "out of order"
     yield "category_counts", element(CATEGORIES, "category_counts", 0, 255), "do not fit"
+    yield "cuts_unsorted", element(DOUBLES, "cut_values", 0, 2e9), "cuts are out of order"
+    yield "cuts_infinite", element(DOUBLES, "cut_values", 0, -np.inf), "not finite"
+    yield "cut_feature", element(DOUBLES, "cut_features", 0, 4), "with cuts are out of order"
+    yield "cut_of_other_feature", element(DOUBLES, "cut_features", 0, 3), "cuts that feature 3"
+    yield "cut_counts", element(DOUBLES, "cut_counts", 0, 255), "do not fit"
     yield "thresholds_beyond", element(LABELS, "thresholds", 0, 1.5), "beyond 0 to 1"
     yield "thresholds_nan", element(LABELS, "thresholds", 0, np.nan), "beyond 0 to 1"
     yield "sign_two", element(CATEGORIES, "monotonic_signs", (0, 0), 2), "beyond -1 to 1"

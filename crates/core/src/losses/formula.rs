@@ -249,6 +249,68 @@ impl Pointwise for Poisson {
     }
 }
 
+/// y e^−f + f: half the deviance of the gamma distribution, without what f does not change.
+#[derive(Debug, Clone, Copy)]
+pub struct Gamma;
+
+impl Pointwise for Gamma {
+    #[inline(always)]
+    fn curvature(self, _y: f32, residual: f32, _param: f32) -> f32 {
+        residual + 1.0
+    }
+    #[inline(always)]
+    fn parts<Y: Target>(self, y: Y, f: f32, _param: f32) -> (f32, f32, f32) {
+        let ratio = y.real() * math::exp(-f);
+        (ratio - 1.0, ratio + f, 0.0)
+    }
+    fn curvature_bound(self, seen: Extremes) -> f64 {
+        seen.residual + seen.weight
+    }
+}
+
+/// a/(p − 1) + b/(2 − p) with a = y e^(−(p−1)f), b = e^((2−p)f) and the power p (the parameter): half
+/// the deviance of the Tweedie distribution, without what f does not change.
+#[derive(Debug, Clone, Copy)]
+pub struct Tweedie;
+
+/// Newton steps after which the curvature is exact in single precision, for powers of 1.1 to 1.9.
+const TWEEDIE_STEPS: usize = 5;
+
+impl Pointwise for Tweedie {
+    const CURVATURE_USES_TARGET: bool = true;
+    /// (p − 1) a + (2 − p) b. The residual is r = a − b, so f must be found first: with s = f − ln y,
+    /// r / y^(2−p) = e^(−(p−1)s) − e^((2−p)s), which falls with s. The root is between 0 and where
+    /// only one of the terms changes.
+    #[inline(always)]
+    fn curvature(self, y: f32, residual: f32, power: f32) -> f32 {
+        let (low, high) = (power - 1.0, 2.0 - power);
+        if y <= 0.0 {
+            return -high * residual;
+        }
+        let scale = math::exp(high * math::ln(f64::from(y)) as f32);
+        let ratio = residual / scale;
+        let reach = math::ln(1.0 + f64::from(ratio.abs())) as f32;
+        let end = if ratio > 0.0 { -reach / low } else { reach / high };
+        let (first, last) = if ratio > 0.0 { (end, 0.0) } else { (0.0, end) };
+        let mut s = end;
+        for _ in 0..TWEEDIE_STEPS {
+            let (a, b) = (math::exp(-low * s), math::exp(high * s));
+            s = (s + (a - b - ratio) / (low * a + high * b)).clamp(first, last);
+        }
+        scale * (low * math::exp(-low * s) + high * math::exp(high * s))
+    }
+    #[inline(always)]
+    fn parts<Y: Target>(self, y: Y, f: f32, power: f32) -> (f32, f32, f32) {
+        let (low, high) = (power - 1.0, 2.0 - power);
+        let (a, b) = (y.real() * math::exp(-low * f), math::exp(high * f));
+        (a - b, a / low + b / high, 0.0)
+    }
+    /// At most one of a and b exceeds y^(2−p), by at most |r|.
+    fn curvature_bound(self, seen: Extremes) -> f64 {
+        seen.target.max(1.0) * seen.weight + seen.residual
+    }
+}
+
 /// ln(1 + e^∓f) for 0/1 labels.
 #[derive(Debug, Clone, Copy)]
 pub struct Logistic;
@@ -335,12 +397,35 @@ mod tests {
     }
 
     #[test]
+    fn the_curvature_of_tweedie_is_found_from_its_residual() {
+        for power in [1.1f32, 1.2, 1.5, 1.8, 1.9] {
+            let (low, high) = (f64::from(power) - 1.0, 2.0 - f64::from(power));
+            for y in [0.0f32, 1e-6, 1e-3, 0.3, 1.0, 7.0, 1e3, 1e6] {
+                for i in -70..=70 {
+                    let f = i as f32 / 5.0;
+                    let a = f64::from(y) * (-low * f64::from(f)).exp();
+                    let exact = low * a + high * (high * f64::from(f)).exp();
+                    let r = Tweedie.residual(y, f, power);
+                    let found = f64::from(Tweedie.curvature(y, r, power));
+                    // What a rounded residual cannot tell.
+                    let slack = 1e-5 * exact + 1e-6 * f64::from(r.abs());
+                    assert!((found - exact).abs() < slack, "{power} {y} {f}: {found} {exact}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn residuals_are_negative_derivatives_and_bounds_hold() {
         check(Squared, &[0.0, 1.0, 2.5], 0.7);
         check(Absolute, &[0.0, 1.0, 2.5], 0.7);
         check(Huber, &[0.0, 1.0, 2.5], 0.7);
         check(Quantile, &[0.0, 1.0, 2.5], 0.7);
         check(Poisson, &[0.0, 1.0, 2.5], 0.7);
+        check(Gamma, &[0.1, 1.0, 2.5], 0.7);
+        for power in [1.1, 1.5, 1.9] {
+            check(Tweedie, &[0.0, 0.1, 1.0, 2.5, 100.0], power);
+        }
         check(SquaredLabels, &[0.0, 1.0], 0.0);
         check(Logistic, &[0.0, 1.0], 0.0);
         check(Exponential, &[0.0, 1.0], 0.0);

@@ -49,6 +49,10 @@ pub enum Loss {
     Quantile,
     /// e^f − y f.
     Poisson,
+    /// y e^−f + f.
+    Gamma,
+    /// y e^(−(p−1)f)/(p − 1) + e^((2−p)f)/(2 − p) with a power p (the parameter).
+    Tweedie,
     /// ln(1 + e^∓f) for 0/1 labels.
     Logistic,
     /// e^(∓f/2) for 0/1 labels.
@@ -68,6 +72,8 @@ impl Loss {
             Loss::Huber => &formula::Huber,
             Loss::Quantile => &formula::Quantile,
             Loss::Poisson => &formula::Poisson,
+            Loss::Gamma => &formula::Gamma,
+            Loss::Tweedie => &formula::Tweedie,
             Loss::Logistic | Loss::Softmax => &formula::Logistic,
             Loss::Exponential => &formula::Exponential,
         }

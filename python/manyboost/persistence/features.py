@@ -1,0 +1,116 @@
+"""What a model file says about features: categories, their labels, and cuts in double precision."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from manyboost.data.categories import Categories
+from manyboost.data.cells import column_name
+from manyboost.data.frames import CategoryLabels
+from manyboost.persistence.container import AnyArray, broken
+from manyboost.persistence.parts import Source
+from manyboost.persistence.schema import Array, Contents, finite, within
+
+# The bits of split_feature without flags.
+_FEATURE_BITS = np.uint32((1 << 30) - 1)
+
+
+def stored_labels(source: Source) -> list[Any]:
+    """Return the labels of columns of categories, encoded."""
+    columns = sorted(source.model._category_labels.of_column.items())
+    for j, labels in columns:
+        for label in labels:
+            if not isinstance(label, str | int | float):
+                name = column_name(j, getattr(source.model, "feature_names_in_", None))
+                problem = f"Column {name} has categories of the type {type(label).__name__}"
+                raise ValueError(f"{problem}, which a model file cannot hold; turn them into text.")
+    return [[int(j), source.encoder.encode(list(labels))] for j, labels in columns]
+
+
+def _tables(source: Source) -> dict[int, AnyArray]:
+    return dict(sorted(source.progress.categories.tables.items()))
+
+
+def _cuts(source: Source) -> dict[int, AnyArray]:
+    return source.progress.categories.cuts
+
+
+def _joined(lists: dict[int, AnyArray]) -> AnyArray | None:
+    return np.concatenate(list(lists.values())) if lists else None
+
+
+_optional = partial(Array, optional=True)
+ARRAYS = [
+    _optional("category_features", "u4", "c", lambda s: list(_tables(s)) or None),
+    _optional("category_counts", "u4", "c", lambda s: list(map(len, _tables(s).values())) or None),
+    _optional("category_values", "f8", "*", lambda s: _joined(_tables(s))),
+    _optional("cut_features", "u4", "f", lambda s: list(_cuts(s)) or None),
+    _optional("cut_counts", "u4", "f", lambda s: list(map(len, _cuts(s).values())) or None),
+    _optional("cut_values", "f8", "*", lambda s: _joined(_cuts(s))),
+]
+
+
+def read_categories(found: SimpleNamespace) -> Categories:
+    """Return the categories and cuts of the features."""
+    tables = _read_lists(found, "category", "categories")
+    cuts = _read_lists(found, "cut", "cuts")
+    if tables.keys() & cuts.keys():
+        broken("a feature has both categories and cuts")
+    return Categories(found.n_features, tables, cuts)
+
+
+def check_codes(found: SimpleNamespace, cuts: dict[int, AnyArray]) -> None:
+    """Refuse splits between codes that a feature with cuts does not have."""
+    feature, threshold = found.split_feature & _FEATURE_BITS, found.split_threshold
+    for j, values in cuts.items():
+        coded = threshold[(feature == j) & np.isfinite(threshold)]
+        place = np.floor(coded.astype(np.float64)) + np.searchsorted(values, 0.0)
+        if ((place < 0) | (place >= len(values))).any():
+            broken(f"it has splits by cuts that feature {j} does not have")
+
+
+def _read_lists(found: SimpleNamespace, name: str, what: str) -> dict[int, AnyArray]:
+    """Return ascending numbers of some features, by feature."""
+    parts = [getattr(found, f"{name}_{part}") for part in ("features", "counts", "values")]
+    n_missing = sum(part is None for part in parts)
+    if n_missing == 3:
+        return {}
+    if n_missing:
+        broken(f"it does not have all arrays of its {what}")
+    features = parts[0].tolist()
+    lists = pieces(finite(parts[2]), within(parts[1], 0, 255))
+    if features != sorted(set(features)) or not features or features[-1] >= found.n_features:
+        broken(f"its features with {what} are out of order")
+    if any((np.diff(each) <= 0).any() for each in lists):
+        broken(f"its {what} are out of order")
+    return dict(zip(features, lists, strict=True))
+
+
+def pieces(flat: AnyArray, counts: AnyArray) -> list[AnyArray]:
+    """Cut an array into pieces of the given lengths."""
+    if counts.sum(dtype=np.uint64) != len(flat):
+        broken("it has lists whose lengths do not fit")
+    return np.split(flat, counts.cumsum(dtype=np.intp)[:-1]) if len(counts) else []
+
+
+def read_labels(file: Contents, categories: Categories) -> CategoryLabels:
+    """Return the labels of columns of categories."""
+    of_column: dict[int, tuple[Any, ...]] = {}
+    for pair in file.found.category_labels:
+        match pair:
+            case [j, list() as stored] if type(j) is int and j in categories.tables:
+                labels = of_column[j] = tuple(file.decode(stored))
+            case _:
+                broken("it has labels of no categorical feature")
+        simple = all(isinstance(label, str | int | float) for label in labels)
+        if not simple or len(set(labels)) != len(labels):
+            broken(f"the labels of feature {j} are not different texts or numbers")
+        if not np.array_equal(categories.tables[j], np.arange(len(labels))):
+            broken(f"the labels of feature {j} are not those of its categories")
+    if [pair[0] for pair in file.found.category_labels] != sorted(of_column):
+        broken("its labels are out of order")
+    return CategoryLabels(of_column)
