@@ -50,7 +50,7 @@ def assemble(
     ``replayed`` are trees to fill with the rows, instead of growing others.
     """
     rows, pool = data.rows, data.rows.pool(threads)
-    X = _table(plan, rows.X, data)
+    X = _table(plan, rows.X)
     objective = loss.bind(
         rows.Y, rows.weights, pool, offset=rows.offset, projected=plan.trains_on_projections
     )
@@ -76,14 +76,14 @@ def assemble(
     if progress.n_rounds > 0:
         objective.add_rounds(progress.model, X, progress.n_rounds, state)
         if validation is not None and data.validation is not None:
-            X_val = _table(plan, data.validation.X, data, "X_val")
+            X_val = _table(plan, data.validation.X)
             progress.model.add_to(pool, X_val, 0, progress.n_rounds, validation.raw)
     arrays = state, rows.numbers if plan.subsample < 1.0 else None, split_scale
     return Boosting(plan, objective, learner, progress, *arrays, validation, watchers, recorder)
 
 
-def _table(plan: Plan, X: Table, data: TrainingData, name: str = "X") -> Table:
-    return X if plan.estimator is not None else to_single(X, data.names, name)
+def _table(plan: Plan, X: Table) -> Table:
+    return X if plan.estimator is not None else to_single(X)
 
 
 def _validation(
@@ -97,7 +97,7 @@ def _validation(
 ) -> Validation:
     rows = data.validation
     assert rows is not None
-    X = _table(plan, rows.X, data, "X_val")
+    X = _table(plan, rows.X)
     objective = loss.bind(rows.Y, rows.weights, rows.pool(threads), offset=rows.offset)
     raw = objective.blank_state()
     scorers = make_scorers(rows, raw)
