@@ -13,7 +13,7 @@ import pickle
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +176,7 @@ _RANGE = (
 
 _ODD_FEATURES = (
     *NUMBERS,
-    *_RANGE,
+    *(replace(o, refusal=None) for o in _RANGE),
     Oddity("a missing value", _nan(1, 1)),
     Oddity("a missing row", _nan(1, ALL)),
     Oddity("a missing column", _nan(ALL, 1)),

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
+from sklearn.tree import DecisionTreeRegressor
 
 from refusals import refusal
 from small_problems import CLASSES, LABELS, X, Y, classifier, missing, regressor, replaced
@@ -25,31 +27,37 @@ def test_the_shape_of_the_features(model):
         assert words in refusal(lambda bad=bad: model.fit(bad, LABELS))
 
 
-@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize("large", [np.inf, 1e39])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, pd.DataFrame])
+def test_infinite_and_huge_features_are_the_lowest_and_highest(form, large):
+    extreme, finite = X.copy(), X.copy()
+    extreme[::7, 1], finite[::7, 1] = large, 1e30
+    extreme[1::7, 1], finite[1::7, 1] = -large, -1e30
+    model, expected = (regressor().fit(form(each), Y) for each in (extreme, finite))
+    np.testing.assert_array_equal(model.predict(form(extreme)), expected.predict(form(finite)))
+    shap = model.shap_values(form(extreme))
+    np.testing.assert_array_equal(shap, expected.shap_values(form(finite)))
+
+
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_infinite_features_are_found(value, dtype):
-    bad = replaced(X, (3, 1), value).astype(dtype)
+def test_other_estimators_get_no_infinite_features(value):
+    bad = replaced(X, (3, 1), value)
     expected = (
         "Column {} of X has an infinite value (inf) in row 3; replace it by a finite number, or "
         "by NaN if it is missing."
     )
-    assert refusal(lambda: regressor().fit(bad, Y)) == expected.format(1)
-    assert refusal(lambda: classifier().fit(bad, LABELS)) == expected.format(1)
+    model = regressor(estimator=DecisionTreeRegressor(max_depth=2))
+    assert refusal(lambda: model.fit(bad, Y)) == expected.format(1)
     named = pd.DataFrame(bad, columns=["u", "v", "w"])
-    assert refusal(lambda: regressor().fit(named, Y)) == expected.format("'v'")
+    assert refusal(lambda: model.fit(named, Y)) == expected.format("'v'")
+    model.fit(X, Y)
+    assert refusal(lambda: model.predict(bad)) == expected.format(1)
 
 
-@pytest.mark.usefixtures("no_work")
-def test_features_beyond_single_precision_are_found():
-    bad = replaced(X, (3, 1), 1e39)
-    expected = (
-        "Column {} of X has values beyond the range of single precision (3e38); divide it by a "
-        "constant or take its logarithm."
-    )
-    assert refusal(lambda: regressor().fit(bad, Y)) == expected.format(1)
-    named = pd.DataFrame(bad, columns=["u", "v", "w"])
-    assert refusal(lambda: regressor().fit(named, Y)) == expected.format("'v'")
+def test_a_category_is_not_infinite():
+    model = regressor(categorical_features=[1])
+    sentence = refusal(lambda: model.fit(replaced(np.round(X), (3, 1), np.inf), Y))
+    assert sentence.startswith("Column 1 has the category inf; number the categories from 0")
 
 
 def day(i):

@@ -19,9 +19,9 @@ def fitted(comm, partition, strategy, target, fate):
     rows = slice(ends[comm.rank], ends[comm.rank + 1])
     estimator = ManyBoostClassifier if target == "labels" else ManyBoostRegressor
     parameters = {"strategy": strategy, "max_iter": 4, "max_leaf_nodes": 7, "random_state": 1}
-    features = X[rows].copy()
+    targets = (LABELS if target == "labels" else Y)[rows].astype(float)
     if fate == "bad row" and comm.rank == 1:
-        features[0] = float("inf")
+        targets[0] = float("inf")
     if fate == "bad parameter":
         parameters["max_iter"] = -1
 
@@ -31,7 +31,7 @@ def fitted(comm, partition, strategy, target, fate):
 
     model = estimator(**parameters, callbacks=[watch])
     try:
-        fit_rank(model, comm, features, (LABELS if target == "labels" else Y)[rows])
+        fit_rank(model, comm, X[rows], targets)
     except ValueError as error:
         return f"{type(error).__name__}: {error}"
     return fingerprint(model)

@@ -63,7 +63,7 @@ def test_processes_end_with_the_model_of_one_machine():
 def test_an_error_of_one_rank_ends_all_and_says_why():
     done = fit("bad row", ONE_CASE)
     assert done.returncode != 0
-    assert "rank 1 of 2 failed: Column 0 of X has an infinite value (inf) in row 0" in done.stderr
+    assert "rank 1 of 2 failed: y has an infinite value (inf) in row 0" in done.stderr
 
 
 def test_an_error_of_all_ranks_is_an_exception_on_all():

@@ -240,12 +240,12 @@ def test_what_needs_all_rows_is_refused(parameters, part):
 
 
 def test_an_error_of_one_rank_ends_the_others():
-    bad = X.copy()
+    bad = Y.copy()
     bad[300] = np.inf
 
     def work(comm):
         try:
-            fit_rank(regressor()(), comm, *parts(PARTITIONS["two"], comm, bad, Y))
+            fit_rank(regressor()(), comm, *parts(PARTITIONS["two"], comm, X, bad))
         except CommError:
             ended.append(comm.rank)
             raise

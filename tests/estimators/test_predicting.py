@@ -54,19 +54,13 @@ def test_arrays_taken_as_they_are_give_what_others_give():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_infinite_values_are_found_while_rows_are_predicted(dtype):
+def test_infinite_values_are_predicted_as_large_ones(dtype):
     model = regressor().fit(X, Y)
-    for value in (np.inf, -np.inf):
-        infinite = X.astype(dtype)
-        infinite[140, 2] = value
+    for value in (1e30, -1e30):
+        large, infinite = X.astype(dtype), X.astype(dtype)
+        large[140, 2], infinite[140, 2] = value, np.inf * value
         for given in (infinite, np.asfortranarray(infinite)):
-            problem = refusal(lambda given=given: model.predict(given))
-            assert problem.startswith("Column 2 of X has an infinite value (inf) in row 140;")
-            assert refusal(lambda given=given: model.predict(given, dtype=np.float32)) == problem
-    beyond = X.copy()
-    beyond[3, 1] = -1e39
-    problem = refusal(lambda: model.predict(beyond))
-    assert problem.startswith("Column 1 of X has values beyond the range of single precision")
+            np.testing.assert_array_equal(model.predict(given), model.predict(large))
 
 
 @pytest.fixture(params=[None, 40], ids=["whole", "blocks"])

@@ -270,8 +270,6 @@ def test_validation_rows_that_do_not_fit(model, target):
         ({"X_val": X[:, :2], "Y_val": target}, "X_val: X has 2 features, but "),
         ({"X_val": X[:0], "Y_val": target[:0]}, "X_val has no rows"),
         ({"X_val": X[:, 0], "Y_val": target}, "X_val has 1 dimension(s)"),
-        ({"X_val": replaced(X, (3, 1), np.inf), "Y_val": target}, "Column 1 of X_val has an inf"),
-        ({"X_val": replaced(X, (3, 1), 1e39), "Y_val": target}, "Column 1 of X_val has values"),
         (
             {"X_val": X, "Y_val": target[:5]},
             (
@@ -319,8 +317,6 @@ def test_what_cannot_be_predicted(method):
     assert refusal(lambda: predict(X[:, :2])) == expected
     assert refusal(lambda: predict(X[0])).startswith("X has 1 dimension(s)")
     assert refusal(lambda: predict(X[:0])).startswith("X has no rows")
-    assert refusal(lambda: predict(replaced(X, (3, 1), np.inf))).startswith("Column 1 of X has an")
-    assert refusal(lambda: predict(replaced(X, (3, 1), 1e39))).startswith("Column 1 of X has val")
 
 
 # Code of the user -------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def raised(error):
 
 
 def test_a_sentence_of_the_library_is_clear():
-    check_refusal(caught(lambda: ManyBoostRegressor().fit([[np.inf]], [1.0])))
+    check_refusal(caught(lambda: ManyBoostRegressor().fit([[1.0]], [np.inf])))
     check_refusal(caught(lambda: check_targets(None, np.zeros((3, 1)))))
 
 

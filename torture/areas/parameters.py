@@ -114,7 +114,7 @@ def spread(estimator: Any, X: Any, y: Any) -> float:
 
 _LEVELS = st.floats(1e-6, 1 - 1e-6)
 _LIST_OF_LEVELS = st.lists(st.floats(0.01, 0.99), min_size=1, max_size=4, unique=True).map(sorted)
-_LOSSES = ("squared_error", "absolute_error", "huber", "quantile", "poisson")
+_LOSSES = ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie")
 _LABEL_LOSSES = ("log_loss", "exponential", "squared_error")
 _SCORERS = ("loss", "r2", "neg_mean_absolute_error", "accuracy", "roc_auc", "f1_macro", spread)
 
@@ -137,6 +137,7 @@ DRAWN: dict[str, st.SearchStrategy[Any] | tuple[st.SearchStrategy[Any], st.Searc
     ),
     "quantile": st.one_of(_LEVELS, _LIST_OF_LEVELS),
     "huber_delta": st.one_of(st.none(), _real(1e-300, 1e300)),
+    "power": st.floats(1.1, 1.9),
     "strategy": _from("independent", "multioutput", "project", "relabel", "auto"),
     "projection": _from(*PROJECTIONS, signs, zeros),
     "n_components": st.one_of(st.integers(1, 6), st.floats(0.1, 1.0)),

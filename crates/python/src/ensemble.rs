@@ -83,7 +83,7 @@ impl Ensemble {
     }
 
     /// Raw predictions of `x` (n × p), the baseline plus the trees of rounds `0..stop`, into `out`
-    /// (n × d), whatever it holds. Refuses infinite features, without saying where they are.
+    /// (n × d), whatever it holds.
     fn predict(
         &self,
         py: Python<'_>,

@@ -48,6 +48,9 @@ class Categories:
             column = X[:, j]
             # + 0.0 turns -0.0 into 0.0; which of them is found depends on the order of the rows.
             tables[j] = comm.unique(column[~np.isnan(column)]).astype(np.float64) + 0.0
+            if np.isinf(tables[j]).any():
+                what = f"Column {column_name(j, names)} has the category inf"
+                raise ValueError(f"{what}; number the categories from 0, NaN if it is missing.")
             if (count := len(tables[j])) > max_categories:
                 raise ValueError(
                     f"Column {column_name(j, names)} has {count} categories, more than max_bins="

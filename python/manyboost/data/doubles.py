@@ -142,7 +142,8 @@ def find_cuts(values: F64, weight: F64 | None, max_bins: int, comm: Comm = ALONE
     places = np.arange(len(distinct) - 1)
     if len(distinct) > max_bins:
         places = _equal_shares(up_to, max_bins)
-    middle = distinct[places] / 2 + distinct[places + 1] / 2
+    with np.errstate(invalid="ignore"):  # between −∞ and ∞
+        middle = distinct[places] / 2 + distinct[places + 1] / 2
     cuts = np.where(middle < distinct[places + 1], middle, distinct[places])
     return np.unique(np.maximum(cuts, np.finfo(np.float64).min))
 

@@ -32,7 +32,7 @@ ANY_VALUES |= {"ensure_min_samples": 0, "ensure_min_features": 0}
 def check_X(
     model: Any, X: Any, *, reset: bool, name: str = "X", categorical: Any = None, comm: Comm = ALONE
 ) -> Table:
-    """Return features as a float array or CSR matrix without infinite values.
+    """Return features as a float array or CSR matrix; other estimators get no infinite values.
 
     With ``reset`` the model remembers the number and names of the features and the labels of
     category columns, those of all ranks; otherwise features are compared with what it remembers.
@@ -84,6 +84,8 @@ def check_X(
     if X.shape[0] == 0 and comm.size == 1:
         raise ValueError(f"{name} has no rows (shape {X.shape}); it needs at least one.")
     X = in_canonical_order(X) if sparse.issparse(X) else X
+    if model.estimator is None:  # trees take infinite values as the lowest and highest
+        return X
     if infinite := first_cell(X.data if sparse.issparse(X) else X, np.isinf):
         row, j = _row_and_column(X, infinite)
         column = column_name(j, getattr(model, "feature_names_in_", None))
@@ -93,7 +95,7 @@ def check_X(
 
 
 def is_ready(model: Any, X: Any) -> bool:
-    """Whether X is an array as kernels take it, in which nothing but infinite values can be wrong.
+    """Whether X is an array as kernels take it.
 
     All else goes through :func:`check_X`, which takes longer than the prediction of a row.
     """
@@ -176,21 +178,14 @@ def resolve_categorical(X: Table, categorical_features: Any, feature_names: Any)
     return mask
 
 
-def to_single(X: Table, names: NDArray[Any] | None, name: str = "X") -> Table:
-    """Return features in single precision, C-contiguous and aligned; refuse overflow."""
+def to_single(X: Table) -> Table:
+    """Return features in single precision, C-contiguous and aligned; others become infinite."""
     if isinstance(X, StoredTable):
         return X
     with np.errstate(over="ignore"):
         if sparse.issparse(X):
-            single = X if X.dtype == np.float32 else X.astype(np.float32)
-            values = single.data
-        else:
-            single = values = np.require(X, np.float32, ["C", "A"])
-    if X.dtype != np.float32 and (infinite := first_cell(values, np.isinf)):
-        column = column_name(_row_and_column(X, infinite)[1], names)
-        what = f"Column {column} of {name} has values beyond the range of single precision (3e38)"
-        raise ValueError(f"{what}; divide it by a constant or take its logarithm.")
-    return single
+            return X if X.dtype == np.float32 else X.astype(np.float32)
+        return np.require(X, np.float32, ["C", "A"])
 
 
 def compressed(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], F32]:

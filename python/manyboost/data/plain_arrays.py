@@ -56,7 +56,7 @@ def plain_numbers(
             remedy = "turn it into numbers with astype(float)"
         raise error(place, f"text ({str(text)!r})", f", not numbers; {remedy}.")
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
-        # Values beyond double precision become infinite, which is refused later.
+        # Values beyond double precision become infinite.
         with np.errstate(over="ignore"):
             return values.astype(np.float64)
     if values.dtype != object:

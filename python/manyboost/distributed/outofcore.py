@@ -174,7 +174,7 @@ def _store(
                     f"shape {Y.shape[1:]} from row {n_rows} on, but {(n_features,)} and {shape} "
                     "before; all blocks must have the same columns."
                 )
-            chunk, is_exact = _features(X, source, n_rows)
+            chunk, is_exact = _features(X, source)
             exact &= is_exact
             doubles.add(X, n_rows)
             file.write(chunk.data)
@@ -215,7 +215,7 @@ def _refuse_small_disk(source: Source, folder: Path, *, classes: bool) -> None:
         )
 
 
-def _features(X: NDArray[Any], source: Source, start: int) -> tuple[F32, Mask]:
+def _features(X: NDArray[Any], source: Source) -> tuple[F32, Mask]:
     """Return a block in single precision, by column, and which columns lost no digits."""
     if X.dtype.kind not in "biuf":
         raise ValueError(
@@ -225,20 +225,6 @@ def _features(X: NDArray[Any], source: Source, start: int) -> tuple[F32, Mask]:
     given = X.T if np.can_cast(X.dtype, np.float32) else X.T.astype(np.float64, copy=False)
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(given, dtype=np.float32)
-    infinite = np.isinf(single)
-    if infinite.any():
-        row, j = np.argwhere(infinite.T)[0].tolist()
-        names = None if source.names is None else np.array(source.names, dtype=object)
-        value = given[j, row]
-        what = f"the value {value:g}, beyond the range of single precision (3e38),"
-        remedy = "divide it by a constant or take its logarithm"
-        if np.isinf(value):
-            what = "an infinite value (inf)"
-            remedy = "replace it by a finite number, or by NaN if it is missing"
-        raise ValueError(
-            f"Column {column_name(j, names)} of {source.X_name} has {what} in row {start + row}; "
-            f"{remedy}."
-        )
     if given.dtype == np.float32:
         return single, np.ones(len(single), bool)
     return single, ((single == given) | np.isnan(single)).all(axis=1)

@@ -232,7 +232,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             rows, known = validation, None
         X = rows.X
         if self.estimator is None:
-            X = to_single(X, getattr(self, "feature_names_in_", None), "X_val")
+            X = to_single(X)
         Y, offset, d = rows.Y, rows.offset, self.n_outputs_
         weight = self._given_weight(rows)
         together = self._fitted_loss.is_joint or self.estimator is not None

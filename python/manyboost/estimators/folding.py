@@ -131,7 +131,7 @@ class Folding(Fitting):
         self._calibration = Calibration.of(*parts)
 
     def _table_of(self, rows: Any) -> Table:
-        return to_single(rows.X, getattr(self, "feature_names_in_", None))
+        return to_single(rows.X)
 
     def _member_raw(self, X: Any, offset: Any = None) -> F64:
         """Return the raw predictions of each member of folds (n_members, n_rows, n_outputs)."""

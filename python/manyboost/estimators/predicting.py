@@ -32,7 +32,7 @@ class Predicting(Model):
         if not self._progress.model.has_trees:
             return X
         names = getattr(self, "feature_names_in_", None)
-        return to_single(self._progress.categories.encode(X, names), names)
+        return to_single(self._progress.categories.encode(X, names))
 
     def _check_fitted(self) -> None:
         # scikit-learn's check takes longer than the prediction of a row.
@@ -40,7 +40,7 @@ class Predicting(Model):
             check_is_fitted(self, "n_iter_")
 
     def _takes_as_is(self, X: Any) -> bool:
-        """Whether trees take X as it is, and find out themselves if it has infinite values."""
+        """Whether trees take X as it is."""
         progress = self._progress
         return progress.model.has_trees and not progress.categories.encodes and is_ready(self, X)
 
@@ -78,7 +78,7 @@ class Predicting(Model):
         never exists for all of them.
         """
         self._check_fitted()
-        given, X = X, X if self._takes_as_is(X) else self._checked_X(X)
+        X = X if self._takes_as_is(X) else self._checked_X(X)
         offsets = self._checked_offset(offset, X)
         # Outputs whose raw predictions are needed, and outputs to choose from what is finished.
         needed, chosen = (None, outputs) if joint else (outputs, None)
@@ -91,11 +91,7 @@ class Predicting(Model):
         size = max(1, BLOCK_CELLS // self.n_outputs_) if in_blocks else n_rows
 
         def finished(start: int) -> NDArray[Any]:
-            try:
-                raw = raw_of(X if size >= n_rows else X[start : start + size])
-            except ValueError:
-                self._checked_X(given)  # says where X has an infinite value
-                raise
+            raw = raw_of(X if size >= n_rows else X[start : start + size])
             result = finish(raw if offsets is None else raw + offsets[start : start + size])
             return result if chosen is None else result[:, chosen]
 

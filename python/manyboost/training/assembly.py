@@ -57,7 +57,7 @@ def assemble(
     if replayed is None:
         learner = _learner(plan, limits, data, pool)
     else:
-        learner = ReplayLearner(pool, replayed, _table(plan, rows.X, data))
+        learner = ReplayLearner(pool, replayed, _table(plan, rows.X))
     progress.categories, progress.constraints = data.categories, plan.constraints
     if progress.mean_importances is not None:
         # A file left out importances by output, so those of more rounds cannot be known.
@@ -73,17 +73,17 @@ def assemble(
             totals = objective.total_weight, validation.objective.total_weight
             progress.shares = ones * totals[0], ones * totals[1]
     if progress.n_rounds > 0:
-        X = _table(plan, rows.X, data)
+        X = _table(plan, rows.X)
         objective.add_rounds(progress.model, X, progress.n_rounds, state)
         if validation is not None and data.validation is not None:
-            X_val = _table(plan, data.validation.X, data, "X_val")
+            X_val = _table(plan, data.validation.X)
             progress.model.add_to(pool, X_val, 0, progress.n_rounds, validation.raw)
     arrays = state, rows.numbers if plan.subsample < 1.0 else None, split_scale
     return Boosting(plan, objective, learner, progress, *arrays, validation, watchers, recorder)
 
 
-def _table(plan: Plan, X: Table, data: TrainingData, name: str = "X") -> Table:
-    return X if plan.estimator is not None else to_single(X, data.names, name)
+def _table(plan: Plan, X: Table) -> Table:
+    return X if plan.estimator is not None else to_single(X)
 
 
 def _validation(
@@ -97,7 +97,7 @@ def _validation(
 ) -> Validation:
     rows = data.validation
     assert rows is not None
-    features = rows.bins or learner.prepare(_table(plan, rows.X, data, "X_val"))
+    features = rows.bins or learner.prepare(_table(plan, rows.X))
     objective = loss.bind(rows.Y, rows.weights, rows.pool(threads), offset=rows.offset)
     raw = objective.blank_state()
     scorers = make_scorers(rows, raw)
@@ -119,7 +119,7 @@ def bin_features(
     data: TrainingData, weight: F64 | None, max_bins: int, pool: _core.Pool
 ) -> _core.Features:
     """Find cuts in the features of weighted rows, and bin them."""
-    X = to_single(data.rows.X, data.names)
+    X = to_single(data.rows.X)
     return TreeLearner.bin(pool, X, weight, max_bins, data.categories.counts)
 
 

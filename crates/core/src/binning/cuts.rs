@@ -254,10 +254,11 @@ pub(super) fn cut_between(
     thresholds
 }
 
-/// A threshold t with lower ≤ t < upper, as near to the middle as floats allow.
+/// A finite threshold t with lower ≤ t < upper, as near to the middle as floats allow. Nothing parts
+/// −∞ from the lowest number.
 pub(super) fn midpoint(lower: f32, upper: f32) -> f32 {
     let middle = ((f64::from(lower) + f64::from(upper)) / 2.0) as f32;
-    if middle < upper { middle } else { lower }
+    (if middle < upper { middle } else { lower }).max(f32::MIN)
 }
 
 /// The key of a missing value, above those of all others.
@@ -341,6 +342,17 @@ mod tests {
         let upper = f32::from_bits(1.0f32.to_bits() + 1);
         let (thresholds, _) = cut_feature(&[1.0, upper], None, 255).unwrap();
         assert_eq!((bin_of(1.0, &thresholds), bin_of(upper, &thresholds)), (0, 1));
+    }
+
+    #[test]
+    fn infinite_values_are_the_lowest_and_the_highest() {
+        let (low, high) = (f32::NEG_INFINITY, f32::INFINITY);
+        for column in [vec![low, -2.0, 0.0, f32::MAX, high], vec![low, high], vec![0.0, high]] {
+            let (thresholds, missing) = cut_feature(&column, None, 255).unwrap();
+            assert!(!missing && thresholds.iter().all(|t| t.is_finite()));
+            let bins: Vec<u8> = column.iter().map(|&v| bin_of(v, &thresholds)).collect();
+            assert_eq!(bins, (0..column.len() as u8).collect::<Vec<_>>());
+        }
     }
 
     #[test]

@@ -77,7 +77,6 @@ impl Ensemble {
     }
 
     /// Raw predictions: `baseline` plus the trees of the given rounds, into `out` (n × n_outputs).
-    /// Refuses infinite features: whoever calls need not look at them.
     pub fn predict(
         &self,
         pool: &Pool,
@@ -87,7 +86,6 @@ impl Ensemble {
         out: &mut [f64],
     ) -> Result<()> {
         self.for_each_block(pool, x, self.sum_work(&rounds), self.n_outputs, out, |x, out| {
-            refuse_infinite(x)?;
             self.predict_block(x, rounds.clone(), baseline, out)
         })
     }
@@ -215,14 +213,6 @@ fn in_single(x: &[f64]) -> Result<Vec<f32>> {
     Ok(single)
 }
 
-fn refuse_infinite(x: &[f32]) -> Result<()> {
-    let found = widest(
-        #[inline(always)]
-        || x.iter().fold(false, |found, value| found | value.is_infinite()),
-    );
-    if found { invalid("a feature is infinite in single precision".to_string()) } else { Ok(()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_are_predicted_as_singles_and_infinite_features_are_refused() {
+    fn doubles_are_predicted_as_singles_and_infinite_features_are_extreme_ones() {
         let model = model(Kind::Vector, 5, 4);
         let x: Vec<f64> = (0..300).map(|i| f64::from(i % 7) / 6.0 - 1e-9).collect();
         let single: Vec<f32> = x.iter().map(|&value| value as f32).collect();
@@ -292,12 +282,12 @@ mod tests {
         };
         let expected = predict(FeatureRows::Dense(&single)).unwrap();
         assert_eq!(predict(FeatureRows::Double(&x)).unwrap(), expected);
-        for (infinite, place) in [(f64::INFINITY, 0), (f64::NEG_INFINITY, 299), (-1e39, 260)] {
-            let (mut x, mut single) = (x.clone(), single.clone());
-            (x[place], single[place]) = (infinite, infinite as f32);
-            assert!(predict(FeatureRows::Double(&x)).is_err());
-            assert!(predict(FeatureRows::Dense(&single)).is_err());
+        let (mut infinite, mut large) = (x.clone(), single.clone());
+        for (value, place) in [(f64::INFINITY, 0), (f64::NEG_INFINITY, 299), (-1e39, 260)] {
+            (infinite[place], large[place]) = (value, 1e30 * value.signum() as f32);
         }
+        let expected = predict(FeatureRows::Dense(&large)).unwrap();
+        assert_eq!(predict(FeatureRows::Double(&infinite)).unwrap(), expected);
     }
 
     #[test]
