@@ -94,7 +94,7 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
 
     @property
     def is_categorical_(self) -> Mask | None:
-        """Which features hold categories, (n_features_in_,); None: none of them."""
+        """Which features hold categories, (n_features,); None: none of them."""
         check_is_fitted(self, "n_iter_")
         mask = self._progress.categories.mask
         return mask if mask.any() else None
