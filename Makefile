@@ -29,8 +29,8 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test build lint lint-python lint-rust test-rust test-python wheel test-wheel bench bench-quick \
-	bench-engine bench-builds bench-defaults bench-data bench-intervals bench-study bench-distributed reproduce profile docs test-docs torture format clean cargo browser
+.PHONY: help demo test build lint lint-python lint-rust test-rust test-python wheel test-wheel test-ecosystem bench bench-quick \
+	bench-engine bench-builds bench-defaults bench-data bench-intervals bench-forecasting bench-tuning bench-study bench-distributed reproduce profile docs test-docs torture format clean cargo browser ecosystem
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,18 @@ wheel: $(BUILT) $(TOOLS) ## build a wheel into dist; GLIBC=2.28 for older system
 test-wheel: wheel ## install the wheel in a clean environment, without Rust, and fit models
 	$(say) 'pytest of the wheel'
 	@MANYBOOST_WHEEL="$$(ls dist/*.whl)" $(BIN)/python -m pytest --quiet tests/test_wheel.py
+
+ECOSYSTEM := .venv-ecosystem/bin/python
+
+# These packages are many and large, and disagree with the newest releases of others.
+ecosystem: wheel
+	@[ -x $(ECOSYSTEM) ] || $(PYTHON) -m venv .venv-ecosystem
+	@$(ECOSYSTEM) -m pip install --requirement tests/ecosystem/requirements.txt
+	@$(ECOSYSTEM) -m pip install --force-reinstall --no-deps dist/*.whl
+
+test-ecosystem: ecosystem ## install forecasting libraries and others in .venv-ecosystem, and test with them
+	$(say) 'pytest with other packages'
+	@$(ECOSYSTEM) -m pytest --quiet tests/ecosystem tests/persistence/test_skops.py $(PYTEST_ARGS)
 
 # Warnings are errors. Examples are run each time: the library may have changed where they did not.
 docs: $(BUILT) $(TOOLS) ## build the documentation site into docs/_build/html
@@ -141,6 +153,12 @@ bench-intervals: cargo ## coverage and width of intervals beside MAPIE, into doc
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.intervals
+
+bench-forecasting: ecosystem ## horizons as outputs beside LightGBM, into docs/guide/forecasting.md (half an hour; resumes)
+	@$(ECOSYSTEM) -m benchmarks.forecasting
+
+bench-tuning: ecosystem ## what tuning gains, into docs/guide/tuning.md (an hour; resumes)
+	@$(ECOSYSTEM) -m benchmarks.tuning
 
 bench-study: $(BUILT) ## the defaults, one change at a time, into docs/study.md (an hour; resumes)
 	@$(BIN)/python -m benchmarks.study
