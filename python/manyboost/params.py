@@ -108,6 +108,10 @@ def _are_levels(value: Any) -> bool:
     return _is_list(value, _is_level, np.ndarray) and bool(np.all(np.diff(value) > 0))
 
 
+def _is_splitter(value: Any) -> bool:
+    return callable(getattr(value, "split", None)) and not isinstance(value, str | bytes | type)
+
+
 def _is_client(value: Any) -> bool:
     # By name: Dask is not imported for those who do not use it.
     names = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(value).__mro__}
@@ -323,7 +327,8 @@ PARAMS: dict[str, Param] = {
         "auto",
         (one_of("auto", "per_output"), _boolean),
         "Whether to stop when the validation score no longer improves, and keep the rounds up to "
-        "the best. ``'auto'``: when X_val is given or there are more than 10,000 rows. "
+        "the best. ``'auto'``: when X_val or validation_split is given or there are more than "
+        "10,000 rows. "
         "``'per_output'``: an output whose own validation loss no longer improves is frozen, and "
         "keeps the rounds up to its own best, while the others go on; not for softmax.",
     ),
@@ -332,6 +337,15 @@ PARAMS: dict[str, Param] = {
         (integer(1), Check("a float in (0, 1)", _is_level), _none),
         "Rows set apart for early stopping when X_val is not given: a fraction or a number. None: "
         "no rows; early stopping looks at the training rows.",
+    ),
+    "validation_split": Param(
+        "random",
+        (one_of("random", "last"), Check("a splitter of scikit-learn", _is_splitter)),
+        "Which rows are set apart when X_val is not given. ``'random'``: drawn ones; of each class "
+        "its share. ``'last'``: the last rows, for rows in order of time. Or a splitter with a "
+        "method ``split(X, y, groups)``, such as ``GroupShuffleSplit()``: the last of its splits "
+        "says which rows to train on and which to set apart; with ``n_folds`` all of its splits "
+        "are the folds, such as the blocks of ``KFold(5)``.",
     ),
     "n_iter_no_change": Param(
         20, (integer(1),), "Rounds without improvement after which to stop early."

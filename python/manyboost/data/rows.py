@@ -112,15 +112,9 @@ def make_rows(
     return rows
 
 
-def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tuple[Rows, Rows]:
-    """Return training and validation rows; these are drawn by number, class by class if any.
-
-    Without a fraction both are all rows.
-    """
-    if fraction is None:
-        return rows, rows
-    comm, n = rows.comm, rows.count()
-    whole = isinstance(fraction, int | np.integer)
+def count_apart(rows: Rows, fraction: int | float) -> int:
+    """Return how many rows are to be set apart; refuse all of them."""
+    n, whole = rows.count(), isinstance(fraction, int | np.integer)
     count = int(fraction) if whole else max(1, round(fraction * n))
     if count >= n:
         # (scikit-learn's checks look for "one sample".)
@@ -128,6 +122,17 @@ def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tup
         problem = f"validation_fraction={fraction!r} leaves none of the {rows_} for training"
         remedy = "set fewer rows apart, pass X_val and Y_val, or use early_stopping=False."
         raise ValueError(f"{problem}; {remedy}")
+    return count
+
+
+def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tuple[Rows, Rows]:
+    """Return training and validation rows; these are drawn by number, class by class if any.
+
+    Without a fraction both are all rows.
+    """
+    if fraction is None:
+        return rows, rows
+    comm, n, count = rows.comm, rows.count(), count_apart(rows, fraction)
     pool = rows.pool(_core.Pool(1))
     groups = [np.arange(len(rows))]
     if rows.kind.one_class_per_row:

@@ -36,9 +36,11 @@ ESTIMATORS = frozenset(["ManyBoostRegressor", "ManyBoostClassifier"])
 _OF_A_RUN = ("checkpoint",)
 # Parameters that came after the first release: a file may lack them, and then has their defaults.
 # At their defaults they are not written, so that files stay what they were.
-_LATER = frozenset(["n_folds", "refit_all", "power"])
+_LATER = frozenset(["n_folds", "refit_all", "power", "validation_split"])
 # Parameters that may hold code.
-_MAY_BE_LEFT_OUT = ("loss", "projection", "scoring", "callbacks", "random_state")
+_MAY_BE_LEFT_OUT = (
+    *("loss", "projection", "scoring", "validation_split", "callbacks", "random_state"),
+)
 # Parameters whose values depend on the release of scikit-learn.
 _OF_ANY_VALUE = ("scoring",)
 # Attributes of an estimator that are stored, or follow from those that are.

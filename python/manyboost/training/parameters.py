@@ -44,6 +44,7 @@ class Parameters:
     thresholds: Any = None
     early_stopping: str | bool
     validation_fraction: int | float | None
+    validation_split: Any
     n_iter_no_change: int
     tol: float
     scoring: Any
