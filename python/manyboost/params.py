@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from manyboost.training.calibrators import CALIBRATORS
 from manyboost.training.callbacks import check_callbacks
 from manyboost.training.checkpoints import Checkpoint, is_path
 from manyboost.training.custom import Loss
@@ -322,6 +323,15 @@ PARAMS: dict[str, Param] = {
         "or one for each label. ``'tuned'``: for each label the one that maximises its F1 on the "
         "validation rows, of equals the nearest to 0.5; without early stopping these are set apart "
         "as ``validation_fraction`` says. None: 0.5.",
+    ),
+    "calibration": Param(
+        None,
+        (_none, name_in(CALIBRATORS)),
+        "How the probabilities of labels, or of two classes, are corrected by what members of "
+        "``n_folds`` predict for rows they have not seen: ``'sigmoid'`` (Platt: two numbers a "
+        "label) or ``'isotonic'`` (any curve that does not fall). A label that fewer than 10 rows "
+        "have, or lack, keeps its probabilities. It changes ``predict_proba`` and what follows "
+        "from it, not ``decision_function``. None: not at all.",
     ),
     "early_stopping": Param(
         "auto",

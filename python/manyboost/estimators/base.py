@@ -16,6 +16,7 @@ from manyboost.data.labels import Classes
 from manyboost.estimators.elsewhere import answer
 from manyboost.estimators.keeping import Keeping
 from manyboost.training.calibration import Calibration
+from manyboost.training.calibrators import Isotonics, Sigmoids
 from manyboost.training.callbacks import CallbackSupportMixin
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.parameters import Parameters
@@ -39,6 +40,7 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     baseline_: F64
     thresholds_: F64
     _calibration: Calibration | None = None
+    _calibrator: Sigmoids | Isotonics | None = None
     _with_offset: bool
     _trained_with: dict[str, Any]
     _release: str

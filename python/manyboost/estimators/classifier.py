@@ -29,6 +29,7 @@ from manyboost.estimators.predicting import BLOCK_CELLS
 from manyboost.estimators.structure import Structure
 from manyboost.estimators.uncertainty import Sets
 from manyboost.threads import resolve_threads
+from manyboost.training.calibrators import fit_calibrator
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
 from manyboost.training.custom import Loss
@@ -103,6 +104,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         class_weight: Any = None,
         estimator: Any = None,
         thresholds: Any = None,
+        calibration: str | None = None,
         early_stopping: str | bool = "auto",
         validation_fraction: int | float | None = 0.1,
         validation_split: Any = "random",
@@ -167,6 +169,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         assert isinstance(reader, LabelReader)
         classes = reader.classes
         self._check_thresholds(classes)
+        self._check_calibration(classes)
         if classes.kind == "multiclass" and self.monotonic_cst is not None:
             raise ValueError(
                 f"monotonic_cst is not defined for {len(classes.values)} classes, whose "
@@ -188,6 +191,10 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
     def _keep_unseen(self, unseen: Unseen) -> None:
         super()._keep_unseen(unseen)
         self.oof_decision_function_ = unseen.placed(self._decision(unseen.raw))
+        if self.calibration is not None:
+            weight = self._given_weight(unseen.rows)
+            parts = unseen.raw, unseen.rows.Y, weight, BLOCK_CELLS
+            self._calibrator = fit_calibrator(self.calibration, *parts)
 
     def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
         return self._classes.decode(Y)
@@ -217,6 +224,16 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                 f"thresholds holds {shape[0]} numbers, but there are {classes.n_outputs} labels; "
                 "give one number for each label, or one for all."
             )
+
+    def _check_calibration(self, classes: Classes) -> None:
+        """Refuse a calibration that has nothing to go by."""
+        what = f"calibration={self.calibration!r}"
+        if self.calibration is not None and self.n_folds is None:
+            problem = f"{what} needs out-of-fold predictions, which only folds give"
+            raise ValueError(f"{problem}; set n_folds=5, or leave it out.")
+        if self.calibration is not None and classes.kind == "multiclass":
+            problem = f"{what} is for labels and two classes, but y has {len(classes.values)}"
+            raise ValueError(f"{problem} classes; leave it out.")
 
     def _given_thresholds(self, n_outputs: int) -> F64 | None:
         if self.thresholds is None or isinstance(self.thresholds, str):
@@ -284,7 +301,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         """
         places, type_ = self._check_request(outputs, dtype)
         joint = self._classes.kind == "multiclass" or self._fitted_loss.is_joint
-        proba = self._probabilities
+        proba = functools.partial(self._probabilities, outputs=None if joint else places)
         values = self._predicted(X, proba, places, type_, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
@@ -308,11 +325,9 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                     "predicted, for which all are needed; leave outputs out."
                 )
             return self._predicted(X, self._labels, None, self.classes_.dtype, offset=offset)
-        thresholds = getattr(self, "thresholds_", None)
-        joint = self._fitted_loss.is_joint and thresholds is not None
-        if thresholds is not None and places is not None and not joint:
-            thresholds = thresholds[places]
-        finish = functools.partial(self._indicator, thresholds=thresholds)
+        by_probability = hasattr(self, "thresholds_") or self._calibrator is not None
+        joint = self._fitted_loss.is_joint and by_probability
+        finish = functools.partial(self._indicator, outputs=None if joint else places)
         values = self._predicted(X, finish, places, np.int64, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
@@ -453,8 +468,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
     def _decision(self, raw: F64) -> F64:
         return raw[:, 0] if self._classes.kind == "binary" else raw
 
-    def _probabilities(self, raw: F64) -> F64:
-        proba = self._present(raw)
+    def _probabilities(self, raw: F64, outputs: list[int] | None = None) -> F64:
+        proba = self._present(raw, outputs)
         if self._classes.kind == "binary":
             return np.column_stack([1 - proba[:, 0], proba[:, 0]])
         if self._classes.kind == "multiclass" and not self._fitted_loss.facts.is_joint:
@@ -468,14 +483,17 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         kind, values = self._classes.kind, self._classes.values
         if kind == "multiclass":
             return np.asarray(values[raw.argmax(axis=1)])
-        present = self._indicator(raw, getattr(self, "thresholds_", None))
+        present = self._indicator(raw)
         return present if kind == "multilabel" else np.asarray(values[present[:, 0]])
 
-    def _indicator(self, raw: F64, thresholds: F64 | None) -> NDArray[np.int64]:
+    def _indicator(self, raw: F64, outputs: list[int] | None = None) -> NDArray[np.int64]:
         """1 where a label is likelier than its threshold; without one, likelier than not."""
-        if thresholds is None:
+        thresholds = getattr(self, "thresholds_", None)
+        if thresholds is None and self._calibrator is None:
             return (raw > 0).astype(np.int64)
-        return (self._present(raw) > thresholds).astype(np.int64)
+        least = np.full(self.n_outputs_, 0.5) if thresholds is None else thresholds
+        least = least if outputs is None else least[outputs]
+        return (self._present(raw, outputs) > least).astype(np.int64)
 
     def _present(self, raw: F64, outputs: list[int] | None = None) -> F64:
         """Return the probability of each class or label on its own."""
@@ -490,6 +508,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                 f"{name}.inverse_link returned numbers from {proba.min():g} to {proba.max():g}; it "
                 "must return probabilities from 0 to 1."
             )
+        if self._calibrator is not None:
+            proba = self._calibrator.probabilities(raw, proba, outputs)
         return proba
 
     def __sklearn_tags__(self) -> Tags:

@@ -60,7 +60,7 @@ _OPTIONAL_ATTRIBUTES = (
     "best_iter_per_",
     "oof_",
     "_member_",
-    "_calibration",
+    "_calibrat",
     "_known",
 )
 
@@ -417,8 +417,9 @@ class Fitting(Model):
             return [Scorer(LOSS, None)]
         estimator = copy.copy(self)
         estimator._fitted_loss = loss
-        # Thresholds that are to be tuned are not known yet: 0.5.
-        estimator.__dict__.pop("thresholds_", None)
+        # Thresholds that are to be tuned, and calibrators, are not known yet.
+        for later in ("thresholds_", "_calibrator"):
+            estimator.__dict__.pop(later, None)
         if (thresholds := self._given_thresholds(len(loss.baseline))) is not None:
             estimator.thresholds_ = thresholds
         offset = 0.0 if rows.offset is None else np.where(loss.centred, rows.offset, 0.0)

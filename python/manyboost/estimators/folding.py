@@ -39,7 +39,7 @@ from manyboost.training.stopping import KnownRounds
 from manyboost.training.training_data import TrainingData
 
 # What a fit to other data leaves as it is.
-_STAYS = ("thresholds_", "best_iter_per_output_")
+_STAYS = ("thresholds_", "best_iter_per_output_", "_calibrator")
 # Parameters of the fit of known trees: all rows take part, and none are set apart.
 _OF_A_REPLAY: dict[str, Any] = {
     "n_folds": None,

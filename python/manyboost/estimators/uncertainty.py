@@ -312,8 +312,8 @@ class Sets(Uncertainty):
         return least
 
     @abstractmethod
-    def _probabilities(self, raw: F64) -> F64:
-        """Return probabilities of classes or labels for raw predictions."""
+    def _probabilities(self, raw: F64, outputs: list[int] | None = None) -> F64:
+        """Return probabilities of classes or labels for raw predictions, of all outputs or some."""
 
     @abstractmethod
     def _column_names(self) -> Any:

@@ -11,6 +11,7 @@ from sklearn.base import is_classifier
 
 from manyboost.arrays import F32
 from manyboost.export.trees import Tree, check_link, feature_label, trees_of
+from manyboost.training.calibrators import Sigmoids
 from manyboost.training.fitted_losses import FittedLoss
 
 ML = "ai.onnx.ml"
@@ -153,7 +154,7 @@ class Graph:
 
     def _classified(self, model: Any, raw: str) -> list[str]:
         """Add labels and probabilities, in the shapes of a classifier's methods."""
-        linked = self._linked(model._fitted_loss, raw)
+        linked = self._calibrated(model, raw)
         match model._classes.kind:
             case "multiclass":
                 number = self.call("ArgMax", [raw], "class_number", axis=1, keepdims=0)
@@ -173,6 +174,8 @@ class Graph:
         score, limit = raw, ("zero", np.float32(0))
         if hasattr(model, "thresholds_"):
             score, limit = linked, ("thresholds", model.thresholds_.astype(np.float32))
+        elif model._calibrator is not None:
+            score, limit = linked, ("half", np.float32(0.5))
         present = self.call("Greater", [score, self.constant(*limit)], "present")
         return self.call("Cast", [present], "indicator", to=_INT64)
 
@@ -193,6 +196,23 @@ class Graph:
         ratio = self.call("Div", [shares, total], "ratio")
         even = self.constant("even", 1 / n_classes)
         return self.call("Where", [some, ratio, even], "normalised")
+
+    def _calibrated(self, model: Any, raw: str) -> str:
+        """Add probabilities, those of the calibrator if there is one."""
+        linked, calibrator = self._linked(model._fitted_loss, raw), model._calibrator
+        if calibrator is None:
+            return linked
+        if not isinstance(calibrator, Sigmoids):
+            problem = "calibration='isotonic' is no operator of ONNX"
+            raise ValueError(f"{problem}; fit with calibration='sigmoid', or without.")
+        known = ~np.isnan(calibrator.slope)
+        numbers = [np.where(known, each, 0) for each in (calibrator.slope, calibrator.intercept)]
+        slope, intercept = (each.astype(np.float32) for each in numbers)
+        scaled = self.call("Mul", [raw, self.constant("slopes", slope)], "scaled")
+        moved = self.call("Add", [scaled, self.constant("intercepts", intercept)], "moved")
+        sigmoid = self.call("Sigmoid", [moved], "sigmoid")
+        chosen = [self.constant("is_calibrated", known[None]), sigmoid, linked]
+        return self.call("Where", chosen, "calibrated")
 
     def _linked(self, loss: FittedLoss, raw: str) -> str:
         """Add the link of a loss."""

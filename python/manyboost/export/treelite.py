@@ -74,6 +74,8 @@ def _task(model: Any) -> tuple[str, str]:
         if model._quantiles is not None:
             _refuse("a way to keep quantiles from crossing")
         return "kRegressor", link
+    if model._calibrator is not None:
+        _refuse(f"calibration={model.calibration!r}")
     if model._classes.kind != "multiclass":
         return "kBinaryClf", link
     if not loss.facts.is_joint:

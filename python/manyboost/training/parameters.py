@@ -42,6 +42,7 @@ class Parameters:
     output_scaling: str | None = None
     estimator: Any
     thresholds: Any = None
+    calibration: str | None = None
     early_stopping: str | bool
     validation_fraction: int | float | None
     validation_split: Any
