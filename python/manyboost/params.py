@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from manyboost.data.hierarchy import is_hierarchy
 from manyboost.training.calibrators import CALIBRATORS
 from manyboost.training.callbacks import check_callbacks
 from manyboost.training.checkpoints import Checkpoint, is_path
@@ -332,6 +333,14 @@ PARAMS: dict[str, Param] = {
         "label) or ``'isotonic'`` (any curve that does not fall). A label that fewer than 10 rows "
         "have, or lack, keeps its probabilities. It changes ``predict_proba`` and what follows "
         "from it, not ``decision_function``. None: not at all.",
+    ),
+    "label_hierarchy": Param(
+        None,
+        (_none, Check("a dict of labels to their parents, or a list of pairs", is_hierarchy)),
+        "Labels above others, by name or number: a dict of each label to its parent, or to a list "
+        "of parents, or pairs (label, parent); no cycles. Predictions agree with it: in no row is "
+        "a label more probable than one above it, or predicted without it. Labels above present "
+        "ones are added to y, with a warning if y says they are absent.",
     ),
     "early_stopping": Param(
         "auto",

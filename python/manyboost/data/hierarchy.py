@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyboost.arrays import F64
-from manyboost.data.cells import MISSING_LABEL, column_name
+from manyboost.data.cells import column_name
 from manyboost.data.labels import Classes
 from manyboost.spelling import number_of
 
 PARAMETER = "label_hierarchy"
-_COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
+_COLLECTIONS = (list, tuple, set, frozenset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +70,7 @@ class Hierarchy:
                     order.append(child)
         return np.array(order, np.intp)
 
-    def _neighbours(
-        self, of: NDArray[np.intp], neighbours: NDArray[np.intp]
-    ) -> list[list[int]]:
+    def _neighbours(self, of: NDArray[np.intp], neighbours: NDArray[np.intp]) -> list[list[int]]:
         lists: list[list[int]] = [[] for _ in range(self.n_labels)]
         for label, other in zip(of.tolist(), neighbours.tolist(), strict=True):
             lists[label].append(other)
@@ -90,35 +88,27 @@ class Hierarchy:
         return [*path[path.index(following) :], following]
 
     @cached_property
-    def _downwards(self) -> list[tuple[int, int]]:
-        """Pairs (child, parent), those of a label after all pairs of its parents."""
+    def _upwards(self) -> list[tuple[int, int]]:
+        """Pairs (child, parent), those with a label as parent before those with it as child."""
         rank = np.argsort(self.order)
-        by_rank = np.argsort(rank[self.children], kind="stable")
-        return list(
-            zip(self.children[by_rank].tolist(), self.parents[by_rank].tolist(), strict=True)
-        )
+        below_first = np.argsort(-rank[self.children], kind="stable")
+        columns = self.children[below_first].tolist(), self.parents[below_first].tolist()
+        return list(zip(*columns, strict=True))
 
     def consistent(self, values: F64) -> F64:
-        """Return values (n_rows, n_labels) that agree with the hierarchy; those that do stay.
+        """Return values (n_rows, n_labels) that agree with the hierarchy.
 
-        Each is the mean of the least of its ancestors and itself, and the most of itself and its
-        descendants.
+        Each label has the most of itself and its descendants.
         """
-        if not len(self.children):
-            return values
-        least = np.ascontiguousarray(values.T)
-        most = least.copy()
-        for child, parent in self._downwards:
-            np.minimum(least[child], least[parent], out=least[child])
-        for child, parent in reversed(self._downwards):
+        most = np.array(values.T, order="C")
+        for child, parent in self._upwards:
             np.maximum(most[parent], most[child], out=most[parent])
-        # Halved before they are added: the mean of two equal numbers is that number.
-        return np.ascontiguousarray((least / 2 + most / 2).T)
+        return np.ascontiguousarray(most.T)
 
     def closed(self, labels: NDArray[Any]) -> NDArray[Any]:
         """Return encoded labels (n_rows, n_labels) with all ancestors of those that are present."""
         result = labels
-        for child, parent in reversed(self._downwards):
+        for child, parent in self._upwards:
             lacking = (result[:, child] == 1) & (result[:, parent] != 1)
             if lacking.any():
                 if result is labels:  # those of the user stay as they are
@@ -159,5 +149,5 @@ def is_hierarchy(value: Any) -> bool:
     """Whether a value is a mapping of labels to their parents, or a list of pairs of labels."""
     if isinstance(value, Mapping):
         return True
-    is_list = isinstance(value, list | tuple | np.ndarray)
-    return is_list and all(isinstance(e, list | tuple | np.ndarray) and len(e) == 2 for e in value)
+    is_list = isinstance(value, list | tuple)
+    return is_list and all(isinstance(e, list | tuple) and len(e) == 2 for e in value)

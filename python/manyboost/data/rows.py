@@ -16,6 +16,7 @@ from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import TargetKind, class_numbers, missing_cells, refuse_unobserved_outputs
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names
+from manyboost.data.hierarchy import Hierarchy
 from manyboost.data.labels import read_labels
 from manyboost.data.stored import StoredTable
 from manyboost.data.targets import check_offset, check_output_names, check_targets
@@ -253,6 +254,8 @@ class LabelReader(Reader):
 
     softmax: bool = False  # whether to encode more than two classes as class numbers, not as 0/1
     target_name: str | None = None  # of the column of classes
+    label_hierarchy: Any = None  # the parameter of a classifier
+    hierarchy: Hierarchy | None = field(default=None, init=False)
 
     def _learn(self, y: Any, X: Table) -> NDArray[Any]:
         classes, labels = read_labels(y, X, classes=self.classes, comm=self.comm)
@@ -264,11 +267,20 @@ class LabelReader(Reader):
             self.kind = TargetKind.CLASSES if numbered else TargetKind.ONE_VS_REST
             names = column_names(y, "y")
             self.target_name = None if names is None else names[0]
-        return classes.encode(labels, softmax=self.softmax)
+        if self.label_hierarchy is not None:
+            self.hierarchy = Hierarchy.of(self.label_hierarchy, classes)
+        return self._closed(classes.encode(labels, softmax=self.softmax), "y")
 
     def _read(self, y: Any, X: Table, name: str) -> NDArray[Any]:
         labels = read_labels(y, X, name, self.classes)[1]
-        return np.asarray(self.classes.encode(labels, softmax=self.softmax, name=name))
+        encoded = np.asarray(self.classes.encode(labels, softmax=self.softmax, name=name))
+        return self._closed(encoded, name)
+
+    def _closed(self, Y: NDArray[Any], name: str) -> NDArray[Any]:
+        """Return labels with those above them, if they have a hierarchy."""
+        if self.hierarchy is None:
+            return Y
+        return self.hierarchy.close_targets(Y, self.classes.names, name)
 
 
 def as_columns(Y: F64) -> F64:

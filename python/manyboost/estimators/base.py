@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyboost.arrays import F64, Mask
 from manyboost.data.features import Table
+from manyboost.data.hierarchy import Hierarchy
 from manyboost.data.labels import Classes
 from manyboost.estimators.elsewhere import answer
 from manyboost.estimators.keeping import Keeping
@@ -41,6 +42,7 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     thresholds_: F64
     _calibration: Calibration | None = None
     _calibrator: Sigmoids | Isotonics | None = None
+    _hierarchy: Hierarchy | None = None
     _with_offset: bool
     _trained_with: dict[str, Any]
     _release: str

@@ -105,6 +105,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         estimator: Any = None,
         thresholds: Any = None,
         calibration: str | None = None,
+        label_hierarchy: Any = None,
         early_stopping: str | bool = "auto",
         validation_fraction: int | float | None = 0.1,
         validation_split: Any = "random",
@@ -163,6 +164,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             softmax=isinstance(self.loss, str) and self.loss in CLASS_LOSSES,
             class_weight=self.class_weight,
             classes=self._classes if continued else None,
+            label_hierarchy=self.label_hierarchy,
         )
 
     def _learn_targets(self, reader: Reader) -> None:
@@ -176,6 +178,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                 "probabilities cannot all move one way; use it with two classes or with labels."
             )
         self._classes, self.classes_, self._class_weights = classes, classes.values, reader.table
+        self._hierarchy = reader.hierarchy
         self.__dict__.pop("target_name_", None)
         if reader.target_name is not None:
             self.target_name_ = reader.target_name
@@ -253,7 +256,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             X = to_single(X)
         Y, offset, d = rows.Y, rows.offset, self.n_outputs_
         weight = self._given_weight(rows)
-        together = self._fitted_loss.is_joint or self.estimator is not None
+        together = self._is_joint or self.estimator is not None
         # Some labels at a time: probabilities of all never exist in double precision.
         size = d if together else max(1, BLOCK_CELLS // len(Y))
         thresholds = []
@@ -285,7 +288,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         {dtype}
         """
         places, type_ = self._check_request(outputs, dtype)
-        values = self._predicted(X, self._decision, places, type_, offset=offset)
+        joint = self._hierarchy is not None
+        values = self._predicted(X, self._decision, places, type_, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
     @explained
@@ -300,7 +304,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         {dtype}
         """
         places, type_ = self._check_request(outputs, dtype)
-        joint = self._classes.kind == "multiclass" or self._fitted_loss.is_joint
+        joint = self._classes.kind == "multiclass" or self._is_joint
         proba = functools.partial(self._probabilities, outputs=None if joint else places)
         values = self._predicted(X, proba, places, type_, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
@@ -326,7 +330,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                 )
             return self._predicted(X, self._labels, None, self.classes_.dtype, offset=offset)
         by_probability = hasattr(self, "thresholds_") or self._calibrator is not None
-        joint = self._fitted_loss.is_joint and by_probability
+        joint = (self._fitted_loss.is_joint and by_probability) or self._hierarchy is not None
         finish = functools.partial(self._indicator, outputs=None if joint else places)
         values = self._predicted(X, finish, places, np.int64, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
@@ -362,7 +366,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         sets: list[tuple[Any, ...]] = []
 
         def collect(raw: F64) -> NDArray[Any]:
-            present = self._labels(raw) > 0 if least is None else raw >= least
+            present = self._labels(raw) > 0 if least is None else self._decision(raw) >= least
             sets.extend(tuple(self.classes_[row].tolist()) for row in present)
             return np.empty(len(raw), np.uint8)
 
@@ -385,7 +389,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         -------
         labels, scores : ndarray of shape (n_rows, k)
             Members of ``classes_``, of equals those that come first there, and their
-            :meth:`decision_function`; the first of two classes has the negative of it.
+            :meth:`decision_function`; the first of two classes has the negative of it. With
+            ``label_hierarchy`` a label comes after those above it.
         """
         check_is_fitted(self, "n_iter_")
         whole, most = isinstance(k, int | np.integer) and not isinstance(k, bool), self.n_classes_
@@ -393,16 +398,19 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             allowed = f"an integer from 1 to {most}, the number of labels or classes"
             raise ValueError(f"k={k!r} is not allowed; it must be {allowed}.")
         model = self._progress.model
-        several = self._classes.kind != "binary"
-        if several and isinstance(model, TreeEnsemble) and not self._with_offset and offset is None:
+        several, hierarchy = self._classes.kind != "binary", self._hierarchy
+        is_plain = several and hierarchy is None and not self._with_offset and offset is None
+        if is_plain and isinstance(model, TreeEnsemble):
             table = for_kernels(self._checked_X(X))
             pool = _core.Pool(resolve_threads(self.n_jobs))
             best, scores = model.trees.top_k(pool, table, self.n_iter_, self.baseline_, int(k))
             return self.classes_[best], scores
 
         def ranked(raw: F64) -> NDArray[Any]:
-            raw = raw if several else np.hstack([-raw, raw])
-            order = np.argsort(-raw, axis=1, kind="stable")[:, :k]
+            raw = self._decision(raw) if several else np.hstack([-raw, raw])
+            # Of equals the first; labels come after those above them.
+            columns = np.arange(raw.shape[1]) if hierarchy is None else hierarchy.order
+            order = columns[np.argsort(-raw[:, columns], axis=1, kind="stable")[:, :k]]
             return np.stack([order, np.take_along_axis(raw, order, axis=1)], axis=1)
 
         pairs = self._predicted(X, ranked, offset=offset, in_blocks=True)
@@ -444,6 +452,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
         labels = read_labels(y, predicted, classes=self._classes)[1]
         labels = self._classes.encode(labels, softmax=False)
+        labels = labels if self._hierarchy is None else self._hierarchy.closed(labels)
         check_output_names(y, self._classes.names, "y")
         missing = missing_cells(labels)
         right = ((labels == predicted) | missing).all(axis=1)
@@ -465,7 +474,14 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         """Yield :meth:`predict` after each round."""
         return map(self._labels, self._staged_raw_predict(X, offset))
 
+    @property
+    def _is_joint(self) -> bool:
+        """Whether the prediction of an output may depend on the raw predictions of others."""
+        return self._fitted_loss.is_joint or self._hierarchy is not None
+
     def _decision(self, raw: F64) -> F64:
+        if self._hierarchy is not None:
+            return self._hierarchy.consistent(raw)
         return raw[:, 0] if self._classes.kind == "binary" else raw
 
     def _probabilities(self, raw: F64, outputs: list[int] | None = None) -> F64:
@@ -490,10 +506,14 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         """1 where a label is likelier than its threshold; without one, likelier than not."""
         thresholds = getattr(self, "thresholds_", None)
         if thresholds is None and self._calibrator is None:
-            return (raw > 0).astype(np.int64)
-        least = np.full(self.n_outputs_, 0.5) if thresholds is None else thresholds
-        least = least if outputs is None else least[outputs]
-        return (self._present(raw, outputs) > least).astype(np.int64)
+            above = raw
+        else:
+            least = np.full(self.n_outputs_, 0.5) if thresholds is None else thresholds
+            least = least if outputs is None else least[outputs]
+            above = self._present(raw, outputs) - least
+        if self._hierarchy is not None:
+            above = self._hierarchy.consistent(above)
+        return (above > 0).astype(np.int64)
 
     def _present(self, raw: F64, outputs: list[int] | None = None) -> F64:
         """Return the probability of each class or label on its own."""
@@ -510,7 +530,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             )
         if self._calibrator is not None:
             proba = self._calibrator.probabilities(raw, proba, outputs)
-        return proba
+        return proba if self._hierarchy is None else self._hierarchy.consistent(proba)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

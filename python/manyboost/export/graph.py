@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyboost.arrays import F32
-from manyboost.export.trees import Tree, check_link, feature_label, trees_of
+from manyboost.export.trees import Tree, check_hierarchy, check_link, feature_label, trees_of
 from manyboost.training.calibrators import Sigmoids
 from manyboost.training.fitted_losses import FittedLoss
 
@@ -199,6 +199,7 @@ class Graph:
 
     def _calibrated(self, model: Any, raw: str) -> str:
         """Add probabilities, those of the calibrator if there is one."""
+        check_hierarchy(model)
         linked, calibrator = self._linked(model._fitted_loss, raw), model._calibrator
         if calibrator is None:
             return linked

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from manyboost.arrays import F32, F64
-from manyboost.export.trees import Tree, check_link, feature_label, trees_of
+from manyboost.export.trees import Tree, check_hierarchy, check_link, feature_label, trees_of
 from manyboost.extras import import_extra
 
 # Single precision holds all integers up to this one.
@@ -74,6 +74,7 @@ def _task(model: Any) -> tuple[str, str]:
         if model._quantiles is not None:
             _refuse("a way to keep quantiles from crossing")
         return "kRegressor", link
+    check_hierarchy(model)
     if model._calibrator is not None:
         _refuse(f"calibration={model.calibration!r}")
     if model._classes.kind != "multiclass":

@@ -66,6 +66,14 @@ def check_link(loss: FittedLoss) -> None:
         raise ValueError(f"{what}; use a built-in loss, or a Loss without inverse_link.")
 
 
+def check_hierarchy(model: Any) -> None:
+    """Refuse predictions that agree with a hierarchy of labels."""
+    if model._hierarchy is not None:
+        what = "Predictions that agree with label_hierarchy are made after the trees"
+        remedy = "export a model that was fitted without it"
+        raise ValueError(f"{what}, and no export holds that; {remedy}.")
+
+
 def feature_label(model: Any, j: int) -> str:
     """Return the name of a feature in error messages."""
     return column_name(j, getattr(model, "feature_names_in_", None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from contextlib import suppress
 from typing import Any
 
@@ -30,7 +31,10 @@ class ModelInfo(dict[str, Any]):
 
     def __str__(self) -> str:
         size = "cannot be saved" if self["n_bytes"] is None else f"{self['n_bytes']:,} bytes"
-        changed = [f"{name}={value!r}" for name, value in self["changed_parameters"].items()]
+        changed = [
+            f"{name}={textwrap.shorten(repr(value), 200, placeholder=' ...')}"
+            for name, value in self["changed_parameters"].items()
+        ]
         counted = ["rounds"] if self["n_trees"] is None else ["rounds", "trees", "nodes", "leaves"]
         categories = [f"{name}: {_shown(each)}" for name, each in self["categories"].items()]
         lines = {

@@ -43,7 +43,7 @@ class Sigmoids:
         return cls(*single)
 
     def probabilities(self, raw: F64, given: F64, outputs: list[int] | None) -> F64:
-        """Return probabilities for raw predictions (n, outputs), with the ``given`` ones if none."""
+        """Return probabilities for raw predictions (n, outputs), or the ``given`` ones."""
         places = slice(None) if outputs is None else outputs
         slope, intercept = self.slope[places], self.intercept[places]
         return np.where(np.isnan(slope), given, expit(slope * raw + intercept))
@@ -82,7 +82,7 @@ class Isotonics:
         return cls(counts, np.concatenate(knots), np.concatenate(values))
 
     def probabilities(self, raw: F64, given: F64, outputs: list[int] | None) -> F64:
-        """Return probabilities for raw predictions (n, outputs), with the ``given`` ones if none."""
+        """Return probabilities for raw predictions (n, outputs), or the ``given`` ones."""
         result, ends = given.copy(), self.counts.cumsum()
         places = range(len(self.counts)) if outputs is None else outputs
         for column, j in enumerate(places):
@@ -121,13 +121,14 @@ def fit_calibrator(
             cells[:] = weight[:, None] if weight.ndim == 1 else weight[:, block]
         cells[(Y != 0) & (Y != 1)] = 0
         parts.append(made.fitted(raw[:, block], Y == 1, cells))
-    return made.joined(parts)
+    joined: Sigmoids | Isotonics = made.joined(parts)
+    return joined
 
 
 def _have_both(present: Mask, weight: F64) -> Mask:
     """Tell which labels have enough rows of both kinds."""
     with_label, without = ((present == each) & (weight > 0) for each in (True, False))
-    return np.minimum(with_label.sum(axis=0), without.sum(axis=0)) >= LEAST_ROWS
+    return np.asarray(np.minimum(with_label.sum(axis=0), without.sum(axis=0)) >= LEAST_ROWS)
 
 
 def _targets(present: Mask, weight: F64) -> tuple[F64, F64]:

@@ -43,6 +43,7 @@ class Parameters:
     estimator: Any
     thresholds: Any = None
     calibration: str | None = None
+    label_hierarchy: Any = None
     early_stopping: str | bool
     validation_fraction: int | float | None
     validation_split: Any

@@ -67,7 +67,7 @@ def _mask(places: Any, n_rows: int, name: str) -> Mask:
 
 def _refuse_other_folds(splits: tuple[Split, ...], name: str) -> None:
     """Refuse splits that do not leave out every row once, and train on all others."""
-    times = np.sum([split.test for split in splits], axis=0, dtype=np.intp)
+    times = np.add.reduce([split.test.astype(np.intp) for split in splits])
     if (times != 1).any():
         row = int(np.argmax(times != 1))
         what = f"row {row} is in the validation rows of {times[row]} splits"
