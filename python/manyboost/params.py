@@ -330,9 +330,9 @@ PARAMS: dict[str, Param] = {
         (_none, name_in(CALIBRATORS)),
         "How the probabilities of labels, or of two classes, are corrected by what members of "
         "``n_folds`` predict for rows they have not seen: ``'sigmoid'`` (Platt: two numbers a "
-        "label) or ``'isotonic'`` (any curve that does not fall). A label that fewer than 10 rows "
-        "have, or lack, keeps its probabilities. It changes ``predict_proba`` and what follows "
-        "from it, not ``decision_function``. None: not at all.",
+        "label) or ``'isotonic'`` (any curve that does not fall). Labels that fewer than 10 rows "
+        "have, or lack, share one curve. It changes ``predict_proba`` and what follows from it, "
+        "not ``decision_function``. None: not at all.",
     ),
     "label_hierarchy": Param(
         None,

@@ -112,6 +112,23 @@ def test_labels_of_too_few_rows_keep_their_probabilities(made):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_labels_of_too_few_rows_share_a_curve(kind):
+    raw, labels = RNG.normal(size=(N, 4)), np.zeros((N, 4), np.uint8)
+    labels[:, 0] = LABELS[:, 0]
+    labels[np.argsort(-raw[:, 1])[3:9], 1] = 1
+    labels[np.argsort(-raw[:, 3])[:7], 3] = 1
+    found = fit_calibrator(kind, raw, labels, None, 10**9).probabilities(raw, raw, None)
+    rare = [1, 2, 3]
+    cells = (each[:, rare].reshape(-1, 1) for each in (raw, labels))
+    together = fit_calibrator(kind, *cells, None, 10**9)
+    for j in rare:
+        expected = together.probabilities(raw[:, [j]], raw[:, [j]], None)
+        np.testing.assert_array_equal(found[:, [j]], expected)
+    alone = fit_calibrator(kind, raw[:, :1], labels[:, :1], None, 10**9)
+    np.testing.assert_array_equal(found[:, :1], alone.probabilities(raw[:, :1], raw[:, :1], None))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_labels_are_fitted_one_by_one_whatever_the_block(kind):
     raw = LOGITS + RNG.normal(size=LOGITS.shape)
     at_once = fit_calibrator(kind, raw, LABELS, None, 10**9)

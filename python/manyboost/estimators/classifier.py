@@ -178,7 +178,9 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                 "probabilities cannot all move one way; use it with two classes or with labels."
             )
         self._classes, self.classes_, self._class_weights = classes, classes.values, reader.table
-        self._hierarchy = reader.hierarchy
+        self.__dict__.pop("_hierarchy", None)
+        if reader.hierarchy is not None:
+            self._hierarchy = reader.hierarchy
         self.__dict__.pop("target_name_", None)
         if reader.target_name is not None:
             self.target_name_ = reader.target_name

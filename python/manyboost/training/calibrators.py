@@ -1,7 +1,7 @@
 """Calibrators: from raw predictions to the shares of rows that had the label out of fold.
 
-There are two forms, Platt's sigmoid and isotonic regression. A label with too few rows of either
-kind keeps the probabilities that it has without.
+There are two forms, Platt's sigmoid and isotonic regression. Labels with too few rows of either
+kind share one curve; if they have too few together, they keep the probabilities they have without.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.special import expit, logit
 
 from manyboost.arrays import F64, Mask
 
-#: Rows with a label, and rows without it, that a calibrator needs.
+#: Rows with a label, and rows without it, that a curve needs.
 LEAST_ROWS = 10
 #: Newton steps of a sigmoid at most, and halvings of one.
 _STEPS, _HALVINGS = 50, 30
@@ -47,6 +47,16 @@ class Sigmoids:
         places = slice(None) if outputs is None else outputs
         slope, intercept = self.slope[places], self.intercept[places]
         return np.where(np.isnan(slope), given, expit(slope * raw + intercept))
+
+    @property
+    def lacking(self) -> Mask:
+        """Labels without a curve."""
+        return np.isnan(self.slope)
+
+    def shared(self, curve: Sigmoids) -> Sigmoids:
+        """Return the curves, with another one for the labels that lack one."""
+        pairs = (self.slope, curve.slope), (self.intercept, curve.intercept)
+        return Sigmoids(*(np.where(self.lacking, theirs, own) for own, theirs in pairs))
 
     @staticmethod
     def joined(parts: list[Sigmoids]) -> Sigmoids:
@@ -91,6 +101,22 @@ class Isotonics:
                 result[:, column] = np.interp(raw[:, column], self.knots[part], self.values[part])
         return result
 
+    @property
+    def lacking(self) -> Mask:
+        """Labels without a curve."""
+        return np.asarray(self.counts == 0)
+
+    def shared(self, curve: Isotonics) -> Isotonics:
+        """Return the curves, with another one for the labels that lack one."""
+        labels = range(len(self.counts))
+        return Isotonics.joined([curve if self.lacking[j] else self._curve(j) for j in labels])
+
+    def _curve(self, label: int) -> Isotonics:
+        """Return the curve of one label."""
+        end = int(self.counts[: label + 1].sum())
+        part = slice(end - int(self.counts[label]), end)
+        return Isotonics(self.counts[label : label + 1], self.knots[part], self.values[part])
+
     @staticmethod
     def joined(parts: list[Isotonics]) -> Isotonics:
         """Return the calibrators of neighbouring blocks of labels as one."""
@@ -112,17 +138,26 @@ def fit_calibrator(
     ``weight`` is that of rows or of cells. Some labels are fitted at a time, to save memory.
     """
     made: Any = CALIBRATORS[kind]
-    size, parts = max(1, block_cells // len(raw)), []
-    for start in range(0, raw.shape[1], size):
-        block = slice(start, start + size)
+    size = max(1, block_cells // len(raw))
+
+    def of(block: Any) -> tuple[F64, Mask, F64]:
         Y = labels[:, block]
         cells = np.ones(Y.shape)
         if weight is not None:
             cells[:] = weight[:, None] if weight.ndim == 1 else weight[:, block]
         cells[(Y != 0) & (Y != 1)] = 0
-        parts.append(made.fitted(raw[:, block], Y == 1, cells))
-    joined: Sigmoids | Isotonics = made.joined(parts)
-    return joined
+        return raw[:, block], Y == 1, cells
+
+    starts = range(0, raw.shape[1], size)
+    found: Sigmoids | Isotonics = made.joined(
+        [made.fitted(*of(slice(start, start + size))) for start in starts]
+    )
+    if not found.lacking.any():
+        return found
+    some = np.flatnonzero(found.lacking)[:size]  # of many, enough for one curve
+    curve = made.fitted(*(each.reshape(-1, 1) for each in of(some)))
+    shared: Sigmoids | Isotonics = found.shared(curve)
+    return shared
 
 
 def _have_both(present: Mask, weight: F64) -> Mask:
