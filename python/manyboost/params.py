@@ -262,7 +262,8 @@ PARAMS: dict[str, Param] = {
         "from_dtype",
         (one_of("from_dtype", None), Check("a mask, or numbers or names of features", _is_flat)),
         "Features that hold categories: a mask, numbers or names. Splits send any set of these "
-        "left. A feature has at most max_bins of them; one not seen in training counts as missing. "
+        "left. If there are more than max_bins, the most frequent stay apart and the others count "
+        "as one. A category not seen in training counts as missing. "
         "Any number can be a category, -1 too; missing is NaN. ``'from_dtype'``: the columns of a "
         "data frame with text or of a categorical type; none for arrays. None: none.",
     ),

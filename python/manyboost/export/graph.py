@@ -69,15 +69,24 @@ class Graph:
     def in_single(self, model: Any, X: str, places: Places) -> tuple[list[str], Places]:
         """Return arrays of features in single precision, and the columns where trees find them.
 
-        Features with cuts in double precision get another column, for the codes that trees see.
-        X must then be in double precision.
+        Features with cuts in double precision, and those with rare categories, get another column,
+        for the codes that trees see. X must be in double precision if there are cuts.
         """
-        cuts = {j: each for j, each in model._progress.categories.cuts.items() if len(each)}
-        if not cuts:
-            return [X], places
-        parts, places = [self.call("Cast", [X], "single", to=_FLOAT)], places.copy()
-        n_columns = int(places.max()) + 1
-        for number, (j, values) in enumerate(cuts.items()):
+        categories = model._progress.categories
+        cuts = {j: each for j, each in categories.cuts.items() if len(each)}
+        parts, places, n_columns = [X], places.copy(), int(places.max()) + 1
+        if cuts:
+            parts = [self.call("Cast", [X], "single", to=_FLOAT)]
+        for j, codes in categories.grouped.items():
+            if places[j] >= 0:
+                column = self.constant("column", [int(places[j])])
+                value = self.call("Gather", [parts[0], column], "category", axis=1)
+                keys = {"keys_floats": categories.tables[j].tolist(), "default_float": np.nan}
+                values = {"values_floats": codes.astype(float).tolist()}
+                code = self.call("LabelEncoder", [value], "code", domain=ML, **keys, **values)
+                places[j] = n_columns + len(parts) - 1
+                parts.append(code)
+        for j, values in cuts.items():
             column = self.constant("column", [int(places[j])])
             value = self.call("Gather", [X, column], "value", axis=1)
             above = self.call("Greater", [value, self.constant("cuts", values[None])], "above")
@@ -87,8 +96,8 @@ class Graph:
             zero = self.constant("of_zero", float(np.searchsorted(values, 0.0)))
             code = self.call("Sub", [count, zero], "code")
             missing = [self.call("IsNaN", [value], "is_missing"), self.constant("nan", np.nan)]
+            places[j] = n_columns + len(parts) - 1
             parts.append(self.call("Where", [*missing, code], "code_or_missing"))
-            places[j] = n_columns + number
         return parts, places
 
     def raw_predictions(self, model: Any, X: str, offset: str | None, places: Places) -> str:

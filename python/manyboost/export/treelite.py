@@ -91,6 +91,11 @@ def _refuse(what: str) -> NoReturn:
 
 def _check_tables(model: Any) -> None:
     """Refuse categories that treelite does not know."""
+    for j in model._progress.categories.grouped:
+        what = f"Column {feature_label(model, j)} has rare categories that count as one"
+        raise ValueError(
+            f"{what}, which treelite cannot look up; merge them before, or use to_onnx."
+        )
     for j, table in model._progress.categories.tables.items():
         unlike = (table != np.floor(table)) | (table < 0) | (table > MAX_CATEGORY)
         if unlike.any():

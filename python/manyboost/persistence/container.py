@@ -28,7 +28,7 @@ MAGIC = b"\x89MBOOST\n"
 VERSION = 4
 
 # Arrays that came with the fourth version, one of each group.
-_FOURTH = ("sigmoid_slopes", "isotonic_counts", "hierarchy_children")
+_FOURTH = ("sigmoid_slopes", "isotonic_counts", "hierarchy_children", "group_codes")
 _PREFIX = struct.Struct("<8sII")
 _ALIGNMENT = 64
 _CHECKSUM_BYTES = 32
@@ -74,7 +74,7 @@ def version_of(header: Mapping[str, Any], arrays: Container[str]) -> int:
     """Return the version of the format that contents need, the oldest that has all of them.
 
     Means of models came with the second version, cuts in double precision with the third,
-    calibrators and hierarchies of labels with the fourth.
+    calibrators, hierarchies of labels and rare categories with the fourth.
     """
     if any(name in arrays for name in _FOURTH):
         return 4

@@ -83,7 +83,7 @@ class Identity:
 def _digests(
     rows: Rows, names: Iterable[str], categories: Categories
 ) -> dict[str, tuple[str, str]]:
-    tables = [*categories.tables.values(), *categories.cuts.values()]
+    tables = [*categories.tables.values(), *categories.cuts.values(), *categories.grouped.values()]
     weights = [rows.weights.rows, rows.weights.cells, rows.numbers]
     parts = [rows.X, *tables], [rows.Y], weights, [rows.offset]
     return {name: (_digest(part), "given") for name, part in zip(names, parts, strict=True)}
