@@ -30,7 +30,7 @@ endif
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test build lint lint-python lint-rust test-rust test-python wheel test-wheel bench bench-quick \
-	bench-engine bench-builds bench-defaults bench-data bench-intervals bench-study bench-distributed reproduce profile docs test-docs torture format clean cargo browser
+	bench-engine bench-builds bench-defaults bench-data bench-intervals bench-labels bench-study bench-distributed reproduce profile docs test-docs torture format clean cargo browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -141,6 +141,9 @@ bench-intervals: cargo ## coverage and width of intervals beside MAPIE, into doc
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.intervals
+
+bench-labels: $(BUILT) ## calibration and hierarchies of labels, into docs/labels.md (half an hour; resumes)
+	@$(BIN)/python -m benchmarks.labels
 
 bench-study: $(BUILT) ## the defaults, one change at a time, into docs/study.md (an hour; resumes)
 	@$(BIN)/python -m benchmarks.study
