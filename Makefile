@@ -21,6 +21,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export CARGO_TERM_QUIET := true
 
+# A workspace of its own: it builds with older compilers.
+PREDICT := cd crates/predict && CARGO_TARGET_DIR=$(CURDIR)/target/predict
+
 say = @printf '\033[1m%s\033[0m\n'
 ifeq ($(MAKE_TERMOUT),)
 say = @printf '%s\n'
@@ -29,8 +32,8 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test build lint lint-python lint-rust test-rust test-python wheel test-wheel bench bench-quick \
-	bench-engine bench-builds bench-defaults bench-data bench-intervals bench-study bench-distributed reproduce profile docs test-docs torture format clean cargo browser
+.PHONY: help demo test build lint lint-python lint-rust test-rust test-python test-runtimes wheel test-wheel bench bench-quick \
+	bench-engine bench-builds bench-defaults bench-data bench-intervals bench-study bench-distributed reproduce profile docs test-docs torture format clean cargo browser compilers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,18 +57,24 @@ lint-python: $(BUILT) $(TOOLS)
 
 lint-rust: cargo | $(BIN)/maturin
 	$(say) 'cargo fmt, clippy'
-	@cargo fmt --all --check || { echo 'Not formatted: run `make format`.'; exit 1; }
+	@cargo fmt --all --check && $(PREDICT) cargo fmt --check || { echo 'Not formatted: run `make format`.'; exit 1; }
 	@cargo clippy --workspace --all-targets -- -D warnings
+	@$(PREDICT) cargo clippy --all-targets --features c -- -D warnings
 
 # The binding crate is left out: an extension module is linked by the interpreter that loads it,
 # so it has no test binary; the Python tests exercise it.
 test-rust: cargo ## the Rust tests
 	$(say) 'cargo test'
 	@cargo test --quiet --release --workspace --exclude manyboost-python
+	@$(PREDICT) cargo test --quiet --release --features c
 
-test-python: $(BUILT) $(TOOLS) browser ## the Python tests; PYTEST_ARGS="-k name" selects
+test-python: $(BUILT) $(TOOLS) browser compilers ## the Python tests; PYTEST_ARGS="-k name" selects
 	$(say) 'pytest'
 	@$(BIN)/python -m pytest --quiet -n 2 --dist worksteal $(PYTEST_ARGS)
+
+test-runtimes: $(BUILT) $(TOOLS) browser compilers ## the runtime without Python, in Rust, C and the browser (a part of test-python)
+	$(say) 'pytest of the runtimes'
+	@$(BIN)/python -m pytest --quiet tests/runtimes
 
 # A wheel runs where the C library is as new as here, at least; zig links to an older one, at the
 # price of a build of its own.
@@ -99,6 +108,14 @@ browser:
 		{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		apt-get update -qq && apt-get install -y -qq chromium fonts-dejavu-core >/dev/null; } || \
 		echo 'no chromium here: the tests of the report in a browser are skipped'
+
+# The oldest compiler that crates/predict promises, with WebAssembly; its tests take another one, or
+# are skipped, where it is not.
+compilers:
+	@[ -x /usr/bin/rustc ] || \
+		{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends rustc libstd-rust-dev-wasm32 lld gcc libc6-dev >/dev/null; } || \
+		echo "no compiler of the system here: crates/predict is built with cargo's, or not at all"
 
 BENCH := .venv-bench/bin/python
 
@@ -163,6 +180,7 @@ format: cargo | $(BIN)/ruff ## format all code, and repair what the linter can
 	@$(BIN)/ruff check --quiet --fix --exit-zero .
 	@$(BIN)/ruff format --quiet .
 	@cargo fmt --all
+	@$(PREDICT) cargo fmt
 
 clean: ## remove all that the other targets made
 	rm -rf $(VENV) target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so \
