@@ -32,7 +32,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test build lint lint-python lint-rust test-rust test-python test-runtimes wheel test-wheel bench bench-quick \
+.PHONY: help demo test build lint lint-python lint-rust test-rust test-python test-runtimes wheel test-wheel test-versions sdist tools lint-workflows bench bench-quick \
 	bench-engine bench-builds bench-defaults bench-data bench-intervals bench-study bench-distributed reproduce profile docs test-docs torture format clean cargo browser compilers
 
 help: ## list the targets
@@ -45,7 +45,7 @@ test: lint test-rust test-python test-wheel test-docs ## everything a change mus
 
 build: $(BUILT) ## make .venv and build the extension into it, optimised
 
-lint: lint-python lint-rust ## formatting, linters and types, both languages
+lint: lint-python lint-rust lint-workflows ## formatting, linters and types, both languages
 
 lint-python: $(BUILT) $(TOOLS)
 	$(say) 'ruff, import-linter, mypy, stubtest'
@@ -60,6 +60,16 @@ lint-rust: cargo | $(BIN)/maturin
 	@cargo fmt --all --check && $(PREDICT) cargo fmt --check || { echo 'Not formatted: run `make format`.'; exit 1; }
 	@cargo clippy --workspace --all-targets -- -D warnings
 	@$(PREDICT) cargo clippy --all-targets --features c -- -D warnings
+
+# actionlint is no package that pip can build without downloads; where it is missing, the schema and zizmor
+# check the workflows alone.
+lint-workflows: $(TOOLS)
+	$(say) 'workflows'
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
+	@$(BIN)/zizmor --offline --quiet .github
+	@if command -v actionlint >/dev/null; then actionlint; else echo 'no actionlint on the PATH: workflows are checked without it'; fi
 
 # The binding crate is left out: an extension module is linked by the interpreter that loads it,
 # so it has no test binary; the Python tests exercise it.
@@ -91,6 +101,14 @@ wheel: $(BUILT) $(TOOLS) ## build a wheel into dist; GLIBC=2.28 for older system
 test-wheel: wheel ## install the wheel in a clean environment, without Rust, and fit models
 	$(say) 'pytest of the wheel'
 	@MANYBOOST_WHEEL="$$(ls dist/*.whl)" $(BIN)/python -m pytest --quiet tests/test_wheel.py
+
+test-versions: wheel ## the quick part of the suite on every CPython from 3.10 on, oldest and newest dependencies
+	@$(BIN)/python tests/on_versions.py dist
+
+sdist: $(BIN)/maturin ## the sources that a release has, in dist
+	@rm -rf dist && $(BIN)/maturin sdist --quiet --out dist && ls dist/*.tar.gz
+
+tools: $(TOOLS) ## what tests, linters and the site need, into .venv
 
 # Warnings are errors. Examples are run each time: the library may have changed where they did not.
 docs: $(BUILT) $(TOOLS) ## build the documentation site into docs/_build/html
@@ -183,7 +201,7 @@ format: cargo | $(BIN)/ruff ## format all code, and repair what the linter can
 	@$(PREDICT) cargo fmt
 
 clean: ## remove all that the other targets made
-	rm -rf $(VENV) target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so \
+	rm -rf $(VENV) .venv-versions target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so \
 		docs/_build docs/gallery docs/internals
 	find python tests examples experiments benchmarks torture -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
