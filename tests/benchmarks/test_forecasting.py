@@ -50,15 +50,16 @@ def test_one_model_gets_all_horizons_and_missing_ones_as_nan():
 
 def test_the_table_shows_errors_and_times():
     runs = {
-        name: {"error": 0.5 + k, "fit seconds": 2.0 * (k + 1)}
+        name: {"levels": {"error": 0.5 + k, "fit seconds": 2.0 * (k + 1)}}
         for k, name in enumerate(forecasting.CONTESTANTS)
     }
+    runs["LightGBM recursive"]["differences"] = {"error": 0.4, "fit seconds": 2.0}
     results = {"sets": {"demand": {"24": runs}}, "versions": "manyboost 1"}
     section = forecasting.section(results)
     assert "demand (electricity, 12 weeks of half hours), 24 horizons" in section
-    assert "| manyboost | 1 | **0.500** | 2 | 1.0 × |" in section
-    assert "| LightGBM per horizon | 24 | 1.500 | 4 | 2.0 × |" in section
-    assert "| LightGBM recursive | 1 | 2.500 | 6 | 3.0 × |" in section
+    assert "| manyboost | 1 | 0.500 | – | 2 | 1.0 × |" in section
+    assert "| LightGBM per horizon | 24 | 1.500 | – | 4 | 2.0 × |" in section
+    assert "| LightGBM recursive | 1 | 2.500 | **0.400** | 4 | 2.0 × |" in section
     assert "<!-- horizons:begin -->" in forecasting.PAGE.read_text()
 
 
