@@ -172,7 +172,7 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     X_table, Y_table = whole(file.file, blocks)
     X = features_of(X_table)
     Y, kind = outputs_of(Y_table, task)  # type: ignore[arg-type]
-    shown = [repr(file.names[i]) for i in ignored]
+    shown = [f"column {file.names[i]!r}" for i in ignored]
     shown += ["the index, which has no name"] if file.has_index else []
     return Problem(file.file, X, Y, kind, file.part, shown)
 
