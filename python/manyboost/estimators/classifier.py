@@ -492,9 +492,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             return np.column_stack([1 - proba[:, 0], proba[:, 0]])
         if self._classes.kind == "multiclass" and not self._fitted_loss.facts.is_joint:
             # One class against the rest, brought to a sum of one.
-            total = proba.sum(axis=1, keepdims=True)
-            even = np.full_like(proba, 1 / proba.shape[1])
-            return np.asarray(np.divide(proba, total, out=even, where=total > 0))
+            proba = np.array(proba, np.float64, order="C")
+            _core.share(proba)
         return proba
 
     def _labels(self, raw: F64) -> NDArray[Any]:

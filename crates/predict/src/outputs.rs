@@ -1,0 +1,265 @@
+//! What the outputs of a model mean: numbers, quantiles, classes or labels; and their links.
+
+use crate::entries::Entries;
+use crate::json::{float_text, Value};
+use crate::links::Link;
+use crate::{broken, Result};
+
+/// What is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Targets {
+    /// Numbers, with so many quantile levels for each output of y.
+    Numbers(usize),
+    /// The second of two classes.
+    Binary,
+    /// One of several classes.
+    Classes,
+    /// Labels.
+    Labels,
+}
+
+/// The outputs of a model.
+#[derive(Debug)]
+pub struct Outputs {
+    pub targets: Targets,
+    /// Neighbouring outputs of one link, and how many; None: a loss without link.
+    pub links: Option<Vec<(Link, usize)>>,
+    /// Names of the columns of predictions.
+    pub names: Vec<String>,
+    pub thresholds: Option<Vec<f64>>,
+}
+
+impl Outputs {
+    pub fn read(entries: &Entries<'_>) -> Result<Outputs> {
+        let names = names(entries.key("output_names"))?;
+        let of_y = entries.key("targets");
+        let (targets, names) = match entries.key("estimator").text() {
+            Some("ManyBoostRegressor") => numbers(of_y, entries.n_outputs, names)?,
+            Some("ManyBoostClassifier") => classes(entries, of_y, names)?,
+            _ => return broken("it is of an estimator that this release does not know"),
+        };
+        let links = links(entries, targets)?;
+        check_levels(entries, of_y)?;
+        let thresholds = entries.array("thresholds").map(|array| array.f64s());
+        let allowed = |thresholds: &Vec<f64>| thresholds.iter().all(|t| (0.0..=1.0).contains(t));
+        if !thresholds.as_ref().map_or(true, allowed) {
+            return broken("its thresholds are beyond 0 to 1");
+        }
+        Ok(Outputs { targets, links, names, thresholds })
+    }
+}
+
+/// A list of different texts, or null.
+pub fn names(value: &Value) -> Result<Option<Vec<String>>> {
+    let list = match value.list() {
+        Some(list) => list,
+        None => return Ok(None),
+    };
+    let texts: Option<Vec<String>> =
+        list.iter().map(|each| each.text().map(String::from)).collect();
+    match texts.filter(|texts| are_different(texts)) {
+        Some(texts) => Ok(Some(texts)),
+        None => broken("its names are not different texts"),
+    }
+}
+
+fn are_different(texts: &[String]) -> bool {
+    let mut sorted: Vec<&String> = texts.iter().collect();
+    sorted.sort_unstable();
+    sorted.windows(2).all(|pair| pair[0] != pair[1])
+}
+
+/// Refuses another number of names than there should be; makes names if there are none.
+fn counted(names: Option<Vec<String>>, count: usize) -> Result<Vec<String>> {
+    let names = names.unwrap_or_else(|| (0..count).map(|j| format!("y{j}")).collect());
+    match names.len() == count {
+        true => Ok(names),
+        false => broken(format!("its 'output_names' are not {count} names")),
+    }
+}
+
+fn numbers(of_y: &Value, d: usize, names: Option<Vec<String>>) -> Result<(Targets, Vec<String>)> {
+    let n_keys = matches!(of_y, Value::Object(entries) if entries.len() == 2);
+    let one_dimensional = of_y.get("one_dimensional").and_then(Value::boolean);
+    let levels: Option<Vec<f64>> = match of_y.get("quantiles") {
+        Some(Value::Null) => Some(Vec::new()),
+        Some(Value::List(list)) if !list.is_empty() => list.iter().map(Value::number).collect(),
+        _ => None,
+    };
+    let (one_dimensional, levels) = match (one_dimensional, levels) {
+        (Some(one), Some(levels)) if n_keys => (one, levels),
+        _ => return broken("it does not say what its outputs are"),
+    };
+    let inside = levels.iter().all(|level| *level > 0.0 && *level < 1.0);
+    let n_levels = levels.len().max(1);
+    if !inside || !levels.windows(2).all(|pair| pair[0] < pair[1]) {
+        return broken("its quantiles are not ascending numbers between 0 and 1");
+    }
+    if d % n_levels != 0 || (one_dimensional && d != n_levels) {
+        return broken("its outputs are not those of its targets");
+    }
+    let names = counted(names, d / n_levels)?;
+    let of_level = |name: &String| -> Vec<String> {
+        levels.iter().map(|level| format!("{name}_q{}", float_text(*level))).collect()
+    };
+    let by_level = names.iter().flat_map(of_level).collect();
+    Ok((Targets::Numbers(n_levels), if levels.is_empty() { names } else { by_level }))
+}
+
+/// Quantile levels must be the constants of the loss of every output of y.
+fn check_levels(entries: &Entries<'_>, of_y: &Value) -> Result<()> {
+    let levels = match of_y.get("quantiles") {
+        Some(Value::List(levels)) => levels,
+        _ => return Ok(()),
+    };
+    let is_quantile =
+        |block: &Value| matches!(block.list(), Some([Value::Text(n), _]) if n == "quantile");
+    let of_loss = entries.key("losses").list().map_or(false, |all| all.iter().all(is_quantile));
+    let constants = entries.f64s("loss_constants");
+    let same = constants.iter().zip(levels.iter().cycle()).all(|(c, l)| l.number() == Some(*c));
+    match of_loss && same {
+        true => Ok(()),
+        false => broken("its quantiles are not those of its loss"),
+    }
+}
+
+fn classes(
+    entries: &Entries<'_>,
+    of_y: &Value,
+    names: Option<Vec<String>>,
+) -> Result<(Targets, Vec<String>)> {
+    let d = entries.n_outputs;
+    let n_keys = matches!(of_y, Value::Object(keys) if keys.len() == 2);
+    let (targets, expected) = match of_y.get("kind").and_then(Value::text) {
+        Some("binary") if d == 1 && n_keys => (Targets::Binary, 2),
+        Some("multiclass") if d >= 3 && n_keys => (Targets::Classes, d),
+        Some("multilabel") if n_keys => (Targets::Labels, d),
+        _ => return broken("it does not say what its classes are"),
+    };
+    if targets != Targets::Labels && names.is_some() {
+        return broken("its classes have names");
+    }
+    let texts = match of_y.get("values").unwrap_or(&Value::Null) {
+        Value::Text(how) if how == "numbers" => counted(None, d)?,
+        Value::Text(how) if how == "names" && names.is_some() => names.clone().unwrap_or_default(),
+        values => class_texts(entries, values)?,
+    };
+    // Numbers are in order by their values, which texts do not tell.
+    let is_text = of_y.get("values").and_then(|values| values.get("array")?.get("text")).is_some();
+    let in_order = texts.windows(2).all(|pair| pair[0] < pair[1]);
+    if is_text && targets != Targets::Labels && !in_order {
+        return broken("its classes are out of order");
+    }
+    if texts.len() != expected || !are_different(&texts) {
+        return broken(format!("it does not have {expected} different classes"));
+    }
+    Ok((targets, if names.is_some() { counted(names, d)? } else { texts }))
+}
+
+/// Classes as texts: of an array of the file, or of texts in the header.
+fn class_texts(entries: &Entries<'_>, values: &Value) -> Result<Vec<String>> {
+    let strange = || broken("its classes are not a list of texts, numbers or booleans");
+    let array = match values {
+        Value::Object(one) if one.len() == 1 => values.get("array").unwrap_or(&Value::Null),
+        _ => return strange(),
+    };
+    if let Some(number) = array.integer() {
+        let array = match entries.array(&format!("value_{number:06}")) {
+            Some(array) if array.shape.len() == 1 => array,
+            _ => return strange(),
+        };
+        return array
+            .bytes
+            .chunks_exact(array.size())
+            .map(|each| number_text(array.dtype, each))
+            .collect();
+    }
+    let texts = array.get("text").or_else(|| array.get("values")).and_then(Value::list);
+    let shape = array.get("shape").and_then(Value::list).unwrap_or(&[]);
+    match texts {
+        Some(texts) if shape.len() == 1 && shape[0].integer() == Some(texts.len() as u64) => {
+            let texts: Option<Vec<String>> =
+                texts.iter().map(|each| each.text().map(String::from)).collect();
+            texts.map_or_else(strange, Ok)
+        }
+        _ => strange(),
+    }
+}
+
+/// A number of an array as Python writes it.
+fn number_text(dtype: &str, bytes: &[u8]) -> Result<String> {
+    let mut wide = [0; 8];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    let unsigned = u64::from_le_bytes(wide);
+    let unused = 64 - 8 * bytes.len() as u32;
+    let signed = ((unsigned << unused) as i64) >> unused;
+    let float = match dtype {
+        "<f4" => f64::from(f32::from_bits(unsigned as u32)),
+        _ => f64::from_bits(unsigned),
+    };
+    match dtype {
+        "|b1" if unsigned < 2 => Ok(String::from(if unsigned == 1 { "True" } else { "False" })),
+        "|i1" | "<i2" | "<i4" | "<i8" => Ok(signed.to_string()),
+        "|u1" | "<u2" | "<u4" | "<u8" => Ok(unsigned.to_string()),
+        "<f4" | "<f8" if float.is_finite() => Ok(float_text(float)),
+        _ => broken("its classes are numbers of a kind that this release does not read"),
+    }
+}
+
+/// The links of the losses of neighbouring outputs.
+fn links(entries: &Entries<'_>, targets: Targets) -> Result<Option<Vec<(Link, usize)>>> {
+    let (constants, baseline) = (entries.f64s("loss_constants"), entries.f64s("baseline"));
+    let is_mixed = entries.key("mixed").boolean() == Some(true);
+    let of_numbers = matches!(targets, Targets::Numbers(_));
+    let blocks = entries.key("losses").list().unwrap_or(&[]);
+    let (mut links, mut start, mut before) = (Vec::new(), 0, "");
+    for block in blocks {
+        let (name, count) = match block.list() {
+            Some([Value::Text(name), count]) => (name.as_str(), count.integer()),
+            _ => return broken("it does not say what the losses of its outputs are"),
+        };
+        let end = count
+            .filter(|count| *count > 0)
+            .and_then(|n| usize::try_from(n).ok()?.checked_add(start));
+        let constants = match end.and_then(|end| constants.get(start..end)) {
+            Some(constants) if name != before => constants,
+            _ => return broken("it does not have one loss for each output"),
+        };
+        let between = |low: f64, high: f64| constants.iter().all(|c| *c > low && *c < high);
+        let unused = constants.iter().all(|constant| *constant == 0.5);
+        // The link, whether the constants of the loss are allowed, and whether it is of numbers.
+        let (link, allowed, is_numeric) = match name {
+            "squared_error" | "absolute_error" => (Link::Identity, unused, true),
+            "huber" => (Link::Identity, between(0.0, f64::INFINITY), true),
+            "quantile" => (Link::Identity, between(0.0, 1.0), true),
+            "poisson" | "gamma" => (Link::Exponential, unused, true),
+            "tweedie" => {
+                (Link::Exponential, constants.iter().all(|c| (1.1..=1.9).contains(c)), true)
+            }
+            "log_loss" | "exponential" => (Link::Logistic, unused, is_mixed && of_numbers),
+            "squared_labels" => (Link::Halved, unused, false),
+            "softmax" if targets == Targets::Classes => (Link::Softmax, unused, false),
+            "custom" | "custom_curved" if !is_mixed => (Link::Identity, unused, of_numbers),
+            _ => {
+                return broken(format!(
+                    "it has the loss {name:?}, which this release does not know here"
+                ))
+            }
+        };
+        if !allowed || is_numeric != of_numbers {
+            return broken(format!("its loss {name:?} does not fit its constants or its targets"));
+        }
+        // Outputs with a link are trained in single precision, from the baseline on.
+        let starts = &baseline[start..start + constants.len()];
+        if link != Link::Identity && starts.iter().any(|base| f64::from(*base as f32) != *base) {
+            return broken(format!("its baseline is not in single precision, as {name:?} has it"));
+        }
+        links.push((link, constants.len()));
+        (start, before) = (start + constants.len(), name);
+    }
+    if start != entries.n_outputs || (!is_mixed && links.len() != 1) {
+        return broken("it does not have one loss for each output");
+    }
+    let has_link = of_numbers || !before.starts_with("custom");
+    Ok(Some(links).filter(|_| has_link))
+}
