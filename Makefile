@@ -33,7 +33,7 @@ endif
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test build lint lint-python lint-rust test-rust test-python test-runtimes wheel test-wheel test-versions sdist tools lint-workflows bench bench-quick \
-	bench-engine bench-builds bench-defaults bench-data bench-intervals bench-study bench-distributed reproduce profile docs test-docs torture format clean cargo browser compilers
+	bench-engine bench-builds bench-defaults bench-data bench-intervals bench-study bench-distributed bench-latency reproduce profile docs test-docs torture format clean cargo browser compilers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -184,6 +184,11 @@ bench-distributed: cargo ## Dask workers beside xgboost's, into docs/guide/scali
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.distributed
+
+bench-latency: cargo ## the time of a single row, in Python and C, beside LightGBM, into docs/guide/deploy.md (2 minutes)
+	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
+	@benchmarks/setup.sh self
+	@$(BENCH) -m benchmarks.latency
 
 reproduce: $(BUILT) $(TOOLS) ## the paper's experiments that experiments/rows lacks, and their report (resumes)
 	@$(BIN)/python -m experiments --n-jobs 2

@@ -1,4 +1,4 @@
-"""Run the quick part of the suite with an installed wheel, on the versions of Python that are found.
+"""Run the quick part of the suite with an installed wheel, on all versions of Python here.
 
     python tests/on_versions.py dist                     all of them
     python tests/on_versions.py --this dist              this one
