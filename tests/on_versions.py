@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 OLDEST = (3, 10)
 QUICK = [
-    *("tests/test_core.py", "tests/test_reference.py", "tests/test_equivalences.py"),
+    *("tests/test_core.py", "tests/test_reference.py", "tests/test_threads.py"),
     *("tests/persistence/test_round_trip.py", "tests/persistence/test_stored_files.py"),
     *("tests/estimators/test_predicting.py", "tests/data/test_frames.py"),
 ]
