@@ -32,8 +32,8 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test build lint lint-python lint-rust test-rust test-python test-runtimes wheel test-wheel test-versions sdist tools lint-workflows bench bench-quick \
-	bench-engine bench-builds bench-defaults bench-data bench-intervals bench-study bench-distributed bench-latency reproduce profile docs test-docs torture format clean cargo browser compilers
+# Every target with a plain name is a command, not a file.
+.PHONY: $(shell awk -F: '/^[a-z-]+:/ { print $$1 }' $(firstword $(MAKEFILE_LIST)))
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +110,18 @@ sdist: $(BIN)/maturin ## the sources that a release has, in dist
 
 tools: $(TOOLS) ## what tests, linters and the site need, into .venv
 
+ECOSYSTEM := .venv-ecosystem/bin/python
+
+# These packages are many and large, and disagree with the newest releases of others.
+ecosystem: wheel
+	@[ -x $(ECOSYSTEM) ] || $(PYTHON) -m venv .venv-ecosystem
+	@$(ECOSYSTEM) -m pip install --requirement tests/ecosystem/requirements.txt
+	@$(ECOSYSTEM) -m pip install --force-reinstall --no-deps dist/*.whl
+
+test-ecosystem: ecosystem ## install forecasting libraries and others in .venv-ecosystem, and test with them
+	$(say) 'pytest with other packages'
+	@$(ECOSYSTEM) -m pytest --quiet tests/ecosystem tests/persistence/test_skops.py $(PYTEST_ARGS)
+
 # Warnings are errors. Examples are run each time: the library may have changed where they did not.
 docs: $(BUILT) $(TOOLS) ## build the documentation site into docs/_build/html
 	$(say) 'sphinx'
@@ -176,6 +188,15 @@ bench-intervals: cargo ## coverage and width of intervals beside MAPIE, into doc
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.intervals
+
+bench-labels: $(BUILT) ## calibration and hierarchies of labels, into docs/labels.md (half an hour; resumes)
+	@$(BIN)/python -m benchmarks.labels
+
+bench-forecasting: ecosystem ## horizons as outputs beside LightGBM, into docs/guide/forecasting.md (half an hour; resumes)
+	@$(ECOSYSTEM) -m benchmarks.forecasting
+
+bench-tuning: ecosystem ## what tuning gains, into docs/guide/tuning.md (an hour; resumes)
+	@$(ECOSYSTEM) -m benchmarks.tuning
 
 bench-study: $(BUILT) ## the defaults, one change at a time, into docs/study.md (an hour; resumes)
 	@$(BIN)/python -m benchmarks.study

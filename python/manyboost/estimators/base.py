@@ -12,10 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyboost.arrays import F64, Mask
 from manyboost.data.features import Table
+from manyboost.data.hierarchy import Hierarchy
 from manyboost.data.labels import Classes
 from manyboost.estimators.elsewhere import answer
 from manyboost.estimators.keeping import Keeping
 from manyboost.training.calibration import Calibration
+from manyboost.training.calibrators import Isotonics, Sigmoids
 from manyboost.training.callbacks import CallbackSupportMixin
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.parameters import Parameters
@@ -39,6 +41,8 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     baseline_: F64
     thresholds_: F64
     _calibration: Calibration | None = None
+    _calibrator: Sigmoids | Isotonics | None = None
+    _hierarchy: Hierarchy | None = None
     _with_offset: bool
     _trained_with: dict[str, Any]
     _release: str

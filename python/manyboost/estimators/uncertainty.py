@@ -306,14 +306,19 @@ class Sets(Uncertainty):
         """Return the raw prediction from which on labels have a mean recall in new rows."""
         calibration = self._calibrated("predict_labels with recall=", "recall", recall)
         present = calibration.Y == 1
-        least = conformal.recall_threshold(calibration.raw, present, recall, calibration.weights)
+        raw = self._decision(calibration.raw.astype(np.float64))
+        least = conformal.recall_threshold(raw, present, recall, calibration.weights)
         if not np.isfinite(least):
             _refuse_few_rows("recall", recall, int(present.any(axis=1).sum()), "with labels")
         return least
 
     @abstractmethod
-    def _probabilities(self, raw: F64) -> F64:
-        """Return probabilities of classes or labels for raw predictions."""
+    def _decision(self, raw: F64) -> F64:
+        """Return the values of the decision function for raw predictions."""
+
+    @abstractmethod
+    def _probabilities(self, raw: F64, outputs: list[int] | None = None) -> F64:
+        """Return probabilities of classes or labels for raw predictions, of all outputs or some."""
 
     @abstractmethod
     def _column_names(self) -> Any:
