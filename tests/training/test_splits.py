@@ -130,7 +130,9 @@ def test_weights_and_offsets_go_with_their_rows():
     train, test = GROUPS != 4, GROUPS == 4
     same = regressor().fit(
         *(each[train] for each in (X, Y, weight)),
-        X_val=X[test], Y_val=Y[test], sample_weight_val=weight[test],
+        X_val=X[test],
+        Y_val=Y[test],
+        sample_weight_val=weight[test],
         offset=offset[train],
         offset_val=offset[test],
     )
