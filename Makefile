@@ -206,6 +206,11 @@ bench-distributed: cargo ## Dask workers beside xgboost's, into docs/guide/scali
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.distributed
 
+bench-latency: cargo ## the time of a single row, in Python and C, beside LightGBM, into docs/guide/deploy.md (2 minutes)
+	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
+	@benchmarks/setup.sh self
+	@$(BENCH) -m benchmarks.latency
+
 reproduce: $(BUILT) $(TOOLS) ## the paper's experiments that experiments/rows lacks, and their report (resumes)
 	@$(BIN)/python -m experiments --n-jobs 2
 

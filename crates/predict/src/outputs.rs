@@ -2,8 +2,9 @@
 
 use crate::entries::Entries;
 use crate::json::{float_text, Value};
+use crate::labels::{Calibrator, Hierarchy};
 use crate::links::Link;
-use crate::{broken, Result};
+use crate::{broken, Error, Result};
 
 /// What is predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +24,12 @@ pub enum Targets {
 pub struct Outputs {
     pub targets: Targets,
     /// Neighbouring outputs of one link, and how many; None: a loss without link.
-    pub links: Option<Vec<(Link, usize)>>,
+    links: Option<Vec<(Link, usize)>>,
     /// Names of the columns of predictions.
     pub names: Vec<String>,
-    pub thresholds: Option<Vec<f64>>,
+    thresholds: Option<Vec<f64>>,
+    calibrator: Option<Calibrator>,
+    hierarchy: Option<Hierarchy>,
 }
 
 impl Outputs {
@@ -45,7 +48,57 @@ impl Outputs {
         if !thresholds.as_ref().map_or(true, allowed) {
             return broken("its thresholds are beyond 0 to 1");
         }
-        Ok(Outputs { targets, links, names, thresholds })
+        let (calibrator, hierarchy) = (Calibrator::read(entries)?, Hierarchy::read(entries)?);
+        let has_labels = matches!(targets, Targets::Labels | Targets::Binary);
+        if calibrator.is_some() && (!has_labels || entries.n_members < 2) {
+            return broken("it has a calibrator that its outputs cannot have");
+        }
+        if hierarchy.is_some() && targets != Targets::Labels {
+            return broken("it has a hierarchy, but no labels");
+        }
+        Ok(Outputs { targets, links, names, thresholds, calibrator, hierarchy })
+    }
+
+    /// Whether all classes share one link.
+    pub fn is_softmax(&self) -> bool {
+        matches!(self.links.as_deref(), Some([(Link::Softmax, _)]))
+    }
+
+    /// Predictions of a row, or the probability of each class or label on its own.
+    pub fn present(&self, raw: &[f64], row: &mut [f64]) -> Result<()> {
+        row.copy_from_slice(raw);
+        let mut rest = &mut row[..];
+        for (link, count) in self.links.as_ref().ok_or(Error::NoLink)? {
+            let (these, after) = rest.split_at_mut(*count);
+            link.apply(these);
+            rest = after;
+        }
+        if let Some(calibrator) = &self.calibrator {
+            calibrator.apply(raw, row);
+        }
+        self.agree(row);
+        Ok(())
+    }
+
+    /// By how much each label is likelier than its threshold; without one, than not.
+    pub fn above_thresholds(&self, raw: &[f64], above: &mut [f64]) -> Result<()> {
+        match &self.thresholds {
+            None if self.calibrator.is_none() => above.copy_from_slice(raw),
+            thresholds => {
+                self.present(raw, above)?;
+                for (j, above) in above.iter_mut().enumerate() {
+                    *above -= thresholds.as_ref().map_or(0.5, |thresholds| thresholds[j]);
+                }
+            }
+        }
+        self.agree(above);
+        Ok(())
+    }
+
+    fn agree(&self, row: &mut [f64]) {
+        if let Some(hierarchy) = &self.hierarchy {
+            hierarchy.apply(row);
+        }
     }
 }
 
