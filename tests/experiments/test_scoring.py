@@ -6,10 +6,11 @@ from experiments.scoring import lrap, macro_r2
 from sklearn.metrics import label_ranking_average_precision_score
 
 
+@pytest.mark.parametrize("n_outputs", [1, 2, 7, 8, 9, 64])
 @pytest.mark.parametrize("levels", [2, 5, 1000])
-def test_lrap_is_that_of_scikit_learn_with_and_without_ties(levels):
+def test_lrap_is_that_of_scikit_learn_with_and_without_ties(levels, n_outputs):
     rng = np.random.default_rng(levels)
-    Y = (rng.random((200, 7)) < 0.3).astype(np.uint8)
+    Y = (rng.random((200, n_outputs)) < 0.3).astype(np.uint8)
     Y[0], Y[1] = 0, 1
     scores = rng.integers(levels, size=Y.shape) / levels
     expected = label_ranking_average_precision_score(Y, scores)
