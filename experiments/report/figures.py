@@ -77,7 +77,7 @@ def _draw_ranks(figure: CriticalDifference, axes: Axes) -> None:
     values = ranks.to_numpy()
     apart = np.abs(values[:, None] - values) >= figure.distance
     p_values = pd.DataFrame(np.where(apart, 0.0, 1.0), ranks.index, ranks.index)
-    scikit_posthocs.critical_difference_diagram(
+    drawn = scikit_posthocs.critical_difference_diagram(
         ranks,
         p_values,
         ax=axes,
@@ -86,5 +86,8 @@ def _draw_ranks(figure: CriticalDifference, axes: Axes) -> None:
         color_palette=["#1d2329"] * len(ranks),
         crossbar_props={"color": _COLOURS[0], "linewidth": 4},
     )
+    # Their points come in the order of a set, which is another in each process.
+    for (bar,) in drawn["crossbars"]:
+        bar.set_xdata(sorted(bar.get_xdata()))
     axes.grid(visible=False)
     axes.spines["top"].set_visible(True)
