@@ -183,6 +183,7 @@ def make_fold(problem: Problem, split: int, purpose: Purpose, seed: int) -> Fold
         std = np.where(std > 0, std, 1.0)
         Y, Y_eval = (Y - mean) / std, (Y_eval - mean) / std
     X, X_eval = problem.X[fit_rows], problem.X[eval_rows]
-    for each in (X, Y, X_eval, Y_eval):
+    shared: list[Any] = [X, Y, X_eval, Y_eval]
+    for each in shared:
         (each.data if sparse.issparse(each) else each).flags.writeable = False
     return Fold(problem, X, Y, X_eval, Y_eval)

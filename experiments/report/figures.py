@@ -12,7 +12,7 @@ import pandas as pd
 import scikit_posthocs
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import FuncFormatter
 
 from experiments.report.content import CriticalDifference, Figure, Lines
 
@@ -66,7 +66,7 @@ def _draw_lines(figure: Lines, canvas: Canvas, colours: Mapping[str, int]) -> No
         if series.low is not None and series.high is not None:
             axes.fill_between(series.x, series.low, series.high, color=colour, alpha=0.16, lw=0)
     axes.set(xlabel=figure.x_label, ylabel=figure.y_label, xscale="log")
-    axes.xaxis.set_major_formatter(LogFormatter())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
     axes.tick_params(color="#5d6770")
     n_columns = 1 if len(figure.series) < 3 else 2
     canvas.legend(loc="outside upper left", ncols=n_columns, fontsize=9)
