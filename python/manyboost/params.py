@@ -360,7 +360,7 @@ PARAMS: dict[str, Param] = {
     ),
     "validation_split": Param(
         "random",
-        (one_of("random", "last"), Check("a splitter of scikit-learn", _is_splitter)),
+        (one_of("random", "last"), Check("a splitter, with the method split", _is_splitter)),
         "Which rows are set apart when X_val is not given. ``'random'``: drawn ones; of each class "
         "its share. ``'last'``: the last rows, for rows in order of time. Or a splitter with a "
         "method ``split(X, y, groups)``, such as ``GroupShuffleSplit()``: the last of its splits "

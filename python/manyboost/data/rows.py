@@ -267,7 +267,7 @@ class LabelReader(Reader):
             self.kind = TargetKind.CLASSES if numbered else TargetKind.ONE_VS_REST
             names = column_names(y, "y")
             self.target_name = None if names is None else names[0]
-        if self.label_hierarchy is not None:
+        if self.label_hierarchy:  # without pairs there is nothing to agree with
             self.hierarchy = Hierarchy.of(self.label_hierarchy, classes)
         return self._closed(classes.encode(labels, softmax=self.softmax), "y")
 
