@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import numbers
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,6 +61,20 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
     if twice := [each for each, count in Counter(names).items() if count > 1]:
         raise ValueError(f"{name} has two columns named {twice[0]!r}; rename or drop one.")
     return names if names and all(isinstance(each, str) for each in names) else None
+
+
+def target_names(y: Any, name: str = "y") -> list[str] | None:
+    """Return the names of targets; whole numbers, such as horizons, become text.
+
+    Numbers that only count the columns from zero are no names.
+    """
+    names = column_names(y, name)
+    if names is not None or not is_frame(y):
+        return names
+    columns = list(y.columns)
+    is_count = columns == list(range(len(columns)))
+    is_whole = all(isinstance(each, numbers.Integral) for each in columns)
+    return [str(each) for each in columns] if is_whole and not is_count else None
 
 
 def densified_frame(data: Any) -> Any:

@@ -15,7 +15,7 @@ from manyboost.arrays import F64
 from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import TargetKind, class_numbers, missing_cells, refuse_unobserved_outputs
 from manyboost.data.features import Table
-from manyboost.data.frames import column_names
+from manyboost.data.frames import column_names, target_names
 from manyboost.data.hierarchy import Hierarchy
 from manyboost.data.labels import read_labels
 from manyboost.data.stored import StoredTable
@@ -227,7 +227,7 @@ class RealReader(Reader):
     def _learn(self, y: Any, X: Table) -> F64:
         self.kind, Y = TargetKind.REAL, self._checked(y, X, "y")
         if not self.continued:
-            self.names = column_names(y, "y")
+            self.names = target_names(y)
         self.one_dimensional = Y.ndim == 1
         self.n_outputs = as_columns(Y).shape[1] * self.n_levels
         return as_columns(Y)
