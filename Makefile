@@ -48,10 +48,11 @@ build: $(BUILT) ## make .venv and build the extension into it, optimised
 lint: lint-python lint-rust lint-workflows ## formatting, linters and types, both languages
 
 lint-python: $(BUILT) $(TOOLS)
-	$(say) 'ruff, import-linter, mypy, stubtest'
+	$(say) 'ruff, import-linter, vermin, mypy, stubtest'
 	@$(BIN)/ruff format --check --quiet . || { echo 'Not formatted: run `make format`.'; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-cache >/dev/null || { $(BIN)/lint-imports --no-cache; exit 1; }
+	@$(BIN)/vermin --quiet --target=3.10- --violations --no-tips --eval-annotations python/manyboost
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/stubtest --concise manyboost._core
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from manyboost.training.parameters import Parameters
 from manyboost.training.progress import Progress
 from manyboost.training.projections import Projection
 from manyboost.training.scoring import RunningRegressor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Model(CallbackSupportMixin, Parameters, Keeping):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from manyboost.persistence.info import ModelInfo
 
 
