@@ -190,7 +190,7 @@ class Ensemble:
 
 @final
 class Objective:
-    def __new__(cls, loss: str | list[str], offset: _F32, param: _F32) -> Objective: ...
+    def __new__(cls, loss: str | list[tuple[str, int]], offset: _F32, param: _F32) -> Objective: ...
     def advance(
         self,
         pool: Pool,
@@ -230,13 +230,14 @@ class Objective:
     def softmax_along(
         self,
         pool: Pool,
-        y: _U32,
+        y: NDArray[Any],
         raw: _F32,
-        weight: _F32 | None,
+        weights: _Weights,
         leaf_of_row: _U32 | None,
         values: _F32,
         rho: _F64,
         v: _F64,
+        output: _Outputs | None = None,
     ) -> tuple[float, _F64, _F64]: ...
     def leaf_sums(
         self,
@@ -340,7 +341,12 @@ def column_quantiles(
 ) -> _F64: ...
 def project(pool: Pool, residuals: _F32, phi: _F32, z: _F32, shares: bool = False) -> None: ...
 def draw_projection(
-    name: str, n_components: int, n_outputs: int, sums_to_zero: bool, seed: int, round: int
+    name: str,
+    n_components: int,
+    n_outputs: int,
+    zero_sums: list[tuple[int, int]],
+    seed: int,
+    round: int,
 ) -> _F32: ...
 def sample_rows(
     pool: Pool, global_rows: NDArray[np.uint64], count: int, seed: int, round: int, output: int

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost.arrays import F64, Mask
 from manyboost.data.features import Table
 from manyboost.data.labels import Classes
+from manyboost.data.weights import ClassTable
 from manyboost.estimators.elsewhere import answer
 from manyboost.estimators.keeping import Keeping
 from manyboost.training.calibration import Calibration
@@ -34,7 +35,7 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     _fitted_loss: FittedLoss
     _progress: Progress
     _classes: Classes
-    _class_weights: F64 | None
+    _class_weights: ClassTable | None
     _seed: int
     baseline_: F64
     thresholds_: F64

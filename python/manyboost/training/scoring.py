@@ -63,9 +63,9 @@ class RunningClassifier(RunningRegressor):
         """Classes or labels of the validation rows."""
         return np.asarray(self._estimator._labels(self._raw_of(X)))
 
-    def predict_proba(self, X: Any) -> F64:
-        """Probabilities for the validation rows."""
-        return np.asarray(self._estimator._probabilities(self._raw_of(X)))
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities for the validation rows; a list for several columns of classes."""
+        return self._estimator._probabilities(self._raw_of(X))
 
     def decision_function(self, X: Any) -> F64:
         """Raw predictions of the validation rows."""
