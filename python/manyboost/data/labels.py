@@ -202,9 +202,8 @@ def read_labels(
     sets = read_label_sets(y, name)
     if sets is None:
         labels = check_labels(y, X, name, classes, comm)
-        names = (
-            None if isinstance(labels, np.ndarray) and labels.ndim == 1 else column_names(y, name)
-        )
+        several = isinstance(labels, list) or labels.ndim == 2
+        names = column_names(y, name) if several else None
         if classes is not None:
             return classes, labels
         if isinstance(labels, list):
@@ -263,14 +262,13 @@ def _check_several(
     labels: NDArray[Any], y: Any, name: str, classes: Classes | None, comm: Comm
 ) -> Any:
     """Return an indicator, or the columns of y if they hold classes."""
-    found, other = None, None
     if classes is None or classes.kind != "columns":
         found = _dense_indicator(labels)
         other = found if isinstance(found, tuple) else None
-        is_share = other is not None and _is_share(labels[other])
-        if classes is not None or is_share or not comm.any(other is not None):
-            if other is not None:
-                raise _label_error(labels[other], other, name, column_names(y, name))
+        may_be_classes = classes is None and comm.any(other is not None)
+        if other is not None and (not may_be_classes or _is_share(labels[other])):
+            raise _label_error(labels[other], other, name, column_names(y, name))
+        if not may_be_classes:
             return found
     return value_columns(y, name) if is_frame(y) else list(labels.T)
 

@@ -109,6 +109,8 @@ PREDICT: dict[str, tuple[str, str]] = {
     "output_margin": ("decision_function", _XGBOOST),
     "prediction_type": ("predict_proba or decision_function", _CATBOOST),
     "pred_contrib": ("shap_values", _LIGHTGBM),
+    "pred_contribs": ("shap_values", _XGBOOST),
+    "pred_interactions": ("shap_interaction_values", _XGBOOST),
     "base_margin": ("offset", _XGBOOST),
     "init_score": ("offset", _LIGHTGBM),
     "thread_count": ("n_jobs of the constructor", _CATBOOST),

@@ -24,9 +24,8 @@ class ModelInfo(dict[str, Any]):
     if the model cannot be saved), ``format_version``, ``manyboost_version`` (the release that
     trained the model), ``feature_names`` and ``output_names`` (None if there are none; for classes
     these, for several columns of them names such as ``colour=red``), ``categories`` (those of each
-    categorical feature, by its name or number), ``left_out``
-    (what the file does not hold), ``parameters``, and ``changed_parameters`` (those that differ
-    from their defaults).
+    categorical feature, by its name or number), ``left_out`` (what the file does not hold),
+    ``parameters``, and ``changed_parameters`` (those that differ from their defaults).
     """
 
     def __str__(self) -> str:
