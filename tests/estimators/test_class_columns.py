@@ -12,6 +12,8 @@ from sklearn.tree import DecisionTreeRegressor
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, load
 from manyboost.comm import Threads
 from manyboost.distributed import fit_files, fit_rank
+from manyboost.metrics import get_scorer
+from manyboost.plotting import plot_calibration
 from refusals import refusal
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
@@ -247,6 +249,10 @@ def test_a_warm_start_continues(tmp_path):
     half.save(tmp_path / "half.mb")
     half = load(tmp_path / "half.mb").set_params(max_iter=6).fit(X, Y)
     assert np.array_equal(raw(half), raw(whole))
+    path = tmp_path / "checkpoint"
+    classifier(max_iter=3, checkpoint=path).fit(X, Y)
+    continued = classifier(max_iter=6, checkpoint=path).fit(X, Y)
+    assert np.array_equal(raw(continued), raw(whole))
     refitted = classifier().fit(X, Y).refit(X, Y)
     assert np.array_equal(raw(refitted), raw(whole))
 
@@ -295,6 +301,12 @@ def test_a_column_stops_as_the_model_of_it_alone():
         curve = together.validation_score_per_output_[: alone.n_iter_ + 1, BLOCKS[j]]
         expected = alone.validation_score_[:, None]
         assert curve == pytest.approx(np.broadcast_to(expected, curve.shape), rel=1e-5)
+
+
+def test_the_score_of_an_estimator_is_its_accuracy_in_whole_rows():
+    known = {"X_val": X[:80], "Y_val": Y[:80]}
+    model = classifier(scoring=None, early_stopping=True, max_iter=20).fit(X[80:], Y[80:], **known)
+    assert model.validation_score_[model.n_iter_] == model.score(X[:80], Y[:80])
 
 
 def test_early_stopping_goes_by_the_mean_over_columns():
@@ -374,8 +386,8 @@ def test_a_loss_in_python_sees_a_label_for_each_class():
 def test_what_columns_do_not_have():
     fitted = classifier().fit(X, Y)
     for ask, words in [
-        (lambda: fitted.predict_top_k(X, 2), "predict_top_k is for one of them"),
-        (lambda: fitted.predict_labels(X), "predict_labels is for one of them"),
+        (lambda: fitted.predict_top_k(X, 2), "predict_top_k is not for several columns of classes"),
+        (lambda: fitted.predict_labels(X), "of which this model predicts 4; use predict."),
         (lambda: fitted.predict(X, outputs=[0]), "4 columns of classes; leave outputs out"),
         (lambda: fitted.predict_proba(X, outputs=[0]), "4 columns of classes; leave outputs out"),
         (lambda: classifier(thresholds=0.3).fit(X, Y), "of each column the most likely class"),
@@ -390,6 +402,8 @@ def test_what_columns_do_not_have():
             "scoring='accuracy' does not go with these targets",
         ),
         (lambda: ManyBoostRegressor().fit(X, Y), "use ManyBoostClassifier for classes"),
+        (lambda: get_scorer("f1_macro")(fitted, X, CODES), "score each column by itself"),
+        (lambda: plot_calibration(fitted, X, Y), "a plot for each column"),
     ]:
         assert words in refusal(ask)
 

@@ -38,6 +38,7 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     _class_weights: ClassTable | None
     _seed: int
     baseline_: F64
+    target_names_: NDArray[Any]
     thresholds_: F64
     _calibration: Calibration | None = None
     _with_offset: bool

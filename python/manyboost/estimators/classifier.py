@@ -434,8 +434,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
 
     def _refuse_columns(self, method: str, remedy: str) -> None:
         if self._classes.kind == "columns":
-            what = f"predicts {len(self.classes_)} columns of classes"
-            raise ValueError(f"{method} is for one of them, but this model {what}; use {remedy}.")
+            what = f"several columns of classes, of which this model predicts {len(self.classes_)}"
+            raise ValueError(f"{method} is not for {what}; use {remedy}.")
 
     def _column_names(self) -> Any:
         """Names of the columns of frames: labels or classes, None if labels have no names."""

@@ -197,8 +197,9 @@ class Fitting(Model):
             return None
         refuse_foreign(self, "checkpoint")
         parameters = self.get_params(deep=False)
-        named = ("feature_names_in_", "output_names_", "target_name_", "target_names_", "classes_")
+        named = ("feature_names_in_", "output_names_", "target_name_", "classes_")
         names: list[Any] = [getattr(self, each, None) for each in named]
+        names += [self.target_names_] if hasattr(self, "target_names_") else []
         names.append([list(pair) for pair in sorted(self._category_labels.of_column.items())])
         recorders, most = [], resolve_max_iter(self, data, self.strategy)
         for fold in [None] if self.n_folds is None else range(self.n_folds):
