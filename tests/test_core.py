@@ -200,7 +200,7 @@ def test_targets_and_losses_must_fit() -> None:
     classes = np.full(N, D, np.uint32)
     with pytest.raises(ValueError, match="no class 3 among 3"):
         objective("softmax").advance(POOL, classes, raw, weights(), out)
-    with pytest.raises(ValueError, match="belong together"):
+    with pytest.raises(ValueError, match="class numbers belong to one softmax"):
         objective("log_loss").advance(POOL, classes, raw, weights(), out)
     with pytest.raises(ValueError, match="y has 117 elements, expected 120"):
         objective().advance(POOL, labels()[1:].copy(), raw, weights(), out)
