@@ -225,6 +225,10 @@ class Line:
         """Return the cost in T after which the mean score has reached a value, or infinity."""
         return self._at(score, self.spent(budget))
 
+    def rounds_to(self, score: float) -> float:
+        """Return the rounds after which the mean score has reached a value, or infinity."""
+        return self._at(score, np.asarray(self.rounds, dtype=float))
+
     def seconds_to(self, score: float) -> float:
         """Return the CPU seconds after which the mean score has reached a value, or infinity."""
         return self._at(score, self.seconds)

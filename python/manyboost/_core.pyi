@@ -35,6 +35,7 @@ __all__ = [
     "Tree",
     "__version__",
     "add_leaves",
+    "apply_link",
     "book_gains",
     "centred",
     "column_quantiles",
@@ -48,6 +49,7 @@ __all__ = [
     "project",
     "quantile_steps",
     "sample_rows",
+    "share",
     "simd_level",
     "sweep",
     "validation_rows",
@@ -333,6 +335,8 @@ def dots(
     squared: bool,
     output: _Outputs | None = None,
 ) -> _F64: ...
+def apply_link(link: str, raw: _F64) -> None: ...
+def share(proba: _F64) -> None: ...
 def centred(pool: Pool, cells: _F32 | _F64, centre: _F64) -> _F32 | None: ...
 def column_sums(
     pool: Pool, cells: NDArray[Any], weights: _Weights, squared: bool = False

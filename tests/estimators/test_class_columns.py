@@ -240,7 +240,7 @@ def test_files_and_pickles_keep_the_columns(tmp_path, names):
         assert hasattr(again, "target_names_") == (names is not None)
         again.save(tmp_path / "again.mb")
         assert (tmp_path / "again.mb").read_bytes() == (tmp_path / "model.mb").read_bytes()
-    assert model.info()["format_version"] == 4
+    assert model.info()["format_version"] == 5
 
 
 def test_a_warm_start_continues(tmp_path):
@@ -393,6 +393,14 @@ def test_what_columns_do_not_have():
         (lambda: classifier(thresholds=0.3).fit(X, Y), "of each column the most likely class"),
         (lambda: classifier(monotonic_cst=[1] * 5).fit(X, Y), "not defined for 4 classes"),
         (lambda: classifier(class_weight={0: 1}).fit(X, Y), "one dict, but y has 4 columns"),
+        (
+            lambda: classifier(calibration="sigmoid", n_folds=2).fit(X, Y),
+            "but y has 4 columns of classes; leave it out",
+        ),
+        (
+            lambda: classifier(label_hierarchy={0: 1}).fit(X, Y),
+            "label_hierarchy was given, but y holds columns of classes",
+        ),
         (lambda: classifier(class_weight=[{}]).fit(X, Y), "1 dicts, but y has 4 columns"),
         (lambda: classifier(output_weight=[1] * 9).fit(X, Y), "9 weights, but there are 4 columns"),
         (lambda: classifier().fit(X, Y, np.ones((N, 9))), f"each of the {N} × 4 cells"),

@@ -202,6 +202,19 @@ def test_the_page_about_other_libraries_holds_the_table():
     assert elsewhere.as_markdown() in page.read_text(encoding="utf-8")
 
 
+def test_methods_that_the_page_names_exist():
+    page = Path(__file__).parents[2] / "docs" / "guide" / "coming-from.md"
+    section = page.read_text(encoding="utf-8").split("## Methods and attributes")[1].split("##")[0]
+    model = regressor(n_folds=2, scoring=["loss"]).fit(X, Y)
+    known = {*dir(model), "load", "manyboost", "plotting", "cross_validate"}
+    rows = re.findall(r"^\| `.*\| (.*) \|$", section, re.M)
+    named = {
+        word for row in rows for name in re.findall(r"`(.*?)`", row) for word in name.split(".")
+    }
+    assert len(rows) > 10
+    assert named <= known | {"validation_score_", "validation_scores_", "best_iter_"}
+
+
 # Subclasses ----------------------------------------------------------------------------------
 
 

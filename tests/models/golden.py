@@ -8,6 +8,7 @@ changes the format adds files, and goes on reading these.
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,34 @@ def make():
         ManyBoostRegressor(**common).fit(seconds, Y + np.sin(seconds[:, [1]] / 10)),
         {"X": seconds[:8].tolist()},
     )
+    # Version 4.
+    tags = frame_of(
+        {
+            name: (Y[:, j] > limit).astype(int)
+            for name, j, limit in (("any", 0, -1), ("some", 0, 0), ("few", 0, 1), ("rare", 1, 4))
+        }
+    )
+    yield (
+        "calibrated_hierarchy",
+        ManyBoostClassifier(
+            n_folds=2,
+            calibration="sigmoid",
+            label_hierarchy={"few": "some", "some": "any"},
+            **common,
+        ).fit(X, tags),
+        rows,
+    )
+    yield (
+        "isotonic_labels",
+        ManyBoostClassifier(n_folds=2, calibration="isotonic", **common).fit(X, Y > [0, 1, 9]),
+        rows,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rare = ManyBoostRegressor(categorical_features=[1], max_bins=4, **common)
+        rare.fit(coded, by_category)
+    yield "rare_categories", rare, {"X": coded[:8].tolist()}
+    # Version 5.
     kinds = np.array(["ant", "bee", "cow"])[Y.argmax(axis=1)].tolist()
     yield (
         "class_columns",

@@ -37,7 +37,8 @@ def test_files_of_version_1_predict_what_they_did(name):
         if np.array(expected).dtype.kind in "biU":
             assert golden.flat(said[method]) == expected
         else:
-            # Exact but for the platform's exp, in the links of some losses.
+            # Exact but for exp in the links of some losses, which was the platform's when some of
+            # these files were made.
             exact = method == "decision_function" or name in ("relabel", "quantiles", "frames")
             found = golden.flat(said[method])
             np.testing.assert_allclose(found, expected, rtol=0 if exact else 1e-14)

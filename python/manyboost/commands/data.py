@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from manyboost.datasets.readers.files import TableFile
 
 FORMATS = ("csv", "parquet", "arff", "npz", "svmlight", "xc")
-#: Categories that a feature can have.
-MOST_CATEGORIES = 255
 #: Up to so many distinct integers in a single output may be classes.
 MOST_DOUBTFUL = 20
 
@@ -174,14 +172,8 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     blocks = file.blocks(features, outputs, {features[j]: True for j in nominal})
     X_table, Y_table = whole(file.file, blocks)
     X = features_of(X_table)
-    counts = {X.columns[j]: len(X.labels(j)) for j in X.categories}
-    if many := {name: n for name, n in counts.items() if n > MOST_CATEGORIES}:
-        found = ", ".join(f"column {name!r} with {n:,}" for name, n in many.items())
-        what = f"{file.file} holds text with more distinct values than a feature can have"
-        remedy = f"merge rare ones, or pass --ignore {' '.join(map(repr, many))}."
-        raise ValueError(f"{what} ({MOST_CATEGORIES}): {found}; {remedy}")
     Y, kind = outputs_of(Y_table, task)  # type: ignore[arg-type]
-    shown = [repr(file.names[i]) for i in ignored]
+    shown = [f"column {file.names[i]!r}" for i in ignored]
     shown += ["the index, which has no name"] if file.has_index else []
     return Problem(file.file, X, Y, kind, file.part, shown)
 

@@ -16,6 +16,7 @@ from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import TargetKind, class_numbers, missing_cells, refuse_unobserved_outputs
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names
+from manyboost.data.hierarchy import Hierarchy
 from manyboost.data.labels import ClassColumns, read_labels
 from manyboost.data.stored import StoredTable
 from manyboost.data.targets import check_offset, check_output_names, check_targets
@@ -127,15 +128,9 @@ def make_rows(
     return rows
 
 
-def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tuple[Rows, Rows]:
-    """Return training and validation rows; these are drawn by number, class by class if any.
-
-    Without a fraction both are all rows.
-    """
-    if fraction is None:
-        return rows, rows
-    comm, n = rows.comm, rows.count()
-    whole = isinstance(fraction, int | np.integer)
+def count_apart(rows: Rows, fraction: int | float) -> int:
+    """Return how many rows are to be set apart; refuse all of them."""
+    n, whole = rows.count(), isinstance(fraction, int | np.integer)
     count = int(fraction) if whole else max(1, round(fraction * n))
     if count >= n:
         # (scikit-learn's checks look for "one sample".)
@@ -143,6 +138,17 @@ def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tup
         problem = f"validation_fraction={fraction!r} leaves none of the {rows_} for training"
         remedy = "set fewer rows apart, pass X_val and Y_val, or use early_stopping=False."
         raise ValueError(f"{problem}; {remedy}")
+    return count
+
+
+def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tuple[Rows, Rows]:
+    """Return training and validation rows; these are drawn by number, class by class if any.
+
+    Without a fraction both are all rows.
+    """
+    if fraction is None:
+        return rows, rows
+    comm, n, count = rows.comm, rows.count(), count_apart(rows, fraction)
     pool = rows.pool(_core.Pool(1))
     groups = [np.arange(len(rows))]
     if rows.kind.one_class_per_row:
@@ -274,6 +280,8 @@ class LabelReader(Reader):
 
     softmax: bool = False  # whether to encode more than two classes as class numbers, not as 0/1
     target_name: str | None = None  # of the column of classes
+    label_hierarchy: Any = None  # the parameter of a classifier
+    hierarchy: Hierarchy | None = field(default=None, init=False)
 
     def _learn(self, y: Any, X: Table) -> NDArray[Any]:
         classes, labels = read_labels(y, X, classes=self.classes, comm=self.comm)
@@ -287,7 +295,9 @@ class LabelReader(Reader):
             self.kind = TargetKind.CLASSES if numbered else TargetKind.ONE_VS_REST
             names = column_names(y, "y")
             self.target_name = None if names is None else names[0]
-        return classes.encode(labels, softmax=self.softmax)
+        if self.label_hierarchy is not None:
+            self.hierarchy = Hierarchy.of(self.label_hierarchy, classes)
+        return self._closed(classes.encode(labels, softmax=self.softmax), "y")
 
     @property
     def output_names(self) -> Sequence[str] | None:
@@ -298,7 +308,14 @@ class LabelReader(Reader):
         # Before the classes of one column are looked for in another.
         check_output_names(y, self.names, name)
         labels = read_labels(y, X, name, self.classes)[1]
-        return np.asarray(self.classes.encode(labels, softmax=self.softmax, name=name))
+        encoded = np.asarray(self.classes.encode(labels, softmax=self.softmax, name=name))
+        return self._closed(encoded, name)
+
+    def _closed(self, Y: NDArray[Any], name: str) -> NDArray[Any]:
+        """Return labels with those above them, if they have a hierarchy."""
+        if self.hierarchy is None:
+            return Y
+        return self.hierarchy.close_targets(Y, self.classes.names, name)
 
 
 def as_columns(Y: F64) -> F64:

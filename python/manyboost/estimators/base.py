@@ -12,11 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyboost.arrays import F64, Mask
 from manyboost.data.features import Table
+from manyboost.data.hierarchy import Hierarchy
 from manyboost.data.labels import Classes
 from manyboost.data.weights import ClassTable
 from manyboost.estimators.elsewhere import answer
 from manyboost.estimators.keeping import Keeping
 from manyboost.training.calibration import Calibration
+from manyboost.training.calibrators import Isotonics, Sigmoids
 from manyboost.training.callbacks import CallbackSupportMixin
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.parameters import Parameters
@@ -41,6 +43,8 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     target_names_: NDArray[Any]
     thresholds_: F64
     _calibration: Calibration | None = None
+    _calibrator: Sigmoids | Isotonics | None = None
+    _hierarchy: Hierarchy | None = None
     _with_offset: bool
     _trained_with: dict[str, Any]
     _release: str

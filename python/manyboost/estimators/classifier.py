@@ -29,6 +29,7 @@ from manyboost.estimators.predicting import BLOCK_CELLS
 from manyboost.estimators.structure import Structure
 from manyboost.estimators.uncertainty import Sets
 from manyboost.threads import resolve_threads
+from manyboost.training.calibrators import fit_calibrator
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
 from manyboost.training.custom import Loss
@@ -107,8 +108,11 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         class_weight: Any = None,
         estimator: Any = None,
         thresholds: Any = None,
+        calibration: str | None = None,
+        label_hierarchy: Any = None,
         early_stopping: str | bool = "auto",
         validation_fraction: int | float | None = 0.1,
+        validation_split: Any = "random",
         n_iter_no_change: int = 20,
         tol: float = 1e-7,
         scoring: Any = "loss",
@@ -165,25 +169,26 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             softmax=isinstance(self.loss, str) and self.loss in CLASS_LOSSES,
             class_weight=self.class_weight,
             classes=self._classes if continued else None,
+            label_hierarchy=self.label_hierarchy,
         )
 
     def _learn_targets(self, reader: Reader) -> None:
         assert isinstance(reader, LabelReader)
         classes = reader.classes
         self._check_thresholds(classes)
+        self._check_calibration(classes)
         most = max(map(len, classes.values)) if classes.kind == "columns" else len(classes.values)
-        if (
-            classes.kind in ("multiclass", "columns")
-            and most > 2
-            and self.monotonic_cst is not None
-        ):
+        one_way = classes.kind in ("binary", "multilabel") or most == 2
+        if self.monotonic_cst is not None and not one_way:
             raise ValueError(
                 f"monotonic_cst is not defined for {most} classes, whose "
                 "probabilities cannot all move one way; use it with two classes or with labels."
             )
         self._classes, self.classes_, self._class_weights = classes, classes.values, reader.table
-        for name in ("target_name_", "target_names_"):
+        for name in ("_hierarchy", "target_name_", "target_names_"):
             self.__dict__.pop(name, None)
+        if reader.hierarchy is not None:
+            self._hierarchy = reader.hierarchy
         if reader.target_name is not None:
             self.target_name_ = reader.target_name
         if isinstance(classes, ClassColumns) and classes.names is not None:
@@ -202,6 +207,10 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
     def _keep_unseen(self, unseen: Unseen) -> None:
         super()._keep_unseen(unseen)
         self.oof_decision_function_ = unseen.placed(self._decision(unseen.raw))
+        if self.calibration is not None:
+            weight = self._given_weight(unseen.rows)
+            parts = unseen.raw, unseen.rows.Y, weight, BLOCK_CELLS
+            self._calibrator = fit_calibrator(self.calibration, *parts)
 
     def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
         return self._classes.decode(Y)
@@ -235,6 +244,17 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                 "give one number for each label, or one for all."
             )
 
+    def _check_calibration(self, classes: Classes) -> None:
+        """Refuse a calibration that has nothing to go by."""
+        what = f"calibration={self.calibration!r}"
+        if self.calibration is not None and self.n_folds is None:
+            problem = f"{what} needs out-of-fold predictions, which only folds give"
+            raise ValueError(f"{problem}; set n_folds=5, or leave it out.")
+        if self.calibration is not None and classes.kind in ("multiclass", "columns"):
+            of = "columns of classes" if classes.kind == "columns" else "classes"
+            problem = f"{what} is for labels and two classes, but y has {len(classes.values)} {of}"
+            raise ValueError(f"{problem}; leave it out.")
+
     def _given_thresholds(self, n_outputs: int) -> F64 | None:
         if self.thresholds is None or isinstance(self.thresholds, str):
             return None
@@ -253,7 +273,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             X = to_single(X)
         Y, offset, d = rows.Y, rows.offset, self.n_outputs_
         weight = self._given_weight(rows)
-        together = self._fitted_loss.is_joint or self.estimator is not None
+        together = self._is_joint or self.estimator is not None
         # Some labels at a time: probabilities of all never exist in double precision.
         size = d if together else max(1, BLOCK_CELLS // len(Y))
         thresholds = []
@@ -285,7 +305,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         {dtype}
         """
         places, type_ = self._check_request(outputs, dtype)
-        values = self._predicted(X, self._decision, places, type_, offset=offset)
+        joint = self._hierarchy is not None
+        values = self._predicted(X, self._decision, places, type_, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
     @explained
@@ -307,8 +328,9 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             values = self._predicted(X, self._shares, None, type_, offset=offset)
             parts = zip(self._by_column(values), self.classes_, strict=True)
             return [self._framed(part, X, None, names) for part, names in parts]
-        joint = self._classes.kind == "multiclass" or self._fitted_loss.is_joint
-        values = self._predicted(X, self._shares, places, type_, offset=offset, joint=joint)
+        joint = self._classes.kind == "multiclass" or self._is_joint
+        proba = functools.partial(self._shares, outputs=None if joint else places)
+        values = self._predicted(X, proba, places, type_, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
     @explained
@@ -337,11 +359,9 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                     "predicted, for which all are needed; leave outputs out."
                 )
             return self._predicted(X, self._labels, None, self.classes_.dtype, offset=offset)
-        thresholds = getattr(self, "thresholds_", None)
-        joint = self._fitted_loss.is_joint and thresholds is not None
-        if thresholds is not None and places is not None and not joint:
-            thresholds = thresholds[places]
-        finish = functools.partial(self._indicator, thresholds=thresholds)
+        by_probability = hasattr(self, "thresholds_") or self._calibrator is not None
+        joint = (self._fitted_loss.is_joint and by_probability) or self._hierarchy is not None
+        finish = functools.partial(self._indicator, outputs=None if joint else places)
         values = self._predicted(X, finish, places, np.int64, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
@@ -377,7 +397,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         sets: list[tuple[Any, ...]] = []
 
         def collect(raw: F64) -> NDArray[Any]:
-            present = self._labels(raw) > 0 if least is None else raw >= least
+            present = self._labels(raw) > 0 if least is None else self._decision(raw) >= least
             sets.extend(tuple(self.classes_[row].tolist()) for row in present)
             return np.empty(len(raw), np.uint8)
 
@@ -400,7 +420,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         -------
         labels, scores : ndarray of shape (n_rows, k)
             Members of ``classes_``, of equals those that come first there, and their
-            :meth:`decision_function`; the first of two classes has the negative of it.
+            :meth:`decision_function`; the first of two classes has the negative of it. With
+            ``label_hierarchy`` a label comes after those above it.
         """
         check_is_fitted(self, "n_iter_")
         self._refuse_columns("predict_top_k", "predict_proba")
@@ -409,16 +430,19 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             allowed = f"an integer from 1 to {most}, the number of labels or classes"
             raise ValueError(f"k={k!r} is not allowed; it must be {allowed}.")
         model = self._progress.model
-        several = self._classes.kind != "binary"
-        if several and isinstance(model, TreeEnsemble) and not self._with_offset and offset is None:
+        several, hierarchy = self._classes.kind != "binary", self._hierarchy
+        is_plain = several and hierarchy is None and not self._with_offset and offset is None
+        if is_plain and isinstance(model, TreeEnsemble):
             table = for_kernels(self._checked_X(X))
             pool = _core.Pool(resolve_threads(self.n_jobs))
             best, scores = model.trees.top_k(pool, table, self.n_iter_, self.baseline_, int(k))
             return self.classes_[best], scores
 
         def ranked(raw: F64) -> NDArray[Any]:
-            raw = raw if several else np.hstack([-raw, raw])
-            order = np.argsort(-raw, axis=1, kind="stable")[:, :k]
+            raw = self._decision(raw) if several else np.hstack([-raw, raw])
+            # Of equals the first; labels come after those above them.
+            columns = np.arange(raw.shape[1]) if hierarchy is None else hierarchy.order
+            order = columns[np.argsort(-raw[:, columns], axis=1, kind="stable")[:, :k]]
             return np.stack([order, np.take_along_axis(raw, order, axis=1)], axis=1)
 
         pairs = self._predicted(X, ranked, offset=offset, in_blocks=True)
@@ -479,6 +503,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         if self._classes.kind == "columns":
             predicted = self._classes.encode(list(predicted.T), softmax=False)
         labels = self._classes.encode(labels, softmax=False)
+        labels = labels if self._hierarchy is None else self._hierarchy.closed(labels)
         missing = missing_cells(labels)
         right = ((labels == predicted) | missing).all(axis=1)
         there = ~missing.all(axis=1)
@@ -499,7 +524,14 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         """Yield :meth:`predict` after each round."""
         return map(self._labels, self._staged_raw_predict(X, offset))
 
+    @property
+    def _is_joint(self) -> bool:
+        """Whether the prediction of an output may depend on the raw predictions of others."""
+        return self._fitted_loss.is_joint or self._hierarchy is not None
+
     def _decision(self, raw: F64) -> F64:
+        if self._hierarchy is not None:
+            return self._hierarchy.consistent(raw)
         return raw[:, 0] if self._classes.kind == "binary" else raw
 
     def _probabilities(self, raw: F64) -> Any:
@@ -510,9 +542,9 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         """Return the probabilities of the classes of each column."""
         return np.split(shares, np.cumsum(self.n_classes_)[:-1], axis=1)
 
-    def _shares(self, raw: F64) -> F64:
+    def _shares(self, raw: F64, outputs: list[int] | None = None) -> F64:
         """Probabilities of classes or labels, those of several columns side by side."""
-        proba, classes = self._present(raw), self._classes
+        proba, classes = self._present(raw, outputs), self._classes
         if isinstance(classes, ClassColumns):
             parts = zip(classes.split(proba), classes.columns, strict=True)
             return np.hstack([self._shares_of(part, column.kind) for part, column in parts])
@@ -523,9 +555,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             return np.column_stack([1 - proba[:, 0], proba[:, 0]])
         if kind == "multiclass" and not self._fitted_loss.has_softmax:
             # One class against the rest, brought to a sum of one.
-            total = proba.sum(axis=1, keepdims=True)
-            even = np.full_like(proba, 1 / proba.shape[1])
-            return np.asarray(np.divide(proba, total, out=even, where=total > 0))
+            proba = np.array(proba, np.float64, order="C")
+            _core.share(proba)
         return proba
 
     def _labels(self, raw: F64) -> NDArray[Any]:
@@ -540,14 +571,21 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         kind, values = self._classes.kind, self._classes.values
         if kind == "multiclass":
             return np.asarray(values[raw.argmax(axis=1)])
-        present = self._indicator(raw, getattr(self, "thresholds_", None))
+        present = self._indicator(raw)
         return present if kind == "multilabel" else np.asarray(values[present[:, 0]])
 
-    def _indicator(self, raw: F64, thresholds: F64 | None) -> NDArray[np.int64]:
+    def _indicator(self, raw: F64, outputs: list[int] | None = None) -> NDArray[np.int64]:
         """1 where a label is likelier than its threshold; without one, likelier than not."""
-        if thresholds is None:
-            return (raw > 0).astype(np.int64)
-        return (self._present(raw) > thresholds).astype(np.int64)
+        thresholds = getattr(self, "thresholds_", None)
+        if thresholds is None and self._calibrator is None:
+            above = raw
+        else:
+            least = np.full(self.n_outputs_, 0.5) if thresholds is None else thresholds
+            least = least if outputs is None else least[outputs]
+            above = self._present(raw, outputs) - least
+        if self._hierarchy is not None:
+            above = self._hierarchy.consistent(above)
+        return (above > 0).astype(np.int64)
 
     def _present(self, raw: F64, outputs: list[int] | None = None) -> F64:
         """Return the probability of each class or label on its own."""
@@ -562,7 +600,9 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                 f"{name}.inverse_link returned numbers from {proba.min():g} to {proba.max():g}; it "
                 "must return probabilities from 0 to 1."
             )
-        return proba
+        if self._calibrator is not None:
+            proba = self._calibrator.probabilities(raw, proba, outputs)
+        return proba if self._hierarchy is None else self._hierarchy.consistent(proba)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

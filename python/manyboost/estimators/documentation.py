@@ -57,7 +57,8 @@ offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optio
     Added to the raw predictions: the logarithm of an exposure, or what another model predicts. A
     model that was fitted with an offset needs one to predict.
 groups : array-like of shape (n_rows,), optional
-    Groups of rows that ``n_folds`` keeps together: rows of one group are in one fold.
+    Groups of rows that ``n_folds`` keeps together: rows of one group are in one fold. A splitter as
+    ``validation_split`` is given them.
 
 Returns
 -------

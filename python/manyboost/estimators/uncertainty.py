@@ -307,7 +307,8 @@ class Sets(Uncertainty):
         """Return the raw prediction from which on labels have a mean recall in new rows."""
         calibration = self._calibrated("predict_labels with recall=", "recall", recall)
         present = calibration.Y == 1
-        least = conformal.recall_threshold(calibration.raw, present, recall, calibration.weights)
+        raw = self._decision(calibration.raw.astype(np.float64))
+        least = conformal.recall_threshold(raw, present, recall, calibration.weights)
         if not np.isfinite(least):
             _refuse_few_rows("recall", recall, int(present.any(axis=1).sum()), "with labels")
         return least
@@ -315,6 +316,10 @@ class Sets(Uncertainty):
     @abstractmethod
     def _refuse_columns(self, method: str, remedy: str) -> None:
         """Refuse a method to models of several columns of classes."""
+
+    @abstractmethod
+    def _decision(self, raw: F64) -> F64:
+        """Return the values of the decision function for raw predictions."""
 
     @abstractmethod
     def _probabilities(self, raw: F64) -> Any:

@@ -83,12 +83,13 @@ def _read_features(graph: Graph, model: Any) -> tuple[list[Variable], str, Place
         dtype = np.float64 if model._progress.categories.cuts else np.float32
         inputs = [("X", dtype, [None, len(numbers)])]
         parts, places = graph.in_single(model, "X", places)
-    n_columns = len(numbers) + len(parts[1:])
+    n_columns = len(numbers) + len(parts[1:])  # those of parts beside the first have one column
     for number, (j, labels) in enumerate(labels_of.items()):
         name = graph.unique(str(model.feature_names_in_[j]))
         encoding, dtype = _encoding(model, j, labels)
         inputs.append((name, dtype, [None, 1]))
-        encoding |= {"values_floats": list(map(float, range(len(labels)))), "default_float": np.nan}
+        codes = model._progress.categories.grouped.get(j, range(len(labels)))
+        encoding |= {"values_floats": list(map(float, codes)), "default_float": np.nan}
         parts.append(graph.call("LabelEncoder", [name], "codes", domain=ML, **encoding))
         places[j] = n_columns + number
     features = parts[0] if len(parts) == 1 else graph.call("Concat", parts, "features", axis=1)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from manyboost import params
+from manyboost.data.hierarchy import Hierarchy
 from manyboost.data.labels import ClassColumns, Classes
-from manyboost.persistence.container import broken
+from manyboost.persistence.container import AnyArray, broken
 from manyboost.persistence.parts import Source
-from manyboost.persistence.schema import Contents, finite, names
+from manyboost.persistence.schema import Contents, finite, names, within
 from manyboost.persistence.values import Encoder, LeftOut, Unstorable
 from manyboost.training import losses
 from manyboost.training.custom import Loss
@@ -162,6 +163,30 @@ def _read_classes(file: Contents, output_names: list[str] | None) -> Classes:
     if not isinstance(values, str) and isinstance(_stored_classes(result, Encoder()), str):
         broken("its classes are written at length")
     return result
+
+
+def stored_pairs(source: Source, name: str) -> AnyArray | None:
+    """Return the children or parents of a hierarchy of labels."""
+    hierarchy = source.model._hierarchy
+    return None if hierarchy is None else getattr(hierarchy, name)
+
+
+def read_hierarchy(found: SimpleNamespace) -> Hierarchy | None:
+    """Check the hierarchy of labels, if there is one."""
+    children, parents = found.hierarchy_children, found.hierarchy_parents
+    if children is None and parents is None:
+        return None
+    if children is None or parents is None or found.targets.get("kind") != "multilabel":
+        broken("it does not have all arrays of its hierarchy, or no labels")
+    for each in (children, parents):
+        within(each, 0, found.n_outputs - 1)
+    pairs = list(zip(children.tolist(), parents.tolist(), strict=True))
+    if pairs != sorted(set(pairs)):
+        broken("the pairs of its hierarchy are out of order")
+    hierarchy = Hierarchy(found.n_outputs, children.astype(np.intp), parents.astype(np.intp))
+    if len(hierarchy.order) != found.n_outputs:
+        broken("its hierarchy has a cycle")
+    return hierarchy
 
 
 # ---------------------------------------------------------------------- losses

@@ -48,6 +48,12 @@ def _name_of(code: Any) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
+def is_code(value: Any) -> bool:
+    """Whether a value is a function, or an object that splits rows."""
+    is_text = isinstance(value, str | bytes)
+    return callable(value) or (callable(getattr(value, "split", None)) and not is_text)
+
+
 class Unstorable(ValueError):
     """A value that a file cannot hold; the message says what it is."""
 
@@ -84,7 +90,7 @@ class Encoder:
             return {"left_out": value.what}
         if isinstance(value, np.generic) and value.dtype.kind in "biuf" and value.itemsize <= 8:
             return {"scalar": [value.dtype.newbyteorder("<").str, self.encode(value.item())]}
-        if isinstance(value, Loss | np.random.RandomState) or callable(value):
+        if isinstance(value, Loss | np.random.RandomState) or is_code(value):
             return {"left_out": _name_of(value)}
         if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
             return {"array": self._array(np.asarray(value))}

@@ -25,6 +25,7 @@ from manyboost.training.objectives import Objective
 from manyboost.training.parameters import Parameters
 from manyboost.training.projections import Projection, is_identity, resolve_n_components
 from manyboost.training.scoring import LOSS, as_list
+from manyboost.training.splits import check_split, is_drawn
 from manyboost.training.steps import Block
 from manyboost.training.strategies import STRATEGIES, Strategy
 from manyboost.training.training_data import TrainingData
@@ -131,6 +132,8 @@ def make_plan(
     _check_folds(parameters, data, early_stopping=early_stopping)
     _check_scoring(parameters, rows, early_stopping=early_stopping)
     tunes = isinstance(parameters.thresholds, str)
+    races = parameters.strategy == "auto"
+    check_split(parameters, data, sets_apart=early_stopping or tunes or races)
     is_validated = data.validation is not None or parameters.n_folds is not None
     max_time = parameters.max_time
     if max_time is not None and parameters.refit_all:
@@ -171,6 +174,7 @@ def _stops_early(parameters: Parameters, data: TrainingData) -> bool:
     if parameters.early_stopping != "auto":
         return bool(parameters.early_stopping)
     wanted = data.validation is not None or parameters.n_folds is not None
+    wanted = wanted or not is_drawn(parameters)
     return wanted or parameters.refit_all or data.rows.count() > EARLY_STOPPING_ROWS
 
 
@@ -188,7 +192,7 @@ def _draws(parameters: Parameters, data: TrainingData) -> bool:
     strategy, n_features = parameters.strategy, data.categories.n_features
     raced = strategy == "auto"
     tunes = isinstance(parameters.thresholds, str)
-    sets_apart = _stops_early(parameters, data) or tunes
+    sets_apart = (_stops_early(parameters, data) or tunes) and is_drawn(parameters)
     return (
         raced
         or (STRATEGIES[strategy].projects and data.n_outputs > 1)

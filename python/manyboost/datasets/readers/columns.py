@@ -166,8 +166,11 @@ def recoded(codes: NDArray[Any], mapping: Sequence[float]) -> F64:
 
 
 def features_of(table: Table) -> NamedTable:
-    """Return all columns as features, in single precision."""
-    X, categories = single_precision(table), table.categories
+    """Return all columns as features, in single precision if it holds them exactly."""
+    table.refuse_text("Feature")
+    X, single = table.values, _rounded(table)
+    parts = (X.data, single.data) if sparse.issparse(X) else (X, single)
+    X, categories = single if np.array_equal(*parts, equal_nan=True) else X, table.categories
     # A sparse matrix does not store code 0, which is a category like any other.
     return NamedTable(table.names, densified(X) if categories else X, categories)
 
@@ -175,14 +178,19 @@ def features_of(table: Table) -> NamedTable:
 def single_precision(table: Table) -> Matrix:
     """Return features as float32; text and values that float32 cannot hold are refused."""
     table.refuse_text("Feature")
-    with np.errstate(over="ignore"):
-        X = table.values.astype(np.float32)
-    infinite = np.isinf(X.data if sparse.issparse(X) else X)
-    if infinite.any():
-        row, j = _first(X, infinite)
+    X = _rounded(table)
+    parts = (X.data, table.values.data) if sparse.issparse(X) else (X, table.values)
+    beyond = np.isinf(parts[0]) & np.isfinite(parts[1])
+    if beyond.any():
+        row, j = _first(X, beyond)
         what = f"feature {table.names[j]!r} holds {table.values[row, j]:g}, beyond the range of"
         raise table.error(row, f"{what} single precision (3e38); divide it by a constant.")
     return X
+
+
+def _rounded(table: Table) -> Matrix:
+    with np.errstate(over="ignore"):
+        return table.values.astype(np.float32)
 
 
 def outputs_of(
