@@ -48,10 +48,11 @@ build: $(BUILT) ## make .venv and build the extension into it, optimised
 lint: lint-python lint-rust lint-workflows ## formatting, linters and types, both languages
 
 lint-python: $(BUILT) $(TOOLS)
-	$(say) 'ruff, import-linter, mypy, stubtest'
+	$(say) 'ruff, import-linter, vermin, mypy, stubtest'
 	@$(BIN)/ruff format --check --quiet . || { echo 'Not formatted: run `make format`.'; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-cache >/dev/null || { $(BIN)/lint-imports --no-cache; exit 1; }
+	@$(BIN)/vermin --quiet --target=3.10- --violations --no-tips --eval-annotations python/manyboost
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/stubtest --concise manyboost._core
 
@@ -205,6 +206,11 @@ bench-distributed: cargo ## Dask workers beside xgboost's, into docs/guide/scali
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.distributed
+
+bench-latency: cargo ## the time of a single row, in Python and C, beside LightGBM, into docs/guide/deploy.md (2 minutes)
+	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
+	@benchmarks/setup.sh self
+	@$(BENCH) -m benchmarks.latency
 
 reproduce: $(BUILT) $(TOOLS) ## the paper's experiments that experiments/rows lacks, and their report (resumes)
 	@$(BIN)/python -m experiments --n-jobs 2

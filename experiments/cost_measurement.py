@@ -5,6 +5,10 @@ those of NumPy, Brent's method that of SciPy. The statistics of a scan are measu
 ``exact_scan.c``, which keeps four sums for each output as scikit-learn did until 0.16; later
 versions keep one. Run it on an idle machine with a C compiler:
 ``python -m experiments.cost_measurement``.
+
+Constants are medians over fresh processes. In these, memory that was released is used again: else
+the C library returns it to the system or not by rules of its own, and the temporary arrays of a
+pass cost up to twice as much in one process as in another.
 """
 
 from __future__ import annotations
@@ -12,11 +16,13 @@ from __future__ import annotations
 import ctypes
 import itertools
 import json
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,25 +39,65 @@ Array = NDArray[Any]
 _GROWING = ("sort", "scan", "its move", "its judge", "tree")
 _SHAPES = itertools.product((300, 1000, 4000), (10, 40), (1, 8, 64, 256), (2, 16, 10**9), (2, 6))
 _CELLS = (2000, 100)
+_PROCESSES = 5
+#: One thread; no memory goes back to the system (glibc; other C libraries ignore the names).
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**30),
+}
+_ERROR = "typical error of the growing model"
 
 
-def main() -> None:
-    """Measure, write and show the constants."""
-    growing, error = _growing()
-    kept = {name: growing[name] for name in ("sort", "scan", "tree")}
-    measured = {**kept, **_statistics(), **_passes(), **_brent()}
-    rounded = {name: float(f"{value:.3g}") for name, value in measured.items()}
-    assert set(rounded) == {n for names in GROUPS.values() for n in names} | {"evaluations"}
-    about = {
-        "unit": "nanoseconds; evaluations: a number",
-        "measured on": f"scikit-learn {sklearn_version}, NumPy {np.__version__}, one thread",
-        "typical error of the growing model": round(error, 2),
-    }
-    FILE.write_text(json.dumps({"about": about, "constants": rounded}, indent=1) + "\n", "utf-8")
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure, write and show the constants; ``--once`` only prints those of this process."""
+    if list(arguments) == ["--once"]:
+        json.dump(measure(), sys.stdout)
+        return
+    command = [sys.executable, "-m", "experiments.cost_measurement", "--once"]
+    environment = {**os.environ, **_ENVIRONMENT}
+    runs = []
+    for _ in range(_PROCESSES):
+        done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
+        runs.append(json.loads(done.stdout))
+    FILE.write_text(json.dumps(summary(runs), indent=1) + "\n", "utf-8")
     sys.stdout.write(FILE.read_text("utf-8"))
 
 
-def _seconds(work: Callable[[], object], repeats: int = 5) -> float:
+def summary(runs: Sequence[Mapping[str, float]]) -> dict[str, dict[str, Any]]:
+    """Return the content of ``costs.json``: medians over processes, and how far these differ.
+
+    The spread leaves out the highest and the lowest value of a constant.
+    """
+    values = {name: sorted(run[name] for run in runs) for name in runs[0]}
+    medians = {name: statistics.median(each) for name, each in values.items()}
+    error = medians.pop(_ERROR)
+    spreads = {name: (values[name][-2] - values[name][1]) / medians[name] for name in medians}
+    widest = max(spreads, key=spreads.__getitem__)
+    about = {
+        "unit": "nanoseconds; evaluations: a number",
+        "measured on": f"scikit-learn {sklearn_version}, NumPy {np.__version__}, one thread",
+        "processes": len(runs),
+        "largest spread over processes": f"{spreads[widest]:.0%}, of {widest}",
+        _ERROR: round(error, 2),
+    }
+    return {
+        "about": about,
+        "constants": {name: float(f"{value:.3g}") for name, value in medians.items()},
+    }
+
+
+def measure() -> dict[str, float]:
+    """Measure the constants in this process, and the typical error of the growing model."""
+    growing, error = _growing()
+    kept = {name: growing[name] for name in ("sort", "scan", "tree")}
+    measured = {**kept, **_statistics(), **_passes(), **_brent()}
+    assert set(measured) == {n for names in GROUPS.values() for n in names} | {"evaluations"}
+    return {**measured, _ERROR: error}
+
+
+def _seconds(work: Callable[[], object], repeats: int = 20) -> float:
     """Return the shortest CPU time of a call."""
     best = np.inf
     for _ in range(repeats):
@@ -187,4 +233,4 @@ def _brent() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

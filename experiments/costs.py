@@ -107,11 +107,18 @@ def tree_cost(
     total = c["tree"]
     for count, share in evaluated_nodes(settings["max_leaf_nodes"]):
         m = max(1.0, share * shape.n_rows)
-        v = np.clip(shape.values, 1, m)
-        feature = m * (c["sort"] * float(np.log2(v).mean()) + c["scan"])
-        feature += n_columns * (c["move"] * m + c["judge"] * float(v.mean()))
+        comparisons, thresholds = _mean_feature(shape, m)
+        feature = m * (c["sort"] * comparisons + c["scan"])
+        feature += n_columns * (c["move"] * m + c["judge"] * thresholds)
         total += count * k * feature
     return total
+
+
+@cache
+def _mean_feature(shape: Shape, m: float) -> tuple[float, float]:
+    """Return log2 v and v in a node of m rows, averaged over the features."""
+    v = np.clip(shape.values, 1, m)
+    return float(np.log2(v).mean()), float(v.mean())
 
 
 def round_cost(

@@ -163,11 +163,12 @@ def is_available(name: str, data_dir: Path | None) -> bool:
     return True
 
 
+@lru_cache(maxsize=3)
 def make_fold(problem: Problem, split: int, purpose: Purpose, seed: int) -> Fold:
     """Draw a random split; a fifth of its training rows are validation rows.
 
     The rows depend only on the data set, the split and the seed, so methods can be compared in
-    pairs.
+    pairs. Fits share the arrays, which cannot be changed.
     """
     n_rows = problem.X.shape[0]
     rng = np.random.default_rng([seed, crc32(problem.name.encode()), split])
@@ -181,4 +182,8 @@ def make_fold(problem: Problem, split: int, purpose: Purpose, seed: int) -> Fold
         mean, std = Y.mean(axis=0), Y.std(axis=0)
         std = np.where(std > 0, std, 1.0)
         Y, Y_eval = (Y - mean) / std, (Y_eval - mean) / std
-    return Fold(problem, problem.X[fit_rows], Y, problem.X[eval_rows], Y_eval)
+    X, X_eval = problem.X[fit_rows], problem.X[eval_rows]
+    shared: list[Any] = [X, Y, X_eval, Y_eval]
+    for each in shared:
+        (each.data if sparse.issparse(each) else each).flags.writeable = False
+    return Fold(problem, X, Y, X_eval, Y_eval)

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from experiments.costs import n_drawn
+from experiments.estimates import seconds_of
 from experiments.items import ITEMS, Item
-from experiments.methods import METHODS, Boosting
 from experiments.options import Options, Scope
-from experiments.problems import is_available
-from experiments.protocol import Budget, Curve, Run, Trial
+from experiments.protocol import Run, Search
 from experiments.runner import run_missing
 from experiments.store import Store
 
@@ -65,74 +63,69 @@ class Left:
 def time_left(items: Sequence[str], options: Options, store: Store) -> dict[tuple[str, str], Left]:
     """Estimate what is left by item and data set, from the CPU seconds of the rows so far.
 
-    Runs of a data set and method cost as much for each unit of work as those that are stored; if
-    none is, as those of the method on other data sets. Trials that stall early make it less.
+    Runs of a data set and method take as many times their estimate as those that are stored; if
+    none is, as those of other methods on the data set. Trials that stall early make it less.
     """
-    works: list[tuple[str, Run, float, float | None]] = []  # item, run, work, CPU seconds
+    works: list[_Work] = []
     for item, scope in choose(items, options, store).items():
         for each in item.runs(scope):
-            for run in (*each.needs(options.data_dir), each):
-                result = store.get(run)
-                seconds = None if result is None else _total_seconds(result)
-                works.append((item.name, run, _work(run, options), seconds))
-    other = [
-        ("", trial, _work(trial, options), result.seconds)
-        for trial, result in store.trials()
-        if is_available(trial.dataset, options.data_dir)
-    ]
-    rates = {**_rates(other), **_rates(works)}
+            needs = _all_needs(each, options, store)
+            estimates = [seconds_of(need, options.data_dir) for need in needs]
+            estimates.append(seconds_of(each, options.data_dir, estimates))
+            for run, estimate in zip((*needs, each), estimates, strict=True):
+                works.append(_Work(item.name, run, estimate, _spent(store.get(run))))
+    factors = _factors(works)
     left: dict[tuple[str, str], Left] = {}
-    for item_name, run, work, seconds in works:
-        entry = left.setdefault((item_name, run.dataset), Left())
+    for work in works:
+        entry = left.setdefault((work.item, work.run.dataset), Left())
         entry.n_runs += 1
-        if seconds is None:
+        if work.seconds is None:
             entry.n_missing += 1
-            levels = _levels(run)
-            rate = next((rates[level] for level in levels if level in rates), _RATE)
-            entry.hours += work * rate / 3600
+            known = (factors[level] for level in _levels(work.run) if level in factors)
+            entry.hours += work.estimate * next(known, 1.0) / 3600
     return left
 
 
-_RATE = 3e-9  # seconds for a unit of work, before anything is stored
+def _all_needs(run: Run, options: Options, store: Store) -> list[Run]:
+    """Return what a run needs, or is likely to if that depends on missing results."""
+    needs = run.needs(options.data_dir)
+    results = [store.get(need) for need in needs]
+    if not isinstance(run, Search) or not needs:
+        return list(needs)
+    if None in results:
+        return [*needs, *run.likely_needs_then(options.data_dir)]
+    return [*needs, *run.needs_then(results, options.data_dir)]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A run of an item: the CPU seconds that are estimated, and those that it took."""
+
+    item: str
+    run: Run
+    estimate: float
+    seconds: float | None
 
 
 def _levels(run: Run) -> list[tuple[str, ...]]:
     kind, method = type(run).__name__, getattr(run, "method", getattr(run, "model", ""))
-    return [(kind, run.dataset, method), (kind, method), (kind,)]
+    return [(kind, run.dataset, method), (kind, run.dataset)]
 
 
-def _rates(
-    works: Sequence[tuple[str, Run, float, float | None]],
-) -> Mapping[tuple[str, ...], float]:
+def _factors(works: Sequence[_Work]) -> Mapping[tuple[str, ...], float]:
+    """Return how many times their estimate runs took, by level."""
     totals: dict[tuple[str, ...], list[float]] = {}
-    for _, run, work, seconds in works:
-        if seconds is not None:
-            for level in _levels(run):
+    for work in works:
+        if work.seconds is not None:
+            for level in _levels(work.run):
                 total = totals.setdefault(level, [0.0, 0.0])
-                total[0] += seconds
-                total[1] += work
-    return {level: seconds / work for level, (seconds, work) in totals.items() if work}
+                total[0] += work.seconds
+                total[1] += work.estimate
+    return {level: seconds / estimate for level, (seconds, estimate) in totals.items()}
 
 
-def _total_seconds(result: object) -> float:
+def _spent(result: object) -> float | None:
+    if result is None:
+        return None
     seconds = getattr(result, "seconds")  # noqa: B009
     return float(seconds[-1] if isinstance(seconds, Sequence) else seconds)
-
-
-def _work(run: Run, options: Options) -> float:
-    """Return about how many cells our own engine touches."""
-    problem = run.problem(options.data_dir)
-    shape = problem.shape
-    n, d, p = shape.n_rows, shape.n_outputs, len(shape.values)
-    method = METHODS.get(getattr(run, "method", ""))
-    if not isinstance(run, Trial | Curve) or not isinstance(method, Boosting):
-        return 1000.0 * n * (p + d)
-    if isinstance(run, Trial):
-        rounds = run.rounds
-    else:
-        rounds = Budget.parse(run.budget).limits(problem, method, run.settings)["nominal"]
-    trees = d if method.strategy == "independent" else 1
-    columns = d if method.strategy == "multioutput" else run.settings.get("n_components", 1)
-    k = n_drawn(run.settings["max_features"], p)
-    searched = 10 if run.settings["loss"] != "squared_error" else 1
-    return float(rounds * n * (d * searched + 2 * trees * columns * k))

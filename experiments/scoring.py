@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import r2_score
 
 Array = NDArray[Any]
 
@@ -16,22 +15,39 @@ def lrap(Y: Array, scores: Array) -> float:
 
     It equals scikit-learn's, which loops over rows and is too slow for validation curves.
     """
-    n_outputs = Y.shape[1]
-    order = np.argsort(-scores, axis=1)
-    ranked = np.take_along_axis(scores, order, axis=1)
-    is_label = np.take_along_axis(Y, order, axis=1) != 0
-    # Equal scores all get the last of their ranks: ties count against a label.
-    rank = np.broadcast_to(np.arange(1, n_outputs + 1), Y.shape).copy()
-    rank[:, :-1][ranked[:, :-1] == ranked[:, 1:]] = n_outputs
-    rank = np.minimum.accumulate(rank[:, ::-1], axis=1)[:, ::-1]
-    n_labels = is_label.cumsum(axis=1)
-    precision = np.take_along_axis(n_labels, rank - 1, axis=1) / rank
-    total = n_labels[:, -1]
-    mean = (precision * is_label).sum(axis=1) / np.maximum(total, 1)
-    nothing_to_rank = (total == 0) | (total == n_outputs)
+    rows, labels = np.nonzero(Y)
+    own = scores[rows, labels]
+    total = np.bincount(rows, minlength=len(Y))
+    of_labels = np.full((len(Y), total.max(initial=0)), -np.inf)
+    of_labels[rows, np.arange(len(rows)) - (total.cumsum() - total)[rows]] = own
+    # Ties count against a label: its rank is the last that an equal score has.
+    rank, n_labels = (_n_at_least(each, rows, own) for each in (scores, of_labels))
+    mean = np.bincount(rows, n_labels / rank, len(Y)) / np.maximum(total, 1)
+    nothing_to_rank = (total == 0) | (total == Y.shape[1])
     return float(np.where(nothing_to_rank, 1.0, mean).mean())
 
 
+def _n_at_least(scores: Array, rows: Array, own: Array) -> Array:
+    """Count the scores of each of the ``rows`` that are not below its ``own``."""
+    n_scores = scores.shape[1]
+    ranked = np.sort(scores, axis=1).ravel()
+    first, end = rows * n_scores, (rows + 1) * n_scores
+    for _ in range(n_scores.bit_length()):  # binary search, for all at once
+        middle = (first + end) // 2
+        is_below = (first < end) & (ranked[np.minimum(middle, len(ranked) - 1)] < own)
+        first, end = np.where(is_below, middle + 1, first), np.where(is_below, end, middle)
+    return np.asarray((rows + 1) * n_scores - first)
+
+
 def macro_r2(Y: Array, predictions: Array) -> float:
-    """Return R² averaged over outputs."""
-    return float(r2_score(Y, predictions, multioutput="uniform_average"))
+    """Return R² averaged over outputs.
+
+    It equals scikit-learn's, whose checks take longer than a round of a small fit.
+    """
+    error = np.square(Y - predictions).sum(axis=0, dtype=np.float64)
+    total = np.square(Y - Y.mean(axis=0)).sum(axis=0, dtype=np.float64)
+    # An output that does not vary has a score of 1 if it is met, else 0.
+    scores = np.where(error > 0, 0.0, 1.0)
+    varies = total > 0
+    scores[varies] = 1 - error[varies] / total[varies]
+    return float(scores.mean())

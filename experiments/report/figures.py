@@ -12,7 +12,7 @@ import pandas as pd
 import scikit_posthocs
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import FuncFormatter
 
 from experiments.report.content import CriticalDifference, Figure, Lines
 
@@ -66,7 +66,7 @@ def _draw_lines(figure: Lines, canvas: Canvas, colours: Mapping[str, int]) -> No
         if series.low is not None and series.high is not None:
             axes.fill_between(series.x, series.low, series.high, color=colour, alpha=0.16, lw=0)
     axes.set(xlabel=figure.x_label, ylabel=figure.y_label, xscale="log")
-    axes.xaxis.set_major_formatter(LogFormatter())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
     axes.tick_params(color="#5d6770")
     n_columns = 1 if len(figure.series) < 3 else 2
     canvas.legend(loc="outside upper left", ncols=n_columns, fontsize=9)
@@ -77,7 +77,7 @@ def _draw_ranks(figure: CriticalDifference, axes: Axes) -> None:
     values = ranks.to_numpy()
     apart = np.abs(values[:, None] - values) >= figure.distance
     p_values = pd.DataFrame(np.where(apart, 0.0, 1.0), ranks.index, ranks.index)
-    scikit_posthocs.critical_difference_diagram(
+    drawn = scikit_posthocs.critical_difference_diagram(
         ranks,
         p_values,
         ax=axes,
@@ -86,5 +86,8 @@ def _draw_ranks(figure: CriticalDifference, axes: Axes) -> None:
         color_palette=["#1d2329"] * len(ranks),
         crossbar_props={"color": _COLOURS[0], "linewidth": 4},
     )
+    # Their points come in the order of a set, which is another in each process.
+    for (bar,) in drawn["crossbars"]:
+        bar.set_xdata(sorted(bar.get_xdata()))
     axes.grid(visible=False)
     axes.spines["top"].set_visible(True)

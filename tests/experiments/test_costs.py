@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from experiments.cost_measurement import summary
 from experiments.costs import GROUPS, VARIATIONS, Shape
 
 from experiments import costs
@@ -95,6 +96,21 @@ def test_100_units_buy_100_rounds_of_gbmort_with_stumps_whatever_the_constants()
     assert single["nominal"] < 100 < projected["nominal"]
     assert projected["statistic*2"] > projected["nominal"] > projected["statistic*0.5"]
     assert costs.rounds_bought(SHAPE, "independent", STUMP, 0.001)["nominal"] == 1
+
+
+def test_constants_are_medians_over_processes():
+    error = {"typical error of the growing model": 0.1}
+    runs = [{"sort": sort, "scan": 2.0, **error} for sort in (5.0, 4.00123, 1.0, 9.0, 3.0)]
+    found = summary(runs)
+    assert found["constants"] == {"sort": 4.0, "scan": 2.0}
+    assert found["about"]["processes"] == 5
+    assert found["about"]["largest spread over processes"] == "50%, of sort"
+
+
+def test_the_file_says_how_far_processes_differed():
+    about = json.loads(costs.FILE.read_text())["about"]
+    assert about["processes"] == 5
+    assert float(about["largest spread over processes"].partition("%")[0]) < 20
 
 
 def test_the_digest_names_the_constants(monkeypatch):

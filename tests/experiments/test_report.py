@@ -2,7 +2,10 @@
 
 import csv
 import math
+import os
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -358,6 +361,25 @@ def test_figure_names_every_method_with_its_rank(report):
     for method, rank in figure.ranks.items():
         assert method in found
         assert f"{rank:.2f}" in found
+
+
+DRAW_RANKS = """
+from experiments.report.content import CriticalDifference
+from experiments.report.figures import draw
+ranks = {f"method {k}": 1 + 0.3 * k for k in range(8)}
+print(draw(CriticalDifference("ranks", "Ranks", ranks, 1.0), {}))
+"""
+
+
+def test_a_diagram_has_the_same_bytes_in_every_process():
+    def drawn(seed):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", DRAW_RANKS]
+        return subprocess.run(command, env=environment, check=True, capture_output=True).stdout
+
+    first = drawn("1")
+    assert b"method 7" in first
+    assert drawn("2") == drawn("3") == first
 
 
 def test_same_method_has_the_same_colour_in_every_figure_of_a_section(tmp_path):

@@ -219,6 +219,7 @@ def test_cost_to_a_score():
     assert line.best == pytest.approx(0.4)
     assert line.cost_to(0.4) == 4
     assert line.seconds_to(0.4) == 1
+    assert line.rounds_to(0.4) == 2
     assert line.cost_to(0.41) == float("inf")
 
 

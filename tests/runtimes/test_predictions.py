@@ -45,9 +45,16 @@ def agree(model, runtime, X, rows=None, **offset):
         with pytest.raises(StatusError, match="3"):
             runtime.choose(raw)
     else:
-        same_bits(runtime.finish(raw), model.predict_proba(X, **offset))
+        proba = model.predict_proba(X, **offset)
+        of_columns = isinstance(proba, list)
+        same_bits(runtime.finish(raw), np.hstack(proba) if of_columns else proba)
         chosen, predicted = runtime.choose(raw), model.predict(X, **offset)
-        if predicted.ndim == 2:
+        if of_columns:
+            parts = np.split(chosen, np.cumsum(model.n_classes_)[:-1], axis=1)
+            for part, classes, column in zip(parts, model.classes_, predicted.T, strict=True):
+                assert classes[part.argmax(axis=1)].tolist() == column.tolist()
+                assert (part.sum(axis=1) == 1).all()
+        elif predicted.ndim == 2:
             assert chosen.tolist() == predicted.tolist()
         else:
             assert (model.classes_[chosen.argmax(axis=1)] == predicted).all()
@@ -84,6 +91,8 @@ STRANGE = np.vstack([
     np.full((1, 3), -np.inf),
     [[0.0, -0.0, 1e300], [1e-320, -1e300, np.nan], [np.nan, 0, np.inf]],
 ])  # fmt: skip
+# Label 1 is above 0, that above 2, that above 3.
+FAMILY = (X[:, :1] > np.array([0.0, -0.5, 0.5, 1.0])).astype(int)
 COUNTS = np.round(np.exp(np.clip(Y, -2, 2)))
 SEVERAL = {
     **{
@@ -112,6 +121,12 @@ SEVERAL = {
         f"classes, {loss}": lambda loss=loss: classifier(loss=loss).fit(X, CLASSES)
         for loss in ("log_loss", "exponential", "squared_error")
     },
+    **{
+        f"columns of classes, {loss}": lambda loss=loss: classifier(loss=loss).fit(
+            X, np.c_[CLASSES, LABELS[:, 0], CLASSES[::-1], LABELS]
+        )
+        for loss in ("log_loss", "exponential", "squared_error")
+    },
     "numbers as classes": lambda: classifier().fit(X, np.array([-3, 7, 12])[LABELS.sum(axis=1)]),
     "two classes": lambda: classifier(thresholds=0.3).fit(X, LABELS[:, 0]),
     "two floats": lambda: classifier().fit(X, LABELS[:, 0] - 0.0),
@@ -124,6 +139,17 @@ SEVERAL = {
     "mixed": lambda: regressor(loss=["huber", "poisson"]).fit(X, np.c_[Y[:, 0], COUNTS[:, 1]]),
     "folds": lambda: regressor(n_folds=3).fit(X, Y),
     "folds, independent": lambda: classifier(n_folds=2, strategy="independent").fit(X, LABELS),
+    "sigmoids": lambda: classifier(n_folds=2, calibration="sigmoid").fit(X, LABELS),
+    "isotonic curves": lambda: classifier(n_folds=2, calibration="isotonic").fit(X, LABELS),
+    "two classes, calibrated": lambda: classifier(
+        n_folds=2, calibration="isotonic", thresholds=0.4
+    ).fit(X, LABELS[:, 0]),
+    "a hierarchy": lambda: classifier(label_hierarchy=[(0, 1), (2, 0), (3, 2), (3, 1)]).fit(
+        X, FAMILY
+    ),
+    "a hierarchy, calibrated": lambda: classifier(
+        label_hierarchy=[(0, 1), (2, 0), (3, 2)], n_folds=2, calibration="sigmoid", thresholds=0.3
+    ).fit(X, FAMILY),
     "missing and infinite": lambda: regressor(max_leaf_nodes=16, min_samples_leaf=1).fit(
         np.vstack([STRANGE[-6:-3]] * 20), Y
     ),
@@ -135,6 +161,13 @@ SEVERAL = {
 def test_models_of_all_kinds(library, tmp_path, name):
     model = SEVERAL[name]()
     agree(model, library.open(file_of(model, tmp_path)), STRANGE)
+
+
+def test_columns_of_classes_have_names(library):
+    runtime = library.open((MODELS / "class_columns.mb").read_bytes())
+    kinds = ["kind=ant", "kind=bee", "kind=cow"]
+    assert runtime.column_names()[:3] == kinds
+    assert runtime.column_names()[-2:] == ["one=False", "one=True"]
 
 
 def test_categories_known_and_unknown_and_cuts_in_doubles(library, tmp_path):
@@ -152,6 +185,16 @@ def test_categories_known_and_unknown_and_cuts_in_doubles(library, tmp_path):
     asked[200:, 0] = rng.choice([np.nan, 1.0, -2.5, 99.0, -0.0], 200)
     asked[200:, 1] += rng.choice([0.5, -100, 1e12, np.nan, np.inf], 200)
     asked[200:, 3] = rng.choice([0, -1e9, -np.inf, -1e9 + 0.5], 200)
+    agree(model, library.open(file_of(model, tmp_path)), asked)
+
+
+def test_rare_categories_share_a_code(library, tmp_path):
+    rng = np.random.default_rng(4)
+    table = np.column_stack([np.floor(rng.exponential(60, 3000)), rng.normal(size=3000)])
+    targets = np.column_stack([table[:, 0] % 7, table[:, 1]]) + rng.normal(size=(3000, 2))
+    with pytest.warns(UserWarning, match="Rare categories count as one"):
+        model = regressor(categorical_features=[0], max_iter=10, max_bins=40).fit(table, targets)
+    asked = np.vstack([table[:300], [[np.nan, 0], [-1, 0], [1e6, 0], [1.5, 0]]])
     agree(model, library.open(file_of(model, tmp_path)), asked)
 
 

@@ -13,7 +13,11 @@ pub fn apply(link: Link, n_outputs: usize, values: &mut [f64]) {
     let width = if link == Link::Softmax { n_outputs } else { values.len() }.max(1);
     widest(
         #[inline(always)]
-        || values.chunks_mut(width).for_each(|row| link.apply(row)),
+        || {
+            for row in values.chunks_mut(width) {
+                link.apply(row);
+            }
+        },
     );
 }
 

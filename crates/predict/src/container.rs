@@ -4,7 +4,10 @@ use crate::json::{self, Value};
 use crate::{blake2b, broken, Result};
 
 const MAGIC: &[u8; 8] = b"\x89MBOOST\n";
-const LATEST: u32 = 3;
+const LATEST: u32 = 5;
+/// Arrays that came with the fourth version, one of each group.
+const FOURTH: [&str; 4] =
+    ["sigmoid_slopes", "isotonic_counts", "hierarchy_children", "group_codes"];
 const ALIGNMENT: u64 = 64;
 const CHECKSUM: usize = 32;
 const LARGEST_HEADER: u64 = 1 << 26;
@@ -92,9 +95,17 @@ pub fn open(data: &[u8]) -> Result<Container<'_>> {
         None => Value::Null,
     };
     let arrays = arrays(&layout, &body[start as usize..])?;
-    let needed = match arrays.iter().any(|(name, _)| name == "cut_values") {
-        true => 3,
-        false => 1 + u32::from(header.iter().any(|(key, _)| key == "n_members")),
+    let has_any = |names: &[&str]| arrays.iter().any(|(name, _)| names.contains(&name.as_str()));
+    let targets = header.iter().find(|(key, _)| key == "targets").map(|(_, value)| value);
+    let kind = targets.and_then(|targets| targets.get("kind")).and_then(Value::text);
+    let needed = if kind == Some("columns") {
+        5
+    } else if has_any(&FOURTH) {
+        4
+    } else if has_any(&["cut_values"]) {
+        3
+    } else {
+        1 + u32::from(header.iter().any(|(key, _)| key == "n_members"))
     };
     if version != needed {
         return broken(format!(

@@ -37,7 +37,7 @@ const KEYS: [(&str, &str); 25] = [
 
 /// Arrays, their types and shapes: the same letter stands for the same number in all of them, a star
 /// for any. Those with a question mark may be absent.
-const ARRAYS: [(&str, &str, &str); 41] = [
+const ARRAYS: [(&str, &str, &str); 50] = [
     ("baseline", "<f8", "d"),
     ("loss_constants", "<f8", "d"),
     ("tree_sizes", "<u4", "trees"),
@@ -52,10 +52,19 @@ const ARRAYS: [(&str, &str, &str); 41] = [
     ("category_features", "<u4", "c ?"),
     ("category_counts", "<u4", "c ?"),
     ("category_values", "<f8", "* ?"),
+    ("group_features", "<u4", "g ?"),
+    ("group_codes", "|u1", "* ?"),
     ("cut_features", "<u4", "f ?"),
     ("cut_counts", "<u4", "f ?"),
     ("cut_values", "<f8", "* ?"),
     ("thresholds", "<f8", "d ?"),
+    ("sigmoid_slopes", "<f8", "d ?"),
+    ("sigmoid_intercepts", "<f8", "d ?"),
+    ("isotonic_counts", "<u4", "d ?"),
+    ("isotonic_knots", "<f8", "knots ?"),
+    ("isotonic_values", "<f8", "knots ?"),
+    ("hierarchy_children", "<u4", "h ?"),
+    ("hierarchy_parents", "<u4", "h ?"),
     // Records of training, which predictions do not need.
     ("importances", "<f8", "p d ?"),
     ("mean_importances", "<f8", "p ?"),
@@ -126,6 +135,10 @@ impl<'a> Entries<'a> {
     /// The elements of an array, none if it is not there.
     pub fn u32s(&self, name: &str) -> Vec<u32> {
         self.array(name).map_or(Vec::new(), Array::u32s)
+    }
+
+    pub fn bytes(&self, name: &str) -> &'a [u8] {
+        self.array(name).map_or(&[], |array| array.bytes)
     }
 
     pub fn f32s(&self, name: &str) -> Vec<f32> {

@@ -14,12 +14,14 @@
 #![deny(missing_docs, unsafe_code)]
 
 mod blake2b;
+mod codes;
 mod container;
 mod entries;
 #[cfg(feature = "c")]
 #[allow(unsafe_code)]
 mod ffi;
 mod json;
+mod labels;
 pub mod links;
 mod model;
 mod outputs;

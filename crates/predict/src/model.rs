@@ -1,11 +1,12 @@
 //! The model: features to codes, trees, baseline, links.
 
+use crate::codes::{self, Codes};
 use crate::container;
 use crate::entries::Entries;
 use crate::json::{float_text, Value};
-use crate::links::{share, Link};
+use crate::links::share;
 use crate::outputs::{names, Outputs, Targets};
-use crate::trees::{below, table, Tables, Trees};
+use crate::trees::Trees;
 use crate::{broken, Error, Result};
 
 /// A fitted model, read from a file.
@@ -13,8 +14,8 @@ use crate::{broken, Error, Result};
 pub struct Model {
     n_features: usize,
     baseline: Vec<f64>,
-    categories: Tables,
-    cuts: Tables,
+    categories: Vec<Codes>,
+    cuts: Vec<Codes>,
     trees: Trees,
     outputs: Outputs,
     with_offset: bool,
@@ -30,11 +31,8 @@ impl Model {
         if feature_names.as_ref().map_or(false, |names| names.len() != entries.n_features) {
             return broken("its 'feature_names' are not one for each feature");
         }
-        let categories = tables(&entries, "category")?;
-        let cuts = tables(&entries, "cut")?;
-        if cuts.iter().any(|(feature, _)| table(&categories, *feature).is_some()) {
-            return broken("a feature has both categories and cuts");
-        }
+        let categories = codes::categories(&entries)?;
+        let cuts = codes::cuts(&entries, &categories)?;
         let baseline = entries.f64s("baseline");
         if !baseline.iter().all(|value| value.is_finite()) {
             return broken("its baseline is not finite");
@@ -62,7 +60,7 @@ impl Model {
         self.baseline.len()
     }
 
-    /// Number of predictions of a row: two for two classes, else one for each output.
+    /// Number of predictions of a row: two for two classes (of a column), else one for each output.
     pub fn n_columns(&self) -> usize {
         self.outputs.names.len()
     }
@@ -128,24 +126,39 @@ impl Model {
         {
             return different("raw predictions", "predictions");
         }
-        let links = self.outputs.links.as_ref().ok_or(Error::NoLink)?;
         for (raw, row) in raw.chunks_exact(d).zip(predictions.chunks_exact_mut(width)) {
-            row[width - d..].copy_from_slice(raw);
-            let mut start = width - d;
-            for (link, count) in links {
-                link.apply(&mut row[start..start + count]);
-                start += count;
-            }
+            self.outputs.present(raw, &mut row[width - d..])?;
             match self.outputs.targets {
                 Targets::Numbers(levels) if levels > 1 => {
-                    row.chunks_exact_mut(levels).for_each(sort)
+                    row.chunks_exact_mut(levels).for_each(sort);
                 }
                 Targets::Binary => row[0] = 1.0 - row[1],
-                Targets::Classes if links[0].0 != Link::Softmax => share(row),
+                Targets::Classes if !self.outputs.is_softmax() => share(row),
+                Targets::ClassColumns => self.spread(row),
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// Brings the outputs of columns of classes, which are at the end of a row, to all its classes.
+    fn spread(&self, row: &mut [f64]) {
+        let (mut from, mut to) = (row.len() - self.n_outputs(), 0);
+        for &count in &self.outputs.n_classes {
+            if count == 2 {
+                let second = row[from];
+                row[to] = 1.0 - second;
+                row[to + 1] = second;
+                from += 1;
+            } else {
+                row.copy_within(from..from + count, to);
+                if !self.outputs.is_softmax() {
+                    share(&mut row[to..to + count]);
+                }
+                from += count;
+            }
+            to += count;
+        }
     }
 
     /// What Python's `predict` of a classifier chooses for raw predictions: 1 in the columns of the
@@ -155,18 +168,34 @@ impl Model {
         if count("raw predictions", raw.len(), d)? != count("chosen", chosen.len(), width)? {
             return different("raw predictions", "chosen");
         }
+        let mut above = vec![0.0; d];
         for (raw, chosen) in raw.chunks_exact(d).zip(chosen.chunks_exact_mut(width)) {
             chosen.fill(0);
             match self.outputs.targets {
                 Targets::Numbers(_) => return Err(Error::NoClasses),
-                Targets::Classes => {
-                    let best = (1..d).fold(0, |best, j| if raw[j] > raw[best] { j } else { best });
-                    chosen[best] = 1;
+                Targets::Classes => chosen[largest(raw)] = 1,
+                Targets::ClassColumns => {
+                    let (mut from, mut to) = (0, 0);
+                    for &count in &self.outputs.n_classes {
+                        let width = if count == 2 { 1 } else { count };
+                        let part = &raw[from..from + width];
+                        let best = match part {
+                            [one] => usize::from(*one > 0.0),
+                            several => largest(several),
+                        };
+                        chosen[to + best] = 1;
+                        from += width;
+                        to += count;
+                    }
                 }
-                Targets::Binary => chosen[usize::from(self.is_present(raw, 0)?)] = 1,
+                Targets::Binary => {
+                    self.outputs.above_thresholds(raw, &mut above)?;
+                    chosen[usize::from(above[0] > 0.0)] = 1;
+                }
                 Targets::Labels => {
-                    for (j, chosen) in chosen.iter_mut().enumerate() {
-                        *chosen = u8::from(self.is_present(raw, j)?);
+                    self.outputs.above_thresholds(raw, &mut above)?;
+                    for (chosen, above) in chosen.iter_mut().zip(&above) {
+                        *chosen = u8::from(*above > 0.0);
                     }
                 }
             }
@@ -174,36 +203,25 @@ impl Model {
         Ok(())
     }
 
-    /// Whether a label is likelier than its threshold; without one, likelier than not.
-    fn is_present(&self, raw: &[f64], output: usize) -> Result<bool> {
-        let thresholds = match &self.outputs.thresholds {
-            Some(thresholds) => thresholds,
-            None => return Ok(raw[output] > 0.0),
-        };
-        // Labels have one loss, whose link is not joint.
-        let link = self.outputs.links.as_ref().ok_or(Error::NoLink)?[0].0;
-        let mut probability = [raw[output]];
-        link.apply(&mut probability);
-        Ok(probability[0] > thresholds[output])
-    }
-
     /// The values of a row as trees take them: codes of categories and cuts, single precision.
     fn encode(&self, row: &[f64], single: &mut [f32]) {
         for (single, value) in single.iter_mut().zip(row) {
             *single = *value as f32;
         }
-        for (feature, values) in &self.categories {
-            let value = row[*feature as usize];
-            let code = below(values, value);
-            let is_known = values.get(code) == Some(&value);
-            single[*feature as usize] = if is_known { code as f32 } else { f32::NAN };
+        for codes in &self.categories {
+            let at = codes.feature as usize;
+            single[at] = codes.category(row[at]);
         }
-        for (feature, cuts) in &self.cuts {
-            let value = row[*feature as usize];
-            let code = below(cuts, value) as f32 - below(cuts, 0.0) as f32;
-            single[*feature as usize] = if value.is_nan() { f32::NAN } else { code };
+        for codes in &self.cuts {
+            let at = codes.feature as usize;
+            single[at] = codes.number(row[at]);
         }
     }
+}
+
+/// The place of the largest number, of equals the first.
+fn largest(raw: &[f64]) -> usize {
+    (1..raw.len()).fold(0, |best, j| if raw[j] > raw[best] { j } else { best })
 }
 
 fn sort(levels: &mut [f64]) {
@@ -224,41 +242,8 @@ fn different<T>(a: &str, b: &str) -> Result<T> {
     Err(Error::Shape(format!("There are more {a} than {b}, or fewer.")))
 }
 
-/// Ascending numbers of some features.
-fn tables(entries: &Entries<'_>, name: &str) -> Result<Tables> {
-    let parts = ["features", "counts", "values"].map(|part| format!("{name}_{part}"));
-    let n_parts = parts.iter().filter(|part| entries.array(part).is_some()).count();
-    if n_parts == 0 {
-        return Ok(Vec::new());
-    }
-    let (features, counts) = (entries.u32s(&parts[0]), entries.u32s(&parts[1]));
-    let values = entries.f64s(&parts[2]);
-    let ascending = features.windows(2).all(|pair| pair[0] < pair[1]);
-    let last = features.last().map_or(usize::MAX, |feature| *feature as usize);
-    if n_parts != 3 || !ascending || last >= entries.n_features {
-        return broken(format!(
-            "its features with {name} values are out of order, or not complete"
-        ));
-    }
-    let total: u64 = counts.iter().map(|count| u64::from(*count)).sum();
-    if counts.iter().any(|count| *count > 255) || total != values.len() as u64 {
-        return broken(format!("its {name} values are too many or too few"));
-    }
-    let mut rest = &values[..];
-    let mut tables = Vec::with_capacity(features.len());
-    for (feature, count) in features.into_iter().zip(counts) {
-        let (list, after) = rest.split_at(count as usize);
-        if !list.iter().all(|v| v.is_finite()) || !list.windows(2).all(|pair| pair[0] < pair[1]) {
-            return broken(format!("its {name} values are not finite or out of order"));
-        }
-        tables.push((feature, list.to_vec()));
-        rest = after;
-    }
-    Ok(tables)
-}
-
 /// Labels of categories, as texts.
-fn labels(entries: &Entries<'_>, categories: &Tables) -> Result<Vec<(u32, Vec<String>)>> {
+fn labels(entries: &Entries<'_>, categories: &[Codes]) -> Result<Vec<(u32, Vec<String>)>> {
     let mut all: Vec<(u32, Vec<String>)> = Vec::new();
     for pair in entries.key("category_labels").list().unwrap_or(&[]) {
         let (feature, stored) = match pair.list() {
@@ -266,7 +251,8 @@ fn labels(entries: &Entries<'_>, categories: &Tables) -> Result<Vec<(u32, Vec<St
             _ => return broken("it has labels of no categorical feature"),
         };
         let feature = feature.and_then(|feature| u32::try_from(feature).ok());
-        let codes = feature.and_then(|feature| table(categories, feature)).unwrap_or(&[f64::NAN]);
+        let codes = feature.and_then(|feature| codes::of_feature(categories, feature));
+        let codes = codes.map_or(&[f64::NAN][..], |codes| &codes.values);
         let texts: Option<Vec<String>> = stored.iter().map(label_text).collect();
         let different = (1..stored.len()).all(|k| !stored[..k].contains(&stored[k]));
         let numbered = codes.iter().enumerate().all(|(k, code)| *code == k as f64);

@@ -1,5 +1,6 @@
 //! Trees: read and checked, and what their leaves add to the outputs of a row.
 
+use crate::codes::{of_feature, Codes};
 use crate::entries::Entries;
 use crate::{broken, Error, Result};
 
@@ -35,17 +36,8 @@ pub struct Trees {
     steps: Vec<f32>,
 }
 
-/// Categories of features, by their number; cuts of other features.
-pub type Tables = Vec<(u32, Vec<f64>)>;
-
-/// The list of a feature, if it has one.
-pub fn table(tables: &Tables, feature: u32) -> Option<&[f64]> {
-    let at = tables.binary_search_by_key(&feature, |(j, _)| *j).ok()?;
-    Some(&tables[at].1)
-}
-
 impl Trees {
-    pub fn read(entries: &Entries<'_>, categories: &Tables, cuts: &Tables) -> Result<Trees> {
+    pub fn read(entries: &Entries<'_>, categories: &[Codes], cuts: &[Codes]) -> Result<Trees> {
         let kind = match entries.key("kind").text() {
             Some("per_output") => Kind::PerOutput,
             Some("vector") => Kind::Vector,
@@ -205,8 +197,8 @@ struct Splits<'a> {
     thresholds: Vec<f32>,
     gains: Vec<f32>,
     n_features: usize,
-    categories: &'a Tables,
-    cuts: &'a Tables,
+    categories: &'a [Codes],
+    cuts: &'a [Codes],
 }
 
 impl Splits<'_> {
@@ -225,15 +217,13 @@ impl Splits<'_> {
         if self.gains[split].is_nan() || self.gains[split] < 0.0 {
             return Err(format!("a split has a gain of {}", self.gains[split]));
         }
-        let known = table(self.categories, feature).map_or(false, |table| !table.is_empty());
+        let known = of_feature(self.categories, feature).map_or(false, |codes| codes.n_codes() > 0);
         if !self.categories.is_empty() && known != is_categorical {
             return Err(format!("a split does not treat feature {feature} as what it is"));
         }
-        if let Some(cuts) = table(self.cuts, feature).filter(|_| threshold.is_finite()) {
-            let place = f64::from(threshold).floor() + below(cuts, 0.0) as f64;
-            if place < 0.0 || place >= cuts.len() as f64 {
-                return Err(format!("a split is by a cut that feature {feature} does not have"));
-            }
+        let has_cut = |codes: &Codes| threshold.is_infinite() || codes.has_cut(threshold);
+        if !of_feature(self.cuts, feature).map_or(true, has_cut) {
+            return Err(format!("a split is by a cut that feature {feature} does not have"));
         }
         Ok(())
     }
@@ -241,7 +231,7 @@ impl Splits<'_> {
     /// Categories that the feature does not have must go where missing values go.
     fn check_set(&self, split: usize, set: Option<&[u32]>) -> std::result::Result<(), String> {
         let word = self.features[split];
-        let count = table(self.categories, word & !FLAGS).map_or(256, <[f64]>::len);
+        let count = of_feature(self.categories, word & !FLAGS).map_or(256, Codes::n_codes);
         let missing_left = word & MISSING_LEFT != 0;
         match set {
             None => Err("a split has no category set".into()),
@@ -251,9 +241,4 @@ impl Splits<'_> {
             Some(_) => Ok(()),
         }
     }
-}
-
-/// How many numbers of an ascending list are below a value.
-pub fn below(list: &[f64], value: f64) -> usize {
-    list.partition_point(|each| *each < value)
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ from manyboost.training.progress import Progress
 from manyboost.training.scoring import as_list
 from manyboost.training.stopping import KnownRounds
 from manyboost.training.training_data import TrainingData
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # What a fit to other data leaves as it is.
 _STAYS = ("thresholds_", "best_iter_per_output_", "_calibrator")

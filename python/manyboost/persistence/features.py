@@ -109,7 +109,7 @@ def _read_lists(found: SimpleNamespace, name: str, what: str) -> dict[int, AnyAr
     if n_missing:
         broken(f"it does not have all arrays of its {what}")
     features = parts[0].tolist()
-    most = 255 if name == "cut" else len(parts[2])
+    most = 255 if name == "cut" else 2**32 - 1  # rare categories share a code
     lists = pieces(finite(parts[2]), within(parts[1], 0, most))
     if features != sorted(set(features)) or not features or features[-1] >= found.n_features:
         broken(f"its features with {what} are out of order")
