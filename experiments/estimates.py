@@ -22,7 +22,7 @@ _SEARCHED = {"squared_error": 0.0, "absolute_error": 60e-9, "log_loss": 15e-9}
 _FOREST = 5e-7  # of a row and output of a forest, for each feature that is drawn
 _MODEL = 1e-6  # of a feature or output of a row, for a model of ours with its defaults
 
-# Fits of a search beyond its trials: both variants of the best, and the finalists.
+# Fits of a search beyond its trials, like the longest of them: both variants, and finalists.
 _FINAL_FITS = 5
 
 
@@ -40,7 +40,8 @@ def seconds_of(run: Run, data_dir: Path | None, needed: Sequence[float] = ()) ->
             rounds = Budget.parse(run.budget).limits(problem, method, run.settings)[NOMINAL]
         return rounds * _of_round(shape, method.strategy, run.settings)
     if needed:
-        return _FINAL_FITS * sum(needed) / len(needed)
+        longest = sorted(needed)[-max(1, len(needed) // 4) :]
+        return _FINAL_FITS * sum(longest) / len(longest)
     if isinstance(run, Search):
         share = "sqrt" if problem.task == "multilabel" else 1 / 3
         return _FOREST * n * d * math.log2(n) * n_drawn(share, p)

@@ -39,7 +39,7 @@ from experiments.methods import (
 from experiments.problems import Fold, Problem, Purpose, load_problem, make_fold, task_of
 
 #: Part of every key: increase it when the same fields come to mean another result.
-PROTOCOL = 2
+PROTOCOL = 3
 
 #: Variants of the final model, and the rows that it is fitted on.
 VARIANTS: dict[str, Purpose] = {"no refit": "testing", "refit": "training"}
@@ -49,6 +49,10 @@ NOMINAL = "nominal"
 _EVERY, _GROWTH = 20, 1.1
 # A trial has stalled if the last half of its rounds, this many at least, gained less than this.
 _STALL_ROUNDS, _STALL_GAIN = 100, 0.001
+# All trials of a search run to this share of their rounds, this many at least, and the best of them
+# to the nominal budget.
+_HEAT_SHARE, _HEAT_ROUNDS = 1 / 8, 100
+_HEAT_KEEPS = 1 / 3
 #: The trials that go on beyond the nominal budget: the best of a search.
 FINALISTS = 3
 _DIGITS = 6
@@ -63,6 +67,11 @@ def points_up_to(limit: int) -> list[int]:
             break
         points.append(following)
     return points
+
+
+def heat_rounds(limit: int) -> int:
+    """Return the rounds after which a trial must be among the best to go on to its limit."""
+    return min(limit, max(_HEAT_ROUNDS, int(_HEAT_SHARE * limit)))
 
 
 def has_stalled(best: Sequence[tuple[int, float]], done: int) -> bool:
@@ -123,8 +132,12 @@ class Run:
         """Return the runs whose results this one starts from."""
         return ()
 
+    def needs_then(self, needed: Sequence[Any], data_dir: Path | None) -> Sequence[Run]:
+        """Return what it also starts from, once the results of :meth:`needs` are known."""
+        return ()
+
     def execute(self, needed: Sequence[Any], data_dir: Path | None) -> Any:
-        """Carry out the run, given the results of :meth:`needs`."""
+        """Carry out the run, given the results of :meth:`needs` and :meth:`needs_then`."""
         raise NotImplementedError
 
     def problem(self, data_dir: Path | None) -> Problem:
@@ -239,8 +252,8 @@ class SearchResult:
 class Search(Run):
     """A method with the settings and rounds that did best on validation rows.
 
-    All trials run to the nominal budget, and the best three of them to the largest one. ``costs``
-    names the constants behind a budget in T.
+    All trials run to an eighth of the nominal budget, the best third of them to the whole of it,
+    and the best three to the largest one. ``costs`` names the constants behind a budget in T.
     """
 
     method: str
@@ -259,10 +272,31 @@ class Search(Run):
         return cls(dataset, seed, split, method, n_settings, budget, priced)
 
     def needs(self, data_dir: Path | None) -> Sequence[Trial]:
-        common = (self.dataset, self.seed, self.split, self.method)
         return [
-            Trial(*common, settings, limits[NOMINAL]) for settings, limits in self._limits(data_dir)
+            self._trial(settings, heat_rounds(limits[NOMINAL]))
+            for settings, limits in self._limits(data_dir)
         ]
+
+    def needs_then(self, needed: Sequence[TrialResult], data_dir: Path | None) -> Sequence[Trial]:
+        tried = self._limits(data_dir)
+        chosen = self._kept(needed, data_dir)
+        return [self._trial(tried[i][0], tried[i][1][NOMINAL]) for i in chosen]
+
+    def likely_needs_then(self, data_dir: Path | None) -> Sequence[Trial]:
+        """Return trials like those of :meth:`needs_then`, before results are known."""
+        tried = self._limits(data_dir)
+        return [self._trial(each, of[NOMINAL]) for each, of in tried[: _n_kept(len(tried))]]
+
+    def _trial(self, settings: Settings, rounds: int) -> Trial:
+        return Trial(self.dataset, self.seed, self.split, self.method, settings, rounds)
+
+    def _kept(self, heat: Sequence[TrialResult], data_dir: Path | None) -> list[int]:
+        """Return the numbers of the settings that go on, from results up to the heat or beyond."""
+        # A stored trial may be longer than this search needs it.
+        trials = self.needs(data_dir)
+        best = [r.best(trial.rounds)[1] for r, trial in zip(heat, trials, strict=True)]
+        order = sorted(range(len(best)), key=lambda i: -best[i])
+        return sorted(order[: _n_kept(len(best))])
 
     def _limits(self, data_dir: Path | None) -> list[tuple[Settings, dict[str, int]]]:
         """Return the settings to try, and their rounds by budget."""
@@ -310,17 +344,20 @@ class Search(Run):
     def _with_finalists(
         self, needed: Sequence[TrialResult], data_dir: Path | None
     ) -> list[TrialResult]:
-        """Return the trials up to the nominal budget, the best ones up to the largest."""
-        trials, of_setting = self.needs(data_dir), self._limits(data_dir)
-        # A stored trial may be longer than this search needs it.
-        found = [r.up_to(trial.rounds) for r, trial in zip(needed, trials, strict=True)]
+        """Return the trials as far as they go: the best ones up to the largest budget."""
+        trials, tried = list(self.needs(data_dir)), self._limits(data_dir)
+        heat, further = needed[: len(trials)], needed[len(trials) :]
+        results = list(heat)
+        for i, result in zip(self._kept(heat, data_dir), further, strict=True):
+            trials[i], results[i] = replace(trials[i], rounds=tried[i][1][NOMINAL]), result
+        found = [r.up_to(trial.rounds) for r, trial in zip(results, trials, strict=True)]
         order = sorted(range(len(found)), key=lambda i: -found[i].points[-1][1])
         for i in order[:FINALISTS]:
-            longest = replace(trials[i], rounds=max(of_setting[i][1].values()))
-            if not longest.is_answered_by(needed[i]):
+            longest = replace(trials[i], rounds=max(tried[i][1].values()))
+            if not longest.is_answered_by(results[i]):
                 found[i] = longest.execute((), data_dir)
             else:
-                found[i] = needed[i].up_to(longest.rounds)
+                found[i] = results[i].up_to(longest.rounds)
         return found
 
     def _forest(self, method: Forest, data_dir: Path | None) -> SearchResult:
@@ -389,6 +426,10 @@ class Model(Run):
         predictions, rounds = fit_model(self.model, fold, self.fit_seed(self.model))
         seconds = time.process_time() - started
         return ModelResult(_all_scores(fold)(predictions), rounds, _seconds(seconds))
+
+
+def _n_kept(n_settings: int) -> int:
+    return min(n_settings, max(FINALISTS, round(_HEAT_KEEPS * n_settings)))
 
 
 def _first_best(scores: Sequence[float]) -> int:

@@ -10,7 +10,7 @@ from typing import TextIO
 from experiments.estimates import seconds_of
 from experiments.items import ITEMS, Item
 from experiments.options import Options, Scope
-from experiments.protocol import Run
+from experiments.protocol import Run, Search
 from experiments.runner import run_missing
 from experiments.store import Store
 
@@ -69,7 +69,7 @@ def time_left(items: Sequence[str], options: Options, store: Store) -> dict[tupl
     works: list[_Work] = []
     for item, scope in choose(items, options, store).items():
         for each in item.runs(scope):
-            needs = each.needs(options.data_dir)
+            needs = _all_needs(each, options, store)
             estimates = [seconds_of(need, options.data_dir) for need in needs]
             estimates.append(seconds_of(each, options.data_dir, estimates))
             for run, estimate in zip((*needs, each), estimates, strict=True):
@@ -84,6 +84,17 @@ def time_left(items: Sequence[str], options: Options, store: Store) -> dict[tupl
             known = (factors[level] for level in _levels(work.run) if level in factors)
             entry.hours += work.estimate * next(known, 1.0) / 3600
     return left
+
+
+def _all_needs(run: Run, options: Options, store: Store) -> list[Run]:
+    """Return what a run needs, or is likely to if that depends on missing results."""
+    needs = run.needs(options.data_dir)
+    results = [store.get(need) for need in needs]
+    if not isinstance(run, Search) or not needs:
+        return list(needs)
+    if None in results:
+        return [*needs, *run.likely_needs_then(options.data_dir)]
+    return [*needs, *run.needs_then(results, options.data_dir)]
 
 
 @dataclass(frozen=True)

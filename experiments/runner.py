@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -43,14 +43,18 @@ def run_missing(
     )
     workers = Workers(n_jobs) if n_jobs > 1 and total > 1 else None
     execute = workers.execute if workers else _execute_here
+    failed: set[str] = set()
     try:
-        while tasks := _ready(missing, store, data_dir):
+        while tasks := _ready(missing, failed, store, data_dir):
+            progress.total = progress.n + len(missing)
             for task, outcome in execute(tasks):
                 del missing[task.run.key]
                 progress.update()
                 if not isinstance(outcome, str):
                     store.put(task.run, outcome)
-                elif stream is not None:
+                    continue
+                failed.add(task.run.key)
+                if stream is not None:
                     reason = outcome.strip().splitlines()[-1]
                     progress.write(f"failed: {task.run.label}: {reason}", file=stream)
     finally:
@@ -77,15 +81,32 @@ def _missing(runs: Iterable[Run], store: Store, data_dir: Path | None) -> dict[s
     return missing
 
 
-def _ready(missing: dict[str, Run], store: Store, data_dir: Path | None) -> list[Task]:
-    """Return the runs for which everything they need is stored."""
-    tasks = []
+def _ready(
+    missing: dict[str, Run], failed: Collection[str], store: Store, data_dir: Path | None
+) -> list[Task]:
+    """Return the runs for which everything they need is stored.
+
+    What runs need only now, from results that have come, is added to the missing ones.
+    """
+    tasks, further = [], dict[str, Run]()
     for run in missing.values():
         needs = run.needs(data_dir)
-        needed = [result for need in needs if (result := store.get(need)) is not None]
-        if len(needed) == len(needs):
-            tasks.append(Task(run, needed, data_dir))
-    return tasks
+        if (needed := _stored(needs, store)) is None:
+            continue
+        then = run.needs_then(needed, data_dir)
+        if (more := _stored(then, store)) is None:
+            further |= {each.key: each for each in then if store.get(each) is None}
+        else:
+            tasks.append(Task(run, [*needed, *more], data_dir))
+    new = [each for key, each in further.items() if key not in missing and key not in failed]
+    missing |= {each.key: each for each in new}
+    return tasks + [Task(each, (), data_dir) for each in new]
+
+
+def _stored(runs: Sequence[Run], store: Store) -> list[Any] | None:
+    """Return the results of runs; None if one is missing."""
+    results = [store.get(run) for run in runs]
+    return None if any(result is None for result in results) else results
 
 
 def _attempt(task: Task) -> Any:

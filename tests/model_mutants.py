@@ -207,7 +207,8 @@ def predict(model):
     arguments = {"offset": np.zeros((n, d // model._n_levels))} if model._with_offset else {}
     if isinstance(model, ManyBoostClassifier):
         assert np.shape(model.predict(X, **arguments))[0] == n
-        proba = np.asarray(model.predict_proba(X, **arguments))
+        proba = model.predict_proba(X, **arguments)
+        proba = np.hstack(proba) if isinstance(proba, list) else np.asarray(proba)
         assert len(proba) == n
         assert not np.isnan(proba).any()
         assert len(model.decision_function(X, **arguments)) == n

@@ -21,7 +21,7 @@ from experiments.report.comparing import (
     variants_table,
 )
 from experiments.report.content import Block, Cell, Column, CriticalDifference, Section, Table
-from experiments.report.outcomes import MAIN, VARIANT_NOTE, Outcomes
+from experiments.report.outcomes import MAIN, SEARCH_NOTE, VARIANT_NOTE, Outcomes
 from experiments.statistics import Scores
 
 #: By task: number of the figure, of the table of pairs, names of the tables of scores.
@@ -73,6 +73,7 @@ def real_section(task: str, outcomes: Outcomes, stand_ins: Outcomes | None = Non
         title,
         [
             _TEXT.format(outcomes.scope.budget.partition(":")[2]),
+            SEARCH_NOTE,
             _SETS_TEXT.format(len(done), len(paper_sets(task))),
             VARIANT_NOTE,
             *state(outcomes),

@@ -16,7 +16,7 @@ from experiments.report.comparing import (
     variants_table,
 )
 from experiments.report.content import Block, Cell, Column, Section, Table
-from experiments.report.outcomes import VARIANT_NOTE, Outcomes
+from experiments.report.outcomes import SEARCH_NOTE, VARIANT_NOTE, Outcomes
 
 _TEXT = (
     "16 outputs made from Friedman's function: a chain, a group that shares one signal, and "
@@ -59,6 +59,7 @@ def friedman_section(outcomes: Outcomes, normal: Outcomes | None) -> Section:
         [
             _TEXT.format(outcomes.scope.budget.partition(":")[2]),
             "Features are uniform; the paper says normal. A table has both, the errata show why.",
+            SEARCH_NOTE,
             VARIANT_NOTE,
             *state(outcomes),
         ],

@@ -285,9 +285,10 @@ PARAMS: dict[str, Param] = {
     "output_weight": Param(
         None,
         (_none, Check("a number for each output, none negative, not all zero", _is_output_weight)),
-        "Importance of each output, (n_outputs,), when shared trees are grown: the gain of a split "
-        "counts its squared residuals that many times. Leaves, steps and scores do not depend on "
-        "it: an output of weight zero is fitted too. None: all outputs count the same.",
+        "Importance of each output, (n_outputs,), or of each of several columns of classes, when "
+        "shared trees are grown: the gain of a split counts its squared residuals that many "
+        "times. Leaves, steps and scores do not depend on it: an output of weight zero is fitted "
+        "too. None: all outputs count the same.",
     ),
     "class_weight": Param(
         None,
@@ -295,12 +296,13 @@ PARAMS: dict[str, Param] = {
             _none,
             one_of("balanced"),
             kind("a dict of weights by class", dict),
-            kind("a list of such dicts, one for each label", list, tuple),
+            kind("a list of such dicts, one for each label or column", list, tuple),
         ),
         "Weights of classes, which multiply sample_weight (and sample_weight_val). "
         "``'balanced'``: all classes count the same; for several labels, presence and absence of "
         "each label do. A dict ``{class: weight}``, for labels ``{0: weight, 1: weight}`` or a "
-        "list of such dicts, one for each label; classes not mentioned have weight 1.",
+        "list of such dicts, one for each label or column of classes; classes not mentioned have "
+        "weight 1.",
     ),
     "output_scaling": Param(
         "auto",
@@ -350,7 +352,8 @@ PARAMS: dict[str, Param] = {
         "the best. ``'auto'``: when X_val or validation_split is given or there are more than "
         "10,000 rows. "
         "``'per_output'``: an output whose own validation loss no longer improves is frozen, and "
-        "keeps the rounds up to its own best, while the others go on; not for softmax.",
+        "keeps the rounds up to its own best, while the others go on; of several columns of "
+        "classes, each column does. Not for one column of more than two classes.",
     ),
     "validation_fraction": Param(
         0.1,
@@ -360,7 +363,7 @@ PARAMS: dict[str, Param] = {
     ),
     "validation_split": Param(
         "random",
-        (one_of("random", "last"), Check("a splitter of scikit-learn", _is_splitter)),
+        (one_of("random", "last"), Check("a splitter, with the method split", _is_splitter)),
         "Which rows are set apart when X_val is not given. ``'random'``: drawn ones; of each class "
         "its share. ``'last'``: the last rows, for rows in order of time. Or a splitter with a "
         "method ``split(X, y, groups)``, such as ``GroupShuffleSplit()``: the last of its splits "

@@ -294,6 +294,16 @@ def test_files_clones_and_pickles_keep_the_hierarchy(tmp_path):
     assert plain._hierarchy is None
 
 
+@pytest.mark.parametrize("nothing", [{}, [], {"cat": None, "dog": []}])
+def test_a_hierarchy_without_pairs_changes_nothing(nothing, tmp_path):
+    model = classifier(label_hierarchy=nothing).fit(X, FRAME)
+    same = classifier(label_hierarchy=None).fit(X, FRAME)
+    np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(X))
+    model.save(tmp_path / "model.mb")
+    loaded = manyboost.load(tmp_path / "model.mb")
+    np.testing.assert_array_equal(loaded.predict_proba(X), same.predict_proba(X))
+
+
 def test_a_warm_start_goes_on_with_the_hierarchy():
     model = classifier(warm_start=True, max_iter=5).fit(X, FRAME)
     model.set_params(max_iter=25).fit(X, FRAME)

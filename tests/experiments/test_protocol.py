@@ -1,9 +1,13 @@
 """Trials, searches and curves: what they fit, what they choose, what they report."""
 
+import os
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
+from experiments.items import ITEMS
 from experiments.methods import METHODS
+from experiments.options import Options
 from experiments.protocol import (
     Budget,
     Curve,
@@ -12,8 +16,10 @@ from experiments.protocol import (
     Trial,
     TrialResult,
     has_stalled,
+    heat_rounds,
     points_up_to,
 )
+from experiments.store import Store
 
 SET = "friedman1-group"
 SETTINGS = {
@@ -59,7 +65,7 @@ def test_a_search_takes_the_best_of_its_trials_and_reports_both_variants():
     search = Search.declare(SET, 0, 0, "gbrt-rpo-subsampled", 2, "rounds:40")
     trials = search.needs(None)
     results = [trial.execute((), None) for trial in trials]
-    found = search.execute(results, None)
+    found = search.execute([*results, *results], None)
     model = found.model()
     best = max(results, key=lambda result: result.points[-1][1])
     assert (model.rounds, model.validation) == best.points[-1]
@@ -90,10 +96,39 @@ def test_one_set_of_trials_serves_all_budgets(monkeypatch):
     monkeypatch.setattr(Budget, "limits", lambda *_: limits)
     search = Search.declare(SET, 0, 0, "gbmort", 2, "rounds:40")
     assert [trial.rounds for trial in search.needs(None)] == [25, 25]
-    found = search.execute(trials, None)
+    assert [trial.rounds for trial in search.needs_then(trials, None)] == [25, 25]
+    found = search.execute([*trials, *trials], None)
     chosen = {name: (found.model(name).rounds, found.model(name).validation) for name in limits}
     assert chosen == {"nominal": (20, 0.6), "sort*2": (1, 0.4), "sort*0.5": (30, 0.8)}
     assert len(found.models) == 3
+
+
+def test_a_heat_is_an_eighth_of_the_rounds_but_not_too_short():
+    assert [heat_rounds(n) for n in (7, 100, 101, 800, 810, 10_000)] == [
+        7,
+        100,
+        100,
+        100,
+        101,
+        1250,
+    ]
+
+
+def test_the_best_third_of_the_trials_goes_on_to_the_nominal_budget():
+    """What other trials would find after the heat is not used, even if it is stored."""
+    search = Search.declare(SET, 0, 0, "gbmort", 12, "rounds:1600")
+    heat = search.needs(None)
+    assert {trial.rounds for trial in heat} == {200}
+    early = [0.1, 0.8, 0.3, 0.7, 0.5, 0.6, 0.2, 0.4, 0.35, 0.25, 0.15, 0.05]
+    results = [TrialResult(1600, True, [(1, s / 2), (200, s), (900, 0.9)], 1.0) for s in early]
+    longer = search.needs_then(results, None)
+    assert [trial.settings for trial in longer] == [heat[i].settings for i in (1, 3, 4, 5)]
+    assert {trial.rounds for trial in longer} == {1600}
+    found = search.execute([*results, *(results[i] for i in (1, 3, 4, 5))], None)
+    assert (found.model().rounds, found.model().settings) == (900, heat[1].settings)
+    results[0] = TrialResult(1600, True, [(1, 0.0), (200, 0.1), (800, 1.0)], 1.0)
+    again = search.execute([*results, *(results[i] for i in (1, 3, 4, 5))], None)
+    assert again.model() == found.model()
 
 
 def test_only_the_best_three_trials_go_beyond_the_nominal_budget(monkeypatch):
@@ -111,7 +146,8 @@ def test_only_the_best_three_trials_go_beyond_the_nominal_budget(monkeypatch):
 
     monkeypatch.setattr(Trial, "execute", execute)
     search = Search.declare(SET, 0, 0, "gbmort", 4, "rounds:40")
-    found = search.execute(trials, None)
+    kept = [trials[i] for i in (1, 2, 3)]
+    found = search.execute([*trials, *kept], None)
     tried = [trial.settings for trial in search.needs(None)]
     assert [trial.settings for trial in longer] == [tried[3], tried[2], tried[1]]
     assert {trial.rounds for trial in longer} == {40}
@@ -142,3 +178,26 @@ def test_a_model_is_fitted_on_all_training_rows():
     found = Model(SET, 0, 0, "default").execute((), None)
     assert found.scores["macro-r2"] > 0.5
     assert found.rounds > 1
+
+
+def test_short_trials_lead_to_the_same_models_as_whole_ones():
+    """On edm, of which the committed trials were all run to their whole budget."""
+    folder = Path(os.environ.get("MANYBOOST_DATA", ""))
+    if not (folder / "edm.npz").is_file():
+        pytest.skip("edm.npz is not in the data folder (set MANYBOOST_DATA)")
+    store = Store(Path(__file__).parents[2] / "experiments" / "rows")
+    item = ITEMS["regression"]
+    scope = item.scope(Options(datasets=["edm"], data_dir=folder))
+    lost = []
+    for search in item.runs(scope):
+        whole = [store.get(trial) for trial in search.needs(folder)]
+        if whole:
+            kept = [store.get(trial) for trial in search.needs_then(whole, folder)]
+            lost.append(best_score(whole) - best_score(kept))
+    assert len(lost) == 30
+    assert sum(loss > 0 for loss in lost) <= 1
+    assert max(lost) < 0.001
+
+
+def best_score(results):
+    return max(result.points[-1][1] for result in results)

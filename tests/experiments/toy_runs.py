@@ -13,6 +13,8 @@ class Toy(Run):
     number: int
     below: int = 0
     fate: str = "fine"
+    then: int = 0
+    then_fate: str = "fine"
 
     def needs(self, data_dir):
         return [
@@ -20,8 +22,16 @@ class Toy(Run):
             for i in range(self.below)
         ]
 
-    def execute(self, needed, data_dir):
+    def needs_then(self, needed, data_dir):
+        """As many as the first need scored, if there is one."""
         assert len(needed) == self.below
+        n = int(needed[0].scores["score"]) if self.then else 0
+        return [
+            Toy("toy", self.seed, 0, self.number * 1000 + i, fate=self.then_fate) for i in range(n)
+        ]
+
+    def execute(self, needed, data_dir):
+        assert len(needed) == self.below + (self.number * 10 if self.then else 0)
         if self.fate == "raise":
             raise RuntimeError(f"run {self.number} is not to be")
         if self.fate == "die":

@@ -42,9 +42,25 @@ def answers(model, X, **arguments):
     for name in ("predict_proba", "decision_function"):
         if hasattr(model, name):
             methods[name] = getattr(model, name)
-    said = {name: np.asarray(method(X, **arguments)).tolist() for name, method in methods.items()}
-    said["stages"] = [np.asarray(stage).tolist() for stage in model.staged_predict(X, **arguments)]
+    said = {name: listed(method(X, **arguments)) for name, method in methods.items()}
+    said["stages"] = [listed(stage) for stage in model.staged_predict(X, **arguments)]
     return said
+
+
+def listed(values):
+    """Arrays, frames and lists of them as lists."""
+    return (
+        [listed(each) for each in values]
+        if isinstance(values, list)
+        else np.asarray(values).tolist()
+    )
+
+
+def flat(values):
+    """The members of nested lists, one after the other."""
+    if not isinstance(values, list):
+        return [values]
+    return [member for each in values for member in flat(each)]
 
 
 def make():
@@ -153,6 +169,15 @@ def make():
         rare = ManyBoostRegressor(categorical_features=[1], max_bins=4, **common)
         rare.fit(coded, by_category)
     yield "rare_categories", rare, {"X": coded[:8].tolist()}
+    # Version 5.
+    kinds = np.array(["ant", "bee", "cow"])[Y.argmax(axis=1)].tolist()
+    yield (
+        "class_columns",
+        ManyBoostClassifier(step="line_search", **common).fit(
+            X, frame_of({"kind": kinds, "count": np.clip(counts[:, 0], 0, 3), "one": Y[:, 1] > 0})
+        ),
+        rows,
+    )
     columns = {
         "length": np.nan_to_num(X[:, 0]).tolist(),
         "colour": ["red", "blue", "red", "é"] * 20,

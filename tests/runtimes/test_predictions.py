@@ -45,9 +45,16 @@ def agree(model, runtime, X, rows=None, **offset):
         with pytest.raises(StatusError, match="3"):
             runtime.choose(raw)
     else:
-        same_bits(runtime.finish(raw), model.predict_proba(X, **offset))
+        proba = model.predict_proba(X, **offset)
+        of_columns = isinstance(proba, list)
+        same_bits(runtime.finish(raw), np.hstack(proba) if of_columns else proba)
         chosen, predicted = runtime.choose(raw), model.predict(X, **offset)
-        if predicted.ndim == 2:
+        if of_columns:
+            parts = np.split(chosen, np.cumsum(model.n_classes_)[:-1], axis=1)
+            for part, classes, column in zip(parts, model.classes_, predicted.T, strict=True):
+                assert classes[part.argmax(axis=1)].tolist() == column.tolist()
+                assert (part.sum(axis=1) == 1).all()
+        elif predicted.ndim == 2:
             assert chosen.tolist() == predicted.tolist()
         else:
             assert (model.classes_[chosen.argmax(axis=1)] == predicted).all()
@@ -114,6 +121,12 @@ SEVERAL = {
         f"classes, {loss}": lambda loss=loss: classifier(loss=loss).fit(X, CLASSES)
         for loss in ("log_loss", "exponential", "squared_error")
     },
+    **{
+        f"columns of classes, {loss}": lambda loss=loss: classifier(loss=loss).fit(
+            X, np.c_[CLASSES, LABELS[:, 0], CLASSES[::-1], LABELS]
+        )
+        for loss in ("log_loss", "exponential", "squared_error")
+    },
     "numbers as classes": lambda: classifier().fit(X, np.array([-3, 7, 12])[LABELS.sum(axis=1)]),
     "two classes": lambda: classifier(thresholds=0.3).fit(X, LABELS[:, 0]),
     "two floats": lambda: classifier().fit(X, LABELS[:, 0] - 0.0),
@@ -148,6 +161,13 @@ SEVERAL = {
 def test_models_of_all_kinds(library, tmp_path, name):
     model = SEVERAL[name]()
     agree(model, library.open(file_of(model, tmp_path)), STRANGE)
+
+
+def test_columns_of_classes_have_names(library):
+    runtime = library.open((MODELS / "class_columns.mb").read_bytes())
+    kinds = ["kind=ant", "kind=bee", "kind=cow"]
+    assert runtime.column_names()[:3] == kinds
+    assert runtime.column_names()[-2:] == ["one=False", "one=True"]
 
 
 def test_categories_known_and_unknown_and_cuts_in_doubles(library, tmp_path):

@@ -60,7 +60,7 @@ impl Model {
         self.baseline.len()
     }
 
-    /// Number of predictions of a row: two for two classes, else one for each output.
+    /// Number of predictions of a row: two for two classes (of a column), else one for each output.
     pub fn n_columns(&self) -> usize {
         self.outputs.names.len()
     }
@@ -134,10 +134,31 @@ impl Model {
                 }
                 Targets::Binary => row[0] = 1.0 - row[1],
                 Targets::Classes if !self.outputs.is_softmax() => share(row),
+                Targets::ClassColumns => self.spread(row),
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// Brings the outputs of columns of classes, which are at the end of a row, to all its classes.
+    fn spread(&self, row: &mut [f64]) {
+        let (mut from, mut to) = (row.len() - self.n_outputs(), 0);
+        for &count in &self.outputs.n_classes {
+            if count == 2 {
+                let second = row[from];
+                row[to] = 1.0 - second;
+                row[to + 1] = second;
+                from += 1;
+            } else {
+                row.copy_within(from..from + count, to);
+                if !self.outputs.is_softmax() {
+                    share(&mut row[to..to + count]);
+                }
+                from += count;
+            }
+            to += count;
+        }
     }
 
     /// What Python's `predict` of a classifier chooses for raw predictions: 1 in the columns of the
@@ -152,9 +173,20 @@ impl Model {
             chosen.fill(0);
             match self.outputs.targets {
                 Targets::Numbers(_) => return Err(Error::NoClasses),
-                Targets::Classes => {
-                    let best = (1..d).fold(0, |best, j| if raw[j] > raw[best] { j } else { best });
-                    chosen[best] = 1;
+                Targets::Classes => chosen[largest(raw)] = 1,
+                Targets::ClassColumns => {
+                    let (mut from, mut to) = (0, 0);
+                    for &count in &self.outputs.n_classes {
+                        let width = if count == 2 { 1 } else { count };
+                        let part = &raw[from..from + width];
+                        let best = match part {
+                            [one] => usize::from(*one > 0.0),
+                            several => largest(several),
+                        };
+                        chosen[to + best] = 1;
+                        from += width;
+                        to += count;
+                    }
                 }
                 Targets::Binary => {
                     self.outputs.above_thresholds(raw, &mut above)?;
@@ -185,6 +217,11 @@ impl Model {
             single[at] = codes.number(row[at]);
         }
     }
+}
+
+/// The place of the largest number, of equals the first.
+fn largest(raw: &[f64]) -> usize {
+    (1..raw.len()).fold(0, |best, j| if raw[j] > raw[best] { j } else { best })
 }
 
 fn sort(levels: &mut [f64]) {

@@ -15,6 +15,8 @@ pub enum Targets {
     Binary,
     /// One of several classes.
     Classes,
+    /// One of several classes in each of several columns.
+    ClassColumns,
     /// Labels.
     Labels,
 }
@@ -27,6 +29,8 @@ pub struct Outputs {
     links: Option<Vec<(Link, usize)>>,
     /// Names of the columns of predictions.
     pub names: Vec<String>,
+    /// Numbers of classes, if there are several columns of them. Two classes have one output.
+    pub n_classes: Vec<usize>,
     thresholds: Option<Vec<f64>>,
     calibrator: Option<Calibrator>,
     hierarchy: Option<Hierarchy>,
@@ -36,12 +40,19 @@ impl Outputs {
     pub fn read(entries: &Entries<'_>) -> Result<Outputs> {
         let names = names(entries.key("output_names"))?;
         let of_y = entries.key("targets");
+        let is_columns = of_y.get("kind").and_then(Value::text) == Some("columns");
+        let mut n_classes = Vec::new();
         let (targets, names) = match entries.key("estimator").text() {
             Some("ManyBoostRegressor") => numbers(of_y, entries.n_outputs, names)?,
+            Some("ManyBoostClassifier") if is_columns && names.is_none() => {
+                let texts = class_columns(entries, of_y)?;
+                n_classes = texts.iter().map(Vec::len).collect();
+                (Targets::ClassColumns, texts.concat())
+            }
             Some("ManyBoostClassifier") => classes(entries, of_y, names)?,
             _ => return broken("it is of an estimator that this release does not know"),
         };
-        let links = links(entries, targets)?;
+        let links = links(entries, targets, &n_classes)?;
         check_levels(entries, of_y)?;
         let thresholds = entries.array("thresholds").map(|array| array.f64s());
         let allowed = |thresholds: &Vec<f64>| thresholds.iter().all(|t| (0.0..=1.0).contains(t));
@@ -56,12 +67,16 @@ impl Outputs {
         if hierarchy.is_some() && targets != Targets::Labels {
             return broken("it has a hierarchy, but no labels");
         }
-        Ok(Outputs { targets, links, names, thresholds, calibrator, hierarchy })
+        if thresholds.is_some() && matches!(targets, Targets::ClassColumns) {
+            return broken("it has thresholds, but the most likely class of a column is predicted");
+        }
+        Ok(Outputs { targets, links, names, n_classes, thresholds, calibrator, hierarchy })
     }
 
-    /// Whether all classes share one link.
+    /// Whether all classes, or those of a column, share one link.
     pub fn is_softmax(&self) -> bool {
-        matches!(self.links.as_deref(), Some([(Link::Softmax, _)]))
+        let is_softmax = |(link, _): &(Link, usize)| *link == Link::Softmax;
+        self.links.as_ref().map_or(false, |links| links.iter().any(is_softmax))
     }
 
     /// Predictions of a row, or the probability of each class or label on its own.
@@ -209,6 +224,49 @@ fn classes(
     Ok((targets, if names.is_some() { counted(names, d)? } else { texts }))
 }
 
+/// The classes of each of several columns, with the name of the column.
+fn class_columns(entries: &Entries<'_>, of_y: &Value) -> Result<Vec<Vec<String>>> {
+    let n_keys = matches!(of_y, Value::Object(keys) if keys.len() == 3);
+    let (values, of_columns) = match (of_y.get("values"), of_y.get("names")) {
+        (Some(Value::List(values)), Some(of_columns)) if n_keys && values.len() > 1 => {
+            (values, of_columns)
+        }
+        _ => return broken("it does not say what its columns of classes are"),
+    };
+    if !matches!(of_columns, Value::Null | Value::List(_)) {
+        return broken("its columns of classes have no names");
+    }
+    let of_columns = counted(names(of_columns)?, values.len())?;
+    let (mut columns, mut width) = (Vec::new(), 0);
+    for (value, column) in values.iter().zip(of_columns) {
+        let texts = class_texts(entries, value)?;
+        let is_text = value.get("array").and_then(|array| array.get("text")).is_some();
+        let in_order = texts.windows(2).all(|pair| pair[0] < pair[1]);
+        if texts.len() < 2 || !are_different(&texts) || (is_text && !in_order) {
+            return broken("a column has less than two classes, or they are out of order");
+        }
+        width += if texts.len() == 2 { 1 } else { texts.len() };
+        columns.push(texts.iter().map(|each| format!("{column}={each}")).collect());
+    }
+    match width == entries.n_outputs {
+        true => Ok(columns),
+        false => broken("its columns of classes are not those of its outputs"),
+    }
+}
+
+/// The links of columns of classes with one softmax for each column of more than two.
+fn softmax_links(n_classes: &[usize]) -> Vec<(Link, usize)> {
+    let mut links: Vec<(Link, usize)> = Vec::new();
+    for &count in n_classes {
+        match links.last_mut() {
+            Some((Link::Logistic, width)) if count == 2 => *width += 1,
+            _ if count == 2 => links.push((Link::Logistic, 1)),
+            _ => links.push((Link::Softmax, count)),
+        }
+    }
+    links
+}
+
 /// Classes as texts: of an array of the file, or of texts in the header.
 fn class_texts(entries: &Entries<'_>, values: &Value) -> Result<Vec<String>> {
     let strange = || broken("its classes are not a list of texts, numbers or booleans");
@@ -260,7 +318,12 @@ fn number_text(dtype: &str, bytes: &[u8]) -> Result<String> {
 }
 
 /// The links of the losses of neighbouring outputs.
-fn links(entries: &Entries<'_>, targets: Targets) -> Result<Option<Vec<(Link, usize)>>> {
+fn links(
+    entries: &Entries<'_>,
+    targets: Targets,
+    n_classes: &[usize],
+) -> Result<Option<Vec<(Link, usize)>>> {
+    let in_columns = targets == Targets::ClassColumns;
     let (constants, baseline) = (entries.f64s("loss_constants"), entries.f64s("baseline"));
     let is_mixed = entries.key("mixed").boolean() == Some(true);
     let of_numbers = matches!(targets, Targets::Numbers(_));
@@ -275,7 +338,7 @@ fn links(entries: &Entries<'_>, targets: Targets) -> Result<Option<Vec<(Link, us
             .filter(|count| *count > 0)
             .and_then(|n| usize::try_from(n).ok()?.checked_add(start));
         let constants = match end.and_then(|end| constants.get(start..end)) {
-            Some(constants) if name != before => constants,
+            Some(constants) if name != before || (in_columns && name == "softmax") => constants,
             _ => return broken("it does not have one loss for each output"),
         };
         let between = |low: f64, high: f64| constants.iter().all(|c| *c > low && *c < high);
@@ -291,7 +354,9 @@ fn links(entries: &Entries<'_>, targets: Targets) -> Result<Option<Vec<(Link, us
             }
             "log_loss" | "exponential" => (Link::Logistic, unused, is_mixed && of_numbers),
             "squared_labels" => (Link::Halved, unused, false),
-            "softmax" if targets == Targets::Classes => (Link::Softmax, unused, false),
+            "softmax" if in_columns || targets == Targets::Classes => {
+                (Link::Softmax, unused, false)
+            }
             "custom" | "custom_curved" if !is_mixed => (Link::Identity, unused, of_numbers),
             _ => {
                 return broken(format!(
@@ -312,6 +377,12 @@ fn links(entries: &Entries<'_>, targets: Targets) -> Result<Option<Vec<(Link, us
     }
     if start != entries.n_outputs || (!is_mixed && links.len() != 1) {
         return broken("it does not have one loss for each output");
+    }
+    let by_column = matches!(before, "softmax" | "log_loss");
+    let expected = links.len() == 1 || by_column;
+    let fits = !by_column || links == softmax_links(n_classes);
+    if in_columns && !(expected && fits && is_mixed == (links.len() > 1)) {
+        return broken("its losses are not those of its columns of classes");
     }
     let has_link = of_numbers || !before.starts_with("custom");
     Ok(Some(links).filter(|_| has_link))

@@ -36,7 +36,8 @@ class Hierarchy:
     def of(cls, given: Any, classes: Classes) -> Hierarchy:
         """Read the parameter, which names labels by their names or numbers; refuse cycles."""
         if classes.kind != "multilabel":
-            problem = f"{PARAMETER} was given, but y holds one class per row"
+            held = "columns of classes" if classes.kind == "columns" else "one class per row"
+            problem = f"{PARAMETER} was given, but y holds {held}"
             raise ValueError(f"{problem}; pass an indicator or sets of labels, or leave it out.")
         values, n_labels = classes.values.tolist(), len(classes.values)
         numbers = {value: j for j, value in enumerate(values)}

@@ -14,6 +14,7 @@ from manyboost.arrays import F64, Mask
 from manyboost.data.features import Table
 from manyboost.data.hierarchy import Hierarchy
 from manyboost.data.labels import Classes
+from manyboost.data.weights import ClassTable
 from manyboost.estimators.elsewhere import answer
 from manyboost.estimators.keeping import Keeping
 from manyboost.training.calibration import Calibration
@@ -39,9 +40,10 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     _fitted_loss: FittedLoss
     _progress: Progress
     _classes: Classes
-    _class_weights: F64 | None
+    _class_weights: ClassTable | None
     _seed: int
     baseline_: F64
+    target_names_: NDArray[Any]
     thresholds_: F64
     _calibration: Calibration | None = None
     _calibrator: Sigmoids | Isotonics | None = None

@@ -130,6 +130,7 @@ PREDICT: dict[str, tuple[str, str]] = {
     "prediction_type": ("predict_proba or decision_function", _CATBOOST),
     "pred_contrib": ("shap_values", _LIGHTGBM),
     "pred_contribs": ("shap_values", _XGBOOST),
+    "pred_interactions": ("shap_interaction_values", _XGBOOST),
     "pred_leaf": ("apply", f"{_LIGHTGBM}, {_XGBOOST}"),
     "base_margin": ("offset", _XGBOOST),
     "init_score": ("offset", _LIGHTGBM),

@@ -157,8 +157,8 @@ class Fitting(Model):
         # Before training, which an interrupt may end with a model that predicts.
         self._learn_targets(reader)
         self.__dict__.pop("output_names_", None)
-        if reader.names is not None:
-            self.output_names_ = np.array([str(each) for each in reader.names], dtype=object)
+        if reader.output_names is not None:
+            self.output_names_ = np.array([str(each) for each in reader.output_names], dtype=object)
         known, d = self._known_names(), reader.n_outputs
         groups, has_splitter = None, not isinstance(self.validation_split, str)
         if given.groups is not None and self.n_folds is None and not has_splitter:
@@ -212,6 +212,7 @@ class Fitting(Model):
         parameters = self.get_params(deep=False)
         named = ("feature_names_in_", "output_names_", "target_name_", "classes_")
         names: list[Any] = [getattr(self, each, None) for each in named]
+        names += [self.target_names_] if hasattr(self, "target_names_") else []
         names.append([list(pair) for pair in sorted(self._category_labels.of_column.items())])
         recorders, most = [], resolve_max_iter(self, data, self.strategy)
         for fold in [None] if self.n_folds is None else range(self.n_folds):

@@ -287,6 +287,7 @@ class Sets(Uncertainty):
                [ True, False, False]])
         """
         calibration = self._calibrated("predict_set", "coverage", coverage)
+        self._refuse_columns("predict_set", "predict_proba")
         if self._classes.kind == "multilabel":
             problem = "predict_set is for classes, but this model predicts labels"
             raise ValueError(f"{problem}; use predict_labels with recall=.")
@@ -313,12 +314,16 @@ class Sets(Uncertainty):
         return least
 
     @abstractmethod
+    def _refuse_columns(self, method: str, remedy: str) -> None:
+        """Refuse a method to models of several columns of classes."""
+
+    @abstractmethod
     def _decision(self, raw: F64) -> F64:
         """Return the values of the decision function for raw predictions."""
 
     @abstractmethod
-    def _probabilities(self, raw: F64, outputs: list[int] | None = None) -> F64:
-        """Return probabilities of classes or labels for raw predictions, of all outputs or some."""
+    def _probabilities(self, raw: F64) -> Any:
+        """Return probabilities of classes or labels for raw predictions."""
 
     @abstractmethod
     def _column_names(self) -> Any:

@@ -167,16 +167,43 @@ class Graph:
         match model._classes.kind:
             case "multiclass":
                 number = self.call("ArgMax", [raw], "class_number", axis=1, keepdims=0)
-                joint = model._fitted_loss.facts.is_joint
+                joint = model._fitted_loss.has_softmax
                 shares = linked if joint else self._normalised(linked, model.n_outputs_)
-                return [self._named(model, number), shares]
+                return [self._named(class_values(model.classes_), number), shares]
             case "binary":
                 number = self._without_outputs(self._indicator(model, raw, linked))
-                other = self.call("Sub", [self.constant("one", 1.0), linked], "other_class")
-                both = self.call("Concat", [other, linked], "both_classes", axis=1)
-                return [self._named(model, number), both]
+                both = self._both(linked)
+                return [self._named(class_values(model.classes_), number), both]
+            case "columns":
+                return self._classified_columns(model, raw, linked)
             case _:
                 return [self._indicator(model, raw, linked), linked]
+
+    def _classified_columns(self, model: Any, raw: str, linked: str) -> list[str]:
+        """Add the classes (n_rows, n_columns), and probabilities of all columns side by side."""
+        labels, shares, first = [], [], 0
+        for values, width in zip(column_values(model), model._classes.widths, strict=True):
+            columns = self.constant("columns_of_classes", np.arange(first, first + width))
+            first += width
+            score = self.call("Gather", [raw, columns], "raw_of_column", axis=1)
+            share = self.call("Gather", [linked, columns], "share_of_column", axis=1)
+            if width == 1:
+                number, share = self._indicator(model, score, share), self._both(share)
+            else:
+                number = self.call("ArgMax", [score], "class_number", axis=1, keepdims=1)
+                if not model._fitted_loss.has_softmax:
+                    share = self._normalised(share, width)
+            labels.append(self._named(values, number))
+            shares.append(share)
+        return [
+            self.call("Concat", labels, "labels_of_columns", axis=1),
+            self.call("Concat", shares, "shares_of_columns", axis=1),
+        ]
+
+    def _both(self, linked: str) -> str:
+        """Add the probabilities of both of two classes, for that of the second."""
+        other = self.call("Sub", [self.constant("one", 1.0), linked], "other_class")
+        return self.call("Concat", [other, linked], "both_classes", axis=1)
 
     def _indicator(self, model: Any, raw: str, linked: str) -> str:
         """Add 1 for labels with a probability above the threshold, or above one half."""
@@ -188,9 +215,9 @@ class Graph:
         present = self.call("Greater", [score, self.constant(*limit)], "present")
         return self.call("Cast", [present], "indicator", to=_INT64)
 
-    def _named(self, model: Any, number: str) -> str:
+    def _named(self, classes: NDArray[Any], number: str) -> str:
         """Add the look-up of classes by number."""
-        values = self.constant("classes", class_values(model))
+        values = self.constant("classes", classes)
         return self.call("Gather", [values, number], "class", axis=0)
 
     def _without_outputs(self, values: str) -> str:
@@ -294,9 +321,20 @@ def _check_tables(model: Any) -> None:
             raise ValueError(f"Column {feature_label(model, j)} {what}; number them from 0.")
 
 
-def class_values(model: Any) -> NDArray[Any]:
-    """Return the classes as an array of a type that ONNX has."""
-    values = np.asarray(model.classes_)
+def column_values(model: Any) -> list[NDArray[Any]]:
+    """Return the classes of each of several columns, which must have one type in ONNX."""
+    columns = [class_values(values) for values in model.classes_]
+    if len({values.dtype for values in columns}) > 1:
+        problem = (
+            "The columns have classes of different types, which one output of ONNX cannot hold"
+        )
+        raise ValueError(f"{problem}; fit on classes that are all text, or all whole numbers.")
+    return columns
+
+
+def class_values(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return classes as an array of a type that ONNX has."""
+    values = np.asarray(classes)
     if values.dtype.kind in "iubf":
         return values.astype(np.int64) if values.dtype.kind in "iu" else values
     if not all(isinstance(value, str) for value in values):

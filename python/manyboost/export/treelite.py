@@ -66,6 +66,8 @@ def _task(model: Any) -> tuple[str, str]:
     loss = model._fitted_loss
     check_link(loss)
     link = loss.facts.link.treelite
+    if is_classifier(model) and model._classes.kind == "columns":
+        _refuse(f"a link for each of {len(model.classes_)} columns of classes")
     if len(loss.blocks) > 1:
         _refuse(f"a link for each output, as loss={model.loss!r} has it")
     if link is None:

@@ -25,7 +25,7 @@ Arrays: TypeAlias = Mapping[str, AnyArray]
 
 MAGIC = b"\x89MBOOST\n"
 #: The latest version of the format.
-VERSION = 4
+VERSION = 5
 
 # Arrays that came with the fourth version, one of each group.
 _FOURTH = ("sigmoid_slopes", "isotonic_counts", "hierarchy_children", "group_codes")
@@ -74,8 +74,11 @@ def version_of(header: Mapping[str, Any], arrays: Container[str]) -> int:
     """Return the version of the format that contents need, the oldest that has all of them.
 
     Means of models came with the second version, cuts in double precision with the third,
-    calibrators, hierarchies of labels and rare categories with the fourth.
+    calibrators, hierarchies of labels and rare categories with the fourth, several columns of
+    classes with the fifth.
     """
+    if isinstance(targets := header.get("targets"), dict) and targets.get("kind") == "columns":
+        return 5
     if any(name in arrays for name in _FOURTH):
         return 4
     if "cut_values" in arrays:

@@ -24,10 +24,10 @@ class ModelInfo(dict[str, Any]):
     ``n_trees``, ``n_nodes``, ``n_leaves``, ``n_bytes`` (size of the file that ``save`` writes; None
     if the model cannot be saved), ``format_version``, ``manyboost_version`` (the release that
     trained the model), ``feature_names`` and ``output_names`` (None if there are none; for classes
-    these), ``categories`` (those of each categorical feature, by its name or number), ``n_rare``
-    (how many of them count as one, where there are too many), ``left_out`` (what the file does not
-    hold), ``parameters``, and ``changed_parameters`` (those that differ
-    from their defaults).
+    these, for several columns of them names such as ``colour=red``), ``categories`` (those of each
+    categorical feature, by its name or number), ``n_rare`` (how many of them count as one, where
+    there are too many), ``left_out`` (what the file does not hold), ``parameters``, and
+    ``changed_parameters`` (those that differ from their defaults).
     """
 
     def __str__(self) -> str:
@@ -111,13 +111,19 @@ def model_info(model: Any) -> ModelInfo:
         format_version=version,
         manyboost_version=model._release,
         feature_names=_listed(getattr(model, "feature_names_in_", None)),
-        output_names=_listed(getattr(model, "classes_", model._known_names())),
+        output_names=_listed(_output_names(model)),
         categories=_categories(model),
         n_rare=_rare(model),
         left_out=left_out,
         parameters=parameters,
         changed_parameters=changed,
     )
+
+
+def _output_names(model: Any) -> Any:
+    """Return the names of the outputs; for classes in one column, these."""
+    classes = getattr(model, "classes_", None)
+    return model._known_names() if classes is None or isinstance(classes, list) else classes
 
 
 def _listed(names: Any) -> list[Any] | None:

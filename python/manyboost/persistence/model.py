@@ -52,7 +52,7 @@ STORED = frozenset([
     "n_features_in_", "feature_names_in_", "n_outputs_", "output_names_", "target_name_",
     "strategy_", "projection_", "search_results_", "baseline_", "thresholds_", "train_score_",
     "n_iter_", "best_iter_", "best_iter_per_output_", "best_iter_per_fold_", "_member_baselines",
-    "_calibration", "_calibrator", "_hierarchy", "_known",
+    "_calibration", "_calibrator", "_hierarchy", "_known", "target_names_",
     "validation_score_", "validation_scores_", "validation_score_per_output_",
 ])  # fmt: skip
 # Bytes of a file for everything but trees: names, parameters, curves.

@@ -104,7 +104,7 @@ def _strata(rows: Rows, n_folds: int) -> NDArray[np.intp] | None:
     """Return the class of each row, or the rarest of its labels; rare ones together."""
     if rows.kind is TargetKind.REAL:
         return None
-    if rows.kind is TargetKind.LABELS:
+    if rows.kind in (TargetKind.LABELS, TargetKind.COLUMNS):
         present = np.asarray(rows.Y) == 1
         order = np.argsort(present.sum(axis=0), kind="stable")
         strata = np.where(present.any(axis=1), present[:, order].argmax(axis=1), present.shape[1])

@@ -7,7 +7,7 @@ its record. Other modules never compare names of losses; they ask the record.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -209,6 +209,26 @@ def custom_facts(*, curved: bool) -> LossFacts:
 
 #: The record of outputs with different losses: what they share; each output has its own besides.
 MIXED = LossFacts("mixed", Domain.REAL, IDENTITY, Baseline.MEAN, centred=True)
+
+
+def losses_of_columns(name: str, widths: Sequence[int]) -> list[tuple[LossFacts, int]]:
+    """Return the records of the blocks that columns of classes form, and their numbers of outputs.
+
+    ``widths`` are the numbers of outputs of the columns. Those of two classes, which have one, are
+    labels, and neighbours among them form one block.
+    """
+    label, classes = LABEL_LOSSES[name], CLASS_LOSSES.get(name)
+    if classes is None:
+        return [(label, sum(widths))]
+    blocks: list[tuple[LossFacts, int]] = []
+    for width in widths:
+        if width > 1:
+            blocks.append((classes, width))
+        elif blocks and blocks[-1][0] is label:
+            blocks[-1] = label, blocks[-1][1] + 1
+        else:
+            blocks.append((label, 1))
+    return blocks
 
 
 def loss_facts(name: str, kind: TargetKind) -> LossFacts:

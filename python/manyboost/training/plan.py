@@ -259,10 +259,13 @@ def _check_output_weight(
     if parameters.output_weight is None:
         return None
     weight = np.asarray(parameters.output_weight, dtype=np.float64)
-    n_given = data.n_outputs // data.n_levels
+    # A column of classes has one weight for all its outputs.
+    repeats = data.n_levels if data.rows.widths is None else data.rows.widths
+    n_given = data.n_outputs // data.n_levels if isinstance(repeats, int) else len(repeats)
     if len(weight) != n_given:
+        what = "outputs" if isinstance(repeats, int) else "columns of classes"
         raise ValueError(
-            f"output_weight has {len(weight)} weights, but there are {n_given} outputs; pass one "
+            f"output_weight has {len(weight)} weights, but there are {n_given} {what}; pass one "
             "weight for each."
         )
     if not strategy.shares_trees:
@@ -275,7 +278,7 @@ def _check_output_weight(
             f"output_weight is 0 for output {int(np.argmin(weight))}, which an estimator would not "
             f"be fitted to with strategy={strategy.name!r}; use a small weight, or estimator=None."
         )
-    return np.repeat(weight, data.n_levels)
+    return np.repeat(weight, repeats)
 
 
 def _check_scoring(parameters: Parameters, rows: Rows, *, early_stopping: bool) -> None:

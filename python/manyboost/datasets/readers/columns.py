@@ -25,8 +25,9 @@ from manyboost.spelling import listing, nearest
 Selection: TypeAlias = str | Sequence[str]
 #: Where a row is in its file, for errors: "line 12".
 Place: TypeAlias = Callable[[int], str]
-#: What outputs are: numbers, labels of which a row may have any, or one class for each row.
-Kind: TypeAlias = Literal["regression", "labels", "classes"]
+#: What outputs are: numbers, labels of which a row may have any, one class for each row, or several
+#: columns of classes.
+Kind: TypeAlias = Literal["regression", "labels", "classes", "columns"]
 
 # Words for a label that is absent or present, in lower case.
 _TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
@@ -198,7 +199,8 @@ def outputs_of(
     """Return all columns as outputs, and what they are.
 
     Without a task, one column of text or of 0 and 1 is classes, several columns of 0 and 1 (or
-    false and true, no and yes) are labels, and everything else is regression.
+    false and true, no and yes) are labels, those with other text are columns of classes, and
+    everything else is regression.
     """
     only = table.columns[0] if len(table.columns) == 1 else None
     if only is not None and only.categories is not None:
@@ -206,6 +208,8 @@ def outputs_of(
     if only is not None and task == "classification":
         table.refuse_text("Output")
         Y, found = table.values, "multilabel"
+    elif only is None and task != "regression" and _hold_classes(table, task):
+        return class_columns(table), "columns"
     else:
         wanted: Task | None = "multilabel" if task == "classification" else task
         Y, found = typed_outputs(table, wanted, missing_labels=True)
@@ -229,6 +233,41 @@ def _classes(table: Table, column: Column, task: str | None) -> NamedColumn:
         raise table.error(int(np.argmax(missing)), what)
     labels = np.array(column.categories, dtype=object)
     return NamedColumn(column.name, labels[codes.astype(np.intp)])
+
+
+def _hold_classes(table: Table, task: str | None) -> bool:
+    """Whether several columns hold classes: text that means neither 0 nor 1, or other numbers.
+
+    Numbers are classes if the task says so. A sparse matrix holds labels.
+    """
+    if sparse.issparse(table.values):
+        return False
+    texts = table.categories
+    is_text = not {word.lower() for each in texts.values() for word in each} <= _TRUTH.keys()
+    numbers = table.values[:, [j for j in range(len(table.columns)) if j not in texts]]
+    has_numbers = bool((~np.isin(numbers, (0, 1)) & ~np.isnan(numbers)).any())
+    if is_text and has_numbers and task is None:
+        what = f"{table.file} has classes (output {table.names[min(texts)]!r}) and numbers"
+        remedy = "choose one kind, or set the task to classification to take numbers as classes."
+        raise ValueError(f"{what}; {remedy}")
+    return is_text or (has_numbers and task is not None)
+
+
+def class_columns(table: Table) -> NamedTable:
+    """Return all columns as classes: text or whole numbers, None where they are missing."""
+    table.refuse_text("Output")
+    values = densified(table.values)
+    classes = np.empty(values.shape, object)
+    for j, column in enumerate(values.T):
+        known = table.categories.get(j)
+        there = ~np.isnan(column)
+        found = column[there]
+        if known is not None:
+            classes[there, j] = np.array(known, object)[found.astype(np.intp)]
+        else:
+            is_whole = np.array_equal(found, np.rint(found))
+            classes[there, j] = found.astype(np.int64) if is_whole else found
+    return NamedTable(table.names, classes)
 
 
 def typed_outputs(
