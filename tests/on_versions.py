@@ -21,7 +21,7 @@ OLDEST = (3, 10)
 QUICK = [
     *("tests/test_core.py", "tests/test_reference.py", "tests/test_threads.py"),
     *("tests/persistence/test_round_trip.py", "tests/persistence/test_stored_files.py"),
-    *("tests/estimators/test_predicting.py", "tests/data/test_frames.py"),
+    *("tests/estimators/test_predicting.py", "tests/data/test_sparse.py"),
 ]
 NEEDED = ["numpy", "scipy", "scikit-learn"]
 # What these tests use besides.

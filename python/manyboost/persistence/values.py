@@ -159,7 +159,7 @@ class Decoder:
             case "left_out", str():
                 return LeftOut(content)
             case "scalar", [str() as name, number] if name in DTYPES:
-                return np.dtype(name).type(self._value(number))
+                return _scalar(np.dtype(name), self._value(number))
             case "array", int():
                 # Each array once, in the order in which the encoder collected them.
                 if content != self.n_used or content >= len(self.arrays):
@@ -174,6 +174,15 @@ class Decoder:
                     broken("it has text that does not fit its width")
                 return _shaped(np.array(texts, f"<U{width}"), shape)
         raise BrokenFileError(f"it has a value of type {type_!r} that this release does not know")
+
+
+def _scalar(dtype: np.dtype[Any], value: Any) -> Any:
+    """Return a NumPy number; the first releases of NumPy that are supported wrap large integers."""
+    if dtype.kind in "iu" and isinstance(value, int):
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            broken("it has numbers that do not fit their types")
+    return dtype.type(value)
 
 
 def _shaped(array: AnyArray, shape: list[Any]) -> AnyArray:
