@@ -8,6 +8,7 @@ from sklearn.datasets import load_iris
 
 import manyboost
 from commands.csv_files import read_csv, write_csv
+from manyboost.data.named import NamedTable
 
 FIT = ("--random-state", "0", "--max-iter", "15", "--quiet")
 
@@ -25,6 +26,10 @@ def flowers(folder):
     path = write_csv(folder / "flowers.csv", header, rows)
     yield path
     path.unlink()
+
+
+def features(path):
+    return NamedTable(list("abcd"), np.array([row[:4] for row in read_csv(path)[1]], float))
 
 
 def fitted(run, folder, *words):
@@ -52,7 +57,7 @@ def test_predictions_are_columns_and_probabilities_name_the_classes(run, folder,
         line.split(",") for line in run("predict", "columns.mb", "flowers.csv").splitlines()
     ]
     assert header == ["species", "long", "size"]
-    X = np.array([row[:4] for row in read_csv(flowers)[1]], float)
+    X = features(flowers)
     assert rows == [list(map(str, row)) for row in model.predict(X).tolist()]
     header, *rows = [
         line.split(",")
@@ -73,7 +78,7 @@ def test_every_column_is_scored_where_it_is_known(run, folder, flowers):
     model = fitted(run, folder, "--target", "species", "long", "--ignore", "size")
     report = json.loads(run("evaluate", "columns.mb", "flowers.csv", "--json"))
     truth = np.array([row[4:6] for row in read_csv(flowers)[1]], object)
-    X = np.array([row[:4] for row in read_csv(flowers)[1]], float)
+    X = features(flowers)
     right = model.predict(X) == truth
     there = truth != ""
     by_column = [right[there[:, j], j].mean() for j in range(2)]
