@@ -144,7 +144,7 @@ def test_going_on_is_training_longer(run, folder):
         ("iris_train.csv --target petal* --task regression --thresholds 0.3", 2, "--thresholds is"),
         ("iris.dat --target species", 2, "is unknown; pass --format"),
         ("nothing.csv --target species", 1, "The file 'nothing.csv' does not exist"),
-        ("iris_train.csv --target sepal_width species", 1, "takes the values"),
+        ("iris_train.csv --target sepal_width species", 1, "has classes (output 'species') and"),
         ("iris_train.csv --resume sizes.mb --task regression", 2, "--resume determines --task"),
         ("iris_train.csv --resume nothing.mb", 1, "The model file 'nothing.mb' does not exist"),
     ],

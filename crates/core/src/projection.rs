@@ -273,7 +273,8 @@ mod tests {
     fn no_row_is_useless() {
         for projection in ALL {
             for seed in 0..300 {
-                let phi = draw(projection, 2, 3, &[0..3], Key::new(seed)).unwrap();
+                let phi =
+                    draw(projection, 2, 3, std::slice::from_ref(&(0..3)), Key::new(seed)).unwrap();
                 assert!(phi.chunks(3).all(|row| row.iter().any(|&v| v != row[0])));
                 let phi = draw(projection, 2, 6, &[0..2, 3..6], Key::new(seed)).unwrap();
                 let signal = |row: &[f32]| {
