@@ -24,7 +24,7 @@ use group::{ROWS, TreeGroup};
 use quadrature::rules;
 
 use crate::ensemble::{Ensemble, FeatureRows, Kind};
-use crate::error::Result;
+use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::tree::Node;
@@ -37,6 +37,9 @@ const READY: usize = 1 << 25;
 impl Ensemble {
     /// Adds Shapley values, in units of raw predictions, to `out` (n × n_features × n_outputs).
     pub fn add_shap_values(&self, pool: &Pool, x: FeatureRows<'_>, out: &mut [f64]) -> Result<()> {
+        if self.kind == Kind::Sparse {
+            return invalid("Shapley values are not known for leaves of a few outputs");
+        }
         let rules = rules(self.longest_path().div_ceil(2));
         let width = self.n_features * self.n_outputs;
         let mut tree = 0;
@@ -113,6 +116,12 @@ impl Ensemble {
                     Kind::Scaled => {
                         let steps = &self.steps[tree * d..(tree + 1) * d];
                         add(steps, reached[k] * f64::from(values[leaf]));
+                    }
+                    Kind::Sparse => {
+                        let (outputs, values) = self.sparse_leaf(tree, leaf);
+                        for (&output, &value) in outputs.iter().zip(values) {
+                            sums[output as usize] += reached[k] * f64::from(value);
+                        }
                     }
                 }
             }
