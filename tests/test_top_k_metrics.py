@@ -98,9 +98,9 @@ def test_weights_of_rows_count():
 
 
 def test_no_array_of_rows_and_labels_is_made():
-    truth = sparse.csr_matrix((np.ones(3, np.int8), ([0, 1, 2], [5, 7, 3_000_000_000 - 1])),
-                              shape=(3, 3_000_000_000))
-    assert metrics.precision_at_k(truth, np.array([[5, 1], [1, 7], [1, 2]]), 2) == pytest.approx(1 / 3)
+    cells = np.ones(3, np.int8), ([0, 1, 2], [5, 7, 2_000_000_000])
+    truth, best = sparse.csr_matrix(cells, shape=(3, 2_000_000_001)), [[5, 1], [1, 7], [1, 2]]
+    assert metrics.precision_at_k(truth, best, 2) == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(

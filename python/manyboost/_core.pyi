@@ -12,6 +12,8 @@ _F64 = NDArray[np.float64]
 _U32 = NDArray[np.uint32]
 # Starts, indices and values of a compressed sparse matrix.
 _Sparse = tuple[NDArray[np.int64], NDArray[np.int32], _F32]
+# Values of a few outputs for each leaf: where each leaf begins, outputs, values.
+_SparseLeaves = tuple[NDArray[np.int64], _U32, _F32]
 # One output, or a half-open range of outputs.
 _Outputs = int | tuple[int, int]
 
@@ -30,6 +32,7 @@ __all__ = [
     "Ensemble",
     "Features",
     "Grower",
+    "LabelRows",
     "Objective",
     "Pool",
     "Tree",
@@ -146,6 +149,7 @@ class Ensemble:
     @property
     def n_rounds(self) -> int: ...
     def push(self, tree: Tree, values: _F32, steps: _F32 | None = None) -> None: ...
+    def push_sparse(self, tree: Tree, values: _SparseLeaves) -> None: ...
     def truncate(self, n_rounds: int) -> None: ...
     def keep(self, rounds: NDArray[np.uint64]) -> None: ...
     def add_to(self, pool: Pool, x: _F32 | _Sparse, start: int, stop: int, raw: _F32) -> None: ...
@@ -155,6 +159,9 @@ class Ensemble:
     def top_k(
         self, pool: Pool, x: _F32 | _Sparse, stop: int, baseline: _F64, k: int
     ) -> tuple[_U32, _F64]: ...
+    def support(
+        self, pool: Pool, x: _F32 | _Sparse, stop: int, baseline: _F64
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], _F64]: ...
     def add_shap_values(self, pool: Pool, x: _F32 | _Sparse, out: _F64) -> None: ...
     def expected(self) -> _F64: ...
     def leaves(
@@ -168,6 +175,7 @@ class Ensemble:
     def member(self, member: int) -> Ensemble: ...
     def refilled(self, tree: int, leaf_of_row: _U32, leaf_weights: _F64) -> Tree: ...
     def steps(self) -> _F32: ...
+    def sparse_leaf_values(self, tree: int) -> _SparseLeaves: ...
     def leaf_values(self, tree: int) -> _F32: ...
     def tree_sizes(self) -> _U32: ...
     def tree(
@@ -187,6 +195,48 @@ class Ensemble:
     @staticmethod
     def from_bytes(bytes: bytes) -> Ensemble: ...
     def __deepcopy__(self, _memo: Any) -> Ensemble: ...
+
+@final
+class LabelRows:
+    def __new__(
+        cls, n_outputs: int, starts: NDArray[np.int64], labels: NDArray[np.int32]
+    ) -> LabelRows: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def __len__(self) -> int: ...
+    @property
+    def n_trees(self) -> int: ...
+    def push(self, leaf_of_row: _U32, n_leaves: int) -> None: ...
+    def project(self, pool: Pool, trees: Ensemble, phi: _F32, start: _F64, z: _F32) -> None: ...
+    def slopes(
+        self,
+        pool: Pool,
+        trees: Ensemble,
+        leaf_of_row: _U32,
+        values: _F64,
+        weight: _F32 | None,
+        start: _F64,
+    ) -> _F64: ...
+    def leaf_sums(
+        self,
+        pool: Pool,
+        trees: Ensemble,
+        leaf_of_row: _U32,
+        n_leaves: int,
+        weight: _F32 | None,
+        start: _F64,
+        order: _U32,
+        most: int,
+    ) -> tuple[NDArray[np.int64], _U32, _F64]: ...
+    def leaf_products(
+        self,
+        pool: Pool,
+        trees: Ensemble,
+        leaf_of_row: _U32,
+        values: _SparseLeaves,
+        weight: _F32 | None,
+        start: _F64,
+    ) -> tuple[float, float]: ...
 
 @final
 class Objective:

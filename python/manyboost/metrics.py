@@ -227,7 +227,9 @@ def propensity_scored_ndcg_at_k(
     gains, ideal = top.gains(propensities)
     share = _discounts(k) / _discounts(k).sum()
     reached = top.mean((gains * share).sum(axis=1), np.ones(top.n_rows))
-    return reached / (top.mean((ideal * share).sum(axis=1), np.ones(top.n_rows)) if normalize else 1.0)
+    return reached / (
+        top.mean((ideal * share).sum(axis=1), np.ones(top.n_rows)) if normalize else 1.0
+    )
 
 
 def _discounts(k: int) -> F64:
@@ -321,7 +323,9 @@ def _best_labels(y_pred: Any, k: int, shape: tuple[int, int]) -> NDArray[np.int6
         )
     best_labels = array[:, :k].astype(np.int64)
     if ((best_labels < 0) | (best_labels >= shape[1])).any():
-        raise ValueError(f"y_pred names a label outside 0 … {shape[1] - 1}; pass numbers of labels.")
+        raise ValueError(
+            f"y_pred names a label outside 0 … {shape[1] - 1}; pass numbers of labels."
+        )
     ordered = np.sort(best_labels, axis=1)
     if (ordered[:, 1:] == ordered[:, :-1]).any():
         raise ValueError("y_pred names a label twice in a row; each may come once.")

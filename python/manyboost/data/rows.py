@@ -16,7 +16,8 @@ from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import TargetKind, class_numbers, missing_cells, refuse_unobserved_outputs
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names
-from manyboost.data.labels import read_labels
+from manyboost.data.labels import DENSE, Sparsity, read_labels
+from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import StoredTable
 from manyboost.data.targets import check_offset, check_output_names, check_targets
 from manyboost.data.weights import Weights, check_weight, class_weights, normalise, weigh_classes
@@ -27,7 +28,7 @@ class Rows:
     """Rows to train on or to score."""
 
     X: Table
-    Y: NDArray[Any]  # encoded targets, (n_rows, n_outputs) or (n_rows,)
+    Y: Any  # encoded targets, (n_rows, n_outputs) or (n_rows,); SparseLabels where they stay such
     weights: Weights
     order: NDArray[np.uint64] | None  # numbers among the rows of all ranks; None: 0, 1, 2, …
     offset: F64 | None = None  # of the raw predictions, (n_rows, n_outputs)
@@ -53,7 +54,7 @@ class Rows:
 
     def take(self, chosen: NDArray[Any]) -> Rows:
         """Return a subset of the rows."""
-        stored = isinstance(self.X, StoredTable)
+        stored = isinstance(self.X, StoredTable) and not isinstance(self.Y, SparseLabels)
         return replace(
             self,
             X=self.X[chosen],
@@ -100,7 +101,8 @@ def make_rows(
     numbers: NDArray[np.uint64] | None = None,
 ) -> Rows:
     """Check weights, called ``name``, and put rows together; drop those without any weight."""
-    shape = Y.shape[:1] if kind.one_class_per_row else Y.shape
+    whole_rows = kind.one_class_per_row or isinstance(Y, SparseLabels)
+    shape = Y.shape[:1] if whole_rows else Y.shape
     weight = check_weight(sample_weight, shape, name, comm)
     n_rows = X.shape[0]
     offset = None if offset is None else np.ascontiguousarray(offset)
@@ -246,11 +248,15 @@ class RealReader(Reader):
 class LabelReader(Reader):
     """Reads classes, indicators and sets of labels."""
 
+    sparsity: Sparsity = DENSE  # when labels stay sparse
     softmax: bool = False  # whether to encode more than two classes as class numbers, not as 0/1
     target_name: str | None = None  # of the column of classes
 
     def _learn(self, y: Any, X: Table) -> NDArray[Any]:
-        classes, labels = read_labels(y, X, classes=self.classes, comm=self.comm)
+        parts = self.classes, self.comm, self.sparsity
+        classes, labels = read_labels(y, X, "y", *parts)
+        # Other labels of the same fit take the same form.
+        self.sparsity = Sparsity(0) if isinstance(labels, SparseLabels) else DENSE
         self.classes, self.names, self.n_outputs = classes, classes.names, classes.n_outputs
         if classes.kind == "multilabel":
             self.kind = TargetKind.LABELS
@@ -259,11 +265,13 @@ class LabelReader(Reader):
             self.kind = TargetKind.CLASSES if numbered else TargetKind.ONE_VS_REST
             names = column_names(y, "y")
             self.target_name = None if names is None else names[0]
-        return classes.encode(labels, softmax=self.softmax)
+        encoded: NDArray[Any] = classes.encode(labels, softmax=self.softmax)
+        return encoded
 
     def _read(self, y: Any, X: Table, name: str) -> NDArray[Any]:
-        labels = read_labels(y, X, name, self.classes)[1]
-        return np.asarray(self.classes.encode(labels, softmax=self.softmax, name=name))
+        labels = read_labels(y, X, name, self.classes, sparsity=self.sparsity)[1]
+        encoded: NDArray[Any] = self.classes.encode(labels, softmax=self.softmax, name=name)
+        return encoded
 
 
 def as_columns(Y: F64) -> F64:

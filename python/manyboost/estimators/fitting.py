@@ -28,12 +28,14 @@ from manyboost.estimators.base import Model
 from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs
 from manyboost.persistence.checkpoint import Recorder
 from manyboost.persistence.identity import Identity
+from manyboost.persistence.parts import IMPORTANCES
 from manyboost.threads import resolve_threads
 from manyboost.training.assembly import assemble, new_progress
 from manyboost.training.baselines import fit_loss
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Display, FitTasks, Watchers, unwatched, with_callbacks
 from manyboost.training.checkpoints import Checkpoint, Found, Start
+from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.folds import assign_folds, group_numbers, leave_out, member_seed
 from manyboost.training.learners import without_weights
@@ -470,12 +472,18 @@ class Fitting(Model):
         progress.truncate(kept)
         if per_output is not None:
             progress.keep_best(per_output)
+        left_out = self._left_out
+        if progress.importances is None and isinstance(progress.model, TreeEnsemble):
+            if progress.mean_importances is None:
+                progress.mean_importances = progress.model.split_importances()
+            left_out = sorted({*left_out, IMPORTANCES})
         attributes: dict[str, Any] = {
             "_progress": progress,
             "_fitted_loss": loss,
             "_with_offset": with_offset,
             "_trained_with": self._fixed_parameters(),
             "_release": _core.__version__,
+            "_left_out": left_out,
             "n_outputs_": len(loss.baseline),
             "n_iter_": kept,
             "best_iter_": kept,

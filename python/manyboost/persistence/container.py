@@ -25,7 +25,7 @@ Arrays: TypeAlias = Mapping[str, AnyArray]
 
 MAGIC = b"\x89MBOOST\n"
 #: The latest version of the format.
-VERSION = 3
+VERSION = 4
 
 _PREFIX = struct.Struct("<8sII")
 _ALIGNMENT = 64
@@ -71,8 +71,11 @@ def _content(header: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes]:
 def version_of(header: Mapping[str, Any], arrays: Container[str]) -> int:
     """Return the version of the format that contents need, the oldest that has all of them.
 
-    Means of models came with the second version, cuts in double precision with the third.
+    Means of models came with the second version, cuts in double precision with the third, leaves of
+    a few outputs with the fourth.
     """
+    if "leaf_outputs" in arrays:
+        return 4
     if "cut_values" in arrays:
         return 3
     return 2 if "n_members" in header else 1

@@ -36,7 +36,7 @@ ESTIMATORS = frozenset(["ManyBoostRegressor", "ManyBoostClassifier"])
 _OF_A_RUN = ("checkpoint",)
 # Parameters that came after the first release: a file may lack them, and then has their defaults.
 # At their defaults they are not written, so that files stay what they were.
-_LATER = frozenset(["n_folds", "refit_all", "power"])
+_LATER = frozenset(["n_folds", "refit_all", "power", "max_leaf_outputs"])
 # Parameters that may hold code.
 _MAY_BE_LEFT_OUT = ("loss", "projection", "scoring", "callbacks", "random_state")
 # Parameters whose values depend on the release of scikit-learn.
