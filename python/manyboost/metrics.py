@@ -6,6 +6,7 @@ at k, also weighted by how likely a label is observed. Scorers have scikit-learn
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,8 @@ from scipy import sparse
 
 from manyboost.arrays import F64
 from manyboost.data.cells import row_blocks
-from manyboost.data.labels import read_label_sets
+from manyboost.data.labels import Sparsity, indicator, read_label_sets
+from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.targets import check_targets
 from manyboost.data.weights import check_weight
 from manyboost.spelling import nearest
@@ -98,6 +100,73 @@ class ObservedScorer:
 # ---------------------------------------------------------------------- the best labels of a row
 
 
+@dataclass(frozen=True)
+class TopKScorer:
+    """A scorer of the k best labels of each row, for ``scoring=`` of the estimators and of others.
+
+    In early stopping it looks at some validation rows every few rounds; between, the score stays.
+
+    Parameters
+    ----------
+    metric : {"precision", "recall", "ndcg"}
+        :func:`precision_at_k`, :func:`recall_at_k` or :func:`ndcg_at_k`.
+    k : int
+        How many labels of a row count.
+    every : int, default=1
+        In training, rounds from one look to the next.
+    n_rows : int, optional
+        In training, the most validation rows to look at, drawn at random; None: all.
+
+    Examples
+    --------
+    >>> from manyboost import ManyBoostClassifier
+    >>> from manyboost.datasets import make_many_labels
+    >>> from manyboost.metrics import TopKScorer
+    >>> X, Y = make_many_labels(2000, n_labels=5000, n_topics=10, random_state=0)
+    >>> scorer = TopKScorer("precision", 3, every=2, n_rows=200)
+    >>> model = ManyBoostClassifier(
+    ...     "squared_error", max_leaf_outputs=10, max_iter=6, scoring=scorer, early_stopping=True,
+    ...     learning_rate=0.5, random_state=0,
+    ... ).fit(X, Y)
+    >>> model.validation_score_.shape
+    (7,)
+    """
+
+    metric: str
+    k: int
+    every: int = 1
+    n_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.metric not in _TOP_K:
+            raise ValueError(f"metric={self.metric!r} is unknown; {nearest(self.metric, _TOP_K)}")
+        for name in ("k", "every", "n_rows"):
+            value = getattr(self, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not (whole and value >= 1) and not (name == "n_rows" and value is None):
+                raise ValueError(f"{name}={value!r} is not allowed; it must be an integer above 0.")
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score a fitted model on rows; y is an indicator, or holds sets of labels."""
+        best, _ = estimator.predict_top_k(X, self.k)
+        classes = np.asarray(estimator.classes_)
+        numbers = np.asarray(best)
+        if not np.array_equal(classes, np.arange(len(classes))):
+            order = np.argsort(classes)
+            numbers = order[np.searchsorted(classes, numbers, sorter=order)]
+        if (sets := read_label_sets(y)) is not None:
+            labels = indicator(sets, classes, "y", Sparsity(0))
+            assert isinstance(labels, SparseLabels)
+            y = labels.matrix()
+        metric = _TOP_K[self.metric]
+        return metric(y, numbers.astype(np.int64), self.k, sample_weight=sample_weight)
+
+    @property
+    def __name__(self) -> str:
+        """What records of scores call it."""
+        return f"{self.metric}_at_{self.k}"
+
+
 def precision_at_k(y_true: Any, y_pred: Any, k: int, *, sample_weight: Any = None) -> float:
     """Return the mean share of true labels among the k best of each row.
 
@@ -150,6 +219,13 @@ def ndcg_at_k(y_true: Any, y_pred: Any, k: int, *, sample_weight: Any = None) ->
     best = np.concatenate([[0.0], np.cumsum(discount)])[np.minimum(top.n_true, k)]
     shares = (top.hits * discount).sum(axis=1) / np.where(best > 0, best, 1.0)
     return top.mean(shares, top.n_true > 0)
+
+
+_TOP_K: dict[str, Callable[..., float]] = {
+    "precision": precision_at_k,
+    "recall": recall_at_k,
+    "ndcg": ndcg_at_k,
+}
 
 
 def label_propensities(y_train: Any, *, a: float = 0.55, b: float = 1.5) -> F64:

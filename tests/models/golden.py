@@ -125,6 +125,13 @@ def make():
         ManyBoostRegressor(**common).fit(seconds, Y + np.sin(seconds[:, [1]] / 10)),
         {"X": seconds[:8].tolist()},
     )
+    yield (
+        "few_outputs",
+        ManyBoostClassifier("squared_error", max_leaf_outputs=2, **common).fit(
+            X, np.hstack([Y > 1, Y < -1, Y < 9]).astype(int)
+        ),
+        rows,
+    )
     columns = {
         "length": np.nan_to_num(X[:, 0]).tolist(),
         "colour": ["red", "blue", "red", "é"] * 20,

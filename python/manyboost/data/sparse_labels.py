@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from manyboost.arrays import F64
 from manyboost.data.cells import MISSING_LABEL, row_blocks
@@ -49,6 +50,11 @@ class SparseLabels:
 
     def __len__(self) -> int:
         return len(self.starts) - 1
+
+    def matrix(self) -> Any:
+        """Return the labels as an indicator, a CSR matrix."""
+        ones = np.ones(len(self.labels), np.uint8)
+        return sparse.csr_array((ones, self.labels, self.starts), shape=self.shape)
 
     def __getitem__(self, rows: NDArray[np.integer]) -> SparseLabels:
         """Return the labels of some rows."""

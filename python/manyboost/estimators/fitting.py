@@ -23,9 +23,11 @@ from manyboost.data.categories import Categories
 from manyboost.data.doubles import mixed_features
 from manyboost.data.features import Table, check_X, resolve_categorical
 from manyboost.data.rows import Reader, Rows, split_validation
+from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import StoredTable
 from manyboost.estimators.base import Model
 from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs
+from manyboost.estimators.sparsity import rankers
 from manyboost.persistence.checkpoint import Recorder
 from manyboost.persistence.identity import Identity
 from manyboost.persistence.parts import IMPORTANCES
@@ -35,7 +37,7 @@ from manyboost.training.baselines import fit_loss
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Display, FitTasks, Watchers, unwatched, with_callbacks
 from manyboost.training.checkpoints import Checkpoint, Found, Start
-from manyboost.training.ensembles import TreeEnsemble
+from manyboost.training.ensembles import Ensemble, TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.folds import assign_folds, group_numbers, leave_out, member_seed
 from manyboost.training.learners import without_weights
@@ -399,10 +401,12 @@ class Fitting(Model):
                 self, given.X, given.y, weight, n_rounds, lambda: fit.result(copied=True).attributes
             )
 
-    def _scorers(self, loss: FittedLoss, rows: Rows, raw: F32) -> list[Scorer]:
+    def _scorers(self, loss: FittedLoss, rows: Rows, raw: F32, model: Ensemble) -> list[Scorer]:
         """Scorers of the validation rows, whose raw predictions are kept in ``raw``."""
         if self.scoring == LOSS:
             return [Scorer(LOSS, None)]
+        if isinstance(rows.Y, SparseLabels):
+            return rankers(self, loss, rows, model)
         estimator = copy.copy(self)
         estimator._fitted_loss = loss
         # Thresholds that are to be tuned are not known yet: 0.5.

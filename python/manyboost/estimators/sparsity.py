@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from manyboost import _core
+from manyboost.data.features import for_kernels, to_single
 from manyboost.data.labels import Sparsity
+from manyboost.data.rows import Rows
+from manyboost.data.stored import StoredTable
 from manyboost.estimators.fits import Given
+from manyboost.metrics import TopKScorer
+from manyboost.threads import resolve_threads
+from manyboost.training.ensembles import Ensemble, TreeEnsemble
+from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.parameters import Parameters
 from manyboost.training.projections import is_identity
+from manyboost.training.scoring import LOSS, RunningRanker, Scorer, as_list, now_and_then
 
 #: Cells, rows times labels, from which sparse labels stay sparse with ``strategy="project"``.
 SPARSE_CELLS = 100_000_000
@@ -51,11 +63,42 @@ def _obstacles(parameters: Parameters, given: Given) -> Iterator[str]:
         yield f"thresholds={parameters.thresholds!r}"
     if parameters.early_stopping == "per_output":
         yield "early_stopping='per_output'"
-    if parameters.scoring != "loss":
-        yield f"scoring={parameters.scoring!r}"
+    if not all(
+        each == LOSS or isinstance(each, TopKScorer) for each in as_list(parameters.scoring)
+    ):
+        yield f"scoring={parameters.scoring!r} (but for manyboost.metrics.TopKScorer)"
     if parameters.warm_start:
         yield "warm_start=True"
     others = "class_weight", "estimator", "monotonic_cst", "n_folds", "checkpoint"
     for name in others:
         if getattr(parameters, name) is not None:
             yield f"{name}={getattr(parameters, name)!r}"
+
+
+def rankers(estimator: Any, loss: FittedLoss, rows: Rows, model: Ensemble) -> list[Scorer]:
+    """Return the scorers of validation rows with sparse labels: the loss, or of the best labels."""
+    assert isinstance(model, TreeEnsemble)
+    pool, scorers, trees = _core.Pool(resolve_threads(estimator.n_jobs)), [], model.trees
+    table = to_single(rows.X.load() if isinstance(rows.X, StoredTable) else rows.X)
+    for each in as_list(estimator.scoring):
+        if each == LOSS:
+            scorers.append(Scorer(LOSS, None))
+            continue
+        assert isinstance(each, TopKScorer)
+        chosen = np.arange(len(rows))
+        if each.n_rows is not None and each.n_rows < len(rows):
+            drawn = np.random.default_rng(estimator._seed).choice(len(rows), each.n_rows, False)
+            chosen = np.sort(drawn)
+        X, weight = table[chosen], rows.weights.rows
+
+        def ranked(k: int, X: Any = X) -> tuple[Any, Any]:
+            best, raw = trees.top_k(pool, for_kernels(X), trees.n_rounds, loss.baseline, k)
+            return estimator.classes_[best], raw
+
+        running = RunningRanker(copy.copy(estimator), X, ranked)
+        y = rows.Y[chosen].matrix()
+        weighted = {} if weight is None else {"sample_weight": weight[chosen]}
+        # Names of labels and sets are known to y by their numbers.
+        measure = functools.partial(each, running, X, y, **weighted)
+        scorers.append(Scorer(each.__name__, now_and_then(measure, each.every)))
+    return scorers

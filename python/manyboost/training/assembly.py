@@ -42,7 +42,7 @@ def assemble(
     data: TrainingData,
     loss: FittedLoss,
     progress: Progress,
-    scorers: Callable[[Rows, F32], list[Scorer]],
+    scorers: Callable[[Rows, F32, Ensemble], list[Scorer]],
     watchers: Watchers,
     threads: _core.Pool,
     recorder: Recorder | None = None,
@@ -50,7 +50,8 @@ def assemble(
 ) -> Boosting:
     """Bind the loss, bin the features, and add the rounds that ``progress`` has already.
 
-    ``scorers`` makes the scorers of validation rows from the rows and their raw predictions.
+    ``scorers`` makes the scorers of validation rows from the rows, their raw predictions and the
+    model.
     ``replayed`` are trees to fill with the rows, instead of growing others.
     """
     rows, pool = data.rows, data.rows.pool(threads)
@@ -98,7 +99,7 @@ def _validation(
     loss: FittedLoss,
     model: Ensemble,
     learner: Learner,
-    make_scorers: Callable[[Rows, F32], list[Scorer]],
+    make_scorers: Callable[[Rows, F32, Ensemble], list[Scorer]],
     units: float | F64,
     threads: _core.Pool,
 ) -> Validation:
@@ -108,7 +109,7 @@ def _validation(
     objective = loss.bind(rows.Y, rows.weights, rows.pool(threads), offset=rows.offset)
     objective.follow(model)
     raw = objective.blank_state()
-    scorers = make_scorers(rows, raw)
+    scorers = make_scorers(rows, raw, model)
     ratings = Ratings(units if scorers[0].measure is None else None, plan.stops_per_output)
     validation = Validation(objective, learner, features, raw, scorers, ratings)
     if plan.stops_per_output:

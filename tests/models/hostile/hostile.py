@@ -34,6 +34,7 @@ QUANTILES = golden["quantiles"]
 CATEGORIES = golden["constrained_categories"]
 DOUBLES = golden["cuts_in_doubles"]
 FRAMES = golden["frames"]
+FEW = golden["few_outputs"]
 
 
 def outside():
@@ -216,6 +217,17 @@ def models():
     yield "cut_feature", element(DOUBLES, "cut_features", 0, 4), "with cuts are out of order"
     yield "cut_of_other_feature", element(DOUBLES, "cut_features", 0, 3), "cuts that feature 3"
     yield "cut_counts", element(DOUBLES, "cut_counts", 0, 255), "do not fit"
+    yield "leaf_output_beyond", element(FEW, "leaf_outputs", 1, 9), "out of order"
+    first = opened(FEW)[1]["leaf_outputs"][0]
+    yield "leaf_outputs_twice", element(FEW, "leaf_outputs", 1, first), "out of order"
+    yield "leaf_outputs_fewer", array(FEW, "leaf_outputs", np.uint32([1])), "outputs of leaves"
+    yield "leaf_size_more", element(FEW, "leaf_sizes", 0, 3), "leaf values"
+    yield "leaf_size_huge", element(FEW, "leaf_sizes", 0, 2**32 - 1), "leaf values"
+    yield "leaf_sizes_moved", element(FEW, "leaf_sizes", slice(0, 2), [4, 0]), "out of order"
+    yield "leaf_sizes_missing", changed(FEW, lambda _, a: a.pop("leaf_sizes")), "no 'leaf_sizes'"
+    yield "leaves_of_all", head(FEW, kind="vector"), "'leaf_sizes'"
+    other = with_header(FEW, lambda header: header["trained_with"].update(strategy="project"))
+    yield "few_outputs_of_project", other, "do not come from strategy"
     yield "thresholds_beyond", element(LABELS, "thresholds", 0, 1.5), "beyond 0 to 1"
     yield "thresholds_nan", element(LABELS, "thresholds", 0, np.nan), "beyond 0 to 1"
     yield "sign_two", element(CATEGORIES, "monotonic_signs", (0, 0), 2), "beyond -1 to 1"

@@ -242,6 +242,7 @@ mod tests {
                                 let steps = &model.steps[t * d..(t + 1) * d];
                                 add_leaf(LeafValues::Scaled(values, steps), leaf, raw);
                             }
+                            Kind::Sparse => unreachable!("not among these"),
                         }
                     }
                 }

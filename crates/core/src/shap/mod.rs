@@ -218,6 +218,7 @@ mod tests {
                     model.push(&nodes(), &[], values.as_flattened(), &[]).unwrap();
                 }
                 Kind::Scaled => model.push(&nodes(), &[], &leaves, &scales).unwrap(),
+                Kind::Sparse => unreachable!("not among these"),
             }
             let n = ROWS + 3;
             let mut out = vec![0.0; n * 3 * d];
