@@ -225,7 +225,7 @@ def models():
     yield "leaf_size_huge", element(FEW, "leaf_sizes", 0, 2**32 - 1), "leaf values"
     yield "leaf_sizes_moved", element(FEW, "leaf_sizes", slice(0, 2), [4, 0]), "out of order"
     yield "leaf_sizes_missing", changed(FEW, lambda _, a: a.pop("leaf_sizes")), "no 'leaf_sizes'"
-    yield "leaves_of_all", head(FEW, kind="vector"), "'leaf_sizes'"
+    yield "leaves_of_all", head(FEW, kind="vector"), "'leaf_values'"
     other = with_header(FEW, lambda header: header["trained_with"].update(strategy="project"))
     yield "few_outputs_of_project", other, "do not come from strategy"
     yield "thresholds_beyond", element(LABELS, "thresholds", 0, 1.5), "beyond 0 to 1"
