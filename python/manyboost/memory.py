@@ -166,8 +166,10 @@ def check_labels(n_rows: int, n_labels: int, name: str, obstacle: str | None = N
     what += f" {n_rows:,} rows of {n_labels:,} labels"
     remedy = "pass fewer rows or labels at a time"
     if obstacle is not None:
-        what += f", which cannot stay sparse with {obstacle},"
-        remedy += ", or use loss='squared_error' with max_leaf_outputs, or with strategy='project'"
+        remedy += (
+            f", or let them stay sparse, which {obstacle} keeps them from: use "
+            "loss='squared_error' with max_leaf_outputs, or with strategy='project'"
+        )
     check(n_rows * n_labels * size, what, remedy)
 
 

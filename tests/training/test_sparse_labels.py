@@ -285,7 +285,7 @@ def test_other_refusals_say_what_to_do(stay_sparse):
 def test_labels_that_cannot_fit_are_refused_with_the_remedy():
     wide = sparse.csr_matrix((N, 3_000_000_000 // 2), dtype=np.uint8)
     with pytest.raises(
-        MemoryError, match=r"cannot stay sparse with loss='log_loss'.*max_leaf_outputs"
+        MemoryError, match=r"which loss='log_loss' keeps them from.*max_leaf_outputs"
     ):
         ManyBoostClassifier().fit(X, wide)
     with pytest.raises(MemoryError, match="max_leaf_outputs=None"):

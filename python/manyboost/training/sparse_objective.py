@@ -43,7 +43,10 @@ class SparseObjective(Objective):
         positive = y.sums(weights.rows)
         squares = positive * (1 - baseline) ** 2 + (total - positive) * self.absent**2
         self.loss = 0.5 * math.fsum(squares.tolist())
-        self._along: tuple[F64, F64] | None = None  # leaf values and slopes that are known
+        # What a round has found on all rows, for the loss after it: leaf values and slopes along
+        # them, or sums of residuals in leaves.
+        self._along: tuple[F64, F64] | None = None
+        self._sums: SparseLeaves | None = None
 
     def follow(self, model: Ensemble) -> None:
         assert isinstance(model, TreeEnsemble)
@@ -68,7 +71,12 @@ class SparseObjective(Objective):
         assert output is None
         leaf_of_row, values, steps = move
         rows, weight = _rows(raw), self.weights.rows
-        if isinstance(values, SparseLeaves):
+        if isinstance(values, SparseLeaves) and self._sums is not None:
+            v = values.values.astype(np.float64)
+            slope = float((v * self._sums.values).sum())
+            of_values = values.of_leaves(self._leaf_weights(leaf_of_row, len(values)))
+            curvature = float((v**2 * of_values).sum())
+        elif isinstance(values, SparseLeaves):
             arguments = leaf_of_row, values.arrays(), weight, self.absent
             slope, curvature = rows.leaf_products(self.pool, self.trees, *arguments)
         else:
@@ -78,7 +86,7 @@ class SparseObjective(Objective):
             curvature = float((s**2).sum() * (self._leaf_weights(leaf_of_row, len(g)) * g**2).sum())
         # Rounding may leave less than nothing.
         self.loss = max(0.0, self.loss - slope + 0.5 * curvature)
-        self._along = None
+        self._along = self._sums = None
         rows.push(leaf_of_row, len(values))
 
     def slopes(self, raw: F32, leaf_of_row: U32, g: F64, weights: Weights) -> F64:
@@ -93,7 +101,9 @@ class SparseObjective(Objective):
     ) -> SparseLeaves:
         """Return Σ w r over the rows of each leaf, for the outputs of which it is largest."""
         parts = leaf_of_row, n_leaves, weights.rows, self.absent, self.by_absent, most
-        return SparseLeaves(*_rows(raw).leaf_sums(self.pool, self.trees, *parts))
+        sums = SparseLeaves(*_rows(raw).leaf_sums(self.pool, self.trees, *parts))
+        self._sums = sums if weights is self.weights else None
+        return sums
 
     def _slopes_along(self, rows: _core.LabelRows, leaf_of_row: U32, v: F64) -> F64:
         """Return the slopes along leaf values, which a round has found along a multiple of them."""
