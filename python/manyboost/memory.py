@@ -53,6 +53,8 @@ class Training:
     rounds: int  # that training will certainly do; 0 if it may end at any time
     threads: int
     n_members: int = 1  # models that are trained side by side, each without one fold
+    keeps_sparse: bool = False  # labels stay sparse
+    leaf_outputs: int | None = None  # that have a value in a leaf; None: all
 
     def needs(self, X: Any, Y: Any) -> dict[str, int]:
         """Return the bytes that training takes besides checked features and encoded targets."""
@@ -76,13 +78,23 @@ class Training:
         pieces = max(4 * self.threads, 2 * n * d // 40_000_000) if self.threads > 1 else 1
         summed = 1 if self.tree_kind == "per_output" else d
         values = self.max_leaves + d if self.tree_kind == "scaled" else self.max_leaves * d
+        # Rows are in leaves, which are numbered by one byte, two, or four.
+        place = 1 if self.max_leaves <= 1 << 8 else 2 if self.max_leaves <= 1 << 16 else 4
+        outputs = targets + (0 if self.residuals_only else 8 * n * d)
+        sums = self.max_leaves * (16 * summed * pieces + 16 * width + 400)
+        if self.keeps_sparse:
+            # Labels by row and by output; numbers of outputs, and their sums in each thread.
+            outputs = 3 * Y.nbytes + n * place * max(self.rounds, 1) + 40 * d
+            sums = self.max_leaves * (16 * width + 400) + (16 * self.threads + 24) * d
+            if self.leaf_outputs is not None:
+                values = 3 * self.max_leaves * self.leaf_outputs
         needs = {
             # Cuts are found before gradients are there.
             "features": self._features(X) + max(0, self._cutting(X) - grown),
-            "outputs": targets + (0 if self.residuals_only else 8 * n * d),
+            "outputs": outputs,
             "split gradients": grown,
             "histograms": kept,
-            "leaves": self.max_leaves * (16 * summed * pieces + 16 * width + 400),
+            "leaves": sums,
             # Four bytes a value, in a list with room for half as many again.
             "the model": 6 * self.rounds * values,
         }
@@ -145,11 +157,20 @@ def check_training(training: Training, X: Any, Y: Any) -> None:
     check(sum(needs.values()), f"Training on {data}", remedy)
 
 
-def check_labels(n_rows: int, n_labels: int, name: str) -> None:
-    """Refuse to make sparse labels dense, and to train on them, if there is too little memory."""
+def check_labels(n_rows: int, n_labels: int, name: str, obstacle: str | None = None) -> None:
+    """Refuse to make sparse labels dense, and to train on them, if there is too little memory.
+
+    ``obstacle`` is what keeps them from staying sparse.
+    """
     what, size = ("Training on", 9) if name == "y" else (f"{name},", 1)
     what += f" {n_rows:,} rows of {n_labels:,} labels"
-    check(n_rows * n_labels * size, what, "pass fewer rows or labels at a time")
+    remedy = "pass fewer rows or labels at a time"
+    if obstacle is not None:
+        remedy += (
+            f", or let them stay sparse, which {obstacle} keeps them from: use "
+            "loss='squared_error' with max_leaf_outputs, or with strategy='project'"
+        )
+    check(n_rows * n_labels * size, what, remedy)
 
 
 def check_predictions(n_rows: int, n_outputs: int, itemsize: int) -> None:

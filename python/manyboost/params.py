@@ -252,6 +252,14 @@ PARAMS: dict[str, Param] = {
         (integer(1), _fraction, one_of("sqrt", "log2")),
         "Features drawn for each node: a number, a fraction, ``'sqrt'`` or ``'log2'``.",
     ),
+    "max_leaf_outputs": Param(
+        None,
+        (integer(1), _none),
+        "Labels that have a value in a leaf at most, for very many of them: those whose residuals "
+        "have the largest sums; a leaf adds nothing to the others. Labels then stay sparse, and "
+        "neither time nor memory grows with rows times labels. It needs ``loss='squared_error'`` "
+        "and ``strategy='relabel'``. None: all have one.",
+    ),
     "subsample": Param(
         1.0,
         (real(0, 1, include_low=False),),

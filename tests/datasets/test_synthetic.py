@@ -8,6 +8,7 @@ from manyboost.datasets import (
     make_friedman1_group,
     make_friedman1_ind,
     make_low_rank_multilabel,
+    make_many_labels,
 )
 
 SHARED_INPUTS = [make_friedman1_chain, make_friedman1_group]
@@ -290,3 +291,21 @@ def test_a_bad_multilabel_parameter_is_named_with_its_value_and_the_remedy(error
 def test_everything_after_n_rows_is_keyword_only(make):
     with pytest.raises(TypeError, match="positional"):
         make(10, 4)
+
+
+def test_very_many_labels_follow_their_topics_and_zipfs_law():
+    X, Y, best = make_many_labels(
+        5000, n_labels=10_000, n_topics=20, random_state=0, return_best=True
+    )
+    assert (X.shape, Y.shape) == ((5000, 1000), (5000, 10_000))
+    assert (np.diff(Y.indptr) == 5).all()
+    assert np.diff(X.indptr).mean() == pytest.approx(18.4, abs=0.5)
+    hits = np.asarray(Y[np.arange(5000), best]).ravel()
+    assert 0.35 < hits.mean() < 0.7
+    counts = np.sort(np.bincount(Y.indices, minlength=10_000))[::-1]
+    # A power law with an exponent near one: the first tenth of the labels has most of the rows.
+    assert counts[:1000].sum() > 0.6 * counts.sum()
+    again, _ = make_many_labels(5000, n_labels=10_000, n_topics=20, random_state=0)
+    assert (again != X).nnz == 0
+    with pytest.raises(ValueError, match="n_labels=10 is too small"):
+        make_many_labels(100, n_labels=10)

@@ -178,6 +178,14 @@ def make():
         ),
         rows,
     )
+    # Version 6.
+    yield (
+        "few_outputs",
+        ManyBoostClassifier("squared_error", max_leaf_outputs=2, **common).fit(
+            X, np.hstack([Y > 1, Y < -1, Y < 9]).astype(int)
+        ),
+        rows,
+    )
     columns = {
         "length": np.nan_to_num(X[:, 0]).tolist(),
         "colour": ["red", "blue", "red", "é"] * 20,

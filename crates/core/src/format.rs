@@ -33,6 +33,10 @@ pub struct Arrays<'a> {
     pub leaf_values: Cow<'a, [f32]>,
     /// Steps of each tree, for [`Kind::Scaled`], else empty.
     pub tree_steps: Cow<'a, [f32]>,
+    /// Number of values of each leaf, for [`Kind::Sparse`], else empty.
+    pub leaf_sizes: Cow<'a, [u32]>,
+    /// Output of each leaf value, for [`Kind::Sparse`], else empty.
+    pub leaf_outputs: Cow<'a, [u32]>,
 }
 
 /// The arrays of a model. An error if [`from_arrays`] would refuse them.
@@ -49,6 +53,8 @@ pub fn to_arrays(model: &Ensemble) -> Result<Arrays<'_>> {
         split_categories: model.sets.iter().flat_map(|set| set.to_words()).collect(),
         leaf_values: Cow::Borrowed(&model.values),
         tree_steps: Cow::Borrowed(&model.steps),
+        leaf_sizes: model.leaf_starts.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect(),
+        leaf_outputs: Cow::Borrowed(&model.outputs),
     })
 }
 
@@ -82,13 +88,23 @@ pub fn from_arrays(
     }
     let n_steps = if kind == Kind::Scaled { n_trees.checked_mul(n_outputs) } else { Some(0) };
     let width = if kind == Kind::Vector { n_outputs } else { 1 };
-    let sizes: [(&str, usize, Option<usize>); 6] = [
+    let is_sparse = kind == Kind::Sparse;
+    let sparse_values =
+        arrays.leaf_sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size as usize));
+    let n_values = if is_sparse { sparse_values } else { n_leaves.checked_mul(width) };
+    let sizes: [(&str, usize, Option<usize>); 8] = [
         ("covers", arrays.node_cover.len(), Some(n_nodes)),
         ("features", arrays.split_feature.len(), Some(n_splits)),
         ("thresholds", arrays.split_threshold.len(), Some(n_splits)),
         ("gains", arrays.split_gain.len(), Some(n_splits)),
-        ("leaf values", arrays.leaf_values.len(), n_leaves.checked_mul(width)),
+        ("leaf values", arrays.leaf_values.len(), n_values),
         ("steps", arrays.tree_steps.len(), n_steps),
+        ("sizes of leaves", arrays.leaf_sizes.len(), Some(if is_sparse { n_leaves } else { 0 })),
+        (
+            "outputs of leaves",
+            arrays.leaf_outputs.len(),
+            if is_sparse { n_values } else { Some(0) },
+        ),
     ];
     for (what, found, expected) in sizes {
         if Some(found) != expected {
@@ -103,21 +119,31 @@ pub fn from_arrays(
         return invalid("the last category set of the trees is cut short");
     }
     let mut reader = Reader { arrays, n_features, n_categories, sets, node: 0, split: 0, set: 0 };
-    let (mut value, mut step) = (0, 0);
+    let (mut value, mut step, mut leaf) = (0, 0, 0);
     for (t, &size) in arrays.tree_sizes.iter().enumerate() {
         let (nodes, sets) = reader
             .tree(size as usize)
             .map_err(|why| Error::Invalid(format!("tree {t} does not hold together: {why}")))?;
         // The lengths were checked above, so values and steps are there.
-        let n_values = (nodes.len() / 2 + 1) * width;
+        let n_leaves = nodes.len() / 2 + 1;
+        let leaf_sizes = arrays.leaf_sizes.get(leaf..leaf + n_leaves).unwrap_or(&[]);
+        let leaf_sizes: Vec<usize> = leaf_sizes.iter().map(|&size| size as usize).collect();
+        let n_values = if is_sparse { leaf_sizes.iter().sum() } else { n_leaves * width };
         let n_steps = if kind == Kind::Scaled { n_outputs } else { 0 };
         let values = arrays.leaf_values.get(value..value + n_values);
         let steps = arrays.tree_steps.get(step..step + n_steps);
         let (Some(values), Some(steps)) = (values, steps) else {
             return invalid(format!("tree {t} has too few leaf values or steps"));
         };
-        model.push(&nodes, &sets, values, steps)?;
-        (value, step) = (value + n_values, step + n_steps);
+        if is_sparse {
+            let outputs = arrays.leaf_outputs.get(value..value + n_values).unwrap_or(&[]);
+            model
+                .push_sparse(&nodes, &sets, &leaf_sizes, outputs, values)
+                .map_err(|why| Error::Invalid(format!("tree {t} does not hold together: {why}")))?;
+        } else {
+            model.push(&nodes, &sets, values, steps)?;
+        }
+        (value, step, leaf) = (value + n_values, step + n_steps, leaf + n_leaves);
     }
     if reader.node != n_nodes || reader.set != sets.len() {
         return invalid("there are nodes or category sets that belong to no tree");
@@ -272,6 +298,12 @@ mod tests {
             node(2, 0.0, 0, 0.0),
         ];
         let mut model = Ensemble::new(kind, 2, 3);
+        if kind == Kind::Sparse {
+            let left = CategorySet::filled(true);
+            model.push_sparse(&nodes, &[left], &[1, 0, 2], &[1, 0, 1], &[0.5, 1.0, 2.0]).unwrap();
+            model.push_sparse(&nodes, &[left], &[0, 0, 1], &[0], &[-1.0]).unwrap();
+            return model;
+        }
         let values: Vec<f32> =
             (0..if kind == Kind::Vector { 6 } else { 3 }).map(|v| v as f32).collect();
         let steps: &[f32] = if kind == Kind::Scaled { &[1.0, -2.0] } else { &[] };
@@ -288,7 +320,7 @@ mod tests {
 
     #[test]
     fn models_survive_the_round_trip() {
-        for kind in [Kind::PerOutput, Kind::Vector, Kind::Scaled] {
+        for kind in [Kind::PerOutput, Kind::Vector, Kind::Scaled, Kind::Sparse] {
             let model = model(kind);
             assert_eq!(read(kind, &to_arrays(&model).unwrap()).unwrap(), model);
         }
@@ -315,7 +347,7 @@ mod tests {
         }
         let words = |w: u32| vec![w ^ 1, w ^ 2, w ^ FLAGS, !w, u32::MAX, 0];
         let floats = |f: f32| vec![-f - 1.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0];
-        for kind in [Kind::PerOutput, Kind::Vector, Kind::Scaled] {
+        for kind in [Kind::PerOutput, Kind::Vector, Kind::Scaled, Kind::Sparse] {
             let model = model(kind);
             let good = to_arrays(&model).unwrap();
             let mut all = Vec::new();
@@ -335,6 +367,8 @@ mod tests {
             vary!(split_categories, words);
             vary!(leaf_values, floats);
             vary!(tree_steps, floats);
+            vary!(leaf_sizes, words);
+            vary!(leaf_outputs, words);
             let mut refused = 0;
             for arrays in &all {
                 let Ok(model) = read(kind, arrays) else {

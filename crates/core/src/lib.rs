@@ -26,6 +26,7 @@ pub mod step;
 pub mod ensemble;
 pub mod format;
 pub mod links;
+pub mod labels;
 pub mod ranking;
 pub mod shap;
 

@@ -13,7 +13,7 @@ pub struct Ranked {
 
 impl Ranked {
     /// The higher score first; among equals the lower number.
-    fn before(&self, other: &Ranked) -> Ordering {
+    pub(crate) fn before(&self, other: &Ranked) -> Ordering {
         // Adding 0 turns −0 into 0, so that both are equal.
         let better = (other.score + 0.0).total_cmp(&(self.score + 0.0));
         better.then(self.output.cmp(&other.output))
@@ -40,6 +40,15 @@ pub fn rank(scores: &[f64], best: &mut [Ranked]) {
             best[place] = next;
         }
     }
+}
+
+/// Keeps the `k` best of some outputs, best first.
+pub fn keep_best(outputs: &mut Vec<Ranked>, k: usize) {
+    if k < outputs.len() {
+        outputs.select_nth_unstable_by(k, Ranked::before);
+        outputs.truncate(k);
+    }
+    outputs.sort_unstable_by(Ranked::before);
 }
 
 #[cfg(test)]

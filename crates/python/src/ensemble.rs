@@ -13,17 +13,18 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::arrays::{FeatureRowArrays, check_len, matrix, slice, slice_mut};
 use crate::features::Tree;
+use crate::labels::{SparseLeafArrays, sparse_leaves};
 use crate::pool::{Pool, to_py_err};
 
 /// Trees in the order they were grown.
 #[pyclass(module = "manyboost._core")]
 pub struct Ensemble {
-    inner: core::ensemble::Ensemble,
+    pub inner: core::ensemble::Ensemble,
 }
 
 #[pymethods]
 impl Ensemble {
-    /// A model without trees; `kind` is "per_output", "vector" or "scaled".
+    /// A model without trees; `kind` is "per_output", "vector", "scaled" or "sparse".
     #[new]
     fn new(kind: &str, n_outputs: usize, n_features: usize) -> PyResult<Ensemble> {
         let kind = kind_of(kind)?;
@@ -46,6 +47,13 @@ impl Ensemble {
         let steps = steps.as_ref().map_or(Ok(&[][..]), slice)?;
         let core::tree::Tree { nodes, sets, .. } = &tree.tree;
         self.inner.push(nodes, sets, slice(&values)?, steps).map_err(to_py_err)
+    }
+
+    /// Appends a tree to a "sparse" model; `values` are where each leaf begins, outputs, values.
+    fn push_sparse(&mut self, tree: &Tree, values: SparseLeafArrays<'_>) -> PyResult<()> {
+        let (sizes, outputs, values) = sparse_leaves(&values)?;
+        let core::tree::Tree { nodes, sets, .. } = &tree.tree;
+        self.inner.push_sparse(nodes, sets, &sizes, outputs, values).map_err(to_py_err)
     }
 
     /// Keeps the first rounds.
@@ -129,6 +137,37 @@ impl Ensemble {
         let scores = core::memory::collected(best.len(), best.iter().map(|each| each.score));
         let (outputs, scores) = (outputs.map_err(to_py_err)?, scores.map_err(to_py_err)?);
         Ok((matrix(py, outputs, k), matrix(py, scores, k)))
+    }
+
+    /// The outputs that the trees of a "sparse" model change in each row, and their raw predictions:
+    /// where each row begins, outputs, predictions. The others are at the baseline.
+    #[allow(clippy::type_complexity)]
+    fn support<'py>(
+        &self,
+        py: Python<'py>,
+        pool: &Pool,
+        x: FeatureRowArrays<'_>,
+        stop: usize,
+        baseline: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<f64>>)>
+    {
+        let (n_rows, x) = x.view(self.inner.n_features)?;
+        check_len("baseline", baseline.len(), self.inner.n_outputs)?;
+        if stop > self.n_rounds() || self.inner.kind != Kind::Sparse {
+            return Err(PyValueError::new_err(format!("there are no {stop} sparse rounds")));
+        }
+        let mut rows = vec![Vec::new(); n_rows];
+        let baseline = slice(&baseline)?;
+        pool.run(py, |pool| self.inner.support(pool, x, 0..stop, baseline, &mut rows))?;
+        let mut starts = vec![0i64];
+        starts.extend(rows.iter().scan(0, |end, row| {
+            *end += row.len() as i64;
+            Some(*end)
+        }));
+        let all = || rows.iter().flatten();
+        let outputs: Vec<i32> = all().map(|each| each.output as i32).collect();
+        let raw: Vec<f64> = all().map(|each| each.score).collect();
+        Ok((starts.into_pyarray(py), outputs.into_pyarray(py), raw.into_pyarray(py)))
     }
 
     /// Adds Shapley values in units of raw predictions to `out` (n × p·d), outputs of a feature side
@@ -228,13 +267,14 @@ impl Ensemble {
         self.inner.n_members
     }
 
-    /// "per_output", "vector" or "scaled".
+    /// "per_output", "vector", "scaled" or "sparse".
     #[getter]
     fn kind(&self) -> &'static str {
         match self.inner.kind {
             Kind::PerOutput => "per_output",
             Kind::Vector => "vector",
             Kind::Scaled => "scaled",
+            Kind::Sparse => "sparse",
         }
     }
 
@@ -259,6 +299,27 @@ impl Ensemble {
     /// Steps of "scaled" trees, n_trees × n_outputs.
     fn steps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f32>> {
         matrix(py, self.inner.steps.clone(), self.inner.n_outputs)
+    }
+
+    /// Leaf values of one tree of a "sparse" model: where each leaf begins, outputs, values.
+    #[allow(clippy::type_complexity)]
+    fn sparse_leaf_values<'py>(
+        &self,
+        py: Python<'py>,
+        tree: usize,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f32>>)>
+    {
+        if tree >= self.inner.n_trees() || self.inner.kind != Kind::Sparse {
+            return Err(PyValueError::new_err(format!("there is no sparse tree {tree}")));
+        }
+        let mut starts = vec![0i64];
+        starts.extend(self.inner.leaf_sizes(tree).iter().scan(0, |end, &size| {
+            *end += size as i64;
+            Some(*end)
+        }));
+        let outputs = self.inner.tree_outputs(tree).to_vec();
+        let values = self.inner.tree_values(tree).to_vec();
+        Ok((starts.into_pyarray(py), outputs.into_pyarray(py), values.into_pyarray(py)))
     }
 
     /// Leaf values of one tree, n_leaves × n_outputs for "vector", else n_leaves × 1.
@@ -344,6 +405,10 @@ impl Ensemble {
             let steps = parts.tree_steps.into_owned();
             arrays.set_item("tree_steps", matrix(py, steps, inner.n_outputs))?;
         }
+        if inner.kind == Kind::Sparse {
+            arrays.set_item("leaf_sizes", parts.leaf_sizes.into_owned().into_pyarray(py))?;
+            arrays.set_item("leaf_outputs", parts.leaf_outputs.into_owned().into_pyarray(py))?;
+        }
         Ok(arrays)
     }
 
@@ -398,6 +463,7 @@ fn kind_of(name: &str) -> PyResult<Kind> {
         "per_output" => Kind::PerOutput,
         "vector" => Kind::Vector,
         "scaled" => Kind::Scaled,
+        "sparse" => Kind::Sparse,
         other => return Err(PyValueError::new_err(format!("unknown kind of trees {other:?}"))),
     })
 }
@@ -416,6 +482,10 @@ struct ModelArrays<'py> {
     leaf_values: PyReadonlyArray2<'py, f32>,
     #[pyo3(default)]
     tree_steps: Option<PyReadonlyArray2<'py, f32>>,
+    #[pyo3(default)]
+    leaf_sizes: Option<PyReadonlyArray1<'py, u32>>,
+    #[pyo3(default)]
+    leaf_outputs: Option<PyReadonlyArray1<'py, u32>>,
 }
 
 impl ModelArrays<'_> {
@@ -430,6 +500,8 @@ impl ModelArrays<'_> {
             split_categories: slice(&self.split_categories)?.into(),
             leaf_values: slice(&self.leaf_values)?.into(),
             tree_steps: self.tree_steps.as_ref().map_or(Ok(&[][..]), slice)?.into(),
+            leaf_sizes: self.leaf_sizes.as_ref().map_or(Ok(&[][..]), slice)?.into(),
+            leaf_outputs: self.leaf_outputs.as_ref().map_or(Ok(&[][..]), slice)?.into(),
         })
     }
 }

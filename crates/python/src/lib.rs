@@ -3,6 +3,7 @@
 mod arrays;
 mod ensemble;
 mod features;
+mod labels;
 mod leaves;
 mod links;
 mod objective;
@@ -24,6 +25,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<features::Grower>()?;
     module.add_class::<features::Tree>()?;
     module.add_class::<ensemble::Ensemble>()?;
+    module.add_class::<labels::LabelRows>()?;
     module.add_class::<objective::Objective>()?;
     leaves::register(module)?;
     links::register(module)?;

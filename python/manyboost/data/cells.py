@@ -105,7 +105,11 @@ def refuse_unobserved_outputs(
     Y: NDArray[Any], name: str, names: Sequence[str] | None = None, comm: Comm = ALONE
 ) -> None:
     """Refuse targets with an output that is missing in all rows."""
-    if Y.ndim == 2 and not (observed := comm.largest(_observed_outputs(Y))).all():
+    if (
+        isinstance(Y, np.ndarray)
+        and Y.ndim == 2
+        and not (observed := comm.largest(_observed_outputs(Y))).all()
+    ):
         output = column_name(int(np.argmin(observed)), names)
         problem = f"Output {output} of {name} has no observed value of positive weight"
         remedy = "leave the output out, or give it a value in at least one row."

@@ -28,6 +28,7 @@ from manyboost.data.cells import (
 from manyboost.data.features import Table, in_canonical_order
 from manyboost.data.frames import column_names, holds_labels, is_frame, is_series, value_columns
 from manyboost.data.plain_arrays import is_missing
+from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import CheckedTargets
 from manyboost.data.targets import check_outputs, check_shape
 from manyboost.errors import RowError
@@ -195,13 +196,36 @@ def _present(
     return rows, _check_classes(present, f"Column {column_name(j, names)} of {name}")
 
 
+@dataclass(frozen=True)
+class Sparsity:
+    """When labels stay sparse: from so many cells on, or never (None), and then why."""
+
+    cells: int | None = None
+    obstacle: str | None = None  # what keeps labels from staying sparse
+
+    def keeps(self, n_rows: int, n_labels: int) -> bool:
+        """Whether labels of so many rows stay sparse."""
+        return self.cells is not None and n_rows * n_labels >= self.cells
+
+
+DENSE = Sparsity()
+
+
 def read_labels(
-    y: Any, X: Table, name: str = "y", classes: Classes | None = None, comm: Comm = ALONE
+    y: Any,
+    X: Table,
+    name: str = "y",
+    classes: Classes | None = None,
+    comm: Comm = ALONE,
+    sparsity: Sparsity = DENSE,
 ) -> tuple[Classes, Any]:
-    """Return the classes, by default those of y on all ranks, and what these encode."""
+    """Return the classes, by default those of y on all ranks, and what these encode.
+
+    Indicators are arrays (n_rows, n_labels), or :class:`SparseLabels` where these are kept.
+    """
     sets = read_label_sets(y, name)
     if sets is None:
-        labels = check_labels(y, X, name, classes, comm)
+        labels = check_labels(y, X, name, classes, comm, sparsity)
         several = isinstance(labels, list) or labels.ndim == 2
         names = column_names(y, name) if several else None
         if classes is not None:
@@ -216,11 +240,16 @@ def read_labels(
         problem = f"{name} holds sets of labels, but the model was given classes"
         raise ValueError(f"{problem}; pass classes.")
     check_shape((len(sets),), X, name)
-    return classes, indicator(sets, classes.values, name)
+    return classes, indicator(sets, classes.values, name, sparsity)
 
 
 def check_labels(
-    y: Any, X: Table, name: str = "y", classes: Classes | None = None, comm: Comm = ALONE
+    y: Any,
+    X: Table,
+    name: str = "y",
+    classes: Classes | None = None,
+    comm: Comm = ALONE,
+    sparsity: Sparsity = DENSE,
 ) -> Any:
     """Return one class per row (n,), an indicator (n, d), or a list of columns of classes.
 
@@ -231,7 +260,7 @@ def check_labels(
         check_shape(y.shape, X, name)
         return y.array
     if sparse.issparse(y) and y.shape[1:] != (1,):
-        return _sparse_indicator(y, X, name)
+        return _sparse_indicator(y, X, name, sparsity)
     y = y.toarray() if sparse.issparse(y) else y
     if is_frame(y) and y.shape[1] > 1 and holds_labels(y, name):
         check_shape(y.shape, X, name)
@@ -241,7 +270,14 @@ def check_labels(
     if labels.ndim == 1:
         return _check_classes(labels, name)
     if labels.shape[1] > 1:
-        return _check_several(labels, y, name, classes, comm)
+        several = _check_several(labels, y, name, classes, comm)
+        # An array that exists stays what it is, unless sparse labels are asked for.
+        if isinstance(several, list) or sparsity.cells != 0:
+            return several
+        kept = SparseLabels.of_dense(several)
+        if kept is None:
+            raise _missing_label(name)
+        return kept
     one = f"{name}.ravel()"
     if is_frame(y):
         one = f"{name}[{next(iter(column_names(y, name) or y.columns))!r}]"
@@ -324,7 +360,9 @@ def _dense_indicator(labels: NDArray[Any]) -> NDArray[np.uint8] | tuple[int, int
     return np.ascontiguousarray(encoded)
 
 
-def _sparse_indicator(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
+def _sparse_indicator(
+    y: Any, X: Table, name: str, sparsity: Sparsity = DENSE
+) -> NDArray[np.uint8] | SparseLabels:
     """Encode a sparse indicator without a wide dense copy; a stored NaN is missing."""
     check_shape(y.shape, X, name)
     y = in_canonical_order(y.tocsr())
@@ -334,7 +372,15 @@ def _sparse_indicator(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
     if len(unlike):
         k = unlike[0]
         raise _label_error(y.data[k], (rows[k], y.indices[k]), name)
-    memory.check_labels(y.shape[0], y.shape[1], name)
+    if sparsity.keeps(*y.shape):
+        if missing.any() and sparsity.cells == 0:
+            raise _missing_label(name)
+        if not missing.any():
+            there = y.data != 0
+            starts = np.concatenate([np.zeros(1, np.int64), there.cumsum()])[y.indptr]
+            return SparseLabels(starts, y.indices[there].astype(np.int32), y.shape[1])
+    obstacle = "missing labels" if sparsity.cells is not None else sparsity.obstacle
+    memory.check_labels(y.shape[0], y.shape[1], name, obstacle)
     encoded = np.zeros(y.shape, np.uint8)
     encoded[rows, y.indices] = np.where(missing, MISSING_LABEL, y.data)
     return encoded
@@ -342,6 +388,13 @@ def _sparse_indicator(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
 
 def _is_share(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(0 < value < 1)
+
+
+def _missing_label(name: str) -> ValueError:
+    return ValueError(
+        f"{name} has missing labels (NaN), which max_leaf_outputs cannot take; fill them in, or "
+        "use max_leaf_outputs=None."
+    )
 
 
 def _label_error(
@@ -410,15 +463,23 @@ def _mixture(problem: str, values: Iterable[Any]) -> ValueError:
     return ValueError(f"{problem} of the types {types}; bring them to one type.")
 
 
-def indicator(sets: list[frozenset[Any]], labels: NDArray[Any], name: str = "y") -> NDArray[Any]:
+def indicator(
+    sets: list[frozenset[Any]], labels: NDArray[Any], name: str = "y", sparsity: Sparsity = DENSE
+) -> NDArray[np.uint8] | SparseLabels:
     """Return 0/1 for every row and label (n_rows, n_labels); refuse unknown labels."""
     column = {label: j for j, label in enumerate(labels.tolist())}
-    memory.check_labels(len(sets), len(labels), name)
-    marks = np.zeros((len(sets), len(labels)), np.uint8)
+    rows: list[list[int]] = []
     for i, each in enumerate(sets):
         for label in each:
             if label not in column:
                 rest = ", which the model does not know; fit on rows of all labels."
                 raise RowError(name, f"{name} has the label {label!r}", i, rest)
-            marks[i, column[label]] = 1
+        rows.append(sorted(column[label] for label in each))
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    numbers = np.fromiter(chain(*rows), np.int32, int(starts[-1]))
+    if sparsity.keeps(len(sets), len(labels)):
+        return SparseLabels(starts, numbers, len(labels))
+    memory.check_labels(len(sets), len(labels), name, sparsity.obstacle)
+    marks = np.zeros((len(sets), len(labels)), np.uint8)
+    marks[np.repeat(np.arange(len(sets)), np.diff(starts)), numbers] = 1
     return marks

@@ -17,7 +17,8 @@ from manyboost.data.cells import TargetKind, class_numbers, missing_cells, refus
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names, target_names
 from manyboost.data.hierarchy import Hierarchy
-from manyboost.data.labels import ClassColumns, read_labels
+from manyboost.data.labels import DENSE, ClassColumns, Sparsity, read_labels
+from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import StoredTable
 from manyboost.data.targets import check_offset, check_output_names, check_targets
 from manyboost.data.weights import (
@@ -35,7 +36,7 @@ class Rows:
     """Rows to train on or to score."""
 
     X: Table
-    Y: NDArray[Any]  # encoded targets, (n_rows, n_outputs) or (n_rows,)
+    Y: Any  # encoded targets, (n_rows, n_outputs) or (n_rows,); SparseLabels where they stay such
     weights: Weights
     order: NDArray[np.uint64] | None  # numbers among the rows of all ranks; None: 0, 1, 2, …
     offset: F64 | None = None  # of the raw predictions, (n_rows, n_outputs)
@@ -62,7 +63,7 @@ class Rows:
 
     def take(self, chosen: NDArray[Any]) -> Rows:
         """Return a subset of the rows."""
-        stored = isinstance(self.X, StoredTable)
+        stored = isinstance(self.X, StoredTable) and not isinstance(self.Y, SparseLabels)
         return replace(
             self,
             X=self.X[chosen],
@@ -110,7 +111,8 @@ def make_rows(
     widths: tuple[int, ...] | None = None,
 ) -> Rows:
     """Check weights, called ``name``, and put rows together; drop those without any weight."""
-    shape = Y.shape[:1] if kind.one_class_per_row else Y.shape
+    whole_rows = kind.one_class_per_row or isinstance(Y, SparseLabels)
+    shape = Y.shape[:1] if whole_rows else Y.shape
     if widths is None:
         weight = check_weight(sample_weight, shape, name, comm)
     else:
@@ -278,13 +280,17 @@ class RealReader(Reader):
 class LabelReader(Reader):
     """Reads classes, indicators and sets of labels."""
 
+    sparsity: Sparsity = DENSE  # when labels stay sparse
     softmax: bool = False  # whether to encode more than two classes as class numbers, not as 0/1
     target_name: str | None = None  # of the column of classes
     label_hierarchy: Any = None  # the parameter of a classifier
     hierarchy: Hierarchy | None = field(default=None, init=False)
 
     def _learn(self, y: Any, X: Table) -> NDArray[Any]:
-        classes, labels = read_labels(y, X, classes=self.classes, comm=self.comm)
+        parts = self.classes, self.comm, self.sparsity
+        classes, labels = read_labels(y, X, "y", *parts)
+        # Other labels of the same fit take the same form.
+        self.sparsity = Sparsity(0) if isinstance(labels, SparseLabels) else DENSE
         self.classes, self.names, self.n_outputs = classes, classes.names, classes.n_outputs
         if isinstance(classes, ClassColumns):
             self.kind, self.widths = TargetKind.COLUMNS, classes.widths
@@ -307,8 +313,8 @@ class LabelReader(Reader):
     def _read(self, y: Any, X: Table, name: str) -> NDArray[Any]:
         # Before the classes of one column are looked for in another.
         check_output_names(y, self.names, name)
-        labels = read_labels(y, X, name, self.classes)[1]
-        encoded = np.asarray(self.classes.encode(labels, softmax=self.softmax, name=name))
+        labels = read_labels(y, X, name, self.classes, sparsity=self.sparsity)[1]
+        encoded: NDArray[Any] = self.classes.encode(labels, softmax=self.softmax, name=name)
         return self._closed(encoded, name)
 
     def _closed(self, Y: NDArray[Any], name: str) -> NDArray[Any]:

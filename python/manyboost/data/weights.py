@@ -21,6 +21,7 @@ from manyboost.data.cells import (
 )
 from manyboost.data.labels import ClassColumns, Classes
 from manyboost.data.plain_arrays import dense_floats
+from manyboost.data.sparse_labels import SparseLabels
 from manyboost.spelling import listing
 
 
@@ -139,7 +140,7 @@ def normalise(
     if weight is not None and weight.ndim == 2 and not weight.all():
         Y = np.array(Y)
         Y[weight == 0] = MISSING_LABEL if Y.dtype == np.uint8 else np.nan
-    is_whole = first_cell(Y, missing_cells) is None
+    is_whole = isinstance(Y, SparseLabels) or first_cell(Y, missing_cells) is None
     missing = np.broadcast_to(False, Y.shape) if is_whole else missing_cells(Y)
     observed = np.ones(len(Y), bool)
     if not is_whole:

@@ -11,6 +11,7 @@ from manyboost.datasets.synthetic import (
     make_friedman1_group,
     make_friedman1_ind,
     make_low_rank_multilabel,
+    make_many_labels,
 )
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "make_friedman1_group",
     "make_friedman1_ind",
     "make_low_rank_multilabel",
+    "make_many_labels",
     "read_arff",
     "read_csv",
     "read_npz",

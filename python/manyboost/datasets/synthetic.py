@@ -1,7 +1,7 @@
 """Synthetic problems with a known output structure, drawn with NumPy alone.
 
 Three are the regression problems of the synthetic experiments of Joly, Wehenkel and Geurts, built
-on Friedman's function; one is a multi-label problem of low rank.
+on Friedman's function; one is a multi-label problem of low rank, one has very many sparse labels.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from manyboost.arrays import F64
 
@@ -169,6 +170,92 @@ def make_low_rank_multilabel(
     # place[i, j]: how many rows score higher on label j than row i does
     place = np.argsort(np.argsort(-scores, axis=0), axis=0)
     return X, (place < counts).astype(np.uint8)
+
+
+def make_many_labels(
+    n_rows: int = 10_000,
+    *,
+    n_features: int = 1000,
+    n_labels: int = 100_000,
+    n_topics: int = 200,
+    random_state: RandomStateLike = None,
+    return_best: bool = False,
+) -> Any:
+    """Draw a problem of very many labels, of which each row has five; features are sparse too.
+
+    Each row has a topic. Seven in ten of the five features of its topic are there, and fifteen
+    others drawn from all. Its labels are drawn by Zipf's law, nine in ten from those of its topic,
+    the others from all: label j is the (j // n_topics)-th of topic j % n_topics.
+
+    Parameters
+    ----------
+    n_rows, n_features, n_labels, n_topics : int, default=10000, 1000, 100000, 200
+        Numbers of rows, features, labels (at least five for each topic) and topics.
+    random_state
+        See :func:`make_friedman1_chain`.
+    return_best : bool, default=False
+        Whether to return the likeliest label of each row, too.
+
+    Returns
+    -------
+    X : csr_matrix of shape (n_rows, n_features), float32
+    Y : csr_matrix of shape (n_rows, n_labels), uint8
+    best : ndarray of shape (n_rows,)
+        If ``return_best``.
+
+    Examples
+    --------
+    >>> from manyboost.datasets import make_many_labels
+    >>> X, Y = make_many_labels(100, n_labels=50_000, random_state=0)
+    >>> Y.shape, Y.nnz
+    ((100, 50000), 500)
+    """
+    sizes = {"n_rows": n_rows, "n_features": n_features, "n_topics": n_topics}
+    for name, value in sizes.items():
+        _check_integer(name, value)
+    _check_integer("n_labels", n_labels, 5 * n_topics, ", five for each topic")
+    rng = _as_generator(random_state)
+    topic = rng.integers(n_topics, size=n_rows)
+    signature = rng.integers(n_features, size=(n_topics, 5))
+    there = rng.random((n_rows, 5)) < 0.7
+    features = np.hstack([signature[topic], rng.integers(n_features, size=(n_rows, 15))])
+    kept = np.hstack([there, np.ones((n_rows, 15), bool)])
+    X = _indicator_rows(features, kept, n_features).astype(np.float32)
+    labels = np.full((n_rows, 0), 0)
+    wanted = np.arange(n_rows)
+    while len(wanted):  # until each row has five labels that differ
+        drawn = _zipf_labels(rng, topic[wanted], n_labels, n_topics)
+        if labels.shape[1] == 0:
+            labels = drawn
+        else:
+            labels[wanted] = drawn
+        ordered = np.sort(labels[wanted], axis=1)
+        wanted = wanted[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)]
+    Y = _indicator_rows(labels, np.ones(labels.shape, bool), n_labels)
+    return (X, Y, topic) if return_best else (X, Y)
+
+
+def _zipf_labels(
+    rng: np.random.Generator, topic: NDArray[np.int64], n_labels: int, n_topics: int
+) -> NDArray[np.int64]:
+    """Draw five labels for each row, some of which may be the same."""
+    size = (len(topic), 5)
+    # P(rank < r) is about log(r + 1) / log(n + 1) for a density of 1 / (rank + 1).
+    own = np.expm1(rng.random(size) * np.log1p(n_labels // n_topics)).astype(np.int64)
+    own = np.minimum(own, n_labels // n_topics - 1) * n_topics + topic[:, None]
+    any_label = np.expm1(rng.random(size) * np.log1p(n_labels)).astype(np.int64)
+    labels = np.where(rng.random(size) < 0.9, own, np.minimum(any_label, n_labels - 1))
+    return np.asarray(labels)
+
+
+def _indicator_rows(columns: NDArray[np.int64], kept: NDArray[np.bool_], width: int) -> Any:
+    """Return a CSR matrix with ones at the kept columns of each row; repeated ones count once."""
+    starts = np.concatenate([[0], kept.sum(axis=1).cumsum()])
+    ones = np.ones(int(starts[-1]), np.uint8)
+    matrix = sparse.csr_matrix((ones, columns[kept], starts), shape=(len(columns), width))
+    matrix.sum_duplicates()
+    matrix.data[:] = 1
+    return matrix
 
 
 def _friedman1(

@@ -51,7 +51,7 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     _with_offset: bool
     _trained_with: dict[str, Any]
     _release: str
-    _left_out: list[str]
+    _left_out: list[str] = []  # noqa: RUF012  (never changed in place)
     _running: type[RunningRegressor] = RunningRegressor  # what scorers are given for an estimator
 
     @property
@@ -115,8 +115,9 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
         gains = self._progress.importances
         if self._progress.mean_importances is not None:
             raise AttributeError(
-                "importances by output are not known: the model comes from first_rounds, or from a "
-                "file that left them out; write it with save(path, records='all')."
+                "importances by output are not known: labels were kept sparse, or the model comes "
+                "from first_rounds, or from a file that left them out (save(path, records='all') "
+                "leaves out nothing)."
             )
         if gains is None:
             raise AttributeError("importances are known for built-in trees only (estimator=None).")
@@ -126,7 +127,10 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
 
     @property
     def feature_importances_(self) -> F64:
-        """Share of each feature in the gain, averaged over the outputs."""
+        """Share of each feature in the gain, averaged over the outputs.
+
+        Where labels are kept sparse, shares in the gain that trees are grown by.
+        """
         check_is_fitted(self, "n_iter_")
         kept = self._progress.mean_importances
         if kept is not None and not np.isnan(kept).any():

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost import _core, params
 from manyboost.arrays import F64
 from manyboost.data.cells import missing_cells
-from manyboost.data.features import Table, for_kernels, to_single
+from manyboost.data.features import Table, to_single
 from manyboost.data.labels import ClassColumns, Classes, read_labels, side_by_side
 from manyboost.data.rows import LabelReader, Reader, Rows
 from manyboost.data.targets import check_offset, check_output_names
@@ -26,14 +26,13 @@ from manyboost.estimators.elsewhere import explained
 from manyboost.estimators.fits import Given, Unseen, validation_targets
 from manyboost.estimators.folding import Folding
 from manyboost.estimators.predicting import BLOCK_CELLS
-from manyboost.estimators.structure import Structure
+from manyboost.estimators.ranking import Ranking
+from manyboost.estimators.sparsity import label_sparsity
 from manyboost.estimators.uncertainty import Sets
-from manyboost.threads import resolve_threads
 from manyboost.training.calibrators import fit_calibrator
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
 from manyboost.training.custom import Loss
-from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.losses import CLASS_LOSSES, LABEL_LOSSES
 from manyboost.training.projections import Projection
 from manyboost.training.scoring import RunningClassifier
@@ -41,7 +40,7 @@ from manyboost.training.thresholds import tune_thresholds
 
 
 @documented
-class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
+class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
     """Gradient tree boosting for classes, or for one or many labels.
 
     A one-dimensional y holds one class per row. A two-dimensional one of 0 and 1 is an indicator
@@ -99,6 +98,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         min_split_gain: float = 0.0,
         l2_regularization: str | float = "auto",
         max_features: int | float | str = 1.0,
+        max_leaf_outputs: int | None = None,
         subsample: float = 1.0,
         max_bins: int = 255,
         categorical_features: Any = "from_dtype",
@@ -170,6 +170,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             class_weight=self.class_weight,
             classes=self._classes if continued else None,
             label_hierarchy=self.label_hierarchy,
+            sparsity=label_sparsity(self, given),
         )
 
     def _learn_targets(self, reader: Reader) -> None:
@@ -177,6 +178,11 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         classes = reader.classes
         self._check_thresholds(classes)
         self._check_calibration(classes)
+        if classes.kind != "multilabel" and self.max_leaf_outputs is not None:
+            raise ValueError(
+                f"max_leaf_outputs={self.max_leaf_outputs!r} is for labels, but y holds classes; "
+                "leave it at None."
+            )
         most = max(map(len, classes.values)) if classes.kind == "columns" else len(classes.values)
         one_way = classes.kind in ("binary", "multilabel") or most == 2
         if self.monotonic_cst is not None and not one_way:
@@ -295,7 +301,13 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         return without_class_weights(rows.weights, rows.Y, self._class_weights)
 
     def decision_function(
-        self, X: Any, *, offset: Any = None, outputs: Any = None, dtype: DTypeLike = np.float64
+        self,
+        X: Any,
+        *,
+        offset: Any = None,
+        outputs: Any = None,
+        dtype: DTypeLike = np.float64,
+        sparse_output: bool = False,
     ) -> Any:
         """Raw predictions: (n_rows,) for two classes, else (n_rows, n_outputs).
 
@@ -303,7 +315,13 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         ----------
         {request}
         {dtype}
+        sparse_output : bool
+            Return a sparse matrix (CSR) of the labels that the leaves of each row have values for;
+            all others are at ``baseline_``. It needs a model that was fitted with
+            ``max_leaf_outputs``.
         """
+        if sparse_output:
+            return self._support(X, offset=offset, outputs=outputs, dtype=dtype)
         places, type_ = self._check_request(outputs, dtype)
         joint = self._hierarchy is not None
         values = self._predicted(X, self._decision, places, type_, offset=offset, joint=joint)
@@ -404,50 +422,6 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         self._predicted(X, collect, None, np.uint8, offset=offset)
         return sets
 
-    def predict_top_k(self, X: Any, k: int, *, offset: Any = None) -> tuple[NDArray[Any], F64]:
-        """Return the k best labels or classes of each row, best first, and their scores.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-        k : int
-            How many, at most the number of labels or classes.
-        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Offsets of the raw predictions, if the model was fitted with such.
-
-        Returns
-        -------
-        labels, scores : ndarray of shape (n_rows, k)
-            Members of ``classes_``, of equals those that come first there, and their
-            :meth:`decision_function`; the first of two classes has the negative of it. With
-            ``label_hierarchy`` a label comes after those above it.
-        """
-        check_is_fitted(self, "n_iter_")
-        self._refuse_columns("predict_top_k", "predict_proba")
-        whole, most = isinstance(k, int | np.integer) and not isinstance(k, bool), self.n_classes_
-        if not whole or not 1 <= k <= most:
-            allowed = f"an integer from 1 to {most}, the number of labels or classes"
-            raise ValueError(f"k={k!r} is not allowed; it must be {allowed}.")
-        model = self._progress.model
-        several, hierarchy = self._classes.kind != "binary", self._hierarchy
-        is_plain = several and hierarchy is None and not self._with_offset and offset is None
-        if is_plain and isinstance(model, TreeEnsemble):
-            table = for_kernels(self._checked_X(X))
-            pool = _core.Pool(resolve_threads(self.n_jobs))
-            best, scores = model.trees.top_k(pool, table, self.n_iter_, self.baseline_, int(k))
-            return self.classes_[best], scores
-
-        def ranked(raw: F64) -> NDArray[Any]:
-            raw = self._decision(raw) if several else np.hstack([-raw, raw])
-            # Of equals the first; labels come after those above them.
-            columns = np.arange(raw.shape[1]) if hierarchy is None else hierarchy.order
-            order = columns[np.argsort(-raw[:, columns], axis=1, kind="stable")[:, :k]]
-            return np.stack([order, np.take_along_axis(raw, order, axis=1)], axis=1)
-
-        pairs = self._predicted(X, ranked, offset=offset, in_blocks=True)
-        return self.classes_[pairs[:, 0].astype(np.intp)], pairs[:, 1]
-
     def _refuse_outputs(self, outputs: Any) -> None:
         """Refuse some outputs of several columns of classes, which are predicted as a whole."""
         if outputs is not None:
@@ -455,11 +429,6 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                 f"outputs={outputs!r} was given, but the model predicts {len(self.classes_)} "
                 "columns of classes; leave outputs out, and take what is wanted from the result."
             )
-
-    def _refuse_columns(self, method: str, remedy: str) -> None:
-        if self._classes.kind == "columns":
-            what = f"several columns of classes, of which this model predicts {len(self.classes_)}"
-            raise ValueError(f"{method} is not for {what}; use {remedy}.")
 
     def _column_names(self) -> Any:
         """Names of the columns of frames: labels or classes, None if labels have no names."""

@@ -16,7 +16,7 @@ from manyboost.estimators.predicting import Predicting
 from manyboost.inspection import cosines, output_products
 from manyboost.threads import resolve_threads
 from manyboost.training.ensembles import TreeEnsemble
-from manyboost.training.strategies import STRATEGIES
+from manyboost.training.strategies import SPARSE_TREES, STRATEGIES
 
 
 class Explaining(Predicting):
@@ -134,7 +134,7 @@ class Explaining(Predicting):
     def expected_value_(self) -> Any:
         """Raw predictions if no feature is known: each tree's mean over the training rows."""
         check_is_fitted(self, "n_iter_")
-        model = self._built_in_trees("expected_value_", AttributeError)
+        model = self._built_in_trees("expected_value_", AttributeError, any_leaves=True)
         value = self._by_output(self.baseline_ + model.expected())
         return float(value) if value.ndim == 0 else value
 
@@ -236,9 +236,18 @@ class Explaining(Predicting):
         values = values.reshape(*values.shape[:-1], -1, self._n_levels)
         return values[..., 0, :] if self._is_single() else values
 
-    def _built_in_trees(self, what: str, error: type[Exception] = ValueError) -> _core.Ensemble:
+    def _built_in_trees(
+        self, what: str, error: type[Exception] = ValueError, *, any_leaves: bool = False
+    ) -> _core.Ensemble:
+        """Return the trees; refuse models of others, and of leaves with values for a few outputs.
+
+        With ``any_leaves`` the latter are welcome.
+        """
         model = self._progress.model
         if isinstance(model, TreeEnsemble):
+            if model.trees.kind == SPARSE_TREES and not any_leaves:
+                needs = f"{what} needs leaves with values for all outputs"
+                raise error(f"{needs}; fit with max_leaf_outputs=None.")
             return model.trees
         raise error(
             f"{what} needs built-in trees; fit with estimator=None, not {self.estimator!r}."

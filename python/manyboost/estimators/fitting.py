@@ -23,17 +23,21 @@ from manyboost.data.categories import Categories
 from manyboost.data.doubles import mixed_features
 from manyboost.data.features import Table, check_X, resolve_categorical
 from manyboost.data.rows import Reader, Rows
+from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import StoredTable
 from manyboost.estimators.base import Model
 from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs
+from manyboost.estimators.sparsity import rankers
 from manyboost.persistence.checkpoint import Recorder
 from manyboost.persistence.identity import Identity
+from manyboost.persistence.parts import IMPORTANCES
 from manyboost.threads import resolve_threads
 from manyboost.training.assembly import assemble, new_progress
 from manyboost.training.baselines import fit_loss
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Display, FitTasks, Watchers, unwatched, with_callbacks
 from manyboost.training.checkpoints import Checkpoint, Found, Start
+from manyboost.training.ensembles import Ensemble, TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.folds import folds_of, group_numbers, leave_out, member_seed
 from manyboost.training.learners import without_weights
@@ -412,10 +416,12 @@ class Fitting(Model):
                 self, given.X, given.y, weight, n_rounds, lambda: fit.result(copied=True).attributes
             )
 
-    def _scorers(self, loss: FittedLoss, rows: Rows, raw: F32) -> list[Scorer]:
+    def _scorers(self, loss: FittedLoss, rows: Rows, raw: F32, model: Ensemble) -> list[Scorer]:
         """Scorers of the validation rows, whose raw predictions are kept in ``raw``."""
         if self.scoring == LOSS:
             return [Scorer(LOSS, None)]
+        if isinstance(rows.Y, SparseLabels):
+            return rankers(self, loss, rows, model)
         estimator = copy.copy(self)
         estimator._fitted_loss = loss
         # Thresholds that are to be tuned, and calibrators, are not known yet.
@@ -486,12 +492,18 @@ class Fitting(Model):
         progress.truncate(kept)
         if per_output is not None:
             progress.keep_best(per_output)
+        left_out = self._left_out
+        if progress.importances is None and isinstance(progress.model, TreeEnsemble):
+            if progress.mean_importances is None:
+                progress.mean_importances = progress.model.split_importances()
+            left_out = sorted({*left_out, IMPORTANCES})
         attributes: dict[str, Any] = {
             "_progress": progress,
             "_fitted_loss": loss,
             "_with_offset": with_offset,
             "_trained_with": self._fixed_parameters(),
             "_release": _core.__version__,
+            "_left_out": left_out,
             "n_outputs_": len(loss.baseline),
             "n_iter_": kept,
             "best_iter_": kept,

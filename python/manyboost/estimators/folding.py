@@ -202,7 +202,7 @@ class Folding(Fitting):
 
     @all_or_nothing
     def _refit(self, given: Given) -> None:
-        trees = self._built_in_trees("refit")
+        trees = self._built_in_trees("refit", any_leaves=True)
         data = self._read(given, continued=True)
         refuse_other_outputs(self, data, "refit")
         if trees.n_members > 1 and self._trained_with["per_output"]:

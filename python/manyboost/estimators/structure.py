@@ -13,9 +13,8 @@ from manyboost.arrays import F64, Mask
 from manyboost.data.features import for_kernels
 from manyboost.estimators.explaining import Explaining
 from manyboost.threads import resolve_threads
-
-# The bits of a stored feature without its flags.
-_FEATURE_BITS = np.uint32((1 << 30) - 1)
+from manyboost.training.ensembles import FEATURE_BITS
+from manyboost.training.strategies import SPARSE_TREES
 
 
 class Structure(Explaining):
@@ -56,7 +55,8 @@ class Structure(Explaining):
         True
         """
         self._check_fitted()
-        trees, pool = self._built_in_trees("apply"), _core.Pool(resolve_threads(self.n_jobs))
+        trees = self._built_in_trees("apply", any_leaves=True)
+        pool = _core.Pool(resolve_threads(self.n_jobs))
         X = self._checked_X(X)
         return trees.leaves(pool, for_kernels(X)).astype(np.int32).reshape(X.shape[0], -1)
 
@@ -74,10 +74,15 @@ class Structure(Explaining):
             With ``strategy="independent"`` zero but for the output of the tree.
         """
         check_is_fitted(self, "n_iter_")
-        trees = self._built_in_trees("leaf_values")
+        trees = self._built_in_trees("leaf_values", any_leaves=True)
         n_trees = len(trees.tree_sizes())
         if not 0 <= tree < n_trees:
             raise ValueError(f"There is no tree {tree}; the model has {n_trees}, counted from 0.")
+        if trees.kind == SPARSE_TREES:
+            starts, outputs, few = trees.sparse_leaf_values(tree)
+            all_values = np.zeros((len(starts) - 1, self.n_outputs_))
+            all_values[np.repeat(np.arange(len(starts) - 1), np.diff(starts)), outputs] = few
+            return all_values
         values = trees.leaf_values(tree)
         if trees.kind == "scaled":
             values = values * trees.steps()[tree]
@@ -91,8 +96,8 @@ class Structure(Explaining):
     def split_counts_(self) -> NDArray[np.intp]:
         """Number of splits by each feature in all trees, (n_features,)."""
         check_is_fitted(self, "n_iter_")
-        trees = self._built_in_trees("split_counts_", AttributeError)
-        features = trees.arrays()["split_feature"] & _FEATURE_BITS
+        trees = self._built_in_trees("split_counts_", AttributeError, any_leaves=True)
+        features = trees.arrays()["split_feature"] & FEATURE_BITS
         return np.bincount(features, minlength=self.n_features_in_)
 
     def trees_to_dataframe(self) -> Any:
@@ -120,7 +125,7 @@ class Structure(Explaining):
         ['x0']
         """
         check_is_fitted(self, "n_iter_")
-        trees = self._built_in_trees("trees_to_dataframe")
+        trees = self._built_in_trees("trees_to_dataframe", any_leaves=True)
         try:
             import pandas
         except ImportError:

@@ -25,7 +25,7 @@ Arrays: TypeAlias = Mapping[str, AnyArray]
 
 MAGIC = b"\x89MBOOST\n"
 #: The latest version of the format.
-VERSION = 5
+VERSION = 6
 
 # Arrays that came with the fourth version, one of each group.
 _FOURTH = ("sigmoid_slopes", "isotonic_counts", "hierarchy_children", "group_codes")
@@ -75,8 +75,10 @@ def version_of(header: Mapping[str, Any], arrays: Container[str]) -> int:
 
     Means of models came with the second version, cuts in double precision with the third,
     calibrators, hierarchies of labels and rare categories with the fourth, several columns of
-    classes with the fifth.
+    classes with the fifth, leaves of a few outputs with the sixth.
     """
+    if "leaf_outputs" in arrays:
+        return 6
     if isinstance(targets := header.get("targets"), dict) and targets.get("kind") == "columns":
         return 5
     if any(name in arrays for name in _FOURTH):

@@ -37,7 +37,10 @@ _OF_A_RUN = ("checkpoint",)
 # Parameters that came after the first release: a file may lack them, and then has their defaults.
 # At their defaults they are not written, so that files stay what they were.
 _LATER = frozenset(
-    ["n_folds", "refit_all", "power", "validation_split", "calibration", "label_hierarchy"]
+    [
+        *("n_folds", "refit_all", "power", "validation_split", "calibration", "label_hierarchy"),
+        "max_leaf_outputs",
+    ]
 )
 # Parameters that may hold code.
 _MAY_BE_LEFT_OUT = (

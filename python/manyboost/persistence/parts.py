@@ -19,7 +19,7 @@ from manyboost.training.checkpoints import Start
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.progress import Progress
 from manyboost.training.projections import PROJECTIONS
-from manyboost.training.strategies import STRATEGIES
+from manyboost.training.strategies import SPARSE_TREES, STRATEGIES
 
 # Records of training that a file may leave out.
 IMPORTANCES, CURVES = "importances by output", "curves by output"
@@ -46,7 +46,7 @@ class Source:
         return self.trees.arrays()
 
 
-_KINDS = frozenset(each.trees for each in STRATEGIES.values())
+_KINDS = frozenset([*(each.trees for each in STRATEGIES.values()), SPARSE_TREES])
 
 
 def _n_members(source: Source) -> int | None:
@@ -81,6 +81,8 @@ TREES = [
     _tree_array("split_categories", "u4", "* 8"),
     _tree_array("leaf_values", "f4", "* w"),
     _tree_array("tree_steps", "f4", "trees d", optional=True),
+    _tree_array("leaf_sizes", "u4", "*", optional=True),
+    _tree_array("leaf_outputs", "u4", "*", optional=True),
 ]
 
 
@@ -116,7 +118,9 @@ RECORDS = [
 def read_start(file: Contents, strategy: str) -> Start:
     """Return how training started; ``strategy`` must grow trees of the kind of the file."""
     found = file.found
-    if strategy not in STRATEGIES or STRATEGIES[strategy].trees != found.kind:
+    record = STRATEGIES.get(strategy)
+    kinds = () if record is None else (record.trees, SPARSE_TREES if record.relabels else None)
+    if found.kind not in kinds:
         broken(f"trees of kind {found.kind!r} do not come from strategy {strategy!r}")
     projection = file.decode(found.projection)
     known = isinstance(projection, str) and projection in PROJECTIONS
@@ -146,6 +150,9 @@ def read_trees(found: SimpleNamespace, n_categories: U32 | None) -> _core.Ensemb
     """Return the trees, which the core checks."""
     if (found.tree_steps is None) == (found.kind == "scaled"):
         broken(f"it has no 'tree_steps' of trees of kind {found.kind!r}, or needs none")
+    for name in ("leaf_sizes", "leaf_outputs"):
+        if (getattr(found, name) is None) == (found.kind == SPARSE_TREES):
+            broken(f"it has no {name!r} of trees of kind {found.kind!r}, or needs none")
     stored = {array.name: getattr(found, array.name) for array in TREES}
     arrays = {name: each for name, each in stored.items() if each is not None}
     sizes = found.n_outputs, found.n_features, found.n_members or 1

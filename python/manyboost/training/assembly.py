@@ -14,12 +14,13 @@ from manyboost.data.rows import Rows
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Watchers
 from manyboost.training.checkpoints import Recorder
-from manyboost.training.ensembles import ForeignEnsemble, TreeEnsemble
+from manyboost.training.ensembles import Ensemble, ForeignEnsemble, TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.learners import ForeignLearner, Learner, ReplayLearner, TreeLearner
 from manyboost.training.plan import Plan, TreeLimits
 from manyboost.training.progress import Progress
 from manyboost.training.scoring import Scorer
+from manyboost.training.strategies import SPARSE_TREES
 from manyboost.training.training_data import TrainingData
 from manyboost.training.validation import Ratings, Validation, loss_units
 
@@ -28,8 +29,11 @@ def new_progress(plan: Plan, n_outputs: int, n_features: int) -> Progress:
     """Return the progress of a fit before its first round."""
     if plan.estimator is not None:
         return Progress(ForeignEnsemble(n_outputs), None)
-    trees = _core.Ensemble(plan.strategy.trees, n_outputs, n_features)
-    return Progress(TreeEnsemble(trees), np.zeros((n_features, n_outputs)))
+    kind = plan.strategy.trees if plan.max_leaf_outputs is None else SPARSE_TREES
+    trees = _core.Ensemble(kind, n_outputs, n_features)
+    # Importances by output would have a number for each feature and output.
+    gains = None if plan.keeps_sparse else np.zeros((n_features, n_outputs))
+    return Progress(TreeEnsemble(trees), gains)
 
 
 def assemble(
@@ -38,7 +42,7 @@ def assemble(
     data: TrainingData,
     loss: FittedLoss,
     progress: Progress,
-    scorers: Callable[[Rows, F32], list[Scorer]],
+    scorers: Callable[[Rows, F32, Ensemble], list[Scorer]],
     watchers: Watchers,
     threads: _core.Pool,
     recorder: Recorder | None = None,
@@ -46,13 +50,15 @@ def assemble(
 ) -> Boosting:
     """Bind the loss, bin the features, and add the rounds that ``progress`` has already.
 
-    ``scorers`` makes the scorers of validation rows from the rows and their raw predictions.
+    ``scorers`` makes the scorers of validation rows from the rows, their raw predictions and the
+    model.
     ``replayed`` are trees to fill with the rows, instead of growing others.
     """
     rows, pool = data.rows, data.rows.pool(threads)
     objective = loss.bind(
         rows.Y, rows.weights, pool, offset=rows.offset, projected=plan.trains_on_projections
     )
+    objective.follow(progress.model)
     learner: Learner
     if replayed is None:
         learner = _learner(plan, limits, data, pool)
@@ -67,7 +73,8 @@ def assemble(
     validation = None
     if data.validation is not None and plan.early_stopping:
         units = loss_units(objective, state)
-        validation = _validation(plan, data, loss, learner, scorers, units, threads)
+        parts = plan, data, loss, progress.model, learner
+        validation = _validation(*parts, scorers, units, threads)
         if plan.stops_per_output:
             ones = np.ones(data.n_outputs)
             totals = objective.total_weight, validation.objective.total_weight
@@ -90,8 +97,9 @@ def _validation(
     plan: Plan,
     data: TrainingData,
     loss: FittedLoss,
+    model: Ensemble,
     learner: Learner,
-    make_scorers: Callable[[Rows, F32], list[Scorer]],
+    make_scorers: Callable[[Rows, F32, Ensemble], list[Scorer]],
     units: float | F64,
     threads: _core.Pool,
 ) -> Validation:
@@ -99,8 +107,9 @@ def _validation(
     assert rows is not None
     features = rows.bins or learner.prepare(_table(plan, rows.X))
     objective = loss.bind(rows.Y, rows.weights, rows.pool(threads), offset=rows.offset)
+    objective.follow(model)
     raw = objective.blank_state()
-    scorers = make_scorers(rows, raw)
+    scorers = make_scorers(rows, raw, model)
     ratings = Ratings(units if scorers[0].measure is None else None, plan.stops_per_output)
     validation = Validation(objective, learner, features, raw, scorers, ratings)
     if plan.stops_per_output:

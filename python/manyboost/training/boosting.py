@@ -24,10 +24,10 @@ from manyboost.training.callbacks import RoundState, Watchers
 from manyboost.training.checkpoints import Recorder, State
 from manyboost.training.directions import Move
 from manyboost.training.learners import Learner, Leaves, WeakModel
-from manyboost.training.leaves import LeafFitter
 from manyboost.training.objectives import Objective
 from manyboost.training.plan import Plan
 from manyboost.training.progress import Complete, Gains, Progress
+from manyboost.training.sparse_leaves import leaf_fitter
 from manyboost.training.split_gradients import SplitGradientMaker, SplitGradients, newton_split
 from manyboost.training.steps import Steps
 from manyboost.training.stopping import BestRound, BestRoundPerOutput, Unwatched
@@ -70,7 +70,7 @@ class Boosting:
         if progress.importances is not None:
             self.gains = Gains(progress.importances, watched=validation is not None)
         steps = Steps(objective, self.raw, self.residuals)
-        self.leaves = LeafFitter(steps, plan.blocks, plan.monotonic, self.gains)
+        self.leaves = leaf_fitter(plan, steps, self.gains)
         self.splits = SplitGradientMaker(
             plan, objective, self.residuals, split_scale, learner.keeps_columns, learner.grows
         )

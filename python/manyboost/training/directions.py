@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manyboost import _core
 from manyboost.arrays import F32, F64, U32
@@ -12,6 +14,30 @@ from manyboost.data.weights import Weights
 
 # One output, a half-open range of outputs, or None for all outputs.
 Outputs: TypeAlias = int | tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class SparseLeaves:
+    """Values of a few outputs in each leaf; the others are zero."""
+
+    starts: NDArray[np.int64]  # (n_leaves + 1,): where the values of each leaf begin
+    outputs: U32  # ascending in each leaf
+    values: Any  # F64, and F32 as they are added
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def of_leaves(self, numbers: F64) -> F64:
+        """Return a number of each leaf for each of its values."""
+        return np.repeat(numbers, np.diff(self.starts))
+
+    def with_values(self, values: F32 | F64) -> SparseLeaves:
+        """Return the same leaves with other values."""
+        return replace(self, values=values)
+
+    def arrays(self) -> tuple[NDArray[np.int64], U32, F32]:
+        """Return the arrays as the core takes them."""
+        return self.starts, self.outputs, np.asarray(self.values, np.float32)
 
 
 class Direction(NamedTuple):
@@ -50,10 +76,10 @@ class Line(NamedTuple):
 class Move(NamedTuple):
     """What a tree adds to the raw predictions of the training rows.
 
-    ``values`` are leaf values (n_leaves, n_outputs or 1). ``steps`` (n_outputs,) multiply a single
-    column of values; None: values are added as they are.
+    ``values`` are leaf values (n_leaves, n_outputs or 1), or those of a few outputs. ``steps``
+    (n_outputs,) multiply a single column of values; None: values are added as they are.
     """
 
     leaf_of_row: U32
-    values: F32
+    values: Any  # F32, or SparseLeaves
     steps: F32 | None = None

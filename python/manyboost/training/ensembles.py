@@ -17,8 +17,11 @@ from manyboost import _core
 from manyboost.arrays import F32, F64, Mask
 from manyboost.data.features import Table, for_kernels
 from manyboost.data.stored import StoredTable
-from manyboost.training.directions import Move
+from manyboost.training.directions import Move, SparseLeaves
 from manyboost.training.learners import Leaves, Predictions, WeakModel, known_leaves
+
+#: The bits of a stored feature without its flags.
+FEATURE_BITS = np.uint32((1 << 30) - 1)
 
 
 class TreeEnsemble:
@@ -53,12 +56,27 @@ class TreeEnsemble:
         # Nothing to do: a round is complete when all its trees are there.
 
     def push(
-        self, weak: WeakModel, values: F32 | None, steps: F32 | None, output: int | None
+        self,
+        weak: WeakModel,
+        values: F32 | SparseLeaves | None,
+        steps: F32 | None,
+        output: int | None,
     ) -> None:
         """Add a weak model to the last round, for all outputs or one."""
         assert isinstance(weak, Leaves)
         assert values is not None
-        self.trees.push(weak.tree, values, steps)
+        if isinstance(values, SparseLeaves):
+            self.trees.push_sparse(weak.tree, values.arrays())
+        else:
+            self.trees.push(weak.tree, values, steps)
+
+    def split_importances(self) -> F64:
+        """Return the share of each feature in the gain of all splits, (n_features,)."""
+        arrays = self.trees.arrays()
+        features = arrays["split_feature"] & FEATURE_BITS
+        gains = np.bincount(features, arrays["split_gain"], self.trees.n_features)
+        total = float(gains.sum())
+        return np.asarray(gains / total if total > 0 else gains)
 
     def truncate(self, n_rounds: int) -> None:
         """Keep the first rounds."""
@@ -156,8 +174,13 @@ class ForeignEnsemble:
         self.rounds.append([])
 
     def push(
-        self, weak: WeakModel, values: F32 | None, steps: F32 | None, output: int | None
+        self,
+        weak: WeakModel,
+        values: F32 | SparseLeaves | None,
+        steps: F32 | None,
+        output: int | None,
     ) -> None:
+        assert not isinstance(values, SparseLeaves)
         outputs = slice(None) if output is None else slice(output, output + 1)
         if isinstance(weak, Predictions):
             model = ForeignModel(weak.estimator, outputs, None, steps)

@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 from manyboost import _core
 from manyboost.arrays import F32, F64, Mask
 from manyboost.data.cells import MISSING_LABEL, row_blocks
+from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import mapping, release
 from manyboost.data.weights import Weights
 from manyboost.training.custom import CustomObjective, Loss
 from manyboost.training.losses import MIXED, LossFacts
 from manyboost.training.objectives import BuiltinObjective, LossBlocks, Objective
 from manyboost.training.residuals import ResidualObjective
+from manyboost.training.sparse_objective import SparseObjective
 
 
 class FittedLoss:
@@ -81,7 +83,7 @@ class FittedLoss:
 
     def bind(
         self,
-        Y: NDArray[Any],
+        Y: NDArray[Any] | SparseLabels,
         weights: Weights,
         pool: _core.Pool,
         *,
@@ -93,6 +95,8 @@ class FittedLoss:
         ``offset`` (n, d) is part of the raw predictions. ``projected`` says that rounds need only
         projections and leaf sums of residuals.
         """
+        if isinstance(Y, SparseLabels):
+            return SparseObjective(self.blocks, Y, weights, pool, self.baseline)
         Y = without(Y, offset, self.centred)
         if self.custom is not None:
             targets = as_real(Y), weights, pool

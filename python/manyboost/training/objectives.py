@@ -86,6 +86,13 @@ class Objective(ABC):
         Called before each round if ``looks_ahead``; None: no round follows.
         """
 
+    def add_leaves(self, move: Move, raw: F32, output: int | None) -> None:
+        """Add leaves to raw predictions of which nothing but the loss is asked."""
+        _core.add_leaves(self.pool, *move, raw, output)
+
+    def follow(self, model: Ensemble) -> None:  # noqa: B027
+        """Take note of the model in the making, for objectives whose state it is a part of."""
+
     def rows_of(self, output: int | None) -> U32 | None:
         """Rows in which an output is observed; None: all."""
         if output is None or not self.weights.partial:

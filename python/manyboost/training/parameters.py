@@ -33,12 +33,14 @@ class Parameters:
     min_split_gain: float
     l2_regularization: str | float
     max_features: int | float | str
+    max_leaf_outputs: int | None = None
     subsample: float
     max_bins: int
     categorical_features: Any
     monotonic_cst: Any
     interaction_cst: Any
     output_weight: Any
+    class_weight: Any = None
     output_scaling: str | None = None
     estimator: Any
     thresholds: Any = None

@@ -12,6 +12,7 @@ from manyboost import _core, memory
 from manyboost.arrays import F64, Mask
 from manyboost.data.cells import TargetKind
 from manyboost.data.rows import Rows
+from manyboost.data.sparse_labels import SparseLabels
 from manyboost.training.constraints import (
     Constraints,
     Monotonic,
@@ -68,6 +69,8 @@ class Plan:
     n_iter_no_change: int
     tol: float
     estimator: Any = None
+    keeps_sparse: bool = False  # labels stay sparse
+    max_leaf_outputs: int | None = None  # outputs that have a value in a leaf; None: all
     blocks: tuple[Block, ...] = ()
     by_curvature: Mask | None = None  # (n_outputs,): trees of one output grown by Newton's gain
 
@@ -166,7 +169,14 @@ def make_plan(
         n_iter_no_change=int(parameters.n_iter_no_change),
         tol=float(parameters.tol),
         estimator=parameters.estimator,
+        keeps_sparse=isinstance(rows.Y, SparseLabels),
+        max_leaf_outputs=_resolve_leaf_outputs(parameters, d),
     )
+
+
+def _resolve_leaf_outputs(parameters: Parameters, n_outputs: int) -> int | None:
+    most = parameters.max_leaf_outputs
+    return None if most is None else min(int(most), n_outputs)
 
 
 def _stops_early(parameters: Parameters, data: TrainingData) -> bool:
@@ -431,5 +441,7 @@ def check_memory(plan: Plan, parameters: Parameters, data: TrainingData, threads
         rounds=0 if ends_early else plan.max_iter,
         threads=threads,
         n_members=parameters.n_folds or 1,
+        keeps_sparse=plan.keeps_sparse,
+        leaf_outputs=plan.max_leaf_outputs,
     )
     memory.check_training(training, rows.X, rows.Y)

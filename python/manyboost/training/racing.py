@@ -24,6 +24,7 @@ from manyboost.data.rows import Rows
 from manyboost.training.assembly import assemble, new_progress
 from manyboost.training.baselines import fit_loss
 from manyboost.training.callbacks import unwatched
+from manyboost.training.ensembles import Ensemble
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.parameters import Parameters
 from manyboost.training.plan import (
@@ -193,7 +194,7 @@ def race(
     parameters: Parameters,
     parts: Sequence[TrainingData],
     seed: int,
-    scorers: Callable[[FittedLoss, Rows, F32], list[Scorer]],
+    scorers: Callable[[FittedLoss, Rows, F32, Ensemble], list[Scorer]],
     threads: _core.Pool,
 ) -> tuple[Contender, dict[str, NDArray[Any]]]:
     """Return the strategy and projection that win on the validation rows, and how all fared.
@@ -227,7 +228,7 @@ class _Track:
         parameters: Parameters,
         parts: Sequence[TrainingData],
         seed: int,
-        scorers: Callable[[FittedLoss, Rows, F32], list[Scorer]],
+        scorers: Callable[[FittedLoss, Rows, F32, Ensemble], list[Scorer]],
         threads: _core.Pool,
     ) -> None:
         self.parameters, self.parts, self.seed = parameters, parts, seed

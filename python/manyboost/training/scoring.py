@@ -71,6 +71,40 @@ class RunningClassifier(RunningRegressor):
         """Raw predictions of the validation rows."""
         return np.asarray(self._estimator._decision(self._raw_of(X)))
 
+    def predict_top_k(self, X: Any, k: int) -> tuple[NDArray[Any], F64]:
+        """Return the k best labels or classes of the validation rows, and their scores."""
+        raw = self._raw_of(X)
+        raw = np.hstack([-raw, raw]) if self._estimator._classes.kind == "binary" else raw
+        best = np.argsort(-raw, axis=1, kind="stable")[:, :k]
+        return self._estimator.classes_[best], np.take_along_axis(raw, best, axis=1)
+
+
+class RunningRanker(RunningRegressor):
+    """A classifier of sparse labels in the middle of training, which ranks those of some rows."""
+
+    def __init__(self, estimator: Any, X: Any, ranked: Callable[[int], tuple[Any, Any]]) -> None:
+        super().__init__(estimator, X, lambda: np.empty(0))
+        self._ranked = ranked
+
+    def predict_top_k(self, X: Any, k: int) -> tuple[Any, Any]:
+        """Return the k best labels of each of the validation rows, and their scores."""
+        self._raw_of(X)
+        return self._ranked(k)
+
+
+def now_and_then(measure: Callable[[], float], every: int) -> Callable[[], float]:
+    """Return a measure that looks every few rounds, and says the same between."""
+    calls, last = 0, math.nan
+
+    def measured() -> float:
+        nonlocal calls, last
+        if calls % every == 0:
+            last = measure()
+        calls += 1
+        return last
+
+    return measured
+
 
 @dataclass(frozen=True)
 class Scorer:

@@ -45,6 +45,9 @@ class Strategy:
         return n_components if self.projects else n_outputs
 
 
+#: What an ensemble stores in the place of vectors if leaves have values for a few outputs.
+SPARSE_TREES = "sparse"
+
 STRATEGIES = {
     each.name: each
     for each in (

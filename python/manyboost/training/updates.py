@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from manyboost import _core
 from manyboost.arrays import F32, F64
-from manyboost.training.directions import Move
+from manyboost.training.directions import Move, SparseLeaves
 from manyboost.training.learners import Leaves, Predictions, WeakModel
 from manyboost.training.leaves import step_or_one
 from manyboost.training.progress import Progress
@@ -29,7 +29,7 @@ class Update(NamedTuple):
     """
 
     weak: WeakModel
-    values: F64
+    values: Any  # F64, or SparseLeaves
     rho: F64 | None
     output: int | None = None
     scaled: bool = False
@@ -70,7 +70,11 @@ class Updater:
         return move
 
     def _move(
-        self, weak: WeakModel, values: F32 | None, steps: F32 | None, output: int | None
+        self,
+        weak: WeakModel,
+        values: F32 | SparseLeaves | None,
+        steps: F32 | None,
+        output: int | None,
     ) -> Move | None:
         """Move raw predictions; those of trees for all outputs wait for the next pass."""
         if self.validation:
@@ -83,12 +87,15 @@ class Updater:
         assert values is not None
         if output is None:
             return Move(weak.leaf_of_row, values, steps)
+        assert not isinstance(values, SparseLeaves)
         _core.add_leaves(self.pool, weak.leaf_of_row, values, steps, self.raw, output)
         return None
 
-    def _single_precision(self, update: Update) -> tuple[F32 | None, F32 | None]:
+    def _single_precision(self, update: Update) -> tuple[F32 | SparseLeaves | None, F32 | None]:
         """Return leaf values and steps, the learning rate included, as they are added."""
         rate, rho = self.learning_rate, update.rho
+        if isinstance(update.values, SparseLeaves):
+            return update.values.with_values(self._single(rate * update.values.values)), None
         if isinstance(update.weak, Predictions):
             assert rho is not None
             return None, self._single(rate * rho)

@@ -10,6 +10,7 @@ import numpy as np
 
 from manyboost import _core
 from manyboost.arrays import F32, F64
+from manyboost.training.directions import Move, SparseLeaves
 from manyboost.training.ensembles import ForeignModel
 from manyboost.training.learners import Learner, Predictions, WeakModel
 from manyboost.training.losses import Domain
@@ -121,7 +122,11 @@ class Validation:
         return -loss, None if per_output is None else -per_output
 
     def move(
-        self, weak: WeakModel, values: F32 | None, steps: F32 | None, output: int | None
+        self,
+        weak: WeakModel,
+        values: F32 | SparseLeaves | None,
+        steps: F32 | None,
+        output: int | None,
     ) -> None:
         """Add a weak model to the raw predictions."""
         if isinstance(weak, Predictions):
@@ -131,4 +136,4 @@ class Validation:
             return
         assert values is not None
         leaf_of_row = self.learner.leaves_of(weak, self.data)
-        _core.add_leaves(self.objective.pool, leaf_of_row, values, steps, self.raw, output)
+        self.objective.add_leaves(Move(leaf_of_row, values, steps), self.raw, output)

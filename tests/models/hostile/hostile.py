@@ -37,6 +37,7 @@ FRAMES = golden["frames"]
 CALIBRATED = golden["calibrated_hierarchy"]
 ISOTONIC = golden["isotonic_labels"]
 RARE = golden["rare_categories"]
+FEW = golden["few_outputs"]
 
 
 def outside():
@@ -235,6 +236,17 @@ def models():
     yield "hierarchy_beyond", element(CALIBRATED, "hierarchy_parents", 0, 4), "beyond 0 to 3"
     yield "hierarchy_unsorted", element(CALIBRATED, "hierarchy_children", 0, 3), "out of order"
     yield "hierarchy_alone", without(CALIBRATED, "hierarchy_parents"), "of its hierarchy"
+    yield "leaf_output_beyond", element(FEW, "leaf_outputs", 1, 9), "out of order"
+    first = opened(FEW)[1]["leaf_outputs"][0]
+    yield "leaf_outputs_twice", element(FEW, "leaf_outputs", 1, first), "out of order"
+    yield "leaf_outputs_fewer", array(FEW, "leaf_outputs", np.uint32([1])), "outputs of leaves"
+    yield "leaf_size_more", element(FEW, "leaf_sizes", 0, 3), "leaf values"
+    yield "leaf_size_huge", element(FEW, "leaf_sizes", 0, 2**32 - 1), "leaf values"
+    yield "leaf_sizes_moved", element(FEW, "leaf_sizes", slice(0, 2), [4, 0]), "out of order"
+    yield "leaf_sizes_missing", changed(FEW, lambda _, a: a.pop("leaf_sizes")), "no 'leaf_sizes'"
+    yield "leaves_of_all", head(FEW, kind="vector"), "'leaf_values'"
+    other = with_header(FEW, lambda header: header["trained_with"].update(strategy="project"))
+    yield "few_outputs_of_project", other, "do not come from strategy"
     yield "thresholds_beyond", element(LABELS, "thresholds", 0, 1.5), "beyond 0 to 1"
     yield "thresholds_nan", element(LABELS, "thresholds", 0, np.nan), "beyond 0 to 1"
     yield "sign_two", element(CATEGORIES, "monotonic_signs", (0, 0), 2), "beyond -1 to 1"

@@ -57,17 +57,25 @@ impl Ensemble {
         let scaled = |all: &[f32]| all.iter().map(|value| value * factor).collect::<Vec<_>>();
         let (nodes, sets, values) =
             (model.tree(tree), model.tree_sets(tree), model.tree_values(tree));
-        if self.kind == Kind::Scaled {
-            let steps = &model.steps[tree * self.n_outputs..][..self.n_outputs];
-            self.push(nodes, sets, values, &scaled(steps))
-        } else {
-            self.push(nodes, sets, &scaled(values), &[])
+        match self.kind {
+            Kind::Scaled => {
+                let steps = &model.steps[tree * self.n_outputs..][..self.n_outputs];
+                self.push(nodes, sets, values, &scaled(steps))
+            }
+            Kind::Sparse => {
+                let (sizes, outputs) = (model.leaf_sizes(tree), model.tree_outputs(tree));
+                self.push_sparse(nodes, sets, &sizes, outputs, &scaled(values))
+            }
+            Kind::PerOutput | Kind::Vector => self.push(nodes, sets, &scaled(values), &[]),
         }
     }
 
     /// Appends a tree of one leaf that adds nothing.
     fn push_idle(&mut self) -> Result<()> {
         let leaf = Node { feature: 0, threshold: 0.0, left: 0, cover: 1.0, gain: 0.0, cut: 0 };
+        if self.kind == Kind::Sparse {
+            return self.push_sparse(&[leaf], &[], &[0], &[], &[]);
+        }
         let width = if self.kind == Kind::Vector { self.n_outputs } else { 1 };
         let n_steps = if self.kind == Kind::Scaled { self.n_outputs } else { 0 };
         self.push(&[leaf], &[], &vec![0.0; width], &vec![0.0; n_steps])

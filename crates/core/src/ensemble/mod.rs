@@ -4,6 +4,7 @@ mod block;
 mod masks;
 mod members;
 mod predict;
+mod sparse;
 mod sums;
 
 pub use predict::FeatureRows;
@@ -23,6 +24,8 @@ pub enum Kind {
     Vector,
     /// One number per leaf and one step per output and tree.
     Scaled,
+    /// Numbers for a few outputs per leaf; it adds nothing to the others.
+    Sparse,
 }
 
 /// Trees in the order they were grown.
@@ -50,6 +53,10 @@ pub struct Ensemble {
     pub value_starts: Vec<usize>,
     /// Steps, n_trees × n_outputs for [`Kind::Scaled`], else empty.
     pub steps: Vec<f32>,
+    /// Output of each leaf value for [`Kind::Sparse`], ascending in each leaf; else empty.
+    pub outputs: Vec<u32>,
+    /// First value of each leaf of all trees for [`Kind::Sparse`], and one past the last.
+    pub leaf_starts: Vec<usize>,
     /// The trees once more, in the form that finds leaves fastest.
     masks: Masks,
 }
@@ -69,6 +76,8 @@ impl Ensemble {
             values: Vec::new(),
             value_starts: vec![0],
             steps: Vec::new(),
+            outputs: Vec::new(),
+            leaf_starts: vec![0],
             masks: Masks::default(),
         }
     }
@@ -96,14 +105,10 @@ impl Ensemble {
         values: &[f32],
         steps: &[f32],
     ) -> Result<()> {
-        let n_sets = nodes.iter().filter(|node| node.is_categorical()).count();
-        if sets.len() != n_sets {
-            return invalid(format!(
-                "a tree of {n_sets} categorical splits came with {} sets",
-                sets.len()
-            ));
-        }
         let n_leaves = nodes.iter().filter(|node| node.is_leaf()).count();
+        if self.kind == Kind::Sparse {
+            return invalid("leaves of a few outputs need the numbers of these".to_string());
+        }
         let width = if self.kind == Kind::Vector { self.n_outputs } else { 1 };
         let n_steps = if self.kind == Kind::Scaled { self.n_outputs } else { 0 };
         if values.len() != n_leaves * width || steps.len() != n_steps {
@@ -113,14 +118,27 @@ impl Ensemble {
                 steps.len()
             ));
         }
+        grow(&mut self.steps, steps.len())?;
+        self.append(nodes, sets, values)?;
+        self.steps.extend_from_slice(steps);
+        Ok(())
+    }
+
+    /// Appends nodes and leaf values, all of them or, if there is an error, none.
+    fn append(&mut self, nodes: &[Node], sets: &[CategorySet], values: &[f32]) -> Result<()> {
+        let n_sets = nodes.iter().filter(|node| node.is_categorical()).count();
+        if sets.len() != n_sets {
+            return invalid(format!(
+                "a tree of {n_sets} categorical splits came with {} sets",
+                sets.len()
+            ));
+        }
         if self.values.len() + values.len() > u32::MAX as usize {
             return invalid("the model would hold more than 2³² leaf values".to_string());
         }
-        // Reserve everything first: a tree is pushed whole or not at all.
         grow(&mut self.nodes, nodes.len())?;
         grow(&mut self.sets, sets.len())?;
         grow(&mut self.values, values.len())?;
-        grow(&mut self.steps, steps.len())?;
         self.masks.reserve(nodes)?;
         self.masks.push(nodes);
         self.nodes.extend_from_slice(nodes);
@@ -129,7 +147,6 @@ impl Ensemble {
         self.set_starts.push(self.sets.len());
         self.values.extend_from_slice(values);
         self.value_starts.push(self.values.len());
-        self.steps.extend_from_slice(steps);
         Ok(())
     }
 
@@ -145,8 +162,13 @@ impl Ensemble {
         self.sets.truncate(self.set_starts[n_trees]);
         self.value_starts.truncate(n_trees + 1);
         self.values.truncate(self.value_starts[n_trees]);
-        if self.kind == Kind::Scaled {
-            self.steps.truncate(n_trees * self.n_outputs);
+        match self.kind {
+            Kind::Scaled => self.steps.truncate(n_trees * self.n_outputs),
+            Kind::Sparse => {
+                self.outputs.truncate(self.values.len());
+                self.leaf_starts.truncate(self.first_leaf(n_trees) + 1);
+            }
+            Kind::PerOutput | Kind::Vector => {}
         }
     }
 
@@ -166,6 +188,12 @@ impl Ensemble {
                     }
                 }
                 Kind::Scaled => clear_after(round, rounds, &mut self.steps[tree * d..][..d]),
+                Kind::Sparse => {
+                    let outputs = &self.outputs[values.clone()];
+                    for (value, &output) in self.values[values].iter_mut().zip(outputs) {
+                        *value = if round >= rounds[output as usize] { 0.0 } else { *value };
+                    }
+                }
             }
         }
     }
@@ -215,6 +243,9 @@ impl Ensemble {
         if let Some(output) = outputs.iter().find(|&&output| output >= d) {
             return invalid(format!("there is no output {output} among {d}"));
         }
+        if self.kind == Kind::Sparse {
+            return self.sparse_of_outputs(outputs);
+        }
         let mut part = Ensemble::new(self.kind, outputs.len(), self.n_features);
         part.n_members = self.n_members;
         for tree in 0..self.n_trees() {
@@ -237,7 +268,7 @@ impl Ensemble {
                         part.push(self.tree(tree), self.tree_sets(tree), values, &[])?;
                     }
                 }
-                Kind::PerOutput => {}
+                Kind::PerOutput | Kind::Sparse => {}
             }
         }
         Ok(part)

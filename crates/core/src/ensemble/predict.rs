@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::Ensemble;
 use super::block::{FEW_LANES, LANES};
+use super::{Ensemble, Kind};
 use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
 use crate::memory::zeros;
@@ -105,6 +105,9 @@ impl Ensemble {
         if k == 0 || k > d {
             return invalid(format!("{k} of {d} outputs were asked for"));
         }
+        if self.kind == Kind::Sparse {
+            return self.sparse_top_k(pool, x, rounds, baseline, k, out);
+        }
         let rows = (RANKED_VALUES / d).clamp(FEW_LANES, ROW_BLOCK);
         self.for_each_block(pool, x, self.sum_work(&rounds), k, out, |x, out| {
             let mut raw = zeros::<f64>(rows * d)?;
@@ -146,7 +149,7 @@ impl Ensemble {
     }
 
     /// Elementary operations to predict a row, roughly.
-    fn sum_work(&self, rounds: &Range<usize>) -> usize {
+    pub(super) fn sum_work(&self, rounds: &Range<usize>) -> usize {
         rounds.len() * self.trees_per_round() * (3 + self.n_outputs / 8)
     }
 
@@ -216,7 +219,6 @@ fn in_single(x: &[f64]) -> Result<Vec<f32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ensemble::Kind;
     use crate::ensemble::tests::model;
     use crate::leaf::{LeafValues, add_leaf};
     use crate::tree::find_leaf;
@@ -240,6 +242,7 @@ mod tests {
                                 let steps = &model.steps[t * d..(t + 1) * d];
                                 add_leaf(LeafValues::Scaled(values, steps), leaf, raw);
                             }
+                            Kind::Sparse => unreachable!("not among these"),
                         }
                     }
                 }

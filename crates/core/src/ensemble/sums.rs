@@ -29,6 +29,10 @@ impl Ensemble {
         match self.kind {
             Kind::Scaled => self.add_scaled(block, trees, sums),
             Kind::Vector if self.n_outputs > 1 => self.add_vectors(block, trees, sums),
+            Kind::Sparse => {
+                self.add_sparse(block, trees, sums);
+                Ok(())
+            }
             _ => {
                 self.add_numbers(block, trees, sums);
                 Ok(())

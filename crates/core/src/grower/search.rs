@@ -92,7 +92,12 @@ impl<'a, T: Lane> Search<'a, T> {
         let n_drawn = if draws_all { n_usable } else { params.max_features.min(n_usable) };
         // Otherwise nodes have features of their own.
         let searches_all = n_drawn == n_usable && interactions.is_none();
-        let kept = plan.histogram_bytes(&layout).saturating_mul(params.max_leaf_nodes.min(64) + 1);
+        // Small nodes keep none.
+        let small_rows = if pool.others().is_none() { plan.small_rows() } else { 0 };
+        let n_large = binned.n_rows / small_rows.max(1) + 1;
+        let most = if plan.n_dense == 0 { n_large.min(64) } else { 64 };
+        let kept =
+            plan.histogram_bytes(&layout).saturating_mul(params.max_leaf_nodes.min(most) + 1);
         let subtracts = kept <= budget && searches_all;
         Search {
             pool,
@@ -102,7 +107,7 @@ impl<'a, T: Lane> Search<'a, T> {
             rooms,
             // Among ranks all histograms are exchanged; and if histograms are too large to be kept, so
             // is the room of small nodes.
-            small_rows: if subtracts && pool.others().is_none() { plan.small_rows() } else { 0 },
+            small_rows: if subtracts { small_rows } else { 0 },
             plan,
             interactions,
             n_drawn,

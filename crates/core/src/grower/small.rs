@@ -3,7 +3,9 @@
 //! A node with far fewer rows than a feature has bins has no histograms. Its rows are sorted by every
 //! dense feature, once; when it is split, the sorted rows are split with it. So the cost of a search
 //! follows the rows of the node, not the bins of the features. A small node with a large sibling
-//! takes its sums off the histogram of their parent.
+//! takes its sums off the histogram of their parent. If all features are compressed there is nothing
+//! to sort, and nodes of thousands of rows can be small: their cost follows their listed values, and
+//! they keep no histogram of features that may be hundreds of thousands.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,10 +27,20 @@ use crate::split::{BestSplit, NodeSplit, NodeSums, RowsAside, SortedLanes, Sorte
 
 /// Bins per row from which sorted rows are cheaper than histograms (1 to 2 measure alike).
 const MANY_BINS_PER_ROW: usize = 2;
+/// Slots of compressed features, per listed value of a node, from which a list is cheaper than
+/// histograms.
+const MANY_SLOTS_PER_VALUE: usize = 4;
 
 impl Plan {
-    /// Nodes of fewer rows are small.
+    /// Nodes of fewer rows are small. Without dense features nothing is sorted, and a node is small if
+    /// its listed values are few among all slots.
     pub fn small_rows(&self) -> usize {
+        if self.n_dense == 0 {
+            let n_rows = self.blocks.iter().map(|block| block.lists.n_rows()).max().unwrap_or(0);
+            let listed: usize = self.blocks.iter().map(|block| block.lists.n_listed()).sum();
+            let slots = self.n_slots() / MANY_SLOTS_PER_VALUE;
+            return (slots as f64 * n_rows as f64 / listed.max(1) as f64) as usize;
+        }
         let n_bins = self.n_dense_slots() / self.n_dense.max(1);
         (n_bins / MANY_BINS_PER_ROW).min(MAX_SORTED_ROWS + 1)
     }

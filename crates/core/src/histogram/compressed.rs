@@ -54,6 +54,16 @@ impl RowLists {
         Ok(RowLists { starts, entries, n_features: columns.len(), n_slots })
     }
 
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Number of listed bins.
+    pub fn n_listed(&self) -> usize {
+        self.entries.len()
+    }
+
     #[inline(always)]
     fn of(&self, row: usize) -> &[ListedBin] {
         &self.entries[self.starts[row] as usize..self.starts[row + 1] as usize]

@@ -30,7 +30,7 @@ use group::{ROWS, TreeGroup};
 use quadrature::rules;
 
 use crate::ensemble::{Ensemble, FeatureRows, Kind};
-use crate::error::Result;
+use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
 use crate::tree::Node;
@@ -64,6 +64,9 @@ impl Ensemble {
         of_pairs: bool,
         out: &mut [f64],
     ) -> Result<()> {
+        if self.kind == Kind::Sparse {
+            return invalid("Shapley values are not known for leaves of a few outputs");
+        }
         let rules = rules(self.longest_path().div_ceil(2));
         let width = TreeGroup::new(self, &rules, of_pairs).width();
         let mut tree = 0;
@@ -140,6 +143,12 @@ impl Ensemble {
                     Kind::Scaled => {
                         let steps = &self.steps[tree * d..(tree + 1) * d];
                         add(steps, reached[k] * f64::from(values[leaf]));
+                    }
+                    Kind::Sparse => {
+                        let (outputs, values) = self.sparse_leaf(tree, leaf);
+                        for (&output, &value) in outputs.iter().zip(values) {
+                            sums[output as usize] += reached[k] * f64::from(value);
+                        }
                     }
                 }
             }
@@ -236,6 +245,7 @@ mod tests {
                     model.push(&nodes(), &[], values.as_flattened(), &[]).unwrap();
                 }
                 Kind::Scaled => model.push(&nodes(), &[], &leaves, &scales).unwrap(),
+                Kind::Sparse => unreachable!("not among these"),
             }
             let n = ROWS + 3;
             let mut out = vec![0.0; n * 3 * d];

@@ -1,0 +1,257 @@
+"""Very many labels: a library catalogue beside linear label trees, and a million generated labels.
+
+    python -m benchmarks.many_labels                  what is missing, then the page
+    python -m benchmarks.many_labels --again yso      some parts anew: yso, growth, million
+    python -m benchmarks.many_labels --timed          with times, on an idle machine
+    python -m benchmarks.many_labels --omikuji PYTHON the peer, in another environment
+    python -m benchmarks.many_labels --report         the page alone
+
+Figures go to `benchmarks/results/many_labels.json`, tables to `docs/guide/very-many-labels.md`.
+Every fit is a process of its own: its memory is what it takes at most beyond the data. The
+catalogue needs the data folder; the other parts are generated.
+"""
+
+import argparse
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks import machine, workloads
+from benchmarks.tables import number, table
+from manyboost import ManyBoostClassifier
+from manyboost.datasets import make_many_labels
+from manyboost.metrics import precision_at_k
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "many_labels.json"
+PAGE = ROOT / "docs" / "guide" / "very-many-labels.md"
+
+Record = dict[str, Any]
+COMMON = {"loss": "squared_error", "early_stopping": False, "random_state": 0}
+#: On the library catalogue: leaves of a few labels, and the engine with all labels in all leaves.
+TUNED: Record = {
+    "max_leaf_nodes": 2000,
+    "min_samples_leaf": 3,
+    "max_leaf_outputs": 50,
+    "n_components": 10,
+    "max_bins": 2,
+    "learning_rate": 0.2,
+    "l2_regularization": 15.0,
+}
+YSO: dict[str, Record] = {
+    "50 labels in a leaf, 60 rounds": {**TUNED, "max_iter": 60},
+    "50 labels in a leaf, 150 rounds": {**TUNED, "max_iter": 150},
+    "one value in a leaf (project), 200 rounds": {
+        "strategy": "project",
+        "max_leaf_nodes": 512,
+        "max_iter": 200,
+    },
+    "all labels in a leaf, 60 rounds of 512 leaves": {"max_leaf_nodes": 512, "max_iter": 60},
+}
+#: Of a round, over the number of labels; and a million labels.
+GROWTH = (10_000, 100_000, 1_000_000)
+MILLION: dict[str, Record] = {
+    "project": {"strategy": "project", "max_iter": 200, "learning_rate": 0.3},
+    "relabel": {
+        "max_iter": 30,
+        "max_leaf_nodes": 256,
+        "max_leaf_outputs": 50,
+        "n_components": 10,
+        "max_bins": 2,
+        "learning_rate": 0.3,
+    },
+}
+#: What is not kept unless the machine does nothing else.
+SPEED = ("seconds", "cpu_seconds", "row_milliseconds")
+ROWS, FEATURES, TEST_ROWS, HEAD = 200_000, 1000, 2000, 1000
+
+
+def generated(n_labels: int) -> tuple[Any, Any, Any]:
+    """Rows with planted labels, and the best label that the plan itself knows of each row."""
+    return make_many_labels(
+        n_rows=ROWS, n_features=FEATURES, n_labels=n_labels, random_state=0, return_best=True
+    )
+
+
+def catalogue() -> tuple[Any, Any, np.ndarray]:
+    # By its arrays: names of subjects come twice, which readers refuse.
+    file = np.load(workloads.data_folder() / "yso-8k.npz", allow_pickle=False)
+    values = file["X_data"].astype(np.float32), np.ones(len(file["Y_indices"]), np.uint8)
+    X, Y = (
+        sparse.csr_matrix(
+            (data, file[f"{name}_indices"], file[f"{name}_indptr"]), shape=file[f"{name}_shape"]
+        )
+        for name, data in zip("XY", values, strict=True)
+    )
+    return X, Y, file["split"] == 0
+
+
+# ---------------------------------------------------------------------- one fit, in a process
+
+
+def fit(part: str, name: str) -> Record:
+    """Fit one model, and measure it."""
+    if part == "yso":
+        X, Y, train = catalogue()
+        parameters = YSO[name]
+    else:
+        n_labels = int(name) if part == "growth" else max(GROWTH)
+        X, Y, best = generated(n_labels)
+        train = np.arange(X.shape[0]) < X.shape[0] - TEST_ROWS
+        parameters = MILLION[name] if part == "million" else {}
+    data = X[train], Y[train], X[~train], Y[~train]
+    if part == "growth":
+        return {kind: round_seconds(*data[:2], MILLION[kind]) for kind in MILLION}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began, began_cpu = time.perf_counter(), time.process_time()
+    model = ManyBoostClassifier(**COMMON, **parameters).fit(*data[:2])
+    record: Record = {
+        "seconds": time.perf_counter() - began,
+        "cpu_seconds": time.process_time() - began_cpu,
+        "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
+        "model_bytes": model.info()["n_bytes"],
+    }
+    n_scored = data[2].shape[0] if part == "yso" or name != "project" else 300
+    began = time.perf_counter()
+    ranked, _ = model.predict_top_k(data[2][:n_scored], 5)
+    record["row_milliseconds"] = 1000 * (time.perf_counter() - began) / n_scored
+    truth = data[3][:n_scored]
+    record |= scores(truth, ranked)
+    if part == "million":
+        record |= by_frequency(data[1], truth, ranked)
+        oracle = best[~train][:n_scored]
+        record["oracle"] = precision_at_k(truth, oracle[:, None].astype(np.int64), 1)
+    return record
+
+
+def scores(truth: Any, ranked: np.ndarray) -> Record:
+    return {f"P@{k}": precision_at_k(truth, np.asarray(ranked), k) for k in (1, 3, 5)}
+
+
+def by_frequency(Y_train: Any, truth: Any, ranked: np.ndarray) -> Record:
+    """Share of the true labels that are among the best five: of frequent labels, and of others."""
+    counts = np.bincount(Y_train.indices, minlength=Y_train.shape[1])
+    head = np.zeros(Y_train.shape[1], bool)
+    head[np.argsort(-counts, kind="stable")[:HEAD]] = True
+    row = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
+    found = (ranked[row] == truth.indices[:, None]).any(axis=1)
+    is_head = head[truth.indices]
+    return {
+        "head recall": float(found[is_head].mean()),
+        "tail recall": float(found[~is_head].mean()),
+    }
+
+
+def round_seconds(X: Any, Y: Any, parameters: Record) -> float:
+    """Processor seconds of a round, from fits of two lengths."""
+    taken = []
+    for rounds in (5, 25):
+        began = time.process_time()
+        ManyBoostClassifier(**COMMON, **parameters | {"max_iter": rounds}).fit(X, Y)
+        taken.append(time.process_time() - began)
+    return (taken[1] - taken[0]) / 20
+
+
+def peer(python: str, setting: str) -> Record:
+    """Train linear label trees in another environment."""
+    _, Y, train = catalogue()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "data.npz"
+        shutil.copy(workloads.data_folder() / "yso-8k.npz", file)
+        command = [python, ROOT / "benchmarks" / "omikuji_labels.py", file, setting]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        ranked = np.load(file.with_suffix(".best.npy"))
+    return json.loads(printed.splitlines()[-1]) | scores(Y[~train], ranked)
+
+
+# ---------------------------------------------------------------------- the page
+
+
+def page(records: dict[str, dict[str, Record]]) -> dict[str, str]:
+    """Tables by the names of their places on the page."""
+    percent = lambda value: f"{100 * value:.1f}"  # noqa: E731
+    found: dict[str, str] = {}
+    rows = [
+        [name, *(percent(each[f"P@{k}"]) for k in (1, 3, 5)), number(each.get("seconds")),
+         number(each.get("cpu_seconds")), number(each.get("megabytes")),
+         number(each.get("model_bytes"), 1e-6)]
+        for name, each in records.get("yso", {}).items()
+    ]  # fmt: skip
+    head = ["", "P@1", "P@3", "P@5", "seconds", "processor seconds", "MB", "MB of the model"]
+    found["yso"] = table(head, rows, 1, len(head))
+    rows = [
+        [f"{int(name):,}", number(each["project"]), number(each["relabel"])]
+        for name, each in records.get("growth", {}).items()
+    ]
+    found["growth"] = table(["labels", "project", "relabel"], rows, 0, 3)
+    rows = [
+        [name, percent(each["P@1"]), percent(each["oracle"]), percent(each["head recall"]),
+         percent(each["tail recall"]), number(each.get("seconds")), number(each.get("cpu_seconds")),
+         number(each["megabytes"]), number(each["model_bytes"], 1e-6),
+         number(each.get("row_milliseconds"))]
+        for name, each in records.get("million", {}).items()
+    ]  # fmt: skip
+    head = ["strategy", "P@1", "P@1 of the plan", "head", "tail", "seconds", "processor seconds"]
+    head += ["MB", "MB of the model", "ms a row"]
+    found["million"] = table(head, rows, 1, len(head))
+    return found
+
+
+def write(stored: dict[str, Any]) -> None:
+    """Put the tables between their marks on the page."""
+    text = PAGE.read_text()
+    for name, content in page(stored["records"]).items():
+        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
+    PAGE.write_text(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--again", nargs="+", default=[], choices=["yso", "growth", "million"])
+    parser.add_argument("--only", nargs="+", default=["yso", "growth", "million"])
+    parser.add_argument("--timed", action="store_true")
+    parser.add_argument("--omikuji", metavar="PYTHON")
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        print(json.dumps(fit(*arguments.child)))
+        return
+    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"records": {}}
+    wanted = {"yso": [*YSO], "growth": [str(d) for d in GROWTH], "million": [*MILLION]}
+
+    def keep(part: str, name: str, record: Record) -> None:
+        if not arguments.timed:
+            record = {key: each for key, each in record.items() if key not in SPEED}
+        stored["records"].setdefault(part, {})[name] = record
+        stored["machine"] = machine.describe()
+        RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
+        print(part, name, record, flush=True)
+
+    for part in [] if arguments.report else arguments.only:
+        if part == "growth" and not arguments.timed:
+            continue
+        for name in wanted[part]:
+            if name in stored["records"].get(part, {}) and part not in arguments.again:
+                continue
+            command = [sys.executable, "-m", "benchmarks.many_labels", "--child", part, name]
+            printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+            keep(part, name, json.loads(printed.splitlines()[-1]))
+        for setting in ("parabel", "bonsai") if part == "yso" and arguments.omikuji else ():
+            keep(part, f"omikuji, {setting}", peer(arguments.omikuji, setting))
+    write(stored)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+//! Sums of residuals over the rows of each leaf, for the outputs that matter most in it.
+//!
+//! The residuals of a leaf are its labels, less what earlier trees gave its rows. Of an earlier tree
+//! only the leaves matter that its rows were in, each with their weight: a cross-table of leaves. An
+//! output that neither is a label of these rows nor was touched by a tree has the residual
+//! −(1 + b) in all of them, so among these the most frequent ones of all have the largest sums.
+
+use super::{LabelRows, Weighted};
+use crate::ensemble::{Ensemble, Kind};
+use crate::error::{Result, invalid};
+use crate::memory::zeros;
+use crate::parallel::Pool;
+
+/// Sums of the kept outputs, leaf after leaf.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LeafSums {
+    /// Number of outputs that each leaf keeps.
+    pub sizes: Vec<usize>,
+    /// Kept outputs, ascending in each leaf.
+    pub outputs: Vec<u32>,
+    /// Σ w r over the rows of the leaf.
+    pub sums: Vec<f64>,
+}
+
+/// Sums of one leaf in the making.
+struct Sums {
+    /// Of all outputs; those that were not added to are stale.
+    of_outputs: Vec<f64>,
+    /// The leaf, counted from 1, that last added to an output.
+    added_by: Vec<u32>,
+    /// Outputs that were added to.
+    touched: Vec<u32>,
+    /// Weight of the rows that an earlier tree has in each of its leaves.
+    shares: Vec<f64>,
+    /// Leaves of an earlier tree with a share.
+    met: Vec<u32>,
+    /// Weight of the leaf.
+    weight: f64,
+}
+
+impl Sums {
+    fn new(n_outputs: usize, most_leaves: usize) -> Result<Sums> {
+        Ok(Sums {
+            of_outputs: zeros(n_outputs)?,
+            added_by: zeros(n_outputs)?,
+            touched: Vec::new(),
+            shares: zeros(most_leaves)?,
+            met: Vec::new(),
+            weight: 0.0,
+        })
+    }
+
+    #[inline(always)]
+    fn add(&mut self, leaf: u32, output: u32, value: f64) {
+        let place = output as usize;
+        if self.added_by[place] == leaf {
+            self.of_outputs[place] += value;
+        } else {
+            self.added_by[place] = leaf;
+            self.of_outputs[place] = value;
+            self.touched.push(output);
+        }
+    }
+
+    /// Σ w r of an output.
+    fn of(&self, leaf: u32, output: u32, start: &[f64]) -> f64 {
+        let place = output as usize;
+        let added = if self.added_by[place] == leaf { self.of_outputs[place] } else { 0.0 };
+        added - start[place] * self.weight
+    }
+}
+
+impl LabelRows {
+    /// Σ w r over the rows of each leaf for the `most` outputs of which it is largest in size, of
+    /// equals those that come first; zeros are left out. `order` has the outputs by descending
+    /// `weighted.start`.
+    #[allow(clippy::too_many_arguments)] // the leaves, and what to sum with
+    pub fn leaf_sums(
+        &self,
+        pool: &Pool,
+        model: &Ensemble,
+        leaf_of_row: &[u32],
+        n_leaves: usize,
+        weighted: Weighted<'_>,
+        order: &[u32],
+        most: usize,
+    ) -> Result<LeafSums> {
+        if order.iter().any(|&output| output as usize >= self.n_outputs) {
+            return invalid("the order of the outputs names some that do not exist");
+        }
+        let mut leaves: Vec<Vec<(u32, f64)>> = vec![Vec::new(); n_leaves];
+        let arguments = (model, leaf_of_row, n_leaves, weighted);
+        self.each_leaf(pool, arguments, &mut leaves, |leaf, sums, kept| {
+            let start = weighted.start;
+            let others = order.iter().filter(|&&output| sums.added_by[output as usize] != leaf);
+            let candidates = sums.touched.iter().chain(others.take(most));
+            let with_sum = candidates.map(|&output| (output, sums.of(leaf, output, start)));
+            kept.extend(with_sum.filter(|&(_, sum)| sum != 0.0));
+            if kept.len() > most {
+                kept.select_nth_unstable_by(most, |a, b| {
+                    b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0))
+                });
+                kept.truncate(most);
+                kept.shrink_to_fit();
+            }
+            kept.sort_unstable_by_key(|&(output, _)| output);
+        })?;
+        let sizes: Vec<usize> = leaves.iter().map(Vec::len).collect();
+        let n_values = sizes.iter().sum();
+        let (mut outputs, mut sums) = (zeros::<u32>(n_values)?, zeros::<f64>(n_values)?);
+        let places = outputs.iter_mut().zip(&mut sums);
+        places.zip(leaves.iter().flatten()).for_each(|((output, sum), kept)| {
+            (*output, *sum) = *kept;
+        });
+        Ok(LeafSums { sizes, outputs, sums })
+    }
+
+    /// Σ w r v over all rows and outputs, where v are values of the leaves, and Σ w v².
+    pub fn leaf_products(
+        &self,
+        pool: &Pool,
+        model: &Ensemble,
+        leaf_of_row: &[u32],
+        values: &LeafSums,
+        weighted: Weighted<'_>,
+    ) -> Result<(f64, f64)> {
+        let n_leaves = values.sizes.len();
+        let n_values: usize = values.sizes.iter().sum();
+        let known = values.outputs.iter().all(|&output| (output as usize) < self.n_outputs);
+        if n_values != values.outputs.len() || n_values != values.sums.len() || !known {
+            return invalid("the leaves have values of outputs that do not exist");
+        }
+        let mut starts = vec![0; n_leaves + 1];
+        for (leaf, size) in values.sizes.iter().enumerate() {
+            starts[leaf + 1] = starts[leaf] + size;
+        }
+        let mut products = vec![(0.0, 0.0); n_leaves];
+        let arguments = (model, leaf_of_row, n_leaves, weighted);
+        self.each_leaf(pool, arguments, &mut products, |leaf, sums, (slope, curvature)| {
+            let range = starts[leaf as usize - 1]..starts[leaf as usize];
+            for (&output, value) in values.outputs[range.clone()].iter().zip(&values.sums[range]) {
+                *slope += value * sums.of(leaf, output, weighted.start);
+                *curvature += value * value * sums.weight;
+            }
+        })?;
+        let total = |sums: (f64, f64), of: &(f64, f64)| (sums.0 + of.0, sums.1 + of.1);
+        Ok(products.iter().fold((0.0, 0.0), total))
+    }
+
+    /// Calls `f(leaf, sums, out)` for every leaf, counted from 1, and its part of `out`.
+    fn each_leaf<T: Send>(
+        &self,
+        pool: &Pool,
+        (model, leaf_of_row, n_leaves, weighted): (&Ensemble, &[u32], usize, Weighted<'_>),
+        out: &mut [T],
+        f: impl Fn(u32, &Sums, &mut T) + Sync,
+    ) -> Result<()> {
+        self.check(leaf_of_row, n_leaves, Some(weighted))?;
+        let n_trees = self.n_trees();
+        let fits = model.n_outputs == self.n_outputs && model.n_trees() >= n_trees;
+        if model.kind != Kind::Sparse || !fits {
+            return invalid("the trees are not those that the rows were put into");
+        }
+        let (starts, rows) = by_leaf(leaf_of_row, n_leaves)?;
+        let most_leaves = (0..n_trees).map(|tree| model.leaf_sizes(tree).len()).max().unwrap_or(0);
+        let per_leaf = model.values.len() / model.leaf_starts.len();
+        let work = self.n_rows() * (n_trees * (4 + per_leaf) + 1) + self.labels.len();
+        let start = || Sums::new(self.n_outputs, most_leaves);
+        let items = out.iter_mut().enumerate();
+        pool.fold(items, work, start, |sums, (leaf, out)| {
+            let rows = &rows[starts[leaf]..starts[leaf + 1]];
+            let leaf = leaf as u32 + 1;
+            self.sum_leaf(model, leaf, rows, weighted, sums);
+            f(leaf, sums, out);
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Sums what the labels of some rows are, less what the trees gave them.
+    fn sum_leaf(
+        &self,
+        model: &Ensemble,
+        leaf: u32,
+        rows: &[u32],
+        weighted: Weighted<'_>,
+        sums: &mut Sums,
+    ) {
+        sums.touched.clear();
+        sums.weight = 0.0;
+        for (tree, place) in self.places.iter().enumerate() {
+            for &row in rows {
+                let (weight, leaf) = (weighted.of(row as usize), place.of(row as usize));
+                if sums.shares[leaf] == 0.0 && weight > 0.0 {
+                    sums.met.push(leaf as u32);
+                }
+                sums.shares[leaf] += weight;
+            }
+            let mut met = std::mem::take(&mut sums.met);
+            for earlier in met.drain(..) {
+                let share = std::mem::take(&mut sums.shares[earlier as usize]);
+                let (outputs, values) = model.sparse_leaf(tree, earlier as usize);
+                for (&output, &value) in outputs.iter().zip(values) {
+                    sums.add(leaf, output, -share * f64::from(value));
+                }
+            }
+            sums.met = met;
+        }
+        for &row in rows {
+            let weight = weighted.of(row as usize);
+            sums.weight += weight;
+            if weight > 0.0 {
+                for &label in self.labels_of(row as usize) {
+                    sums.add(leaf, label, 2.0 * weight);
+                }
+            }
+        }
+    }
+}
+
+/// Rows leaf by leaf, ascending in each, and where each leaf begins.
+fn by_leaf(leaf_of_row: &[u32], n_leaves: usize) -> Result<(Vec<usize>, Vec<u32>)> {
+    let mut starts = zeros::<usize>(n_leaves + 1)?;
+    leaf_of_row.iter().for_each(|&leaf| starts[leaf as usize + 1] += 1);
+    for leaf in 0..n_leaves {
+        starts[leaf + 1] += starts[leaf];
+    }
+    let (mut rows, mut next) = (zeros::<u32>(leaf_of_row.len())?, starts.clone());
+    for (row, &leaf) in leaf_of_row.iter().enumerate() {
+        rows[next[leaf as usize]] = row as u32;
+        next[leaf as usize] += 1;
+    }
+    Ok((starts, rows))
+}

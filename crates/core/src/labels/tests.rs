@@ -1,0 +1,193 @@
+//! Sums and projections against residuals that are written out for all rows and outputs.
+
+use super::*;
+use crate::ensemble::{Ensemble, Kind};
+use crate::random::Key;
+use crate::tree::Node;
+
+const N: usize = 41;
+const D: usize = 11;
+const L: usize = 3;
+
+/// Three leaves: the nodes do not matter here.
+fn nodes() -> Vec<Node> {
+    let node =
+        |feature, left| Node { feature, threshold: 0.0, left, cover: 1.0, gain: 0.0, cut: 0 };
+    vec![node(0, 1), node(0, 0), node(0, 3), node(1, 0), node(2, 0)]
+}
+
+struct Problem {
+    rows: LabelRows,
+    model: Ensemble,
+    start: Vec<f64>,
+    weights: Vec<f32>,
+    /// r = 2p − (1 + b) − Σ v, (N × D).
+    residuals: Vec<f64>,
+    leaf_of_row: Vec<u32>,
+}
+
+fn problem(kind: Kind, n_trees: usize) -> Problem {
+    let mut stream = Key::new(3).stream();
+    let mut uniform = || stream.uniform();
+    let (mut starts, mut labels, mut present) = (vec![0i64], vec![], vec![0.0; N * D]);
+    for i in 0..N {
+        for j in 0..D {
+            // The last output is nobody's label.
+            if uniform() < 0.5 / (j + 1) as f64 && j + 1 < D {
+                labels.push(j as i32);
+                present[i * D + j] = 1.0;
+            }
+        }
+        starts.push(labels.len() as i64);
+    }
+    let mut rows = LabelRows::new(D, &starts, &labels).unwrap();
+    let start: Vec<f64> =
+        (0..D).map(|j| 2.0 * present[j..].iter().step_by(D).sum::<f64>() / N as f64).collect();
+    let mut residuals: Vec<f64> =
+        present.iter().enumerate().map(|(cell, p)| 2.0 * p - start[cell % D]).collect();
+    let mut model = Ensemble::new(kind, D, 1);
+    for _ in 0..n_trees {
+        let leaf_of_row: Vec<u32> = (0..N).map(|_| (uniform() * L as f64) as u32).collect();
+        let mut vectors = vec![0.0f32; L * D];
+        if kind == Kind::Scaled {
+            let values: Vec<f32> = (0..L).map(|_| uniform() as f32 - 0.5).collect();
+            let steps: Vec<f32> = (0..D).map(|_| uniform() as f32 - 0.5).collect();
+            for (cell, vector) in vectors.iter_mut().enumerate() {
+                *vector = values[cell / D] * steps[cell % D];
+            }
+            model.push(&nodes(), &[], &values, &steps).unwrap();
+        } else {
+            let (mut sizes, mut outputs, mut values) = (vec![], vec![], vec![]);
+            for leaf in 0..L {
+                let first = outputs.len();
+                for j in (0..D).filter(|j| (j + leaf) % 3 == 0) {
+                    vectors[leaf * D + j] = uniform() as f32 - 0.5;
+                    outputs.push(j as u32);
+                    values.push(vectors[leaf * D + j]);
+                }
+                sizes.push(outputs.len() - first);
+            }
+            model.push_sparse(&nodes(), &[], &sizes, &outputs, &values).unwrap();
+        }
+        for (cell, residual) in residuals.iter_mut().enumerate() {
+            *residual -= f64::from(vectors[leaf_of_row[cell / D] as usize * D + cell % D]);
+        }
+        rows.push(&leaf_of_row, L).unwrap();
+    }
+    let weights = (0..N).map(|i| [1.0, 0.0, 2.5][i % 3]).collect();
+    let leaf_of_row = (0..N).map(|_| (uniform() * L as f64) as u32).collect();
+    Problem { rows, model, start, weights, residuals, leaf_of_row }
+}
+
+fn close(found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
+    }
+}
+
+#[test]
+fn projections_are_those_of_the_residuals() {
+    for (kind, n_trees) in [(Kind::Scaled, 0), (Kind::Scaled, 4), (Kind::Sparse, 4)] {
+        let p = problem(kind, n_trees);
+        for q in [1, 3] {
+            let phi: Vec<f32> = (0..q * D).map(|k| ((k * 7 % 13) as f32 - 6.0) / 5.0).collect();
+            let mut z = vec![0.0f32; N * q];
+            p.rows.project(&Pool::serial(), &p.model, &phi, &p.start, &mut z).unwrap();
+            let mut expected = vec![];
+            for r in p.residuals.chunks(D) {
+                for phi in phi.chunks(D) {
+                    expected.push(r.iter().zip(phi).map(|(r, &phi)| r * f64::from(phi)).sum());
+                }
+            }
+            close(&z.iter().map(|&z| f64::from(z)).collect::<Vec<_>>(), &expected);
+        }
+        assert!(
+            p.rows.project(&Pool::serial(), &p.model, &[0.0; D - 1], &p.start, &mut []).is_err()
+        );
+    }
+}
+
+#[test]
+fn slopes_are_sums_of_residuals_along_leaf_values() {
+    for n_trees in [0, 4] {
+        let p = problem(Kind::Scaled, n_trees);
+        let values = [0.5, -1.0, 0.25];
+        for rows in [None, Some(&p.weights[..])] {
+            let weighted = Weighted { rows, start: &p.start };
+            let pool = Pool::serial();
+            let found = p.rows.slopes(&pool, &p.model, &p.leaf_of_row, &values, weighted).unwrap();
+            let mut expected = vec![0.0; D];
+            for (cell, r) in p.residuals.iter().enumerate() {
+                let i = cell / D;
+                expected[cell % D] += weighted.of(i) * values[p.leaf_of_row[i] as usize] * r;
+            }
+            close(&found, &expected);
+        }
+    }
+}
+
+#[test]
+fn leaves_keep_the_outputs_of_largest_sums() {
+    for n_trees in [0, 4] {
+        let p = problem(Kind::Sparse, n_trees);
+        let mut order: Vec<u32> = (0..D as u32).collect();
+        order.sort_by(|&a, &b| p.start[b as usize].total_cmp(&p.start[a as usize]));
+        for rows in [None, Some(&p.weights[..])] {
+            let (weighted, pool) = (Weighted { rows, start: &p.start }, Pool::serial());
+            let mut all = [[0.0; D]; L];
+            let mut weights = [0.0; L];
+            for (i, r) in p.residuals.chunks(D).enumerate() {
+                let leaf = p.leaf_of_row[i] as usize;
+                weights[leaf] += weighted.of(i);
+                all[leaf].iter_mut().zip(r).for_each(|(sum, r)| *sum += weighted.of(i) * r);
+            }
+            for most in [1, 4, D] {
+                let found = p
+                    .rows
+                    .leaf_sums(&pool, &p.model, &p.leaf_of_row, L, weighted, &order, most)
+                    .unwrap();
+                let (mut place, mut products) = (0, (0.0, 0.0));
+                for (leaf, &size) in found.sizes.iter().enumerate() {
+                    let mut best: Vec<usize> =
+                        (0..D).filter(|&j| all[leaf][j].abs() > 1e-9).collect();
+                    best.sort_by(|&a, &b| all[leaf][b].abs().total_cmp(&all[leaf][a].abs()));
+                    best.truncate(most);
+                    best.sort_unstable();
+                    let outputs = &found.outputs[place..place + size];
+                    assert_eq!(outputs, best.iter().map(|&j| j as u32).collect::<Vec<_>>());
+                    let expected: Vec<f64> = best.iter().map(|&j| all[leaf][j]).collect();
+                    close(&found.sums[place..place + size], &expected);
+                    for sum in expected {
+                        products.0 += sum * sum;
+                        products.1 += weights[leaf] * sum * sum;
+                    }
+                    place += size;
+                }
+                let (slope, curvature) = p
+                    .rows
+                    .leaf_products(&pool, &p.model, &p.leaf_of_row, &found, weighted)
+                    .unwrap();
+                assert!((slope - products.0).abs() < 1e-4 && (curvature - products.1).abs() < 1e-3);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    assert!(LabelRows::new(3, &[0, 2], &[1, 1]).is_err());
+    assert!(LabelRows::new(3, &[0, 2], &[2, 3]).is_err());
+    assert!(LabelRows::new(3, &[0, 1], &[-1]).is_err());
+    assert!(LabelRows::new(3, &[0, 2], &[1]).is_err());
+    assert!(LabelRows::new(3, &[], &[]).is_err());
+    let mut p = problem(Kind::Sparse, 1);
+    let weighted = Weighted { rows: None, start: &p.start };
+    let pool = Pool::serial();
+    assert!(p.rows.slopes(&pool, &p.model, &p.leaf_of_row, &[0.0; L], weighted).is_err());
+    p.model.truncate(0);
+    let sums = p.rows.leaf_sums(&pool, &p.model, &p.leaf_of_row, L, weighted, &[], 1);
+    assert!(sums.is_err());
+    assert!(p.rows.push(&[L as u32; N], L).is_err());
+    assert!(p.rows.push(&[0; N - 1], L).is_err());
+}

@@ -1,0 +1,137 @@
+"""Squared error of labels that stay sparse: no array has a cell for each row and output.
+
+Raw predictions are known by the leaves that each row is in, and by the model itself:
+f = b + Σ v(leaf). Squared error is linear in the residuals r = y − f, so what a round needs of them
+follows from the labels and from these: projections φ r, sums over rows along a tree, and the loss.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import numpy as np
+
+from manyboost import _core
+from manyboost.arrays import F32, F64, U32, Mask
+from manyboost.data.features import Table
+from manyboost.data.sparse_labels import SparseLabels
+from manyboost.data.weights import Weights
+from manyboost.training.directions import Line, Move, Outputs, SparseLeaves
+from manyboost.training.ensembles import Ensemble, TreeEnsemble
+from manyboost.training.objectives import LossBlocks, Objective, Sums
+from manyboost.training.split_gradients import SplitGradients
+
+
+class SparseObjective(Objective):
+    """Squared error bound to sparse labels and weights of rows.
+
+    ``raw`` and ``out`` of the methods are the rows themselves (:class:`manyboost._core.LabelRows`),
+    which know their leaves: rounds hand them on, and nobody else looks inside.
+    """
+
+    def __init__(
+        self, blocks: LossBlocks, y: SparseLabels, weights: Weights, pool: _core.Pool, baseline: F64
+    ) -> None:
+        self.blocks, self.weights, self.pool, self.labels = blocks, weights, pool, y
+        self.n_rows, self.n_outputs = y.shape
+        self.total_weight = total = weights.total_of_rows(pool, self.n_rows)
+        self.cells = total * self.n_outputs
+        # Where no label is, and no tree has moved it, a residual is −(1 + b).
+        self.absent = 1 + baseline
+        self.by_absent = np.argsort(-self.absent, kind="stable").astype(np.uint32)
+        positive = y.sums(weights.rows)
+        squares = positive * (1 - baseline) ** 2 + (total - positive) * self.absent**2
+        self.loss = 0.5 * math.fsum(squares.tolist())
+        # What a round has found on all rows, for the loss after it: leaf values and slopes along
+        # them, or sums of residuals in leaves.
+        self._along: tuple[F64, F64] | None = None
+        self._sums: SparseLeaves | None = None
+
+    def follow(self, model: Ensemble) -> None:
+        assert isinstance(model, TreeEnsemble)
+        self.trees = model.trees
+
+    def blank_state(self) -> F32:
+        labels = self.labels
+        return cast(F32, _core.LabelRows(labels.n_outputs, labels.starts, labels.labels))
+
+    def open_state(self, state: F32) -> tuple[F32, F32]:
+        return state, state
+
+    def advance(self, raw: F32, out: F32, move: Move | None, split: SplitGradients) -> float:
+        if move is not None:
+            self.add_leaves(move, raw, None)
+        if split.matrix is not None:
+            rows = _rows(raw)
+            rows.project(self.pool, self.trees, split.matrix, self.absent, split.z)
+        return self.loss / self.cells
+
+    def add_leaves(self, move: Move, raw: F32, output: int | None) -> None:
+        assert output is None
+        leaf_of_row, values, steps = move
+        rows, weight = _rows(raw), self.weights.rows
+        if isinstance(values, SparseLeaves) and self._sums is not None:
+            v = values.values.astype(np.float64)
+            slope = float((v * self._sums.values).sum())
+            of_values = values.of_leaves(self._leaf_weights(leaf_of_row, len(values)))
+            curvature = float((v**2 * of_values).sum())
+        elif isinstance(values, SparseLeaves):
+            arguments = leaf_of_row, values.arrays(), weight, self.absent
+            slope, curvature = rows.leaf_products(self.pool, self.trees, *arguments)
+        else:
+            assert steps is not None
+            g, s = values[:, 0].astype(np.float64), steps.astype(np.float64)
+            slope = float((s * self._slopes_along(rows, leaf_of_row, g)).sum())
+            curvature = float((s**2).sum() * (self._leaf_weights(leaf_of_row, len(g)) * g**2).sum())
+        # Rounding may leave less than nothing.
+        self.loss = max(0.0, self.loss - slope + 0.5 * curvature)
+        self._along = self._sums = None
+        rows.push(leaf_of_row, len(values))
+
+    def slopes(self, raw: F32, leaf_of_row: U32, g: F64, weights: Weights) -> F64:
+        """Return Σ w r g for each output, where g are values of leaves (n_leaves,)."""
+        parts = leaf_of_row, g, weights.rows, self.absent
+        slopes = _rows(raw).slopes(self.pool, self.trees, *parts)
+        self._along = (g, slopes) if weights is self.weights else None
+        return slopes
+
+    def largest_sums(
+        self, raw: F32, leaf_of_row: U32, n_leaves: int, weights: Weights, most: int
+    ) -> SparseLeaves:
+        """Return Σ w r over the rows of each leaf, for the outputs of which it is largest."""
+        parts = leaf_of_row, n_leaves, weights.rows, self.absent, self.by_absent, most
+        sums = SparseLeaves(*_rows(raw).leaf_sums(self.pool, self.trees, *parts))
+        self._sums = sums if weights is self.weights else None
+        return sums
+
+    def _slopes_along(self, rows: _core.LabelRows, leaf_of_row: U32, v: F64) -> F64:
+        """Return the slopes along leaf values, which a round has found along a multiple of them."""
+        if self._along is None:
+            parts = leaf_of_row, v, self.weights.rows, self.absent
+            return rows.slopes(self.pool, self.trees, *parts)
+        g, slopes = self._along
+        weight = self._leaf_weights(leaf_of_row, len(g))
+        square = float((weight * g**2).sum())
+        return slopes * (float((weight * v * g).sum()) / square if square > 0 else 0.0)
+
+    def _leaf_weights(self, leaf_of_row: U32, n_leaves: int) -> F64:
+        return np.bincount(leaf_of_row, self.weights.rows, n_leaves).astype(np.float64)
+
+    def losses(self, raw: F32) -> tuple[float, F64 | None]:
+        return self.loss / self.cells, None
+
+    def add_rounds(self, model: Ensemble, X: Table, n_rounds: int, state: F32) -> None:
+        raise NotImplementedError  # warm starts are refused
+
+    def leaf_sums(
+        self, leaf_of_row: U32, leaf_weights: F64, residuals: F32, weights: Weights, output: Outputs
+    ) -> Sums:
+        raise NotImplementedError  # of all outputs: they are not summed here
+
+    def derivatives(self, line: Line, rho: F64, active: Mask | None = None) -> Sums:
+        raise NotImplementedError  # the loss is quadratic: no step is searched for
+
+
+def _rows(raw: F32) -> _core.LabelRows:
+    return cast(_core.LabelRows, raw)
