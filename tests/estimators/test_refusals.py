@@ -25,6 +25,7 @@ BAD_VALUES = {
     "learning_rate": [0, -0.1, float("inf"), float("nan"), "0.1", None, True],
     "max_iter": [0, -5, 10.0, "100", None, True],
     "max_leaf_nodes": [1, 0, -1, 31.0, "31"],
+    "max_leaf_outputs": [0, -1, 5.0, "5"],
     "max_depth": [0, -1, 3.0, "3"],
     "min_samples_leaf": [0, -1, 0.5, "20", None],
     "min_split_gain": [-1e-9, float("nan"), float("inf"), "0", None],

@@ -14,7 +14,8 @@ from runtimes.c_library import StatusError
 from small_problems import CLASSES, LABELS, X, Y, classifier, regressor
 
 MODELS = Path(__file__).parents[1] / "models"
-GOLDEN = sorted(path.stem for path in MODELS.glob("*.mb"))
+#: Leaves of a few outputs are refused, see test_hostile_files.
+GOLDEN = sorted(path.stem for path in MODELS.glob("*.mb") if path.stem != "few_outputs")
 ENTRIES = Path(__file__).parents[2] / "crates" / "predict" / "src" / "entries.rs"
 
 spec = importlib.util.spec_from_file_location("golden", MODELS / "golden.py")

@@ -201,7 +201,7 @@ class TestLeavesOfAFewOutputs:
         assert loaded.max_leaf_outputs == 3
         assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
         assert np.array_equal(loaded.feature_importances_, model.feature_importances_)
-        assert model.info()["format_version"] == 4
+        assert model.info()["format_version"] == 6
         loaded.save(tmp_path / "again")
         assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
         assert model.first_rounds(5).predict_top_k(X, 2)[0].shape == (N, 2)
@@ -246,6 +246,8 @@ REFUSED = [
     ({"class_weight": "balanced"}, {}, "class_weight='balanced'"),
     ({"monotonic_cst": [1] * P}, {}, "monotonic_cst="),
     ({"n_folds": 3}, {}, "n_folds=3"),
+    ({"calibration": "sigmoid"}, {}, "calibration='sigmoid'"),
+    ({"label_hierarchy": {0: 1}}, {}, "label_hierarchy={0: 1}"),
     ({"warm_start": True}, {}, "warm_start=True"),
     ({"checkpoint": "there"}, {}, "checkpoint='there'"),
     ({"thresholds": "tuned"}, {}, "thresholds='tuned'"),
@@ -272,7 +274,7 @@ def test_other_refusals_say_what_to_do(stay_sparse):
     with pytest.raises(ValueError, match="missing labels"):
         fitted(np.where(Y == 1, np.nan, Y), max_leaf_outputs=3)
     assert not is_sparse(fitted(holes, strategy="project"))
-    with pytest.raises(ValueError, match="is for labels, but y has one class per row"):
+    with pytest.raises(ValueError, match="is for labels, but y has classes"):
         ManyBoostClassifier(**PARAMETERS, max_leaf_outputs=3).fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="one weight for each of the 400 rows"):
         fitted(weight=np.ones(3), max_leaf_outputs=3)

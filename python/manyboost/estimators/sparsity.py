@@ -69,15 +69,8 @@ def _obstacles(parameters: Parameters, given: Given) -> Iterator[str]:
         yield f"scoring={parameters.scoring!r} (but for manyboost.metrics.TopKScorer)"
     if parameters.warm_start:
         yield "warm_start=True"
-    others = (
-        "class_weight",
-        "estimator",
-        "monotonic_cst",
-        "n_folds",
-        "checkpoint",
-        "label_hierarchy",
-    )
-    for name in others:
+    others = "class_weight", "estimator", "monotonic_cst", "n_folds", "checkpoint"
+    for name in (*others, "calibration", "label_hierarchy"):
         if getattr(parameters, name) is not None:
             yield f"{name}={getattr(parameters, name)!r}"
 

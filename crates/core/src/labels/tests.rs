@@ -48,7 +48,7 @@ fn problem(kind: Kind, n_trees: usize) -> Problem {
     let mut model = Ensemble::new(kind, D, 1);
     for _ in 0..n_trees {
         let leaf_of_row: Vec<u32> = (0..N).map(|_| (uniform() * L as f64) as u32).collect();
-        let mut vectors = vec![0.0f32; L * D];
+        let mut vectors = [0.0f32; L * D];
         if kind == Kind::Scaled {
             let values: Vec<f32> = (0..L).map(|_| uniform() as f32 - 0.5).collect();
             let steps: Vec<f32> = (0..D).map(|_| uniform() as f32 - 0.5).collect();
