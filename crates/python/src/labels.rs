@@ -56,18 +56,6 @@ impl LabelRows {
         self.inner.push(slice(&leaf_of_row)?, n_leaves).map_err(to_py_err)
     }
 
-    /// For each output the sum of the weights of the rows that have it as a label (d).
-    fn label_sums<'py>(
-        &self,
-        py: Python<'py>,
-        pool: &Pool,
-        weight: PyReadonlyArray1<'py, f64>,
-    ) -> PyResult<Vector<'py>> {
-        check_len("weight", weight.len(), self.inner.n_rows())?;
-        let weight = slice(&weight)?;
-        Ok(pool.run(py, |pool| self.inner.label_sums(pool, weight))?.into_pyarray(py))
-    }
-
     /// Writes φ r into `z` (n × q); `start` (d) is 1 + b for the baseline b.
     fn project(
         &self,

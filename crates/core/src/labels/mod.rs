@@ -119,7 +119,7 @@ impl LabelRows {
     }
 
     /// For each output the sum of numbers over the rows that have it as a label.
-    pub fn label_sums(&self, pool: &Pool, of_rows: &[f64]) -> Result<Vec<f64>> {
+    fn label_sums(&self, pool: &Pool, of_rows: &[f64]) -> Result<Vec<f64>> {
         let mut sums = zeros::<f64>(self.n_outputs)?;
         let work = self.labels.len() + self.n_outputs;
         let blocks = sums.chunks_mut(OUTPUTS_AT_ONCE).enumerate();
