@@ -358,7 +358,7 @@ def test_an_interrupt_keeps_the_rounds_that_members_have():
         ({}, {"X_val": 1, "Y_val": 1}, "n_folds=3 scores on folds of X, but X_val was given"),
         ({"n_folds": 201}, {}, "n_folds=201 needs as many rows, but there are 200; use fewer."),
         ({}, {"groups": np.arange(200) % 2}, "groups has 2 different groups"),
-        ({"n_folds": None}, {"groups": np.arange(200)}, "only n_folds uses it"),
+        ({"n_folds": None}, {"groups": np.arange(200)}, "only n_folds and a splitter"),
         ({"refit_all": True, "n_folds": None}, {"X_val": 1, "Y_val": 1}, "refit_all=True fits to"),
     ],
 )

@@ -68,8 +68,8 @@ class Classes:
             if y.shape[1:] != (self.n_outputs,):
                 expected = f"the model was given {self.n_outputs} labels"
                 raise ValueError(f"{name} has shape {y.shape}; {expected}.")
-            # Those that stay sparse stand for such an array.
-            return y if isinstance(y, SparseLabels) else np.asarray(y)  # type: ignore[return-value]
+            checked: NDArray[Any] = y
+            return checked
         if y.ndim != 1:
             raise ValueError(f"{name} has shape {y.shape}; it must have one class per row.")
         try:
