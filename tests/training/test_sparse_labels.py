@@ -274,7 +274,7 @@ def test_other_refusals_say_what_to_do(stay_sparse):
     with pytest.raises(ValueError, match="missing labels"):
         fitted(np.where(Y == 1, np.nan, Y), max_leaf_outputs=3)
     assert not is_sparse(fitted(holes, strategy="project"))
-    with pytest.raises(ValueError, match="is for labels, but y has classes"):
+    with pytest.raises(ValueError, match="is for labels, but y holds classes"):
         ManyBoostClassifier(**PARAMETERS, max_leaf_outputs=3).fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="one weight for each of the 400 rows"):
         fitted(weight=np.ones(3), max_leaf_outputs=3)
