@@ -25,8 +25,8 @@ pub mod step;
 
 pub mod ensemble;
 pub mod format;
-pub mod links;
 pub mod labels;
+pub mod links;
 pub mod ranking;
 pub mod shap;
 
