@@ -2,13 +2,10 @@
 
 use manyboost_core as core;
 use manyboost_core::labels::{LeafSums, Weighted};
-use numpy::{
-    IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2,
-    PyUntypedArrayMethods,
-};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
 use pyo3::prelude::*;
 
-use crate::arrays::{Vector, check_len, optional, slice, slice_mut};
+use crate::arrays::{Vector, optional, slice, slice_mut};
 use crate::ensemble::Ensemble;
 use crate::pool::{Pool, to_py_err};
 
