@@ -189,7 +189,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::binning::{Cuts, apply_cuts, find_cuts};
+    use crate::binning::{Bins, Column, Cuts, apply_cuts, find_cuts};
     use crate::comm::Comm;
     use crate::histogram::{SplitWeights, quantise};
     use crate::tree::Node;
@@ -281,6 +281,41 @@ mod tests {
                     assert!(grown.leaf_of_row == expected.leaf_of_row);
                     assert!(grown.leaf_weights == expected.leaf_weights);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn drawn_features_split_compressed_columns_as_dense_ones() {
+        let (n, p) = (900, 40);
+        let mut stream = Key::new(3).stream();
+        let mut value = |k: usize| match stream.below(8 + k % 5) {
+            0 => 1.0 + if k % 3 == 0 { stream.below(4) as f32 } else { 0.0 },
+            _ => 0.0,
+        };
+        let x: Vec<f32> = (0..n * p).map(|k| value(k % p)).collect();
+        let serial = Pool::serial();
+        let cuts = Arc::new(find_cuts(&serial, &x, p, None, 255).unwrap());
+        let sparse = apply_cuts(&serial, &x, &cuts).unwrap();
+        assert!(sparse.columns.iter().all(|column| matches!(column, Column::Compressed(_))));
+        let bins = |column: &Column| Bins::Owned(column.to_vec(n).unwrap());
+        let columns = sparse.columns.iter().map(|column| Column::Dense(bins(column))).collect();
+        let uncommon = sparse.uncommon.clone();
+        let dense = Binned { n_rows: n, n_features: p, columns, uncommon, cuts };
+        for (q, max_features) in [(1, 2), (1, 10), (1, 30), (3, 30), (40, 30)] {
+            let z: Vec<f32> = (0..n * q).map(|k| (x[k / q * p + k % q] + k as f32).sin()).collect();
+            let params = GrowParams { max_features, max_leaf_nodes: 30, ..PARAMS };
+            let grow = |pool: &Pool, binned: &Binned| {
+                let gradients = quantise(pool, &z, q, SplitWeights::Equal, None, None).unwrap();
+                let mut grower = Grower::new(binned, params, None).unwrap();
+                grower.grow(pool, binned, gradients, None, None, Key::new(1)).unwrap()
+            };
+            let expected = grow(&serial, &dense);
+            assert_eq!(expected.tree.n_leaves, 30);
+            for pool in [Pool::serial(), Pool::new(2, Box::new(|| false))] {
+                let grown = grow(&pool, &sparse);
+                assert!(grown.tree == expected.tree);
+                assert!(grown.leaf_of_row == expected.leaf_of_row);
             }
         }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::histograms::{FeatureRange, NodeHistogram};
 use super::node::{GrowNode, Outcome};
-use super::plan::Plan;
+use super::plan::{Block, Plan};
 use super::rooms::{SearchRoom, SortedRoom};
 use super::search::Search;
 use super::sorted::{Columns, SortedRows};
@@ -283,18 +283,32 @@ impl<T: Lane> Search<'_, T> {
         node: &GrowNode,
         wanted: bool,
         parent: &mut FeatureRange<'_, '_>,
-        SearchRoom { listed, best, .. }: &mut SearchRoom,
+        room: &mut SearchRoom,
     ) -> Result<()> {
         let Some(block) = parent.block else { return Ok(()) };
         let parent_sums = (!parent.sums.is_empty()).then_some(&mut *parent.sums);
-        block.lists.sum_listed(lanes, listed, parent_sums)?;
-        let first = parent.features.start;
+        self.search_listed(block, lanes, node, |_| wanted, parent_sums, room)
+    }
+
+    /// Searches a node by the features of a block that are `wanted`, by their places in it, and
+    /// takes its sums off those of its parent, if given.
+    pub(super) fn search_listed(
+        &self,
+        block: &Block,
+        lanes: NodeLanes<'_, T>,
+        node: &GrowNode,
+        wanted: impl Fn(usize) -> bool,
+        parent: Option<&mut [i64]>,
+        SearchRoom { listed, best, .. }: &mut SearchRoom,
+    ) -> Result<()> {
+        block.lists.sum_listed(lanes, listed, parent)?;
+        let first = block.features.start;
         let start = self.plan.sums(&(first..first), &self.layout).start;
         listed.drain(|feature, count, sums| {
             let i = first + feature;
             let place = self.plan.sums(&(i..i + 1), &self.layout);
             let part = &mut sums[place.start - start..place.end - start];
-            if wanted && i64::from(count) >= self.min_count() {
+            if wanted(feature) && i64::from(count) >= self.min_count() {
                 self.improve_drawn(i, part, node, best);
             }
             part.fill(0);

@@ -54,6 +54,11 @@ impl RowLists {
         Ok(RowLists { starts, entries, n_features: columns.len(), n_slots })
     }
 
+    /// Listed bins in all.
+    pub fn n_entries(&self) -> usize {
+        self.entries.len()
+    }
+
     #[inline(always)]
     fn of(&self, row: usize) -> &[ListedBin] {
         &self.entries[self.starts[row] as usize..self.starts[row + 1] as usize]
