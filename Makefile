@@ -21,6 +21,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export CARGO_TERM_QUIET := true
 
+# A workspace of its own: it builds with older compilers.
+PREDICT := cd crates/predict && CARGO_TARGET_DIR=$(CURDIR)/target/predict
+
 say = @printf '\033[1m%s\033[0m\n'
 ifeq ($(MAKE_TERMOUT),)
 say = @printf '%s\n'
@@ -29,8 +32,8 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test build lint lint-python lint-rust test-rust test-python wheel test-wheel bench bench-quick \
-	bench-engine bench-builds bench-defaults bench-data bench-intervals bench-study bench-distributed reproduce profile docs test-docs torture format clean cargo browser
+# Every target with a plain name is a command, not a file.
+.PHONY: $(shell awk -F: '/^[a-z-]+:/ { print $$1 }' $(firstword $(MAKEFILE_LIST)))
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,30 +45,47 @@ test: lint test-rust test-python test-wheel test-docs ## everything a change mus
 
 build: $(BUILT) ## make .venv and build the extension into it, optimised
 
-lint: lint-python lint-rust ## formatting, linters and types, both languages
+lint: lint-python lint-rust lint-workflows ## formatting, linters and types, both languages
 
 lint-python: $(BUILT) $(TOOLS)
-	$(say) 'ruff, import-linter, mypy, stubtest'
+	$(say) 'ruff, import-linter, vermin, mypy, stubtest'
 	@$(BIN)/ruff format --check --quiet . || { echo 'Not formatted: run `make format`.'; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-cache >/dev/null || { $(BIN)/lint-imports --no-cache; exit 1; }
+	@$(BIN)/vermin --quiet --target=3.10- --violations --no-tips --eval-annotations python/manyboost
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/stubtest --concise manyboost._core
 
 lint-rust: cargo | $(BIN)/maturin
 	$(say) 'cargo fmt, clippy'
-	@cargo fmt --all --check || { echo 'Not formatted: run `make format`.'; exit 1; }
+	@cargo fmt --all --check && $(PREDICT) cargo fmt --check || { echo 'Not formatted: run `make format`.'; exit 1; }
 	@cargo clippy --workspace --all-targets -- -D warnings
+	@$(PREDICT) cargo clippy --all-targets --features c -- -D warnings
+
+# actionlint is no package that pip can build without downloads; where it is missing, the schema and zizmor
+# check the workflows alone.
+lint-workflows: $(TOOLS)
+	$(say) 'workflows'
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
+	@$(BIN)/zizmor --offline --quiet .github
+	@if command -v actionlint >/dev/null; then actionlint; else echo 'no actionlint on the PATH: workflows are checked without it'; fi
 
 # The binding crate is left out: an extension module is linked by the interpreter that loads it,
 # so it has no test binary; the Python tests exercise it.
 test-rust: cargo ## the Rust tests
 	$(say) 'cargo test'
 	@cargo test --quiet --release --workspace --exclude manyboost-python
+	@$(PREDICT) cargo test --quiet --release --features c
 
-test-python: $(BUILT) $(TOOLS) browser ## the Python tests; PYTEST_ARGS="-k name" selects
+test-python: $(BUILT) $(TOOLS) browser compilers ## the Python tests; PYTEST_ARGS="-k name" selects
 	$(say) 'pytest'
 	@$(BIN)/python -m pytest --quiet -n 2 --dist worksteal $(PYTEST_ARGS)
+
+test-runtimes: $(BUILT) $(TOOLS) browser compilers ## the runtime without Python, in Rust, C and the browser (a part of test-python)
+	$(say) 'pytest of the runtimes'
+	@$(BIN)/python -m pytest --quiet tests/runtimes
 
 # A wheel runs where the C library is as new as here, at least; zig links to an older one, at the
 # price of a build of its own.
@@ -83,6 +103,26 @@ test-wheel: wheel ## install the wheel in a clean environment, without Rust, and
 	$(say) 'pytest of the wheel'
 	@MANYBOOST_WHEEL="$$(ls dist/*.whl)" $(BIN)/python -m pytest --quiet tests/test_wheel.py
 
+test-versions: wheel ## the quick part of the suite on every CPython from 3.10 on, oldest and newest dependencies
+	@$(BIN)/python tests/on_versions.py dist
+
+sdist: $(BIN)/maturin ## the sources that a release has, in dist
+	@rm -rf dist && $(BIN)/maturin sdist --quiet --out dist && ls dist/*.tar.gz
+
+tools: $(TOOLS) ## what tests, linters and the site need, into .venv
+
+ECOSYSTEM := .venv-ecosystem/bin/python
+
+# These packages are many and large, and disagree with the newest releases of others.
+ecosystem: wheel
+	@[ -x $(ECOSYSTEM) ] || $(PYTHON) -m venv .venv-ecosystem
+	@$(ECOSYSTEM) -m pip install --requirement tests/ecosystem/requirements.txt
+	@$(ECOSYSTEM) -m pip install --force-reinstall --no-deps dist/*.whl
+
+test-ecosystem: ecosystem ## install forecasting libraries and others in .venv-ecosystem, and test with them
+	$(say) 'pytest with other packages'
+	@$(ECOSYSTEM) -m pytest --quiet tests/ecosystem tests/persistence/test_skops.py $(PYTEST_ARGS)
+
 # Warnings are errors. Examples are run each time: the library may have changed where they did not.
 docs: $(BUILT) $(TOOLS) ## build the documentation site into docs/_build/html
 	$(say) 'sphinx'
@@ -99,6 +139,14 @@ browser:
 		{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		apt-get update -qq && apt-get install -y -qq chromium fonts-dejavu-core >/dev/null; } || \
 		echo 'no chromium here: the tests of the report in a browser are skipped'
+
+# The oldest compiler that crates/predict promises, with WebAssembly; its tests take another one, or
+# are skipped, where it is not.
+compilers:
+	@[ -x /usr/bin/rustc ] || \
+		{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends rustc libstd-rust-dev-wasm32 lld gcc libc6-dev >/dev/null; } || \
+		echo "no compiler of the system here: crates/predict is built with cargo's, or not at all"
 
 BENCH := .venv-bench/bin/python
 
@@ -142,6 +190,15 @@ bench-intervals: cargo ## coverage and width of intervals beside MAPIE, into doc
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.intervals
 
+bench-labels: $(BUILT) ## calibration and hierarchies of labels, into docs/labels.md (half an hour; resumes)
+	@$(BIN)/python -m benchmarks.labels
+
+bench-forecasting: ecosystem ## horizons as outputs beside LightGBM, into docs/guide/forecasting.md (half an hour; resumes)
+	@$(ECOSYSTEM) -m benchmarks.forecasting
+
+bench-tuning: ecosystem ## what tuning gains, into docs/guide/tuning.md (an hour; resumes)
+	@$(ECOSYSTEM) -m benchmarks.tuning
+
 bench-study: $(BUILT) ## the defaults, one change at a time, into docs/study.md (an hour; resumes)
 	@$(BIN)/python -m benchmarks.study
 
@@ -149,6 +206,11 @@ bench-distributed: cargo ## Dask workers beside xgboost's, into docs/guide/scali
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.distributed
+
+bench-latency: cargo ## the time of a single row, in Python and C, beside LightGBM, into docs/guide/deploy.md (2 minutes)
+	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
+	@benchmarks/setup.sh self
+	@$(BENCH) -m benchmarks.latency
 
 reproduce: $(BUILT) $(TOOLS) ## the paper's experiments that experiments/rows lacks, and their report (resumes)
 	@$(BIN)/python -m experiments --n-jobs 2
@@ -163,9 +225,10 @@ format: cargo | $(BIN)/ruff ## format all code, and repair what the linter can
 	@$(BIN)/ruff check --quiet --fix --exit-zero .
 	@$(BIN)/ruff format --quiet .
 	@cargo fmt --all
+	@$(PREDICT) cargo fmt
 
 clean: ## remove all that the other targets made
-	rm -rf $(VENV) target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so \
+	rm -rf $(VENV) .venv-versions target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache python/manyboost/_core*.so \
 		docs/_build docs/gallery docs/internals
 	find python tests examples experiments benchmarks torture -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from benchmarks import machine
 from benchmarks.run import OthersLoad
-from benchmarks.tables import table
+from benchmarks.tables import filled, table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "distributed.json"
@@ -487,16 +487,6 @@ def write_pages(stored: dict[str, Any]) -> None:
     }
     for page in (GUIDE, COST):
         page.write_text(filled(page.read_text(), tables))
-
-
-def filled(text: str, tables: dict[str, str]) -> str:
-    """A page with other tables between its marks."""
-    for name, each in tables.items():
-        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-        before, found, rest = text.partition(begin)
-        if found:
-            text = f"{before}{begin}\n\n{each}\n\n{end}{rest.partition(end)[2]}"
-    return text
 
 
 def main() -> None:

@@ -18,3 +18,13 @@ def table(
     align = ["---:" if numbers_from <= i < numbers_to else "---" for i in range(len(head))]
     lines = [head, align, *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def filled(text: str, tables: dict[str, str]) -> str:
+    """A page with other tables between its marks."""
+    for name, each in tables.items():
+        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+        before, found, rest = text.partition(begin)
+        if found:
+            text = f"{before}{begin}\n\n{each}\n\n{end}{rest.partition(end)[2]}"
+    return text

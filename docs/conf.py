@@ -62,7 +62,8 @@ without_gallery = os.environ.get("MANYBOOST_DOCS") == "pages"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"a^" if without_gallery else r"\.py$",
+    # Those that need other packages are shown as they are.
+    "filename_pattern": r"a^" if without_gallery else r"examples/\w+\.py$",
     "ignore_pattern": r"^demo\.py$",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,

@@ -30,7 +30,7 @@ def distortions(family, q):
     Y = np.random.default_rng(0).normal(size=(N_ROWS, N_OUTPUTS))
     found = []
     for seed in range(N_DRAWS):
-        phi = _core.draw_projection(family, q, N_OUTPUTS, False, seed, 0)
+        phi = _core.draw_projection(family, q, N_OUTPUTS, [], seed, 0)
         projected = Y @ phi.T
         worst = np.abs(distances(projected) / distances(Y) - 1).max()
         ratio = projected.var(axis=0).sum() / Y.var(axis=0).sum()

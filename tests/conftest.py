@@ -2,6 +2,7 @@
 
 import pytest
 
+from browser import started
 from manyboost import control_groups
 
 
@@ -29,3 +30,13 @@ def groups(tmp_path, monkeypatch):
             (tmp_path / name).write_text(content)
 
     return write
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A page of a headless Chromium."""
+    browser = started(tmp_path_factory.mktemp("profile"))
+    if browser is None:
+        pytest.skip("no Chromium on the PATH (Debian and Ubuntu: apt-get install chromium)")
+    yield browser
+    browser.close()

@@ -24,7 +24,7 @@ from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.persistence import trees_from_bytes
 from manyboost.persistence.container import BrokenFileError
 from manyboost.persistence.model import from_bytes, to_parts
-from model_surgery import closed, header_text, mended, opened, with_header_text
+from model_surgery import PREFIX, closed, header_text, mended, opened, with_header_text
 
 SPARE_MEMORY = 64 << 20
 SECONDS_PER_FILE = 5
@@ -158,7 +158,7 @@ def edited_array(data, rng):
             is_float = array.dtype.kind == "f"
             with np.errstate(over="ignore"):
                 array[place] = rng.choice(floats if is_float else [*whole, *wide])
-    return closed(header, arrays)
+    return closed(header, arrays, PREFIX.unpack_from(data)[1])
 
 
 KINDS = {
@@ -207,7 +207,8 @@ def predict(model):
     arguments = {"offset": np.zeros((n, d // model._n_levels))} if model._with_offset else {}
     if isinstance(model, ManyBoostClassifier):
         assert np.shape(model.predict(X, **arguments))[0] == n
-        proba = np.asarray(model.predict_proba(X, **arguments))
+        proba = model.predict_proba(X, **arguments)
+        proba = np.hstack(proba) if isinstance(proba, list) else np.asarray(proba)
         assert len(proba) == n
         assert not np.isnan(proba).any()
         assert len(model.decision_function(X, **arguments)) == n

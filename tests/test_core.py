@@ -38,7 +38,8 @@ def ones(*shape: int) -> NDArray[np.float32]:
 
 def objective(loss: str | list[str] = "log_loss", n_outputs: int = D) -> _core.Objective:
     """Return losses without offset and with a parameter of one half."""
-    return _core.Objective(loss, np.zeros(n_outputs, np.float32), 0.5 * ones(n_outputs))
+    runs = loss if isinstance(loss, str) else [(name, 1) for name in loss]
+    return _core.Objective(runs, np.zeros(n_outputs, np.float32), 0.5 * ones(n_outputs))
 
 
 def labels() -> NDArray[np.float32]:
@@ -121,7 +122,14 @@ def test_weights_of_another_length_are_refused() -> None:
         _core.sweep(POOL, out, ones(N + 1), [])
     with pytest.raises(ValueError, match=r"weights\.rows has 1 elements, expected 40"):
         objective("softmax").softmax_along(
-            POOL, np.zeros(N, np.uint32), raw, ones(1), None, ones(N, 1), np.ones(D), np.ones(D)
+            POOL,
+            np.zeros(N, np.uint32),
+            raw,
+            weights(ones(1)),
+            None,
+            ones(N, 1),
+            np.ones(D),
+            np.ones(D),
         )
     x = ones(N, 2)
     with pytest.raises(ValueError, match="weight has 3 elements, expected 40"):
@@ -140,8 +148,8 @@ def test_nothing_is_divided_by_no_outputs() -> None:
         lambda: _core.column_quantiles(POOL, none, weights(), np.empty(0)),
         lambda: _core.centred(POOL, none, np.empty(0)),
         lambda: _core.project(POOL, none, ones(2, 0), ones(N, 2)),
-        lambda: _core.draw_projection("gaussian", 2, 0, False, 0, 0),
-        lambda: _core.draw_projection("gaussian", 0, 2, False, 0, 0),
+        lambda: _core.draw_projection("gaussian", 2, 0, [], 0, 0),
+        lambda: _core.draw_projection("gaussian", 0, 2, [], 0, 0),
         lambda: _core.Ensemble("vector", 0, 2),
         lambda: _core.Ensemble("vector", 2, 0),
         lambda: _core.leaf_sums(
@@ -192,11 +200,11 @@ def test_targets_and_losses_must_fit() -> None:
     classes = np.full(N, D, np.uint32)
     with pytest.raises(ValueError, match="no class 3 among 3"):
         objective("softmax").advance(POOL, classes, raw, weights(), out)
-    with pytest.raises(ValueError, match="belong together"):
+    with pytest.raises(ValueError, match="class numbers belong to one softmax"):
         objective("log_loss").advance(POOL, classes, raw, weights(), out)
     with pytest.raises(ValueError, match="y has 117 elements, expected 120"):
         objective().advance(POOL, labels()[1:].copy(), raw, weights(), out)
-    with pytest.raises(ValueError, match="cannot be mixed"):
+    with pytest.raises(ValueError, match="Softmax needs 2 outputs or more"):
         objective(["softmax", "huber", "huber"])
     with pytest.raises(ValueError, match="several losses"):
         objective(["huber", "poisson", "poisson"]).derivatives(

@@ -47,9 +47,9 @@ def test_seeds_do_change_the_model():
 @pytest.mark.parametrize("name", ["gaussian", "sparse", "subsample"])
 def test_projections_depend_on_seed_and_round_alone(name):
     draw = _core.draw_projection
-    np.testing.assert_array_equal(draw(name, 2, 9, False, 1, 5), draw(name, 2, 9, False, 1, 5))
-    assert not np.array_equal(draw(name, 2, 9, False, 1, 5), draw(name, 2, 9, False, 1, 6))
-    assert not np.array_equal(draw(name, 2, 9, False, 1, 5), draw(name, 2, 9, False, 2, 5))
+    np.testing.assert_array_equal(draw(name, 2, 9, [], 1, 5), draw(name, 2, 9, [], 1, 5))
+    assert not np.array_equal(draw(name, 2, 9, [], 1, 5), draw(name, 2, 9, [], 1, 6))
+    assert not np.array_equal(draw(name, 2, 9, [], 1, 5), draw(name, 2, 9, [], 2, 5))
 
 
 def test_order_of_rows_matters_to_no_sum():

@@ -77,7 +77,7 @@ def test_projections_preserve_variance_ever_better(projection):
     errors = []
     for q in (10, 1000):
         ratios = [
-            ((Y @ _core.draw_projection(projection, q, 30, False, seed, 0).T) ** 2).sum()
+            ((Y @ _core.draw_projection(projection, q, 30, [], seed, 0).T) ** 2).sum()
             / (Y**2).sum()
             for seed in range(40)
         ]

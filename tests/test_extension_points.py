@@ -75,7 +75,7 @@ def test_a_loss_is_one_record(monkeypatch, tmp_path, table):
 
 
 def test_a_projection_is_one_record(monkeypatch, tmp_path, table):
-    def first_output(n_components, n_outputs, sums_to_zero, seed, round_):
+    def first_output(n_components, n_outputs, zero_sums, seed, round_):
         return np.eye(n_components, n_outputs, k=round_ % n_outputs, dtype=np.float32)
 
     toy = projections.ProjectionFamily("toy", first_output)

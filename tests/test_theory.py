@@ -25,7 +25,7 @@ def variance(Y):
 
 
 def draw(projection, q, d, seed):
-    return _core.draw_projection(projection, q, d, False, seed, 0).astype(float)
+    return _core.draw_projection(projection, q, d, [], seed, 0).astype(float)
 
 
 def rows_of(d, n=40, seed=0):

@@ -1,8 +1,14 @@
 """n_jobs=None takes the CPUs that the process may use: its affinity mask and its quota count."""
 
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
 import pytest
 
 from manyboost import threads
+from small_problems import X, Y, regressor
 
 
 @pytest.fixture(autouse=True)
@@ -44,3 +50,25 @@ def test_a_system_without_quotas_has_the_cpus_of_the_mask(groups, own):
     groups(own, {})
     assert threads.resolve_threads(None) == 8
     assert threads.resolve_threads(-3) == 6
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter always has a GIL"
+)
+def test_the_extension_leaves_the_gil_off():
+    assert not sys._is_gil_enabled()
+
+
+def test_threads_of_python_fit_and_predict_side_by_side():
+    def work(seed):
+        model = regressor(random_state=seed, n_jobs=2).fit(X, Y)
+        return [model.predict(X) for _ in range(20)]
+
+    shared = regressor().fit(X, Y)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(work, [0, 1] * 8))
+        same = list(pool.map(lambda _: shared.predict(X), range(40)))
+    for seed, predictions in zip([0, 1] * 8, found, strict=True):
+        expected = regressor(random_state=seed).fit(X, Y).predict(X)
+        assert all(np.array_equal(each, expected) for each in predictions)
+    assert all(np.array_equal(each, shared.predict(X)) for each in same)

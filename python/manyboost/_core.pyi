@@ -35,6 +35,7 @@ __all__ = [
     "Tree",
     "__version__",
     "add_leaves",
+    "apply_link",
     "book_gains",
     "centred",
     "column_quantiles",
@@ -48,6 +49,7 @@ __all__ = [
     "project",
     "quantile_steps",
     "sample_rows",
+    "share",
     "simd_level",
     "sweep",
     "validation_rows",
@@ -156,6 +158,7 @@ class Ensemble:
         self, pool: Pool, x: _F32 | _Sparse, stop: int, baseline: _F64, k: int
     ) -> tuple[_U32, _F64]: ...
     def add_shap_values(self, pool: Pool, x: _F32 | _Sparse, out: _F64) -> None: ...
+    def add_shap_interactions(self, pool: Pool, x: _F32 | _Sparse, out: _F64) -> None: ...
     def expected(self) -> _F64: ...
     def leaves(
         self, pool: Pool, x: _F32 | _Sparse, start: int = 0, stop: int | None = None
@@ -190,7 +193,7 @@ class Ensemble:
 
 @final
 class Objective:
-    def __new__(cls, loss: str | list[str], offset: _F32, param: _F32) -> Objective: ...
+    def __new__(cls, loss: str | list[tuple[str, int]], offset: _F32, param: _F32) -> Objective: ...
     def advance(
         self,
         pool: Pool,
@@ -230,13 +233,14 @@ class Objective:
     def softmax_along(
         self,
         pool: Pool,
-        y: _U32,
+        y: NDArray[Any],
         raw: _F32,
-        weight: _F32 | None,
+        weights: _Weights,
         leaf_of_row: _U32 | None,
         values: _F32,
         rho: _F64,
         v: _F64,
+        output: _Outputs | None = None,
     ) -> tuple[float, _F64, _F64]: ...
     def leaf_sums(
         self,
@@ -331,6 +335,8 @@ def dots(
     squared: bool,
     output: _Outputs | None = None,
 ) -> _F64: ...
+def apply_link(link: str, raw: _F64) -> None: ...
+def share(proba: _F64) -> None: ...
 def centred(pool: Pool, cells: _F32 | _F64, centre: _F64) -> _F32 | None: ...
 def column_sums(
     pool: Pool, cells: NDArray[Any], weights: _Weights, squared: bool = False
@@ -340,7 +346,12 @@ def column_quantiles(
 ) -> _F64: ...
 def project(pool: Pool, residuals: _F32, phi: _F32, z: _F32, shares: bool = False) -> None: ...
 def draw_projection(
-    name: str, n_components: int, n_outputs: int, sums_to_zero: bool, seed: int, round: int
+    name: str,
+    n_components: int,
+    n_outputs: int,
+    zero_sums: list[tuple[int, int]],
+    seed: int,
+    round: int,
 ) -> _F32: ...
 def sample_rows(
     pool: Pool, global_rows: NDArray[np.uint64], count: int, seed: int, round: int, output: int

@@ -71,6 +71,9 @@ class ObservedScorer:
 
         scorer = get_scorer(self.name)
         classes = getattr(estimator, "classes_", None)
+        if isinstance(classes, list):
+            what = f"is not for several columns of classes, of which the model has {len(classes)}"
+            raise ValueError(f"The scorer {self.name!r} {what}; score each column by itself.")
         if np.ndim(y) == 2 or (classes is None and read_label_sets(y) is None):
             Y = check_targets(y, np.empty((len(y), 0)))
             weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from manyboost.data.hierarchy import is_hierarchy
+from manyboost.training.calibrators import CALIBRATORS
 from manyboost.training.callbacks import check_callbacks
 from manyboost.training.checkpoints import Checkpoint, is_path
 from manyboost.training.custom import Loss
@@ -106,6 +108,10 @@ def _is_level(value: Any) -> bool:
 
 def _are_levels(value: Any) -> bool:
     return _is_list(value, _is_level, np.ndarray) and bool(np.all(np.diff(value) > 0))
+
+
+def _is_splitter(value: Any) -> bool:
+    return callable(getattr(value, "split", None)) and not isinstance(value, str | bytes | type)
 
 
 def _is_client(value: Any) -> bool:
@@ -256,7 +262,8 @@ PARAMS: dict[str, Param] = {
         "from_dtype",
         (one_of("from_dtype", None), Check("a mask, or numbers or names of features", _is_flat)),
         "Features that hold categories: a mask, numbers or names. Splits send any set of these "
-        "left. A feature has at most max_bins of them; one not seen in training counts as missing. "
+        "left. If there are more than max_bins, the most frequent stay apart and the others count "
+        "as one. A category not seen in training counts as missing. "
         "Any number can be a category, -1 too; missing is NaN. ``'from_dtype'``: the columns of a "
         "data frame with text or of a categorical type; none for arrays. None: none.",
     ),
@@ -278,9 +285,10 @@ PARAMS: dict[str, Param] = {
     "output_weight": Param(
         None,
         (_none, Check("a number for each output, none negative, not all zero", _is_output_weight)),
-        "Importance of each output, (n_outputs,), when shared trees are grown: the gain of a split "
-        "counts its squared residuals that many times. Leaves, steps and scores do not depend on "
-        "it: an output of weight zero is fitted too. None: all outputs count the same.",
+        "Importance of each output, (n_outputs,), or of each of several columns of classes, when "
+        "shared trees are grown: the gain of a split counts its squared residuals that many "
+        "times. Leaves, steps and scores do not depend on it: an output of weight zero is fitted "
+        "too. None: all outputs count the same.",
     ),
     "class_weight": Param(
         None,
@@ -288,12 +296,13 @@ PARAMS: dict[str, Param] = {
             _none,
             one_of("balanced"),
             kind("a dict of weights by class", dict),
-            kind("a list of such dicts, one for each label", list, tuple),
+            kind("a list of such dicts, one for each label or column", list, tuple),
         ),
         "Weights of classes, which multiply sample_weight (and sample_weight_val). "
         "``'balanced'``: all classes count the same; for several labels, presence and absence of "
         "each label do. A dict ``{class: weight}``, for labels ``{0: weight, 1: weight}`` or a "
-        "list of such dicts, one for each label; classes not mentioned have weight 1.",
+        "list of such dicts, one for each label or column of classes; classes not mentioned have "
+        "weight 1.",
     ),
     "output_scaling": Param(
         "auto",
@@ -319,19 +328,47 @@ PARAMS: dict[str, Param] = {
         "validation rows, of equals the nearest to 0.5; without early stopping these are set apart "
         "as ``validation_fraction`` says. None: 0.5.",
     ),
+    "calibration": Param(
+        None,
+        (_none, name_in(CALIBRATORS)),
+        "How the probabilities of labels, or of two classes, are corrected by what members of "
+        "``n_folds`` predict for rows they have not seen: ``'sigmoid'`` (Platt: two numbers a "
+        "label) or ``'isotonic'`` (any curve that does not fall). Labels that fewer than 10 rows "
+        "have, or lack, share one curve. It changes ``predict_proba`` and what follows from it, "
+        "not ``decision_function``. None: not at all.",
+    ),
+    "label_hierarchy": Param(
+        None,
+        (_none, Check("a dict of labels to their parents, or a list of pairs", is_hierarchy)),
+        "Labels above others, by name or number: a dict of each label to its parent, or to a list "
+        "of parents, or pairs (label, parent); no cycles. Predictions agree with it: in no row is "
+        "a label more probable than one above it, or predicted without it. Labels above present "
+        "ones are added to y, with a warning if y says they are absent.",
+    ),
     "early_stopping": Param(
         "auto",
         (one_of("auto", "per_output"), _boolean),
         "Whether to stop when the validation score no longer improves, and keep the rounds up to "
-        "the best. ``'auto'``: when X_val is given or there are more than 10,000 rows. "
+        "the best. ``'auto'``: when X_val or validation_split is given or there are more than "
+        "10,000 rows. "
         "``'per_output'``: an output whose own validation loss no longer improves is frozen, and "
-        "keeps the rounds up to its own best, while the others go on; not for softmax.",
+        "keeps the rounds up to its own best, while the others go on; of several columns of "
+        "classes, each column does. Not for one column of more than two classes.",
     ),
     "validation_fraction": Param(
         0.1,
         (integer(1), Check("a float in (0, 1)", _is_level), _none),
         "Rows set apart for early stopping when X_val is not given: a fraction or a number. None: "
         "no rows; early stopping looks at the training rows.",
+    ),
+    "validation_split": Param(
+        "random",
+        (one_of("random", "last"), Check("a splitter, with the method split", _is_splitter)),
+        "Which rows are set apart when X_val is not given. ``'random'``: drawn ones; of each class "
+        "its share. ``'last'``: the last rows, for rows in order of time. Or a splitter with a "
+        "method ``split(X, y, groups)``, such as ``GroupShuffleSplit()``: the last of its splits "
+        "says which rows to train on and which to set apart; with ``n_folds`` all of its splits "
+        "are the folds, such as the blocks of ``KFold(5)``.",
     ),
     "n_iter_no_change": Param(
         20, (integer(1),), "Rounds without improvement after which to stop early."

@@ -41,8 +41,10 @@ def test_the_index_of_a_frame_is_left_out_and_that_is_said(fit, run, tmp_path):
     assert "Left out: the index, which has no name." in run.err
     assert model.feature_names_in_.tolist() == ["größe", "farbe"]
     plain = fit(tmp_path / "without.csv", "--ignore", "farbe")
-    assert "Left out: 'farbe'." in run.err
+    assert "Left out: column 'farbe'." in run.err
     assert plain.n_features_in_ == 1
+    assert plain.info()["left_out"] == ["column 'farbe'"]
+    assert model.info()["left_out"] == ["the index, which has no name"]
     model.save(tmp_path / "m.mb")
     shown = run("predict", str(tmp_path / "m.mb"), str(tmp_path / "with.csv"))
     assert shown == run("predict", str(tmp_path / "m.mb"), str(tmp_path / "without.csv"))
@@ -110,11 +112,19 @@ def test_all_columns_that_are_wrong_are_named_at_once(refused, tmp_path):
         "columns that are not all numbers: 'a' ('y' in line 4), 'b' ('x' in line 3); correct"
         in (sentence)
     )
-    names = {name: [f"{name}{i}" for i in range(300)] for name in ("id", "user")}
-    pd.DataFrame(names | {"y": range(300)}).to_csv(tmp_path / "ids.csv", index=False)
-    _, sentence = refused("fit", str(tmp_path / "ids.csv"), "--target", "y", "-o", "never.mb")
-    assert "column 'id' with 300, column 'user' with 300; merge" in sentence
-    assert "--ignore 'id' 'user'." in sentence
+
+
+def test_large_and_infinite_numbers_of_a_file_are_those_of_a_frame(fit, tmp_path):
+    rng = np.random.default_rng(0)
+    seconds = 1.7e9 + rng.permutation(400)
+    size = np.where(np.arange(400) % 50 == 0, np.inf, rng.normal(size=400))
+    y = (np.sin(seconds / 20) > 0) + (size > 0) + 0.1 * rng.normal(size=400)
+    frame = pd.DataFrame({"seconds": seconds, "size": size})
+    frame.assign(y=y).to_csv(tmp_path / "toy.csv", index=False)
+    model = fit(tmp_path / "toy.csv")
+    expected = type(model)(**model.get_params()).fit(frame, y)
+    np.testing.assert_array_equal(model.predict(frame), expected.predict(frame))
+    assert 0 in model._progress.categories.cuts
 
 
 def test_the_best_of_two_classes_have_scores_or_probabilities(fit, run, refused, tmp_path):

@@ -429,16 +429,6 @@ def test_an_unknown_name_is_refused_with_a_likely_one():
         model.fit(frame, Y)
 
 
-def test_too_many_categories_are_refused_with_the_remedy():
-    X = np.column_stack([np.zeros(600), np.arange(600.0)])
-    sentence = refusal(lambda: ManyBoostRegressor(categorical_features=[1]).fit(X, X[:, 1]))
-    assert "Column 1 has 600 categories, more than max_bins=255; merge rare" in sentence
-    few = X[:100]
-    model = ManyBoostRegressor(categorical_features=[1], max_bins=50)
-    sentence = refusal(lambda: model.fit(few, few[:, 1]))
-    assert "Column 1 has 100 categories, more than max_bins=50; raise max_bins, " in sentence
-
-
 def test_all_255_categories_fit():
     rng = np.random.default_rng(0)
     x = np.repeat(np.arange(255.0), 8)

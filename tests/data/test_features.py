@@ -20,6 +20,7 @@ def test_the_shape_of_the_features(model):
         (X[:, 0], "X has 1 dimension(s), it must have two"),
         (X[:, 0].tolist(), "X has 1 dimension(s), it must have two"),
         (X[None], "X has 3 dimension(s), it must have two"),
+        (X[None], "with X.reshape(len(X), -1), which makes a feature of every value of a row"),
         (np.float64(3), "X has 0 dimension(s), it must have two"),
         (X[:0], "X has no rows (shape (0, 3)); it needs at least one."),
         (X[:, :0], "X has 0 feature(s) (shape=(60, 0)) while a minimum of 1 is required."),

@@ -435,25 +435,24 @@ def test_bad_outputs_are_named(frame):
     )
     labels = LABELS.copy()
     labels[5, 2] = 2
+    known = named(frame, LABELS)
     assert "in row 5, output 'w'; several outputs must be" in refusal(
-        lambda: classifier().fit(X, named(frame, labels))
+        lambda: classifier().fit(X, known, X_val=X, Y_val=named(frame, labels))
     )
     for text in [["0", "1"] * 40, ["yes", "no"] * 40]:
         bad = frame({"u": LABELS[:, 0], "v": text})
-        for model in [regressor(), classifier()]:
-            sentence = refusal(lambda model=model, bad=bad: model.fit(X, bad))
-            assert sentence.startswith("Column 'v' of y holds ")
-            assert sentence.endswith("turn it into numbers, 0 and 1 for labels, or drop it.")
+        sentence = refusal(lambda bad=bad: regressor().fit(X, bad))
+        assert sentence.startswith("Column 'v' of y holds ")
+        assert sentence.endswith("turn it into numbers, 0 and 1 for labels, or drop it.")
+        fitted = classifier().fit(X, bad)
+        assert [each.tolist() for each in fitted.classes_] == [[0, 1], sorted(set(text))]
 
 
-def test_an_indicator_of_text_is_refused():
+def test_an_indicator_of_text_holds_classes():
     text = LABELS.astype(str)
     for y in [text, text.tolist(), text.astype(object)]:
-        sentence = refusal(lambda y=y: classifier().fit(X, y))
-        assert sentence.endswith(
-            "several outputs must be an indicator of 0 and 1, one column per label, or a list of "
-            "sets of labels."
-        )
+        model = classifier().fit(X, y)
+        assert [each.tolist() for each in model.classes_] == [["0", "1"]] * LABELS.shape[1]
 
 
 @FRAMES

@@ -25,10 +25,6 @@ def test_missing_classes_are_found(missing):
 
 @pytest.mark.usefixtures("no_work")
 def test_what_a_classifier_cannot_take_for_classes():
-    several = (
-        "several outputs must be an indicator of 0 and 1, one column per label, or a list of sets "
-        "of labels."
-    )
     for bad, expected in [
         (
             Y[:, 0],
@@ -37,11 +33,19 @@ def test_what_a_classifier_cannot_take_for_classes():
                 "ManyBoostRegressor."
             ),
         ),
-        (Y, f"y has the value {Y[0, 0].item()!r} in row 0, output 0; {several}"),
-        (np.c_[LABELS, np.arange(60)], f"y has the value 2 in row 2, output 2; {several}"),
         (
-            np.c_[CLASSES, CLASSES],
-            f"y has the value {str(CLASSES[0])!r} in row 0, output 0; {several}",
+            Y * 10,
+            (
+                "Unknown label type: continuous; Column 0 of y must hold classes, for numbers use "
+                "ManyBoostRegressor."
+            ),
+        ),
+        (
+            sparse.csr_matrix(np.c_[LABELS, np.arange(60)]),
+            (
+                "y has the value 2 in row 2, output 2; several outputs must be an indicator of 0 "
+                "and 1, one column per label, or a list of sets of labels."
+            ),
         ),
         (np.zeros(60), "y has only one class (0.0); a classifier needs at least two classes."),
         (["x"] * 60, "y has only one class ('x'); a classifier needs at least two classes."),

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import Ridge
 
-from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost import ManyBoostClassifier, ManyBoostRegressor, memory
 
 RNG = np.random.default_rng(0)
 N, P = 200, 5
@@ -85,21 +85,46 @@ def value_knowing(nodes, values, row, known, k=0):
     return (weights[0] * below[0] + weights[1] * below[1]) / sum(weights)
 
 
+def worth_of_sets(nodes, values, row):
+    """What a tree adds to each output, for every set of features that it may know."""
+    p = len(row)
+    return {
+        known: value_knowing(nodes, values, row, known)
+        for size in range(p + 1)
+        for known in itertools.combinations(range(p), size)
+    }
+
+
 def shapley_values(model, row):
     """The definition: the mean gain of a feature over all orders in which features are added."""
     p, d = len(row), model.n_outputs_
     result = np.zeros((p, d))
     for nodes, values in trees_of(model):
-        worth = {
-            known: value_knowing(nodes, values, row, known)
-            for size in range(p + 1)
-            for known in itertools.combinations(range(p), size)
-        }
+        worth = worth_of_sets(nodes, values, row)
         for known, before in worth.items():
             for k in set(range(p)) - set(known):
                 after = worth[tuple(sorted((*known, k)))]
                 orders = math.factorial(len(known)) * math.factorial(p - len(known) - 1)
                 result[k] += orders / math.factorial(p) * (after - before)
+    return result
+
+
+def shapley_interactions(model, row):
+    """The definition: half of what two features gain together, over all sets of the others."""
+    p, d = len(row), model.n_outputs_
+    result = np.zeros((p, p, d))
+    for nodes, values in trees_of(model):
+        worth = worth_of_sets(nodes, values, row)
+        for known, neither in worth.items():
+            weight = math.factorial(len(known)) * math.factorial(max(0, p - len(known) - 2))
+            for j, k in itertools.permutations(set(range(p)) - set(known), 2):
+                first, second, both = (
+                    worth[tuple(sorted((*known, *more)))] for more in ((j,), (k,), (j, k))
+                )
+                gain = both - first - second + neither
+                result[j, k] += weight / (2 * math.factorial(p - 1)) * gain
+    alone = shapley_values(model, row) - result.sum(axis=1)
+    result[np.arange(p), np.arange(p)] = alone
     return result
 
 
@@ -306,7 +331,87 @@ def test_too_many_values_are_refused_with_their_size(monkeypatch):
     )
 
 
+# ------------------------------------------------------------------ interactions
+
+
+def check_interactions(model, X, rows=3):
+    """Interactions of a few rows are those of the definition; those of all rows add up."""
+    pairs = model.shap_interaction_values(X)
+    n, p, d = *X.shape, model.n_outputs_
+    whole = pairs.reshape(n, p, p, d)
+    expected = np.array([shapley_interactions(model, row) for row in encoded(model, X[:rows])])
+    np.testing.assert_allclose(whole[:rows], expected, rtol=0, atol=ROUNDING)
+    assert np.abs(expected[:, 0, 1]).max() > 1e-3
+    np.testing.assert_array_equal(whole, whole.swapaxes(1, 2))
+    values = model.shap_values(X).reshape(n, p, d)
+    np.testing.assert_allclose(whole.sum(axis=2), values, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_interactions_are_those_of_the_definition_and_add_up(strategy):
+    model = regressor(strategy=strategy).fit(X, Y)
+    assert model.shap_interaction_values(X).shape == (N, P, P, 4)
+    check_interactions(model, X)
+    some = model.shap_interaction_values(X, outputs=[3, 0])
+    every = model.shap_interaction_values(X)
+    np.testing.assert_allclose(some, every[..., [3, 0]], rtol=0, atol=ROUNDING)
+    single = regressor(strategy=strategy).fit(X, Y[:, 0])
+    assert single.shap_interaction_values(X).shape == (N, P, P)
+    check_interactions(single, X)
+
+
+def test_interactions_of_deep_trees_categories_and_folds():
+    codes = RNG.integers(0, 6, N).astype(float)
+    mixed = np.column_stack([X[:, :2], codes, RNG.integers(0, 3, N)])
+    y = Y + np.isin(codes, (1, 4))[:, None] * [3, -2, 1, 0]
+    shape = {"max_leaf_nodes": 60, "min_samples_leaf": 1, "max_iter": 2}
+    check_interactions(regressor(categorical_features=[2, 3], **shape).fit(mixed, y), mixed)
+    folded = regressor(n_folds=2).fit(X, Y)
+    pairs = folded.shap_interaction_values(X)
+    np.testing.assert_allclose(pairs.sum(axis=2), folded.shap_values(X), rtol=0, atol=1e-12)
+
+
+def test_features_that_only_add_do_not_interact():
+    model = regressor(interaction_cst="no_interactions", max_iter=20).fit(X, Y)
+    pairs = model.shap_interaction_values(X)
+    assert not pairs[:, ~np.eye(P, dtype=bool)].any()
+
+
+def test_interactions_take_all_kinds_of_rows_and_outputs():
+    dense = np.where(RNG.random((N, 12)) < 0.2, RNG.normal(size=(N, 12)), 0)
+    model = regressor(min_samples_leaf=1).fit(dense, Y)
+    expected = model.shap_interaction_values(dense)
+    found = model.shap_interaction_values(sparse.csr_matrix(dense))
+    np.testing.assert_array_equal(found, expected)
+    model.set_params(n_jobs=3)
+    np.testing.assert_array_equal(model.shap_interaction_values(dense), expected)
+    np.testing.assert_array_equal(model.shap_interaction_values(dense[7:9]), expected[7:9])
+    quantiles = regressor(loss="quantile", quantile=[0.2, 0.8]).fit(X, Y)
+    assert quantiles.shap_interaction_values(X[:3]).shape == (3, P, P, 4, 2)
+    assert regressor().fit(X, np.ones(N)).shap_interaction_values(X[:3]).shape == (3, P, P)
+
+
+def test_interactions_that_do_not_fit_into_memory_are_refused(monkeypatch):
+    model = regressor().fit(X, Y)
+    monkeypatch.setattr(memory, "available", lambda: 10**9)
+    many = np.broadcast_to(X[:1], (2_000_000, P))
+    sentence = refusal(lambda: model.shap_interaction_values(many), error=MemoryError)
+    assert "The interactions of 5 features for 4 outputs of 2,000,000 rows needs" in sentence
+    assert "ask for fewer rows at a time" in sentence
+
+
 # ------------------------------------------------------------------ beside other packages
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_shap_package_finds_the_same_interactions(strategy):
+    pytest.importorskip("shap", reason="the package shap is not installed")
+    from benchmarks.shap import explainer
+
+    model = regressor(strategy=strategy).fit(X, Y)
+    theirs = explainer(model).shap_interaction_values(X[:20].astype(np.float32))
+    ours = model.shap_interaction_values(X[:20])
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -136,6 +136,20 @@ def test_a_data_set_is_shown_in_one_line():
     assert repr(data) == "Dataset('toy', regression, 240 rows, 4 features, 2 outputs)"
 
 
+def test_horizons_may_be_named_by_whole_numbers(tmp_path):
+    horizons = pd.DataFrame(Y, columns=[1, 2])
+    model = regressor().fit(X, horizons, X_val=X, Y_val=horizons).set_output(predict="pandas")
+    assert model.output_names_.tolist() == ["1", "2"]
+    model.save(tmp_path / "model.mb")
+    loaded = manyboost.load(tmp_path / "model.mb")
+    assert loaded.predict(X).columns.tolist() == ["1", "2"]
+    assert loaded.predict(X, outputs=["2"]).shape == (240, 1)
+    with pytest.raises(ValueError, match="Y_val has the output '3', which fit did not see"):
+        regressor().fit(X, horizons, X_val=X, Y_val=horizons.rename(columns={2: 3}))
+    counted = regressor().fit(X, pd.DataFrame(Y))
+    assert not hasattr(counted, "output_names_")
+
+
 # The progress line ---------------------------------------------------------------------------
 
 
@@ -200,6 +214,19 @@ def test_every_answer_names_something_that_exists():
 def test_the_page_about_other_libraries_holds_the_table():
     page = Path(__file__).parents[2] / "docs" / "guide" / "coming-from.md"
     assert elsewhere.as_markdown() in page.read_text(encoding="utf-8")
+
+
+def test_methods_that_the_page_names_exist():
+    page = Path(__file__).parents[2] / "docs" / "guide" / "coming-from.md"
+    section = page.read_text(encoding="utf-8").split("## Methods and attributes")[1].split("##")[0]
+    model = regressor(n_folds=2, scoring=["loss"]).fit(X, Y)
+    known = {*dir(model), "load", "manyboost", "plotting", "cross_validate"}
+    rows = re.findall(r"^\| `.*\| (.*) \|$", section, re.M)
+    named = {
+        word for row in rows for name in re.findall(r"`(.*?)`", row) for word in name.split(".")
+    }
+    assert len(rows) > 10
+    assert named <= known | {"validation_score_", "validation_scores_", "best_iter_"}
 
 
 # Subclasses ----------------------------------------------------------------------------------

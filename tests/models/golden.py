@@ -8,6 +8,7 @@ changes the format adds files, and goes on reading these.
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -41,9 +42,25 @@ def answers(model, X, **arguments):
     for name in ("predict_proba", "decision_function"):
         if hasattr(model, name):
             methods[name] = getattr(model, name)
-    said = {name: np.asarray(method(X, **arguments)).tolist() for name, method in methods.items()}
-    said["stages"] = [np.asarray(stage).tolist() for stage in model.staged_predict(X, **arguments)]
+    said = {name: listed(method(X, **arguments)) for name, method in methods.items()}
+    said["stages"] = [listed(stage) for stage in model.staged_predict(X, **arguments)]
     return said
+
+
+def listed(values):
+    """Arrays, frames and lists of them as lists."""
+    return (
+        [listed(each) for each in values]
+        if isinstance(values, list)
+        else np.asarray(values).tolist()
+    )
+
+
+def flat(values):
+    """The members of nested lists, one after the other."""
+    if not isinstance(values, list):
+        return [values]
+    return [member for each in values for member in flat(each)]
 
 
 def make():
@@ -124,6 +141,42 @@ def make():
         "cuts_in_doubles",
         ManyBoostRegressor(**common).fit(seconds, Y + np.sin(seconds[:, [1]] / 10)),
         {"X": seconds[:8].tolist()},
+    )
+    # Version 4.
+    tags = frame_of(
+        {
+            name: (Y[:, j] > limit).astype(int)
+            for name, j, limit in (("any", 0, -1), ("some", 0, 0), ("few", 0, 1), ("rare", 1, 4))
+        }
+    )
+    yield (
+        "calibrated_hierarchy",
+        ManyBoostClassifier(
+            n_folds=2,
+            calibration="sigmoid",
+            label_hierarchy={"few": "some", "some": "any"},
+            **common,
+        ).fit(X, tags),
+        rows,
+    )
+    yield (
+        "isotonic_labels",
+        ManyBoostClassifier(n_folds=2, calibration="isotonic", **common).fit(X, Y > [0, 1, 9]),
+        rows,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rare = ManyBoostRegressor(categorical_features=[1], max_bins=4, **common)
+        rare.fit(coded, by_category)
+    yield "rare_categories", rare, {"X": coded[:8].tolist()}
+    # Version 5.
+    kinds = np.array(["ant", "bee", "cow"])[Y.argmax(axis=1)].tolist()
+    yield (
+        "class_columns",
+        ManyBoostClassifier(step="line_search", **common).fit(
+            X, frame_of({"kind": kinds, "count": np.clip(counts[:, 0], 0, 3), "one": Y[:, 1] > 0})
+        ),
+        rows,
     )
     columns = {
         "length": np.nan_to_num(X[:, 0]).tolist(),

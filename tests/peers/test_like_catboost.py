@@ -6,7 +6,7 @@ Not taken over, with the reason:
 - text and embedding features: make numbers of them in a pipeline
 - ranking and pairwise losses, uncertainty by virtual ensembles: see ``predict_interval`` instead
 - ``Pool``, ``cv``, ``select_features``, sums of models, GPU: other interfaces and machines
-- categories without limit: a feature has at most 255
+- categories without limit: beyond ``max_bins`` the rare ones count as one
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
 Not taken over, with the reason:
 
 - ``oob_improvement_``: rows left out by ``subsample`` are not scored; use validation rows or folds
-- ``estimators_`` and ``apply``: trees live in one ensemble; see ``plot_tree`` and the exports
+- ``estimators_``: trees live in one ensemble; see ``apply`` and ``trees_to_dataframe``
 - ``criterion``, ``min_samples_split``, ``ccp_alpha``, ``min_weight_fraction_leaf``: not there
 - ``init``: an estimator's predictions are passed as ``offset``
 """

@@ -7,7 +7,7 @@ Not taken over, with the reason:
 - ``Dataset``, ``Booster``, ``train``, ``cv``: scikit-learn's interface is the only one
 - several evaluation sets: early stopping looks at one; staged predictions give other curves
 - refitting with ``decay_rate``: ``refit`` fits leaves anew
-- text files of models and ``trees_to_dataframe``: model files are binary; see the exports
+- text files of models: model files are binary; see ``trees_to_dataframe`` and the exports
 - negative codes as missing categories: any number is a category; NaN is missing
 """
 

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import Ridge
 from sklearn.metrics import get_scorer, log_loss, make_scorer, mean_absolute_error, r2_score
 from sklearn.tree import DecisionTreeRegressor
@@ -77,6 +78,16 @@ CLASSIFIERS = {
 }
 
 
+def names_are_averaged():
+    """Whether scikit-learn's own classifiers have an average precision of classes with names."""
+    X, y = CLASSIFIERS["classes"]
+    try:
+        get_scorer("average_precision")(DummyClassifier().fit(X, y), X, y)
+    except ValueError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("task", CLASSIFIERS)
 @pytest.mark.parametrize(
     "scoring", ["accuracy", "roc_auc_ovr", "neg_log_loss", "average_precision"]
@@ -86,6 +97,8 @@ def test_a_scorer_sees_labels_and_probabilities(task, scoring, loss):
     X, y = CLASSIFIERS[task]
     if (scoring, task) in [("neg_log_loss", "labels"), ("average_precision", "two classes")]:
         pytest.skip("scikit-learn has no such score")
+    if (scoring, task) == ("average_precision", "classes") and not names_are_averaged():
+        pytest.skip("this release of scikit-learn has the score for numbers alone")
     val = {"X_val": X[:120], "Y_val": y[:120]}
     model = classifier(scoring=scoring, loss=loss, max_iter=4, n_iter_no_change=4)
     model.fit(X, y, **val)

@@ -44,7 +44,7 @@ impl Table {
         };
         let (raw, real, values) =
             (normals(n * d, 1.5), normals(n * d, 1.0), normals(N_LEAVES * d, 1e-3));
-        let phi = draw(Projection::Gaussian, 1, d, false, Key::new(2)).unwrap();
+        let phi = draw(Projection::Gaussian, 1, d, &[], Key::new(2)).unwrap();
         Table {
             d,
             labels: real.iter().map(|&y| u8::from(y > 0.7)).collect(),

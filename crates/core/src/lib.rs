@@ -25,6 +25,7 @@ pub mod step;
 
 pub mod ensemble;
 pub mod format;
+pub mod links;
 pub mod ranking;
 pub mod shap;
 

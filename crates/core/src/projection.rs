@@ -1,5 +1,7 @@
 //! Random projections of the residuals: from d outputs to q components.
 
+use std::ops::Range;
+
 use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
@@ -20,13 +22,14 @@ pub enum Projection {
     Subsample,
 }
 
-/// Draws a q × d matrix, row-major. Rows that cannot tell outputs apart are drawn again: all-zero
-/// rows and, if the residuals of a row sum to zero (`sums_to_zero`, softmax), constant rows.
+/// Draws a q × d matrix, row-major. Rows without signal are drawn again: all-zero ones and, if the
+/// residuals of neighbouring outputs sum to zero in each row (`zero_sums`, softmax), those that are
+/// constant there and zero elsewhere.
 pub fn draw(
     projection: Projection,
     n_components: usize,
     n_outputs: usize,
-    sums_to_zero: bool,
+    zero_sums: &[Range<usize>],
     key: Key,
 ) -> Result<Vec<f32>> {
     let (q, d) = (n_components, n_outputs);
@@ -71,17 +74,27 @@ pub fn draw(
                     };
                 }
             }
-            let useless = if sums_to_zero && d > 1 {
-                row.iter().all(|&v| v == row[0])
-            } else {
-                row.iter().all(|&v| v == 0.0)
-            };
-            if !useless {
+            if has_signal(row, zero_sums) {
                 break;
             }
         }
     }
     Ok(phi)
+}
+
+/// Whether residuals, which sum to zero over each of some ranges of outputs, can leave a trace in
+/// their product with a row.
+fn has_signal(row: &[f32], zero_sums: &[Range<usize>]) -> bool {
+    let mut rest = 0;
+    for range in zero_sums.iter().filter(|range| range.len() > 1) {
+        let block = &row[range.clone()];
+        if block.iter().any(|&v| v != block[0]) || row[rest..range.start].iter().any(|&v| v != 0.0)
+        {
+            return true;
+        }
+        rest = range.end;
+    }
+    row[rest..].iter().any(|&v| v != 0.0)
 }
 
 /// A projection matrix, ready to be applied. If most entries are zero, zeros cost nothing.
@@ -247,7 +260,7 @@ mod tests {
     fn entries_have_mean_zero_and_variance_one_over_q() {
         for projection in ALL {
             let (q, d) = (50, 400);
-            let phi = draw(projection, q, d, false, Key::new(5)).unwrap();
+            let phi = draw(projection, q, d, &[], Key::new(5)).unwrap();
             let n = phi.len() as f64;
             let mean = phi.iter().map(|&v| f64::from(v)).sum::<f64>() / n;
             let variance = phi.iter().map(|&v| f64::from(v * v)).sum::<f64>() / n;
@@ -260,9 +273,14 @@ mod tests {
     fn no_row_is_useless() {
         for projection in ALL {
             for seed in 0..300 {
-                let phi = draw(projection, 2, 3, true, Key::new(seed)).unwrap();
+                let phi = draw(projection, 2, 3, &[0..3], Key::new(seed)).unwrap();
                 assert!(phi.chunks(3).all(|row| row.iter().any(|&v| v != row[0])));
-                let phi = draw(projection, 2, 1, false, Key::new(seed)).unwrap();
+                let phi = draw(projection, 2, 6, &[0..2, 3..6], Key::new(seed)).unwrap();
+                let signal = |row: &[f32]| {
+                    row[0] != row[1] || row[2] != 0.0 || { row[3] != row[4] || row[4] != row[5] }
+                };
+                assert!(phi.chunks(6).all(signal));
+                let phi = draw(projection, 2, 1, &[], Key::new(seed)).unwrap();
                 assert!(phi.iter().all(|&v| v != 0.0));
             }
         }
@@ -270,11 +288,11 @@ mod tests {
 
     #[test]
     fn subsample_draws_different_outputs() {
-        let phi = draw(Projection::Subsample, 4, 4, false, Key::new(1)).unwrap();
+        let phi = draw(Projection::Subsample, 4, 4, &[], Key::new(1)).unwrap();
         for j in 0..4 {
             assert_eq!((0..4).map(|c| phi[c * 4 + j]).sum::<f32>(), 1.0);
         }
-        assert!(draw(Projection::Subsample, 5, 4, false, Key::new(1)).is_err());
+        assert!(draw(Projection::Subsample, 5, 4, &[], Key::new(1)).is_err());
     }
 
     #[test]

@@ -148,6 +148,22 @@ impl Ensemble {
         pool.run(py, |pool| self.inner.add_shap_values(pool, x, out))
     }
 
+    /// Adds Shapley interaction values of features j < k to `out` (n × p·p·d), at the place of j, k.
+    fn add_shap_interactions(
+        &self,
+        py: Python<'_>,
+        pool: &Pool,
+        x: FeatureRowArrays<'_>,
+        mut out: PyReadwriteArray2<'_, f64>,
+    ) -> PyResult<()> {
+        let p = self.inner.n_features;
+        let (n_rows, x) = x.view(p)?;
+        check_len("a row of out", out.shape()[1], p * p * self.inner.n_outputs)?;
+        check_len("out", out.shape()[0], n_rows)?;
+        let out = slice_mut(&mut out)?;
+        pool.run(py, |pool| self.inner.add_shap_interactions(pool, x, out))
+    }
+
     /// What the trees add to each output (d) if no feature is known.
     fn expected<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.inner.expected().into_pyarray(py)

@@ -4,6 +4,7 @@ mod arrays;
 mod ensemble;
 mod features;
 mod leaves;
+mod links;
 mod objective;
 mod pool;
 mod projection;
@@ -12,8 +13,9 @@ mod targets;
 
 use pyo3::prelude::*;
 
-/// Compiled kernels of manyboost.
-#[pymodule]
+/// Compiled kernels of manyboost. They need no GIL: what calls share is behind locks, and classes are
+/// frozen or borrowed at run time.
+#[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<pool::Pool>()?;
@@ -24,6 +26,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ensemble::Ensemble>()?;
     module.add_class::<objective::Objective>()?;
     leaves::register(module)?;
+    links::register(module)?;
     steps::register(module)?;
     targets::register(module)?;
     projection::register(module)?;

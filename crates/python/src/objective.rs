@@ -2,7 +2,7 @@
 
 use manyboost_core as core;
 use manyboost_core::leaf::Curvatures;
-use manyboost_core::losses::{self, Extremes, Loss, Losses, Shares};
+use manyboost_core::losses::{self, Extremes, Loss, Losses, Run, Shares};
 use manyboost_core::step::Along;
 use manyboost_core::weights::Weights;
 use numpy::{
@@ -20,11 +20,11 @@ use crate::pool::{Pool, to_py_err};
 use crate::projection::{optional_phi, optional_projection, optional_shares};
 use crate::steps::direction;
 
-/// The name of a loss for all outputs, or one for each.
+/// The name of a loss for all outputs, or those of neighbouring outputs with their number.
 #[derive(FromPyObject)]
 enum LossNames {
     All(String),
-    Each(Vec<String>),
+    Runs(Vec<(String, usize)>),
 }
 
 fn loss_named(name: &str) -> PyResult<Loss> {
@@ -61,13 +61,17 @@ impl Objective {
         param: PyReadonlyArray1<'_, f32>,
     ) -> PyResult<Objective> {
         let (offset, param) = (slice(&offset)?.to_vec(), slice(&param)?.to_vec());
-        let losses = match loss {
-            LossNames::All(name) => vec![loss_named(&name)?; offset.len()],
-            LossNames::Each(names) => {
-                names.iter().map(|name| loss_named(name)).collect::<PyResult<Vec<Loss>>>()?
-            }
+        let named = match loss {
+            LossNames::All(name) => vec![(name, offset.len())],
+            LossNames::Runs(runs) => runs,
         };
-        Ok(Objective { losses: Losses::new(&losses, offset, param).map_err(to_py_err)? })
+        let (mut runs, mut start) = (Vec::new(), 0usize);
+        for (name, count) in named {
+            let end = start.saturating_add(count);
+            runs.push(Run { loss: loss_named(&name)?, outputs: start..end });
+            start = end;
+        }
+        Ok(Objective { losses: Losses::of_runs(runs, offset, param).map_err(to_py_err)? })
     }
 
     /// Adds leaf values to `raw`, takes the residuals (negative gradients) there into `out`, and
@@ -211,9 +215,6 @@ impl Objective {
         active: Option<PyReadonlyArray1<'py, bool>>,
     ) -> PyResult<(Vector<'py>, Vector<'py>)> {
         let objective = self.objective(&y, &weights, &raw)?;
-        if self.losses.is_softmax() {
-            return Err(PyValueError::new_err("the outputs of softmax share one loss"));
-        }
         let outputs = outputs_of(output, self.losses.n_outputs())?.range;
         check_len("rho", rho.len(), outputs.len())?;
         let active = optional(&active)?;
@@ -227,28 +228,29 @@ impl Objective {
     }
 
     /// Softmax along a direction: loss, gradient with respect to rho, Hessian times `v`.
-    #[pyo3(signature = (pool, y, raw, weight, leaf_of_row, values, rho, v))]
+    #[pyo3(signature = (pool, y, raw, weights, leaf_of_row, values, rho, v, output=None))]
     fn softmax_along<'py>(
         &self,
         py: Python<'py>,
         pool: &Pool,
-        y: PyReadonlyArray1<'py, u32>,
+        y: TargetArray<'py>,
         raw: PyReadonlyArray2<'py, f32>,
-        weight: Option<PyReadonlyArray1<'py, f32>>,
+        weights: WeightArrays<'py>,
         leaf_of_row: Option<PyReadonlyArray1<'py, u32>>,
         values: PyReadonlyArray2<'py, f32>,
         rho: PyReadonlyArray1<'py, f64>,
         v: PyReadonlyArray1<'py, f64>,
+        output: Option<OutputNumbers>,
     ) -> PyResult<(f64, Vector<'py>, Vector<'py>)> {
-        let [n, d] = [raw.shape()[0], raw.shape()[1]];
-        let y = TargetArray::Classes(y);
-        let objective = self.bind(&y, Weights::of_rows(optional(&weight)?), [n, d])?;
-        check_len("rho", rho.len(), d)?;
-        check_len("v", v.len(), d)?;
-        let direction = direction(&leaf_of_row, &values, n, d)?;
+        let objective = self.objective(&y, &weights, &raw)?;
+        let outputs = outputs_of(output, self.losses.n_outputs())?.range;
+        check_len("rho", rho.len(), outputs.len())?;
+        check_len("v", v.len(), outputs.len())?;
+        let direction = direction(&leaf_of_row, &values, raw.shape()[0], outputs.len())?;
         let (raw, rho, v) = (slice(&raw)?, slice(&rho)?, slice(&v)?);
-        let (loss, slope, product) = pool
-            .run(py, |pool| core::step::softmax_along(pool, objective, raw, direction, rho, v))?;
+        let along = Along { objective, raw, direction, outputs };
+        let (loss, slope, product) =
+            pool.run(py, |pool| core::step::softmax_along(pool, &along, rho, v))?;
         Ok((loss, slope.into_pyarray(py), product.into_pyarray(py)))
     }
 

@@ -8,6 +8,7 @@ use manyboost_core as core;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PySlice;
 
 thread_local! {
@@ -63,7 +64,8 @@ impl PyComm {
 
     /// An array of `len` integers with arbitrary contents.
     fn array<'py>(&self, py: Python<'py>, len: usize) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let mut room = self.room.lock().unwrap_or_else(|e| e.into_inner());
+        // An array is made while it is held, which may wait for other threads of Python.
+        let mut room = self.room.lock_py_attached(py).unwrap_or_else(|e| e.into_inner());
         let fits = |room: &Py<PyArray1<i64>>| room.bind(py).as_untyped().len() >= len;
         if !room.as_ref().is_some_and(fits) {
             *room = Some(PyArray1::zeros(py, len, false).unbind());

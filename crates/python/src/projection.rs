@@ -11,7 +11,9 @@ use numpy::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arrays::{check_len, check_outputs, matrix, slice, slice_mut};
+use crate::arrays::{
+    OutputNumbers, check_len, check_outputs, matrix, outputs_of, slice, slice_mut,
+};
 use crate::pool::{Pool, to_py_err};
 
 /// A projection, if there is one.
@@ -63,14 +65,15 @@ fn project(
     pool.run(py, |pool| core::projection::project(pool, residuals, d, &phi, z))
 }
 
-/// Draws the projection matrix (q × d) of a round.
+/// Draws the projection matrix (q × d) of a round. `zero_sums` are the half-open ranges of outputs
+/// over which residuals sum to zero in each row, in ascending order.
 #[pyfunction]
 fn draw_projection<'py>(
     py: Python<'py>,
     name: &str,
     n_components: usize,
     n_outputs: usize,
-    sums_to_zero: bool,
+    zero_sums: Vec<(usize, usize)>,
     seed: u64,
     round: u64,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
@@ -87,7 +90,10 @@ fn draw_projection<'py>(
         return Err(PyValueError::new_err("a projection needs at least one component"));
     }
     let key = Key::of(seed, round, 0, Purpose::Projection);
-    let phi = core::projection::draw(projection, n_components, n_outputs, sums_to_zero, key)
+    let ranges = |(start, stop)| outputs_of(Some(OutputNumbers::Range((start, stop))), n_outputs);
+    let zero_sums = zero_sums.into_iter().map(|pair| Ok(ranges(pair)?.range));
+    let zero_sums = zero_sums.collect::<PyResult<Vec<_>>>()?;
+    let phi = core::projection::draw(projection, n_components, n_outputs, &zero_sums, key)
         .map_err(to_py_err)?;
     Ok(matrix(py, phi, n_outputs))
 }

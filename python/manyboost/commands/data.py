@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from manyboost.datasets.readers.files import TableFile
 
 FORMATS = ("csv", "parquet", "arff", "npz", "svmlight", "xc")
-#: Categories that a feature can have.
-MOST_CATEGORIES = 255
 #: Up to so many distinct integers in a single output may be classes.
 MOST_DOUBTFUL = 20
 
@@ -133,6 +131,7 @@ class Problem:
             "regression": f"{count(n_outputs, 'output')}: regression",
             "labels": f"{count(n_outputs, 'label')}: multi-label classification",
             "classes": f"classes in {name!r}: classification",
+            "columns": f"{count(n_outputs, 'column')} of classes: classification",
         }
         text = f"{self.file}: {count(rows, row_noun(self.part))}, {count(features, 'feature')}"
         text += f" ({nominal:,} categorical)" if nominal else ""
@@ -173,14 +172,8 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     blocks = file.blocks(features, outputs, {features[j]: True for j in nominal})
     X_table, Y_table = whole(file.file, blocks)
     X = features_of(X_table)
-    counts = {X.columns[j]: len(X.labels(j)) for j in X.categories}
-    if many := {name: n for name, n in counts.items() if n > MOST_CATEGORIES}:
-        found = ", ".join(f"column {name!r} with {n:,}" for name, n in many.items())
-        what = f"{file.file} holds text with more distinct values than a feature can have"
-        remedy = f"merge rare ones, or pass --ignore {' '.join(map(repr, many))}."
-        raise ValueError(f"{what} ({MOST_CATEGORIES}): {found}; {remedy}")
     Y, kind = outputs_of(Y_table, task)  # type: ignore[arg-type]
-    shown = [repr(file.names[i]) for i in ignored]
+    shown = [f"column {file.names[i]!r}" for i in ignored]
     shown += ["the index, which has no name"] if file.has_index else []
     return Problem(file.file, X, Y, kind, file.part, shown)
 
@@ -217,14 +210,16 @@ def target_names(model: Any) -> list[str]:
     """Names of the outputs of y that a model was fitted to, empty if they had none."""
     if hasattr(model, "target_name_"):
         return [str(model.target_name_)]
-    return [str(name) for name in getattr(model, "output_names_", ())]
+    names = getattr(model, "output_names_", getattr(model, "target_names_", ()))
+    return [str(name) for name in names]
 
 
 def kind_of(model: Any) -> Kind:
     """Return what the outputs of a model are."""
     if not hasattr(model, "classes_"):
         return "regression"
-    return "labels" if model._classes.kind == "multilabel" else "classes"
+    kinds: dict[str, Kind] = {"multilabel": "labels", "columns": "columns"}
+    return kinds.get(model._classes.kind, "classes")
 
 
 def outputs_like(model: Any, table: Table) -> NamedTable | NamedColumn:
@@ -232,8 +227,10 @@ def outputs_like(model: Any, table: Table) -> NamedTable | NamedColumn:
     import numpy as np
 
     from manyboost.data.named import NamedColumn
-    from manyboost.datasets.readers.columns import outputs_of
+    from manyboost.datasets.readers.columns import class_columns, outputs_of
 
+    if kind_of(model) == "columns":
+        return class_columns(table)
     is_regression = kind_of(model) == "regression"
     outputs, _ = outputs_of(table, "regression" if is_regression else "classification")
     if not (isinstance(outputs, NamedColumn) and _has_text_classes(model)):
@@ -252,7 +249,11 @@ def outputs_like(model: Any, table: Table) -> NamedTable | NamedColumn:
 
 def _has_text_classes(model: Any) -> bool:
     """Whether the classes of a model are text or booleans."""
-    return kind_of(model) == "classes" and model.classes_.dtype.kind not in "iuf"
+    return kind_of(model) == "classes" and _are_text(model.classes_)
+
+
+def _are_text(classes: Any) -> bool:
+    return classes.dtype.kind not in "iuf"
 
 
 def read_rows(
@@ -266,13 +267,17 @@ def read_rows(
     is_nominal = {i: j in labelled for j, i in enumerate(features)}
     if _has_text_classes(model):
         is_nominal |= dict.fromkeys(places, True)
+    if kind_of(model) == "columns":
+        is_nominal |= {i: _are_text(each) for i, each in zip(places, model.classes_, strict=False)}
     names = [file.names[i] for i in places]
     return file, names, file.blocks(features, places, is_nominal)
 
 
 def _output_places(arguments: argparse.Namespace, file: TableFile, model: Any) -> list[int]:
     """Return the indices of the outputs of a model, in its order."""
-    wanted = 1 if kind_of(model) == "classes" else model.n_outputs_ // model._n_levels
+    kind, wanted = kind_of(model), model.n_outputs_ // model._n_levels
+    if kind in ("classes", "columns"):
+        wanted = 1 if kind == "classes" else len(model.classes_)
     if arguments.target or arguments.targets_prefix is not None:
         chosen = _chosen_outputs(arguments, file) or []
         if len(chosen) != wanted:

@@ -45,7 +45,8 @@ def run(arguments: argparse.Namespace) -> None:
         report = {"rows": len(truth), "task": kind, "scores": scores.overall}
         show(json.dumps(report | {"by_output": scores.by_output}, indent=2))
         return
-    what = {"labels": "label", "classes": "class"}.get(kind, "output")
+    words = {"labels": "label", "classes": "class", "columns": "column"}
+    what = words.get(kind, "output")
     n_outputs = len(scores.by_output)
     outputs = f"{n_outputs:,} classes" if kind == "classes" else count(n_outputs, what)
     show(f"{file.file}: {count(len(truth), data.row_noun(file.part))}, {outputs}.\n")

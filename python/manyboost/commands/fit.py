@@ -51,6 +51,8 @@ def run(arguments: argparse.Namespace) -> None:
     tell(problem.description, quiet=quiet)
     try:
         _fit(model, problem, comm)
+        # For `info`: the file of the model holds nothing of these.
+        model._left_out = sorted({*model._left_out, *problem.left_out})
     except KeyboardInterrupt:
         if not hasattr(model, "n_iter_"):
             raise Interrupted("Interrupted before the first round; no model was written.") from None

@@ -78,6 +78,8 @@ def _readings(name: str, text: str) -> Iterator[Any]:
     """Yield everything that a text may stand for, the likeliest first."""
     # Names of features are text, even if they look like numbers.
     member = str if name in ("interaction_cst", "monotonic_cst") else _scalar
+    if name == "label_hierarchy":
+        yield [tuple(map(str.strip, part.split("="))) for part in text.split(",")]
     if "=" in text:
         pairs = [part.partition("=") for part in text.split(",")]
         yield {member(key.strip()): _scalar(value.strip()) for key, _, value in pairs}

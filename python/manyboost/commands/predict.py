@@ -48,6 +48,8 @@ def _prediction(arguments: argparse.Namespace, model: Any) -> Prediction:
     if kind == "regression" and (arguments.proba or arguments.top_k):
         option = "--proba" if arguments.proba else "--top-k"
         raise UsageError(f"{option} is for classifiers, but the model is a regressor.")
+    if kind == "columns":
+        return _columns(arguments, model)
     if arguments.top_k:
         if arguments.outputs:
             raise UsageError("--top-k cannot be combined with --outputs; remove one of them.")
@@ -71,6 +73,27 @@ def _prediction(arguments: argparse.Namespace, model: Any) -> Prediction:
         places = None
     header = model._by_level(names)
     return header, lambda X: model.predict(X, outputs=places).reshape(len(X), -1).tolist()
+
+
+def _columns(arguments: argparse.Namespace, model: Any) -> Prediction:
+    """Return the classes of several columns, or the probabilities of all of them."""
+    import numpy as np
+
+    for option, given in (("--top-k", arguments.top_k), ("--outputs", arguments.outputs)):
+        if given:
+            what = f"the model predicts {len(model.classes_)} columns of classes"
+            raise UsageError(f"{option} is not for models of this kind: {what}; remove it.")
+    names = column_names(model)
+    if not arguments.proba:
+        return names, lambda X: model.predict(X).tolist()
+    columns = zip(names, model.classes_, strict=True)
+    header = [f"{name}={each}" for name, classes in columns for each in classes]
+    return header, lambda X: np.hstack(model.predict_proba(X)).tolist()
+
+
+def column_names(model: Any) -> list[str]:
+    """Return the names of several columns of classes."""
+    return data.target_names(model) or [f"y{j}" for j in range(len(model.classes_))]
 
 
 def output_names(model: Any) -> list[str]:

@@ -35,6 +35,8 @@ def score_model(model: Any, predicted: Predictions, Y: NDArray[Any], names: list
         return _regression(predicted.values.reshape(Y.shape), Y, names)
     if kind_of(model) == "labels":
         return _labels(predicted, Y.astype(np.float64), names)
+    if kind_of(model) == "columns":
+        return _columns(predicted, Y, model.classes_, names)
     return _classes(predicted, Y, model.classes_)
 
 
@@ -51,7 +53,10 @@ class Predictions:
         """Predict with a model."""
         if not hasattr(model, "classes_"):
             return cls(model.predict(X))
-        return cls(model.predict(X), model.predict_proba(X), model.decision_function(X))
+        proba = model.predict_proba(X)
+        if isinstance(proba, list):  # of several columns, side by side
+            proba = np.hstack(proba)
+        return cls(model.predict(X), proba, model.decision_function(X))
 
     @classmethod
     def joined(cls, parts: list[Predictions]) -> Predictions:
@@ -145,6 +150,29 @@ def _classes(predicted: Predictions, y: NDArray[Any], classes: NDArray[Any]) -> 
         overall["roc_auc"] = float(metrics.roc_auc_score(positive, predicted.proba[known][:, 1]))
     columns = {"f1": f1, "precision": precision, "recall": recall, "rows": rows}
     return Scores(overall, _by_name(columns, [str(each) for each in classes]), "f1")
+
+
+def _columns(
+    predicted: Predictions, Y: NDArray[Any], classes: list[NDArray[Any]], names: list[str]
+) -> Scores:
+    """Return the scores of each of several columns, on the rows that have a class there."""
+    shares = np.split(predicted.proba, np.cumsum(list(map(len, classes)))[:-1], axis=1)
+    observed = np.vectorize(lambda cell: cell is not None, otypes=[bool])(Y)
+    by_output = {}
+    for j, name in enumerate(names):
+        there = observed[:, j]
+        # Arrays of objects become arrays of text or numbers.
+        found, truth = (np.array(each[there, j].tolist()) for each in (predicted.values, Y))
+        part = Predictions(found, shares[j][there])
+        by_output[name] = _classes(part, truth, classes[j]).overall if there.any() else {}
+    usual = ("accuracy", "balanced_accuracy", "f1_macro", "log_loss")
+    columns = {score: [each.get(score, np.nan) for each in by_output.values()] for score in usual}
+    right = (predicted.values == Y) | ~observed
+    overall = {score: float(np.nanmean(values)) for score, values in columns.items()}
+    overall["subset_accuracy"] = float(right[observed.any(axis=1)].all(axis=1).mean())
+    return Scores(
+        overall, _by_name({k: np.array(v) for k, v in columns.items()}, names), "accuracy"
+    )
 
 
 def _by_name(columns: dict[str, Any], names: list[str]) -> dict[str, dict[str, float]]:

@@ -1,11 +1,13 @@
 """Features as codes: categories, and numbers that single precision mixes up.
 
 The code of a category is its place among the values that fit saw, NaN if it is missing or unknown.
-That of a number is the number of cuts below it, minus that of zero: sparse zeros stay zeros.
+If there are too many, the most frequent have codes of their own and the others share one. The code
+of a number is the number of cuts below it, minus that of zero: sparse zeros stay zeros.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +24,9 @@ from manyboost.data.rows import Rows
 from manyboost.data.stored import StoredTable
 from manyboost.errors import RowError
 
+#: Rows that a category must have for a code of its own where some share one.
+LEAST_ROWS = 3
+
 
 @dataclass(frozen=True)
 class Categories:
@@ -30,6 +35,8 @@ class Categories:
     n_features: int  # all of them
     tables: dict[int, F64]  # the distinct values of categorical features; the index is the code
     cuts: dict[int, F64] = field(default_factory=dict)  # of those that single precision mixes up
+    # The codes of the values in the tables, where rare ones share the last code.
+    grouped: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -39,25 +46,51 @@ class Categories:
         features = np.flatnonzero(is_categorical).tolist()
         if features:
             refuse_sparse(X, features[0], "X", names)
-        tables = {}
+        tables, grouped = {}, {}
         for j in features:
             if isinstance(X, StoredTable) and not X.exact[j]:
                 problem = "but features are stored in single precision, which mixes up its values"
                 column = f"Column {column_name(j, names)} is categorical"
                 raise ValueError(f"{column}, {problem}; use small whole numbers.")
             column = X[:, j]
+            column = column[~np.isnan(column)]
             # + 0.0 turns -0.0 into 0.0; which of them is found depends on the order of the rows.
-            tables[j] = comm.unique(column[~np.isnan(column)]).astype(np.float64) + 0.0
+            tables[j] = comm.unique(column).astype(np.float64) + 0.0
             if np.isinf(tables[j]).any():
                 what = f"Column {column_name(j, names)} has the category inf"
                 raise ValueError(f"{what}; number the categories from 0, NaN if it is missing.")
-            if (count := len(tables[j])) > max_categories:
-                raise ValueError(
-                    f"Column {column_name(j, names)} has {count} categories, more than max_bins="
-                    f"{max_categories}; {'raise max_bins, ' if count <= 255 else ''}merge rare "
-                    "categories, or leave it out of categorical_features: it then holds numbers."
-                )
-        return cls(int(X.shape[1]), tables)
+            if len(tables[j]) > max_categories:
+                places = np.searchsorted(tables[j], column)
+                counts = comm.totals(np.bincount(places, minlength=len(tables[j])))
+                grouped[j] = _grouped(counts, max_categories)
+        categories = cls(int(X.shape[1]), tables, grouped=grouped)
+        if grouped:
+            categories._warn_of_groups(max_categories, names)
+        return categories
+
+    def _warn_of_groups(self, max_categories: int, names: Any) -> None:
+        """Say once which columns have categories that count as one."""
+        found = []
+        for j, codes in self.grouped.items():
+            n_rare = self.n_rare(j)
+            kept = f"{len(codes) - n_rare:,} of its {len(codes):,}"
+            found.append(f"column {column_name(j, names)} keeps {kept}")
+        message = (
+            f"Rare categories count as one where there are more than max_bins={max_categories}: "
+            f"{', '.join(found)}; merge categories by meaning, or leave out columns of names."
+        )
+        warnings.warn(message, UserWarning, stacklevel=2)
+
+    def n_rare(self, feature: int) -> int:
+        """Return how many categories of a feature share a code."""
+        codes = self.grouped.get(feature)
+        return 0 if codes is None else int((codes == codes.max()).sum())
+
+    def values_of(self, feature: int, codes: NDArray[Any]) -> list[list[float]]:
+        """Return the categories that each of some codes stands for; none for unknown codes."""
+        table = self.tables[feature]
+        own = self.grouped.get(feature, np.arange(len(table)))
+        return [table[own == code].tolist() for code in codes]
 
     def with_cuts(self, rows: Rows, mixed: list[int], max_bins: int) -> Categories:
         """Return these and the cuts of features that single precision mixes up, if any."""
@@ -90,8 +123,13 @@ class Categories:
         if not self.tables:
             return None
         counts = np.zeros(self.n_features, np.uint32)
-        counts[list(self.tables)] = [len(table) for table in self.tables.values()]
+        counts[list(self.tables)] = [self.n_codes(j) for j in self.tables]
         return counts
+
+    def n_codes(self, feature: int) -> int:
+        """Return the number of codes of a categorical feature."""
+        codes = self.grouped.get(feature)
+        return len(self.tables[feature]) if codes is None else int(codes.max()) + 1
 
     @property
     def mask(self) -> Mask:
@@ -139,9 +177,23 @@ class Categories:
         table = self.tables.get(feature)
         if table is None:
             return values
-        codes = np.searchsorted(table, values)
-        padded = np.append(table, np.nan)
-        return np.where(padded[codes] == values, codes, np.nan).astype(np.float32)
+        places = np.searchsorted(table, values)
+        is_known = np.append(table, np.nan)[places] == values
+        own = self.grouped.get(feature)
+        codes = places if own is None else np.append(own, 0)[places]
+        return np.where(is_known, codes, np.nan).astype(np.float32)
+
+
+def _grouped(counts: NDArray[np.int64], max_codes: int) -> NDArray[np.uint8]:
+    """Return a code for each of too many categories: the last one for all that are rare.
+
+    The most frequent have codes of their own, of equals the first ones.
+    """
+    by_count = np.argsort(-counts, kind="stable")[: max_codes - 1]
+    kept = np.sort(by_count[counts[by_count] >= LEAST_ROWS])
+    codes = np.full(len(counts), len(kept), np.uint8)
+    codes[kept] = np.arange(len(kept))
+    return codes
 
 
 def _doubles(X: Table, feature: int) -> F64:

@@ -30,6 +30,7 @@ class TargetKind(Enum):
     LABELS = "labels"  # any number per row: 0/1 as uint8 (n_rows, n_outputs), 255 if missing
     ONE_VS_REST = "one_vs_rest"  # a class per row: 0/1 as uint8; two classes share one column
     CLASSES = "classes"  # a class per row: class numbers as uint32 (n_rows,), for softmax
+    COLUMNS = "columns"  # classes in several columns: 0/1 as uint8, a block of outputs for each
 
     @property
     def one_class_per_row(self) -> bool:

@@ -71,8 +71,10 @@ def check_X(
     if dimensions != 2:
         # scikit-learn's checks look for "Reshape your data".
         problem = f"{name} has {dimensions} dimension(s), it must have two, rows and features"
-        one = f"{name}.reshape(-1, 1) if it has one feature, {name}.reshape(1, -1) if it is one row"
-        raise ValueError(f"{problem}: Reshape your data, with {one}.")
+        how = f"{name}.reshape(-1, 1) if it has one feature, {name}.reshape(1, -1) if it is one row"
+        if dimensions > 2:  # windows of several series, images
+            how = f"{name}.reshape(len({name}), -1), which makes a feature of every value of a row"
+        raise ValueError(f"{problem}: Reshape your data, with {how}.")
     options = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", **ANY_VALUES}
     try:
         if from_frame:  # its names are checked already

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import numbers
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from manyboost.arrays import F32, F64, Mask
 from manyboost.comm import Comm
 from manyboost.data.cells import column_name
-from manyboost.data.named import NamedTable
+from manyboost.data.named import NamedTable, densified
 from manyboost.data.plain_arrays import as_float, is_missing
 
 #: Types whose numbers are exact in single precision.
@@ -62,6 +63,20 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
     return names if names and all(isinstance(each, str) for each in names) else None
 
 
+def target_names(y: Any, name: str = "y") -> list[str] | None:
+    """Return the names of targets; whole numbers, such as horizons, become text.
+
+    Numbers that only count the columns from zero are no names.
+    """
+    names = column_names(y, name)
+    if names is not None or not is_frame(y):
+        return names
+    columns = list(y.columns)
+    is_count = columns == list(range(len(columns)))
+    is_whole = all(isinstance(each, numbers.Integral) for each in columns)
+    return [str(each) for each in columns] if is_whole and not is_count else None
+
+
 def densified_frame(data: Any) -> Any:
     """Return a pandas frame with its sparse columns made dense; other data as they are."""
     dtypes = enumerate(getattr(data, "dtypes", []))
@@ -99,6 +114,28 @@ def open_frame(data: Any, name: str = "X") -> Any | None:
         problem = f"{name} is a {type_name}, which is not a frame in memory"
         remedy = "pass a frame of pandas or polars, a pyarrow table or an array."
         raise ValueError(f"{problem}; {remedy}") from None
+
+
+def holds_labels(data: Any, name: str) -> bool:
+    """Whether a frame has columns of categories or text."""
+    frame = open_frame(data, name)
+    return frame is not None and bool(label_columns(frame, None))
+
+
+def value_columns(data: Any, name: str) -> list[NDArray[Any]]:
+    """Return the columns of a frame: numbers, or objects of any types."""
+    frame = open_frame(data, name)
+    if frame is None:
+        return list(np.asarray(data).T)
+    if isinstance(frame, NamedTable):
+        return list(densified(frame.values).T)
+    return list(map(_values, frame.iter_columns()))
+
+
+def _values(column: Any) -> NDArray[Any]:
+    values = np.asarray(column.to_numpy()) if _holds_numbers(column) else np.empty(0, object)
+    is_plain = values.dtype.kind in "biuf"
+    return values if is_plain else np.fromiter(column.to_list(), object, len(column))
 
 
 def label_columns(frame: Any, chosen: Mask | None) -> list[int]:

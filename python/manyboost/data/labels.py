@@ -17,9 +17,16 @@ from sklearn.utils.multiclass import type_of_target
 from manyboost import memory
 from manyboost.arrays import Mask
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import MISSING_LABEL, cell_error, class_numbers, refuse_cells, row_blocks
+from manyboost.data.cells import (
+    MISSING_LABEL,
+    cell_error,
+    class_numbers,
+    column_name,
+    refuse_cells,
+    row_blocks,
+)
 from manyboost.data.features import Table, in_canonical_order
-from manyboost.data.frames import column_names, is_frame, is_series
+from manyboost.data.frames import column_names, holds_labels, is_frame, is_series, value_columns
 from manyboost.data.plain_arrays import is_missing
 from manyboost.data.stored import CheckedTargets
 from manyboost.data.targets import check_outputs, check_shape
@@ -30,10 +37,11 @@ from manyboost.errors import RowError
 class Classes:
     """How labels become targets and scores become labels."""
 
-    kind: str  # "binary" (one output), "multiclass" (one output per class) or "multilabel"
+    # "binary" (one output), "multiclass" (one output per class), "multilabel", or "columns".
+    kind: str
     # Sorted classes or labels; of an indicator the names or numbers of columns.
-    values: NDArray[Any]
-    names: tuple[str, ...] | None = None  # of labels
+    values: Any
+    names: tuple[str, ...] | None = None  # of labels, or of columns of classes
 
     @property
     def n_outputs(self) -> int:
@@ -53,13 +61,13 @@ class Classes:
             raise ValueError(f"{only}; a classifier needs at least two classes.")
         return cls("binary" if len(values) == 2 else "multiclass", values)
 
-    def encode(self, y: NDArray[Any], *, softmax: bool, name: str = "y") -> NDArray[Any]:
+    def encode(self, y: Any, *, softmax: bool, name: str = "y") -> NDArray[Any]:
         """Return 0/1 labels (n, n_outputs) as uint8, or for softmax class numbers as uint32."""
         if self.kind == "multilabel":
             if y.shape[1:] != (self.n_outputs,):
                 expected = f"the model was given {self.n_outputs} labels"
                 raise ValueError(f"{name} has shape {y.shape}; {expected}.")
-            return y
+            return np.asarray(y)
         if y.ndim != 1:
             raise ValueError(f"{name} has shape {y.shape}; it must have one class per row.")
         try:
@@ -73,9 +81,9 @@ class Classes:
             rest = ", which the model does not know; fit on rows of all classes."
             raise RowError(name, f"{name} has the class {_shown(y[row])}", row, rest)
         if self.kind == "binary":
-            return known.astype(np.uint8)[:, None]
+            return np.asarray(known.astype(np.uint8)[:, None])
         if softmax:
-            return known.astype(np.uint32)
+            return np.asarray(known.astype(np.uint32))
         return np.asarray(known[:, None] == np.arange(len(self.values)), dtype=np.uint8)
 
     def decode(self, encoded: NDArray[Any]) -> NDArray[Any]:
@@ -85,38 +93,155 @@ class Classes:
         return np.asarray(self.values[class_numbers(encoded)])
 
 
+@dataclass
+class ClassColumns(Classes):
+    """The classes of several columns: a column of two has one output, others have one per class.
+
+    ``values`` is a list of the sorted classes of each column.
+    """
+
+    @property
+    def columns(self) -> list[Classes]:
+        """The classes of each column."""
+        return [Classes("binary" if len(v) == 2 else "multiclass", v) for v in self.values]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of outputs of each column."""
+        return tuple(column.n_outputs for column in self.columns)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs of the model."""
+        return sum(self.widths)
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs, such as "colour=red"; of two classes the second."""
+        columns = self.names or [f"y{j}" for j in range(len(self.values))]
+        named = zip(columns, self.values, strict=True)
+        return [
+            f"{column}={each}"
+            for column, values in named
+            for each in (values[1:] if len(values) == 2 else values)
+        ]
+
+    @classmethod
+    def of_columns(
+        cls, y: list[NDArray[Any]], names: Sequence[str] | None, comm: Comm, name: str = "y"
+    ) -> ClassColumns:
+        """Find the classes of columns, in which None is missing, on all ranks."""
+        values = []
+        for j, column in enumerate(y):
+            found = comm.unique(_present(column, j, name, names)[1])
+            if len(found) < 2:
+                what = f"only one class ({_shown(found[0])})" if len(found) else "no class"
+                problem = f"Column {column_name(j, names)} of {name} has {what}"
+                raise ValueError(f"{problem}; a classifier needs at least two: leave it out.")
+            values.append(found)
+        return cls("columns", values, None if names is None else tuple(names))
+
+    def encode(self, y: Any, *, softmax: bool, name: str = "y") -> NDArray[Any]:
+        """Return 0/1 labels (n, n_outputs) as uint8; all outputs of a missing class are 255."""
+        if not isinstance(y, list) or len(y) != len(self.values):
+            found = f"{len(y)} columns" if isinstance(y, list) else f"shape {y.shape}"
+            expected = f"the model was given {len(self.values)} columns of classes"
+            raise ValueError(f"{name} has {found}; {expected}.")
+        blocks = []
+        for j, (column, known) in enumerate(zip(y, self.columns, strict=True)):
+            rows, present = _present(column, j, name, self.names)
+            of_column = f"Column {column_name(j, self.names)} of {name}"
+            try:
+                labels = known.encode(present, softmax=False, name=of_column)
+            except RowError as error:
+                raise error.relocated(int(rows[error.row])) from None
+            block = np.full((len(column), known.n_outputs), MISSING_LABEL, np.uint8)
+            block[rows] = labels
+            blocks.append(block)
+        return np.hstack(blocks)
+
+    def decode(self, encoded: NDArray[Any]) -> NDArray[Any]:
+        """Return the classes (n, n_columns) that :meth:`encode` was given, None if missing."""
+        columns = []
+        for part, known in zip(self.split(encoded), self.columns, strict=True):
+            missing = part[:, 0] == MISSING_LABEL
+            labels = known.decode(np.where(missing[:, None], 0, part))
+            if missing.any():
+                labels = labels.astype(object)
+                labels[missing] = None
+            columns.append(labels)
+        return side_by_side(columns)
+
+    def split(self, outputs: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the outputs (n, n_outputs) of each column."""
+        return np.split(outputs, np.cumsum(self.widths)[:-1], axis=1)
+
+
+def side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return columns of classes as an array; one of objects unless all are of one kind."""
+    if len({column.dtype.kind for column in columns}) > 1:
+        columns = [column.astype(object) for column in columns]
+    return np.column_stack(columns)
+
+
+def _present(
+    column: NDArray[Any], j: int, name: str, names: Sequence[str] | None
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the rows in which a column has a class, and these, of one type."""
+    rows = np.flatnonzero(~_missing(column))
+    present = column[rows]
+    if not len(rows):
+        return rows, present
+    return rows, _check_classes(present, f"Column {column_name(j, names)} of {name}")
+
+
 def read_labels(
     y: Any, X: Table, name: str = "y", classes: Classes | None = None, comm: Comm = ALONE
-) -> tuple[Classes, NDArray[Any]]:
-    """Return the classes, by default those of y on all ranks, and labels or indicators."""
+) -> tuple[Classes, Any]:
+    """Return the classes, by default those of y on all ranks, and what these encode."""
     sets = read_label_sets(y, name)
     if sets is None:
-        labels = check_labels(y, X, name)
-        names = column_names(y, name) if labels.ndim == 2 else None
-        return classes or Classes.of(labels, names, comm), labels
+        labels = check_labels(y, X, name, classes, comm)
+        several = isinstance(labels, list) or labels.ndim == 2
+        names = column_names(y, name) if several else None
+        if classes is not None:
+            return classes, labels
+        if isinstance(labels, list):
+            return ClassColumns.of_columns(labels, names, comm, name), labels
+        return Classes.of(labels, names, comm), labels
     if classes is None:
         labels = _sorted_labels(frozenset().union(*chain(*comm.gather(sets))))
         classes = Classes("multilabel", labels, tuple(map(str, labels)))
     elif classes.kind != "multilabel":
-        problem = f"{name} holds sets of labels, but the model was given one class per row"
+        problem = f"{name} holds sets of labels, but the model was given classes"
         raise ValueError(f"{problem}; pass classes.")
     check_shape((len(sets),), X, name)
     return classes, indicator(sets, classes.values, name)
 
 
-def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
-    """Return labels: one class per row (n,), or an indicator (n, d) of 0, 1 and missing labels."""
+def check_labels(
+    y: Any, X: Table, name: str = "y", classes: Classes | None = None, comm: Comm = ALONE
+) -> Any:
+    """Return one class per row (n,), an indicator (n, d), or a list of columns of classes.
+
+    The indicator is of 0, 1 and missing labels. Several columns are one, unless a value on some
+    rank is another; known ``classes`` say what they are.
+    """
     if isinstance(y, CheckedTargets):
         check_shape(y.shape, X, name)
         return y.array
     if sparse.issparse(y) and y.shape[1:] != (1,):
         return _sparse_indicator(y, X, name)
     y = y.toarray() if sparse.issparse(y) else y
-    labels = check_outputs(y, X, name, numeric=False)
+    if is_frame(y) and y.shape[1] > 1 and holds_labels(y, name):
+        check_shape(y.shape, X, name)
+        labels = side_by_side(value_columns(y, name))
+    else:
+        labels = check_outputs(y, X, name, numeric=False)
     if labels.ndim == 1:
         return _check_classes(labels, name)
     if labels.shape[1] > 1:
-        return _dense_indicator(labels, name, column_names(y, name))
+        return _check_several(labels, y, name, classes, comm)
     one = f"{name}.ravel()"
     if is_frame(y):
         one = f"{name}[{next(iter(column_names(y, name) or y.columns))!r}]"
@@ -126,6 +251,26 @@ def check_labels(y: Any, X: Table, name: str = "y") -> NDArray[Any]:
     )
     warnings.warn(message, DataConversionWarning, stacklevel=3)
     return _check_classes(labels[:, 0], name)
+
+
+def check_indicator(y: Any, X: Table, name: str = "y") -> Any:
+    """Return an indicator (n, d); refuse several columns of classes."""
+    return check_labels(y, X, name, Classes("multilabel", ()))
+
+
+def _check_several(
+    labels: NDArray[Any], y: Any, name: str, classes: Classes | None, comm: Comm
+) -> Any:
+    """Return an indicator, or the columns of y if they hold classes."""
+    if classes is None or classes.kind != "columns":
+        found = _dense_indicator(labels)
+        other = found if isinstance(found, tuple) else None
+        may_be_classes = classes is None and comm.any(other is not None)
+        if other is not None and (not may_be_classes or _is_share(labels[other])):
+            raise _label_error(labels[other], other, name, column_names(y, name))
+        if not may_be_classes:
+            return found
+    return value_columns(y, name) if is_frame(y) else list(labels.T)
 
 
 def _check_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
@@ -162,10 +307,8 @@ def _shown(value: Any) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-def _dense_indicator(
-    labels: NDArray[Any], name: str, names: Sequence[str] | None = None
-) -> NDArray[np.uint8]:
-    """Encode an indicator of several labels as 0, 1 and :data:`MISSING_LABEL`."""
+def _dense_indicator(labels: NDArray[Any]) -> NDArray[np.uint8] | tuple[int, int]:
+    """Encode an indicator as 0, 1 and :data:`MISSING_LABEL`, or return the first cell of none."""
     is_encoded = labels.dtype == np.uint8
     encoded = labels if is_encoded else np.empty(labels.shape, np.uint8)
     for rows in row_blocks(*labels.shape):
@@ -173,8 +316,8 @@ def _dense_indicator(
         known = np.where(missing, 0, labels[rows]) if missing.any() else labels[rows]
         unlike = (known != 0) & (known != 1)
         if unlike.any():
-            i, j = np.argwhere(unlike)[0] + [rows.start, 0]
-            raise _label_error(labels[i, j], (i, j), name, names)
+            i, j = np.argwhere(unlike)[0].tolist()
+            return rows.start + i, j
         if not is_encoded:
             encoded[rows] = known
             encoded[rows][missing] = MISSING_LABEL
@@ -197,6 +340,10 @@ def _sparse_indicator(y: Any, X: Table, name: str) -> NDArray[np.uint8]:
     return encoded
 
 
+def _is_share(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and bool(0 < value < 1)
+
+
 def _label_error(
     value: Any, place: tuple[int, int], name: str, names: Sequence[str] | None = None
 ) -> RowError:
@@ -204,7 +351,7 @@ def _label_error(
         "; several outputs must be an indicator of 0 and 1, one column per label, or a list of "
         "sets of labels."
     )
-    if isinstance(value, float | np.floating) and 0 < value < 1:
+    if _is_share(value):
         rest = (
             "; labels are 0 or 1: for a probability p pass the row twice, with the labels 1 and 0 "
             "and their weights p and 1 - p."

@@ -17,10 +17,11 @@ Matrix = Any
 # Slots: the type alone tells that these are a frame and a series (:func:`frames.is_frame`).
 @dataclass(slots=True, eq=False)
 class NamedTable:
-    """Numbers with a name for each column; some columns may hold categories."""
+    """Numbers, or classes, with a name for each column; some columns may hold categories."""
 
     columns: list[str]
-    values: Matrix  # (n_rows, n_columns), NaN if missing; codes in columns of categories
+    # (n_rows, n_columns), NaN if missing; codes in columns of categories. Classes are objects.
+    values: Matrix
     # The labels of the codes 0, 1, …, in any order, by the index of the column.
     categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 

@@ -15,11 +15,19 @@ from manyboost.arrays import F64
 from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import TargetKind, class_numbers, missing_cells, refuse_unobserved_outputs
 from manyboost.data.features import Table
-from manyboost.data.frames import column_names
-from manyboost.data.labels import read_labels
+from manyboost.data.frames import column_names, target_names
+from manyboost.data.hierarchy import Hierarchy
+from manyboost.data.labels import ClassColumns, read_labels
 from manyboost.data.stored import StoredTable
 from manyboost.data.targets import check_offset, check_output_names, check_targets
-from manyboost.data.weights import Weights, check_weight, class_weights, normalise, weigh_classes
+from manyboost.data.weights import (
+    ClassTable,
+    Weights,
+    check_weight,
+    class_weights,
+    normalise,
+    weigh_classes,
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,7 @@ class Rows:
     kind: TargetKind = TargetKind.REAL  # what Y holds
     comm: Comm = ALONE  # the ranks that hold the other rows
     bins: _core.Features | None = None  # of X, if cuts are known before training
+    widths: tuple[int, ...] | None = None  # outputs of each of several columns of classes
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -78,7 +87,7 @@ class Rows:
         rows = replace(self, Y=Y, weights=weights)
         return rows if observed.all() else rows.take(np.flatnonzero(observed))
 
-    def with_class_weights(self, table: F64 | None) -> Rows:
+    def with_class_weights(self, table: ClassTable | None) -> Rows:
         """Return the rows with weights multiplied by those of their classes."""
         if table is None:
             return self
@@ -98,18 +107,38 @@ def make_rows(
     kind: TargetKind = TargetKind.REAL,
     comm: Comm = ALONE,
     numbers: NDArray[np.uint64] | None = None,
+    widths: tuple[int, ...] | None = None,
 ) -> Rows:
     """Check weights, called ``name``, and put rows together; drop those without any weight."""
     shape = Y.shape[:1] if kind.one_class_per_row else Y.shape
-    weight = check_weight(sample_weight, shape, name, comm)
+    if widths is None:
+        weight = check_weight(sample_weight, shape, name, comm)
+    else:
+        weight = check_weight(sample_weight, (len(Y), len(widths)), name, comm)
+        if weight is not None and weight.ndim == 2:
+            weight = np.repeat(weight, widths, axis=1)
     n_rows = X.shape[0]
     offset = None if offset is None else np.ascontiguousarray(offset)
-    rows = Rows(X, Y, Weights(), numbers, offset, kind, comm).weighted(weight, name)
+    rows = Rows(X, Y, Weights(), numbers, offset, kind, comm, widths=widths)
+    rows = rows.weighted(weight, name)
     if not rows.count():
         target = "Y_val" if name == "sample_weight_val" else "y"
         problem = f"{target} has no observed value of positive weight in any of its {n_rows} rows"
         raise ValueError(f"{problem}; at least one cell must hold a value.")
     return rows
+
+
+def count_apart(rows: Rows, fraction: int | float) -> int:
+    """Return how many rows are to be set apart; refuse all of them."""
+    n, whole = rows.count(), isinstance(fraction, int | np.integer)
+    count = int(fraction) if whole else max(1, round(fraction * n))
+    if count >= n:
+        # (scikit-learn's checks look for "one sample".)
+        rows_ = f"{n} rows" if n > 1 else "one sample"
+        problem = f"validation_fraction={fraction!r} leaves none of the {rows_} for training"
+        remedy = "set fewer rows apart, pass X_val and Y_val, or use early_stopping=False."
+        raise ValueError(f"{problem}; {remedy}")
+    return count
 
 
 def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tuple[Rows, Rows]:
@@ -119,15 +148,7 @@ def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tup
     """
     if fraction is None:
         return rows, rows
-    comm, n = rows.comm, rows.count()
-    whole = isinstance(fraction, int | np.integer)
-    count = int(fraction) if whole else max(1, round(fraction * n))
-    if count >= n:
-        # (scikit-learn's checks look for "one sample".)
-        rows_ = f"{n} rows" if n > 1 else "one sample"
-        problem = f"validation_fraction={fraction!r} leaves none of the {rows_} for training"
-        remedy = "set fewer rows apart, pass X_val and Y_val, or use early_stopping=False."
-        raise ValueError(f"{problem}; {remedy}")
+    comm, n, count = rows.comm, rows.count(), count_apart(rows, fraction)
     pool = rows.pool(_core.Pool(1))
     groups = [np.arange(len(rows))]
     if rows.kind.one_class_per_row:
@@ -172,7 +193,8 @@ class Reader(ABC):
     classes: Any = None  # Classes: those of a fitted model that is continued, then those of y
     kind: TargetKind = field(init=False)
     n_outputs: int = field(init=False)  # of the model
-    table: F64 | None = field(default=None, init=False)  # weights of classes
+    table: ClassTable | None = field(default=None, init=False)  # weights of classes
+    widths: tuple[int, ...] | None = field(default=None, init=False)  # see :class:`Rows`
 
     def training(
         self, X: Table, y: Any, sample_weight: Any = None, offset: Any = None, numbers: Any = None
@@ -181,7 +203,9 @@ class Reader(ABC):
         rows = self._rows(X, self._learn(y, X), y, "", sample_weight, offset, numbers)
         self.table = class_weights(self.class_weight, rows.Y, self.classes, self.comm)
         rows = rows.with_class_weights(self.table)
-        refuse_unobserved_outputs(rows.Y, "y", self.names, self.comm)
+        # One output of each column stands for all.
+        first = slice(None) if self.widths is None else np.cumsum([0, *self.widths[:-1]])
+        refuse_unobserved_outputs(rows.Y[..., first], "y", self.names, self.comm)
         return rows.repeated(self.n_levels)
 
     def validation(self, X: Table, y: Any, sample_weight: Any = None, offset: Any = None) -> Rows:
@@ -195,10 +219,18 @@ class Reader(ABC):
         """Return rows of encoded targets Y; ``ending`` is that of the names of the arguments."""
         check_output_names(y, self.names, "Y_val" if ending else "y")
         if offset is not None:
-            softmax, n_given = self.kind is TargetKind.CLASSES, self.n_outputs // self.n_levels
+            # (Of several columns of classes, each has its own; all of them are to be given.)
+            softmax = self.kind in (TargetKind.CLASSES, TargetKind.COLUMNS)
+            n_given = self.n_outputs // self.n_levels
             offset = check_offset(offset, X, n_given, softmax=softmax, name=f"offset{ending}")
         name = f"sample_weight{ending}"
-        return make_rows(X, Y, weight, name, offset, self.kind, self.comm, numbers)
+        known = self.kind, self.comm, numbers, self.widths
+        return make_rows(X, Y, weight, name, offset, *known)
+
+    @property
+    def output_names(self) -> Sequence[str] | None:
+        """Names of the outputs of the model, if y had them."""
+        return self.names
 
     @abstractmethod
     def _learn(self, y: Any, X: Table) -> NDArray[Any]:
@@ -221,7 +253,7 @@ class RealReader(Reader):
     def _learn(self, y: Any, X: Table) -> F64:
         self.kind, Y = TargetKind.REAL, self._checked(y, X, "y")
         if not self.continued:
-            self.names = column_names(y, "y")
+            self.names = target_names(y)
         self.one_dimensional = Y.ndim == 1
         self.n_outputs = as_columns(Y).shape[1] * self.n_levels
         return as_columns(Y)
@@ -248,22 +280,42 @@ class LabelReader(Reader):
 
     softmax: bool = False  # whether to encode more than two classes as class numbers, not as 0/1
     target_name: str | None = None  # of the column of classes
+    label_hierarchy: Any = None  # the parameter of a classifier
+    hierarchy: Hierarchy | None = field(default=None, init=False)
 
     def _learn(self, y: Any, X: Table) -> NDArray[Any]:
         classes, labels = read_labels(y, X, classes=self.classes, comm=self.comm)
         self.classes, self.names, self.n_outputs = classes, classes.names, classes.n_outputs
-        if classes.kind == "multilabel":
+        if isinstance(classes, ClassColumns):
+            self.kind, self.widths = TargetKind.COLUMNS, classes.widths
+        elif classes.kind == "multilabel":
             self.kind = TargetKind.LABELS
         else:
             numbered = self.softmax and classes.kind == "multiclass"
             self.kind = TargetKind.CLASSES if numbered else TargetKind.ONE_VS_REST
             names = column_names(y, "y")
             self.target_name = None if names is None else names[0]
-        return classes.encode(labels, softmax=self.softmax)
+        if self.label_hierarchy:  # without pairs there is nothing to agree with
+            self.hierarchy = Hierarchy.of(self.label_hierarchy, classes)
+        return self._closed(classes.encode(labels, softmax=self.softmax), "y")
+
+    @property
+    def output_names(self) -> Sequence[str] | None:
+        """Names of the labels; those of columns of classes are made with the classes."""
+        return None if self.widths is not None else self.names
 
     def _read(self, y: Any, X: Table, name: str) -> NDArray[Any]:
+        # Before the classes of one column are looked for in another.
+        check_output_names(y, self.names, name)
         labels = read_labels(y, X, name, self.classes)[1]
-        return np.asarray(self.classes.encode(labels, softmax=self.softmax, name=name))
+        encoded = np.asarray(self.classes.encode(labels, softmax=self.softmax, name=name))
+        return self._closed(encoded, name)
+
+    def _closed(self, Y: NDArray[Any], name: str) -> NDArray[Any]:
+        """Return labels with those above them, if they have a hierarchy."""
+        if self.hierarchy is None:
+            return Y
+        return self.hierarchy.close_targets(Y, self.classes.names, name)
 
 
 def as_columns(Y: F64) -> F64:

@@ -124,7 +124,7 @@ def check_shape(shape: tuple[int, ...], X: Table, name: str) -> None:
 
 def check_output_names(y: Any, known: Sequence[str] | None, name: str) -> None:
     """Refuse outputs with other names, or in another order, than those of fit."""
-    names = frames.column_names(y, name) if frames.is_frame(y) else None
+    names = frames.target_names(y, name) if frames.is_frame(y) else None
     if names is None or known is None or list(known) == names:
         return
     missing = [each for each in known if each not in names]

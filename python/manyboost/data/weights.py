@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from manyboost.data.cells import (
     missing_cells,
     refuse_cells,
 )
-from manyboost.data.labels import Classes
+from manyboost.data.labels import ClassColumns, Classes
 from manyboost.data.plain_arrays import dense_floats
 from manyboost.spelling import listing
 
@@ -168,23 +168,26 @@ def normalise(
     return Y, Weights(rows=None if is_one else single, partial=partial), observed
 
 
+#: Weights of classes (n_classes,), of absent and present labels (n_labels, 2), or a list of the
+#: former for several columns of classes.
+ClassTable: TypeAlias = F64 | list[F64]
+
+
 def class_weights(
     class_weight: Any, Y: NDArray[Any], classes: Classes, comm: Comm = ALONE
-) -> F64 | None:
-    """Return weights of classes (n_classes,), or of absent and present labels (n_labels, 2)."""
+) -> ClassTable | None:
+    """Return the weights of classes or labels, 1 for those not mentioned."""
     if class_weight is None:
         return None
+    if isinstance(classes, ClassColumns):
+        return _weights_of_columns(class_weight, Y, classes, comm)
     multilabel = classes.kind == "multilabel"
     if isinstance(class_weight, str):
         if multilabel:
             counts = np.stack([np.equal(Y, label).sum(axis=0) for label in (0, 1)], axis=1)
         else:
             counts = np.bincount(class_numbers(Y), minlength=len(classes.values))
-        counts = comm.totals(counts)
-        # All classes get the same total; an absent class gets 1.
-        total, table = counts.sum(axis=-1, keepdims=True), np.ones(counts.shape)
-        np.divide(total, counts.shape[-1] * counts, out=table, where=counts > 0)
-        return table
+        return _balanced(counts, comm)
     if isinstance(class_weight, dict):
         known = [0, 1] if multilabel else classes.values.tolist()
         table = _from_dict(class_weight, known, "class_weight")
@@ -197,6 +200,35 @@ def class_weights(
         raise ValueError(f"{what}; pass one dict for each label, or one for all.")
     tables = (_from_dict(each, [0, 1], f"class_weight[{j}]") for j, each in enumerate(class_weight))
     return np.stack(list(tables))
+
+
+def _balanced(counts: NDArray[Any], comm: Comm) -> F64:
+    """Return weights that give all classes the same total; an absent class gets 1."""
+    counts = comm.totals(counts)
+    total, table = counts.sum(axis=-1, keepdims=True), np.ones(counts.shape)
+    np.divide(total, counts.shape[-1] * counts, out=table, where=counts > 0)
+    return table
+
+
+def _weights_of_columns(
+    class_weight: Any, Y: NDArray[Any], classes: ClassColumns, comm: Comm
+) -> list[F64]:
+    """Return the weights of the classes of each column."""
+    n_columns = len(classes.values)
+    if isinstance(class_weight, str):
+        tables = []
+        for part, values in zip(classes.split(Y), classes.values, strict=True):
+            observed = part[~missing_cells(part[:, 0])]
+            tables.append(
+                _balanced(np.bincount(class_numbers(observed), minlength=len(values)), comm)
+            )
+        return tables
+    if isinstance(class_weight, dict) or len(class_weight) != n_columns:
+        given = "one dict" if isinstance(class_weight, dict) else f"{len(class_weight)} dicts"
+        what = f"class_weight is {given}, but y has {n_columns} columns of classes"
+        raise ValueError(f"{what}; pass a list of dicts, one for each column, or 'balanced'.")
+    known = enumerate(zip(class_weight, classes.values, strict=True))
+    return [_from_dict(each, v.tolist(), f"class_weight[{j}]") for j, (each, v) in known]
 
 
 def _from_dict(weights: Any, known: list[Any], name: str) -> F64:
@@ -219,28 +251,36 @@ def _from_dict(weights: Any, known: list[Any], name: str) -> F64:
     return table
 
 
-def weigh_classes(weights: Weights, Y: NDArray[Any], table: F64) -> NDArray[np.floating]:
-    """Multiply weights by those of classes: (n,) for classes, (n, d) for labels."""
-    if table.ndim == 1:
+def weigh_classes(weights: Weights, Y: NDArray[Any], table: ClassTable) -> NDArray[np.floating]:
+    """Multiply weights by those of classes: (n,) for classes, (n, d) for labels and columns."""
+    if not isinstance(table, list) and table.ndim == 1:
         by_class = table[class_numbers(Y)]
         return by_class if weights.rows is None else by_class * weights.rows
     by_label = _by_label(Y, table) * (1 if weights.cells is None else weights.cells)
     return by_label if weights.rows is None else by_label * weights.rows[:, None]
 
 
-def _by_label(Y: NDArray[Any], table: F64) -> F32:
+def _by_label(Y: NDArray[Any], table: ClassTable) -> F32:
+    """Return the weight of each cell by its label, or by the class in its column."""
+    if isinstance(table, list):
+        widths = [1 if len(each) == 2 else len(each) for each in table]
+        parts = np.split(Y, np.cumsum(widths)[:-1], axis=1)
+        # A missing cell, whose code is no number of a class, has no weight anyway.
+        numbers = [np.where(missing_cells(p[:, 0]), 0, class_numbers(p)) for p in parts]
+        columns = [each[k] for each, k in zip(table, numbers, strict=True)]
+        return np.repeat(np.column_stack(columns), widths, axis=1).astype(np.float32)
     single = table.astype(np.float32)
     return np.where(Y == 1, single[:, 1], single[:, 0])
 
 
 def without_class_weights(
-    weights: Weights, Y: NDArray[Any], table: F64 | None
+    weights: Weights, Y: NDArray[Any], table: ClassTable | None
 ) -> NDArray[np.floating] | None:
     """Return the weights of rows or cells without those of classes; None if all are 1."""
     given: NDArray[np.floating] | None
     if table is None:
         given = weights.matrix(Y) if weights.by_cell else weights.rows
-    elif table.ndim == 1:
+    elif not isinstance(table, list) and table.ndim == 1:
         given = (1.0 if weights.rows is None else weights.rows) / table[class_numbers(Y)]
     else:
         given = weights.matrix(Y)

@@ -24,7 +24,7 @@ from sklearn.base import is_classifier
 from manyboost.arrays import F32, F64, Mask
 from manyboost.data.cells import column_name
 from manyboost.data.doubles import RowSample, mixed_columns
-from manyboost.data.labels import check_labels
+from manyboost.data.labels import check_indicator
 from manyboost.data.named import NamedColumn, NamedTable
 from manyboost.data.stored import CheckedTargets, StoredTable, TargetFile, new_file
 from manyboost.data.targets import check_targets
@@ -283,7 +283,7 @@ class _Targets:
         """Check and keep the next rows, of which the first is row ``start``."""
         if self._classes:
             several = Y.ndim == 2 and Y.shape[1] > 1
-            self._labels.append(self._checked(check_labels, Y, start) if several else Y)
+            self._labels.append(self._checked(check_indicator, Y, start) if several else Y)
             return
         numbers = self._checked(check_targets, Y, start)
         is_single = np.can_cast(Y.dtype, np.float32)

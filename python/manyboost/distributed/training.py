@@ -117,6 +117,10 @@ def _refuse_what_needs_all_rows(estimator: Fitting, comm: Comm) -> None:
         "scoring": (estimator.scoring != LOSS, "use 'loss'"),
         "thresholds": (isinstance(estimator.thresholds, str), "tune them on the fitted model"),
         "max_time": (is_raced, "leave it out with strategy='auto', which chooses by the clock"),
+        "validation_split": (
+            not isinstance(estimator.validation_split, str),
+            "use 'last', or pass X_val and Y_val",
+        ),
         "n_folds": (estimator.n_folds is not None, "leave it out"),
         "refit_all": (estimator.refit_all, "leave it out"),
         "checkpoint": (estimator.checkpoint is not None, "leave it out"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyboost.arrays import F64, Mask
 from manyboost.data.features import Table
+from manyboost.data.hierarchy import Hierarchy
 from manyboost.data.labels import Classes
+from manyboost.data.weights import ClassTable
 from manyboost.estimators.elsewhere import answer
 from manyboost.estimators.keeping import Keeping
 from manyboost.training.calibration import Calibration
+from manyboost.training.calibrators import Isotonics, Sigmoids
 from manyboost.training.callbacks import CallbackSupportMixin
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.parameters import Parameters
 from manyboost.training.progress import Progress
 from manyboost.training.projections import Projection
 from manyboost.training.scoring import RunningRegressor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Model(CallbackSupportMixin, Parameters, Keeping):
@@ -34,11 +40,14 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     _fitted_loss: FittedLoss
     _progress: Progress
     _classes: Classes
-    _class_weights: F64 | None
+    _class_weights: ClassTable | None
     _seed: int
     baseline_: F64
+    target_names_: NDArray[Any]
     thresholds_: F64
     _calibration: Calibration | None = None
+    _calibrator: Sigmoids | Isotonics | None = None
+    _hierarchy: Hierarchy | None = None
     _with_offset: bool
     _trained_with: dict[str, Any]
     _release: str

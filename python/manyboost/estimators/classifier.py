@@ -17,7 +17,7 @@ from manyboost import _core, params
 from manyboost.arrays import F64
 from manyboost.data.cells import missing_cells
 from manyboost.data.features import Table, for_kernels, to_single
-from manyboost.data.labels import Classes, read_labels
+from manyboost.data.labels import ClassColumns, Classes, read_labels, side_by_side
 from manyboost.data.rows import LabelReader, Reader, Rows
 from manyboost.data.targets import check_offset, check_output_names
 from manyboost.data.weights import check_weight, without_class_weights
@@ -29,6 +29,7 @@ from manyboost.estimators.predicting import BLOCK_CELLS
 from manyboost.estimators.structure import Structure
 from manyboost.estimators.uncertainty import Sets
 from manyboost.threads import resolve_threads
+from manyboost.training.calibrators import fit_calibrator
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
 from manyboost.training.custom import Loss
@@ -43,9 +44,10 @@ from manyboost.training.thresholds import tune_thresholds
 class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
     """Gradient tree boosting for classes, or for one or many labels.
 
-    A one-dimensional y holds one class per row; a two-dimensional one is an indicator of 0 and 1
-    with a column for every label; a list of sets names the labels of each row. Rank labels by
-    :meth:`decision_function` or :meth:`predict_top_k`.
+    A one-dimensional y holds one class per row. A two-dimensional one of 0 and 1 is an indicator
+    with a column for every label; with any other value it holds several columns of classes. A list
+    of sets names the labels of each row. Rank labels by :meth:`decision_function` or
+    :meth:`predict_top_k`.
 
     Parameters
     ----------
@@ -53,18 +55,21 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
 
     Attributes
     ----------
-    classes_ : ndarray
+    classes_ : ndarray, or list of ndarray
         The sorted classes or labels; of an indicator the names of its columns, or their numbers.
+        For several columns of classes a list, with the sorted classes of each.
     thresholds_ : ndarray of shape (n_outputs_,)
         Probability above which a label is predicted, if ``thresholds`` was given.
     n_outputs_ : int
-        Number of outputs: labels, classes, or 1 for two classes.
-    n_classes_ : int
-        Number of classes, or of labels: the length of ``classes_``.
+        Number of outputs: labels, classes, or 1 for two classes; their sum over the columns.
+    n_classes_ : int, or list of int
+        Number of classes, or of labels: the length of ``classes_``, or of each of its members.
     output_names_ : ndarray of shape (n_outputs_,)
         Names of the outputs, if y had them: columns of a frame, or labels in sets.
     target_name_ : str
         Name of y, if it held one class per row and had a name: a series, or a frame of one column.
+    target_names_ : ndarray of shape (n_columns,)
+        Names of several columns of classes, if y was a frame.
     {attributes}
 
     Examples
@@ -103,8 +108,11 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         class_weight: Any = None,
         estimator: Any = None,
         thresholds: Any = None,
+        calibration: str | None = None,
+        label_hierarchy: Any = None,
         early_stopping: str | bool = "auto",
         validation_fraction: int | float | None = 0.1,
+        validation_split: Any = "random",
         n_iter_no_change: int = 20,
         tol: float = 1e-7,
         scoring: Any = "loss",
@@ -141,12 +149,13 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         ----------
         X : array-like of shape (n_rows, n_features)
             Features; NaN is a missing value.
-        y : array-like or sparse matrix of shape (n_rows,) or (n_rows, n_labels), or list of sets
-            One class per row, an indicator of 0 and 1 with a column for every label, or the labels
-            of each row: a set, or a list or tuple (read as labels if lengths differ or labels are
-            text, else as a row of an indicator). NaN, None and pandas.NA are missing labels.
-        sample_weight : array-like of shape (n_rows,) or (n_rows, n_labels), optional
-            Weights of the rows, or of single labels; weight zero makes a label missing.
+        y : array-like or sparse matrix of shape (n_rows,) or (n_rows, n_columns), or list of sets
+            One class per row; an indicator of 0 and 1 with a column for every label; several
+            columns of classes, if an array or frame holds any other value; or the labels of each
+            row: a set, or a list or tuple (read as labels if lengths differ or labels are text,
+            else as a row of a table). NaN, None and pandas.NA are missing cells of a table.
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns), optional
+            Weights of the rows, or of single cells of a table; weight zero makes a cell missing.
         {fit}
         """
         validation = X_val, validation_targets(Y_val, y_val), sample_weight_val
@@ -160,39 +169,55 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             softmax=isinstance(self.loss, str) and self.loss in CLASS_LOSSES,
             class_weight=self.class_weight,
             classes=self._classes if continued else None,
+            label_hierarchy=self.label_hierarchy,
         )
 
     def _learn_targets(self, reader: Reader) -> None:
         assert isinstance(reader, LabelReader)
         classes = reader.classes
         self._check_thresholds(classes)
-        if classes.kind == "multiclass" and self.monotonic_cst is not None:
+        self._check_calibration(classes)
+        most = max(map(len, classes.values)) if classes.kind == "columns" else len(classes.values)
+        one_way = classes.kind in ("binary", "multilabel") or most == 2
+        if self.monotonic_cst is not None and not one_way:
             raise ValueError(
-                f"monotonic_cst is not defined for {len(classes.values)} classes, whose "
+                f"monotonic_cst is not defined for {most} classes, whose "
                 "probabilities cannot all move one way; use it with two classes or with labels."
             )
         self._classes, self.classes_, self._class_weights = classes, classes.values, reader.table
-        self.__dict__.pop("target_name_", None)
+        for name in ("_hierarchy", "target_name_", "target_names_"):
+            self.__dict__.pop(name, None)
+        if reader.hierarchy is not None:
+            self._hierarchy = reader.hierarchy
         if reader.target_name is not None:
             self.target_name_ = reader.target_name
+        if isinstance(classes, ClassColumns) and classes.names is not None:
+            self.target_names_ = np.array(classes.names, dtype=object)
 
     _running = RunningClassifier
 
     @property
-    def n_classes_(self) -> int:
-        """Number of classes, or of labels."""
+    def n_classes_(self) -> Any:
+        """Number of classes, or of labels; a list for several columns of classes."""
         check_is_fitted(self, "n_iter_")
+        if self._classes.kind == "columns":
+            return list(map(len, self.classes_))
         return len(self.classes_)
 
     def _keep_unseen(self, unseen: Unseen) -> None:
         super()._keep_unseen(unseen)
         self.oof_decision_function_ = unseen.placed(self._decision(unseen.raw))
+        if self.calibration is not None:
+            weight = self._given_weight(unseen.rows)
+            parts = unseen.raw, unseen.rows.Y, weight, BLOCK_CELLS
+            self._calibrator = fit_calibrator(self.calibration, *parts)
 
     def _targets(self, Y: NDArray[Any]) -> NDArray[Any]:
         return self._classes.decode(Y)
 
     def _offset_of(self, offset: Any, X: Table, n_outputs: int) -> F64:
-        return check_offset(offset, X, n_outputs, softmax=self._fitted_loss.facts.is_joint)
+        softmax = self._fitted_loss.has_softmax or self._classes.kind == "columns"
+        return check_offset(offset, X, n_outputs, softmax=softmax)
 
     def _check_loss(self) -> None:
         if not isinstance(self.loss, Loss) and self.loss not in list(LABEL_LOSSES):
@@ -205,10 +230,12 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         """Refuse thresholds that do not go with the classes."""
         if self.thresholds is None:
             return
-        if classes.kind == "multiclass":
+        if classes.kind in ("multiclass", "columns"):
+            several = classes.kind == "columns"
+            what = "of each column" if several else f"of the {len(classes.values)} classes"
             raise ValueError(
-                f"thresholds={self.thresholds!r} was given, but of the {len(classes.values)} "
-                "classes the most likely one is predicted; use thresholds=None."
+                f"thresholds={self.thresholds!r} was given, but {what} the most likely "
+                f"{'class' if several else 'one'} is predicted; use thresholds=None."
             )
         shape = np.shape(self.thresholds)
         if shape not in ((), (classes.n_outputs,)):
@@ -216,6 +243,17 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                 f"thresholds holds {shape[0]} numbers, but there are {classes.n_outputs} labels; "
                 "give one number for each label, or one for all."
             )
+
+    def _check_calibration(self, classes: Classes) -> None:
+        """Refuse a calibration that has nothing to go by."""
+        what = f"calibration={self.calibration!r}"
+        if self.calibration is not None and self.n_folds is None:
+            problem = f"{what} needs out-of-fold predictions, which only folds give"
+            raise ValueError(f"{problem}; set n_folds=5, or leave it out.")
+        if self.calibration is not None and classes.kind in ("multiclass", "columns"):
+            of = "columns of classes" if classes.kind == "columns" else "classes"
+            problem = f"{what} is for labels and two classes, but y has {len(classes.values)} {of}"
+            raise ValueError(f"{problem}; leave it out.")
 
     def _given_thresholds(self, n_outputs: int) -> F64 | None:
         if self.thresholds is None or isinstance(self.thresholds, str):
@@ -235,7 +273,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
             X = to_single(X)
         Y, offset, d = rows.Y, rows.offset, self.n_outputs_
         weight = self._given_weight(rows)
-        together = self._fitted_loss.is_joint or self.estimator is not None
+        together = self._is_joint or self.estimator is not None
         # Some labels at a time: probabilities of all never exist in double precision.
         size = d if together else max(1, BLOCK_CELLS // len(Y))
         thresholds = []
@@ -267,7 +305,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         {dtype}
         """
         places, type_ = self._check_request(outputs, dtype)
-        values = self._predicted(X, self._decision, places, type_, offset=offset)
+        joint = self._hierarchy is not None
+        values = self._predicted(X, self._decision, places, type_, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
     @explained
@@ -276,20 +315,27 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
     ) -> Any:
         """Probabilities: (n_rows, n_classes), or (n_rows, n_labels) of each label being present.
 
+        For several columns of classes it is a list with an array (n_rows, n_classes) for each.
+
         Parameters
         ----------
         {request}
         {dtype}
         """
         places, type_ = self._check_request(outputs, dtype)
-        joint = self._classes.kind == "multiclass" or self._fitted_loss.is_joint
-        proba = self._probabilities
+        if isinstance(self._classes, ClassColumns):
+            self._refuse_outputs(outputs)
+            values = self._predicted(X, self._shares, None, type_, offset=offset)
+            parts = zip(self._by_column(values), self.classes_, strict=True)
+            return [self._framed(part, X, None, names) for part, names in parts]
+        joint = self._classes.kind == "multiclass" or self._is_joint
+        proba = functools.partial(self._shares, outputs=None if joint else places)
         values = self._predicted(X, proba, places, type_, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
     @explained
     def predict(self, X: Any, *, offset: Any = None, outputs: Any = None) -> Any:
-        """Classes (n_rows,), or an indicator of the labels (n_rows, n_labels).
+        """Classes (n_rows,) or (n_rows, n_columns), or an indicator of labels (n_rows, n_labels).
 
         Parameters
         ----------
@@ -297,9 +343,15 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
 
         Returns
         -------
-        ndarray, or a frame of the indicator (see :meth:`set_output`)
+        ndarray, or a frame of the columns or of the indicator (see :meth:`set_output`)
         """
         places, _ = self._check_request(outputs, np.float64)
+        if isinstance(self._classes, ClassColumns):
+            self._refuse_outputs(outputs)
+            dtype = side_by_side([values[:1] for values in self.classes_]).dtype
+            values = self._predicted(X, self._labels, None, dtype, offset=offset)
+            names = self._classes.names or [f"y{j}" for j in range(len(self.classes_))]
+            return self._framed(values, X, None, names)
         if self._classes.kind != "multilabel":
             if outputs is not None:
                 raise ValueError(
@@ -307,11 +359,9 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                     "predicted, for which all are needed; leave outputs out."
                 )
             return self._predicted(X, self._labels, None, self.classes_.dtype, offset=offset)
-        thresholds = getattr(self, "thresholds_", None)
-        joint = self._fitted_loss.is_joint and thresholds is not None
-        if thresholds is not None and places is not None and not joint:
-            thresholds = thresholds[places]
-        finish = functools.partial(self._indicator, thresholds=thresholds)
+        by_probability = hasattr(self, "thresholds_") or self._calibrator is not None
+        joint = (self._fitted_loss.is_joint and by_probability) or self._hierarchy is not None
+        finish = functools.partial(self._indicator, outputs=None if joint else places)
         values = self._predicted(X, finish, places, np.int64, offset=offset, joint=joint)
         return self._framed(values, X, places, self._column_names())
 
@@ -337,6 +387,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         list of tuple
         """
         check_is_fitted(self, "n_iter_")
+        self._refuse_columns("predict_labels", "predict")
         if self._classes.kind != "multilabel":
             predicted = f"one of {len(self.classes_)} classes"
             raise ValueError(
@@ -346,7 +397,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         sets: list[tuple[Any, ...]] = []
 
         def collect(raw: F64) -> NDArray[Any]:
-            present = self._labels(raw) > 0 if least is None else raw >= least
+            present = self._labels(raw) > 0 if least is None else self._decision(raw) >= least
             sets.extend(tuple(self.classes_[row].tolist()) for row in present)
             return np.empty(len(raw), np.uint8)
 
@@ -369,34 +420,55 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         -------
         labels, scores : ndarray of shape (n_rows, k)
             Members of ``classes_``, of equals those that come first there, and their
-            :meth:`decision_function`; the first of two classes has the negative of it.
+            :meth:`decision_function`; the first of two classes has the negative of it. With
+            ``label_hierarchy`` a label comes after those above it.
         """
         check_is_fitted(self, "n_iter_")
+        self._refuse_columns("predict_top_k", "predict_proba")
         whole, most = isinstance(k, int | np.integer) and not isinstance(k, bool), self.n_classes_
         if not whole or not 1 <= k <= most:
             allowed = f"an integer from 1 to {most}, the number of labels or classes"
             raise ValueError(f"k={k!r} is not allowed; it must be {allowed}.")
         model = self._progress.model
-        several = self._classes.kind != "binary"
-        if several and isinstance(model, TreeEnsemble) and not self._with_offset and offset is None:
+        several, hierarchy = self._classes.kind != "binary", self._hierarchy
+        is_plain = several and hierarchy is None and not self._with_offset and offset is None
+        if is_plain and isinstance(model, TreeEnsemble):
             table = for_kernels(self._checked_X(X))
             pool = _core.Pool(resolve_threads(self.n_jobs))
             best, scores = model.trees.top_k(pool, table, self.n_iter_, self.baseline_, int(k))
             return self.classes_[best], scores
 
         def ranked(raw: F64) -> NDArray[Any]:
-            raw = raw if several else np.hstack([-raw, raw])
-            order = np.argsort(-raw, axis=1, kind="stable")[:, :k]
+            raw = self._decision(raw) if several else np.hstack([-raw, raw])
+            # Of equals the first; labels come after those above them.
+            columns = np.arange(raw.shape[1]) if hierarchy is None else hierarchy.order
+            order = columns[np.argsort(-raw[:, columns], axis=1, kind="stable")[:, :k]]
             return np.stack([order, np.take_along_axis(raw, order, axis=1)], axis=1)
 
         pairs = self._predicted(X, ranked, offset=offset, in_blocks=True)
         return self.classes_[pairs[:, 0].astype(np.intp)], pairs[:, 1]
 
+    def _refuse_outputs(self, outputs: Any) -> None:
+        """Refuse some outputs of several columns of classes, which are predicted as a whole."""
+        if outputs is not None:
+            raise ValueError(
+                f"outputs={outputs!r} was given, but the model predicts {len(self.classes_)} "
+                "columns of classes; leave outputs out, and take what is wanted from the result."
+            )
+
+    def _refuse_columns(self, method: str, remedy: str) -> None:
+        if self._classes.kind == "columns":
+            what = f"several columns of classes, of which this model predicts {len(self.classes_)}"
+            raise ValueError(f"{method} is not for {what}; use {remedy}.")
+
     def _column_names(self) -> Any:
         """Names of the columns of frames: labels or classes, None if labels have no names."""
-        return self._known_names() if self._classes.kind == "multilabel" else self.classes_
+        by_class = self._classes.kind in ("binary", "multiclass")
+        return self.classes_ if by_class else self._known_names()
 
     def _known_names(self) -> list[str] | None:
+        if isinstance(self._classes, ClassColumns):
+            return self._classes.output_names
         if self._classes.kind != "multilabel":
             text = all(isinstance(each, str) for each in self.classes_)
             return [str(each) for each in self.classes_] if text else None
@@ -406,7 +478,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         return self._classes.kind == "binary"
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
-        """Return the accuracy, for labels that of whole rows, by the labels that are observed.
+        """Return the accuracy; for several labels or columns that of whole rows, where observed.
 
         Parameters
         ----------
@@ -424,11 +496,14 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
 
         check_is_fitted(self, "n_iter_")
         predicted = np.asarray(self.predict(X, offset=offset))
-        if self._classes.kind != "multilabel":
+        if self._classes.kind in ("binary", "multiclass"):
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-        labels = read_labels(y, predicted, classes=self._classes)[1]
-        labels = self._classes.encode(labels, softmax=False)
         check_output_names(y, self._classes.names, "y")
+        labels = read_labels(y, predicted, classes=self._classes)[1]
+        if self._classes.kind == "columns":
+            predicted = self._classes.encode(list(predicted.T), softmax=False)
+        labels = self._classes.encode(labels, softmax=False)
+        labels = labels if self._hierarchy is None else self._hierarchy.closed(labels)
         missing = missing_cells(labels)
         right = ((labels == predicted) | missing).all(axis=1)
         there = ~missing.all(axis=1)
@@ -441,7 +516,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         """Yield :meth:`decision_function` after each round."""
         return map(self._decision, self._staged_raw_predict(X, offset))
 
-    def staged_predict_proba(self, X: Any, *, offset: Any = None) -> Iterator[F64]:
+    def staged_predict_proba(self, X: Any, *, offset: Any = None) -> Iterator[Any]:
         """Yield :meth:`predict_proba` after each round."""
         return map(self._probabilities, self._staged_raw_predict(X, offset))
 
@@ -449,32 +524,68 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
         """Yield :meth:`predict` after each round."""
         return map(self._labels, self._staged_raw_predict(X, offset))
 
+    @property
+    def _is_joint(self) -> bool:
+        """Whether the prediction of an output may depend on the raw predictions of others."""
+        return self._fitted_loss.is_joint or self._hierarchy is not None
+
     def _decision(self, raw: F64) -> F64:
+        if self._hierarchy is not None:
+            return self._hierarchy.consistent(raw)
         return raw[:, 0] if self._classes.kind == "binary" else raw
 
-    def _probabilities(self, raw: F64) -> F64:
-        proba = self._present(raw)
-        if self._classes.kind == "binary":
+    def _probabilities(self, raw: F64) -> Any:
+        shares = self._shares(raw)
+        return self._by_column(shares) if self._classes.kind == "columns" else shares
+
+    def _by_column(self, shares: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the probabilities of the classes of each column."""
+        return np.split(shares, np.cumsum(self.n_classes_)[:-1], axis=1)
+
+    def _shares(self, raw: F64, outputs: list[int] | None = None) -> F64:
+        """Probabilities of classes or labels, those of several columns side by side."""
+        proba, classes = self._present(raw, outputs), self._classes
+        if isinstance(classes, ClassColumns):
+            parts = zip(classes.split(proba), classes.columns, strict=True)
+            return np.hstack([self._shares_of(part, column.kind) for part, column in parts])
+        return self._shares_of(proba, classes.kind)
+
+    def _shares_of(self, proba: F64, kind: str) -> F64:
+        if kind == "binary":
             return np.column_stack([1 - proba[:, 0], proba[:, 0]])
-        if self._classes.kind == "multiclass" and not self._fitted_loss.facts.is_joint:
+        if kind == "multiclass" and not self._fitted_loss.has_softmax:
             # One class against the rest, brought to a sum of one.
-            total = proba.sum(axis=1, keepdims=True)
-            even = np.full_like(proba, 1 / proba.shape[1])
-            return np.asarray(np.divide(proba, total, out=even, where=total > 0))
+            proba = np.array(proba, np.float64, order="C")
+            _core.share(proba)
         return proba
 
     def _labels(self, raw: F64) -> NDArray[Any]:
+        if isinstance(self._classes, ClassColumns):
+            parts = zip(self._classes.split(raw), self.classes_, strict=True)
+            return side_by_side(
+                [
+                    values[part.argmax(axis=1) if len(values) > 2 else (part[:, 0] > 0).astype(int)]
+                    for part, values in parts
+                ]
+            )
         kind, values = self._classes.kind, self._classes.values
         if kind == "multiclass":
             return np.asarray(values[raw.argmax(axis=1)])
-        present = self._indicator(raw, getattr(self, "thresholds_", None))
+        present = self._indicator(raw)
         return present if kind == "multilabel" else np.asarray(values[present[:, 0]])
 
-    def _indicator(self, raw: F64, thresholds: F64 | None) -> NDArray[np.int64]:
+    def _indicator(self, raw: F64, outputs: list[int] | None = None) -> NDArray[np.int64]:
         """1 where a label is likelier than its threshold; without one, likelier than not."""
-        if thresholds is None:
-            return (raw > 0).astype(np.int64)
-        return (self._present(raw) > thresholds).astype(np.int64)
+        thresholds = getattr(self, "thresholds_", None)
+        if thresholds is None and self._calibrator is None:
+            above = raw
+        else:
+            least = np.full(self.n_outputs_, 0.5) if thresholds is None else thresholds
+            least = least if outputs is None else least[outputs]
+            above = self._present(raw, outputs) - least
+        if self._hierarchy is not None:
+            above = self._hierarchy.consistent(above)
+        return (above > 0).astype(np.int64)
 
     def _present(self, raw: F64, outputs: list[int] | None = None) -> F64:
         """Return the probability of each class or label on its own."""
@@ -489,7 +600,9 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Structure, Sets):
                 f"{name}.inverse_link returned numbers from {proba.min():g} to {proba.max():g}; it "
                 "must return probabilities from 0 to 1."
             )
-        return proba
+        if self._calibrator is not None:
+            proba = self._calibrator.probabilities(raw, proba, outputs)
+        return proba if self._hierarchy is None else self._hierarchy.consistent(proba)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -38,7 +38,8 @@ train_score_, validation_score_ : ndarray of shape (n_iter_ + 1,)
 validation_scores_ : dict of ndarray of shape (n_iter_ + 1,)
     All scores by name, if ``scoring`` is a list.
 validation_score_per_output_ : ndarray of shape (n_iter_ + 1, n_outputs_)
-    Negative mean loss of each output on the validation rows; not for softmax.
+    Negative mean loss of each output on the validation rows, for classes that of their column; not
+    for one column of more than two classes.
 feature_importances_ : ndarray of shape (n_features_in_,)
     Share of each feature in the gain.
 split_counts_ : ndarray of shape (n_features_in_,)
@@ -56,7 +57,8 @@ offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optio
     Added to the raw predictions: the logarithm of an exposure, or what another model predicts. A
     model that was fitted with an offset needs one to predict.
 groups : array-like of shape (n_rows,), optional
-    Groups of rows that ``n_folds`` keeps together: rows of one group are in one fold.
+    Groups of rows that ``n_folds`` keeps together: rows of one group are in one fold. A splitter as
+    ``validation_split`` is given them.
 
 Returns
 -------

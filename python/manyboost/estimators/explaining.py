@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manyboost import _core
+from manyboost import _core, memory
 from manyboost.arrays import F64
 from manyboost.data.features import for_kernels
 from manyboost.data.named import densified
@@ -57,11 +58,8 @@ class Explaining(Predicting):
         True
         """
         places, _ = self._check_request(outputs, np.float64)
-        model = self._built_in_trees("shap_values")
+        part, n_outputs = self._explained_part("shap_values", places)
         X = self._checked_X(X)
-        columns = self._columns_of(places)
-        part = model if columns is None else model.of_outputs(columns)
-        n_outputs = self.n_outputs_ if columns is None else len(columns)
         n_rows, n_features = X.shape
         try:
             values = np.zeros((n_rows, n_features, n_outputs))
@@ -73,6 +71,63 @@ class Explaining(Predicting):
             ) from None
         pool = _core.Pool(resolve_threads(self.n_jobs))
         part.add_shap_values(pool, for_kernels(X), values.reshape(n_rows, -1))
+        return self._by_output(values)
+
+    def shap_interaction_values(self, X: Any, outputs: Any = None) -> F64:
+        """Return Shapley interaction values: what two features contribute together, and each alone.
+
+        They are exact, with unknown features as in :meth:`shap_values`. The value of two different
+        features is half of what knowing both adds to knowing one and the other, so the matrix of a
+        row is symmetric; the diagonal is what is left of a feature's contribution. The sum over
+        either axis of features gives :meth:`shap_values`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features; a few rows at a time, since there is a number for each pair of features.
+        outputs : list of str or int, optional
+            Names or numbers of the outputs to explain, in the order of the result; None: all.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features, n_features[, n_outputs])
+            Without the last axis for models with one output. A list of quantiles adds an axis at
+            the end.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manyboost import ManyBoostRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> Y = np.column_stack([X[:, 0] * X[:, 1], X[:, 2]])
+        >>> model = ManyBoostRegressor(random_state=0).fit(X, Y)
+        >>> pairs = model.shap_interaction_values(X[:50])
+        >>> pairs.shape
+        (50, 3, 3, 2)
+        >>> np.allclose(pairs.sum(axis=2), model.shap_values(X[:50]))
+        True
+        >>> together = np.abs(pairs).mean(axis=0)
+        >>> bool(together[0, 1, 0] > 5 * together[0, 2, 0])
+        True
+        """
+        places, _ = self._check_request(outputs, np.float64)
+        part, n_outputs = self._explained_part("shap_interaction_values", places)
+        X = self._checked_X(X)
+        n_rows, p = X.shape
+        shape = n_rows, p, p, n_outputs
+        what = f"The interactions of {p:,} features for {n_outputs:,} outputs of {n_rows:,} rows"
+        remedy = "ask for fewer rows at a time, or for some outputs"
+        memory.check(8 * math.prod(shape), what, remedy)
+        with memory.explaining(what, remedy):
+            values, table = np.zeros(shape), for_kernels(X)
+            pool = _core.Pool(resolve_threads(self.n_jobs))
+            part.add_shap_interactions(pool, table, values.reshape(n_rows, -1))
+            alone = np.zeros((n_rows, p, n_outputs))
+            part.add_shap_values(pool, table, alone.reshape(n_rows, -1))
+            for j in range(p):
+                values[:, j + 1 :, j] = values[:, j, j + 1 :]
+            diagonal = np.arange(p)
+            values[:, diagonal, diagonal] = alone - values.sum(axis=2)
         return self._by_output(values)
 
     @property
@@ -161,6 +216,13 @@ class Explaining(Predicting):
             return names
         levels: Any = self.quantile
         return [f"{name}, {level:g}-quantile" for name in names for level in levels]
+
+    def _explained_part(self, what: str, places: list[int] | None) -> tuple[_core.Ensemble, int]:
+        """Return the trees for all or some outputs of y, and the number of outputs they have."""
+        model, columns = self._built_in_trees(what), self._columns_of(places)
+        if columns is None:
+            return model, self.n_outputs_
+        return model.of_outputs(columns), len(columns)
 
     def _columns_of(self, places: list[int] | None) -> list[int] | None:
         """Return the outputs of the model for outputs of y: all levels of a list of quantiles."""

@@ -22,7 +22,7 @@ from manyboost.comm import Comm, CommError
 from manyboost.data.categories import Categories
 from manyboost.data.doubles import mixed_features
 from manyboost.data.features import Table, check_X, resolve_categorical
-from manyboost.data.rows import Reader, Rows, split_validation
+from manyboost.data.rows import Reader, Rows
 from manyboost.data.stored import StoredTable
 from manyboost.estimators.base import Model
 from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs
@@ -35,7 +35,7 @@ from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Display, FitTasks, Watchers, unwatched, with_callbacks
 from manyboost.training.checkpoints import Checkpoint, Found, Start
 from manyboost.training.fitted_losses import FittedLoss
-from manyboost.training.folds import assign_folds, group_numbers, leave_out, member_seed
+from manyboost.training.folds import folds_of, group_numbers, leave_out, member_seed
 from manyboost.training.learners import without_weights
 from manyboost.training.plan import (
     Plan,
@@ -50,7 +50,8 @@ from manyboost.training.plan import (
 from manyboost.training.progress import Progress
 from manyboost.training.racing import FEW_FOLDS, FEW_ROWS, race
 from manyboost.training.scoring import LOSS, Scorer, as_list, resolve, score_name
-from manyboost.training.training_data import TrainingData
+from manyboost.training.splits import is_drawn, read_splits, set_apart
+from manyboost.training.training_data import Split, TrainingData
 
 # How the names of fitted attributes begin that not every fit has.
 _OPTIONAL_ATTRIBUTES = (
@@ -59,7 +60,7 @@ _OPTIONAL_ATTRIBUTES = (
     "best_iter_per_",
     "oof_",
     "_member_",
-    "_calibration",
+    "_calibrat",
     "_known",
 )
 
@@ -94,6 +95,7 @@ class Fitting(Model):
         began = time.monotonic()
         earlier = self._earlier()
         data = self._read(given, continued=earlier is not None)
+        data = replace(data, splits=self._read_splits(given, data.n_given))
         recorders = self._open_checkpoints(data, earlier)
         found = None if recorders is None else recorders[0].found
         start = self._start(data, earlier, found)
@@ -155,19 +157,30 @@ class Fitting(Model):
         # Before training, which an interrupt may end with a model that predicts.
         self._learn_targets(reader)
         self.__dict__.pop("output_names_", None)
-        if reader.names is not None:
-            self.output_names_ = np.array([str(each) for each in reader.names], dtype=object)
+        if reader.output_names is not None:
+            self.output_names_ = np.array([str(each) for each in reader.output_names], dtype=object)
         known, d = self._known_names(), reader.n_outputs
-        n_levels, groups = reader.n_levels, None
-        if given.groups is not None and self.n_folds is None:
-            raise ValueError(
-                "groups was given, but only n_folds uses it; set n_folds, or leave it out."
-            )
+        groups, has_splitter = None, not isinstance(self.validation_split, str)
+        if given.groups is not None and self.n_folds is None and not has_splitter:
+            what = "groups was given, but only n_folds and a splitter as validation_split use it"
+            raise ValueError(f"{what}; set one of them, or leave it out.")
         if given.groups is not None:
             groups = group_numbers(given.groups, n_given)
-        return TrainingData(
-            rows, validation, categories, d, n_given, n_levels, names, known, groups
-        )
+        parts = n_given, reader.n_levels, names, known, groups
+        return TrainingData(rows, validation, categories, d, *parts)
+
+    def _read_splits(self, given: Given, n_given: int) -> tuple[Split, ...] | None:
+        """Return the splits of a splitter, which are made of what was passed to fit."""
+        splitter, fraction = self.validation_split, self.validation_fraction
+        if isinstance(splitter, str):
+            return None
+        what = f"validation_split={splitter!r}"
+        if isinstance(given.X, StoredTable):
+            raise ValueError(f"{what} takes rows in memory, but they are in files; use 'last'.")
+        if fraction != params.PARAMS["validation_fraction"].default:
+            problem = f"validation_fraction={fraction!r} says how many rows are set apart, but"
+            raise ValueError(f"{problem} {what} does; leave one of them out.")
+        return read_splits(splitter, given.X, given.y, given.groups, n_given, self.n_folds)
 
     def _find_categories(self, X: Table, names: Any, comm: Comm, *, continued: bool) -> Categories:
         """Categories of checked features; those of the fitted model if it is continued."""
@@ -199,6 +212,7 @@ class Fitting(Model):
         parameters = self.get_params(deep=False)
         named = ("feature_names_in_", "output_names_", "target_name_", "classes_")
         names: list[Any] = [getattr(self, each, None) for each in named]
+        names += [self.target_names_] if hasattr(self, "target_names_") else []
         names.append([list(pair) for pair in sorted(self._category_labels.of_column.items())])
         recorders, most = [], resolve_max_iter(self, data, self.strategy)
         for fold in [None] if self.n_folds is None else range(self.n_folds):
@@ -236,9 +250,9 @@ class Fitting(Model):
         """Choose the strategy and the projection of ``strategy="auto"``."""
         refuse_foreign(self, "strategy='auto'")
         parts, threads = [data], _core.Pool(resolve_threads(self.n_jobs))
-        few = len(data.rows) < FEW_ROWS and data.rows.comm.size == 1
+        few = len(data.rows) < FEW_ROWS and data.rows.comm.size == 1 and is_drawn(self)
         if data.validation is None and few and len(data.rows) >= FEW_FOLDS:
-            fold = assign_folds(data.rows, FEW_FOLDS, self._seed, data.groups)
+            fold = folds_of(data, FEW_FOLDS, self._seed)
             parts = [leave_out(data, fold, k, threads) for k in range(FEW_FOLDS)]
         elif data.validation is None:
             parts = [self._split(data, self.validation_fraction or 0.1)]
@@ -299,11 +313,13 @@ class Fitting(Model):
         given: Given,
     ) -> None:
         """Run the plan; keep what is complete if it is interrupted."""
-        watchers = unwatched()
+        watchers, share = unwatched(), 1.0
         if self.n_folds is None:
             recorder = None if recorders is None else recorders[0]
             part = self._split(data) if self.refit_all else data
+            share = len(part.rows) / len(data.rows)
             fit = self._one_fit(plan, part, progress, recorder, watchers, threads)
+            del part
         else:
             fit = self._fits_of_folds(plan, data, recorders, watchers, threads)
         self._watch(watchers, fit, given)
@@ -326,7 +342,7 @@ class Fitting(Model):
         result = fit.result()
         del fit  # with what members were trained on
         if self.refit_all:
-            result = self._refitted(plan, data, result, threads)
+            result = self._refitted(plan, data, share, result, threads)
         self._finish(result)
         _warn_of_divergence(self._progress, plan)
         if watchers.tasks is not None:
@@ -379,8 +395,7 @@ class Fitting(Model):
     def _split(self, data: TrainingData, fraction: int | float | None = None) -> TrainingData:
         """Set validation rows apart, by default as many as ``validation_fraction`` says."""
         fraction = self.validation_fraction if fraction is None else fraction
-        train, validation = split_validation(data.rows, fraction, self._seed)
-        return replace(data, rows=train, validation=validation)
+        return set_apart(self, data, fraction, self._seed)
 
     def _watch(self, watchers: Watchers, fit: Fit, given: Given) -> None:
         """Add those who want to be told about rounds; of several ranks the first tells them."""
@@ -403,8 +418,9 @@ class Fitting(Model):
             return [Scorer(LOSS, None)]
         estimator = copy.copy(self)
         estimator._fitted_loss = loss
-        # Thresholds that are to be tuned are not known yet: 0.5.
-        estimator.__dict__.pop("thresholds_", None)
+        # Thresholds that are to be tuned, and calibrators, are not known yet.
+        for later in ("thresholds_", "_calibrator"):
+            estimator.__dict__.pop(later, None)
         if (thresholds := self._given_thresholds(len(loss.baseline))) is not None:
             estimator.thresholds_ = thresholds
         offset = 0.0 if rows.offset is None else np.where(loss.centred, rows.offset, 0.0)
@@ -447,9 +463,9 @@ class Fitting(Model):
 
     @abstractmethod
     def _refitted(
-        self, plan: Plan, data: TrainingData, result: Result, threads: _core.Pool
+        self, plan: Plan, data: TrainingData, share: float, result: Result, threads: _core.Pool
     ) -> Result:
-        """Fit again to all rows, with the rounds that were found."""
+        """Fit again to all rows, with the rounds that were found on a share of them."""
 
     @abstractmethod
     def _keep_unseen(self, unseen: Unseen) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost import _core
 from manyboost.arrays import F64
 from manyboost.data.features import Table, to_single
-from manyboost.data.rows import Rows
 from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.persistence.checkpoint import Recorder
@@ -28,7 +27,7 @@ from manyboost.training.folds import (
     FoldedBoosting,
     Member,
     Teams,
-    assign_folds,
+    folds_of,
     leave_out,
     mean_model,
     member_seed,
@@ -39,13 +38,17 @@ from manyboost.training.scoring import as_list
 from manyboost.training.stopping import KnownRounds
 from manyboost.training.training_data import TrainingData
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 # What a fit to other data leaves as it is.
-_STAYS = ("thresholds_", "best_iter_per_output_")
+_STAYS = ("thresholds_", "best_iter_per_output_", "_calibrator")
 # Parameters of the fit of known trees: all rows take part, and none are set apart.
 _OF_A_REPLAY: dict[str, Any] = {
     "n_folds": None,
     "refit_all": False,
     "early_stopping": False,
+    "validation_split": "random",
     "scoring": "loss",
     "thresholds": None,
     "subsample": 1.0,
@@ -71,7 +74,7 @@ class Folding(Fitting):
     ) -> Fit:
         """Make the members of folds ready to train."""
         assert self.n_folds is not None
-        fold = assign_folds(data.rows, int(self.n_folds), plan.seed, data.groups)
+        fold = folds_of(data, int(self.n_folds), plan.seed)
         n_teams, pool = self._teams(threads, int(self.n_folds))
         # Members share the cuts of all rows, which see no targets: weights of classes are left out.
         weight = self._given_weight(data.rows)
@@ -146,15 +149,13 @@ class Folding(Fitting):
     # ------------------------------------------------------------------ fits to all rows
 
     def _refitted(
-        self, plan: Plan, data: TrainingData, result: Result, threads: _core.Pool
+        self, plan: Plan, data: TrainingData, share: float, result: Result, threads: _core.Pool
     ) -> Result:
         """Fit again to all rows: the leaves of members of folds, or a model with more rounds."""
         found = result.attributes
         if self.n_folds is not None:
             trees, rounds = found["_progress"].model.trees, found["best_iter_per_fold_"]
             return replace(result, attributes=self._replayed(data, trees, rounds, threads))
-        assert isinstance(result.validation, Rows)
-        share = 1 - len(result.validation) / len(data.rows)
         n_rounds = found["n_iter_"]
         again = replace(
             plan,

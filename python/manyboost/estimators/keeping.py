@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from manyboost.persistence.info import ModelInfo
 
 
@@ -56,7 +58,8 @@ class Keeping(BaseEstimator):
         The input ``X`` is a dense float32 array (n_rows, n_features), in which NaN is a missing
         value. A regressor has the output ``predictions``, as ``predict`` returns them. A classifier
         has the outputs ``labels`` and ``probabilities``, as ``predict`` and ``predict_proba``
-        return them. Rows end in the same leaves; sums and links are computed in single precision.
+        return them; probabilities of several columns of classes are side by side. Rows end in the
+        same leaves; sums and links are computed in single precision.
 
         A model fitted with an offset has a second input, ``offset``, of shape (n_rows, n_outputs).
         If the model was fitted on a frame with columns of labels, each of these columns is a
@@ -96,8 +99,8 @@ class Keeping(BaseEstimator):
         ----------
         raw : bool
             Export raw predictions, without offset and link. Required where treelite has no link:
-            lists of losses or quantiles, squared error in classification, exponential loss with
-            more than two classes, and models with an offset.
+            lists of losses or quantiles, several columns of classes, squared error in
+            classification, exponential loss with more than two classes, and models with an offset.
 
         Returns
         -------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -18,6 +18,9 @@ from manyboost.data.targets import resolve_outputs
 from manyboost.estimators.base import Model
 from manyboost.persistence.parts import IMPORTANCES
 from manyboost.threads import resolve_threads
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: Raw predictions that exist in double precision at a time where not all are wanted.
 BLOCK_CELLS = 1 << 20

@@ -91,6 +91,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
         estimator: Any = None,
         early_stopping: str | bool = "auto",
         validation_fraction: int | float | None = 0.1,
+        validation_split: Any = "random",
         n_iter_no_change: int = 20,
         tol: float = 1e-7,
         scoring: Any = "loss",

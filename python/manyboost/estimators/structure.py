@@ -171,9 +171,10 @@ class Structure(Explaining):
 
     def _category_names(self, feature: int, codes: NDArray[Any]) -> tuple[Any, ...]:
         """Return categories by their codes: labels of a frame, or numbers; those that fit saw."""
-        table = self._progress.categories.tables[feature]
-        known: Any = self._category_labels.of_column.get(feature, table.tolist())
-        return tuple(known[code] for code in codes if code < len(table))
+        values = self._progress.categories.values_of(feature, codes)
+        labels = self._category_labels.of_column.get(feature)
+        known = (each for some in values for each in some)
+        return tuple(each if labels is None else labels[int(each)] for each in known)
 
 
 def _where(there: Mask, values: NDArray[Any]) -> NDArray[Any]:

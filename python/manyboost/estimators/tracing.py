@@ -11,12 +11,13 @@ from manyboost import _core
 from manyboost.arrays import F64
 from manyboost.data.cells import missing_cells
 from manyboost.data.features import for_kernels
-from manyboost.data.rows import Rows, make_rows, split_validation
+from manyboost.data.rows import Rows, make_rows
 from manyboost.data.targets import check_targets
 from manyboost.estimators.structure import Structure
 from manyboost.inspection import LinearRounds
 from manyboost.threads import resolve_threads
 from manyboost.training.plan import default_rate
+from manyboost.training.splits import drawn_or_last
 from manyboost.training.strategies import STRATEGIES
 
 
@@ -121,9 +122,10 @@ class Tracing(Structure):
     def _trained_rows(self, rows: Rows) -> Rows:
         """Return the rows that rounds were fitted to: those that reproduce the baseline."""
         candidates = [rows]
-        if hasattr(self, "validation_score_"):
+        if hasattr(self, "validation_score_") and isinstance(self.validation_split, str):
             # Validation rows were passed to fit, or split from these.
-            candidates.append(split_validation(rows, self.validation_fraction, self._seed)[0])
+            split = drawn_or_last(self, rows, self.validation_fraction, self._seed)
+            candidates.append(split[0])
         for candidate in candidates:
             weight = candidate.weights.matrix(candidate.Y).astype(np.float64)
             total = weight.sum(axis=0)

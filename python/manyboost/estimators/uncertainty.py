@@ -287,6 +287,7 @@ class Sets(Uncertainty):
                [ True, False, False]])
         """
         calibration = self._calibrated("predict_set", "coverage", coverage)
+        self._refuse_columns("predict_set", "predict_proba")
         if self._classes.kind == "multilabel":
             problem = "predict_set is for classes, but this model predicts labels"
             raise ValueError(f"{problem}; use predict_labels with recall=.")
@@ -306,13 +307,22 @@ class Sets(Uncertainty):
         """Return the raw prediction from which on labels have a mean recall in new rows."""
         calibration = self._calibrated("predict_labels with recall=", "recall", recall)
         present = calibration.Y == 1
-        least = conformal.recall_threshold(calibration.raw, present, recall, calibration.weights)
+        raw = self._decision(calibration.raw.astype(np.float64))
+        least = conformal.recall_threshold(raw, present, recall, calibration.weights)
         if not np.isfinite(least):
             _refuse_few_rows("recall", recall, int(present.any(axis=1).sum()), "with labels")
         return least
 
     @abstractmethod
-    def _probabilities(self, raw: F64) -> F64:
+    def _refuse_columns(self, method: str, remedy: str) -> None:
+        """Refuse a method to models of several columns of classes."""
+
+    @abstractmethod
+    def _decision(self, raw: F64) -> F64:
+        """Return the values of the decision function for raw predictions."""
+
+    @abstractmethod
+    def _probabilities(self, raw: F64) -> Any:
         """Return probabilities of classes or labels for raw predictions."""
 
     @abstractmethod

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyboost.arrays import F32
-from manyboost.export.trees import Tree, check_link, feature_label, trees_of
+from manyboost.export.trees import Tree, check_hierarchy, check_link, feature_label, trees_of
+from manyboost.training.calibrators import Sigmoids
 from manyboost.training.fitted_losses import FittedLoss
 
 ML = "ai.onnx.ml"
@@ -68,15 +69,24 @@ class Graph:
     def in_single(self, model: Any, X: str, places: Places) -> tuple[list[str], Places]:
         """Return arrays of features in single precision, and the columns where trees find them.
 
-        Features with cuts in double precision get another column, for the codes that trees see.
-        X must then be in double precision.
+        Features with cuts in double precision, and those with rare categories, get another column,
+        for the codes that trees see. X must be in double precision if there are cuts.
         """
-        cuts = {j: each for j, each in model._progress.categories.cuts.items() if len(each)}
-        if not cuts:
-            return [X], places
-        parts, places = [self.call("Cast", [X], "single", to=_FLOAT)], places.copy()
-        n_columns = int(places.max()) + 1
-        for number, (j, values) in enumerate(cuts.items()):
+        categories = model._progress.categories
+        cuts = {j: each for j, each in categories.cuts.items() if len(each)}
+        parts, places, n_columns = [X], places.copy(), int(places.max()) + 1
+        if cuts:
+            parts = [self.call("Cast", [X], "single", to=_FLOAT)]
+        for j, codes in categories.grouped.items():
+            if places[j] >= 0:
+                column = self.constant("column", [int(places[j])])
+                value = self.call("Gather", [parts[0], column], "category", axis=1)
+                keys = {"keys_floats": categories.tables[j].tolist(), "default_float": np.nan}
+                values = {"values_floats": codes.astype(float).tolist()}
+                code = self.call("LabelEncoder", [value], "code", domain=ML, **keys, **values)
+                places[j] = n_columns + len(parts) - 1
+                parts.append(code)
+        for j, values in cuts.items():
             column = self.constant("column", [int(places[j])])
             value = self.call("Gather", [X, column], "value", axis=1)
             above = self.call("Greater", [value, self.constant("cuts", values[None])], "above")
@@ -86,8 +96,8 @@ class Graph:
             zero = self.constant("of_zero", float(np.searchsorted(values, 0.0)))
             code = self.call("Sub", [count, zero], "code")
             missing = [self.call("IsNaN", [value], "is_missing"), self.constant("nan", np.nan)]
+            places[j] = n_columns + len(parts) - 1
             parts.append(self.call("Where", [*missing, code], "code_or_missing"))
-            places[j] = n_columns + number
         return parts, places
 
     def raw_predictions(self, model: Any, X: str, offset: str | None, places: Places) -> str:
@@ -153,32 +163,61 @@ class Graph:
 
     def _classified(self, model: Any, raw: str) -> list[str]:
         """Add labels and probabilities, in the shapes of a classifier's methods."""
-        linked = self._linked(model._fitted_loss, raw)
+        linked = self._calibrated(model, raw)
         match model._classes.kind:
             case "multiclass":
                 number = self.call("ArgMax", [raw], "class_number", axis=1, keepdims=0)
-                joint = model._fitted_loss.facts.is_joint
+                joint = model._fitted_loss.has_softmax
                 shares = linked if joint else self._normalised(linked, model.n_outputs_)
-                return [self._named(model, number), shares]
+                return [self._named(class_values(model.classes_), number), shares]
             case "binary":
                 number = self._without_outputs(self._indicator(model, raw, linked))
-                other = self.call("Sub", [self.constant("one", 1.0), linked], "other_class")
-                both = self.call("Concat", [other, linked], "both_classes", axis=1)
-                return [self._named(model, number), both]
+                both = self._both(linked)
+                return [self._named(class_values(model.classes_), number), both]
+            case "columns":
+                return self._classified_columns(model, raw, linked)
             case _:
                 return [self._indicator(model, raw, linked), linked]
+
+    def _classified_columns(self, model: Any, raw: str, linked: str) -> list[str]:
+        """Add the classes (n_rows, n_columns), and probabilities of all columns side by side."""
+        labels, shares, first = [], [], 0
+        for values, width in zip(column_values(model), model._classes.widths, strict=True):
+            columns = self.constant("columns_of_classes", np.arange(first, first + width))
+            first += width
+            score = self.call("Gather", [raw, columns], "raw_of_column", axis=1)
+            share = self.call("Gather", [linked, columns], "share_of_column", axis=1)
+            if width == 1:
+                number, share = self._indicator(model, score, share), self._both(share)
+            else:
+                number = self.call("ArgMax", [score], "class_number", axis=1, keepdims=1)
+                if not model._fitted_loss.has_softmax:
+                    share = self._normalised(share, width)
+            labels.append(self._named(values, number))
+            shares.append(share)
+        return [
+            self.call("Concat", labels, "labels_of_columns", axis=1),
+            self.call("Concat", shares, "shares_of_columns", axis=1),
+        ]
+
+    def _both(self, linked: str) -> str:
+        """Add the probabilities of both of two classes, for that of the second."""
+        other = self.call("Sub", [self.constant("one", 1.0), linked], "other_class")
+        return self.call("Concat", [other, linked], "both_classes", axis=1)
 
     def _indicator(self, model: Any, raw: str, linked: str) -> str:
         """Add 1 for labels with a probability above the threshold, or above one half."""
         score, limit = raw, ("zero", np.float32(0))
         if hasattr(model, "thresholds_"):
             score, limit = linked, ("thresholds", model.thresholds_.astype(np.float32))
+        elif model._calibrator is not None:
+            score, limit = linked, ("half", np.float32(0.5))
         present = self.call("Greater", [score, self.constant(*limit)], "present")
         return self.call("Cast", [present], "indicator", to=_INT64)
 
-    def _named(self, model: Any, number: str) -> str:
+    def _named(self, classes: NDArray[Any], number: str) -> str:
         """Add the look-up of classes by number."""
-        values = self.constant("classes", class_values(model))
+        values = self.constant("classes", classes)
         return self.call("Gather", [values, number], "class", axis=0)
 
     def _without_outputs(self, values: str) -> str:
@@ -193,6 +232,24 @@ class Graph:
         ratio = self.call("Div", [shares, total], "ratio")
         even = self.constant("even", 1 / n_classes)
         return self.call("Where", [some, ratio, even], "normalised")
+
+    def _calibrated(self, model: Any, raw: str) -> str:
+        """Add probabilities, those of the calibrator if there is one."""
+        check_hierarchy(model)
+        linked, calibrator = self._linked(model._fitted_loss, raw), model._calibrator
+        if calibrator is None:
+            return linked
+        if not isinstance(calibrator, Sigmoids):
+            problem = "calibration='isotonic' is no operator of ONNX"
+            raise ValueError(f"{problem}; fit with calibration='sigmoid', or without.")
+        known = ~np.isnan(calibrator.slope)
+        numbers = [np.where(known, each, 0) for each in (calibrator.slope, calibrator.intercept)]
+        slope, intercept = (each.astype(np.float32) for each in numbers)
+        scaled = self.call("Mul", [raw, self.constant("slopes", slope)], "scaled")
+        moved = self.call("Add", [scaled, self.constant("intercepts", intercept)], "moved")
+        sigmoid = self.call("Sigmoid", [moved], "sigmoid")
+        chosen = [self.constant("is_calibrated", known[None]), sigmoid, linked]
+        return self.call("Where", chosen, "calibrated")
 
     def _linked(self, loss: FittedLoss, raw: str) -> str:
         """Add the link of a loss."""
@@ -264,9 +321,20 @@ def _check_tables(model: Any) -> None:
             raise ValueError(f"Column {feature_label(model, j)} {what}; number them from 0.")
 
 
-def class_values(model: Any) -> NDArray[Any]:
-    """Return the classes as an array of a type that ONNX has."""
-    values = np.asarray(model.classes_)
+def column_values(model: Any) -> list[NDArray[Any]]:
+    """Return the classes of each of several columns, which must have one type in ONNX."""
+    columns = [class_values(values) for values in model.classes_]
+    if len({values.dtype for values in columns}) > 1:
+        problem = (
+            "The columns have classes of different types, which one output of ONNX cannot hold"
+        )
+        raise ValueError(f"{problem}; fit on classes that are all text, or all whole numbers.")
+    return columns
+
+
+def class_values(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return classes as an array of a type that ONNX has."""
+    values = np.asarray(classes)
     if values.dtype.kind in "iubf":
         return values.astype(np.int64) if values.dtype.kind in "iu" else values
     if not all(isinstance(value, str) for value in values):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyboost import _core
-from manyboost.export.graph import ML, OPSETS, Graph, Places, class_values
+from manyboost.export.graph import ML, OPSETS, Graph, Places, class_values, column_values
 from manyboost.export.trees import feature_label
 from manyboost.extras import import_extra
 from manyboost.persistence.files import FilePath, replacing
@@ -37,6 +37,7 @@ def to_onnx(model: Any, path: FilePath | None = None) -> Any:
     graph.results(model, raw, result_names)
     proto = _assembled(onnx, graph, inputs, outputs)
     names = {"feature_names": "feature_names_in_", "output_names": "output_names_"}
+    names["target_names"] = "target_names_"
     known = {key: getattr(model, name) for key, name in names.items() if hasattr(model, name)}
     onnx.helper.set_model_props(
         proto, {key: json.dumps(each.tolist()) for key, each in known.items()}
@@ -53,8 +54,11 @@ def output_variables(model: Any) -> list[Variable]:
     if is_classifier(model):
         kind = model._classes.kind
         labels: Variable = ("labels", np.int64, [None, d])
+        if kind == "columns":
+            labels = ("labels", column_values(model)[0].dtype, [None, len(model.classes_)])
+            return [labels, ("probabilities", np.float32, [None, sum(model.n_classes_)])]
         if kind != "multilabel":
-            labels = ("labels", class_values(model).dtype, [None])
+            labels = ("labels", class_values(model.classes_).dtype, [None])
         return [labels, ("probabilities", np.float32, [None, 2 if kind == "binary" else d])]
     shape: list[int | None] = [None] if model._one_dimensional else [None, d // model._n_levels]
     if model._quantiles is not None:
@@ -79,12 +83,13 @@ def _read_features(graph: Graph, model: Any) -> tuple[list[Variable], str, Place
         dtype = np.float64 if model._progress.categories.cuts else np.float32
         inputs = [("X", dtype, [None, len(numbers)])]
         parts, places = graph.in_single(model, "X", places)
-    n_columns = len(numbers) + len(parts[1:])
+    n_columns = len(numbers) + len(parts[1:])  # those of parts beside the first have one column
     for number, (j, labels) in enumerate(labels_of.items()):
         name = graph.unique(str(model.feature_names_in_[j]))
         encoding, dtype = _encoding(model, j, labels)
         inputs.append((name, dtype, [None, 1]))
-        encoding |= {"values_floats": list(map(float, range(len(labels)))), "default_float": np.nan}
+        codes = model._progress.categories.grouped.get(j, range(len(labels)))
+        encoding |= {"values_floats": list(map(float, codes)), "default_float": np.nan}
         parts.append(graph.call("LabelEncoder", [name], "codes", domain=ML, **encoding))
         places[j] = n_columns + number
     features = parts[0] if len(parts) == 1 else graph.call("Concat", parts, "features", axis=1)

@@ -91,7 +91,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         sources, results = ([renamed[name] for name in names] for names in ends)
         name = scope.get_unique_operator_name(f"manyboost_{kind}")
         # The attributes of trees are those of the first version.
-        version = {"op_domain": domain, "op_version": 1 if domain == ML else None}
+        first = 2 if kind == "LabelEncoder" else 1
+        version = {"op_domain": domain, "op_version": first if domain == ML else None}
         container.add_node(kind, sources, results, name=name, **version, **attributes)
 
 

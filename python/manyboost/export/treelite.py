@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from manyboost.arrays import F32, F64
-from manyboost.export.trees import Tree, check_link, feature_label, trees_of
+from manyboost.export.trees import Tree, check_hierarchy, check_link, feature_label, trees_of
 from manyboost.extras import import_extra
 
 # Single precision holds all integers up to this one.
@@ -66,6 +66,8 @@ def _task(model: Any) -> tuple[str, str]:
     loss = model._fitted_loss
     check_link(loss)
     link = loss.facts.link.treelite
+    if is_classifier(model) and model._classes.kind == "columns":
+        _refuse(f"a link for each of {len(model.classes_)} columns of classes")
     if len(loss.blocks) > 1:
         _refuse(f"a link for each output, as loss={model.loss!r} has it")
     if link is None:
@@ -74,6 +76,9 @@ def _task(model: Any) -> tuple[str, str]:
         if model._quantiles is not None:
             _refuse("a way to keep quantiles from crossing")
         return "kRegressor", link
+    check_hierarchy(model)
+    if model._calibrator is not None:
+        _refuse(f"calibration={model.calibration!r}")
     if model._classes.kind != "multiclass":
         return "kBinaryClf", link
     if not loss.facts.is_joint:
@@ -88,6 +93,11 @@ def _refuse(what: str) -> NoReturn:
 
 def _check_tables(model: Any) -> None:
     """Refuse categories that treelite does not know."""
+    for j in model._progress.categories.grouped:
+        what = f"Column {feature_label(model, j)} has rare categories that count as one"
+        raise ValueError(
+            f"{what}, which treelite cannot look up; merge them before, or use to_onnx."
+        )
     for j, table in model._progress.categories.tables.items():
         unlike = (table != np.floor(table)) | (table < 0) | (table > MAX_CATEGORY)
         if unlike.any():

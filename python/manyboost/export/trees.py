@@ -19,7 +19,8 @@ from manyboost.training.fitted_losses import FittedLoss
 class Tree:
     """A tree, node by node; the root is node 0.
 
-    A split by categories lists those, as values of X, that go the other way than missing values.
+    A split by categories lists those that go the other way than missing values: values of X, or
+    codes of a feature whose rare categories share one.
     All other values count as missing.
     """
 
@@ -45,9 +46,11 @@ def trees_of(model: Any) -> Iterator[Tree]:
         categories: list[NDArray[Any] | None] = [None] * len(left)
         for node, codes in enumerate(left_codes):
             if codes is not None:
-                table = model._progress.categories.tables[int(feature[node])]
-                goes_left = np.isin(np.arange(len(table)), codes)
-                categories[node] = table[goes_left != missing_left[node]]
+                # Codes, where rare categories share one.
+                coded, j = model._progress.categories, int(feature[node])
+                all_codes = np.arange(coded.n_codes(j))
+                values = all_codes if j in coded.grouped else coded.tables[j]
+                categories[node] = values[np.isin(all_codes, codes) != missing_left[node]]
         nodes = feature, threshold, left, missing_left, categories, cover, gain
         outputs = np.array([t % d]) if alone else np.array([t]) if scaled else np.arange(d)
         yield Tree(*nodes, ensemble.leaf_values(t), outputs, steps[t] if scaled else None)
@@ -64,6 +67,14 @@ def check_link(loss: FittedLoss) -> None:
     if custom is not None and type(custom).inverse_link is not Loss.inverse_link:
         what = f"The inverse_link of {type(custom).__name__} is Python code, which no export holds"
         raise ValueError(f"{what}; use a built-in loss, or a Loss without inverse_link.")
+
+
+def check_hierarchy(model: Any) -> None:
+    """Refuse predictions that agree with a hierarchy of labels."""
+    if model._hierarchy is not None:
+        what = "Predictions that agree with label_hierarchy are made after the trees"
+        remedy = "export a model that was fitted without it"
+        raise ValueError(f"{what}, and no export holds that; {remedy}.")
 
 
 def feature_label(model: Any, j: int) -> str:

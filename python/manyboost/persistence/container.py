@@ -25,8 +25,10 @@ Arrays: TypeAlias = Mapping[str, AnyArray]
 
 MAGIC = b"\x89MBOOST\n"
 #: The latest version of the format.
-VERSION = 3
+VERSION = 5
 
+# Arrays that came with the fourth version, one of each group.
+_FOURTH = ("sigmoid_slopes", "isotonic_counts", "hierarchy_children", "group_codes")
 _PREFIX = struct.Struct("<8sII")
 _ALIGNMENT = 64
 _CHECKSUM_BYTES = 32
@@ -71,8 +73,14 @@ def _content(header: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes]:
 def version_of(header: Mapping[str, Any], arrays: Container[str]) -> int:
     """Return the version of the format that contents need, the oldest that has all of them.
 
-    Means of models came with the second version, cuts in double precision with the third.
+    Means of models came with the second version, cuts in double precision with the third,
+    calibrators, hierarchies of labels and rare categories with the fourth, several columns of
+    classes with the fifth.
     """
+    if isinstance(targets := header.get("targets"), dict) and targets.get("kind") == "columns":
+        return 5
+    if any(name in arrays for name in _FOURTH):
+        return 4
     if "cut_values" in arrays:
         return 3
     return 2 if "n_members" in header else 1

@@ -35,6 +35,10 @@ def _tables(source: Source) -> dict[int, AnyArray]:
     return dict(sorted(source.progress.categories.tables.items()))
 
 
+def _grouped(source: Source) -> dict[int, AnyArray]:
+    return dict(sorted(source.progress.categories.grouped.items()))
+
+
 def _cuts(source: Source) -> dict[int, AnyArray]:
     return source.progress.categories.cuts
 
@@ -48,6 +52,8 @@ ARRAYS = [
     _optional("category_features", "u4", "c", lambda s: list(_tables(s)) or None),
     _optional("category_counts", "u4", "c", lambda s: list(map(len, _tables(s).values())) or None),
     _optional("category_values", "f8", "*", lambda s: _joined(_tables(s))),
+    _optional("group_features", "u4", "g", lambda s: list(_grouped(s)) or None),
+    _optional("group_codes", "u1", "*", lambda s: _joined(_grouped(s))),
     _optional("cut_features", "u4", "f", lambda s: list(_cuts(s)) or None),
     _optional("cut_counts", "u4", "f", lambda s: list(map(len, _cuts(s).values())) or None),
     _optional("cut_values", "f8", "*", lambda s: _joined(_cuts(s))),
@@ -60,7 +66,28 @@ def read_categories(found: SimpleNamespace) -> Categories:
     cuts = _read_lists(found, "cut", "cuts")
     if tables.keys() & cuts.keys():
         broken("a feature has both categories and cuts")
-    return Categories(found.n_features, tables, cuts)
+    return Categories(found.n_features, tables, cuts, _read_groups(found, tables))
+
+
+def _read_groups(found: SimpleNamespace, tables: dict[int, AnyArray]) -> dict[int, AnyArray]:
+    """Return the codes of categories of which some share one, by feature."""
+    features, codes = found.group_features, found.group_codes
+    grouped = {}
+    if (features is None) != (codes is None):
+        broken("it does not have all arrays of its rare categories")
+    if features is not None:
+        numbers = features.tolist()
+        if not numbers or numbers != sorted(set(numbers)) or not tables.keys() >= set(numbers):
+            broken("its features with rare categories are out of order")
+        lengths = np.array([len(tables[j]) for j in numbers], np.uint32)
+        grouped = dict(zip(numbers, pieces(codes, lengths), strict=True))
+    for own in grouped.values():
+        last = own.max(initial=0)
+        if not np.array_equal(own[own < last], np.arange(last)) or (own == last).sum() < 2:
+            broken("the codes of its rare categories are out of order")
+    if any(len(table) > 255 for j, table in tables.items() if j not in grouped):
+        broken("a feature has more than 255 categories")
+    return grouped
 
 
 def check_codes(found: SimpleNamespace, cuts: dict[int, AnyArray]) -> None:
@@ -82,7 +109,8 @@ def _read_lists(found: SimpleNamespace, name: str, what: str) -> dict[int, AnyAr
     if n_missing:
         broken(f"it does not have all arrays of its {what}")
     features = parts[0].tolist()
-    lists = pieces(finite(parts[2]), within(parts[1], 0, 255))
+    most = 255 if name == "cut" else 2**32 - 1  # rare categories share a code
+    lists = pieces(finite(parts[2]), within(parts[1], 0, most))
     if features != sorted(set(features)) or not features or features[-1] >= found.n_features:
         broken(f"its features with {what} are out of order")
     if any((np.diff(each) <= 0).any() for each in lists):

@@ -15,7 +15,7 @@ from scipy import sparse
 from manyboost import _core
 from manyboost.data.categories import Categories
 from manyboost.data.rows import Rows
-from manyboost.persistence.values import Encoder, Unstorable
+from manyboost.persistence.values import Encoder, Unstorable, is_code
 from manyboost.training.custom import Loss
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.progress import Progress
@@ -59,6 +59,9 @@ class Identity:
             parts |= _digests(data.validation, arguments, data.categories)
         if data.groups is not None:
             parts["groups"] = _digest([data.groups]), "given"
+        if data.splits is not None:
+            masks = [each for split in data.splits for each in (split.train, split.test)]
+            parts["splits by validation_split"] = _digest(masks), "given"
         if fold is not None:
             parts["the fold"] = _digest([fold]), str(fold)
         parts["names of features, outputs or classes"] = _digest(names), "given"
@@ -80,7 +83,7 @@ class Identity:
 def _digests(
     rows: Rows, names: Iterable[str], categories: Categories
 ) -> dict[str, tuple[str, str]]:
-    tables = [*categories.tables.values(), *categories.cuts.values()]
+    tables = [*categories.tables.values(), *categories.cuts.values(), *categories.grouped.values()]
     weights = [rows.weights.rows, rows.weights.cells, rows.numbers]
     parts = [rows.X, *tables], [rows.Y], weights, [rows.offset]
     return {name: (_digest(part), "given") for name, part in zip(names, parts, strict=True)}
@@ -91,7 +94,7 @@ def _described(value: Any) -> tuple[str, str]:
     if isinstance(value, Loss):
         # Its code cannot be compared, but what it is made with can.
         return _digest([Encoder().encode(value), vars(value)]), type(value).__name__
-    if callable(value):
+    if is_code(value):
         (name,) = Encoder().encode(value).values()
         return _digest([name]), str(name)
     return _digest([value]), textwrap.shorten(repr(value), 60, placeholder="...")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from contextlib import suppress
 from typing import Any
 
@@ -23,16 +24,24 @@ class ModelInfo(dict[str, Any]):
     ``n_trees``, ``n_nodes``, ``n_leaves``, ``n_bytes`` (size of the file that ``save`` writes; None
     if the model cannot be saved), ``format_version``, ``manyboost_version`` (the release that
     trained the model), ``feature_names`` and ``output_names`` (None if there are none; for classes
-    these), ``categories`` (those of each categorical feature, by its name or number), ``left_out``
-    (what the file does not hold), ``parameters``, and ``changed_parameters`` (those that differ
-    from their defaults).
+    these, for several columns of them names such as ``colour=red``), ``categories`` (those of each
+    categorical feature, by its name or number), ``n_rare`` (how many of them count as one, where
+    there are too many), ``left_out`` (what the file does not hold), ``parameters``, and
+    ``changed_parameters`` (those that differ from their defaults).
     """
 
     def __str__(self) -> str:
         size = "cannot be saved" if self["n_bytes"] is None else f"{self['n_bytes']:,} bytes"
-        changed = [f"{name}={value!r}" for name, value in self["changed_parameters"].items()]
+        changed = [
+            f"{name}={textwrap.shorten(repr(value), 200, placeholder=' ...')}"
+            for name, value in self["changed_parameters"].items()
+        ]
         counted = ["rounds"] if self["n_trees"] is None else ["rounds", "trees", "nodes", "leaves"]
-        categories = [f"{name}: {_shown(each)}" for name, each in self["categories"].items()]
+        rare = {name: f" ({n:,} rare ones count as one)" for name, n in self["n_rare"].items()}
+        categories = [
+            f"{name}: {_shown(each)}{rare.get(name, '')}"
+            for name, each in self["categories"].items()
+        ]
         lines = {
             "model": f"{self['estimator']}, strategy {self['strategy']!r}, loss {self['loss']!r}",
             "shape": f"{self['n_features']:,} features, {self['n_outputs']:,} outputs",
@@ -60,6 +69,13 @@ def _categories(model: Any) -> dict[str, list[Any]]:
     labels, tables = model._category_labels.of_column, model._progress.categories.tables
     names = getattr(model, "feature_names_in_", range(model.n_features_in_))
     return {str(names[j]): list(labels[j] if j in labels else tables[j]) for j in sorted(tables)}
+
+
+def _rare(model: Any) -> dict[str, int]:
+    """Return the number of categories that count as one, of features that have such."""
+    categories = model._progress.categories
+    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    return {str(names[j]): categories.n_rare(j) for j in sorted(categories.grouped)}
 
 
 def model_info(model: Any) -> ModelInfo:
@@ -95,12 +111,19 @@ def model_info(model: Any) -> ModelInfo:
         format_version=version,
         manyboost_version=model._release,
         feature_names=_listed(getattr(model, "feature_names_in_", None)),
-        output_names=_listed(getattr(model, "classes_", model._known_names())),
+        output_names=_listed(_output_names(model)),
         categories=_categories(model),
+        n_rare=_rare(model),
         left_out=left_out,
         parameters=parameters,
         changed_parameters=changed,
     )
+
+
+def _output_names(model: Any) -> Any:
+    """Return the names of the outputs; for classes in one column, these."""
+    classes = getattr(model, "classes_", None)
+    return model._known_names() if classes is None or isinstance(classes, list) else classes
 
 
 def _listed(names: Any) -> list[Any] | None:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 import manyboost
 from manyboost import params
 from manyboost.data.cells import MISSING_LABEL
-from manyboost.persistence import container, features, outputs, parts
+from manyboost.persistence import calibrators, container, features, outputs, parts
 from manyboost.persistence.container import AnyArray, broken
 from manyboost.persistence.parts import CURVES, IMPORTANCES, Source
 from manyboost.persistence.schema import Array, Contents, Field, collect, finite, names, within
@@ -36,9 +36,13 @@ ESTIMATORS = frozenset(["ManyBoostRegressor", "ManyBoostClassifier"])
 _OF_A_RUN = ("checkpoint",)
 # Parameters that came after the first release: a file may lack them, and then has their defaults.
 # At their defaults they are not written, so that files stay what they were.
-_LATER = frozenset(["n_folds", "refit_all", "power"])
+_LATER = frozenset(
+    ["n_folds", "refit_all", "power", "validation_split", "calibration", "label_hierarchy"]
+)
 # Parameters that may hold code.
-_MAY_BE_LEFT_OUT = ("loss", "projection", "scoring", "callbacks", "random_state")
+_MAY_BE_LEFT_OUT = (
+    *("loss", "projection", "scoring", "validation_split", "callbacks", "random_state"),
+)
 # Parameters whose values depend on the release of scikit-learn.
 _OF_ANY_VALUE = ("scoring",)
 # Attributes of an estimator that are stored, or follow from those that are.
@@ -48,7 +52,7 @@ STORED = frozenset([
     "n_features_in_", "feature_names_in_", "n_outputs_", "output_names_", "target_name_",
     "strategy_", "projection_", "search_results_", "baseline_", "thresholds_", "train_score_",
     "n_iter_", "best_iter_", "best_iter_per_output_", "best_iter_per_fold_", "_member_baselines",
-    "_calibration", "_known",
+    "_calibration", "_calibrator", "_hierarchy", "_known", "target_names_",
     "validation_score_", "validation_scores_", "validation_score_per_output_",
 ])  # fmt: skip
 # Bytes of a file for everything but trees: names, parameters, curves.
@@ -158,6 +162,9 @@ ARRAYS = [
     _optional("calibration_weights", "f8", "m", _calibrated("weights", ndim=1)),
     _optional("calibration_cell_weights", "f8", "m d", _calibrated("weights")),
     _optional("calibration_member", "u1", "m", _calibrated("member", ndim=1, kind="u")),
+    *calibrators.ARRAYS,
+    _optional("hierarchy_children", "u4", "h", partial(outputs.stored_pairs, name="children")),
+    _optional("hierarchy_parents", "u4", "h", partial(outputs.stored_pairs, name="parents")),
     _optional("monotonic_signs", "i1", "d p", _signs),
     _optional("interaction_counts", "u4", "*", partial(_interactions, flat=False)),
     _optional("interaction_features", "u4", "*", partial(_interactions, flat=True)),
@@ -314,6 +321,8 @@ def _read_optional(found: SimpleNamespace, progress: Progress) -> dict[str, Any]
         "best_iter_per_fold_": found.best_iter_per_fold,
         "_member_baselines": found.member_baselines,
         "_calibration": _read_calibration(found),
+        "_calibrator": calibrators.read(found),
+        "_hierarchy": outputs.read_hierarchy(found),
         "feature_names_in_": None if feature_names is None else np.array(feature_names, object),
         "validation_scores_": curves if found.several_scores else None,
     }

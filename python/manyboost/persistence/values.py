@@ -48,6 +48,12 @@ def _name_of(code: Any) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
+def is_code(value: Any) -> bool:
+    """Whether a value is a function, or an object that splits rows."""
+    is_text = isinstance(value, str | bytes)
+    return callable(value) or (callable(getattr(value, "split", None)) and not is_text)
+
+
 class Unstorable(ValueError):
     """A value that a file cannot hold; the message says what it is."""
 
@@ -84,7 +90,7 @@ class Encoder:
             return {"left_out": value.what}
         if isinstance(value, np.generic) and value.dtype.kind in "biuf" and value.itemsize <= 8:
             return {"scalar": [value.dtype.newbyteorder("<").str, self.encode(value.item())]}
-        if isinstance(value, Loss | np.random.RandomState) or callable(value):
+        if isinstance(value, Loss | np.random.RandomState) or is_code(value):
             return {"left_out": _name_of(value)}
         if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
             return {"array": self._array(np.asarray(value))}
@@ -153,7 +159,7 @@ class Decoder:
             case "left_out", str():
                 return LeftOut(content)
             case "scalar", [str() as name, number] if name in DTYPES:
-                return np.dtype(name).type(self._value(number))
+                return _scalar(np.dtype(name), self._value(number))
             case "array", int():
                 # Each array once, in the order in which the encoder collected them.
                 if content != self.n_used or content >= len(self.arrays):
@@ -168,6 +174,15 @@ class Decoder:
                     broken("it has text that does not fit its width")
                 return _shaped(np.array(texts, f"<U{width}"), shape)
         raise BrokenFileError(f"it has a value of type {type_!r} that this release does not know")
+
+
+def _scalar(dtype: np.dtype[Any], value: Any) -> Any:
+    """Return a NumPy number; the first releases of NumPy that are supported wrap large integers."""
+    if dtype.kind in "iu" and isinstance(value, int):
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            broken("it has numbers that do not fit their types")
+    return dtype.type(value)
 
 
 def _shaped(array: AnyArray, shape: list[Any]) -> AnyArray:

@@ -193,6 +193,7 @@ def plot_calibration(
     check_is_fitted(model, "n_iter_")
     if not hasattr(model, "classes_"):
         raise ValueError("plot_calibration needs a classifier; use plot_predictions.")
+    model._refuse_columns("plot_calibration", "predict_proba and a plot for each column")
     places = chosen_outputs(model, outputs)
     probabilities = model._predicted(X, model._probabilities)
     true = _indicator(model, y)

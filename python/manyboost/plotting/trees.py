@@ -87,7 +87,7 @@ class _TreeDrawing:
         self.missing_left, self.cover, _, self.codes = nodes[3:]
         self.values, self.max_depth, self.show_missing = values, max_depth, show_missing
         self.names = feature_names(model)
-        self.tables, self.cuts = categories.tables, categories.cuts
+        self.categories, self.cuts = categories, categories.cuts
         self.labels = model._category_labels.of_column
         self.places: dict[int, tuple[float, int]] = {}
         self.n_ends = self.depth = 0
@@ -140,8 +140,8 @@ class _TreeDrawing:
             how = ".12g" if feature in self.cuts else ".3g"
             condition = f"{name} ≤ {_number(threshold, how)}{missing}"
             return f"{name}\nnot missing" if np.isinf(threshold) else condition
-        table, labels = self.tables[feature], self.labels.get(feature)
-        known = [table[code] for code in codes if code < len(table)]  # in a training row
+        labels = self.labels.get(feature)
+        known = [each for some in self.categories.values_of(feature, codes) for each in some]
         names = [f"{each:g}" if labels is None else str(labels[int(each)]) for each in known]
         more = f", … {len(names)}" if len(names) > 3 else ""
         return f"{name} in\n{{{', '.join(names[:3])}{more}}}{missing}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from manyboost import _core
 from manyboost.arrays import F64
-from manyboost.data.cells import MISSING_LABEL, TargetKind, missing_cells
+from manyboost.data.cells import MISSING_LABEL, TargetKind, class_numbers, missing_cells
 from manyboost.data.weights import Weights
 from manyboost.training.custom import Loss, fill_missing, refuse_wrong_sign
 from manyboost.training.directions import Direction, Line
@@ -24,6 +24,7 @@ from manyboost.training.losses import (
     LossFacts,
     custom_facts,
     loss_facts,
+    losses_of_columns,
 )
 from manyboost.training.objectives import BuiltinObjective, Objective
 from manyboost.training.parameters import Parameters
@@ -47,17 +48,30 @@ class Sample:
     huber_delta: float | None = None
     offset: F64 | None = None  # (n_rows, n_outputs): part of the raw predictions
     power: float = 1.5  # the parameter
+    widths: tuple[int, ...] | None = None  # outputs of each of several columns of classes
 
     def columns(self, columns: slice, *, as_labels: bool) -> Sample:
         """Return the sample of some outputs; ``as_labels``: of targets that are 0, 1 and NaN."""
         Y = np.ascontiguousarray(self.Y[:, columns])
-        if as_labels:
+        if as_labels and Y.dtype != np.uint8:
             Y = np.where(np.isnan(Y), MISSING_LABEL, Y).astype(np.uint8)
         offset = None if self.offset is None else np.ascontiguousarray(self.offset[:, columns])
         weights, levels = self.weights.of_outputs(columns), self.levels[columns]
         kind = TargetKind.LABELS if as_labels else TargetKind.REAL
         constants = levels, self.huber_delta, offset, self.power
         return Sample(Y, weights, self.pool, Y.shape[1], kind, *constants)
+
+    def class_column(self, columns: slice) -> Sample:
+        """Return the sample of a column of classes, as numbers; missing ones weigh nothing."""
+        part, rows = self.Y[:, columns], self.weights.of_output(columns.start)
+        missing = missing_cells(part[:, 0])
+        if self.weights.partial:
+            rows = np.where(missing, np.float32(0), np.float32(1) if rows is None else rows)
+        offset = None if self.offset is None else np.ascontiguousarray(self.offset[:, columns])
+        numbers = np.where(missing, 0, class_numbers(part)).astype(np.uint32)
+        constants = self.levels[columns], self.huber_delta, offset, self.power
+        kind, width = TargetKind.CLASSES, part.shape[1]
+        return Sample(numbers, Weights(rows), self.pool, width, kind, *constants)
 
     def observed_offset(self) -> F64:
         """Return the offset, NaN where targets are missing."""
@@ -89,7 +103,7 @@ def fit_loss(parameters: Parameters, data: TrainingData, threads: _core.Pool) ->
     # The levels of one output of y are neighbours.
     levels, pool = np.tile(levels, d // len(levels)), rows.pool(threads)
     constants = levels, delta, rows.offset, float(parameters.power)
-    sample = Sample(rows.Y, rows.weights, pool, d, rows.kind, *constants)
+    sample = Sample(rows.Y, rows.weights, pool, d, rows.kind, *constants, rows.widths)
     return fit_sample(parameters.loss, sample)
 
 
@@ -98,6 +112,8 @@ def fit_sample(loss: str | Loss | list[str] | tuple[str, ...], sample: Sample) -
     if isinstance(loss, Loss):
         return _searched(loss, sample)
     if isinstance(loss, str):
+        if sample.widths is not None:
+            return _fit_columns(loss, sample, sample.widths)
         return _fit_facts(loss_facts(loss, sample.kind), sample)
     fitted, first = [], 0
     for name, equal in groupby(loss):
@@ -105,6 +121,19 @@ def fit_sample(loss: str | Loss | list[str] | tuple[str, ...], sample: Sample) -
         first, facts = columns.stop, LISTED_LOSSES[name]
         part = sample.columns(columns, as_labels=facts.domain is Domain.LABELS)
         fitted.append(_fit_facts(facts, part))
+    return MixedLoss(fitted)
+
+
+def _fit_columns(loss: str, sample: Sample, widths: tuple[int, ...]) -> FittedLoss:
+    """Fit the blocks of several columns of classes."""
+    blocks, fitted, first = losses_of_columns(loss, widths), [], 0
+    if len(blocks) == 1:
+        return _fit_facts(blocks[0][0], sample)
+    for facts, width in blocks:
+        columns = slice(first, first + width)
+        first = columns.stop
+        part = sample.columns(columns, as_labels=True)
+        fitted.append(_fit_facts(facts, sample.class_column(columns) if facts.is_joint else part))
     return MixedLoss(fitted)
 
 

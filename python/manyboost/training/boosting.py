@@ -287,7 +287,6 @@ class Boosting:
 def independent(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
     """Algorithm 1 for each output in turn: a tree on its residuals, its own leaves and step."""
     frozen = fit.stopping.frozen
-    joint = fit.objective.is_joint and fit.plan.blocks[0].step == "line_search"
     updates = []
     for j in range(fit.n_outputs):
         if frozen is not None and frozen[j]:
@@ -297,11 +296,14 @@ def independent(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
         tree = fit.grow_alone(j, split.z, rows, m)
         values, rho = fit.leaves.label(tree, weights, None, j)
         updates.append(Update(tree, values, rho, j))
-    if joint:
-        # The classes share one loss: their steps are found together.
-        models = [(update.weak, update.values) for update in updates]
-        steps = fit.leaves.joint_steps(models, fit.sample(m, 0)[1])
-        updates = [each._replace(rho=steps[j : j + 1]) for j, each in enumerate(updates)]
+    for block in fit.plan.blocks:
+        columns = block.columns(fit.n_outputs)
+        part = updates[columns]
+        if block.facts.is_joint and block.step == "line_search" and not part[0].idle:
+            # The classes share one loss: their steps are found together.
+            models = [(update.weak, update.values) for update in part]
+            steps = fit.leaves.joint_steps(block, models, fit.sample(m, columns.start)[1])
+            updates[columns] = [each._replace(rho=steps[k : k + 1]) for k, each in enumerate(part)]
     return updates
 
 

@@ -164,7 +164,8 @@ class CustomObjective(Objective):
         if value.ndim == 1:
             total = _core.column_sums(self.pool, value[:, None], self.weights)[0]
             return float(total) / float(self.total_weight * self.n_outputs), None
-        return self._means(_core.column_sums(self.pool, np.ascontiguousarray(value), self.weights))
+        sums = _core.column_sums(self.pool, np.ascontiguousarray(value), self.weights)
+        return self._means(sums, self.total_weight)
 
     def leaf_sums(
         self, leaf_of_row: U32, leaf_weights: F64, residuals: F32, weights: Weights, output: Outputs

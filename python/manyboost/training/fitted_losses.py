@@ -64,14 +64,19 @@ class FittedLoss:
     @property
     def is_joint(self) -> bool:
         """Whether a prediction may depend on the raw predictions of other outputs."""
-        return self.custom is not None or self.facts.link.joint
+        return self.custom is not None or any(facts.link.joint for facts, _ in self.blocks)
+
+    @property
+    def has_softmax(self) -> bool:
+        """Whether some outputs share one loss in each row."""
+        return any(facts.is_joint for facts, _ in self.blocks)
 
     def kernel(self) -> _core.Objective:
         """Return the loss as the core knows it."""
         offset = np.where(self.centred, 0.0, self.baseline).astype(np.float32)
         return _core.Objective(self._kernel_names(), offset, self.param.astype(np.float32))
 
-    def _kernel_names(self) -> str | list[str]:
+    def _kernel_names(self) -> str | list[tuple[str, int]]:
         return self.facts.kernel
 
     def bind(
@@ -124,7 +129,7 @@ class FittedLoss:
 
 
 class MixedLoss(FittedLoss):
-    """Built-in losses with their baselines, one for each output."""
+    """Built-in losses with their baselines, one for each output or block of classes."""
 
     def __init__(self, fitted: list[FittedLoss]) -> None:
         super().__init__(
@@ -145,8 +150,8 @@ class MixedLoss(FittedLoss):
         ranges = pairwise(accumulate((len(loss.baseline) for loss in self.fitted), initial=0))
         return [(loss.facts, pair) for loss, pair in zip(self.fitted, ranges, strict=True)]
 
-    def _kernel_names(self) -> str | list[str]:
-        return [loss.facts.kernel for loss in self.fitted for _ in loss.baseline]
+    def _kernel_names(self) -> str | list[tuple[str, int]]:
+        return [(loss.facts.kernel, len(loss.baseline)) for loss in self.fitted]
 
     def predict(self, raw: F64, outputs: list[int] | None = None) -> F64:
         """Predictions for raw predictions: means, and probabilities of labels."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from manyboost import _core
 from manyboost.arrays import F64, Mask
-from manyboost.data.cells import TargetKind, class_numbers, column_name, missing_cells
+from manyboost.data.cells import TargetKind, class_numbers
 from manyboost.data.plain_arrays import is_missing
 from manyboost.data.rows import Rows
 from manyboost.data.stored import StoredTable
@@ -31,6 +31,7 @@ from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.learners import bin_stored
 from manyboost.training.progress import Complete, Progress
+from manyboost.training.splits import refuse_lost_outputs
 from manyboost.training.stopping import BestRound, BestRoundPerOutput, Unwatched
 from manyboost.training.training_data import TrainingData
 
@@ -84,11 +85,26 @@ def assign_folds(
     return fold
 
 
+def folds_of(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.uint8]:
+    """Return the fold of each row, as a splitter says or by drawing."""
+    if data.splits is None:
+        return assign_folds(data.rows, n_folds, seed, data.groups)
+    fold = np.empty(data.n_given, np.uint8)
+    for k, split in enumerate(data.splits):
+        fold[split.test] = k
+    fold = fold[data.rows.numbers.astype(np.intp)]
+    if len(np.unique(fold)) < n_folds:
+        empty = min(set(range(n_folds)).difference(fold.tolist()))
+        what = f"Split {empty} of validation_split leaves out no row with a target"
+        raise ValueError(f"{what} of positive weight; use fewer folds.")
+    return fold
+
+
 def _strata(rows: Rows, n_folds: int) -> NDArray[np.intp] | None:
     """Return the class of each row, or the rarest of its labels; rare ones together."""
     if rows.kind is TargetKind.REAL:
         return None
-    if rows.kind is TargetKind.LABELS:
+    if rows.kind in (TargetKind.LABELS, TargetKind.COLUMNS):
         present = np.asarray(rows.Y) == 1
         order = np.argsort(present.sum(axis=0), kind="stable")
         strata = np.where(present.any(axis=1), present[:, order].argmax(axis=1), present.shape[1])
@@ -107,12 +123,7 @@ def leave_out(
 ) -> TrainingData:
     """Return all rows but those of a fold for training, and those of the fold for validation."""
     train, left_out = (_taken(data.rows, each, pool) for each in (fold != k, fold == k))
-    if train.weights.partial and train.kind is not TargetKind.CLASSES:
-        observed = ~missing_cells(train.Y).all(axis=0)
-        if not observed.all():
-            name = column_name(int(np.argmin(observed)) // data.n_levels, data.output_names)
-            what = f"Output {name} is observed in one of the folds only"
-            raise ValueError(f"{what}; use fewer folds, or leave out this output.")
+    refuse_lost_outputs(train, data, "in one of the folds only", "use fewer folds")
     return replace(data, rows=train, validation=left_out)
 
 

@@ -85,8 +85,10 @@ class LeafFitter:
             rho = self.monotonic.along(rho, signs, weak.tree.ordered_features())
         return values, _zero(rho, frozen)
 
-    def joint_steps(self, models: list[tuple[WeakModel, F64]], weights: Weights) -> F64:
-        """Steps of models that were fitted to one class each, found together.
+    def joint_steps(
+        self, block: Block, models: list[tuple[WeakModel, F64]], weights: Weights
+    ) -> F64:
+        """Steps of models that were fitted to one class of a block each, found together.
 
         The classes share one loss, so that their steps depend on each other.
         """
@@ -95,7 +97,7 @@ class LeafFitter:
             leaf_of_row = weak.leaf_of_row if isinstance(weak, Leaves) else None
             columns.append(Direction(leaf_of_row, values.astype(np.float32)).of_rows())
         direction = Direction(None, np.ascontiguousarray(np.hstack(columns)))
-        return self.steps.line_search(self.blocks[0], direction, weights)
+        return self.steps.line_search(block, direction, weights)
 
     def _blocks_of(self, output: int | None) -> list[Block]:
         if output is None:
@@ -126,7 +128,7 @@ class LeafFitter:
             )
             return self._ordered(weak, best, leaf_weights, outputs), None
         mean = self._ordered(weak, divide(sums, leaf_weights), leaf_weights, outputs)
-        if objective.is_joint and isinstance(outputs, int):
+        if block.facts.is_joint and isinstance(outputs, int):
             return mean, None
         direction = Direction(leaf_of_row, mean.astype(np.float32))
         rho = self.steps.line_search(block, direction, weights, (sums, curvatures), frozen)

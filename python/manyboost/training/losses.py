@@ -7,13 +7,13 @@ its record. Other modules never compare names of losses; they ask the record.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
-from scipy.special import expit, softmax
 
+from manyboost import _core
 from manyboost.arrays import F64, Mask
 from manyboost.data.cells import TargetKind
 
@@ -51,11 +51,18 @@ class Domain(Enum):
 class Link:
     """From raw predictions to predictions, here and in the runtimes that models are exported to."""
 
-    name: str
-    inverse: Callable[[F64], F64]  # raw predictions (n_rows, n_outputs) to predictions
+    name: str  # its formula, in the core and in manyboost-predict
     onnx: tuple[tuple[str, tuple[float, ...]], ...]  # operators and constants, one after the other
     treelite: str | None  # the postprocessor; None: treelite has none
     joint: bool = False  # predictions of one output depend on the raw predictions of the others
+
+    def inverse(self, raw: F64) -> F64:
+        """Return predictions for raw predictions (n_rows, n_outputs), the same bits everywhere."""
+        if self.name == "identity":
+            return raw
+        predictions = np.array(raw, np.float64, order="C")
+        _core.apply_link(self.name, predictions)
+        return predictions
 
 
 # The least probability that squared error of labels gives: one that is exact in single precision,
@@ -63,34 +70,13 @@ class Link:
 _LEAST = 2.0**-24
 
 
-def _same(raw: F64) -> F64:
-    return raw
-
-
-def _exponential(raw: F64) -> F64:
-    return np.asarray(np.exp(raw))
-
-
-def _logistic(raw: F64) -> F64:
-    return np.asarray(expit(raw))
-
-
-def _softmax(raw: F64) -> F64:
-    return np.asarray(softmax(raw, axis=1))
-
-
-def _halved(raw: F64) -> F64:
-    return np.clip((raw + 1) / 2, _LEAST, 1 - _LEAST)
-
-
-IDENTITY = Link("identity", _same, (("Identity", ()),), "identity")
-EXPONENTIAL = Link("exponential", _exponential, (("Exp", ()),), "exponential")
-LOGISTIC = Link("logistic", _logistic, (("Sigmoid", ()),), "sigmoid")
-SOFTMAX_LINK = Link("softmax", _softmax, (("Softmax", ()),), "softmax", joint=True)
+IDENTITY = Link("identity", (("Identity", ()),), "identity")
+EXPONENTIAL = Link("exponential", (("Exp", ()),), "exponential")
+LOGISTIC = Link("logistic", (("Sigmoid", ()),), "sigmoid")
+SOFTMAX_LINK = Link("softmax", (("Softmax", ()),), "softmax", joint=True)
 #: From [-1, 1] to [0, 1]: squared error on labels.
 HALVED = Link(
     "halved",
-    _halved,
     (("Mul", (0.5,)), ("Add", (0.5,)), ("Clip", (_LEAST, 1 - _LEAST))),
     None,
 )
@@ -223,6 +209,26 @@ def custom_facts(*, curved: bool) -> LossFacts:
 
 #: The record of outputs with different losses: what they share; each output has its own besides.
 MIXED = LossFacts("mixed", Domain.REAL, IDENTITY, Baseline.MEAN, centred=True)
+
+
+def losses_of_columns(name: str, widths: Sequence[int]) -> list[tuple[LossFacts, int]]:
+    """Return the records of the blocks that columns of classes form, and their numbers of outputs.
+
+    ``widths`` are the numbers of outputs of the columns. Those of two classes, which have one, are
+    labels, and neighbours among them form one block.
+    """
+    label, classes = LABEL_LOSSES[name], CLASS_LOSSES.get(name)
+    if classes is None:
+        return [(label, sum(widths))]
+    blocks: list[tuple[LossFacts, int]] = []
+    for width in widths:
+        if width > 1:
+            blocks.append((classes, width))
+        elif blocks and blocks[-1][0] is label:
+            blocks[-1] = label, blocks[-1][1] + 1
+        else:
+            blocks.append((label, 1))
+    return blocks
 
 
 def loss_facts(name: str, kind: TargetKind) -> LossFacts:

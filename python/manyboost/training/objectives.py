@@ -107,12 +107,12 @@ class Objective(ABC):
             return np.asarray(self.leaf_weights(one_leaf, 1, weights)[0])
         return weights.total_of_rows(self.pool, self.n_rows)
 
-    def _means(self, sums: F64) -> tuple[float, F64]:
+    def _means(self, sums: F64, total: float | F64) -> tuple[float, F64]:
         """Mean loss per cell and those of the outputs, NaN where nothing is observed.
 
-        The former is correctly rounded, so it is the same on every machine.
+        ``total`` are the weights of all cells. The former mean is correctly rounded, so it is the
+        same on every machine.
         """
-        total = self.total_weight
         if isinstance(total, float):
             losses = sums / total
             return math.fsum(losses.tolist()) / len(losses), losses
@@ -140,9 +140,10 @@ class Objective(ABC):
         return residuals
 
     @property
-    def is_joint(self) -> bool:
-        """Whether the outputs of a row share one loss, as classes under softmax do."""
-        return self.blocks[0][0].is_joint
+    def zero_sums(self) -> list[tuple[int, int]]:
+        """Ranges of outputs that share one loss in each row; their residuals sum to zero."""
+        whole = 0, self.n_outputs
+        return [outputs or whole for facts, outputs in self.blocks if facts.is_joint]
 
 
 class BuiltinObjective(Objective):
@@ -166,8 +167,12 @@ class BuiltinObjective(Objective):
         self.n_rows, self.n_outputs = len(y), len(levels)
         self.total_weight = self._total_weight()
         # A joint loss has one value for each row, the others have one for each cell.
-        n_losses = 1 if self.is_joint else self.n_outputs
-        self.cells = float(np.mean(self.total_weight)) * n_losses
+        self.loss_of_output = np.arange(self.n_outputs)
+        for start, stop in self.zero_sums:
+            self.loss_of_output[start:stop] = start
+        self.with_loss = np.unique(self.loss_of_output)
+        totals = np.broadcast_to(self.total_weight, self.n_outputs)[self.with_loss]
+        self.cells = float(np.mean(totals)) * len(totals)
         self.heaviest = weights.heaviest_of(self.n_outputs, pool)
         self.max_residual = np.zeros(self.n_outputs)
         self.max_curvature = self.heaviest
@@ -188,9 +193,18 @@ class BuiltinObjective(Objective):
         return loss / self.cells
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
-        if self.is_joint:
+        if self.y.ndim == 1:
             return self.kernel.loss_sum(self.pool, self.y, raw, self.weights) / self.cells, None
-        return self._means(self.kernel.output_losses(self.pool, self.y, raw, self.weights))
+        sums, total = (
+            self.kernel.output_losses(self.pool, self.y, raw, self.weights),
+            self.total_weight,
+        )
+        if not self.zero_sums:
+            return self._means(sums, total)
+        # Outputs that share a loss have it in the first of them.
+        total = total if isinstance(total, float) else total[self.with_loss]
+        mean, losses = self._means(sums[self.with_loss], total)
+        return mean, losses[np.searchsorted(self.with_loss, self.loss_of_output)]
 
     def _facts_of(self, output: Outputs) -> LossFacts:
         """Return the record of the loss of an output, or of a block of outputs."""
@@ -236,8 +250,10 @@ class BuiltinObjective(Objective):
 
     def softmax_along(self, line: Line, rho: F64, v: F64) -> tuple[float, F64, F64]:
         """Loss, gradient and Hessian times ``v`` of softmax along a line, at ``rho``."""
-        rows = line.weights.rows
-        return self.kernel.softmax_along(self.pool, self.y, line.raw, rows, *line.direction, rho, v)
+        raw, weights, direction, outputs = line
+        return self.kernel.softmax_along(
+            self.pool, self.y, raw, weights, *direction, rho, v, outputs
+        )
 
 
 def _arguments(move: Move | None, split: SplitGradients) -> dict[str, Any]:

@@ -42,8 +42,11 @@ class Parameters:
     output_scaling: str | None = None
     estimator: Any
     thresholds: Any = None
+    calibration: str | None = None
+    label_hierarchy: Any = None
     early_stopping: str | bool
     validation_fraction: int | float | None
+    validation_split: Any
     n_iter_no_change: int
     tol: float
     scoring: Any

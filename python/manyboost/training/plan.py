@@ -25,6 +25,7 @@ from manyboost.training.objectives import Objective
 from manyboost.training.parameters import Parameters
 from manyboost.training.projections import Projection, is_identity, resolve_n_components
 from manyboost.training.scoring import LOSS, as_list
+from manyboost.training.splits import check_split, is_drawn
 from manyboost.training.steps import Block
 from manyboost.training.strategies import STRATEGIES, Strategy
 from manyboost.training.training_data import TrainingData
@@ -131,6 +132,8 @@ def make_plan(
     _check_folds(parameters, data, early_stopping=early_stopping)
     _check_scoring(parameters, rows, early_stopping=early_stopping)
     tunes = isinstance(parameters.thresholds, str)
+    races = parameters.strategy == "auto"
+    check_split(parameters, data, sets_apart=early_stopping or tunes or races)
     is_validated = data.validation is not None or parameters.n_folds is not None
     max_time = parameters.max_time
     if max_time is not None and parameters.refit_all:
@@ -171,6 +174,7 @@ def _stops_early(parameters: Parameters, data: TrainingData) -> bool:
     if parameters.early_stopping != "auto":
         return bool(parameters.early_stopping)
     wanted = data.validation is not None or parameters.n_folds is not None
+    wanted = wanted or not is_drawn(parameters)
     return wanted or parameters.refit_all or data.rows.count() > EARLY_STOPPING_ROWS
 
 
@@ -188,7 +192,7 @@ def _draws(parameters: Parameters, data: TrainingData) -> bool:
     strategy, n_features = parameters.strategy, data.categories.n_features
     raced = strategy == "auto"
     tunes = isinstance(parameters.thresholds, str)
-    sets_apart = _stops_early(parameters, data) or tunes
+    sets_apart = (_stops_early(parameters, data) or tunes) and is_drawn(parameters)
     return (
         raced
         or (STRATEGIES[strategy].projects and data.n_outputs > 1)
@@ -255,10 +259,13 @@ def _check_output_weight(
     if parameters.output_weight is None:
         return None
     weight = np.asarray(parameters.output_weight, dtype=np.float64)
-    n_given = data.n_outputs // data.n_levels
+    # A column of classes has one weight for all its outputs.
+    repeats = data.n_levels if data.rows.widths is None else data.rows.widths
+    n_given = data.n_outputs // data.n_levels if isinstance(repeats, int) else len(repeats)
     if len(weight) != n_given:
+        what = "outputs" if isinstance(repeats, int) else "columns of classes"
         raise ValueError(
-            f"output_weight has {len(weight)} weights, but there are {n_given} outputs; pass one "
+            f"output_weight has {len(weight)} weights, but there are {n_given} {what}; pass one "
             "weight for each."
         )
     if not strategy.shares_trees:
@@ -271,7 +278,7 @@ def _check_output_weight(
             f"output_weight is 0 for output {int(np.argmin(weight))}, which an estimator would not "
             f"be fitted to with strategy={strategy.name!r}; use a small weight, or estimator=None."
         )
-    return np.repeat(weight, data.n_levels)
+    return np.repeat(weight, repeats)
 
 
 def _check_scoring(parameters: Parameters, rows: Rows, *, early_stopping: bool) -> None:

@@ -21,12 +21,12 @@ Projection: TypeAlias = Callable[[int, int, np.random.Generator], NDArray[np.flo
 class ProjectionFamily:
     """A distribution of projections, whose entries have mean 0 and variance 1 / n_components.
 
-    ``draw`` makes a matrix from ``(n_components, n_outputs, sums_to_zero, seed, round)``; None: the
+    ``draw`` makes a matrix from ``(n_components, n_outputs, zero_sums, seed, round)``; None: the
     identity, which is not drawn.
     """
 
     name: str
-    draw: Callable[[int, int, bool, int, int], F32] | None
+    draw: Callable[[int, int, list[tuple[int, int]], int, int], F32] | None
     without_replacement: bool = False  # each component is another output
 
 
@@ -99,25 +99,30 @@ def draw(
     projection: str | Projection,
     n_components: int,
     n_outputs: int,
-    sums_to_zero: bool,
+    zero_sums: list[tuple[int, int]],
     seed: int,
     m: int,
     outputs: Mask | None = None,
 ) -> F32:
     """Draw the projection matrix (n_components, n_outputs) of round ``m``.
 
-    Rows that are all zero are drawn again; so are constant rows where the residuals of a row sum
-    to zero over the outputs. ``outputs`` (n_outputs,) says which ones matter, None: all. Columns of
-    the others are zero; built-in projections are drawn for those that matter alone, callables are
-    asked for all columns.
+    Rows that are all zero are drawn again; so are those that are constant over each range of
+    outputs in ``zero_sums``, over which residuals sum to zero, and zero elsewhere. ``outputs``
+    (n_outputs,) says which ones matter, None: all. Columns of the others are zero; built-in
+    projections are drawn for those that matter alone, callables are asked for all columns.
     """
+    if outputs is not None:
+        # Their places among the outputs that matter.
+        place = np.cumsum([0, *outputs]).tolist()
+        ranges = [(place[start], place[stop]) for start, stop in zero_sums]
+        zero_sums = [(start, stop) for start, stop in ranges if start < stop]
     if isinstance(projection, str):
         family = PROJECTIONS[projection]
         assert family.draw is not None
         n_drawn = n_outputs if outputs is None else int(outputs.sum())
         if family.without_replacement:
             n_components = min(n_components, n_drawn)
-        drawn = family.draw(n_components, n_drawn, sums_to_zero, seed, m)
+        drawn = family.draw(n_components, n_drawn, zero_sums, seed, m)
         if outputs is None:
             return drawn
         phi = np.zeros((n_components, n_outputs), np.float32)
@@ -129,12 +134,15 @@ def draw(
         if outputs is not None:
             phi = np.where(outputs, phi, np.float32(0))
         used = phi if outputs is None else phi[:, outputs]
-        useless = np.all(used == (used[:, :1] if sums_to_zero else 0), axis=1)
+        level = np.zeros_like(used)
+        for start, stop in zero_sums:
+            level[:, start:stop] = used[:, start : start + 1] if stop - start > 1 else 0
+        useless = np.all(used == level, axis=1)
         if not useless.any():
             return phi
     raise ValueError(
         f"The projection callable returned a matrix whose row {int(np.argmax(useless))} is "
-        f"{'constant' if sums_to_zero else 'all zero'}, {_REDRAWS} times in a row; it must give "
+        f"{'constant' if zero_sums else 'all zero'}, {_REDRAWS} times in a row; it must give "
         "some output a weight."
     )
 

@@ -207,7 +207,7 @@ def race(
     parameters.max_iter = n_rounds
     parameters.learning_rate = resolve_learning_rate(parameters, parts[0], "auto")
     parameters.thresholds, parameters.callbacks = None, None
-    parameters.n_folds, parameters.refit_all = None, False
+    parameters.n_folds, parameters.refit_all, parameters.validation_split = None, False, "random"
     weighted, d = parameters.output_weight is not None, parts[0].n_outputs
     given = parameters.projection, parameters.n_components
     entrants = contenders(d, *given, weighted=weighted)

@@ -107,7 +107,8 @@ class ResidualObjective(BuiltinObjective):
         return change
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
-        return self._means(0.5 * _core.column_sums(self.pool, raw, self.weights, True))
+        sums = 0.5 * _core.column_sums(self.pool, raw, self.weights, True)
+        return self._means(sums, self.total_weight)
 
 
 def _projection(split: SplitGradients | None) -> dict[str, Any]:

@@ -63,9 +63,9 @@ class RunningClassifier(RunningRegressor):
         """Classes or labels of the validation rows."""
         return np.asarray(self._estimator._labels(self._raw_of(X)))
 
-    def predict_proba(self, X: Any) -> F64:
-        """Probabilities for the validation rows."""
-        return np.asarray(self._estimator._probabilities(self._raw_of(X)))
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities for the validation rows; a list for several columns of classes."""
+        return self._estimator._probabilities(self._raw_of(X))
 
     def decision_function(self, X: Any) -> F64:
         """Raw predictions of the validation rows."""
@@ -118,6 +118,8 @@ def resolve(
     for each in as_list(scoring):
         if each is None:
             each = "accuracy" if isinstance(running, RunningClassifier) else "r2"
+            if isinstance(getattr(running, "classes_", None), list):
+                each = accuracy
         name = each if isinstance(each, str) else _name(each)
         while any(name == scorer.name for scorer in scorers):
             name += "_"
@@ -149,6 +151,11 @@ def resolve(
         measure = functools.partial(score, running, X, y)
         scorers.append(Scorer(name, _checked(measure, name, is_name=is_name)))
     return scorers
+
+
+def accuracy(model: Any, X: Any, y: NDArray[Any], sample_weight: Any = None) -> float:
+    """Share of rows in which all of several columns of classes are right."""
+    return float(np.average((model.predict(X) == y).all(axis=1), weights=sample_weight))
 
 
 def mean_over_outputs(

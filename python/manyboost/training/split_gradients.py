@@ -62,7 +62,7 @@ class SplitGradientMaker:
         grows: bool = True,
     ) -> None:
         self.plan, self.strategy, self.monotonic = plan, plan.strategy, plan.monotonic
-        self.weights, self.sums_to_zero = objective.weights, objective.is_joint
+        self.weights, self.zero_sums = objective.weights, objective.zero_sums
         self.residuals, self.keeps_columns = residuals, keeps_columns
         self.draws = plan.projects
         self.grows = grows or plan.strategy.has_one_value_per_leaf
@@ -133,7 +133,7 @@ class SplitGradientMaker:
     def _draw(self, m: int, growing: Mask | None, signs: I8 | None) -> F32:
         """Draw φ of round ``m`` (n_components, n_outputs)."""
         plan, size = self.plan, (self.plan.n_components, self.residuals.shape[1])
-        phi = draw(plan.projection, *size, self.sums_to_zero, plan.seed, m, growing)
+        phi = draw(plan.projection, *size, self.zero_sums, plan.seed, m, growing)
         if signs is not None and self.monotonic is not None:
             phi = phi * np.float32(self.monotonic.sense(phi, signs))
         return phi

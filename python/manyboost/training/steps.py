@@ -84,7 +84,7 @@ class Steps:
         if not block.is_newton:
             return self.line_search(block, direction, weights)
         mean_square = (direction.values.astype(np.float64) ** 2).mean(axis=0)
-        if self.objective.is_joint:
+        if block.facts.is_joint:
             slope, curvature = self._softmax_derivatives(block, direction, weights)
         else:
             line = Line(self.raw, weights, direction, block.outputs)
@@ -139,11 +139,11 @@ class Steps:
         self, block: Block, direction: Direction, weights: Weights
     ) -> tuple[F64, F64]:
         """Slope and diagonal curvature of softmax along predictions, from the residuals."""
-        r, j = self.residuals, block.outputs
-        r = np.ascontiguousarray(r[:, j : j + 1] if isinstance(j, int) else r)
+        r, outputs = self.residuals, block.outputs
         h = np.abs(r) * (1 - np.abs(r))
         pool, parts = self.objective.pool, (weights, None, direction.values)
-        return _core.dots(pool, r, *parts, False), _core.dots(pool, h, *parts, True)
+        slope = _core.dots(pool, r, *parts, False, outputs)
+        return slope, _core.dots(pool, h, *parts, True, outputs)
 
 
 def divide(a: F64, b: F64) -> F64:
@@ -225,7 +225,8 @@ def softmax_step(objective: BuiltinObjective, line: Line) -> F64:
     where classes are tied; a step is halved until the loss does not rise, and |ρ g| stays within
     :data:`STEP_LIMIT` in every row.
     """
-    k, along = objective.n_outputs, functools.partial(objective.softmax_along, line)
+    outputs = line.outputs if isinstance(line.outputs, tuple) else (0, objective.n_outputs)
+    k, along = outputs[1] - outputs[0], functools.partial(objective.softmax_along, line)
     reach = line.direction.reach(objective.pool)
     limit = divide(np.full(k, STEP_LIMIT), reach)
     rho = zero = np.zeros(k)

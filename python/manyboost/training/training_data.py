@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyboost.arrays import Mask
 from manyboost.data.categories import Categories
 from manyboost.data.cells import TargetKind
 from manyboost.data.rows import Rows
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split of the rows that were passed to fit; some may be in neither part."""
+
+    train: Mask  # (n_given,)
+    test: Mask
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,7 @@ class TrainingData:
     names: NDArray[Any] | None = None  # of the features
     output_names: list[str] | None = None
     groups: NDArray[np.intp] | None = None  # (n_given,), which folds keep together
+    splits: tuple[Split, ...] | None = None  # those of a splitter; the last sets rows apart
 
     @property
     def is_one_column(self) -> bool:

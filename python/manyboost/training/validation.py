@@ -26,7 +26,8 @@ def loss_units(objective: Objective, state: F32) -> float | F64:
     of them, as it does for outputs that share a loss.
     """
     mean, per_output = objective.losses(state)
-    if per_output is None or all(facts.domain is Domain.LABELS for facts, _ in objective.blocks):
+    without_scale = (Domain.LABELS, Domain.CLASSES)
+    if per_output is None or all(facts.domain in without_scale for facts, _ in objective.blocks):
         return abs(mean) or 1.0
     units = np.abs(per_output)
     for facts, outputs in objective.blocks:

@@ -303,6 +303,11 @@ def test_a_malformed_header_is_refused_with_its_line(write, text, message):
 THREE = header("x numeric", "k {a,b}", "y numeric", "t date")
 
 
+def test_infinite_features_are_values(write):
+    data = read_arff(write(header("x numeric", "y numeric") + "inf,1.5\n-inf,2\n"), targets="y")
+    assert data.X[:, 0].tolist() == [float("inf"), float("-inf")]
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -311,7 +316,7 @@ THREE = header("x numeric", "k {a,b}", "y numeric", "t date")
         ("one,a,2,?", r"attribute 'x' holds 'one', which is not a number or a date as declared"),
         ("1_0,a,2,?", r"attribute 'x' holds '1_0', which is not a number"),
         ("nan,a,2,?", r"attribute 'x' holds 'nan', which is not a number"),
-        ("inf,a,2,?", r"attribute 'x' holds 'inf', which is not a number"),
+        ("1e400,a,2,?", r"attribute 'x' holds '1e400', which is not a number"),
         (",a,2,?", r"attribute 'x' holds '', which is not a number"),
         ("1,c,2,?", r"attribute 'k' holds 'c', which is not one of its categories"),
         ("1,'?',2,?", r"attribute 'k' holds '\?', which is not one of its categories"),

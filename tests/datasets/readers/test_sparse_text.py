@@ -96,6 +96,10 @@ def test_a_bad_svmlight_file_is_refused(write, text, params, message):
         read_svmlight(write(text), **params)
 
 
+def test_infinite_features_are_values(write):
+    assert read_svmlight(write("1 1:inf 2:-inf\n")).X.toarray().tolist() == [[np.inf, -np.inf]]
+
+
 NUMBERS = "0.5,-3 1:1 4:2\n2:1\n1e-3,7 1:5\n"
 
 

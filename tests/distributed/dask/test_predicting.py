@@ -34,6 +34,20 @@ def test_predictions_are_lazy_and_know_their_shape(client, table, targets, metho
     np.testing.assert_array_equal(predicted[90:110].compute(), expected[90:110])
 
 
+def test_columns_of_classes_have_lazy_predictions_but_no_lazy_list(client, table):
+    X, Y, _ = table
+    y = np.column_stack([Y.argmax(axis=1), Y[:, 0] > 0])
+    local = ManyBoostClassifier(**COMMON).fit(X, y)
+    model = DaskManyBoostClassifier(**COMMON)
+    model._take(local)
+    collection = da.from_array(X, chunks=(PARTITIONINGS["empty"], 5))
+    for method in ("predict", "decision_function"):
+        lazy, expected = getattr(model, method)(collection), getattr(local, method)(X)
+        np.testing.assert_array_equal(lazy.compute(), expected)
+    with pytest.raises(ValueError, match="is a list for several columns of classes"):
+        model.predict_proba(collection)
+
+
 def test_predictions_of_some_outputs_in_single_precision(client, table):
     X, Y, _ = table
     local = ManyBoostRegressor(**COMMON).fit(X, Y)

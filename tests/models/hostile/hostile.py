@@ -34,6 +34,9 @@ QUANTILES = golden["quantiles"]
 CATEGORIES = golden["constrained_categories"]
 DOUBLES = golden["cuts_in_doubles"]
 FRAMES = golden["frames"]
+CALIBRATED = golden["calibrated_hierarchy"]
+ISOTONIC = golden["isotonic_labels"]
+RARE = golden["rare_categories"]
 
 
 def outside():
@@ -162,11 +165,13 @@ def models():
     def element(data, name, place, value):
         return changed(data, lambda _, arrays: arrays[name].__setitem__(place, value))
 
+    def without(data, name):
+        return changed(data, lambda _, arrays: arrays.pop(name))
+
     yield "unknown_key", head(RELABEL, execute="os.system"), "does not know"
     yield "unknown_array", array(RELABEL, "zzz", [1.0]), "does not know"
     yield "key_missing", with_header(RELABEL, lambda header: header.pop("seed")), "no 'seed'"
-    no_baseline = changed(RELABEL, lambda _, arrays: arrays.pop("baseline"))
-    yield "array_missing", no_baseline, "no array 'baseline'"
+    yield "array_missing", without(RELABEL, "baseline"), "no array 'baseline'"
     yield "type_of_key", head(RELABEL, seed="1"), "type str"
     yield "true_for_one", head(RELABEL, seed=True), "type bool"
     yield "seed_negative", head(RELABEL, seed=-1), "beyond"
@@ -216,6 +221,20 @@ def models():
     yield "cut_feature", element(DOUBLES, "cut_features", 0, 4), "with cuts are out of order"
     yield "cut_of_other_feature", element(DOUBLES, "cut_features", 0, 3), "cuts that feature 3"
     yield "cut_counts", element(DOUBLES, "cut_counts", 0, 255), "do not fit"
+    yield "group_codes_apart", element(RARE, "group_codes", 0, 3), "rare categories are out of"
+    yield "group_features", element(RARE, "group_features", 0, 2), "with rare categories are out"
+    yield "group_alone", without(RARE, "group_features"), "all arrays of its rare"
+    yield "slope_alone", element(CALIBRATED, "sigmoid_slopes", 0, np.nan), "alone"
+    yield "slope_negative", element(CALIBRATED, "sigmoid_slopes", 0, -1.0), "beyond 0 to inf"
+    yield "slopes_alone", without(CALIBRATED, "sigmoid_intercepts"), "arrays of its calibrator"
+    yield "curve_falling", element(ISOTONIC, "isotonic_values", 0, 1.0), "curve of its calibrator"
+    yield "curve_unsorted", element(ISOTONIC, "isotonic_knots", 0, 99.0), "curve of its calibrator"
+    yield "curve_beyond", element(ISOTONIC, "isotonic_values", 0, 1.5), "beyond 0 to 1"
+    yield "curve_counts", element(ISOTONIC, "isotonic_counts", 0, 999), "do not fit"
+    yield "hierarchy_cycle", array(CALIBRATED, "hierarchy_parents", np.array([2, 1], "u4")), "cycle"
+    yield "hierarchy_beyond", element(CALIBRATED, "hierarchy_parents", 0, 4), "beyond 0 to 3"
+    yield "hierarchy_unsorted", element(CALIBRATED, "hierarchy_children", 0, 3), "out of order"
+    yield "hierarchy_alone", without(CALIBRATED, "hierarchy_parents"), "of its hierarchy"
     yield "thresholds_beyond", element(LABELS, "thresholds", 0, 1.5), "beyond 0 to 1"
     yield "thresholds_nan", element(LABELS, "thresholds", 0, np.nan), "beyond 0 to 1"
     yield "sign_two", element(CATEGORIES, "monotonic_signs", (0, 0), 2), "beyond -1 to 1"

@@ -1,6 +1,7 @@
 //! How much each split of a tree gains each output.
 
 use crate::error::Result;
+use crate::lowlevel::widest;
 use crate::memory::{room, zeros};
 use crate::tree::Node;
 
@@ -21,18 +22,33 @@ pub fn split_gains(
     let m = leaf_weights.len() / n_leaves;
     let weights = sums_up_the_tree(nodes, leaf_weights, m)?;
     let mut features = room(nodes.len() - n_leaves)?;
-    let mut gains = room((nodes.len() - n_leaves) * d)?;
-    for node in nodes.iter().filter(|node| !node.is_leaf()) {
+    let mut gains = zeros::<f64>((nodes.len() - n_leaves) * d)?;
+    let splits = nodes.iter().filter(|node| !node.is_leaf());
+    for (node, gains) in splits.zip(gains.chunks_exact_mut(d.max(1))) {
         let left = node.left as usize;
         features.push(node.feature_index() as u32);
-        for k in 0..d {
-            let (a, b) = (weights[left * m + k % m], weights[(left + 1) * m + k % m]);
-            let distance = sums[left * d + k] * b - sums[(left + 1) * d + k] * a;
-            let scale = a * b * (a + b);
-            gains.push(if scale > 0.0 { distance * distance / scale } else { 0.0 });
-        }
+        let [s, w] = [&sums[left * d..][..2 * d], &weights[left * m..][..2 * m]];
+        widest(|| {
+            if m == 1 {
+                fill_gains(gains, s, |_| (w[0], w[1]));
+            } else {
+                let (a, b) = w.split_at(d);
+                fill_gains(gains, s, |k| (a[k], b[k]));
+            }
+        });
     }
     Ok((features, gains))
+}
+
+/// Gains of one split, from the residual sums of its children and their weights for each output.
+#[inline(always)]
+fn fill_gains(gains: &mut [f64], sums: &[f64], weights: impl Fn(usize) -> (f64, f64)) {
+    let (left, right) = sums.split_at(gains.len());
+    for (k, ((gain, l), r)) in gains.iter_mut().zip(left).zip(right).enumerate() {
+        let (a, b) = weights(k);
+        let (distance, scale) = (l * b - r * a, a * b * (a + b));
+        *gain = if scale > 0.0 { distance * distance / scale } else { 0.0 };
+    }
 }
 
 /// Sums of every node, given those of the leaves, `width` numbers each.

@@ -20,6 +20,19 @@ pub enum CellTargets<'a> {
     Labels(&'a [u8]),
 }
 
+impl<'a> Cells<'a> {
+    /// Some of the cells.
+    #[inline(always)]
+    pub(super) fn between(&self, start: usize, end: usize) -> Cells<'a> {
+        Cells {
+            y: self.y.part(start..end),
+            raw: &self.raw[start..end],
+            offset: &self.offset[start..end],
+            param: &self.param[start..end],
+        }
+    }
+}
+
 impl<'a> CellTargets<'a> {
     /// Those of some of the cells.
     #[inline(always)]

@@ -5,7 +5,7 @@
 //!
 //! - `formula`: the formulas of each loss, for one cell.
 //! - `kernels`: the same over many cells, compiled for each instruction set.
-//! - `softmax`: the one loss whose outputs share a row.
+//! - `softmax`: the loss that the outputs of a block share.
 //! - `rows`: the losses of blocks of rows, with weights and missing targets.
 //! - `advance`: the pass that ends a round and begins the next.
 //! - `sweep`: the pass of squared error, whose residuals are all the state.
@@ -57,13 +57,13 @@ pub enum Loss {
     Logistic,
     /// e^(∓f/2) for 0/1 labels.
     Exponential,
-    /// Cross-entropy of the softmax over the outputs, for class numbers.
+    /// Cross-entropy of the softmax over the outputs of a run, for class numbers or cells of 0 and 1,
+    /// one of which is 1.
     Softmax,
 }
 
 impl Loss {
-    /// The loss over many cells. Softmax has residuals and values of its own; the diagonal of its
-    /// curvature has the formula of log loss, which is what is returned here.
+    /// The loss over many cells.
     pub fn kernels(self) -> &'static dyn CellKernels {
         match self {
             Loss::Squared => &formula::Squared,
@@ -74,8 +74,9 @@ impl Loss {
             Loss::Poisson => &formula::Poisson,
             Loss::Gamma => &formula::Gamma,
             Loss::Tweedie => &formula::Tweedie,
-            Loss::Logistic | Loss::Softmax => &formula::Logistic,
+            Loss::Logistic => &formula::Logistic,
             Loss::Exponential => &formula::Exponential,
+            Loss::Softmax => &softmax::Softmax,
         }
     }
 }
@@ -124,7 +125,8 @@ macro_rules! with_cells {
     };
 }
 
-/// Neighbouring outputs that share a loss.
+/// Neighbouring outputs that share a loss. Those of softmax share it in each row, so that two runs of
+/// softmax may be neighbours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// The loss.
@@ -156,9 +158,15 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// One loss, one offset of the raw prediction and one parameter for each output.
+    /// One loss, one offset of the raw prediction and one parameter for each output. Neighbours of
+    /// the same loss form a run.
     pub fn new(losses: &[Loss], offset: Vec<f32>, param: Vec<f32>) -> Result<Losses> {
-        let d = losses.len();
+        Losses::of_runs(Run::all(losses), offset, param)
+    }
+
+    /// The same with runs of outputs, one after the other.
+    pub fn of_runs(runs: Vec<Run>, offset: Vec<f32>, param: Vec<f32>) -> Result<Losses> {
+        let d = runs.last().map_or(0, |run| run.outputs.end);
         if d == 0 || offset.len() != d || param.len() != d {
             return invalid(format!(
                 "{d} losses, {} offsets and {} parameters do not serve the same outputs",
@@ -166,9 +174,13 @@ impl Losses {
                 param.len()
             ));
         }
-        let runs = Run::all(losses);
-        if runs.len() > 1 && losses.contains(&Loss::Softmax) {
-            return invalid("softmax cannot be mixed with other losses");
+        let mut end = 0;
+        for Run { loss, outputs } in &runs {
+            let least = if *loss == Loss::Softmax { 2 } else { 1 };
+            if outputs.start != end || outputs.len() < least {
+                return invalid(format!("{loss:?} needs {least} outputs or more, got {outputs:?}"));
+            }
+            end = outputs.end;
         }
         Ok(Losses { runs, offset, param })
     }
@@ -178,9 +190,9 @@ impl Losses {
         self.offset.len()
     }
 
-    /// Whether the outputs of a row share one loss.
-    pub fn is_softmax(&self) -> bool {
-        self.runs[0].loss == Loss::Softmax
+    /// Whether some outputs are those of a softmax, and all of them.
+    pub(crate) fn has_softmax(&self, outputs: &Range<usize>) -> bool {
+        self.runs.iter().any(|run| run.loss == Loss::Softmax && run.outputs == *outputs)
     }
 
     /// Whether every residual is y − f (±1 − f for labels), so that residuals are all the state that
@@ -242,16 +254,16 @@ impl<'a> Objective<'a> {
             return invalid(format!("y has {len} elements, expected {expected}"));
         }
         weights.check(n_rows, d)?;
-        if matches!(targets, Targets::Classes(_)) != losses.is_softmax() {
-            return invalid("class numbers and softmax belong together");
-        }
-        if let Targets::Classes(y) = targets
-            && let Some(class) = y.iter().find(|&&class| class as usize >= d)
-        {
-            return invalid(format!("there is no class {class} among {d}"));
-        }
-        if weights.by_cell() && losses.is_softmax() {
-            return invalid("softmax has one loss a row, so its cells cannot have weights");
+        if let Targets::Classes(y) = targets {
+            if !losses.has_softmax(&(0..d)) {
+                return invalid("class numbers belong to one softmax");
+            }
+            if let Some(class) = y.iter().find(|&&class| class as usize >= d) {
+                return invalid(format!("there is no class {class} among {d}"));
+            }
+            if weights.by_cell() {
+                return invalid("class numbers have no cells that could have weights");
+            }
         }
         Ok(Objective { losses, targets, weights, n_rows })
     }
@@ -298,6 +310,10 @@ mod tests {
         assert!(losses.loss_of(&(0..2)).is_err());
         assert!(Losses::new(&[Loss::Softmax, Loss::Squared], vec![0.0; 2], vec![0.0; 2]).is_err());
         assert!(Losses::new(&[], vec![], vec![]).is_err());
+        let run = |outputs| Run { loss: Loss::Squared, outputs };
+        for runs in [vec![run(0..1), run(1..1), run(1..3)], vec![run(0..1), run(2..3)]] {
+            assert!(Losses::of_runs(runs, vec![0.0; 3], vec![0.0; 3]).is_err());
+        }
     }
 
     #[test]
@@ -317,7 +333,7 @@ mod tests {
         let y = Targets::Real(&[0.0; 4]);
         assert!(Objective::new(&losses, y, none, 2).is_ok());
         assert!(Objective::new(&losses, y, none, 3).is_err());
-        assert!(Objective::new(&softmax, y, none, 2).is_err());
+        assert!(Objective::new(&softmax, y, none, 2).is_ok());
         assert!(Objective::new(&losses, y, Weights::of_rows(Some(&[1.0])), 2).is_err());
         let classes = Targets::Classes(&[1, 2]);
         assert!(Objective::new(&softmax, classes, none, 2).is_err());

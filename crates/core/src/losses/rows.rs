@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::fold;
 use super::kernels::{CellKernels, CellTargets, Cells, WeightedCells};
 use super::softmax::softmax_residuals;
-use super::{Objective, Targets};
+use super::{Loss, Objective, Targets};
 use crate::error::Result;
 use crate::lowlevel::widest;
 use crate::parallel::Pool;
@@ -151,7 +151,7 @@ impl<'a> RowLosses<'a> {
     }
 
     /// Calls `f(kernels, rows, cells, width)` for cells that lie side by side and share a loss:
-    /// rows of the block, places in the block, cells of a row.
+    /// rows of the block, places in the block, cells of a row. Those of softmax are of one row.
     fn each_segment(
         &self,
         n_rows: usize,
@@ -159,7 +159,9 @@ impl<'a> RowLosses<'a> {
     ) {
         let d = self.objective.n_outputs();
         match &self.objective.losses.runs[..] {
-            [run] => f(run.loss.kernels(), 0..n_rows, 0..n_rows * d, d),
+            [run] if run.loss != Loss::Softmax => {
+                f(run.loss.kernels(), 0..n_rows, 0..n_rows * d, d);
+            }
             runs => {
                 for row in 0..n_rows {
                     for run in runs {

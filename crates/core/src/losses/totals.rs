@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::Objective;
 use super::advance::cut;
 use super::rows::{Block, RowLosses, rows_per_block, tiled};
+use super::{Objective, Targets};
 use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
 use crate::memory::zeros;
@@ -34,10 +34,10 @@ pub fn loss_sum(pool: &Pool, objective: Objective<'_>, raw: &[f32]) -> Result<f6
 }
 
 /// The loss of every output by itself, weighted and summed over the rows; infinite where that of a
-/// cell is.
+/// cell is. The first output of a softmax has the loss of all its outputs, the others have none.
 pub fn output_losses(pool: &Pool, objective: Objective<'_>, raw: &[f32]) -> Result<Vec<f64>> {
-    if objective.losses.is_softmax() {
-        return invalid("the outputs of softmax share one loss");
+    if matches!(objective.targets, Targets::Classes(_)) {
+        return invalid("class numbers have no losses of single outputs");
     }
     OutputLosses { rows: RowLosses::new(pool, objective)?, raw }.sums(pool, raw.len() <= KEPT_CELLS)
 }
@@ -168,7 +168,7 @@ pub fn curvatures(
 mod tests {
     use super::*;
     use crate::losses::formula::{Logistic, Poisson, Quantile, Squared};
-    use crate::losses::{Loss, Losses, Pointwise, Targets, advance};
+    use crate::losses::{Loss, Losses, Pointwise, advance};
     use crate::weights::Weights;
 
     const LOSSES: [Loss; 5] =

@@ -1,4 +1,6 @@
 //! Some trees, made ready for the Shapley values of any number of rows.
+//!
+//! What gets a value is an *item*: a feature, or a pair of features.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -34,6 +36,10 @@ pub(super) struct TreeGroup<'a> {
     paths: Vec<Path<'a>>,
     /// Features on the paths.
     elements: Vec<Element>,
+    /// Whether values are those of pairs of features, and not of features.
+    of_pairs: bool,
+    /// Where the weights of the items of a path go, path after path.
+    places: Vec<usize>,
     /// Sides of splits: twice the number of the split for left, one more for right.
     conditions: Vec<usize>,
     /// Factors of the elements of a path, for one quadrature node after the other.
@@ -59,13 +65,14 @@ struct Path<'a> {
     elements: Range<usize>,
     /// The first of its factors.
     factors: usize,
+    /// Its items: their slots are in [`TreeGroup::places`].
+    items: Range<usize>,
 }
 
 /// A feature on the way to a leaf.
 struct Element {
+    feature: usize,
     conditions: Range<usize>,
-    /// Where its weight goes.
-    slot: usize,
 }
 
 /// The factor of an element with share z at a quadrature node t of weight w.
@@ -84,15 +91,16 @@ impl Factor {
     }
 }
 
-/// Weights of a feature that are multiplied by the same numbers.
+/// Weights of an item that are multiplied by the same numbers.
 pub(super) struct Slot {
-    feature: usize,
+    /// The number of a feature; of the pair of features j < k it is j p + k.
+    item: usize,
     /// Number of a vector in [`TreeGroup::sources`]; the output if there are none.
     source: usize,
 }
 
 impl<'a> TreeGroup<'a> {
-    pub fn new(model: &'a Ensemble, rules: &'a [Quadrature]) -> TreeGroup<'a> {
+    pub fn new(model: &'a Ensemble, rules: &'a [Quadrature], of_pairs: bool) -> TreeGroup<'a> {
         TreeGroup {
             model,
             rules,
@@ -100,6 +108,8 @@ impl<'a> TreeGroup<'a> {
             splits: vec![],
             paths: vec![],
             elements: vec![],
+            of_pairs,
+            places: vec![],
             conditions: vec![],
             factors: vec![],
             slots: vec![],
@@ -111,6 +121,12 @@ impl<'a> TreeGroup<'a> {
     /// Whether leaves are vectors of several outputs.
     fn has_vectors(&self) -> bool {
         self.model.kind == Kind::Vector && self.model.n_outputs > 1
+    }
+
+    /// Numbers of a row: an item has one for each output.
+    pub fn width(&self) -> usize {
+        let p = self.model.n_features;
+        self.model.n_outputs * if self.of_pairs { p * p } else { p }
     }
 
     /// Adds a tree.
@@ -135,6 +151,9 @@ impl<'a> TreeGroup<'a> {
             let leaf = node.feature as usize;
             way_to(nodes, &parents, k, &mut way);
             let n_features = by_feature(&way).count();
+            if self.of_pairs && n_features < 2 {
+                continue;
+            }
             let Some(rule) = n_features.div_ceil(2).checked_sub(1) else { continue };
             let (rule, values) = (&self.rules[rule], model.tree_values(tree));
             let (value, source) = if self.has_vectors() {
@@ -145,29 +164,43 @@ impl<'a> TreeGroup<'a> {
             let (first, factors) = (self.elements.len(), self.factors.len());
             path_shares.clear();
             for steps in by_feature(&way) {
-                let feature = steps[0].0;
                 path_shares.push(steps.iter().map(|&(_, node)| shares[node]).product());
                 let conditions = self.conditions.len();
                 self.conditions.extend(steps.iter().map(|&(_, node)| {
                     let parent = parents[node];
                     2 * split_of_node[parent] + usize::from(nodes[parent].left as usize != node)
                 }));
-                // Where leaves are numbers, the paths of a tree share the slot of a feature.
-                let known = slots.get(&feature).filter(|_| !self.has_vectors()).copied();
+                let conditions = conditions..self.conditions.len();
+                self.elements.push(Element { feature: steps[0].0, conditions });
+            }
+            let start = self.places.len();
+            for item in self.items_of(first..self.elements.len()) {
+                // Where leaves are numbers, the paths of a tree share the slot of an item.
+                let known = slots.get(&item).filter(|_| !self.has_vectors()).copied();
                 let slot = known.unwrap_or(self.slots.len());
                 if known.is_none() {
-                    self.slots.push(Slot { feature, source });
-                    slots.insert(feature, slot);
+                    self.slots.push(Slot { item, source });
+                    slots.insert(item, slot);
                 }
-                let conditions = conditions..self.conditions.len();
-                self.elements.push(Element { conditions, slot });
+                self.places.push(slot);
             }
             for node in rule {
                 self.factors.extend(path_shares.iter().map(|&share| Factor::new(share, node)));
             }
-            let elements = first..self.elements.len();
-            self.paths.push(Path { value, rule, elements, factors });
+            let (elements, items) = (first..self.elements.len(), start..self.places.len());
+            self.paths.push(Path { value, rule, elements, factors, items });
         }
+    }
+
+    /// The items of a path with the given elements, whose features ascend.
+    fn items_of(&self, elements: Range<usize>) -> Vec<usize> {
+        let features: Vec<usize> = self.elements[elements].iter().map(|e| e.feature).collect();
+        if !self.of_pairs {
+            return features;
+        }
+        let p = self.model.n_features;
+        let pairs = |(k, &j): (usize, &usize)| features[k + 1..].iter().map(move |&k| j * p + k);
+        features.iter().enumerate().flat_map(pairs).collect()
     }
 
     fn push_source(&mut self, values: &[f32]) -> usize {
@@ -177,15 +210,16 @@ impl<'a> TreeGroup<'a> {
         start / self.stride
     }
 
-    /// Brings the slots of a feature together, and finds the features.
+    /// Brings the slots of an item together, and finds the features.
     pub fn sort(&mut self) {
         let mut order: Vec<usize> = (0..self.slots.len()).collect();
-        order.sort_by_key(|&slot| self.slots[slot].feature);
+        order.sort_by_key(|&slot| self.slots[slot].item);
         let mut new_place = vec![0; order.len()];
         order.iter().enumerate().for_each(|(new, &old)| new_place[old] = new);
-        self.slots.sort_by_key(|slot| slot.feature);
-        self.elements.iter_mut().for_each(|element| element.slot = new_place[element.slot]);
-        self.features = self.slots.iter().map(|slot| slot.feature).collect();
+        self.slots.sort_by_key(|slot| slot.item);
+        self.places.iter_mut().for_each(|slot| *slot = new_place[*slot]);
+        self.features = self.splits.iter().map(|split| split.node.feature_index()).collect();
+        self.features.sort_unstable();
         self.features.dedup();
         for split in &mut self.splits {
             let feature = split.node.feature_index();
@@ -201,7 +235,10 @@ impl<'a> TreeGroup<'a> {
     /// Elementary operations for a row, roughly.
     pub fn work_per_row(&self) -> usize {
         let width = if self.sources.is_empty() { 1 } else { self.stride };
-        4 * self.splits.len() + self.factors.len() + self.slots.len() * width / 4
+        4 * self.splits.len()
+            + self.factors.len()
+            + self.places.len()
+            + self.slots.len() * width / 4
     }
 
     /// Adds the Shapley values of the group to those of up to [`ROWS`] rows.
@@ -249,8 +286,8 @@ impl<'a> TreeGroup<'a> {
         }
         for path in &self.paths {
             let elements = &self.elements[path.elements.clone()];
-            let n = elements.len();
-            let (met, sums) = (&mut scratch.met[..n], &mut scratch.sums[..n]);
+            let (n, slots) = (elements.len(), &self.places[path.items.clone()]);
+            let (met, sums) = (&mut scratch.met[..n], &mut scratch.sums[..slots.len()]);
             for (element, met) in elements.iter().zip(met.iter_mut()) {
                 let mut all = [1.0; LANES];
                 for &side in &self.conditions[element.conditions.clone()] {
@@ -271,6 +308,11 @@ impl<'a> TreeGroup<'a> {
                         product[k] *= factor.unmet + met[k] * at;
                     }
                 }
+                if self.of_pairs {
+                    let gains = &mut scratch.gains[..n];
+                    add_pairs(node, &product, factors, met, gains, sums);
+                    continue;
+                }
                 for ((factor, met), sums) in factors.iter().zip(met.iter()).zip(sums.iter_mut()) {
                     let (gained, mut sum) = (factor.gained, *sums);
                     for k in 0..LANES {
@@ -279,8 +321,8 @@ impl<'a> TreeGroup<'a> {
                     *sums = sum;
                 }
             }
-            for (element, sums) in elements.iter().zip(sums.iter()) {
-                let weights = &mut weights[element.slot * ROWS + first..][..LANES];
+            for (&slot, sums) in slots.iter().zip(sums.iter()) {
+                let weights = &mut weights[slot * ROWS + first..][..LANES];
                 let mut sum = [0.0; LANES];
                 for k in 0..LANES {
                     sum[k] = weights[k] + path.value * sums[k];
@@ -293,16 +335,15 @@ impl<'a> TreeGroup<'a> {
     /// Adds weights where every tree serves one output.
     #[inline(always)]
     fn add_numbers(&self, weights: &[f64], out: &mut [f64]) {
-        let d = self.model.n_outputs;
-        let width = self.model.n_features * d;
+        let (d, width) = (self.model.n_outputs, self.width());
         for (slot, weights) in self.slots.iter().zip(weights.chunks_exact(ROWS)) {
             for (row, weight) in out.chunks_exact_mut(width).zip(weights) {
-                row[slot.feature * d + slot.source] += weight;
+                row[slot.item * d + slot.source] += weight;
             }
         }
     }
 
-    /// Adds weights times vectors of all outputs: a matrix product for each feature, tile by tile.
+    /// Adds weights times vectors of all outputs: a matrix product for each item, tile by tile.
     #[inline(always)]
     fn add_vectors(&self, weights: &[f64], out: &mut [f64]) {
         let (d, n_slots) = (self.model.n_outputs, self.slots.len());
@@ -314,7 +355,7 @@ impl<'a> TreeGroup<'a> {
             }
         }
         let mut start = 0;
-        for slots in self.slots.chunk_by(|a, b| a.feature == b.feature) {
+        for slots in self.slots.chunk_by(|a, b| a.item == b.item) {
             let weights = &by_tile[start..];
             start += slots.len();
             let mut output = 0;
@@ -330,7 +371,7 @@ impl<'a> TreeGroup<'a> {
         }
     }
 
-    /// Adds a few outputs of one feature for all rows; `weights` begins with those of the first tile.
+    /// Adds a few outputs of one item for all rows; `weights` begins with those of the first tile.
     /// A few products at a time are summed in single precision, the precision of leaf values; their
     /// sums are added in double.
     #[inline(always)]
@@ -341,8 +382,7 @@ impl<'a> TreeGroup<'a> {
         output: usize,
         out: &mut [f64],
     ) {
-        let d = self.model.n_outputs;
-        let width = self.model.n_features * d;
+        let (d, width) = (self.model.n_outputs, self.width());
         let n_rows = out.len() / width;
         let mut sources = [[0.0f32; WIDTH]; TILE_SLOTS];
         for (first, slots) in slots.chunks(TILE_SLOTS).enumerate() {
@@ -356,10 +396,40 @@ impl<'a> TreeGroup<'a> {
                 let place = top / TILE_ROWS * self.slots.len() + first * TILE_SLOTS;
                 let sums = tile(sources, &weights[place..place + slots.len()]);
                 for (sums, row) in sums.iter().zip(top..n_rows) {
-                    let place = row * width + slots[0].feature * d + output;
+                    let place = row * width + slots[0].item * d + output;
                     let out = &mut out[place..place + WIDTH.min(d - output)];
                     out.iter_mut().zip(sums).for_each(|(out, &sum)| *out += f64::from(sum));
                 }
+            }
+        }
+    }
+}
+
+/// Adds what one quadrature node gives to each pair of the elements of a path.
+#[inline(always)]
+fn add_pairs(
+    node: &QuadratureNode,
+    product: &RowLanes,
+    factors: &[Factor],
+    met: &[RowLanes],
+    gains: &mut [RowLanes],
+    sums: &mut [RowLanes],
+) {
+    // (o − z) w over the factor of each element; two of them have one weight w too many, and half of
+    // an interaction belongs to each of its features.
+    for ((gain, factor), met) in gains.iter_mut().zip(factors).zip(met) {
+        *gain = met.map(|met| met * factor.gained - node.lost);
+    }
+    let half = 0.5 / (node.lost * (1.0 - node.at));
+    let mut sums = sums.iter_mut();
+    for (k, gain) in gains.iter().enumerate() {
+        let mut own = [0.0; LANES];
+        for lane in 0..LANES {
+            own[lane] = half * product[lane] * gain[lane];
+        }
+        for (other, sums) in gains[k + 1..].iter().zip(&mut sums) {
+            for lane in 0..LANES {
+                sums[lane] += own[lane] * other[lane];
             }
         }
     }
@@ -397,14 +467,22 @@ struct LaneRoom {
     sides: Vec<RowLanes>,
     /// 1 where a row meets the conditions on a feature, for each element of a path.
     met: Vec<RowLanes>,
-    /// Weights of the elements of a path.
+    /// Weights of the items of a path.
     sums: Vec<RowLanes>,
+    /// What each element of a path gains at a quadrature node.
+    gains: Vec<RowLanes>,
 }
 
 impl LaneRoom {
     fn new(group: &TreeGroup<'_>) -> LaneRoom {
         let longest = group.paths.iter().map(|path| path.elements.len()).max().unwrap_or(0);
+        let most = group.paths.iter().map(|path| path.items.len()).max().unwrap_or(0);
         let zeros = |n: usize| vec![[0.0; LANES]; n];
-        LaneRoom { sides: zeros(2 * group.splits.len()), met: zeros(longest), sums: zeros(longest) }
+        LaneRoom {
+            sides: zeros(2 * group.splits.len()),
+            met: zeros(longest),
+            sums: zeros(most),
+            gains: zeros(if group.of_pairs { longest } else { 0 }),
+        }
     }
 }

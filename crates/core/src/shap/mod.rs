@@ -16,6 +16,12 @@
 //! All factors are positive and nothing cancels. The weights of a path do not depend on the output:
 //! they are computed once for a row, sixteen rows at a time, and then multiplied by leaf vectors or
 //! by steps.
+//!
+//! The interaction of two features j ≠ k, half of which belongs to each, is
+//!
+//! ```text
+//! ½ (oⱼ − zⱼ) (oₖ − zₖ) ∫₀¹ Π_{i ≠ j, k} (oᵢ t + zᵢ (1 − t)) dt
+//! ```
 
 mod group;
 mod quadrature;
@@ -37,14 +43,35 @@ const READY: usize = 1 << 25;
 impl Ensemble {
     /// Adds Shapley values, in units of raw predictions, to `out` (n × n_features × n_outputs).
     pub fn add_shap_values(&self, pool: &Pool, x: FeatureRows<'_>, out: &mut [f64]) -> Result<()> {
+        self.add_values(pool, x, false, out)
+    }
+
+    /// Adds Shapley interaction values of features j < k to `out` (n × n_features × n_features ×
+    /// n_outputs), at j, k. The other half of each, and what belongs to a feature alone, is left out.
+    pub fn add_shap_interactions(
+        &self,
+        pool: &Pool,
+        x: FeatureRows<'_>,
+        out: &mut [f64],
+    ) -> Result<()> {
+        self.add_values(pool, x, true, out)
+    }
+
+    fn add_values(
+        &self,
+        pool: &Pool,
+        x: FeatureRows<'_>,
+        of_pairs: bool,
+        out: &mut [f64],
+    ) -> Result<()> {
         let rules = rules(self.longest_path().div_ceil(2));
-        let width = self.n_features * self.n_outputs;
+        let width = TreeGroup::new(self, &rules, of_pairs).width();
         let mut tree = 0;
         while tree < self.n_trees() {
             let mut groups: Vec<TreeGroup<'_>> = vec![];
             while tree < self.n_trees() && groups.iter().map(TreeGroup::size).sum::<usize>() < READY
             {
-                let mut group = TreeGroup::new(self, &rules);
+                let mut group = TreeGroup::new(self, &rules, of_pairs);
                 while tree < self.n_trees() && group.slots.len() < SLOTS {
                     group.push(tree);
                     tree += 1;
@@ -218,6 +245,18 @@ mod tests {
                 for (k, of_feature) in row.chunks(d).enumerate() {
                     for (value, scale) in of_feature.iter().zip(scales) {
                         assert!((value - f64::from(scale) * expected[k]).abs() < 1e-6);
+                    }
+                }
+            }
+            // The row that is known in both features, less what each tells alone.
+            let interaction = (both - first - second + nothing) / 2.0;
+            let mut out = vec![0.0; n * 9 * d];
+            model.add_shap_interactions(&Pool::serial(), FeatureRows::Dense(&x), &mut out).unwrap();
+            for row in out.chunks(9 * d) {
+                for (pair, values) in row.chunks(d).enumerate() {
+                    for (value, scale) in values.iter().zip(scales) {
+                        let expected = if pair == 1 { interaction } else { 0.0 };
+                        assert!((value - f64::from(scale) * expected).abs() < 1e-6);
                     }
                 }
             }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{Direction, moved, pick};
-use crate::error::Result;
-use crate::losses::{CellKernels, Objective, rows_per_block, tiled};
+use crate::error::{Result, invalid};
+use crate::losses::{CellKernels, Loss, Objective, rows_per_block, tiled};
 use crate::lowlevel::widest;
 use crate::outputs::Outputs;
 use crate::parallel::Pool;
@@ -35,6 +35,9 @@ pub fn derivatives(
     active: Option<&[bool]>,
 ) -> Result<(Vec<f64>, Vec<f64>)> {
     let width = along.outputs.len();
+    if along.objective.losses.loss_of(&along.outputs)? == Loss::Softmax {
+        return invalid("the outputs of softmax share one loss");
+    }
     let chosen = active.and_then(|active| {
         let chosen: Vec<usize> = (0..active.len()).filter(|&k| active[k]).collect();
         (chosen.len() * 2 < active.len()).then_some(chosen)

@@ -1,26 +1,32 @@
 //! Softmax along a direction: its outputs are searched together.
 
-use super::{Direction, moved, pick};
+use super::{Along, moved, pick};
 use crate::error::{Result, invalid};
-use crate::losses::{Objective, Targets, softmax_row};
+use crate::losses::{Targets, softmax_row};
+use crate::outputs::Outputs;
 use crate::parallel::Pool;
 use crate::reduce::{ExactSum, FixedPoint, add_up};
 
 /// The loss, its gradient with respect to ρ, and the product of its Hessian with a vector `v`.
 pub fn softmax_along(
     pool: &Pool,
-    objective: Objective<'_>,
-    raw: &[f32],
-    direction: Direction<'_>,
+    along: &Along<'_>,
     rho: &[f64],
     v: &[f64],
 ) -> Result<(f64, Vec<f64>, Vec<f64>)> {
-    let Targets::Classes(classes) = objective.targets else {
-        return invalid("the targets of softmax are class numbers");
-    };
-    let (offset, weights) = (objective.offset(), objective.weights);
+    let Along { objective, raw, direction, outputs } = along;
+    if !objective.losses.has_softmax(outputs) {
+        return invalid(format!("outputs {outputs:?} are not those of a softmax"));
+    }
+    let (targets, weights) = (objective.targets, objective.weights);
+    let offset = &objective.offset()[outputs.clone()];
     let (n, d) = (objective.n_rows, offset.len());
-    let heaviest = weights.max(pool)?;
+    let outputs = Outputs { total: objective.n_outputs(), range: outputs.clone() };
+    let heaviest = match targets {
+        Targets::Real(y) => weights.max_of_outputs(pool, y, &outputs)?[0],
+        Targets::Labels(y) => weights.max_of_outputs(pool, y, &outputs)?[0],
+        Targets::Classes(_) => weights.max(pool)?,
+    };
     let n_all = pool.all_rows(n);
     let g_max = direction.max(pool, d)?;
     let gv_max = g_max.iter().zip(v).fold(0.0f64, |m, (g, v)| m.max(g * v.abs()));
@@ -38,12 +44,13 @@ pub fn softmax_along(
         let mut sums = vec![0i64; 2 * d];
         let mut p = vec![0.0f32; d];
         for i in rows {
+            let places = outputs.row(i);
+            let Some(class) = targets.class(i, places.clone()) else { continue };
             let g = direction.row(i);
-            let raw = &raw[i * d..(i + 1) * d];
+            let w = weights.cell(i, places.start);
+            let raw = &raw[places];
             let f = |k: usize| moved(offset[k], raw[k], rho[k], pick(g, k));
-            let class = classes[i] as usize;
             let normaliser = softmax_row(f, &mut p);
-            let w = weights.row(i);
             loss.add((normaliser - f64::from(f(class))) * w);
             let mean: f64 = (0..d).map(|k| f64::from(p[k]) * f64::from(pick(g, k)) * v[k]).sum();
             for k in 0..d {

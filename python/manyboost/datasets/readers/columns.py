@@ -25,8 +25,9 @@ from manyboost.spelling import listing, nearest
 Selection: TypeAlias = str | Sequence[str]
 #: Where a row is in its file, for errors: "line 12".
 Place: TypeAlias = Callable[[int], str]
-#: What outputs are: numbers, labels of which a row may have any, or one class for each row.
-Kind: TypeAlias = Literal["regression", "labels", "classes"]
+#: What outputs are: numbers, labels of which a row may have any, one class for each row, or several
+#: columns of classes.
+Kind: TypeAlias = Literal["regression", "labels", "classes", "columns"]
 
 # Words for a label that is absent or present, in lower case.
 _TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
@@ -165,8 +166,11 @@ def recoded(codes: NDArray[Any], mapping: Sequence[float]) -> F64:
 
 
 def features_of(table: Table) -> NamedTable:
-    """Return all columns as features, in single precision."""
-    X, categories = single_precision(table), table.categories
+    """Return all columns as features, in single precision if it holds them exactly."""
+    table.refuse_text("Feature")
+    X, single = table.values, _rounded(table)
+    parts = (X.data, single.data) if sparse.issparse(X) else (X, single)
+    X, categories = single if np.array_equal(*parts, equal_nan=True) else X, table.categories
     # A sparse matrix does not store code 0, which is a category like any other.
     return NamedTable(table.names, densified(X) if categories else X, categories)
 
@@ -174,14 +178,19 @@ def features_of(table: Table) -> NamedTable:
 def single_precision(table: Table) -> Matrix:
     """Return features as float32; text and values that float32 cannot hold are refused."""
     table.refuse_text("Feature")
-    with np.errstate(over="ignore"):
-        X = table.values.astype(np.float32)
-    infinite = np.isinf(X.data if sparse.issparse(X) else X)
-    if infinite.any():
-        row, j = _first(X, infinite)
+    X = _rounded(table)
+    parts = (X.data, table.values.data) if sparse.issparse(X) else (X, table.values)
+    beyond = np.isinf(parts[0]) & np.isfinite(parts[1])
+    if beyond.any():
+        row, j = _first(X, beyond)
         what = f"feature {table.names[j]!r} holds {table.values[row, j]:g}, beyond the range of"
         raise table.error(row, f"{what} single precision (3e38); divide it by a constant.")
     return X
+
+
+def _rounded(table: Table) -> Matrix:
+    with np.errstate(over="ignore"):
+        return table.values.astype(np.float32)
 
 
 def outputs_of(
@@ -190,7 +199,8 @@ def outputs_of(
     """Return all columns as outputs, and what they are.
 
     Without a task, one column of text or of 0 and 1 is classes, several columns of 0 and 1 (or
-    false and true, no and yes) are labels, and everything else is regression.
+    false and true, no and yes) are labels, those with other text are columns of classes, and
+    everything else is regression.
     """
     only = table.columns[0] if len(table.columns) == 1 else None
     if only is not None and only.categories is not None:
@@ -198,6 +208,8 @@ def outputs_of(
     if only is not None and task == "classification":
         table.refuse_text("Output")
         Y, found = table.values, "multilabel"
+    elif only is None and task != "regression" and _hold_classes(table, task):
+        return class_columns(table), "columns"
     else:
         wanted: Task | None = "multilabel" if task == "classification" else task
         Y, found = typed_outputs(table, wanted, missing_labels=True)
@@ -221,6 +233,41 @@ def _classes(table: Table, column: Column, task: str | None) -> NamedColumn:
         raise table.error(int(np.argmax(missing)), what)
     labels = np.array(column.categories, dtype=object)
     return NamedColumn(column.name, labels[codes.astype(np.intp)])
+
+
+def _hold_classes(table: Table, task: str | None) -> bool:
+    """Whether several columns hold classes: text that means neither 0 nor 1, or other numbers.
+
+    Numbers are classes if the task says so. A sparse matrix holds labels.
+    """
+    if sparse.issparse(table.values):
+        return False
+    texts = table.categories
+    is_text = not {word.lower() for each in texts.values() for word in each} <= _TRUTH.keys()
+    numbers = table.values[:, [j for j in range(len(table.columns)) if j not in texts]]
+    has_numbers = bool((~np.isin(numbers, (0, 1)) & ~np.isnan(numbers)).any())
+    if is_text and has_numbers and task is None:
+        what = f"{table.file} has classes (output {table.names[min(texts)]!r}) and numbers"
+        remedy = "choose one kind, or set the task to classification to take numbers as classes."
+        raise ValueError(f"{what}; {remedy}")
+    return is_text or (has_numbers and task is not None)
+
+
+def class_columns(table: Table) -> NamedTable:
+    """Return all columns as classes: text or whole numbers, None where they are missing."""
+    table.refuse_text("Output")
+    values = densified(table.values)
+    classes = np.empty(values.shape, object)
+    for j, column in enumerate(values.T):
+        known = table.categories.get(j)
+        there = ~np.isnan(column)
+        found = column[there]
+        if known is not None:
+            classes[there, j] = np.array(known, object)[found.astype(np.intp)]
+        else:
+            is_whole = np.array_equal(found, np.rint(found))
+            classes[there, j] = found.astype(np.int64) if is_whole else found
+    return NamedTable(table.names, classes)
 
 
 def typed_outputs(

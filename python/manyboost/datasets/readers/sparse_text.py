@@ -6,6 +6,7 @@ the extreme classification repository, whose first line is ``rows features label
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from bisect import bisect_right
@@ -173,7 +174,7 @@ class _Rows:
                 twice = self._twice("label", row_targets)
             if len(set(row_features)) < len(row_features):
                 raise self._twice("feature", row_features)
-            if row_values and max(map(abs, row_values)) > _LARGEST:
+            if row_values and _LARGEST < max(map(abs, row_values)) < math.inf:
                 raise file.error("a value is beyond single precision (3e38); divide the feature.")
             self._lines.append(file.line)
             found.extend(row_targets)

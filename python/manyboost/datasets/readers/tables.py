@@ -235,14 +235,14 @@ class FrameFile(ABC):
         return numbers, None
 
     def _numbers(self, cells: polars.Series) -> tuple[F64, int | None]:
-        """Return numbers, NaN where one is missing, and the first row without a finite number."""
-        numbers = self._cast(cells)
-        wrong = numbers.is_infinite().fill_null(False)
+        """Return numbers, NaN where one is missing, and the first row with something else."""
+        numbers, wrong = self._cast(cells), None
         if numbers.null_count():  # a missing value, or text
             cleaned = self._cleaned(cells)
             numbers = self._cast(cleaned)
-            wrong = wrong | (numbers.is_null() & cleaned.is_not_null())
-        return numbers.to_numpy(), wrong.arg_max() if wrong.any() else None
+            texts = numbers.is_null() & cleaned.is_not_null()
+            wrong = texts.arg_max() if texts.any() else None
+        return numbers.to_numpy(), wrong
 
     @abstractmethod
     def _frames(self, names: Sequence[str]) -> Iterator[tuple[polars.DataFrame, Place]]:

@@ -79,9 +79,11 @@ def format_of(path: PathLike) -> str | None:
 
 
 def number(text: str) -> float:
-    """Read a finite decimal number; anything else, "nan" and "1_000" included, is an error."""
+    """Read a decimal number or "inf"; anything else, "nan" and "1_000" included, is an error."""
     value = float(text)
-    if not math.isfinite(value) or "_" in text:
+    # (1e400 is no infinite number, but one that is beyond double precision.)
+    is_beyond = math.isinf(value) and "inf" not in text.lower()
+    if math.isnan(value) or is_beyond or "_" in text:
         raise ValueError(text)
     return value
 

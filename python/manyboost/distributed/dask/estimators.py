@@ -163,6 +163,11 @@ class OnDask(Fitting, Predicting):
                 "set_output asks for frames, but predictions for Dask collections are Dask arrays; "
                 "use set_output(predict='default')."
             )
+        if method == "predict_proba" and isinstance(self.classes_, list):
+            raise ValueError(
+                "predict_proba is a list for several columns of classes, which a Dask array cannot "
+                "hold; use predict or decision_function, or to_local() with arrays."
+            )
         model = self.to_local()
         # A worker computes as many chunks at a time as it has threads.
         model.n_jobs = 1 if model.n_jobs is None else model.n_jobs

@@ -8,8 +8,6 @@ import subprocess
 import threading
 from pathlib import Path
 
-import pytest
-
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -67,7 +65,7 @@ class Browser:
         return json.loads(message)
 
     def open(self, path, width, height=900, dark=False):
-        """Load a file in a window of this size."""
+        """Load a file, or what is at an address, in a window of this size."""
         self.events.clear()
         scheme = "dark" if dark else "light"
         self.call(
@@ -81,13 +79,15 @@ class Browser:
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
-        self.call("Page.navigate", url=Path(path).resolve().as_uri())
+        url = str(path) if "://" in str(path) else Path(path).resolve().as_uri()
+        self.call("Page.navigate", url=url)
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read())
 
     def evaluate(self, expression):
-        """The value of a JavaScript expression."""
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """The value of a JavaScript expression; of a promise, what it comes to."""
+        options = {"returnByValue": True, "awaitPromise": True}
+        result = self.call("Runtime.evaluate", expression=expression, **options)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
@@ -138,11 +138,7 @@ class Browser:
         os.close(self._in)
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
+def started(profile):
+    """A browser; None where there is none."""
     binary = next(filter(None, map(shutil.which, NAMES)), None)
-    if binary is None:
-        pytest.skip("no Chromium on the PATH (Debian and Ubuntu: apt-get install chromium)")
-    started = Browser(binary, tmp_path_factory.mktemp("profile"))
-    yield started
-    started.close()
+    return None if binary is None else Browser(binary, profile)
