@@ -289,7 +289,7 @@ mod tests {
     fn drawn_features_split_compressed_columns_as_dense_ones() {
         let (n, p) = (900, 40);
         let mut stream = Key::new(3).stream();
-        let mut value = |k: usize| match stream.below(8 + k % 5) {
+        let mut value = |k: usize| match stream.below(24 + k % 5) {
             0 => 1.0 + if k % 3 == 0 { stream.below(4) as f32 } else { 0.0 },
             _ => 0.0,
         };
