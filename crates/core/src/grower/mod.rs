@@ -290,7 +290,7 @@ mod tests {
         let (n, p) = (900, 40);
         let mut stream = Key::new(3).stream();
         let mut value = |k: usize| match stream.below(24 + k % 5) {
-            0 => 1.0 + if k % 3 == 0 { stream.below(4) as f32 } else { 0.0 },
+            0 => 1.0 + if k.is_multiple_of(3) { stream.below(4) as f32 } else { 0.0 },
             _ => 0.0,
         };
         let x: Vec<f32> = (0..n * p).map(|k| value(k % p)).collect();
