@@ -89,12 +89,15 @@ def time_left(items: Sequence[str], options: Options, store: Store) -> dict[tupl
 def _all_needs(run: Run, options: Options, store: Store) -> list[Run]:
     """Return what a run needs, or is likely to if that depends on missing results."""
     needs = run.needs(options.data_dir)
-    results = [store.get(need) for need in needs]
     if not isinstance(run, Search) or not needs:
         return list(needs)
+    results = [store.get(need) for need in needs]
     if None in results:
-        return [*needs, *run.likely_needs_then(options.data_dir)]
-    return [*needs, *run.needs_then(results, options.data_dir)]
+        then = run.likely_needs_then(options.data_dir)
+    else:
+        then = run.needs_then(results, options.data_dir)
+    # A trial that goes on is one run.
+    return list({each.key: each for each in (*needs, *then)}.values())
 
 
 @dataclass(frozen=True)
