@@ -17,6 +17,7 @@ from hypothesis import seed as with_seed
 from hypothesis import strategies as st
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.tree import DecisionTreeRegressor
 
 from manyboost import Checkpoint, Loss, ManyBoostClassifier, ManyBoostRegressor
@@ -146,6 +147,10 @@ DRAWN: dict[str, st.SearchStrategy[Any] | tuple[st.SearchStrategy[Any], st.Searc
     "max_iter": st.integers(1, 8),
     "n_folds": st.one_of(st.none(), st.integers(2, 4)),
     "refit_all": st.booleans(),
+    "max_leaf_outputs": st.one_of(st.none(), st.integers(1, 4)),
+    "validation_split": _from("random", "last", KFold(3), TimeSeriesSplit(3)),
+    "calibration": _from(None, "sigmoid", "isotonic"),
+    "label_hierarchy": _from(None, {}, {1: 0}, [(1, 0)], {0: 1, 1: 0}, {0: 7}),
     "max_leaf_nodes": st.one_of(st.none(), st.integers(2, 40), _from(10**9, 10**18)),
     "max_depth": st.one_of(st.none(), st.integers(1, 5), _from(10**9, 10**18)),
     "min_samples_leaf": st.one_of(_from("auto"), st.integers(1, 50), _from(10**9, 10**18)),

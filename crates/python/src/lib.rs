@@ -14,8 +14,9 @@ mod targets;
 
 use pyo3::prelude::*;
 
-/// Compiled kernels of manyboost. They need no GIL: what calls share is behind locks, and classes are
-/// frozen or borrowed at run time.
+/// Compiled kernels of manyboost.
+///
+/// They need no GIL: what calls share is behind locks, and classes are frozen or borrowed at run time.
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

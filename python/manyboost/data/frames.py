@@ -118,6 +118,7 @@ def open_frame(data: Any, name: str = "X") -> Any | None:
 
 def holds_labels(data: Any, name: str) -> bool:
     """Whether a frame has columns of categories or text."""
+    column_names(data, name)  # refuses two of the same name
     frame = open_frame(data, name)
     return frame is not None and bool(label_columns(frame, None))
 

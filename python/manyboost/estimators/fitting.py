@@ -320,8 +320,10 @@ class Fitting(Model):
         watchers, share = unwatched(), 1.0
         if self.n_folds is None:
             recorder = None if recorders is None else recorders[0]
-            part = self._split(data) if self.refit_all else data
-            share = len(part.rows) / len(data.rows)
+            part = data
+            if self.refit_all:
+                part = self._split(data)
+                share = part.rows.count() / data.rows.count()
             fit = self._one_fit(plan, part, progress, recorder, watchers, threads)
             del part
         else:

@@ -53,7 +53,7 @@ def _obstacles(parameters: Parameters, given: Given) -> Iterator[str]:
         yield f"strategy={parameters.strategy!r}"
     if is_identity(parameters.projection):
         yield f"projection={parameters.projection!r}"
-    if np.ndim(given.sample_weight) == 2 or np.ndim(given.sample_weight_val) == 2:
+    if any(np.asarray(w).ndim == 2 for w in (given.sample_weight, given.sample_weight_val)):
         yield "weights of cells"
     if given.offset is not None:
         yield "an offset"

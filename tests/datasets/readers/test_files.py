@@ -271,8 +271,6 @@ def test_numbers_are_regression_unless_classes_are_asked_for():
         ([("y", ("a", "b"), [0, 1])], "regression", r"'y' of toy.csv is text, which regression"),
         ([("y", ("a", "b"), [0, np.nan])], None, r"toy.csv, line 1: the class 'y' is missing"),
         ([("a", ("no", "yes"), [0, 1]), ("b", None, [0, 3])], None, r"has labels .* and numbers"),
-        ([("a", None, [0, 1]), ("b", None, [0, 3])], "classification", r"line 1: label 'b' is 3"),
-        ([("a", ("x", "y"), [0, 1]), ("b", None, [0, 1])], None, r"'a' .* takes the values"),
     ],
 )
 def test_outputs_that_do_not_go_together_are_refused(columns, task, message):
