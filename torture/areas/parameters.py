@@ -318,7 +318,8 @@ def check_finite(model: Any, X: Any) -> None:
         raise ArithmeticError(f"training scores {model.train_score_}")
     answers = {"predict": model.predict(X)}
     if hasattr(model, "predict_proba"):
-        answers["predict_proba"] = model.predict_proba(X)
+        if not isinstance(model.loss, LogCosh):  # has no link to probabilities
+            answers["predict_proba"] = model.predict_proba(X)
         answers["decision_function"] = model.decision_function(X)
     for method, answer in answers.items():
         values = np.asarray(answer)
