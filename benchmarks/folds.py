@@ -2,6 +2,7 @@
 
     python -m benchmarks.folds                  fits what is missing, and writes the page
     python -m benchmarks.folds --sets birds enb
+    python -m benchmarks.folds --jobs 2         two sets at a time
     python -m benchmarks.folds --time           times fits anew, on an idle machine (eight minutes)
     python -m benchmarks.folds --report         writes the page alone
 
@@ -14,6 +15,7 @@ import argparse
 import json
 import statistics
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,22 @@ def measured(data: Dataset, split: int) -> dict[str, Record]:
             unseen = model.oof_decision_function_ if unseen is None else unseen
             unseen = unseen[:, None] if unseen.ndim == 1 else unseen
             found[way]["out of fold"] = metrics.score(data.task, Y[train], unseen)
+            alone = (
+                metrics.score(data.task, Y[~train], each) for each in model._member_raw(X[~train])
+            )
+            found[way]["a member"] = statistics.fmean(alone)
+    return found
+
+
+def measured_splits(name: str, known: dict[str, Any]) -> dict[str, dict[str, Record]]:
+    """Those splits of a set that are not known yet, unless one model takes too long on them."""
+    data = load(name)
+    found = dict(known)
+    for split in range(SPLITS if data.X.shape[0] < FEW_ROWS else 1):
+        if any("folds" not in each for each in found.values()):
+            break
+        if str(split) not in found:
+            found[str(split)] = measured(data, split)
     return found
 
 
@@ -195,10 +213,12 @@ def page(results: dict[str, Any]) -> str:
         cells = [f"**{s:.4f}**" if s == best else f"{s:.4f}" for s in scores]
         unseen = mean_of(each, "folds", "out of fold")
         shown = "–" if error != error else f"{error:.4f}"
-        rows.append([name, str(len(each)), *cells, shown, f"{unseen:.4f}"])
-    apart = [
-        mean_of(each, "folds", "out of fold") - mean_of(each, "folds") for each in whole.values()
-    ]
+        alone = mean_of(each, "folds", "a member")
+        rows.append([name, str(len(each)), *cells, shown, f"{unseen:.4f}", f"{alone:.4f}"])
+    apart = {
+        what: [mean_of(r, "folds", "out of fold") - mean_of(r, "folds", what) for r in whole.values()]
+        for what in ("a member", "score")
+    }
     left_out = sorted(set(sets) - set(whole))
     head = ["", "better than one model", "sign test", "mean gain", "worse beyond chance"]
     return f"""# Folds and refits
@@ -214,13 +234,18 @@ One model with early stopping, fitted again to all rows or not, against the mean
 Better: on how many sets the mean test score is higher than that of one model. Worse beyond chance:
 lower by more than {LOSS} and by more than two standard errors of the difference.
 
-Out-of-fold scores minus test scores of the same models: {statistics.fmean(apart):+.4f} on average
-over the sets (standard error {standard_error(apart):.4f}).
+Out-of-fold scores are those of members, each on rows that it has not seen. On average over the
+sets they differ from the members' own test scores by {statistics.fmean(apart["a member"]):+.4f}
+(standard error {standard_error(apart["a member"]):.4f}): nothing leaks. They differ from the test
+scores of the mean of all members, which is better than one of them, by
+{statistics.fmean(apart["score"]):+.4f} (standard error {standard_error(apart["score"]):.4f}): an
+out-of-fold score is a cautious estimate of what the model reaches.
 
-{table(["set", "splits", *WAYS, "± folds − one", "out of fold"], rows, 1, 8)}
+{table(["set", "splits", *WAYS, "± folds − one", "out of fold", "a member"], rows, 1, 9)}
 
 Test scores (macro r², LRAP), means over the splits; ±: the standard error of the difference between
-folds and one model. Left out, because one model takes more than a minute or the runs are not
+folds and one model. Out of fold: scores on the training rows; a member: the mean test score of the
+members, each alone. Left out, because one model takes more than a minute or the runs are not
 complete: {", ".join(left_out) or "none"}.
 
 ## Time
@@ -237,36 +262,42 @@ manyboost: {", ".join(results["builds"])}.
 """
 
 
+def measure(results: dict[str, Any], sets: list[str], jobs: int) -> None:
+    """Measure what is missing; a set is saved when all of its splits are done."""
+    with ProcessPoolExecutor(jobs) as pool:
+        known = {name: results["sets"].get(name, {"splits": {}})["splits"] for name in sets}
+        begun = {pool.submit(measured_splits, name, known[name]): name for name in sets}
+        for done in as_completed(begun):
+            name, splits = begun[done], done.result()
+            if splits != known[name]:
+                build = machine.library("manyboost")
+                results["builds"] = sorted({*results.get("builds", []), str(build)})
+            results["sets"][name] = {"splits": splits}
+            save(results)
+            print(name, {way: round(each["score"], 4) for way, each in splits["0"].items()})
+
+
+def save(results: dict[str, Any]) -> None:
+    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=None)
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
+    parser.add_argument("--jobs", type=int, default=1, help="sets at a time")
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
     results: dict[str, Any] = {"sets": {}}
     if RESULTS.exists():
         results = json.loads(RESULTS.read_text())
-    began = time.monotonic()
     for name in arguments.sets or TIMED if arguments.time else ():
         data = load(name)
         for threads in (1, 2):
             results.setdefault("times", {})[f"{name} {threads}"] = timed(data, threads)
-        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-    for name in [] if arguments.report or arguments.time else arguments.sets or names():
-        data = load(name)
-        of_set = results["sets"].setdefault(name, {"splits": {}})["splits"]
-        for split in range(SPLITS if data.X.shape[0] < FEW_ROWS else 1):
-            if str(split) in of_set or time.monotonic() - began > arguments.limit:
-                continue
-            if any("folds" not in each for each in of_set.values()):
-                break  # one model takes too long
-            of_set[str(split)] = measured(data, split)
-            shown = {way: round(each["score"], 4) for way, each in of_set[str(split)].items()}
-            print(name, split, shown, flush=True)
-            build = machine.library("manyboost")
-            results["builds"] = sorted({*results.get("builds", []), str(build)})
-            RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        save(results)
+    if not arguments.report and not arguments.time:
+        measure(results, arguments.sets or names(), arguments.jobs)
     PAGE.write_text(page(results))
 
 

@@ -233,7 +233,8 @@ def test_every_parameter_is_in_the_docstring_with_its_default_and_meaning(estima
     text = estimator.__doc__
     assert "{parameters}" not in text
     for name, parameter in inspect.signature(estimator).parameters.items():
-        assert f"\n    {name} : default={parameter.default!r}\n" in text
+        line = f"\n    {name} : {PARAMS[name].type}, default={parameter.default!r}\n"
+        assert line in text
         assert PARAMS[name].meaning in " ".join(text.split())
 
 

@@ -1,21 +1,34 @@
-"""Every parameter once: what it may be and what it means.
-
-Validation and the "Parameters" section of the estimators' docstrings come from this table.
-"""
+"""Every parameter once: its default, what it may be, what it means."""
 
 from __future__ import annotations
 
-import inspect
-import numbers
-import textwrap
-from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from manyboost.data.hierarchy import is_hierarchy
+from manyboost.params.checks import (
+    Check,
+    are_levels,
+    boolean,
+    fraction,
+    integer,
+    is_array_like,
+    is_client,
+    is_flat,
+    is_integer,
+    is_level,
+    is_list,
+    is_output_weight,
+    is_splitter,
+    kind,
+    name_in,
+    none,
+    one_of,
+    real,
+)
 from manyboost.training.calibrators import CALIBRATORS
 from manyboost.training.callbacks import check_callbacks
 from manyboost.training.checkpoints import Checkpoint, is_path
@@ -26,108 +39,6 @@ from manyboost.training.scoring import is_scoring
 from manyboost.training.strategies import STRATEGIES
 
 STEPS = ("auto", "line_search", "newton")
-
-
-@dataclass(frozen=True)
-class Check:
-    """A condition on a value, the words for it, and the values themselves if they are few."""
-
-    words: str
-    holds: Callable[[Any], bool]
-    choices: tuple[Any, ...] = ()
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and value == value
-
-
-def _is_list(value: Any, holds: Callable[[Any], bool], *types: type) -> bool:
-    """Whether a value is a list with entries, all of which pass a test."""
-    is_list = isinstance(value, (list, tuple, *types)) and getattr(value, "ndim", 1) == 1
-    return is_list and len(value) > 0 and all(map(holds, value))
-
-
-def integer(low: int, high: int | None = None) -> Check:
-    """Whole numbers from ``low`` to ``high``."""
-    words = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
-    return Check(words, lambda v: _is_integer(v) and v >= low and (high is None or v <= high))
-
-
-def real(low: float, high: float = float("inf"), *, include_low: bool = True) -> Check:
-    """Numbers from ``low`` to ``high``, the lower bound included or not, the upper one included."""
-    words = f"a number {'at least' if include_low else 'above'} {low:g}"
-    if high != float("inf"):
-        words += f" and at most {high:g}"
-
-    def holds(value: Any) -> bool:
-        inside = _is_real(value) and low <= value <= high and value < float("inf")
-        return bool(inside and (include_low or value > low))
-
-    return Check(words, holds)
-
-
-def one_of(*options: Any) -> Check:
-    """One of the given values."""
-    words = " or ".join(repr(option) for option in options)
-    return Check(words, lambda v: any(type(v) is type(o) and v == o for o in options), options)
-
-
-def name_in(records: Mapping[str, Any], *others: str) -> Check:
-    """A name of one of the records, or of the others."""
-    options = (*records, *others)
-    words = " or ".join(map(repr, options))
-    return Check(words, lambda v: isinstance(v, str) and (v in records or v in others), options)
-
-
-def kind(words: str, *types: type) -> Check:
-    """Instances of the given types."""
-    return Check(words, lambda v: isinstance(v, types) and not isinstance(v, type))
-
-
-_fraction = Check("a float in (0, 1]", lambda v: _is_real(v) and not _is_integer(v) and 0 < v <= 1)
-_boolean = Check("True or False", lambda v: isinstance(v, bool | np.bool_), (True, False))
-_none = one_of(None)
-
-
-def _is_array_like(value: Any) -> bool:
-    is_other = isinstance(value, str | bytes | Mapping) or getattr(value, "ndim", 1) == 0
-    return isinstance(value, Iterable) and isinstance(value, Sized) and not is_other
-
-
-def _is_flat(value: Any) -> bool:
-    return _is_array_like(value) and not any(map(_is_array_like, value))
-
-
-def _is_level(value: Any) -> bool:
-    return _is_real(value) and 0 < value < 1
-
-
-def _are_levels(value: Any) -> bool:
-    return _is_list(value, _is_level, np.ndarray) and bool(np.all(np.diff(value) > 0))
-
-
-def _is_splitter(value: Any) -> bool:
-    return callable(getattr(value, "split", None)) and not isinstance(value, str | bytes | type)
-
-
-def _is_client(value: Any) -> bool:
-    # By name: Dask is not imported for those who do not use it.
-    names = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(value).__mro__}
-    return ("distributed", "Client") in names
-
-
-def _is_output_weight(value: Any) -> bool:
-    try:
-        weights = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        return False
-    # A square root is taken in single precision.
-    fits = (weights == 0) | ((weights > 1e-60) & (weights < 1e60))
-    return bool(weights.ndim == 1 and fits.all() and weights.any())
 
 
 def _literals(names: Iterable[str]) -> str:
@@ -142,16 +53,28 @@ class Param:
     checks: tuple[Check, ...]
     meaning: str
 
+    @property
+    def type(self) -> str:
+        """What it may be, in the words of docstrings: "{'auto', 'last'}, int or None"."""
+        names = list(dict.fromkeys(check.type for check in self.checks if check.type))
+        choices = [value for check in self.checks for value in check.choices]
+        if texts := [repr(value) for value in choices if isinstance(value, str)]:
+            names.insert(0, texts[0] if len(texts) == 1 else f"{{{', '.join(texts)}}}")
+        if None in choices:
+            names.append("None")
+        return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
 
 PARAMS: dict[str, Param] = {
     "loss": Param(
         "squared_error",
         (
-            kind("the name of a loss", str),
-            kind("a Loss object", Loss),
+            kind("str", "the name of a loss", str),
+            kind("Loss", "a Loss object", Loss),
             Check(
+                "list of str",
                 f"a list with a name for each output: {', '.join(map(repr, LISTED_LOSSES))}",
-                lambda v: _is_list(v, lambda name: isinstance(name, str) and name in LISTED_LOSSES),
+                lambda v: is_list(v, lambda name: isinstance(name, str) and name in LISTED_LOSSES),
             ),
         ),
         f"What is minimised. Regression: {_literals(REGRESSION_LOSSES)}. Classification: "
@@ -163,8 +86,8 @@ PARAMS: dict[str, Param] = {
     "quantile": Param(
         0.5,
         (
-            Check("a number strictly between 0 and 1", _is_level),
-            Check("a list of such numbers in ascending order", _are_levels),
+            Check("float", "a number strictly between 0 and 1", is_level),
+            Check("list of float", "a list of such numbers in ascending order", are_levels),
         ),
         "Level of ``loss='quantile'``. A list of levels is fitted by one model; predictions then "
         "have the shape (n_rows, n_levels) for a one-dimensional y, else (n_rows, n_outputs of y, "
@@ -172,7 +95,7 @@ PARAMS: dict[str, Param] = {
     ),
     "huber_delta": Param(
         None,
-        (_none, real(0, include_low=False)),
+        (none, real(0, include_low=False)),
         "Where ``loss='huber'`` turns from quadratic to linear. None: for each output the "
         "median distance to its median, fixed for the whole fit.",
     ),
@@ -197,14 +120,14 @@ PARAMS: dict[str, Param] = {
     ),
     "projection": Param(
         "gaussian",
-        (name_in(PROJECTIONS), Check("a callable", callable)),
+        (name_in(PROJECTIONS), Check("callable", "a callable", callable)),
         "Distribution of the projection, for ``'project'`` and ``'relabel'``: "
         f"{_literals(PROJECTIONS)}; or a callable ``(n_components, n_outputs, rng)`` that returns "
         "an array of shape (n_components, n_outputs) for each round.",
     ),
     "n_components": Param(
         1,
-        (integer(1), _fraction),
+        (integer(1), fraction),
         "Number of projected outputs a tree is grown on, or a fraction of the outputs. More than "
         "1 needs ``strategy='relabel'``.",
     ),
@@ -227,9 +150,9 @@ PARAMS: dict[str, Param] = {
         "each class, or level of a quantile, that shares them, 100 to 500; else 100.",
     ),
     "max_leaf_nodes": Param(
-        31, (integer(2), _none), "Leaves of a tree at most; 2 is a stump, None no limit."
+        31, (integer(2), none), "Leaves of a tree at most; 2 is a stump, None no limit."
     ),
-    "max_depth": Param(None, (integer(1), _none), "Depth of a tree at most; None: no limit."),
+    "max_depth": Param(None, (integer(1), none), "Depth of a tree at most; None: no limit."),
     "min_samples_leaf": Param(
         "auto",
         (one_of("auto"), integer(1)),
@@ -249,12 +172,12 @@ PARAMS: dict[str, Param] = {
     ),
     "max_features": Param(
         1.0,
-        (integer(1), _fraction, one_of("sqrt", "log2")),
+        (integer(1), fraction, one_of("sqrt", "log2")),
         "Features drawn for each node: a number, a fraction, ``'sqrt'`` or ``'log2'``.",
     ),
     "max_leaf_outputs": Param(
         None,
-        (integer(1), _none),
+        (integer(1), none),
         "Labels that have a value in a leaf at most, for very many of them: those whose residuals "
         "have the largest sums; a leaf adds nothing to the others. Labels then stay sparse, and "
         "neither time nor memory grows with rows times labels. It needs ``loss='squared_error'`` "
@@ -268,7 +191,10 @@ PARAMS: dict[str, Param] = {
     "max_bins": Param(255, (integer(2, 255),), "Bins per feature; missing values have one more."),
     "categorical_features": Param(
         "from_dtype",
-        (one_of("from_dtype", None), Check("a mask, or numbers or names of features", _is_flat)),
+        (
+            one_of("from_dtype", None),
+            Check("array-like", "a mask, or numbers or names of features", is_flat),
+        ),
         "Features that hold categories: a mask, numbers or names. Splits send any set of these "
         "left. If there are more than max_bins, the most frequent stay apart and the others count "
         "as one. A category not seen in training counts as missing. "
@@ -277,7 +203,11 @@ PARAMS: dict[str, Param] = {
     ),
     "monotonic_cst": Param(
         None,
-        (_none, kind("a dict of names to signs", Mapping), Check("an array-like", _is_array_like)),
+        (
+            none,
+            kind("dict", "a dict of names to signs", Mapping),
+            Check("array-like", "an array-like", is_array_like),
+        ),
         "Monotonic constraints: 1 if raw predictions must not fall as the feature rises, -1 if "
         "they must not rise, 0 for none. Signs (n_features,) for all outputs, or (n_outputs, "
         "n_features), or a dict of feature names to a sign or to one for each output. Not for more "
@@ -285,14 +215,24 @@ PARAMS: dict[str, Param] = {
     ),
     "interaction_cst": Param(
         None,
-        (one_of(None, "pairwise", "no_interactions"), Check("sets of features", _is_array_like)),
+        (
+            one_of(None, "pairwise", "no_interactions"),
+            Check("list of lists", "sets of features", is_array_like),
+        ),
         "Interaction constraints: sets of features, by number or name, of which one must hold all "
         "features on a path from root to leaf; features in no set make up another one. "
         "``'pairwise'`` and ``'no_interactions'``: all sets of two features, or of one.",
     ),
     "output_weight": Param(
         None,
-        (_none, Check("a number for each output, none negative, not all zero", _is_output_weight)),
+        (
+            none,
+            Check(
+                "array-like",
+                "a number for each output, none negative, not all zero",
+                is_output_weight,
+            ),
+        ),
         "Importance of each output, (n_outputs,), or of each of several columns of classes, when "
         "shared trees are grown: the gain of a split counts its squared residuals that many "
         "times. Leaves, steps and scores do not depend on it: an output of weight zero is fitted "
@@ -301,10 +241,10 @@ PARAMS: dict[str, Param] = {
     "class_weight": Param(
         None,
         (
-            _none,
+            none,
             one_of("balanced"),
-            kind("a dict of weights by class", dict),
-            kind("a list of such dicts, one for each label or column", list, tuple),
+            kind("dict", "a dict of weights by class", dict),
+            kind("list of dict", "a list of such dicts, one for each label or column", list, tuple),
         ),
         "Weights of classes, which multiply sample_weight (and sample_weight_val). "
         "``'balanced'``: all classes count the same; for several labels, presence and absence of "
@@ -320,16 +260,20 @@ PARAMS: dict[str, Param] = {
     ),
     "estimator": Param(
         None,
-        (_none, Check("a regressor with fit and predict", lambda v: hasattr(v, "fit"))),
+        (none, Check("estimator", "a regressor with fit and predict", lambda v: hasattr(v, "fit"))),
         "A scikit-learn regressor to use as weak learner instead of the built-in tree.",
     ),
     "thresholds": Param(
         None,
         (
-            _none,
+            none,
             one_of("tuned"),
             real(0, 1),
-            Check("an array of such numbers", lambda v: _is_list(v, real(0, 1).holds, np.ndarray)),
+            Check(
+                "array-like",
+                "an array of such numbers",
+                lambda v: is_list(v, real(0, 1).holds, np.ndarray),
+            ),
         ),
         "Probability above which a label (or the second of two classes) is predicted: one number, "
         "or one for each label. ``'tuned'``: for each label the one that maximises its F1 on the "
@@ -338,7 +282,7 @@ PARAMS: dict[str, Param] = {
     ),
     "calibration": Param(
         None,
-        (_none, name_in(CALIBRATORS)),
+        (none, name_in(CALIBRATORS)),
         "How the probabilities of labels, or of two classes, are corrected by what members of "
         "``n_folds`` predict for rows they have not seen: ``'sigmoid'`` (Platt: two numbers a "
         "label) or ``'isotonic'`` (any curve that does not fall). Labels that fewer than 10 rows "
@@ -347,7 +291,14 @@ PARAMS: dict[str, Param] = {
     ),
     "label_hierarchy": Param(
         None,
-        (_none, Check("a dict of labels to their parents, or a list of pairs", is_hierarchy)),
+        (
+            none,
+            Check(
+                "dict, list of pairs",
+                "a dict of labels to their parents, or a list of pairs",
+                is_hierarchy,
+            ),
+        ),
         "Labels above others, by name or number: a dict of each label to its parent, or to a list "
         "of parents, or pairs (label, parent); no cycles. Predictions agree with it: in no row is "
         "a label more probable than one above it, or predicted without it. Labels above present "
@@ -355,7 +306,7 @@ PARAMS: dict[str, Param] = {
     ),
     "early_stopping": Param(
         "auto",
-        (one_of("auto", "per_output"), _boolean),
+        (one_of("auto", "per_output"), boolean),
         "Whether to stop when the validation score no longer improves, and keep the rounds up to "
         "the best. ``'auto'``: when X_val or validation_split is given or there are more than "
         "10,000 rows. "
@@ -365,13 +316,16 @@ PARAMS: dict[str, Param] = {
     ),
     "validation_fraction": Param(
         0.1,
-        (integer(1), Check("a float in (0, 1)", _is_level), _none),
+        (integer(1), Check("float", "a float in (0, 1)", is_level), none),
         "Rows set apart for early stopping when X_val is not given: a fraction or a number. None: "
         "no rows; early stopping looks at the training rows.",
     ),
     "validation_split": Param(
         "random",
-        (one_of("random", "last"), Check("a splitter, with the method split", _is_splitter)),
+        (
+            one_of("random", "last"),
+            Check("splitter", "a splitter, with the method split", is_splitter),
+        ),
         "Which rows are set apart when X_val is not given. ``'random'``: drawn ones; of each class "
         "its share. ``'last'``: the last rows, for rows in order of time. Or a splitter with a "
         "method ``split(X, y, groups)``, such as ``GroupShuffleSplit()``: the last of its splits "
@@ -391,8 +345,12 @@ PARAMS: dict[str, Param] = {
         "loss",
         (
             one_of("loss", None),
-            Check("the name of a scikit-learn scorer, or a callable (estimator, X, y)", is_scoring),
-            Check("a list of these", lambda v: _is_list(v, is_scoring)),
+            Check(
+                "str, callable",
+                "the name of a scikit-learn scorer, or a callable (estimator, X, y)",
+                is_scoring,
+            ),
+            Check("list", "a list of these", lambda v: is_list(v, is_scoring)),
         ),
         "What early stopping looks at, on the validation rows: ``'loss'`` (for regression the mean "
         "over the outputs, each relative to the loss of its baseline), the name of a "
@@ -403,7 +361,7 @@ PARAMS: dict[str, Param] = {
     ),
     "n_folds": Param(
         None,
-        (_none, integer(2, 255)),
+        (none, integer(2, 255)),
         "Folds: the rows fall into so many parts, a member trains on all parts but one and is "
         "scored on that one, and the model is the mean of the members' raw predictions. The rounds "
         "of a member are those that the other members found best. Labels and classes are spread "
@@ -411,7 +369,7 @@ PARAMS: dict[str, Param] = {
     ),
     "refit_all": Param(
         False,
-        (_boolean,),
+        (boolean,),
         "Whether to fit again to all rows, once early stopping or folds have found the rounds. "
         "Members of folds keep their trees, and their leaves are fitted to all rows; without folds "
         "a model is trained anew, with as many more rounds as there are more rows. With "
@@ -419,18 +377,22 @@ PARAMS: dict[str, Param] = {
     ),
     "max_time": Param(
         None,
-        (_none, real(0, include_low=False)),
+        (none, real(0, include_low=False)),
         "Seconds; training ends after the round that passes them. None: no limit.",
     ),
     "warm_start": Param(
         False,
-        (_boolean,),
+        (boolean,),
         "Whether another call to fit adds rounds to the fitted model, up to ``max_iter``; for 50 "
         "more set it to ``n_iter_ + 50``.",
     ),
     "checkpoint": Param(
         None,
-        (_none, Check("the path of a file", is_path), kind("a Checkpoint", Checkpoint)),
+        (
+            none,
+            Check("str, path", "the path of a file", is_path),
+            kind("Checkpoint", "a Checkpoint", Checkpoint),
+        ),
         "A file that keeps the state of training, or a :class:`~manyboost.Checkpoint`, which also "
         "says after how many rounds it is written; a path alone takes a twentieth of the time. If "
         "the file is there, fit goes on from it to the same model as without interruption; a file "
@@ -441,25 +403,29 @@ PARAMS: dict[str, Param] = {
     ),
     "callbacks": Param(
         None,
-        (_none, Check("a list of callables", check_callbacks)),
+        (none, Check("list of callable", "a list of callables", check_callbacks)),
         "Callables that are given a :class:`~manyboost.RoundState` after each round; one that "
         "returns True ends training there. An error in a callback leaves the estimator as it was "
         "before fit. Callbacks of :mod:`sklearn.callback` are set by ``set_callbacks``.",
     ),
     "verbose": Param(
         0,
-        (integer(0, 2), _boolean),
+        (integer(0, 2), boolean),
         "1: show the rounds, the time left and the scores on standard error, in one line on a "
         "terminal and else by lines at growing intervals; 2: a line for each round; 0: nothing.",
     ),
     "random_state": Param(
         None,
-        (_none, integer(0, 2**32 - 1), kind("a numpy.random.RandomState", np.random.RandomState)),
+        (
+            none,
+            integer(0, 2**32 - 1),
+            kind("RandomState", "a numpy.random.RandomState", np.random.RandomState),
+        ),
         "Seed, for projections, drawn features, drawn rows and the validation split.",
     ),
     "n_jobs": Param(
         None,
-        (_none, Check("an integer other than 0", lambda v: _is_integer(v) and v != 0)),
+        (none, Check("int", "an integer other than 0", lambda v: is_integer(v) and v != 0)),
         "Threads. None: as OMP_NUM_THREADS says, else all CPUs the process may use; -1: all of "
         "these. The model does not depend on it.",
     ),
@@ -469,7 +435,7 @@ PARAMS: dict[str, Param] = {
 CLUSTER_PARAMS: dict[str, Param] = {
     "client": Param(
         None,
-        (_none, Check("a distributed.Client", _is_client)),
+        (none, Check("Client", "a distributed.Client", is_client)),
         "The client of the cluster; None: the current one. Clones share it; pickles leave it out.",
     ),
     "on_worker_loss": Param(
@@ -479,38 +445,3 @@ CLUSTER_PARAMS: dict[str, Param] = {
         "on the other workers, to the same model, if Dask can compute its partitions again.",
     ),
 }
-
-
-_ALL = ChainMap(PARAMS, CLUSTER_PARAMS)
-
-
-def assign(estimator: Any, arguments: dict[str, Any]) -> None:
-    """Set the parameters of an estimator from the arguments of its constructor."""
-    for name, value in arguments.items():
-        if name in _ALL:
-            setattr(estimator, name, value)
-
-
-def validate(estimator: Any) -> None:
-    """Check every parameter of an estimator, or say which one is wrong and what it may be."""
-    for name, value in estimator.get_params(deep=False).items():
-        if name in _ALL:  # a subclass may have parameters of its own
-            check_value(name, value)
-
-
-def check_value(name: str, value: Any) -> None:
-    """Check one parameter."""
-    checks = _ALL[name].checks
-    if not any(check.holds(value) for check in checks):
-        allowed = ", or ".join(check.words for check in checks)
-        shown = textwrap.shorten(repr(value), 60, placeholder="...")
-        raise ValueError(f"{name}={shown} is not allowed; it must be {allowed}.")
-
-
-def described(cls: type) -> str:
-    """Return the "Parameters" section of the docstring of an estimator, from the table."""
-    lines = []
-    for name, parameter in inspect.signature(cls).parameters.items():
-        lines.append(f"{name} : default={parameter.default!r}")
-        lines.append(textwrap.indent(textwrap.fill(_ALL[name].meaning, 84), "    "))
-    return "\n".join(lines)
