@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from manyboost.arrays import F64
 from manyboost.commands.data import kind_of
+
+BEST = 5  # labels of a row that count, of very many
 
 
 @dataclass(frozen=True)
@@ -21,13 +24,24 @@ class Scores:
     worst_by: str  # the score that ranks the outputs; higher is better
 
     def worst(self, n: int) -> list[str]:
-        """Return the names of the outputs with the lowest scores, undefined scores last."""
-        scores = {name: each[self.worst_by] for name, each in self.by_output.items()}
-        return sorted(scores, key=lambda name: (np.isnan(scores[name]), scores[name]))[:n]
+        """Return the names of the outputs with the lowest scores; of equals those of most rows.
+
+        Undefined scores come last.
+        """
+
+        def order(name: str) -> tuple[bool, float, float]:
+            score = self.by_output[name][self.worst_by]
+            return bool(np.isnan(score)), score, -self.by_output[name].get("rows", 0)
+
+        return sorted(self.by_output, key=order)[:n]
 
 
-def score_model(model: Any, predicted: Predictions, Y: NDArray[Any], names: list[str]) -> Scores:
+def score_model(
+    model: Any, predicted: Predictions | Ranking, Y: NDArray[Any], names: list[str]
+) -> Scores:
     """Score predictions against true outputs (n_rows,) or (n_rows, n_outputs)."""
+    if isinstance(predicted, Ranking):
+        return _ranked(predicted, Y, names)
     if predicted.proba is None:
         Y = Y.reshape(len(Y), -1)
         if getattr(model, "_quantiles", None) is not None:
@@ -64,6 +78,46 @@ class Predictions:
         columns = ([getattr(part, name) for part in parts] for name in ("values", "proba", "raw"))
         joined = [None if each[0] is None else np.concatenate(each) for each in columns]
         return cls(*joined)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The numbers of the best labels of each row, of very many labels."""
+
+    best: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, model: Any, X: Any) -> Ranking:
+        """Predict the best labels with a model."""
+        best, _ = model.predict_top_k(X, BEST)
+        place = {label: j for j, label in enumerate(model.classes_.tolist())}
+        return cls(np.array([[place[label] for label in row] for row in best.tolist()], np.int64))
+
+    @classmethod
+    def joined(cls, parts: list[Ranking]) -> Ranking:
+        """Concatenate the best labels of blocks of rows."""
+        return cls(np.concatenate([part.best for part in parts]))
+
+
+def _ranked(predicted: Ranking, Y: Any, names: list[str]) -> Scores:
+    """Return scores of the best labels of each row, and how many of its rows a label is found in.
+
+    Labels that no row has are left out.
+    """
+    from manyboost.metrics import ndcg_at_k, precision_at_k, recall_at_k
+
+    best = predicted.best
+    overall = {f"precision_at_{k}": precision_at_k(Y, best, k) for k in (1, 3, BEST)}
+    overall[f"ndcg_at_{BEST}"] = ndcg_at_k(Y, best, BEST)
+    overall[f"recall_at_{BEST}"] = recall_at_k(Y, best, BEST)
+    truth = sparse.csr_array(Y)
+    shape, starts = truth.shape, np.arange(len(best) + 1) * BEST
+    marks = sparse.csr_array((np.ones(best.size), best.ravel(), starts), shape=shape)
+    rows = np.asarray(truth.sum(axis=0)).ravel().astype(np.int64)
+    hits = np.asarray((truth * marks).sum(axis=0)).ravel()
+    there = np.flatnonzero(rows)
+    columns = {f"recall_at_{BEST}": hits[there] / rows[there], "rows": rows[there]}
+    return Scores(overall, _by_name(columns, [names[j] for j in there]), f"recall_at_{BEST}")
 
 
 def _regression(P: F64, Y: F64, names: list[str]) -> Scores:

@@ -27,6 +27,7 @@ from manyboost.data.cells import (
 )
 from manyboost.data.features import Table, in_canonical_order
 from manyboost.data.frames import column_names, holds_labels, is_frame, is_series, value_columns
+from manyboost.data.named import NamedTable
 from manyboost.data.plain_arrays import is_missing
 from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import CheckedTargets
@@ -260,8 +261,9 @@ def check_labels(
     if isinstance(y, CheckedTargets):
         check_shape(y.shape, X, name)
         return y.array
-    if sparse.issparse(y) and y.shape[1:] != (1,):
-        return _sparse_indicator(y, X, name, sparsity)
+    stored = y.values if isinstance(y, NamedTable) else y
+    if sparse.issparse(stored) and stored.shape[1:] != (1,):
+        return _sparse_indicator(stored, X, name, sparsity)
     y = y.toarray() if sparse.issparse(y) else y
     if is_frame(y) and y.shape[1] > 1 and holds_labels(y, name):
         check_shape(y.shape, X, name)

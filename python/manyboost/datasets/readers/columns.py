@@ -213,9 +213,9 @@ def outputs_of(
     else:
         wanted: Task | None = "multilabel" if task == "classification" else task
         Y, found = typed_outputs(table, wanted, missing_labels=True)
-    Y = densified(Y)
-    if only is None:
+    if only is None:  # labels may be very many, so sparse ones stay sparse
         return NamedTable(table.names, Y), "labels" if found == "multilabel" else "regression"
+    Y = densified(Y)
     if found == "multilabel" and np.array_equal(Y, np.rint(Y)):  # not if a value is missing
         Y = Y.astype(np.int64)
     return NamedColumn(only.name, Y[:, 0]), "classes" if found == "multilabel" else "regression"
