@@ -186,6 +186,12 @@ def standard_error(differences: list[float]) -> float:
     return statistics.stdev(differences) / len(differences) ** 0.5
 
 
+def apart(sets: list[list[dict[str, Record]]], what: str) -> str:
+    """How far out-of-fold scores are from test scores of folds, or of their members."""
+    found = [mean_of(each, "folds", "out of fold") - mean_of(each, "folds", what) for each in sets]
+    return f"{statistics.fmean(found):+.4f} ({standard_error(found):.4f})"
+
+
 def page(results: dict[str, Any]) -> str:
     sets = {name: list(each["splits"].values()) for name, each in results["sets"].items()}
     whole = {n: each for n, each in sets.items() if all(set(WAYS) <= set(r) for r in each)}
@@ -215,10 +221,7 @@ def page(results: dict[str, Any]) -> str:
         shown = "–" if error != error else f"{error:.4f}"
         alone = mean_of(each, "folds", "a member")
         rows.append([name, str(len(each)), *cells, shown, f"{unseen:.4f}", f"{alone:.4f}"])
-    apart = {
-        what: [mean_of(r, "folds", "out of fold") - mean_of(r, "folds", what) for r in whole.values()]
-        for what in ("a member", "score")
-    }
+    at_random = [each for each in whole.values() if len(each) > 1]
     left_out = sorted(set(sets) - set(whole))
     head = ["", "better than one model", "sign test", "mean gain", "worse beyond chance"]
     return f"""# Folds and refits
@@ -234,12 +237,12 @@ One model with early stopping, fitted again to all rows or not, against the mean
 Better: on how many sets the mean test score is higher than that of one model. Worse beyond chance:
 lower by more than {LOSS} and by more than two standard errors of the difference.
 
-Out-of-fold scores are those of members, each on rows that it has not seen. On average over the
-sets they differ from the members' own test scores by {statistics.fmean(apart["a member"]):+.4f}
-(standard error {standard_error(apart["a member"]):.4f}): nothing leaks. They differ from the test
-scores of the mean of all members, which is better than one of them, by
-{statistics.fmean(apart["score"]):+.4f} (standard error {standard_error(apart["score"]):.4f}): an
-out-of-fold score is a cautious estimate of what the model reaches.
+Out-of-fold scores minus test scores, on average over the sets (standard error in brackets):
+{apart(list(whole.values()), "score")}. On the {len(at_random)} sets that are split at random,
+whose test rows are like the others: {apart(at_random, "score")}. An out-of-fold score is that of
+a member, on rows that it has not seen, and one member is not as good as the mean of all: it is a
+cautious estimate.
+Against the test scores of the members alone it is {apart(at_random, "a member")} there.
 
 {table(["set", "splits", *WAYS, "± folds − one", "out of fold", "a member"], rows, 1, 9)}
 

@@ -545,14 +545,35 @@ def category_order(x, statistics):
     return tuple(categories[np.argsort(centred @ direction, kind="stable")].tolist())
 
 
-def category_splits(feature, x, statistics, min_samples_leaf):
-    """All splits of one node by sets of categories: cuts in the order of the categories."""
+def row_variance(Z, weight):
+    """Mean over the components of Σ (w z)² / Σ w, over all rows of a tree."""
+    w = np.broadcast_to(cells_of(weight), Z.shape)
+    return np.mean(divide(((w * Z) ** 2).sum(axis=0), w.sum(axis=0)))
+
+
+def gain_by_chance(k, q, p):
+    """What the best set of k categories gains on q components of noise, in variances of a row,
+    beyond what the best of p numbers does.
+
+    Two categories are as good as a number.
+    """
+    by_categories = 2 / np.pi * (max(k - 2, 0) + 2 * np.sqrt(max(k - 2, 0) * (q - 1)))
+    by_numbers = 2 * np.log(p) + 2 * np.sqrt((q - 1) * np.log(p))
+    return max(0.0, by_categories - by_numbers)
+
+
+def category_splits(feature, x, statistics, min_samples_leaf, variance, p):
+    """All splits of one node by sets of categories: cuts in the order of the categories.
+
+    What they gain by chance, beyond what the best of p features does, is taken off.
+    """
     if np.isnan(x).all():
         return []
     order = category_order(x, statistics)
     cuts = np.arange(len(order) - 1) + 0.5
     splits = feature_splits(feature, places(x, order), statistics, cuts, min_samples_leaf)
-    return [replace(split, order=order) for split in splits]
+    chance = variance * gain_by_chance(len(order), (statistics.shape[1] - 1) // 2, p)
+    return [replace(split, gain=split.gain - chance, order=order) for split in splits]
 
 
 def tied_for_best(splits):
@@ -572,15 +593,19 @@ def split_statistics(Z, weight, rows):
     return np.column_stack([np.ones(len(rows)), w, w * centred])
 
 
-def best_split(X, Z, weight, rows, cuts, min_samples_leaf, min_split_gain, categorical=()):
+def best_split(
+    X, Z, weight, rows, cuts, min_samples_leaf, min_split_gain, categorical=(), variance=0.0
+):
     """The best Split of the node holding `rows`, or None if there is none worth making."""
     x, statistics = X[rows], split_statistics(Z, weight, rows)
     splits = []
     for k in range(X.shape[1]):
         if k in categorical:
-            splits += category_splits(k, x[:, k], statistics, min_samples_leaf)
+            parts = x[:, k], statistics, min_samples_leaf, variance, X.shape[1]
+            splits += category_splits(k, *parts)
         else:
             splits += feature_splits(k, x[:, k], statistics, cuts[k], min_samples_leaf)
+    splits = [split for split in splits if split.gain > 0]
     if not splits:
         return None
     split = splits[tied_for_best(splits)[0]]
@@ -616,12 +641,14 @@ def grow_tree(
         tree.nodes.append(Node(rows, depth))
         if depth < max_depth:
             fewest = max(1, min_samples_leaf)
-            split = best(X, Z, weight, rows, cuts, fewest, min_split_gain, categorical)
+            split = best(X, Z, weight, rows, cuts, fewest, min_split_gain, categorical, variance)
             if split is not None:
                 open_splits[len(tree.nodes) - 1] = split
         return len(tree.nodes) - 1
 
-    add_node(np.flatnonzero(cells_of(weight).any(axis=1)), depth=0)
+    grown_on = np.flatnonzero(cells_of(weight).any(axis=1))
+    variance = row_variance(Z[grown_on], weight[grown_on])
+    add_node(grown_on, depth=0)
     while open_splits and tree.n_leaves < max_leaf_nodes:
         ids, splits = list(open_splits), list(open_splits.values())
         tied = [(splits[i], ids[i]) for i in tied_for_best(splits)]

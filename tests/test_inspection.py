@@ -165,14 +165,15 @@ def test_parameters_that_change_the_weights(parameters, strategy):
 @pytest.mark.parametrize("subsample", [1.0, 0.6])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_weights_of_rows_and_of_cells_and_missing_targets(strategy, subsample):
-    rows = RNG.random(N) + 0.2
+    rng = np.random.default_rng(1)
+    rows = rng.random(N) + 0.2
     rows[:7] = 0
     model = regressor(strategy=strategy, subsample=subsample).fit(X, Y, rows)
     shape = (3,) if strategy == "independent" else None
     weights = check_weights(model, sample_weight=rows, shape=shape)
     assert not weights[:, :7].any()
-    cells = RNG.random((N, 3)) + 0.2
-    gaps = np.where(RNG.random((N, 3)) < 0.3, np.nan, Y)
+    cells = rng.random((N, 3)) + 0.2
+    gaps = np.where(rng.random((N, 3)) < 0.3, np.nan, Y)
     for y, weight in [(Y, cells), (gaps, None), (gaps, cells)]:
         model = regressor(strategy=strategy, subsample=subsample).fit(X, y, weight)
         weights = check_weights(model, y, weight, (3,))
@@ -193,8 +194,9 @@ def test_validation_rows_from_these_or_others(strategy, early_stopping):
 
 
 def test_sparse_features():
-    dense = np.where(RNG.random((N, 10)) < 0.3, 1.0, 0.0)
-    y = dense @ RNG.normal(size=(10, 2))
+    rng = np.random.default_rng(2)
+    dense = np.where(rng.random((N, 10)) < 0.3, 1.0, 0.0)
+    y = dense @ rng.normal(size=(10, 2))
     rows = sparse.csr_matrix(dense)
     check_weights(regressor().fit(rows, y), y, X=rows)
 

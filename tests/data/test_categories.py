@@ -17,7 +17,7 @@ from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.data.categories import Categories
 from manyboost.data.features import resolve_categorical
 from manyboost.datasets import load_dataset
-from reference import boost, make_loss
+from reference import boost, gain_by_chance, make_loss, row_variance
 from refusals import refusal
 
 STRATEGIES = ("independent", "multioutput", "project", "relabel")
@@ -91,14 +91,36 @@ def test_no_set_of_categories_gains_more(weighted):
         )
         model.fit(x[:, None], y, w if weighted else None)
         found = model._progress.model.trees.tree(0)[5][0]
-        groups = [*(x == c for c in np.unique(x[~np.isnan(x)])), np.isnan(x)]
+        categories = np.unique(x[~np.isnan(x)])
+        groups = [*(x == c for c in categories), np.isnan(x)]
         groups = [group for group in groups if group.any()]
         best = max(
             gain(y, w, np.logical_or.reduce(chosen))
             for size in range(1, len(groups))
             for chosen in itertools.combinations(groups, size)
         )
-        assert_allclose(found, best, rtol=1e-4)
+        residuals = (y - np.average(y, weights=w))[:, None]
+        chance = row_variance(residuals, w) * gain_by_chance(len(categories), 1, 1)
+        assert_allclose(found, max(best - chance, 0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("d", [1, 6])
+def test_categories_of_noise_cost_little(d):
+    rng = np.random.default_rng(0)
+    n = 2000
+    X = np.column_stack([rng.normal(size=(n, 2)), rng.integers(0, 200, n)])
+    Y = np.sin(2 * X[:, [0]]) + X[:, [1]] + rng.normal(size=(n, d))
+    train, test = slice(1000), slice(1000, n)
+    target = Y[:, 0] if d == 1 else Y
+
+    def score(columns, **parameters):
+        model = ManyBoostRegressor(random_state=0, **parameters)
+        model.fit(X[train, :columns], target[train])
+        return model.score(X[test, :columns], target[test])
+
+    without, as_categories = score(2), score(3, categorical_features=[2])
+    assert as_categories > without - 0.02
+    assert as_categories > score(3) - 0.02  # as numbers
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
@@ -436,7 +458,7 @@ def test_all_255_categories_fit():
     X = np.append(x, np.nan)[:, None]
     model = ManyBoostRegressor(
         categorical_features=[0], min_samples_leaf=1, learning_rate=1.0, max_leaf_nodes=None,
-        max_iter=5,
+        max_iter=20,
     ).fit(X, np.append(y, 9.0))  # fmt: skip
     assert_allclose(model.predict(X), np.append(y, 9.0), atol=1e-4)
 

@@ -33,6 +33,7 @@ use crate::interaction::Interactions;
 use crate::parallel::Pool;
 use crate::partition::RowPartition;
 use crate::random::Key;
+use crate::split::Chance;
 use crate::tree::Tree;
 
 use draft::Draft;
@@ -145,11 +146,17 @@ impl Grower {
             search: &rooms.search,
             keys: &rooms.keys,
         };
-        let search = Search::new(data, lanes, rooms, plan, *params, interactions.as_ref(), *budget);
+        let mut slice = rows.all();
+        let mut search =
+            Search::new(data, lanes, rooms, plan, *params, interactions.as_ref(), *budget);
+        if data.binned.cuts.categorical.contains(&true) {
+            let rows = slice.of(&(0..slice.len()));
+            search.limits.chance =
+                Chance::new(data.pool, rows, lanes, &data.layout, search.n_drawn)?;
+        }
         // Leaves beyond these wait without their histograms.
         let most_kept = *budget / plan.histogram_bytes(&data.layout).max(1);
 
-        let mut slice = rows.all();
         let mut root = search.root(&slice, key)?;
         let outcome = search.search_root(&slice, &mut root, free)?;
         let mut draft = Draft::new(data.layout, &root, params.max_leaf_nodes.min(slice.len()))?;

@@ -62,9 +62,15 @@ impl Layout {
     /// Sum of a component in these lanes, in gradient quanta.
     #[inline(always)]
     pub fn sum(&self, lanes: &[i64], component: usize) -> f64 {
+        self.gradient(lanes, component) as f64
+    }
+
+    /// A component of these lanes, in gradient quanta.
+    #[inline(always)]
+    pub fn gradient(&self, lanes: &[i64], component: usize) -> i64 {
         match self.count_bits {
-            Some(bits) => (lanes[0] >> bits) as f64,
-            None => lanes[component] as f64,
+            Some(bits) => lanes[0] >> bits,
+            None => lanes[component],
         }
     }
 }

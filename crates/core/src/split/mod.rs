@@ -8,6 +8,7 @@
 mod between;
 mod binary;
 mod candidates;
+mod chance;
 mod ordered;
 mod quick_look;
 mod scan;
@@ -15,6 +16,7 @@ mod subset;
 
 pub use between::{NodeSums, RowsAside, SortedLanes, SortedNode};
 pub use binary::{BinaryCuts, improve_binary};
+pub use chance::Chance;
 pub use ordered::{Bounds, SplitOrder};
 pub use subset::improve_subset;
 
@@ -36,7 +38,7 @@ pub struct NodeSplit {
     pub categories: Option<CategorySet>,
     /// Whether missing values go left.
     pub missing_left: bool,
-    /// Variance reduction, in units of split gradients squared times weight.
+    /// Variance reduction, in units of split gradients squared times weight, without what chance gains.
     pub gain: f64,
     /// Lanes of the left child.
     pub left: Vec<i64>,
@@ -93,7 +95,7 @@ impl BestSplit {
     /// The gain of a cut of this score, if it is enough and better than the best so far.
     fn better_gain(&self, score: f64, feature: u32, limits: &SplitLimits) -> Option<f64> {
         let NodeScale { gain_of_score, gain_of_quantum, count } = self.scale;
-        let gain = score * gain_of_score;
+        let gain = score * gain_of_score - limits.by_chance;
         let noise = limits.noise * gain_of_quantum * count;
         let enough = score > 0.0 && gain > noise && gain >= limits.min_split_gain;
         let beaten = self.split.as_ref().is_some_and(|best| best.beats(gain, feature));
@@ -140,6 +142,10 @@ pub struct SplitLimits {
     pub min_split_gain: f64,
     /// Gains up to this many quanta² per row are rounding noise.
     pub noise: f64,
+    /// What chance gains with categories.
+    pub chance: Chance,
+    /// What chance gains with the feature that is searched: it does not count.
+    pub by_chance: f64,
     /// The order that the two sides must keep, if any; needs a single component.
     pub order: Option<SplitOrder>,
 }
@@ -149,7 +155,14 @@ impl SplitLimits {
     pub const fn new(min_samples_leaf: i64, min_split_gain: f64) -> SplitLimits {
         // Rounding to quanta alone gains about 1/12 quantum² per row; the best of many cuts gains a
         // few times as much.
-        SplitLimits { min_samples_leaf, min_split_gain, noise: 4.0, order: None }
+        SplitLimits {
+            min_samples_leaf,
+            min_split_gain,
+            noise: 4.0,
+            chance: Chance::NONE,
+            by_chance: 0.0,
+            order: None,
+        }
     }
 }
 
@@ -163,10 +176,11 @@ pub fn improve_split(
     best: &mut BestSplit,
 ) -> bool {
     let &FeatureHistogram { feature, layout, total, .. } = histogram;
-    let BestSplit { candidates, floor, .. } = best;
+    let BestSplit { candidates, floor, scale, .. } = best;
+    let floor = *floor + limits.by_chance / scale.gain_of_score;
     let score = match limits.order {
         Some(order) if !order.is_free() => scan_ordered(histogram, limits, order, candidates),
-        _ => scan_feature(histogram, limits, *floor, candidates),
+        _ => scan_feature(histogram, limits, floor, candidates),
     };
     let Some(gain) = best.better_gain(score, feature, limits) else { return false };
     let Some((bin, missing_left)) = best.candidates.first_with(score) else { return false };

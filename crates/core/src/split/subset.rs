@@ -41,7 +41,8 @@ pub fn improve_subset(
         FeatureHistogram { n_bins: present.len(), sums: &sums, occupied: None, ..*histogram };
     // An order made from the gradients collects the rounding of all categories on its side.
     let noise = limits.noise * (present.len() as f64 / 2.0).max(1.0);
-    if !improve_split(&ordered, &SplitLimits { noise, ..*limits }, best) {
+    let by_chance = limits.chance.gain(present.len());
+    if !improve_split(&ordered, &SplitLimits { noise, by_chance, ..*limits }, best) {
         return false;
     }
     if let Some(split) = &mut best.split {
