@@ -13,10 +13,10 @@ import numpy as np
 from sklearn.metrics import label_ranking_average_precision_score, r2_score
 
 from benchmarks import workloads
+from benchmarks.tables import filled
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
 PAGE = Path(__file__).parent.parent / "docs/decisions/40-default-leaf-size-and-learning-rate.md"
-BEGIN, END = "<!-- auto-defaults:begin -->", "<!-- auto-defaults:end -->"
 LABEL_SETS = ("birds", "CAL500", "emotions", "enron", "genbase", "medical", "scene", "yeast")
 REGRESSION_SETS = ("atp7d", "edm", "enb", "oes97", "scm20d", "slump", "water-quality")
 CUTS = 4
@@ -60,9 +60,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     head = [*(f"leaf {size}" for size in LEAVES), *(f"rate {rate}" for rate in RATES)]
     table = [f"| set | rows | {' | '.join(head)} |", "|---|---:|" + "---:|" * len(head), *rows()]
-    text = PAGE.read_text()
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    PAGE.write_text(before + BEGIN + "\n" + "\n".join(table) + "\n" + END + after)
+    PAGE.write_text(filled(PAGE.read_text(), {"auto-defaults": "\n".join(table)}))
 
 
 if __name__ == "__main__":

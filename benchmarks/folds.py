@@ -15,7 +15,6 @@ import argparse
 import json
 import statistics
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from scipy import sparse
 from scipy.stats import binomtest
 
 from benchmarks import machine, metrics, workloads
+from benchmarks.processes import side_by_side
 from benchmarks.tables import table
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.datasets import CATALOGUE, Dataset, load_dataset
@@ -267,17 +267,16 @@ manyboost: {", ".join(results["builds"])}.
 
 def measure(results: dict[str, Any], sets: list[str], jobs: int) -> None:
     """Measure what is missing; a set is saved when all of its splits are done."""
-    with ProcessPoolExecutor(jobs) as pool:
-        known = {name: results["sets"].get(name, {"splits": {}})["splits"] for name in sets}
-        begun = {pool.submit(measured_splits, name, known[name]): name for name in sets}
-        for done in as_completed(begun):
-            name, splits = begun[done], done.result()
-            if splits != known[name]:
-                build = machine.library("manyboost")
-                results["builds"] = sorted({*results.get("builds", []), str(build)})
-            results["sets"][name] = {"splits": splits}
-            save(results)
-            print(name, {way: round(each["score"], 4) for way, each in splits["0"].items()})
+    known = {name: results["sets"].get(name, {"splits": {}})["splits"] for name in sets}
+    parts = {name: (name, splits) for name, splits in known.items()}
+    for name, splits in side_by_side(jobs, measured_splits, parts):
+        if splits != known[name]:
+            build = machine.library("manyboost")
+            results["builds"] = sorted({*results.get("builds", []), str(build)})
+        results["sets"][name] = {"splits": splits}
+        save(results)
+        shown = {way: round(each["score"], 4) for way, each in splits["0"].items()}
+        print(name, shown, flush=True)
 
 
 def save(results: dict[str, Any]) -> None:

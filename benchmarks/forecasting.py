@@ -1,7 +1,8 @@
 """Horizons as outputs of one model, beside one LightGBM for each horizon and a recursive one.
 
     python -m benchmarks.forecasting              measures what is missing, and writes the table
-    python -m benchmarks.forecasting --sets taylor
+    python -m benchmarks.forecasting --sets demand
+    python -m benchmarks.forecasting --jobs 2     two fits at a time
     python -m benchmarks.forecasting --page       writes the table alone
 
 Figures go to `benchmarks/results/forecasting.json`, the table to `docs/guide/forecasting.md`,
@@ -27,6 +28,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks import machine
+from benchmarks.processes import side_by_side
 from benchmarks.tables import filled, number, table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -165,8 +167,10 @@ CONTESTANTS: dict[str, Contestant] = {
 }
 
 
-def measure(each: Series, contestant: Contestant, h: int, form: str) -> dict[str, float]:
+def measure(name: str, contestant_name: str, h: int, form: str) -> dict[str, float]:
     """Train before the first of the windows; forecast them all; errors relative to the season's."""
+    warnings.simplefilter("ignore")
+    each, contestant = SETS[name], CONTESTANTS[contestant_name]
     from mlforecast import MLForecast
     from mlforecast.target_transforms import Differences, LocalStandardScaler
 
@@ -276,21 +280,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.forecasting")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--page", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    warnings.simplefilter("ignore")
     results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {"sets": {}}
+    parts = {}
     for name in [] if options.page else options.sets:
         for h in SETS[name].horizons:
             found = results["sets"].setdefault(name, {}).setdefault(str(h), {})
             for contestant, form in itertools.product(CONTESTANTS, FORMS):
-                forms = found.setdefault(contestant, {})
-                if form in forms:
-                    continue
-                forms[form] = measure(SETS[name], CONTESTANTS[contestant], h, form)
-                print(name, h, contestant, form, forms[form], flush=True)
-                results["versions"] = versions()
-                RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+                if form not in found.setdefault(contestant, {}):
+                    key = name, contestant, h, form
+                    parts[key] = key
+    for (name, contestant, h, form), found in side_by_side(options.jobs, measure, parts):
+        results["sets"][name][str(h)][contestant][form] = found
+        print(name, h, contestant, form, found, flush=True)
+        results["versions"] = versions()
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     PAGE.write_text(filled(PAGE.read_text(), {"horizons": section(results)}))
 
 

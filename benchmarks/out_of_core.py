@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import describe
+from benchmarks.tables import filled
 
 N_ROWS, N_FEATURES, N_OUTPUTS, ROUNDS = 5_000_000, 100, 20, 5
 CHUNK = 100_000
 RESULTS = Path(__file__).parent / "results" / "out_of_core.json"
 PAGE = Path(__file__).parent.parent / "docs" / "guide" / "scaling-out-of-core.md"
-BEGIN, END = "<!-- begin: measured -->", "<!-- end: measured -->"
 
 
 def make_files(folder: Path, n_rows: int) -> tuple[Path, Path]:
@@ -124,11 +124,8 @@ def table(run: dict[str, Any], machine: dict[str, Any]) -> str:
 def write(record: dict[str, Any]) -> None:
     """Write the figures, and the table between the marks of its page."""
     RESULTS.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
     shown = table(record["run"], record["machine"])
-    PAGE.write_text(f"{before}{BEGIN}\n{shown}\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(filled(PAGE.read_text(), {"measured": shown}))
 
 
 def main() -> None:

@@ -6,7 +6,6 @@ python -m benchmarks.report --results FILE --docs FOLDER --readme FILE
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,11 +15,10 @@ from benchmarks.build_tables import Builds
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.engine_bars import Measured
 from benchmarks.records import Run, Summary
-from benchmarks.tables import number, table
+from benchmarks.tables import filled, number, table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 MEGABYTE = 10**6
 BUSY = 0.1  # cores used by other processes from which on a row is marked
 IN_README = ("regression-20000x50x50", "mediamill")
@@ -33,11 +31,9 @@ def main() -> None:
     page = options.docs / "benchmarks.md"
     page.write_text(document(run, figures, options.results.name, measured(options)))
     sys.stderr.write(f"wrote {page} and {len(figures)} plots\n")
-    if options.readme.is_file() and BEGIN in (text := options.readme.read_text()):
-        options.readme.write_text(with_section(text, readme_section(run, figures)))
-        sys.stderr.write(f"wrote the benchmark section of {options.readme}\n")
-    else:
-        sys.stderr.write(f"{options.readme} has no {BEGIN} … {END}: left alone\n")
+    sections = {"lead": readme_lead(run), "bench": readme_section(run, figures)}
+    options.readme.write_text(filled(options.readme.read_text(), sections))
+    sys.stderr.write(f"wrote the benchmark sections of {options.readme}\n")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -82,7 +78,7 @@ def document(
         f"Generated from `benchmarks/results/{source}` by `python -m benchmarks.report`.",
         provenance(run),
         HOW,
-        "## What it must show",
+        "## Claims",
         bars_table(bars.lines(run)),
         *(f"![{figure.stem.replace('-', ' ')}](benchmarks/{figure.name})" for figure in figures),
     ]
@@ -102,7 +98,7 @@ def document(
 
 def of_engine(measured: Measured) -> list[str]:
     parts = [
-        "## What the engine must reach",
+        "## Claims about the engine",
         bars_table(engine_bars.lines(measured)),
         SAME_MODELS,
         "## Rounds and predictions",
@@ -255,8 +251,12 @@ def score(value: float | None) -> str:
 
 
 def readme_section(run: Run, figures: Sequence[Path]) -> str:
-    """The two data sets that say most, one plot, and the way to the rest."""
+    """Times to the same score, two data sets at equal rounds, one plot, and the way to the rest."""
     parts = []
+    if rows := same_score_rows(run):
+        head = ("data", "peer", "its test score", "its fit", "manyboost to that score", "")
+        parts += ["Time to the test score of a peer:", table(head, rows, 2, 6)]
+        parts += ["Equal numbers of rounds:"]
     for workload in IN_README:
         if rows := readme_rows(run, workload):
             head = ("", "fit, s", "peak memory, MB", "model, MB", rows.pop())
@@ -269,6 +269,34 @@ def readme_section(run: Run, figures: Sequence[Path]) -> str:
         "All results, and how they were measured: [docs/benchmarks.md](docs/benchmarks.md)."
     )
     return "\n\n".join(parts)
+
+
+def readme_lead(run: Run) -> str:
+    """The figure that says most, in a sentence."""
+    peers = {"lightgbm-per-output": "LightGBM's", "catboost": "CatBoost's"}
+    found = {row[1]: row[-1].strip("*").split(" ×")[0] for row in same_score_rows(run)[::-1]}
+    shown = [f"{whose} {found[peer]} times" for peer, whose in peers.items() if found.get(peer)]
+    if not shown:
+        return ""
+    return f"**It reaches the test score of others faster: {', '.join(shown)}** ([how](#how-fast))."
+
+
+def same_score_rows(run: Run) -> list[list[str]]:
+    """How long peers take to their scores, and `relabel` to the same ones."""
+    rows = []
+    for workload in (*IN_README, "delicious"):
+        ours = run.longest(workload, bars.RELABEL)
+        found = [run.find(workload, peer) for peer in bars.BOOSTING_PEERS]
+        peers = [peer for peer in found if peer and peer.complete and peer.score is not None]
+        peers = sorted(peers, key=lambda peer: peer.fit_seconds) if ours else []
+        for k, peer in enumerate(peers):
+            reached = ours.seconds_to(peer.score)
+            cells = ["not reached", ""]
+            if reached is not None:
+                cells = [bars.seconds(reached), f"**{peer.fit_seconds / reached:.0f} × faster**"]
+            its = [f"{score(peer.score)} {named(peer)}", bars.seconds(peer.fit_seconds)]
+            rows.append(["" if k else workload, peer.contestant, *its, *cells])
+    return rows
 
 
 def readme_rows(run: Run, workload: str) -> list:
@@ -287,12 +315,6 @@ def readme_rows(run: Run, workload: str) -> list:
         if not s.contestant.endswith("-one-output")
     ]
     return [*rows, f"test {named(shown[0])}"] if rows else []
-
-
-def with_section(text: str, section: str) -> str:
-    """The text with what stands between the marks replaced."""
-    between = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    return between.sub(lambda _: f"{BEGIN}\n{section}\n{END}", text, count=1)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import metrics, workloads
+from benchmarks.tables import filled
 from benchmarks.workloads import Data
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
 from manyboost.training import boosting
@@ -295,12 +296,9 @@ class Report:
         return lines
 
     def write(self) -> None:
-        text = PAGE.read_text()
-        for key, table in (("rounds", self.main_table()), ("converged", self.converged_table())):
-            begin, end = f"<!-- {key}:begin -->", f"<!-- {key}:end -->"
-            before, after = text.split(begin)[0], text.split(end)[1]
-            text = before + begin + "\n" + "\n".join(table) + "\n" + end + after
-        PAGE.write_text(text)
+        tables = {"rounds": self.main_table(), "converged": self.converged_table()}
+        shown = {name: "\n".join(lines) for name, lines in tables.items()}
+        PAGE.write_text(filled(PAGE.read_text(), shown))
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
     python -m benchmarks.tuning                   measures what is missing, and writes the tables
     python -m benchmarks.tuning --sets enb yeast
+    python -m benchmarks.tuning --jobs 2          two splits at a time
     python -m benchmarks.tuning --page            writes the tables alone
 
 Figures go to `benchmarks/results/tuning.json`, the tables to `docs/guide/tuning.md`, between their
@@ -25,6 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks import machine, metrics, study
+from benchmarks.processes import side_by_side
 from benchmarks.tables import filled, number, table
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
@@ -178,6 +180,14 @@ def measure_ordered(split: Split) -> None:
         search(split)
 
 
+def measured(name: str, seed: int, found: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """What has been found on a split, with what was missing."""
+    warnings.simplefilter("ignore")
+    split = Split(name, seed, found)
+    (measure_alone if seed in ALONE else measure_ordered)(split)
+    return split.found
+
+
 # ------------------------------------------------------------------ the tables
 
 
@@ -270,18 +280,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tuning")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--page", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="splits at a time")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
     results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {"sets": {}}
-    for name in [] if options.page else options.sets:
-        runs = results["sets"].setdefault(name, {})
-        for seed in (*ALONE, *ORDERED):
-            split = Split(name, seed, runs.setdefault(str(seed), {}))
-            (measure_alone if seed in ALONE else measure_ordered)(split)
-            libraries = (machine.library("manyboost"), f"optuna {metadata.version('optuna')}")
-            results["versions"] = ", ".join(map(str, libraries))
-            RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-        print(name, "is complete", flush=True)
+    keys = [(name, seed) for name in options.sets for seed in (*ALONE, *ORDERED)]
+    known = {key: results["sets"].get(key[0], {}).get(str(key[1]), {}) for key in keys}
+    parts = {key: (*key, found) for key, found in known.items()} if not options.page else {}
+    for (name, seed), found in side_by_side(options.jobs, measured, parts):
+        results["sets"].setdefault(name, {})[str(seed)] = found
+        libraries = (machine.library("manyboost"), f"optuna {metadata.version('optuna')}")
+        results["versions"] = ", ".join(map(str, libraries))
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        print(name, seed, "is complete", flush=True)
     PAGE.write_text(filled(PAGE.read_text(), sections(results)))
 
 

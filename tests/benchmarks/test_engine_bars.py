@@ -157,7 +157,7 @@ def test_a_round_that_noise_made_negative_was_not_measured():
 def test_the_page_has_a_section_for_the_build_before_if_there_is_one():
     engine = run_of([])
     whole = document(run_of([]), [], "x.json", Measured(engine, builds_of(2.0, 1.0)))
-    assert "## What the engine must reach" in whole
+    assert "## Claims about the engine" in whole
     assert "## Against the build before" in whole
     assert "before: commit before (0)" in whole
     assert "## Against" not in document(run_of([]), [], "x.json", Measured(engine))

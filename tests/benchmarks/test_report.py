@@ -3,7 +3,8 @@
 import pytest
 from benchmarks.bars import Line, lines
 from benchmarks.records import Run
-from benchmarks.report import BEGIN, END, document, readme_section, with_section
+from benchmarks.report import document, readme_lead, readme_section
+from benchmarks.tables import filled
 
 D50 = "regression-20000x50x50"
 
@@ -107,11 +108,24 @@ def test_page_marks_what_was_extrapolated_and_what_was_killed():
 
 
 def test_readme_keeps_all_but_what_is_between_the_marks():
-    text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    section = readme_section(run_of(record("manyboost-relabel", 1.0)), [])
-    new = with_section(text, section)
+    text = "before\n<!-- bench:begin -->\nold\n<!-- bench:end -->\nafter\n"
+    sections = {"bench": readme_section(run_of(record("manyboost-relabel", 1.0)), [])}
+    new = filled(text, sections)
     assert new.startswith("before\n")
     assert new.endswith("\nafter\n")
     assert "old" not in new
     assert "| **manyboost-relabel** | 1 |" in new
-    assert with_section(new, section) == new
+    assert filled(new, sections) == new
+
+
+def test_the_readme_leads_with_the_time_to_the_same_score():
+    long = record("manyboost-relabel", 10.0, n_rounds=1000)
+    long["curve"] = [[500, 0.5, 0.7], [1000, 1.0, 0.81]]
+    peers = record("lightgbm-per-output", 30.0), record("catboost", 90.0, score=0.9)
+    run = run_of(record("manyboost-relabel", 1.0), long, *peers)
+    assert "LightGBM's 30 times" in readme_lead(run)
+    assert "CatBoost" not in readme_lead(run)
+    section = readme_section(run, [])
+    assert "lightgbm-per-output | 0.8000 macro r² | 30 s | 1 s | **30 × faster** |" in section
+    assert "catboost | 0.9000 macro r² | 90 s | not reached |  |" in section
+    assert readme_lead(run_of(record("manyboost-relabel", 1.0))) == ""

@@ -404,6 +404,20 @@ def test_frames_of_outputs_leave_their_names(frame):
     assert not hasattr(model, "output_names_")
 
 
+def test_levels_of_outputs_are_joined():
+    columns = pd.MultiIndex.from_product([["sales", "stock"], [1, 2]])
+    wide = pd.DataFrame(np.hstack([Y, X[:, :1]]), columns=columns)
+    names = ["sales_1", "sales_2", "stock_1", "stock_2"]
+    model = ManyBoostRegressor(max_iter=2).fit(X, wide).set_output(predict="pandas")
+    assert model.output_names_.tolist() == names
+    assert model.predict(X, outputs=["stock_1"]).columns.tolist() == ["stock_1"]
+    labels = ManyBoostClassifier(max_iter=2).fit(X, (wide > 0).astype(int))
+    assert labels.classes_.tolist() == names
+    twice = pd.MultiIndex.from_tuples([("a", "b_c"), ("a_b", "c"), ("d", "e"), ("f", "g")])
+    with pytest.raises(ValueError, match="two columns named 'a_b_c'"):
+        ManyBoostRegressor().fit(X, wide.set_axis(twice, axis=1))
+
+
 def test_a_series_leaves_its_name_and_predictions_have_one_dimension():
     for series in [pd.Series(Y[:, 0], name="price"), pl.Series("price", Y[:, 0])]:
         model = regressor().fit(X, series)

@@ -148,6 +148,16 @@ def test_frames_whose_categories_differ_between_ranks():
     assert Threads.run(4, work) == [expected] * 4
 
 
+@pytest.mark.parametrize("n_components", [1, 3])
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["unweighted", "weighted"])
+def test_what_many_categories_gain_by_chance(weight, n_components):
+    many = X.copy()
+    many[:, 3] = np.random.default_rng(0).integers(0, 40, N_ROWS)
+    parameters = {"categorical_features": [3], "n_components": n_components, "subsample": 0.8}
+    assert_same(regressor(**parameters), many, Y, weight)
+    assert_same(regressor(**parameters), many, PARTIAL, weight)
+
+
 def test_rows_in_any_order_under_their_numbers():
     order = np.random.default_rng(3).permutation(N_ROWS).astype(np.uint64)
     make = regressor(subsample=0.6, early_stopping=True)

@@ -48,7 +48,10 @@ def is_series(data: Any) -> bool:
 
 
 def column_names(data: Any, name: str = "X") -> list[str] | None:
-    """Return the names of the columns, unless they are not all text; refuse duplicates."""
+    """Return the names of the columns, unless they are not all text; refuse duplicates.
+
+    Levels of a MultiIndex are joined: ("sales", 1) is "sales_1".
+    """
     if is_series(data):
         return [data.name] if isinstance(data.name, str) and data.name else None
     if not is_frame(data):
@@ -57,7 +60,8 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
         raise ValueError(
             f"{name} is a lazy frame, which holds no values yet; pass {name}.collect()."
         )
-    names = list(data.column_names if hasattr(data, "column_names") else data.columns)
+    columns = data.column_names if hasattr(data, "column_names") else data.columns
+    names = ["_".join(map(str, each)) if isinstance(each, tuple) else each for each in columns]
     if twice := [each for each, count in Counter(names).items() if count > 1]:
         raise ValueError(f"{name} has two columns named {twice[0]!r}; rename or drop one.")
     return names if names and all(isinstance(each, str) for each in names) else None

@@ -24,7 +24,10 @@ _VALUE = "has the value {:g}"
 
 
 def check_targets(y: Any, X: Table, name: str = "y") -> F64:
-    """Return regression targets as a float64 array (n,) or (n, d); NaN is missing."""
+    """Return regression targets as an array of floats (n,) or (n, d); NaN is missing.
+
+    float32 stays float32, for very many outputs; kernels read it as double precision.
+    """
     if isinstance(y, CheckedTargets):
         check_shape(y.shape, X, name)
         return y.array
@@ -76,7 +79,7 @@ def check_outputs(y: Any, X: Table, name: str, *, numeric: bool) -> NDArray[Any]
             y = plain_arrays.plain_numbers(y, name, remedy)
     else:
         y = _read_classes(y, name)
-    dtype = np.float64 if numeric else None
+    dtype = (np.float64, np.float32) if numeric else None
     try:
         y = check_array(
             y, dtype=dtype, order="C", ensure_2d=False, allow_nd=True, input_name=name, **ANY_VALUES
