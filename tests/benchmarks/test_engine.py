@@ -81,9 +81,10 @@ def test_what_is_expected_counts_copies_of_the_data(dense):
     data = find("regression-2000x5x3").load()
     data.X = data.X if dense else csr_matrix(data.X)
     settings = Settings(n_rounds=1)
-    single = Relabel().expected_bytes(data, settings)
-    data.Y = data.Y.astype(np.float64)
-    assert single - Relabel().expected_bytes(data, settings) == data.Y.nbytes
+    data.Y = np.rint(data.Y).astype(np.float64)
+    as_floats = Relabel().expected_bytes(data, settings)
+    data.Y = data.Y.astype(np.int64)
+    assert Relabel().expected_bytes(data, settings) - as_floats == data.Y.nbytes
 
 
 def test_predictions_may_be_asked_in_single_precision():
