@@ -240,6 +240,27 @@ class LabelRows:
         weight: _F32 | None,
         start: _F64,
     ) -> tuple[float, float]: ...
+    def log_loss(
+        self,
+        pool: Pool,
+        trees: Ensemble,
+        baseline: _F32,
+        weight: _F32 | None,
+        phi: _F32 | None = None,
+        z: _F32 | None = None,
+    ) -> float: ...
+    def log_leaf_sums(
+        self,
+        pool: Pool,
+        trees: Ensemble,
+        leaf_of_row: _U32,
+        n_leaves: int,
+        baseline: _F32,
+        weight: _F32 | None,
+        order: _U32,
+        most: int,
+        damping: float,
+    ) -> tuple[NDArray[np.int64], _U32, _F64, _F64]: ...
 
 @final
 class Objective:

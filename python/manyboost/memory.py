@@ -167,8 +167,8 @@ def check_labels(n_rows: int, n_labels: int, name: str, obstacle: str | None = N
     remedy = "pass fewer rows or labels at a time"
     if obstacle is not None:
         remedy += (
-            f", or let them stay sparse, which {obstacle} keeps them from: use "
-            "loss='squared_error' with max_leaf_outputs, or with strategy='project'"
+            f", or let them stay sparse, which {obstacle} keeps them from: use max_leaf_outputs "
+            "with loss='log_loss' or 'squared_error', or the latter with strategy='project'"
         )
     check(n_rows * n_labels * size, what, remedy)
 

@@ -67,15 +67,19 @@ class TestTheModelIsThatOfDenseLabels:
             assert_same_model(kept, dense_one)
         assert_same_values(kept, dense_one, weight)
 
-    def test_relabel_with_all_outputs(self, projection, weight):
-        shared = {"projection": projection, "weight": weight, "n_components": 3}
+    @pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
+    def test_relabel_with_all_outputs(self, projection, weight, loss):
+        shared = {"projection": projection, "weight": weight, "n_components": 3, "loss": loss}
         kept, dense_one = fitted(max_leaf_outputs=D, **shared), fitted(Y, **shared)
         if projection == "gaussian":
             assert_same_model(kept, dense_one)
         assert_same_values(kept, dense_one, weight)
 
 
-@pytest.mark.parametrize("strategy", ["project", "relabel"])
+@pytest.mark.parametrize(
+    ("strategy", "loss"),
+    [("project", "squared_error"), ("relabel", "squared_error"), ("relabel", "log_loss")],
+)
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -90,10 +94,10 @@ class TestTheModelIsThatOfDenseLabels:
     ],
     ids=lambda parameters: "-".join(parameters),
 )
-def test_parameters_have_the_same_effect(stay_sparse, strategy, parameters):
+def test_parameters_have_the_same_effect(stay_sparse, strategy, loss, parameters):
     most = {"max_leaf_outputs": D} if strategy == "relabel" else {}
-    kept = fitted(weight=WEIGHT, strategy=strategy, **parameters, **most)
-    dense_one = fitted(Y, WEIGHT, strategy=strategy, **parameters)
+    shared = {"strategy": strategy, "loss": loss, **parameters}
+    kept, dense_one = fitted(weight=WEIGHT, **shared, **most), fitted(Y, WEIGHT, **shared)
     assert kept.n_iter_ == dense_one.n_iter_
     assert_same_model(kept, dense_one)
     if "refit_all" not in parameters and "early_stopping" in parameters:
@@ -147,7 +151,15 @@ def test_few_cells_become_dense():
     assert not is_sparse(fitted(strategy="project"))
 
 
-@pytest.mark.parametrize("parameters", [{"strategy": "project"}, {"max_leaf_outputs": 4}])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"strategy": "project"},
+        {"max_leaf_outputs": 4},
+        {"max_leaf_outputs": 4, "loss": "log_loss"},
+    ],
+    ids=str,
+)
 def test_the_same_bytes_for_any_number_of_threads(stay_sparse, tmp_path, parameters):
     files = []
     for n_jobs in (1, 2, 3):
@@ -166,6 +178,18 @@ class TestLeavesOfAFewOutputs:
         np.put_along_axis(expected, best, np.take_along_axis(leaves, best, 1), 1)
         assert np.allclose(few.leaf_values(0), expected, atol=1e-6)
 
+    def test_with_the_log_loss_it_keeps_those_that_gain_most(self):
+        shared = {"loss": "log_loss", "max_iter": 1, "l2_regularization": 2.0, "learning_rate": 1.0}
+        few = fitted(max_leaf_outputs=4, weight=WEIGHT, **shared)
+        leaf, share = few.apply(X)[:, 0], np.average(Y, axis=0, weights=WEIGHT)
+        for k, found in enumerate(few.leaf_values(0)):
+            weight = WEIGHT * (leaf == k)
+            slope = weight @ (Y - share)
+            damped = weight.sum() * share * (1 - share) + 2.0
+            best = np.sort(np.argsort(-(slope**2) / damped, kind="stable")[:4])
+            assert np.array_equal(np.flatnonzero(found), best)
+            assert np.allclose(found[best], slope[best] / damped[best], rtol=1e-4)
+
     def test_over_predicted_outputs_get_negative_values(self):
         assert min(fitted(max_leaf_outputs=4).leaf_values(t).min() for t in range(25)) < 0
 
@@ -175,6 +199,15 @@ class TestLeavesOfAFewOutputs:
         squares = (2.0 * Y - 1 - model.decision_function(X)) ** 2
         loss = 0.5 * np.average(squares.mean(axis=1), weights=WEIGHT)
         assert model.train_score_[-1] == pytest.approx(-loss, rel=1e-5)
+
+    def test_so_it_is_with_the_log_loss(self):
+        model = fitted(max_leaf_outputs=4, weight=WEIGHT, loss="log_loss")
+        assert (np.diff(model.train_score_) > 0).all()
+        raw = model.decision_function(X)
+        losses = np.logaddexp(0, np.where(Y == 1, -raw, raw)).mean(axis=1)
+        expected = np.average(losses, weights=WEIGHT)
+        assert model.train_score_[-1] == pytest.approx(-expected, rel=1e-5)
+        assert np.allclose(model.predict_proba(X), 1 / (1 + np.exp(-raw)))
 
     def test_the_support_is_where_predictions_leave_the_baseline(self):
         model = fitted(max_leaf_outputs=2, max_iter=3)
@@ -194,8 +227,9 @@ class TestLeavesOfAFewOutputs:
                 assert np.array_equal(best, order)
                 assert np.array_equal(scores, np.take_along_axis(raw, order, 1))
 
-    def test_files_and_copies_predict_the_same(self, tmp_path):
-        model = fitted(max_leaf_outputs=3)
+    @pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
+    def test_files_and_copies_predict_the_same(self, tmp_path, loss):
+        model = fitted(max_leaf_outputs=3, loss=loss)
         model.save(tmp_path / "model")
         loaded = load(tmp_path / "model")
         assert loaded.max_leaf_outputs == 3
@@ -212,8 +246,9 @@ class TestLeavesOfAFewOutputs:
         assert np.array_equal(model.decision_function(X, outputs=[4, 2]), raw[:, [4, 2]])
         assert np.array_equal(list(model.staged_decision_function(X))[-1], raw)
 
-    def test_refit_to_the_same_rows_is_the_same_model(self):
-        model = fitted(max_leaf_outputs=3)
+    @pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
+    def test_refit_to_the_same_rows_is_the_same_model(self, loss):
+        model = fitted(max_leaf_outputs=3, loss=loss)
         raw = model.decision_function(X)
         assert np.allclose(model.refit(X, LABELS).decision_function(X), raw, atol=1e-6)
 
@@ -238,7 +273,8 @@ class TestLeavesOfAFewOutputs:
 
 
 REFUSED = [
-    ({"loss": "log_loss"}, {}, "loss='log_loss'"),
+    ({"loss": "exponential"}, {}, "loss='exponential'"),
+    ({"loss": "log_loss", "strategy": "project"}, {}, "loss='log_loss' and strategy='project'"),
     ({"strategy": "project"}, {}, "strategy='project', whose leaves have one value"),
     ({"strategy": "multioutput"}, {}, "strategy='multioutput'"),
     ({"projection": "identity"}, {}, "projection='identity'"),
@@ -287,9 +323,9 @@ def test_other_refusals_say_what_to_do(stay_sparse):
 def test_labels_that_cannot_fit_are_refused_with_the_remedy():
     wide = sparse.csr_matrix((N, 3_000_000_000 // 2), dtype=np.uint8)
     with pytest.raises(
-        MemoryError, match=r"which loss='log_loss' keeps them from.*max_leaf_outputs"
+        MemoryError, match=r"which loss='exponential' keeps them from.*max_leaf_outputs"
     ):
-        ManyBoostClassifier().fit(X, wide)
+        ManyBoostClassifier(loss="exponential").fit(X, wide)
     with pytest.raises(MemoryError, match="max_leaf_outputs=None"):
         ManyBoostClassifier(loss="squared_error").fit(X, wide)
 

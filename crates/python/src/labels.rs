@@ -1,7 +1,7 @@
 //! Rows with very many labels.
 
 use manyboost_core as core;
-use manyboost_core::labels::{LeafSums, Weighted};
+use manyboost_core::labels::{LeafSums, LogRows, Weighted};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
 use pyo3::prelude::*;
 
@@ -107,13 +107,64 @@ impl LabelRows {
             let inner = &trees.inner;
             self.inner.leaf_sums(pool, inner, leaf_of_row, n_leaves, weighted, order, most)
         })?;
-        let mut starts = vec![0i64];
-        let mut end = 0;
-        for size in sizes {
-            end += size as i64;
-            starts.push(end);
-        }
+        let starts = starts_of(&sizes);
         Ok((starts.into_pyarray(py), outputs.into_pyarray(py), sums.into_pyarray(py)))
+    }
+
+    /// The log loss, summed over all outputs and weighted rows, for raw predictions that begin with
+    /// `baseline` (d). Writes φ r into `z` (n × q), if there is a projection φ (q × d).
+    #[pyo3(signature = (pool, trees, baseline, weight, phi=None, z=None))]
+    #[allow(clippy::too_many_arguments)] // the arrays of a call from Python
+    fn log_loss(
+        &self,
+        py: Python<'_>,
+        pool: &Pool,
+        trees: &Ensemble,
+        baseline: PyReadonlyArray1<'_, f32>,
+        weight: Option<PyReadonlyArray1<'_, f32>>,
+        phi: Option<PyReadonlyArray2<'_, f32>>,
+        z: Option<PyReadwriteArray2<'_, f32>>,
+    ) -> PyResult<f64> {
+        let (baseline, rows) = (slice(&baseline)?, optional(&weight)?);
+        let log = LogRows { model: &trees.inner, baseline, rows };
+        let mut z = z;
+        let projection = match (&phi, &mut z) {
+            (Some(phi), Some(z)) => Some((slice(phi)?, slice_mut(z)?)),
+            _ => None,
+        };
+        pool.run(py, |pool| self.inner.log_loss(pool, log, projection))
+    }
+
+    /// Σ w r and Σ w p (1 − p) over the rows of each leaf, for the `most` outputs that gain most with
+    /// the damping λ: where each leaf begins, outputs, sums, curvatures. `order` has the outputs by
+    /// descending `baseline`.
+    #[allow(clippy::too_many_arguments, clippy::type_complexity)] // arrays from and to Python
+    fn log_leaf_sums<'py>(
+        &self,
+        py: Python<'py>,
+        pool: &Pool,
+        trees: &Ensemble,
+        leaf_of_row: PyReadonlyArray1<'py, u32>,
+        n_leaves: usize,
+        baseline: PyReadonlyArray1<'py, f32>,
+        weight: Option<PyReadonlyArray1<'py, f32>>,
+        order: PyReadonlyArray1<'py, u32>,
+        most: usize,
+        damping: f64,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>, Vector<'py>, Vector<'py>)>
+    {
+        let (baseline, rows) = (slice(&baseline)?, optional(&weight)?);
+        let log = LogRows { model: &trees.inner, baseline, rows };
+        let (leaf_of_row, order) = (slice(&leaf_of_row)?, slice(&order)?);
+        let (LeafSums { sizes, outputs, sums }, curvatures) = pool.run(py, |pool| {
+            self.inner.log_leaf_sums(pool, log, leaf_of_row, n_leaves, order, most, damping)
+        })?;
+        Ok((
+            starts_of(&sizes).into_pyarray(py),
+            outputs.into_pyarray(py),
+            sums.into_pyarray(py),
+            curvatures.into_pyarray(py),
+        ))
     }
 
     /// Σ w r v over all rows and outputs for such leaf values v, and Σ w v².
@@ -137,6 +188,16 @@ impl LabelRows {
             self.inner.leaf_products(pool, &trees.inner, leaf_of_row, &values, weighted)
         })
     }
+}
+
+/// Where the values of each leaf begin, and where the last ones end.
+fn starts_of(sizes: &[usize]) -> Vec<i64> {
+    let mut starts = vec![0];
+    starts.extend(sizes.iter().scan(0, |end, &size| {
+        *end += size as i64;
+        Some(*end)
+    }));
+    starts
 }
 
 /// Number of values of each leaf, outputs and values.

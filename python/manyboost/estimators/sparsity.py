@@ -47,8 +47,10 @@ def label_sparsity(parameters: Parameters, given: Given) -> Sparsity:
 
 def _obstacles(parameters: Parameters, given: Given) -> Iterator[str]:
     """Name what needs an array of all rows and outputs, or is not there for sparse labels."""
-    if parameters.loss != "squared_error":
+    if parameters.loss not in ("squared_error", "log_loss"):
         yield f"loss={parameters.loss!r}"
+    if parameters.loss == "log_loss" and parameters.strategy == "project":
+        yield "loss='log_loss' and strategy='project' together"
     if parameters.strategy not in ("project", "relabel"):
         yield f"strategy={parameters.strategy!r}"
     if is_identity(parameters.projection):

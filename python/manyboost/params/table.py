@@ -178,10 +178,10 @@ PARAMS: dict[str, Param] = {
     "max_leaf_outputs": Param(
         None,
         (integer(1), none),
-        "Labels that have a value in a leaf at most, for very many of them: those whose residuals "
-        "have the largest sums; a leaf adds nothing to the others. Labels then stay sparse, and "
-        "neither time nor memory grows with rows times labels. It needs ``loss='squared_error'`` "
-        "and ``strategy='relabel'``. None: all have one.",
+        "Labels that have a value in a leaf at most, for very many of them: those that gain most. "
+        "A leaf adds nothing to the others. Labels then stay sparse, and neither time nor memory "
+        "grows with rows times labels. It needs ``loss='log_loss'`` or ``'squared_error'``, and "
+        "``strategy='relabel'``. None: all have one.",
     ),
     "subsample": Param(
         1.0,

@@ -29,7 +29,7 @@ from manyboost.training.custom import CustomObjective, Loss
 from manyboost.training.losses import MIXED, LossFacts
 from manyboost.training.objectives import BuiltinObjective, LossBlocks, Objective
 from manyboost.training.residuals import ResidualObjective
-from manyboost.training.sparse_objective import SparseObjective
+from manyboost.training.sparse_objective import SparseLogLoss, SparseSquaredError
 
 
 class FittedLoss:
@@ -96,7 +96,8 @@ class FittedLoss:
         projections and leaf sums of residuals.
         """
         if isinstance(Y, SparseLabels):
-            return SparseObjective(self.blocks, Y, weights, pool, self.baseline)
+            kind = SparseSquaredError if self.facts.quadratic else SparseLogLoss
+            return kind(self.blocks, Y, weights, pool, self.baseline)
         Y = without(Y, offset, self.centred)
         if self.custom is not None:
             targets = as_real(Y), weights, pool

@@ -13,7 +13,7 @@ from manyboost.training.learners import Leaves, WeakModel
 from manyboost.training.leaves import LeafFitter
 from manyboost.training.plan import Plan
 from manyboost.training.progress import Gains
-from manyboost.training.sparse_objective import SparseObjective
+from manyboost.training.sparse_objective import SparseObjective, SparseSquaredError
 from manyboost.training.split_gradients import SplitGradients
 from manyboost.training.steps import Steps, divide
 
@@ -35,18 +35,19 @@ class SparseLeafFitter(LeafFitter):
     def label(  # type: ignore[override]  # values of a few outputs in the place of all
         self, weak: WeakModel, weights: Weights, frozen: Mask | None, output: int | None = None
     ) -> tuple[SparseLeaves, None]:
-        """Newton's values for the outputs of each leaf whose sums of residuals are largest."""
-        objective, weak = self._sparse(), _leaves(weak)
-        parts = weak.leaf_of_row, weak.n_leaves, weights
-        sums = objective.largest_sums(self.residuals, *parts, self.most)
-        damped = sums.of_leaves(weak.leaf_weights + self.blocks[0].l2)
-        return sums.with_values(divide(sums.values, damped)), None
+        """Newton's values for the outputs of each leaf that matter most."""
+        objective, weak = self.objective, _leaves(weak)
+        assert isinstance(objective, SparseObjective)
+        leaves = weak.leaf_of_row, weak.leaf_weights
+        kept = self.most, self.blocks[0].l2
+        return objective.newton_leaves(self.residuals, leaves, weights, *kept), None
 
     def fit_outputs(
         self, weak: WeakModel, split: SplitGradients, weights: Weights, frozen: Mask | None
     ) -> tuple[F64, F64]:
         """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output."""
-        objective, block, weak = self._sparse(), self.blocks[0], _leaves(weak)
+        objective, block, weak = self.objective, self.blocks[0], _leaves(weak)
+        assert isinstance(objective, SparseSquaredError)
         total = weak.leaf_weights
         z = split.z[:, 0].astype(np.float64)
         if weights.rows is not None:
@@ -57,10 +58,6 @@ class SparseLeafFitter(LeafFitter):
         slopes = objective.slopes(self.residuals, weak.leaf_of_row, g, weights)
         curvature = (total * g**2).sum() + (block.l2 * (g**2).mean() if block.is_newton else 0.0)
         return values[:, None], divide(slopes, np.asarray(curvature))
-
-    def _sparse(self) -> SparseObjective:
-        assert isinstance(self.objective, SparseObjective)
-        return self.objective
 
 
 def _leaves(weak: WeakModel) -> Leaves:

@@ -1,13 +1,15 @@
-"""Squared error of labels that stay sparse: no array has a cell for each row and output.
+"""Losses of labels that stay sparse: no array has a cell for each row and output.
 
 Raw predictions are known by the leaves that each row is in, and by the model itself:
 f = b + Σ v(leaf). Squared error is linear in the residuals r = y − f, so what a round needs of them
 follows from the labels and from these: projections φ r, sums over rows along a tree, and the loss.
+The log loss is not, but where leaves have values for a few outputs, most cells have never moved.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import cast
 
 import numpy as np
@@ -21,32 +23,23 @@ from manyboost.training.directions import Line, Move, Outputs, SparseLeaves
 from manyboost.training.ensembles import Ensemble, TreeEnsemble
 from manyboost.training.objectives import LossBlocks, Objective, Sums
 from manyboost.training.split_gradients import SplitGradients
+from manyboost.training.steps import divide
 
 
 class SparseObjective(Objective):
-    """Squared error bound to sparse labels and weights of rows.
+    """A loss bound to sparse labels and weights of rows.
 
     ``raw`` and ``out`` of the methods are the rows themselves (:class:`manyboost._core.LabelRows`),
     which know their leaves: rounds hand them on, and nobody else looks inside.
     """
 
     def __init__(
-        self, blocks: LossBlocks, y: SparseLabels, weights: Weights, pool: _core.Pool, baseline: F64
+        self, blocks: LossBlocks, y: SparseLabels, weights: Weights, pool: _core.Pool
     ) -> None:
         self.blocks, self.weights, self.pool, self.labels = blocks, weights, pool, y
         self.n_rows, self.n_outputs = y.shape
-        self.total_weight = total = weights.total_of_rows(pool, self.n_rows)
-        self.cells = total * self.n_outputs
-        # Where no label is, and no tree has moved it, a residual is −(1 + b).
-        self.absent = 1 + baseline
-        self.by_absent = np.argsort(-self.absent, kind="stable").astype(np.uint32)
-        positive = y.sums(weights.rows)
-        squares = positive * (1 - baseline) ** 2 + (total - positive) * self.absent**2
-        self.loss = 0.5 * math.fsum(squares.tolist())
-        # What a round has found on all rows, for the loss after it: leaf values and slopes along
-        # them, or sums of residuals in leaves.
-        self._along: tuple[F64, F64] | None = None
-        self._sums: SparseLeaves | None = None
+        self.total_weight = weights.total_of_rows(pool, self.n_rows)
+        self.cells = self.total_weight * self.n_outputs
 
     def follow(self, model: Ensemble) -> None:
         assert isinstance(model, TreeEnsemble)
@@ -58,6 +51,94 @@ class SparseObjective(Objective):
 
     def open_state(self, state: F32) -> tuple[F32, F32]:
         return state, state
+
+    @abstractmethod
+    def newton_leaves(
+        self, raw: F32, leaves: tuple[U32, F64], weights: Weights, most: int, damping: float
+    ) -> SparseLeaves:
+        """Return Newton's values for the outputs of each leaf that matter most.
+
+        ``leaves`` are the leaf of each row, and the weight of each leaf.
+        """
+
+    def add_rounds(self, model: Ensemble, X: Table, n_rounds: int, state: F32) -> None:
+        raise NotImplementedError  # warm starts are refused
+
+    def leaf_sums(
+        self, leaf_of_row: U32, leaf_weights: F64, residuals: F32, weights: Weights, output: Outputs
+    ) -> Sums:
+        raise NotImplementedError  # of all outputs: they are not summed here
+
+    def derivatives(self, line: Line, rho: F64, active: Mask | None = None) -> Sums:
+        raise NotImplementedError  # no step is searched for
+
+
+class SparseLogLoss(SparseObjective):
+    """Log loss bound to sparse labels, for leaves of a few outputs.
+
+    Residuals are those of cells that are a label, or that a tree has moved; all others of an output
+    have the same one.
+    """
+
+    def __init__(
+        self, blocks: LossBlocks, y: SparseLabels, weights: Weights, pool: _core.Pool, baseline: F64
+    ) -> None:
+        super().__init__(blocks, y, weights, pool)
+        self.baseline = baseline.astype(np.float32)
+        self.by_baseline = np.argsort(-self.baseline, kind="stable").astype(np.uint32)
+        self._loss: float | None = None  # of the present round, if it is known
+
+    def advance(self, raw: F32, out: F32, move: Move | None, split: SplitGradients) -> float:
+        if move is not None:
+            self.add_leaves(move, raw, None)
+        projection = () if split.matrix is None else (split.matrix, split.z)
+        self._loss = self._pass(raw, *projection)
+        return self._loss / self.cells
+
+    def add_leaves(self, move: Move, raw: F32, output: int | None) -> None:
+        assert output is None
+        assert move.values is not None
+        _rows(raw).push(move.leaf_of_row, len(move.values))
+        self._loss = None
+
+    def losses(self, raw: F32) -> tuple[float, F64 | None]:
+        if self._loss is None:
+            self._loss = self._pass(raw)
+        return self._loss / self.cells, None
+
+    def newton_leaves(
+        self, raw: F32, leaves: tuple[U32, F64], weights: Weights, most: int, damping: float
+    ) -> SparseLeaves:
+        leaf_of_row, leaf_weights = leaves
+        parts = self.pool, self.trees, leaf_of_row, len(leaf_weights), self.baseline, weights.rows
+        kept = self.by_baseline, most, damping
+        starts, outputs, sums, curvatures = _rows(raw).log_leaf_sums(*parts, *kept)
+        return SparseLeaves(starts, outputs, divide(sums, curvatures + damping))
+
+    def _pass(self, raw: F32, *projection: F32) -> float:
+        """Return the loss of all rows and outputs; fill the split gradients of a projection."""
+        parts = self.pool, self.trees, self.baseline, self.weights.rows
+        return _rows(raw).log_loss(*parts, *projection)
+
+
+class SparseSquaredError(SparseObjective):
+    """Squared error bound to sparse labels and weights of rows."""
+
+    def __init__(
+        self, blocks: LossBlocks, y: SparseLabels, weights: Weights, pool: _core.Pool, baseline: F64
+    ) -> None:
+        super().__init__(blocks, y, weights, pool)
+        total = self.total_weight
+        # Where no label is, and no tree has moved it, a residual is −(1 + b).
+        self.absent = 1 + baseline
+        self.by_absent = np.argsort(-self.absent, kind="stable").astype(np.uint32)
+        positive = y.sums(weights.rows)
+        squares = positive * (1 - baseline) ** 2 + (total - positive) * self.absent**2
+        self.loss = 0.5 * math.fsum(squares.tolist())
+        # What a round has found on all rows, for the loss after it: leaf values and slopes along
+        # them, or sums of residuals in leaves.
+        self._along: tuple[F64, F64] | None = None
+        self._sums: SparseLeaves | None = None
 
     def advance(self, raw: F32, out: F32, move: Move | None, split: SplitGradients) -> float:
         if move is not None:
@@ -96,14 +177,15 @@ class SparseObjective(Objective):
         self._along = (g, slopes) if weights is self.weights else None
         return slopes
 
-    def largest_sums(
-        self, raw: F32, leaf_of_row: U32, n_leaves: int, weights: Weights, most: int
+    def newton_leaves(
+        self, raw: F32, leaves: tuple[U32, F64], weights: Weights, most: int, damping: float
     ) -> SparseLeaves:
-        """Return Σ w r over the rows of each leaf, for the outputs of which it is largest."""
-        parts = leaf_of_row, n_leaves, weights.rows, self.absent, self.by_absent, most
+        leaf_of_row, leaf_weights = leaves
+        parts = leaf_of_row, len(leaf_weights), weights.rows, self.absent, self.by_absent, most
         sums = SparseLeaves(*_rows(raw).leaf_sums(self.pool, self.trees, *parts))
         self._sums = sums if weights is self.weights else None
-        return sums
+        damped = sums.of_leaves(leaf_weights + damping)
+        return sums.with_values(divide(sums.values, damped))
 
     def _slopes_along(self, rows: _core.LabelRows, leaf_of_row: U32, v: F64) -> F64:
         """Return the slopes along leaf values, which a round has found along a multiple of them."""
@@ -120,17 +202,6 @@ class SparseObjective(Objective):
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
         return self.loss / self.cells, None
-
-    def add_rounds(self, model: Ensemble, X: Table, n_rounds: int, state: F32) -> None:
-        raise NotImplementedError  # warm starts are refused
-
-    def leaf_sums(
-        self, leaf_of_row: U32, leaf_weights: F64, residuals: F32, weights: Weights, output: Outputs
-    ) -> Sums:
-        raise NotImplementedError  # of all outputs: they are not summed here
-
-    def derivatives(self, line: Line, rho: F64, active: Mask | None = None) -> Sums:
-        raise NotImplementedError  # the loss is quadratic: no step is searched for
 
 
 def _rows(raw: F32) -> _core.LabelRows:

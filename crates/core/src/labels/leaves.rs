@@ -219,7 +219,7 @@ impl LabelRows {
 }
 
 /// Rows leaf by leaf, ascending in each, and where each leaf begins.
-fn by_leaf(leaf_of_row: &[u32], n_leaves: usize) -> Result<(Vec<usize>, Vec<u32>)> {
+pub(super) fn by_leaf(leaf_of_row: &[u32], n_leaves: usize) -> Result<(Vec<usize>, Vec<u32>)> {
     let mut starts = zeros::<usize>(n_leaves + 1)?;
     leaf_of_row.iter().for_each(|&leaf| starts[leaf as usize + 1] += 1);
     for leaf in 0..n_leaves {

@@ -10,11 +10,13 @@
 //! on the number of threads. Rows are not spread over several machines.
 
 mod leaves;
+mod logistic;
 mod places;
 mod projected;
 mod slopes;
 
 pub use leaves::LeafSums;
+pub use logistic::LogRows;
 
 use crate::error::{Result, invalid};
 use crate::memory::zeros;

@@ -1,5 +1,7 @@
 //! Split gradients z = φ r: the labels projected, less what the trees have added.
 
+use std::borrow::Cow;
+
 use super::LabelRows;
 use crate::ensemble::{Ensemble, Kind};
 use crate::error::{Result, invalid};
@@ -8,7 +10,7 @@ use crate::memory::zeros;
 use crate::parallel::Pool;
 
 /// Rows that go through all trees together.
-const ROWS_AT_ONCE: usize = 1024;
+pub(super) const ROWS_AT_ONCE: usize = 1024;
 /// Lanes of sums over outputs, the same on every machine.
 const LANES: usize = 16;
 
@@ -29,18 +31,7 @@ impl LabelRows {
         }
         let tables = self.tables(pool, model, phi)?;
         let constants: Vec<f64> = phi.chunks(d).map(|phi| dot_with(phi, start)).collect();
-        // Components of an output side by side, so that a label is found once.
-        let by_output;
-        let phi = if q == 1 {
-            phi
-        } else {
-            let mut turned = zeros::<f32>(q * d)?;
-            for (c, row) in phi.chunks(d).enumerate() {
-                turned[c..].iter_mut().step_by(q).zip(row).for_each(|(turned, &phi)| *turned = phi);
-            }
-            by_output = turned;
-            &by_output[..]
-        };
+        let phi = by_output(phi, d)?;
         let work = (n * self.n_trees() + self.labels.len()) * q;
         let blocks = z.chunks_mut(ROWS_AT_ONCE * q).enumerate();
         pool.try_for_each(blocks, work, |(block, z)| {
@@ -106,8 +97,21 @@ impl LabelRows {
     }
 }
 
+/// A projection (q × d) with the components of an output side by side, so that a label is found once.
+pub(super) fn by_output(phi: &[f32], d: usize) -> Result<Cow<'_, [f32]>> {
+    let q = phi.len() / d.max(1);
+    if q <= 1 {
+        return Ok(Cow::Borrowed(phi));
+    }
+    let mut turned = zeros::<f32>(q * d)?;
+    for (c, row) in phi.chunks(d).enumerate() {
+        turned[c..].iter_mut().step_by(q).zip(row).for_each(|(turned, &phi)| *turned = phi);
+    }
+    Ok(Cow::Owned(turned))
+}
+
 /// Σ a b in lanes, the order of which does not depend on the machine.
-fn dot(a: &[f32], b: &[f32]) -> f64 {
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
     widest(
         #[inline(always)]
         || {

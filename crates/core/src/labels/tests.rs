@@ -174,6 +174,78 @@ fn leaves_keep_the_outputs_of_largest_sums() {
     }
 }
 
+/// Raw predictions (N × D) from a baseline, and which cells are labels.
+fn raw_of(p: &Problem, baseline: &[f32]) -> (Vec<f64>, Vec<bool>) {
+    let present: Vec<bool> =
+        (0..N * D).map(|cell| p.rows.labels_of(cell / D).contains(&((cell % D) as u32))).collect();
+    let raw = p.residuals.iter().enumerate().map(|(cell, r)| {
+        let trees = 2.0 * f64::from(present[cell]) - p.start[cell % D] - r;
+        f64::from(baseline[cell % D]) + trees
+    });
+    (raw.collect(), present)
+}
+
+#[test]
+fn the_log_loss_and_its_sums_are_those_of_all_cells() {
+    for n_trees in [0, 4] {
+        let p = problem(Kind::Sparse, n_trees);
+        let baseline: Vec<f32> = (0..D).map(|j| -0.5 - 0.3 * j as f32).collect();
+        let order: Vec<u32> = (0..D as u32).collect();
+        let (raw, present) = raw_of(&p, &baseline);
+        let probability: Vec<f64> = raw.iter().map(|f| 1.0 / (1.0 + (-f).exp())).collect();
+        let residual = |cell: usize| f64::from(present[cell]) - probability[cell];
+        for rows in [None, Some(&p.weights[..])] {
+            let log = LogRows { model: &p.model, baseline: &baseline, rows };
+            let weight = |i: usize| rows.map_or(1.0, |rows: &[f32]| f64::from(rows[i]));
+            let pool = Pool::serial();
+            let phi: Vec<f32> = (0..2 * D).map(|k| ((k * 7 % 13) as f32 - 6.0) / 5.0).collect();
+            let mut z = vec![0.0f32; N * 2];
+            let loss = p.rows.log_loss(&pool, log, Some((&phi, &mut z))).unwrap();
+            let of_cell = |cell: usize| -(1.0 - residual(cell).abs()).ln() * weight(cell / D);
+            close(&[loss], &[(0..N * D).map(of_cell).sum()]);
+            assert_eq!(p.rows.log_loss(&pool, log, None).unwrap(), loss);
+            let mut expected = vec![];
+            for i in 0..N {
+                for phi in phi.chunks(D) {
+                    expected.push((0..D).map(|j| f64::from(phi[j]) * residual(i * D + j)).sum());
+                }
+            }
+            close(&z.iter().map(|&z| f64::from(z)).collect::<Vec<_>>(), &expected);
+            let mut sums = [[(0.0, 0.0); D]; L];
+            for cell in 0..N * D {
+                let (w, sum) = (weight(cell / D), &mut sums[p.leaf_of_row[cell / D] as usize]);
+                sum[cell % D].0 += w * residual(cell);
+                sum[cell % D].1 += w * probability[cell] * (1.0 - probability[cell]);
+            }
+            for most in [1, 4, D] {
+                let (found, curvatures) =
+                    p.rows.log_leaf_sums(&pool, log, &p.leaf_of_row, L, &order, most, 0.5).unwrap();
+                let mut place = 0;
+                for (leaf, &size) in found.sizes.iter().enumerate() {
+                    let gain = |j: usize| sums[leaf][j].0.powi(2) / (sums[leaf][j].1 + 0.5);
+                    let mut best: Vec<usize> = (0..D).collect();
+                    best.sort_by(|&a, &b| gain(b).total_cmp(&gain(a)));
+                    best.truncate(most);
+                    best.sort_unstable();
+                    let kept = place..place + size;
+                    let outputs: Vec<usize> =
+                        found.outputs[kept.clone()].iter().map(|&j| j as usize).collect();
+                    assert_eq!(outputs, best);
+                    let of = |part: fn(&(f64, f64)) -> f64| -> Vec<f64> {
+                        best.iter().map(|&j| part(&sums[leaf][j])).collect()
+                    };
+                    close(&found.sums[kept.clone()], &of(|sums| sums.0));
+                    close(&curvatures[kept], &of(|sums| sums.1));
+                    place += size;
+                }
+            }
+            let short = LogRows { baseline: &baseline[1..], ..log };
+            assert!(p.rows.log_loss(&pool, short, None).is_err());
+            assert!(p.rows.log_loss(&pool, log, Some((&phi[1..], &mut z))).is_err());
+        }
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     assert!(LabelRows::new(3, &[0, 2], &[1, 1]).is_err());

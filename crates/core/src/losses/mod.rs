@@ -23,6 +23,7 @@ mod totals;
 use std::ops::Range;
 
 pub use advance::{Pass, Projected, Shares, advance};
+pub(crate) use formula::curvature_of_probability;
 pub use formula::{Extremes, Pointwise, Target};
 pub(crate) use kernels::sum_of_four;
 pub use kernels::{CellKernels, CellTargets, Cells, LeafRows, WeightedCells};
