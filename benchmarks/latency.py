@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import machine
-from benchmarks.distributed import filled
 from benchmarks.run import OthersLoad
-from benchmarks.tables import number, table
+from benchmarks.tables import filled, number, table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "latency.json"

@@ -15,7 +15,6 @@ from small_problems import LABELS, X, Y, classifier, regressor
 MODELS = Path(__file__).parents[1] / "models"
 HOSTILE = sorted((MODELS / "hostile").glob("*.mb"))
 GOLDEN = {path.stem: path.read_bytes() for path in sorted(MODELS.glob("*.mb"))}
-FEW_OUTPUTS = GOLDEN.pop("few_outputs")
 N_MUTANTS = 1_500
 
 # What they say about parameters, training and Python's types is wrong; predictions do not read it.
@@ -95,11 +94,6 @@ def test_later_versions_of_the_format_are_refused_by_their_number(library):
     data = GOLDEN["relabel"]
     with pytest.raises(ValueError, match="format version 9, but this release reads versions up to"):
         library.open(mended(data[:8] + b"\x09" + data[9:]))
-
-
-def test_leaves_of_a_few_outputs_are_refused(library):
-    with pytest.raises(ValueError, match="format version 6, but this release reads versions up to"):
-        library.open(FEW_OUTPUTS)
 
 
 def test_mutants_are_refused_or_predict_what_python_predicts(library):

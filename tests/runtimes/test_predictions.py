@@ -14,8 +14,7 @@ from runtimes.c_library import StatusError
 from small_problems import CLASSES, LABELS, X, Y, classifier, regressor
 
 MODELS = Path(__file__).parents[1] / "models"
-#: Leaves of a few outputs are refused, see test_hostile_files.
-GOLDEN = sorted(path.stem for path in MODELS.glob("*.mb") if path.stem != "few_outputs")
+GOLDEN = sorted(path.stem for path in MODELS.glob("*.mb"))
 ENTRIES = Path(__file__).parents[2] / "crates" / "predict" / "src" / "entries.rs"
 
 spec = importlib.util.spec_from_file_location("golden", MODELS / "golden.py")
@@ -240,13 +239,9 @@ def test_a_loss_without_link_has_raw_predictions_alone(library, tmp_path):
 
 def test_the_runtime_knows_all_entries_that_python_writes():
     text = ENTRIES.read_text()
-    # Leaves of a few outputs are of a version that the runtime refuses by its number.
-    arrays = [
-        each for each in model_files.ARRAYS if each.name not in ("leaf_outputs", "leaf_sizes")
-    ]
-    for entry in [*model_files.FIELDS, *arrays]:
+    for entry in [*model_files.FIELDS, *model_files.ARRAYS]:
         assert f'("{entry.name}", ' in text
-    for array in arrays:
+    for array in model_files.ARRAYS:
         shape = array.shape + " ?" * array.optional
         dtype = np.dtype(array.dtype).str
         assert f'("{array.name}", "{dtype}", "{shape}"),' in text

@@ -4,7 +4,7 @@ use crate::json::{self, Value};
 use crate::{blake2b, broken, Result};
 
 const MAGIC: &[u8; 8] = b"\x89MBOOST\n";
-const LATEST: u32 = 5;
+const LATEST: u32 = 6;
 /// Arrays that came with the fourth version, one of each group.
 const FOURTH: [&str; 4] =
     ["sigmoid_slopes", "isotonic_counts", "hierarchy_children", "group_codes"];
@@ -98,7 +98,9 @@ pub fn open(data: &[u8]) -> Result<Container<'_>> {
     let has_any = |names: &[&str]| arrays.iter().any(|(name, _)| names.contains(&name.as_str()));
     let targets = header.iter().find(|(key, _)| key == "targets").map(|(_, value)| value);
     let kind = targets.and_then(|targets| targets.get("kind")).and_then(Value::text);
-    let needed = if kind == Some("columns") {
+    let needed = if has_any(&["leaf_outputs"]) {
+        6
+    } else if kind == Some("columns") {
         5
     } else if has_any(&FOURTH) {
         4

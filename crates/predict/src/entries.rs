@@ -37,7 +37,7 @@ const KEYS: [(&str, &str); 25] = [
 
 /// Arrays, their types and shapes: the same letter stands for the same number in all of them, a star
 /// for any. Those with a question mark may be absent.
-const ARRAYS: [(&str, &str, &str); 50] = [
+const ARRAYS: [(&str, &str, &str); 52] = [
     ("baseline", "<f8", "d"),
     ("loss_constants", "<f8", "d"),
     ("tree_sizes", "<u4", "trees"),
@@ -48,6 +48,8 @@ const ARRAYS: [(&str, &str, &str); 50] = [
     ("split_gain", "<f4", "splits"),
     ("split_categories", "<u4", "* 8"),
     ("leaf_values", "<f4", "* w"),
+    ("leaf_sizes", "<u4", "* ?"),
+    ("leaf_outputs", "<u4", "* ?"),
     ("tree_steps", "<f4", "trees d ?"),
     ("category_features", "<u4", "c ?"),
     ("category_counts", "<u4", "c ?"),

@@ -13,6 +13,7 @@ enum Kind {
     PerOutput,
     Vector,
     Scaled,
+    Sparse,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -30,10 +31,45 @@ pub struct Trees {
     n_outputs: usize,
     nodes: Vec<Node>,
     starts: Vec<usize>,       // where the nodes of each tree begin
-    value_starts: Vec<usize>, // and its leaf values
+    value_starts: Vec<usize>, // and its leaf values, or its leaves if they have a few values each
     sets: Vec<u32>,           // of eight words each
     values: Vec<f32>,
     steps: Vec<f32>,
+    leaves: SparseLeaves,
+}
+
+/// Leaves with values for a few outputs.
+#[derive(Debug)]
+struct SparseLeaves {
+    starts: Vec<usize>, // where the values of each leaf begin
+    outputs: Vec<u32>,
+}
+
+impl SparseLeaves {
+    fn read(entries: &Entries<'_>, n_leaves: usize, n_values: usize) -> Result<SparseLeaves> {
+        let outputs = entries.u32s("leaf_outputs");
+        let mut starts = vec![0usize];
+        for size in entries.u32s("leaf_sizes") {
+            let start = starts[starts.len() - 1];
+            let end = start.saturating_add(size as usize);
+            let in_order = match outputs.get(start..end) {
+                Some(leaf) => {
+                    leaf.windows(2).all(|pair| pair[0] < pair[1])
+                        && leaf.last().map_or(true, |last| (*last as usize) < entries.n_outputs)
+                }
+                None => false,
+            };
+            if !in_order {
+                return broken("a leaf has outputs out of order, or that do not exist");
+            }
+            starts.push(end);
+        }
+        let all = starts[starts.len() - 1];
+        if starts.len() != n_leaves + 1 || all != outputs.len() || all != n_values {
+            return broken("its leaves have too many or too few values");
+        }
+        Ok(SparseLeaves { starts, outputs })
+    }
 }
 
 impl Trees {
@@ -42,10 +78,16 @@ impl Trees {
             Some("per_output") => Kind::PerOutput,
             Some("vector") => Kind::Vector,
             Some("scaled") => Kind::Scaled,
+            Some("sparse") => Kind::Sparse,
             _ => return broken("its trees are of a kind that this release does not know"),
         };
         if entries.array("tree_steps").is_some() != (kind == Kind::Scaled) {
             return broken("its trees lack steps, or need none");
+        }
+        for name in ["leaf_sizes", "leaf_outputs"] {
+            if entries.array(name).is_some() != (kind == Kind::Sparse) {
+                return broken(format!("its trees lack {name:?}, or need none"));
+            }
         }
         let d = entries.n_outputs;
         let sizes = entries.u32s("tree_sizes");
@@ -61,6 +103,7 @@ impl Trees {
             sets: entries.u32s("split_categories"),
             values: entries.f32s("leaf_values"),
             steps: entries.f32s("tree_steps"),
+            leaves: SparseLeaves { starts: Vec::new(), outputs: Vec::new() },
         };
         let per_round = entries.n_members * if kind == Kind::PerOutput { d } else { 1 };
         if sizes.len() % per_round != 0 {
@@ -74,8 +117,12 @@ impl Trees {
             categories,
             cuts,
         };
-        let n_values = (lefts.len() - n_splits).checked_mul(width);
-        if splits.features.len() != n_splits || Some(trees.values.len()) != n_values {
+        let n_leaves = lefts.len() - n_splits;
+        if kind == Kind::Sparse {
+            trees.leaves = SparseLeaves::read(entries, n_leaves, trees.values.len())?;
+        }
+        let fits = kind == Kind::Sparse || Some(trees.values.len()) == n_leaves.checked_mul(width);
+        if splits.features.len() != n_splits || !fits {
             return broken("its trees have too many or too few splits or leaf values");
         }
         if !trees.values.iter().chain(&trees.steps).all(|value| value.is_finite()) {
@@ -130,8 +177,17 @@ impl Trees {
     /// Adds what the leaves of a row add to its outputs, tree by tree, in single precision.
     pub fn add_to(&self, row: &[f32], sums: &mut [f32]) {
         for tree in 0..self.starts.len() {
-            let values = &self.values[self.value_starts[tree]..];
+            let first = self.value_starts[tree];
             let leaf = self.leaf(tree, row);
+            if self.kind == Kind::Sparse {
+                let values = self.leaves.starts[first + leaf]..self.leaves.starts[first + leaf + 1];
+                let outputs = &self.leaves.outputs[values.clone()];
+                for (output, value) in outputs.iter().zip(&self.values[values]) {
+                    sums[*output as usize] += value;
+                }
+                continue;
+            }
+            let values = &self.values[first..];
             let d = self.n_outputs;
             match self.kind {
                 Kind::PerOutput => sums[tree % d] += values[leaf],
@@ -139,6 +195,7 @@ impl Trees {
                     let values = &values[leaf * d..][..d];
                     sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
                 }
+                Kind::Sparse => {}
                 Kind::Scaled => {
                     let (value, steps) = (values[leaf], &self.steps[tree * d..][..d]);
                     sums.iter_mut().zip(steps).for_each(|(sum, step)| *sum += step * value);
