@@ -20,6 +20,7 @@ N_MUTANTS = 1_500
 # What they say about parameters, training and Python's types is wrong; predictions do not read it.
 OF_TRAINING = {
     "classes_wide",
+    "few_outputs_of_project",
     "frames_unknown",
     "group_beyond",
     "group_empty",

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
     file, names, blocks = data.read_rows(arguments, model, with_outputs=True)
     kind = data.kind_of(model)
     ranks = kind == "labels" and model.n_outputs_ > MOST_LABELS
-    predictor = Ranking if ranks else Predictions
+    predictor: Any = Ranking if ranks else Predictions
     parts = [(predictor.of(model, features_of(X)), Y) for X, Y in blocks]
     if not parts:
         raise ValueError(f"{file.file} has no rows to score; check the file and --rows.")
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
         where = f"in {count(unknown, 'row')} of {file.file}"
         tell(f"Classes unknown to the model, {where}, count as errors; the log loss omits them.")
     names = data.target_names(model) or names
-    predictions: Any = predictor.joined([part for part, _ in parts])
+    predictions = predictor.joined([part for part, _ in parts])
     scores = score_model(model, predictions, truth, names)
     n_rows = truth.shape[0]
     if arguments.json:

@@ -96,8 +96,8 @@ class FittedLoss:
         projections and leaf sums of residuals.
         """
         if isinstance(Y, SparseLabels):
-            kind = SparseSquaredError if self.facts.quadratic else SparseLogLoss
-            return kind(self.blocks, Y, weights, pool, self.baseline)
+            parts = self.blocks, Y, weights, pool, self.baseline
+            return SparseSquaredError(*parts) if self.facts.quadratic else SparseLogLoss(*parts)
         Y = without(Y, offset, self.centred)
         if self.custom is not None:
             targets = as_real(Y), weights, pool

@@ -96,14 +96,7 @@ impl LabelRows {
             let candidates = sums.touched.iter().chain(others.take(most));
             let with_sum = candidates.map(|&output| (output, sums.of(leaf, output, start)));
             kept.extend(with_sum.filter(|&(_, sum)| sum != 0.0));
-            if kept.len() > most {
-                kept.select_nth_unstable_by(most, |a, b| {
-                    b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0))
-                });
-                kept.truncate(most);
-                kept.shrink_to_fit();
-            }
-            kept.sort_unstable_by_key(|&(output, _)| output);
+            keep_best(kept, most, |&(output, sum)| (output, sum.abs()));
         })?;
         let sizes: Vec<usize> = leaves.iter().map(Vec::len).collect();
         let n_values = sizes.iter().sum();
@@ -216,6 +209,20 @@ impl LabelRows {
             }
         }
     }
+}
+
+/// Keeps the outputs of the largest numbers, of equals those that come first, in ascending order.
+/// `rank` tells the output and the number of an element.
+pub(super) fn keep_best<T>(kept: &mut Vec<T>, most: usize, rank: impl Fn(&T) -> (u32, f64)) {
+    if kept.len() > most {
+        kept.select_nth_unstable_by(most, |a, b| {
+            let ((first, a), (second, b)) = (rank(a), rank(b));
+            b.total_cmp(&a).then(first.cmp(&second))
+        });
+        kept.truncate(most);
+        kept.shrink_to_fit();
+    }
+    kept.sort_unstable_by_key(|each| rank(each).0);
 }
 
 /// Rows leaf by leaf, ascending in each, and where each leaf begins.

@@ -5,7 +5,7 @@
 //! visited, which are the labels of a row and the outputs that its leaves have values for. Nothing is
 //! approximated.
 
-use super::leaves::by_leaf;
+use super::leaves::{by_leaf, keep_best};
 use super::projected::{ROWS_AT_ONCE, by_output, dot};
 use super::{LabelRows, LeafSums};
 use crate::ensemble::{Ensemble, Kind};
@@ -136,6 +136,18 @@ impl Sums {
         self.residuals[place] += residual;
         self.curvatures[place] += curvature;
     }
+
+    /// Output, Σ w r and Σ w p (1 − p) in a leaf of weight `total`.
+    fn of(&self, leaf: u32, output: u32, resting: &[f32], total: f64) -> (u32, f64, f64) {
+        let (place, at_rest) = (output as usize, resting[output as usize]);
+        let mut residual = f64::from(at_rest) * total;
+        let mut curvature = f64::from(curvature_of_probability(at_rest)) * total;
+        if self.added_by[place] == leaf {
+            residual += self.residuals[place];
+            curvature += self.curvatures[place];
+        }
+        (output, residual, curvature.max(0.0))
+    }
 }
 
 impl LabelRows {
@@ -156,8 +168,9 @@ impl LabelRows {
         }
         let resting = log.resting()?;
         let constants: Vec<f64> = phi.chunks(d.max(1)).map(|phi| dot(phi, &resting)).collect();
-        let at_rest: f64 =
-            log.baseline.iter().map(|&b| f64::from(residual_and_loss(false, b).1)).sum();
+        let losses_at_rest: Vec<f64> =
+            log.baseline.iter().map(|&b| f64::from(residual_and_loss(false, b).1)).collect();
+        let at_rest: f64 = losses_at_rest.iter().sum();
         let phi = by_output(phi, d)?;
         let mut rest = z;
         let mut blocks = Vec::new();
@@ -168,7 +181,7 @@ impl LabelRows {
             blocks.push((rows, z));
         }
         let start = || Ok((Cells::new(d)?, Vec::new()));
-        let work = n * (self.n_trees() * 50 + 1);
+        let work = self.work_of_log(&log);
         let parts = pool.fold(blocks, work, start, |(cells, losses), (rows, z)| {
             let (first, mut loss) = (rows.start, 0.0);
             let mut sums = zeros::<f64>(q)?;
@@ -179,8 +192,7 @@ impl LabelRows {
                 for &output in &cells.touched {
                     let place = output as usize;
                     let (residual, moved) = cells.of(output);
-                    of_row += f64::from(moved)
-                        - f64::from(residual_and_loss(false, log.baseline[place]).1);
+                    of_row += f64::from(moved) - losses_at_rest[place];
                     let change = f64::from(residual) - f64::from(resting[place]);
                     let phi = &phi[place * q..][..q];
                     sums.iter_mut()
@@ -222,41 +234,19 @@ impl LabelRows {
         let (starts, rows) = by_leaf(leaf_of_row, n_leaves)?;
         let resting = log.resting()?;
         let mut leaves: Vec<Vec<(u32, f64, f64)>> = vec![Vec::new(); n_leaves];
-        let work = self.n_rows() * (self.n_trees() * 50 + 1);
+        let start = || Sums::new(self.n_outputs);
         let items = leaves.iter_mut().enumerate();
-        pool.fold(
-            items,
-            work,
-            || Sums::new(self.n_outputs),
-            |sums, (leaf, kept)| {
-                let rows = &rows[starts[leaf]..starts[leaf + 1]];
-                let leaf = leaf as u32 + 1;
-                let total = self.sum_leaf_of_log(&log, &resting, leaf, rows, sums);
-                let others = order.iter().filter(|&&output| sums.added_by[output as usize] != leaf);
-                let candidates = sums.touched.iter().chain(others.take(most));
-                let with_sums = candidates.map(|&output| {
-                    let place = output as usize;
-                    let at_rest = resting[place];
-                    let is_added = sums.added_by[place] == leaf;
-                    let added = |of: &[f64]| if is_added { of[place] } else { 0.0 };
-                    let residual = f64::from(at_rest) * total + added(&sums.residuals);
-                    let curvature = f64::from(curvature_of_probability(at_rest)) * total
-                        + added(&sums.curvatures);
-                    (output, residual, curvature.max(0.0))
-                });
-                kept.extend(with_sums.filter(|&(_, residual, _)| residual != 0.0));
-                if kept.len() > most {
-                    let gain = |&(_, g, h): &(u32, f64, f64)| g * g / (h + damping);
-                    kept.select_nth_unstable_by(most, |a, b| {
-                        gain(b).total_cmp(&gain(a)).then(a.0.cmp(&b.0))
-                    });
-                    kept.truncate(most);
-                    kept.shrink_to_fit();
-                }
-                kept.sort_unstable_by_key(|&(output, _, _)| output);
-                Ok(())
-            },
-        )?;
+        pool.fold(items, self.work_of_log(&log), start, |sums, (leaf, kept)| {
+            let rows = &rows[starts[leaf]..starts[leaf + 1]];
+            let leaf = leaf as u32 + 1;
+            let total = self.sum_leaf_of_log(&log, &resting, leaf, rows, sums);
+            let others = order.iter().filter(|&&output| sums.added_by[output as usize] != leaf);
+            let candidates = sums.touched.iter().chain(others.take(most));
+            let with_sums = candidates.map(|&output| sums.of(leaf, output, &resting, total));
+            kept.extend(with_sums.filter(|&(_, residual, _)| residual != 0.0));
+            keep_best(kept, most, |&(output, g, h)| (output, g * g / (h + damping)));
+            Ok(())
+        })?;
         let sizes: Vec<usize> = leaves.iter().map(Vec::len).collect();
         let n_values = sizes.iter().sum();
         let all = || leaves.iter().flatten();
@@ -295,6 +285,12 @@ impl LabelRows {
             }
         }
         total
+    }
+
+    /// Additions of a pass over all rows.
+    fn work_of_log(&self, log: &LogRows<'_>) -> usize {
+        let per_leaf = log.model.values.len() / log.model.leaf_starts.len();
+        self.n_rows() * (self.n_trees() * (4 + per_leaf) + 1) + self.labels.len()
     }
 
     fn check_log(&self, log: &LogRows<'_>) -> Result<()> {
