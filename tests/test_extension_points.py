@@ -12,6 +12,7 @@ import pytest
 
 import manyboost
 from manyboost import ManyBoostRegressor, cli, params
+from manyboost.params.checks import integer
 from manyboost.training import boosting, losses, projections, strategies
 
 X = np.random.default_rng(0).normal(size=(200, 4))
@@ -105,7 +106,7 @@ def test_a_parameter_is_one_record_and_an_argument(monkeypatch):
             super().__init__(max_iter=max_iter)
             params.assign(self, locals())
 
-    monkeypatch.setitem(params.PARAMS, "toy", params.Param(1, (params.integer(1),), "A toy."))
+    monkeypatch.setitem(params.PARAMS, "toy", params.Param(1, (integer(1),), "A toy."))
     assert Toy(toy=3).fit(X, Y).toy == 3
     with pytest.raises(ValueError, match="toy=0 is not allowed; it must be an integer of at least"):
         Toy(toy=0).fit(X, Y)

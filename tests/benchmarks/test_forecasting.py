@@ -58,8 +58,9 @@ def test_the_table_shows_errors_and_times():
     section = forecasting.section(results)
     assert "demand (electricity, 12 weeks of half hours), 24 horizons" in section
     assert "| manyboost | 1 | 0.500 | – | 2 | 1.0 × |" in section
-    assert "| LightGBM per horizon | 24 | 1.500 | – | 4 | 2.0 × |" in section
-    assert "| LightGBM recursive | 1 | 2.500 | **0.400** | 4 | 2.0 × |" in section
+    assert "| manyboost, early stopping | 1 | 1.500 | – | 4 | 2.0 × |" in section
+    assert "| LightGBM per horizon | 24 | 2.500 | – | 6 | 3.0 × |" in section
+    assert "| LightGBM recursive | 1 | 3.500 | **0.400** | 5 | 2.5 × |" in section
     assert "<!-- horizons:begin -->" in forecasting.PAGE.read_text()
 
 
