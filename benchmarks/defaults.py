@@ -111,6 +111,10 @@ class ManyBoost(Contestant):
     library = "manyboost"
     asked: ClassVar[dict[str, Any]] = {"early_stopping": True}
 
+    def prepare(self) -> None:
+        super().prepare()
+        import manyboost.estimators  # noqa: F401  the package itself loads them on first use
+
     def fit(self, data: Split, settings: Settings, watch: Stopwatch) -> None:
         from manyboost import ManyBoostClassifier, ManyBoostRegressor
 
@@ -144,12 +148,19 @@ class Folds(ManyBoost):
 
     def prepare(self) -> None:
         super().prepare()
-        import sklearn.model_selection  # noqa: F401 - its splitters are imported where used
+        import sklearn.model_selection  # noqa: F401  its splitters are loaded on first use
 
     def train(self, data: Split, watch: Stopwatch) -> None:
         with watch.paused():
             X, Y = data.with_validation()
         self.model.fit(as_dense_if_needed(self.model, X), Y)
+
+
+class Refitted(Folds):
+    """Folds, whose leaves are fitted again to all rows: what the study of folds found best."""
+
+    name = "manyboost-folds-refitted"
+    asked: ClassVar[dict[str, Any]] = {"n_folds": FOLDS, "refit_all": True}
 
 
 def as_dense_if_needed(model: Any, X) -> Any:
@@ -339,6 +350,7 @@ CONTESTANTS: dict[str, type[Contestant]] = {
     for kind in (
         ManyBoost,
         Folds,
+        Refitted,
         LightGBM,
         MultiOutputTree,
         OneOutputPerTree,

@@ -122,6 +122,17 @@ def test_one_dimensional_targets_give_one_dimensional_predictions(strategy):
     agree(run_treelite(model, X)[:, 0], model.predict(X))
 
 
+def test_a_split_by_categories_below_another_of_the_same_feature():
+    rng = np.random.default_rng(0)
+    X = np.repeat(np.arange(30.0), 10)[:, None]
+    y = rng.normal(size=30)[X[:, 0].astype(int)]
+    model = regressor(categorical_features=[0], min_samples_leaf=1, max_leaf_nodes=None).fit(X, y)
+    assert model.split_counts_[0] > 100
+    rows = np.append(np.arange(30.0), [77, np.nan])[:, None]
+    agree(run(model, rows)["predictions"], model.predict(rows))
+    agree(run_treelite(model, rows)[:, 0], model.predict(rows))
+
+
 def test_categories_may_be_any_numbers_in_onnx():
     X, Y = problem()
     values = np.random.default_rng(3).permutation(np.linspace(-7.3, 90, 40))

@@ -293,9 +293,12 @@ def _chain(columns: dict[str, list[Any]], node: int, categories: NDArray[Any]) -
 
     Values that equal none of the categories, such as NaN, go where missing values go::
 
-        x = 3 ─true──────────────┬─ child of the categories 3, 5
-          └false─ x = 5 ─true────┘
+        x ≠ 3 ─false─────────────┬─ child of the categories 3, 5
+          └true── x = 5 ─true────┘
                     └false───────── child of all others
+
+    The first comparison is another one than those that follow: onnxruntime makes one set of all
+    neighbours that ask for equality, also of two splits by the same feature, one below the other.
     """
     missing_left = columns["missing_value_tracks_true"][node]
     left, right = columns["truenodeids"][node], columns["falsenodeids"][node]
@@ -308,7 +311,9 @@ def _chain(columns: dict[str, list[Any]], node: int, categories: NDArray[Any]) -
     for column in columns.values():
         column += [None] * (len(values) - 1)
     for number, value, below in zip(numbers, values, [*numbers[1:], other], strict=True):
-        fields = number, feature, "BRANCH_EQ", value, equal, below, 0
+        fields: tuple[Any, ...] = number, feature, "BRANCH_EQ", value, equal, below, 0
+        if number == node:
+            fields = number, feature, "BRANCH_NEQ", value, below, equal, 0
         for column, each in zip(columns.values(), fields, strict=True):
             column[number] = each
 
