@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 from benchmarks.contestants import Settings, Stopwatch
 from benchmarks.defaults import CONTESTANTS, SETS, Split
-from benchmarks.defaults_page import FOLDED, OURS, PEERS, Comparison, comparisons, document
+from benchmarks.defaults_page import (
+    FOLDED,
+    OURS,
+    PEERS,
+    REFITTED,
+    Comparison,
+    comparisons,
+    document,
+)
 from benchmarks.records import Run
 from benchmarks.run import Budget, Results, run_process, serves
 from benchmarks.workloads import Data
@@ -199,12 +207,14 @@ def test_within_means_no_more_than_the_margin_below_the_best_peer(ours, within):
 
 def test_folds_are_ours_and_have_a_verdict_of_their_own():
     peers = [record(peer, 0.5) for peer in PEERS]
-    run = run_of(record(OURS, 0.4), record(FOLDED, 0.6), *peers)
+    folds = record(FOLDED, 0.6), record(REFITTED, 0.45)
+    run = run_of(record(OURS, 0.4), *folds, *peers)
     assert compared(run).difference == pytest.approx(-0.1)
     assert compared(run).ahead_by(FOLDED) == pytest.approx(0.1)
     text = document(run, "defaults.json")
-    assert "it is ahead on 1 of 1.**" in text
-    assert "| -0.1000 | no | +0.1000 | 1 × |" in text
+    assert "**With `n_folds=5` it is ahead on 1 of 1.**" in text
+    assert "**With `n_folds=5, refit_all=True` it is ahead on 0 of 1.**" in text
+    assert "| -0.1000 | no | +0.1000 | -0.0500 | 1 × |" in text
     assert "- emotions: not examined." in text
 
 
