@@ -261,7 +261,7 @@ curve of members is smoother than that of few validation rows, and goes on to im
 For each round: as if folds had made as many as one model. Members train on {1 - 1 / FOLDS:.0%} of
 the rows, one model on 90%: if time followed rows, this would be {(FOLDS - 1) / 0.9:.2f}.
 
-manyboost: {", ".join(results["builds"])}.
+Scores: {", ".join(results["builds"])}. Times: {results.get("timed build", "an earlier build")}.
 """
 
 
@@ -297,6 +297,7 @@ def main() -> None:
         data = load(name)
         for threads in (1, 2):
             results.setdefault("times", {})[f"{name} {threads}"] = timed(data, threads)
+        results["timed build"] = str(machine.library("manyboost"))
         save(results)
     if not arguments.report and not arguments.time:
         measure(results, arguments.sets or names(), arguments.jobs)

@@ -274,11 +274,11 @@ def readme_section(run: Run, figures: Sequence[Path]) -> str:
 def readme_lead(run: Run) -> str:
     """The figure that says most, in a sentence."""
     peers = {"lightgbm-per-output": "LightGBM's", "catboost": "CatBoost's"}
-    found = {row[1]: row[-1].strip("*").split(" ×")[0] for row in same_score_rows(run)[::-1]}
-    shown = [f"{whose} {found[peer]} times" for peer, whose in peers.items() if found.get(peer)]
-    if not shown:
-        return ""
-    return f"**It reaches the test score of others faster: {', '.join(shown)}** ([how](#how-fast))."
+    found = {row[1]: row[-1].strip("*") for row in same_score_rows(run)[::-1]}
+    shown = [
+        f"{whose} test score {found[peer]}" for peer, whose in peers.items() if found.get(peer)
+    ]
+    return f"**It reaches {' and '.join(shown)}** ([how](#how-fast))." if shown else ""
 
 
 def same_score_rows(run: Run) -> list[list[str]]:

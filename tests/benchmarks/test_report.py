@@ -123,7 +123,7 @@ def test_the_readme_leads_with_the_time_to_the_same_score():
     long["curve"] = [[500, 0.5, 0.7], [1000, 1.0, 0.81]]
     peers = record("lightgbm-per-output", 30.0), record("catboost", 90.0, score=0.9)
     run = run_of(record("manyboost-relabel", 1.0), long, *peers)
-    assert "LightGBM's 30 times" in readme_lead(run)
+    assert "**It reaches LightGBM's test score 30 × faster**" in readme_lead(run)
     assert "CatBoost" not in readme_lead(run)
     section = readme_section(run, [])
     assert "lightgbm-per-output | 0.8000 macro r² | 30 s | 1 s | **30 × faster** |" in section
