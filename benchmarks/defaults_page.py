@@ -160,8 +160,9 @@ def reasons(found: Sequence[Comparison]) -> str:
 
 
 def table(found: Sequence[Comparison]) -> str:
-    head = ("set", "metric", *CONTESTANTS, "best peer", "difference", "within", "folds")
-    head += ("refitted", "time")
+    # The verdict comes first: the other columns are more than a page is wide.
+    head = ("set", "metric", "best peer", "difference", "within", "folds", "refitted", "time")
+    head += tuple(CONTESTANTS)
     rows = []
     for c in found:
         first = next(iter(c.summaries.values()), None)
@@ -172,8 +173,8 @@ def table(found: Sequence[Comparison]) -> str:
         difference, *folded = (signed(c.ahead_by(name)) for name in (OURS, FOLDED, REFITTED))
         within = {True: "yes", False: "no", None: "–"}[c.within]
         verdict = (c.best_peer or "–", difference, within, *folded, time_ratio(c))
-        rows.append((c.name, metric or "–", *cells, *verdict))
-    return report.table(head, rows, 2, 2 + len(CONTESTANTS))
+        rows.append((c.name, metric or "–", *verdict, *cells))
+    return report.table(head, rows, 3, len(head))
 
 
 def signed(difference: float | None) -> str:
