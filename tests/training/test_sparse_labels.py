@@ -49,10 +49,10 @@ def assert_same_model(sparse_one, dense_one):
     assert np.allclose(sparse_one.train_score_, dense_one.train_score_, rtol=1e-5, atol=1e-7)
 
 
-def assert_same_values(sparse_one, dense_one, weight):
+def assert_same_values(sparse_one, dense_one, weight, labels=Y):
     """Given the same trees, their leaves, raw predictions and curves agree."""
     dense_one._progress.model = sparse_one._progress.model
-    assert_same_model(sparse_one, dense_one.refit(X, Y, weight))
+    assert_same_model(sparse_one, dense_one.refit(X, labels, weight))
 
 
 @pytest.mark.parametrize("projection", DRAWN)
@@ -76,10 +76,60 @@ class TestTheModelIsThatOfDenseLabels:
         assert_same_values(kept, dense_one, weight)
 
 
+def cells_with_weights():
+    """Labels with missing cells and weights of cells: sparse, and as arrays of all cells."""
+    rng = np.random.default_rng(3)
+    weight = np.ones((N, D))
+    some = rng.random((N, D)) < 0.2
+    weight[some] = rng.choice([0, 0.5, 3], some.sum())
+    holes = np.where(rng.random((N, D)) < 0.1, np.nan, Y)
+    holes[5] = np.nan  # of a row nothing is known but one label
+    holes[5, 3], weight[5, 3] = 1, 2
+    rows, columns = np.nonzero(weight != 1)
+    single = sparse.coo_array((weight[rows, columns], (rows, columns)), shape=weight.shape)
+    stored = np.nonzero(np.isnan(holes) | (holes == 1))
+    labels = sparse.csr_array((holes[stored], stored), shape=holes.shape)
+    return (labels, single), (holes, weight)
+
+
+@pytest.mark.parametrize("projection", DRAWN)
 @pytest.mark.parametrize(
     ("strategy", "loss"),
     [("project", "squared_error"), ("relabel", "squared_error"), ("relabel", "log_loss")],
 )
+class TestMissingLabelsAndWeightsOfCells:
+    def check(self, projection, strategy, loss, sparse_data, dense_data, **parameters):
+        shared = {"strategy": strategy, "loss": loss, "projection": projection, **parameters}
+        most = {"max_leaf_outputs": D} if strategy == "relabel" else {}
+        kept, dense_one = fitted(*sparse_data, **shared, **most), fitted(*dense_data, **shared)
+        assert np.allclose(kept.baseline_, dense_one.baseline_, atol=1e-6)
+        if projection == "gaussian":
+            assert_same_model(kept, dense_one)
+        assert_same_values(kept, dense_one, dense_data[1], dense_data[0])
+
+    def test_missing_labels(self, stay_sparse, projection, strategy, loss):
+        (labels, _), (holes, _) = cells_with_weights()
+        self.check(projection, strategy, loss, (labels, WEIGHT), (holes, WEIGHT))
+
+    def test_weights_of_cells(self, stay_sparse, projection, strategy, loss):
+        (_, single), (_, weight) = cells_with_weights()
+        self.check(projection, strategy, loss, (LABELS, single), (Y, weight), n_components=1)
+
+    def test_both(self, stay_sparse, projection, strategy, loss):
+        options = {"l2_regularization": 0.5, "step": "newton"}
+        self.check(projection, strategy, loss, *cells_with_weights(), **options)
+
+    @pytest.mark.parametrize("class_weight", [{1: 4.0}, [{1: 1 + j % 3} for j in range(D)]])
+    def test_weights_of_labels(self, stay_sparse, projection, strategy, loss, class_weight):
+        data = (LABELS, WEIGHT), (Y, WEIGHT)
+        self.check(projection, strategy, loss, *data, class_weight=class_weight)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "loss"),
+    [("project", "squared_error"), ("relabel", "squared_error"), ("relabel", "log_loss")],
+)
+@pytest.mark.parametrize("by_cell", [False, True], ids=["by row", "by cell"])
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -94,10 +144,11 @@ class TestTheModelIsThatOfDenseLabels:
     ],
     ids=lambda parameters: "-".join(parameters),
 )
-def test_parameters_have_the_same_effect(stay_sparse, strategy, loss, parameters):
+def test_parameters_have_the_same_effect(stay_sparse, strategy, loss, parameters, by_cell):
     most = {"max_leaf_outputs": D} if strategy == "relabel" else {}
     shared = {"strategy": strategy, "loss": loss, **parameters}
-    kept, dense_one = fitted(weight=WEIGHT, **shared, **most), fitted(Y, WEIGHT, **shared)
+    data = cells_with_weights() if by_cell else ((LABELS, WEIGHT), (Y, WEIGHT))
+    kept, dense_one = fitted(*data[0], **shared, **most), fitted(*data[1], **shared)
     assert kept.n_iter_ == dense_one.n_iter_
     assert_same_model(kept, dense_one)
     if "refit_all" not in parameters and "early_stopping" in parameters:
@@ -140,6 +191,19 @@ def test_validation_rows_of_any_form_are_scored(stay_sparse):
     assert np.array_equal(named.classes_, np.delete(np.arange(D), 7))
 
 
+def test_missing_labels_of_any_form_are_the_same(stay_sparse):
+    (labels, _), (holes, _) = cells_with_weights()
+    raw = [fitted(y, max_leaf_outputs=5).decision_function(X) for y in (labels, holes)]
+    assert np.array_equal(*raw)
+    assert is_sparse(fitted(labels, strategy="project"))
+    stopped = {"max_leaf_outputs": 5, "early_stopping": True}
+    curves = [fitted(y, **stopped).validation_score_ for y in (labels, holes)]
+    assert np.array_equal(*curves)
+    stopped["max_leaf_outputs"] = D
+    expected = fitted(holes, early_stopping=True).validation_score_
+    assert np.allclose(fitted(labels, **stopped).validation_score_, expected, rtol=1e-5)
+
+
 def test_dense_labels_stay_dense_unless_leaves_have_few_outputs(stay_sparse):
     assert not is_sparse(fitted(Y, strategy="project"))
     few = fitted(Y, max_leaf_outputs=5)
@@ -160,10 +224,11 @@ def test_few_cells_become_dense():
     ],
     ids=str,
 )
-def test_the_same_bytes_for_any_number_of_threads(stay_sparse, tmp_path, parameters):
-    files = []
+@pytest.mark.parametrize("by_cell", [False, True])
+def test_the_same_bytes_for_any_number_of_threads(stay_sparse, tmp_path, parameters, by_cell):
+    files, data = [], cells_with_weights()[0] if by_cell else (LABELS, WEIGHT)
     for n_jobs in (1, 2, 3):
-        model = fitted(**parameters, n_jobs=n_jobs, weight=WEIGHT, n_components=1)
+        model = fitted(*data, **parameters, n_jobs=n_jobs, n_components=1)
         model.set_params(n_jobs=None).save(tmp_path / "model")
         files.append((tmp_path / "model").read_bytes())
     assert files[0] == files[1] == files[2]
@@ -280,6 +345,7 @@ REFUSED = [
     ({"projection": "identity"}, {}, "projection='identity'"),
     ({"step": "line_search"}, {}, "step='line_search'"),
     ({"class_weight": "balanced"}, {}, "class_weight='balanced'"),
+    ({"class_weight": {0: 0.5}}, {}, "class_weight={0: 0.5} (but for weights of present labels"),
     ({"monotonic_cst": [1] * P}, {}, "monotonic_cst="),
     ({"n_folds": 3}, {}, "n_folds=3"),
     ({"calibration": "sigmoid"}, {}, "calibration='sigmoid'"),
@@ -289,7 +355,7 @@ REFUSED = [
     ({"thresholds": "tuned"}, {}, "thresholds='tuned'"),
     ({"early_stopping": "per_output"}, {}, "early_stopping='per_output'"),
     ({"scoring": "f1_macro"}, {}, "scoring='f1_macro'"),
-    ({}, {"sample_weight": np.ones((N, D))}, "weights of cells"),
+    ({}, {"sample_weight": np.ones((N, D))}, "an array of weights for all cells (a sparse one"),
     ({}, {"offset": np.zeros((N, D))}, "an offset"),
 ]
 
@@ -303,13 +369,19 @@ def test_what_does_not_go_with_few_outputs_is_refused_by_name(parameters, argume
 
 
 def test_other_refusals_say_what_to_do(stay_sparse):
-    holes = LABELS.astype(np.float64)
-    holes.data[0] = np.nan
-    with pytest.raises(ValueError, match="missing labels"):
-        fitted(holes, max_leaf_outputs=3)
-    with pytest.raises(ValueError, match="missing labels"):
-        fitted(np.where(Y == 1, np.nan, Y), max_leaf_outputs=3)
-    assert not is_sparse(fitted(holes, strategy="project"))
+    (holes, single), _ = cells_with_weights()
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(400, 29\); a sparse one"):
+        fitted(weight=single.tocsr()[:, 1:], max_leaf_outputs=3)
+    single.data[4] = -1
+    with pytest.raises(ValueError, match=r"sample_weight is negative \(-1\) in row 0, output 20"):
+        fitted(weight=single, max_leaf_outputs=3)
+    nobody = np.array(Y, dtype=float)
+    nobody[:, 2] = np.nan
+    with pytest.raises(ValueError, match="Output 2 of y has no observed value"):
+        fitted(nobody, max_leaf_outputs=3)
+    ranked = {"scoring": TopKScorer("precision", 3), "early_stopping": True}
+    with pytest.raises(ValueError, match="knows no missing labels"):
+        fitted(holes, max_leaf_outputs=3, **ranked)
     with pytest.raises(ValueError, match="is for labels, but y holds classes"):
         ManyBoostClassifier(**PARAMETERS, max_leaf_outputs=3).fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="one weight for each of the 400 rows"):

@@ -13,6 +13,10 @@ use crate::pool::{Pool, to_py_err};
 pub type SparseLeafArrays<'py> =
     (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>);
 
+/// The outputs that leaves keep: where each leaf begins, outputs, Σ w r, and Σ w h.
+type LeafSumArrays<'py> =
+    (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>, Vector<'py>, Vector<'py>);
+
 /// Rows, their labels, and the leaves that they are in: all the state of training on sparse labels.
 #[pyclass(module = "manyboost._core")]
 pub struct LabelRows {
@@ -48,12 +52,51 @@ impl LabelRows {
         self.inner.n_trees()
     }
 
-    /// Puts the rows into the leaves of one more tree.
-    fn push(&mut self, leaf_of_row: PyReadonlyArray1<'_, u32>, n_leaves: usize) -> PyResult<()> {
-        self.inner.push(slice(&leaf_of_row)?, n_leaves).map_err(to_py_err)
+    /// Gives cells a weight of their own, zero if the label is missing.
+    fn mark(
+        &mut self,
+        starts: PyReadonlyArray1<'_, i64>,
+        outputs: PyReadonlyArray1<'_, i32>,
+        weights: PyReadonlyArray1<'_, f32>,
+    ) -> PyResult<()> {
+        let (starts, outputs, weights) = (slice(&starts)?, slice(&outputs)?, slice(&weights)?);
+        self.inner.mark(starts, outputs, weights).map_err(to_py_err)
     }
 
-    /// Writes φ r into `z` (n × q); `start` (d) is 1 + b for the baseline b.
+    /// Mean weight of the cells of each row, by components of φ (q × d), into `shares` (n × q).
+    fn cell_shares(
+        &self,
+        phi: PyReadonlyArray2<'_, f32>,
+        mut shares: PyReadwriteArray2<'_, f32>,
+    ) -> PyResult<()> {
+        self.inner.cell_shares(slice(&phi)?, slice_mut(&mut shares)?).map_err(to_py_err)
+    }
+
+    /// What cells with a weight of their own add to Σ w g² of each output.
+    fn marked_squares<'py>(
+        &self,
+        py: Python<'py>,
+        leaf_of_row: PyReadonlyArray1<'py, u32>,
+        values: PyReadonlyArray1<'py, f64>,
+        weight: Option<PyReadonlyArray1<'py, f32>>,
+    ) -> PyResult<Vector<'py>> {
+        let (leaf_of_row, values, rows) =
+            (slice(&leaf_of_row)?, slice(&values)?, optional(&weight)?);
+        let squares = self.inner.marked_squares(leaf_of_row, values, rows).map_err(to_py_err)?;
+        Ok(squares.into_pyarray(py))
+    }
+
+    /// Puts the rows into the leaves of the next tree.
+    fn push(
+        &mut self,
+        trees: &Ensemble,
+        leaf_of_row: PyReadonlyArray1<'_, u32>,
+        n_leaves: usize,
+    ) -> PyResult<()> {
+        self.inner.push(&trees.inner, slice(&leaf_of_row)?, n_leaves).map_err(to_py_err)
+    }
+
+    /// Writes φ (c r) into `z` (n × q); `start` (d) is 1 + b for the baseline b.
     fn project(
         &self,
         py: Python<'_>,
@@ -86,9 +129,9 @@ impl LabelRows {
         Ok(slopes.into_pyarray(py))
     }
 
-    /// Σ w r over the rows of each leaf, for the `most` outputs in which it is largest: where each
-    /// leaf begins, outputs, sums. `order` has the outputs by descending `start`.
-    #[allow(clippy::too_many_arguments, clippy::type_complexity)] // arrays from and to Python
+    /// Σ w r and Σ w over the rows of each leaf, for the `most` outputs that gain most with the
+    /// damping λ. `order` has the outputs by descending `start`.
+    #[allow(clippy::too_many_arguments)] // the arrays of a call from Python
     fn leaf_sums<'py>(
         &self,
         py: Python<'py>,
@@ -100,19 +143,19 @@ impl LabelRows {
         start: PyReadonlyArray1<'py, f64>,
         order: PyReadonlyArray1<'py, u32>,
         most: usize,
-    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>, Vector<'py>)> {
+        damping: f64,
+    ) -> PyResult<LeafSumArrays<'py>> {
         let weighted = Weighted { rows: optional(&weight)?, start: slice(&start)? };
         let (leaf_of_row, order) = (slice(&leaf_of_row)?, slice(&order)?);
-        let LeafSums { sizes, outputs, sums } = pool.run(py, |pool| {
-            let inner = &trees.inner;
-            self.inner.leaf_sums(pool, inner, leaf_of_row, n_leaves, weighted, order, most)
+        let sums = pool.run(py, |pool| {
+            let (inner, kept) = (&trees.inner, (order, most, damping));
+            self.inner.leaf_sums(pool, inner, leaf_of_row, n_leaves, weighted, kept)
         })?;
-        let starts = starts_of(&sizes);
-        Ok((starts.into_pyarray(py), outputs.into_pyarray(py), sums.into_pyarray(py)))
+        Ok(leaf_sum_arrays(py, sums))
     }
 
     /// The log loss, summed over all outputs and weighted rows, for raw predictions that begin with
-    /// `baseline` (d). Writes φ r into `z` (n × q), if there is a projection φ (q × d).
+    /// `baseline` (d). Writes φ (c r) into `z` (n × q), if there is a projection φ (q × d).
     #[pyo3(signature = (pool, trees, baseline, weight, phi=None, z=None))]
     #[allow(clippy::too_many_arguments)] // the arrays of a call from Python
     fn log_loss(
@@ -136,9 +179,8 @@ impl LabelRows {
     }
 
     /// Σ w r and Σ w p (1 − p) over the rows of each leaf, for the `most` outputs that gain most with
-    /// the damping λ: where each leaf begins, outputs, sums, curvatures. `order` has the outputs by
-    /// descending `baseline`.
-    #[allow(clippy::too_many_arguments, clippy::type_complexity)] // arrays from and to Python
+    /// the damping λ. `order` has the outputs by descending `baseline`.
+    #[allow(clippy::too_many_arguments)] // the arrays of a call from Python
     fn log_leaf_sums<'py>(
         &self,
         py: Python<'py>,
@@ -151,20 +193,14 @@ impl LabelRows {
         order: PyReadonlyArray1<'py, u32>,
         most: usize,
         damping: f64,
-    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>, Vector<'py>, Vector<'py>)>
-    {
+    ) -> PyResult<LeafSumArrays<'py>> {
         let (baseline, rows) = (slice(&baseline)?, optional(&weight)?);
         let log = LogRows { model: &trees.inner, baseline, rows };
         let (leaf_of_row, order) = (slice(&leaf_of_row)?, slice(&order)?);
-        let (LeafSums { sizes, outputs, sums }, curvatures) = pool.run(py, |pool| {
-            self.inner.log_leaf_sums(pool, log, leaf_of_row, n_leaves, order, most, damping)
+        let sums = pool.run(py, |pool| {
+            self.inner.log_leaf_sums(pool, log, leaf_of_row, n_leaves, (order, most, damping))
         })?;
-        Ok((
-            starts_of(&sizes).into_pyarray(py),
-            outputs.into_pyarray(py),
-            sums.into_pyarray(py),
-            curvatures.into_pyarray(py),
-        ))
+        Ok(leaf_sum_arrays(py, sums))
     }
 
     /// Σ w r v over all rows and outputs for such leaf values v, and Σ w v².
@@ -182,12 +218,22 @@ impl LabelRows {
         let weighted = Weighted { rows: optional(&weight)?, start: slice(&start)? };
         let (sizes, outputs, values) = sparse_leaves(&values)?;
         let sums = values.iter().map(|&value| f64::from(value)).collect();
-        let values = LeafSums { sizes, outputs: outputs.to_vec(), sums };
+        let values = LeafSums { sizes, outputs: outputs.to_vec(), sums, curvatures: Vec::new() };
         let leaf_of_row = slice(&leaf_of_row)?;
         pool.run(py, |pool| {
             self.inner.leaf_products(pool, &trees.inner, leaf_of_row, &values, weighted)
         })
     }
+}
+
+fn leaf_sum_arrays(py: Python<'_>, leaves: LeafSums) -> LeafSumArrays<'_> {
+    let LeafSums { sizes, outputs, sums, curvatures } = leaves;
+    (
+        starts_of(&sizes).into_pyarray(py),
+        outputs.into_pyarray(py),
+        sums.into_pyarray(py),
+        curvatures.into_pyarray(py),
+    )
 }
 
 /// Where the values of each leaf begin, and where the last ones end.

@@ -110,7 +110,11 @@ def refuse_unobserved_outputs(
         and Y.ndim == 2
         and not (observed := comm.largest(_observed_outputs(Y))).all()
     ):
-        output = column_name(int(np.argmin(observed)), names)
-        problem = f"Output {output} of {name} has no observed value of positive weight"
-        remedy = "leave the output out, or give it a value in at least one row."
-        raise ValueError(f"{problem}; {remedy}")
+        raise unobserved_output(int(np.argmin(observed)), name, names)
+
+
+def unobserved_output(j: int, name: str, names: Sequence[str] | None) -> ValueError:
+    """Return the error of an output that is missing in all rows."""
+    problem = f"Output {column_name(j, names)} of {name} has no observed value of positive weight"
+    remedy = "leave the output out, or give it a value in at least one row."
+    return ValueError(f"{problem}; {remedy}")

@@ -277,10 +277,7 @@ def check_labels(
         # An array that exists stays what it is, unless sparse labels are asked for.
         if isinstance(several, list) or sparsity.cells != 0:
             return several
-        kept = SparseLabels.of_dense(several)
-        if kept is None:
-            raise _missing_label(name)
-        return kept
+        return SparseLabels.of_dense(several)
     one = f"{name}.ravel()"
     if is_frame(y):
         one = f"{name}[{next(iter(column_names(y, name) or y.columns))!r}]"
@@ -376,14 +373,8 @@ def _sparse_indicator(
         k = unlike[0]
         raise _label_error(y.data[k], (rows[k], y.indices[k]), name)
     if sparsity.keeps(*y.shape):
-        if missing.any() and sparsity.cells == 0:
-            raise _missing_label(name)
-        if not missing.any():
-            there = y.data != 0
-            starts = np.concatenate([np.zeros(1, np.int64), there.cumsum()])[y.indptr]
-            return SparseLabels(starts, y.indices[there].astype(np.int32), y.shape[1])
-    obstacle = "missing labels" if sparsity.cells is not None else sparsity.obstacle
-    memory.check_labels(y.shape[0], y.shape[1], name, obstacle)
+        return SparseLabels.of_stored(y, missing)
+    memory.check_labels(y.shape[0], y.shape[1], name, sparsity.obstacle)
     encoded = np.zeros(y.shape, np.uint8)
     encoded[rows, y.indices] = np.where(missing, MISSING_LABEL, y.data)
     return encoded
@@ -391,13 +382,6 @@ def _sparse_indicator(
 
 def _is_share(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(0 < value < 1)
-
-
-def _missing_label(name: str) -> ValueError:
-    return ValueError(
-        f"{name} has missing labels (NaN), which max_leaf_outputs cannot take; fill them in, or "
-        "use max_leaf_outputs=None."
-    )
 
 
 def _label_error(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from manyboost import _core
 from manyboost.arrays import F64
@@ -24,10 +25,13 @@ from manyboost.data.targets import check_offset, check_output_names, check_targe
 from manyboost.data.weights import (
     ClassTable,
     Weights,
+    check_stored_weight,
     check_weight,
     class_weights,
     normalise,
+    refuse_weightless_labels,
     weigh_classes,
+    weigh_labels,
 )
 
 
@@ -92,6 +96,9 @@ class Rows:
         """Return the rows with weights multiplied by those of their classes."""
         if table is None:
             return self
+        if isinstance(self.Y, SparseLabels):
+            assert not isinstance(table, list)
+            return replace(self, weights=weigh_labels(self.weights, self.Y, table))
         rows = self.weighted(weigh_classes(self.weights, self.Y, table), "class_weight")
         if not rows.count():
             problem = "class_weight is zero for all classes of these rows"
@@ -113,7 +120,9 @@ def make_rows(
     """Check weights, called ``name``, and put rows together; drop those without any weight."""
     whole_rows = kind.one_class_per_row or isinstance(Y, SparseLabels)
     shape = Y.shape[:1] if whole_rows else Y.shape
-    if widths is None:
+    if sparse.issparse(sample_weight) and isinstance(Y, SparseLabels):
+        weight = check_stored_weight(sample_weight, Y.shape, name)
+    elif widths is None:
         weight = check_weight(sample_weight, shape, name, comm)
     else:
         weight = check_weight(sample_weight, (len(Y), len(widths)), name, comm)
@@ -207,7 +216,10 @@ class Reader(ABC):
         rows = rows.with_class_weights(self.table)
         # One output of each column stands for all.
         first = slice(None) if self.widths is None else np.cumsum([0, *self.widths[:-1]])
-        refuse_unobserved_outputs(rows.Y[..., first], "y", self.names, self.comm)
+        if isinstance(rows.Y, SparseLabels):
+            refuse_weightless_labels(rows.weights, len(rows), self.names)
+        else:
+            refuse_unobserved_outputs(rows.Y[..., first], "y", self.names, self.comm)
         return rows.repeated(self.n_levels)
 
     def validation(self, X: Table, y: Any, sample_weight: Any = None, offset: Any = None) -> Rows:

@@ -3,45 +3,53 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from manyboost import _core
 from manyboost.arrays import F32, F64, Mask
 from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import (
     MISSING_LABEL,
+    cell_error,
     class_numbers,
     first_cell,
     missing_cells,
     refuse_cells,
+    unobserved_output,
 )
+from manyboost.data.features import in_canonical_order
 from manyboost.data.labels import ClassColumns, Classes
 from manyboost.data.plain_arrays import dense_floats
-from manyboost.data.sparse_labels import SparseLabels
+from manyboost.data.sparse_labels import SparseLabels, times
 from manyboost.spelling import listing
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights as the kernels take them; the weight of a cell is the product of both arrays."""
+    """Weights as the kernels take them; the weight of a cell is the product of all of them."""
 
     rows: F32 | None = None  # (n_rows,); None: 1
     cells: F32 | None = None  # (n_rows, n_outputs), zero if the target is missing; None: 1
     partial: bool = False  # whether any target is missing
+    #: Of labels that stay sparse, the weights of single cells as CSR, zero if the label is missing;
+    #: all others have 1.
+    stored: Any = None
 
     @property
     def by_cell(self) -> bool:
         """Whether the cells of a row may differ in weight."""
-        return self.partial or self.cells is not None
+        return self.partial or self.cells is not None or self.stored is not None
 
     @property
     def is_trivial(self) -> bool:
         """Whether all weights are 1."""
-        return self.rows is None and self.cells is None
+        return self.rows is None and self.cells is None and self.stored is None
 
     def heaviest(self, pool: _core.Pool) -> float:
         """Return the largest weight that a cell can have, on all ranks."""
@@ -64,14 +72,16 @@ class Weights:
 
     def take(self, chosen: NDArray[Any]) -> Weights:
         """Return the weights of some rows."""
-        rows = None if self.rows is None else self.rows[chosen]
-        return Weights(rows, None if self.cells is None else self.cells[chosen], self.partial)
+        rows, cells, stored = (
+            None if each is None else each[chosen] for each in (self.rows, self.cells, self.stored)
+        )
+        return Weights(rows, cells, self.partial, stored)
 
     def within(self, chosen: NDArray[Any], n_rows: int) -> Weights:
         """Return weights that are zero outside the chosen rows."""
         bag = np.zeros(n_rows, np.float32)
         bag[chosen] = 1.0 if self.rows is None else self.rows[chosen]
-        return Weights(bag, self.cells, self.partial)
+        return Weights(bag, self.cells, self.partial, self.stored)
 
     def of_output(self, j: int) -> F32 | None:
         """Return the weights of one output in all rows, also where it is missing."""
@@ -96,9 +106,19 @@ class Weights:
             return None if self.rows is None else self.rows.astype(np.float64)
         if self.cells is not None:
             mean = self.cells.sum(axis=1, dtype=np.float64) / Y.shape[1]
+        elif self.stored is not None:
+            missed = np.diff(self.stored.indptr) - self.stored.sum(axis=1, dtype=np.float64)
+            mean = 1.0 - missed / Y.shape[1]
         else:
             mean = 1.0 - missing_cells(Y).mean(axis=1)
         return np.asarray(mean if self.rows is None else mean * self.rows)
+
+    def excess(self) -> F64:
+        """Return what stored cells weigh more than other cells of their row."""
+        more = self.stored.data.astype(np.float64) - 1
+        if self.rows is None:
+            return np.asarray(more)
+        return np.asarray(more * np.repeat(self.rows, np.diff(self.stored.indptr)))
 
     def matrix(self, Y: NDArray[Any]) -> F32:
         """Return the weight of every cell, zero if the target is missing."""
@@ -129,14 +149,36 @@ def check_weight(
     return weight
 
 
+def check_stored_weight(sample_weight: Any, shape: tuple[int, ...], name: str) -> Any:
+    """Return weights of single cells as CSR; cells that are not stored have 1."""
+    stored = in_canonical_order(sparse.csr_array(sample_weight, dtype=np.float64))
+    if stored.shape != shape:
+        wanted = f"a sparse one has a cell for each of the {shape[0]} × {shape[1]} labels"
+        raise ValueError(f"{name} has shape {stored.shape}; {wanted}.")
+    wrong = np.flatnonzero(~(stored.data >= 0))
+    if len(wrong):
+        row = int(np.searchsorted(stored.indptr, wrong[0], "right")) - 1
+        value = stored.data[wrong[0]]
+        what = "is missing (NaN)" if np.isnan(value) else f"is negative ({value:g})"
+        rest = "; weights must be at least zero."
+        raise cell_error(name, f"{name} {what}", (row, int(stored.indices[wrong[0]])), rest)
+    return stored
+
+
 def normalise(
-    Y: NDArray[Any], weight: NDArray[np.floating] | None, name: str, comm: Comm = ALONE
+    Y: NDArray[Any], weight: Any, name: str, comm: Comm = ALONE
 ) -> tuple[NDArray[Any], Weights, Mask]:
     """Bring targets and weights to one form; also return which rows have an observed cell.
 
     Cells of weight zero become missing targets. Weights that agree within each row become weights
     of rows, and weights that are all 1 become none. All ranks choose the same form.
     """
+    stored = None
+    if isinstance(Y, SparseLabels):
+        if sparse.issparse(weight):
+            weight, stored = None, weight
+        stored = times(Y.missing, stored)
+        stored = None if stored is None else _single(stored, name)
     if weight is not None and weight.ndim == 2 and not weight.all():
         Y = np.array(Y)
         Y[weight == 0] = MISSING_LABEL if Y.dtype == np.uint8 else np.nan
@@ -149,7 +191,7 @@ def normalise(
         observed &= weight > 0
     partial = comm.any(not is_whole and missing[observed].any())
     if weight is None:
-        return Y, Weights(partial=partial), observed
+        return Y, Weights(partial=partial, stored=stored), observed
     if weight.ndim == 2:
         heaviest = weight.max(axis=1, where=~missing, initial=0)
         lightest = weight.min(axis=1, where=~missing, initial=np.inf)
@@ -157,16 +199,35 @@ def normalise(
             weight = heaviest
         elif partial:
             weight = np.where(missing, 0, weight)
-    with np.errstate(over="ignore", under="ignore"):
-        single = np.ascontiguousarray(weight, dtype=np.float32)
-    if not (np.isfinite(single).all() and np.array_equal(single > 0, weight > 0)):
-        positive = weight[weight > 0]
-        span = f"{positive.min():g} to {positive.max():g}, beyond the range of single precision"
-        raise ValueError(f"{name} spans {span}; divide it by a constant.")
+    single = _single(weight, name)
     if single.ndim == 2:
         return Y, Weights(cells=single, partial=partial), observed
     is_one = comm.all((single[observed] == 1).all())
-    return Y, Weights(rows=None if is_one else single, partial=partial), observed
+    return Y, Weights(None if is_one else single, partial=partial, stored=stored), observed
+
+
+def refuse_weightless_labels(weights: Weights, n_rows: int, names: Sequence[str] | None) -> None:
+    """Refuse sparse labels of which one is missing in all rows."""
+    if weights.stored is None:
+        return
+    weightless = weights.stored.indices[weights.stored.data == 0]
+    counts = np.bincount(weightless, minlength=weights.stored.shape[1])
+    if (counts == n_rows).any():
+        raise unobserved_output(int(np.argmax(counts)), "y", names)
+
+
+def _single(weight: Any, name: str) -> Any:
+    """Return weights, an array or CSR, in single precision."""
+    given = weight.data if sparse.issparse(weight) else weight
+    with np.errstate(over="ignore", under="ignore"):
+        single = np.ascontiguousarray(given, dtype=np.float32)
+    if not (np.isfinite(single).all() and np.array_equal(single > 0, given > 0)):
+        positive = given[given > 0]
+        span = f"{positive.min():g} to {positive.max():g}, beyond the range of single precision"
+        raise ValueError(f"{name} spans {span}; divide it by a constant.")
+    if sparse.issparse(weight):
+        return sparse.csr_array((single, weight.indices, weight.indptr), shape=weight.shape)
+    return single
 
 
 #: Weights of classes (n_classes,), of absent and present labels (n_labels, 2), or a list of the
@@ -250,6 +311,23 @@ def _from_dict(weights: Any, known: list[Any], name: str) -> F64:
             raise ValueError(f"{problem}; {remedy}")
         table[known.index(key)] = float(weight)
     return table
+
+
+def label_sums(Y: SparseLabels, weights: Weights, pool: _core.Pool) -> tuple[F64, F64 | float]:
+    """Return for each output the weight of its labels, and of all its cells."""
+    sums, totals = Y.sums(weights.rows), weights.total_of_rows(pool, len(Y))
+    if weights.stored is None:
+        return sums, totals
+    outputs, excess, d = weights.stored.indices, weights.excess(), Y.n_outputs
+    more = np.bincount(outputs, excess * Y.hold(weights.stored), d)
+    return np.asarray(sums + more), np.asarray(totals + np.bincount(outputs, excess, d))
+
+
+def weigh_labels(weights: Weights, Y: SparseLabels, table: F64) -> Weights:
+    """Multiply weights by those of labels (n_labels, 2), of which the first, of absence, are 1."""
+    of_labels = table[Y.labels, 1], Y.labels, Y.starts
+    labels = sparse.csr_array(of_labels, shape=Y.shape)
+    return replace(weights, stored=_single(times(weights.stored, labels), "class_weight"))
 
 
 def weigh_classes(weights: Weights, Y: NDArray[Any], table: ClassTable) -> NDArray[np.floating]:

@@ -156,6 +156,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
             else as a row of a table). NaN, None and pandas.NA are missing cells of a table.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns), optional
             Weights of the rows, or of single cells of a table; weight zero makes a cell missing.
+            Where labels stay sparse (``max_leaf_outputs``), weights of cells are a sparse matrix;
+            cells that it does not store have the weight 1.
         {fit}
         """
         validation = X_val, validation_targets(Y_val, y_val), sample_weight_val

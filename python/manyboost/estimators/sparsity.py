@@ -56,7 +56,10 @@ def _obstacles(parameters: Parameters, given: Given) -> Iterator[str]:
     if is_identity(parameters.projection):
         yield f"projection={parameters.projection!r}"
     if any(np.asarray(w).ndim == 2 for w in (given.sample_weight, given.sample_weight_val)):
-        yield "weights of cells"
+        yield "an array of weights for all cells (a sparse one holds those other than 1)"
+    if not _weighs_labels(parameters.class_weight):
+        given_weight = f"class_weight={parameters.class_weight!r}"
+        yield f"{given_weight} (but for weights of present labels, {{1: 5}})"
     if given.offset is not None:
         yield "an offset"
     if given.comm.size > 1:
@@ -71,10 +74,16 @@ def _obstacles(parameters: Parameters, given: Given) -> Iterator[str]:
         yield f"scoring={parameters.scoring!r} (but for manyboost.metrics.TopKScorer)"
     if parameters.warm_start:
         yield "warm_start=True"
-    others = "class_weight", "estimator", "monotonic_cst", "n_folds", "checkpoint"
+    others = "estimator", "monotonic_cst", "n_folds", "checkpoint"
     for name in (*others, "calibration", "label_hierarchy"):
         if getattr(parameters, name) is not None:
             yield f"{name}={getattr(parameters, name)!r}"
+
+
+def _weighs_labels(class_weight: Any) -> bool:
+    """Whether only labels that a row has are weighted."""
+    each = class_weight if isinstance(class_weight, list | tuple) else [class_weight or {}]
+    return all(isinstance(weights, dict) and weights.get(0, 1) == 1 for weights in each)
 
 
 def rankers(estimator: Any, loss: FittedLoss, rows: Rows, model: Ensemble) -> list[Scorer]:
@@ -87,6 +96,9 @@ def rankers(estimator: Any, loss: FittedLoss, rows: Rows, model: Ensemble) -> li
             scorers.append(Scorer(LOSS, None))
             continue
         assert isinstance(each, TopKScorer)
+        if rows.weights.stored is not None:
+            problem = f"scoring={each!r} knows no missing labels and no weights of single labels"
+            raise ValueError(f"{problem}; use scoring='loss', or validation rows without them.")
         chosen = np.arange(len(rows))
         if each.n_rows is not None and each.n_rows < len(rows):
             drawn = np.random.default_rng(estimator._seed).choice(len(rows), each.n_rows, False)

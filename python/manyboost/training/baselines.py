@@ -14,7 +14,7 @@ from manyboost import _core
 from manyboost.arrays import F64
 from manyboost.data.cells import MISSING_LABEL, TargetKind, class_numbers, missing_cells
 from manyboost.data.sparse_labels import SparseLabels
-from manyboost.data.weights import Weights
+from manyboost.data.weights import Weights, label_sums
 from manyboost.training.custom import Loss, fill_missing, refuse_wrong_sign
 from manyboost.training.directions import Direction, Line
 from manyboost.training.fitted_losses import FittedLoss, MixedLoss, as_real, without
@@ -84,8 +84,8 @@ class Sample:
     def means(self, cells: NDArray[Any] | SparseLabels) -> F64:
         """Return the weighted mean of each column of cells."""
         if isinstance(cells, SparseLabels):
-            total = self.weights.total_of_rows(self.pool, len(cells))
-            return cells.sums(self.weights.rows) / total
+            sums, totals = label_sums(cells, self.weights, self.pool)
+            return np.asarray(sums / totals)
         sums = _core.column_sums(self.pool, cells, self.weights)
         if self.weights.by_cell:
             # Sums of ones, in single precision so that missing numbers stay missing.

@@ -27,10 +27,6 @@ class SparseLeaves:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def of_leaves(self, numbers: F64) -> F64:
-        """Return a number of each leaf for each of its values."""
-        return np.repeat(numbers, np.diff(self.starts))
-
     def with_values(self, values: F32 | F64) -> SparseLeaves:
         """Return the same leaves with other values."""
         return replace(self, values=values)

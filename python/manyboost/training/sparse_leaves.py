@@ -35,10 +35,10 @@ class SparseLeafFitter(LeafFitter):
     def label(  # type: ignore[override]  # values of a few outputs in the place of all
         self, weak: WeakModel, weights: Weights, frozen: Mask | None, output: int | None = None
     ) -> tuple[SparseLeaves, None]:
-        """Newton's values for the outputs of each leaf that matter most."""
+        """Newton's values for the outputs of each leaf that gain most."""
         objective, weak = self.objective, _leaves(weak)
         assert isinstance(objective, SparseObjective)
-        leaves = weak.leaf_of_row, weak.leaf_weights
+        leaves = weak.leaf_of_row, weak.n_leaves
         kept = self.most, self.blocks[0].l2
         return objective.newton_leaves(self.residuals, leaves, weights, *kept), None
 
@@ -48,16 +48,23 @@ class SparseLeafFitter(LeafFitter):
         """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output."""
         objective, block, weak = self.objective, self.blocks[0], _leaves(weak)
         assert isinstance(objective, SparseSquaredError)
-        total = weak.leaf_weights
         z = split.z[:, 0].astype(np.float64)
-        if weights.rows is not None:
-            z *= weights.rows
-        sums = np.bincount(weak.leaf_of_row, z, weak.n_leaves).astype(np.float64)
-        values = divide(sums, total)
+        if weights.by_cell:  # z is weighted already
+            chosen = 1.0 if weights.rows is None else weights.rows > 0
+            assert split.weight is not None
+            total = self._sums(weak, (split.weight[:, 0] * chosen).astype(np.float64))
+            values = divide(self._sums(weak, z * chosen), total)
+        else:
+            z *= 1.0 if weights.rows is None else weights.rows
+            values = divide(self._sums(weak, z), weak.leaf_weights)
         g = values if block.is_newton else values.astype(np.float32).astype(np.float64)
-        slopes = objective.slopes(self.residuals, weak.leaf_of_row, g, weights)
-        curvature = (total * g**2).sum() + (block.l2 * (g**2).mean() if block.is_newton else 0.0)
-        return values[:, None], divide(slopes, np.asarray(curvature))
+        parts = self.residuals, weak.leaf_of_row, g, weights
+        slopes, squares = objective.slopes(*parts), objective.squares(*parts)
+        damped = squares + block.l2 * (g**2).mean() if block.is_newton else squares
+        return values[:, None], divide(slopes, damped)
+
+    def _sums(self, weak: Leaves, of_rows: F64) -> F64:
+        return np.bincount(weak.leaf_of_row, of_rows, weak.n_leaves).astype(np.float64)
 
 
 def _leaves(weak: WeakModel) -> Leaves:

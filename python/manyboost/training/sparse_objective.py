@@ -18,7 +18,7 @@ from manyboost import _core
 from manyboost.arrays import F32, F64, U32, Mask
 from manyboost.data.features import Table
 from manyboost.data.sparse_labels import SparseLabels
-from manyboost.data.weights import Weights
+from manyboost.data.weights import Weights, label_sums
 from manyboost.training.directions import Line, Move, Outputs, SparseLeaves
 from manyboost.training.ensembles import Ensemble, TreeEnsemble
 from manyboost.training.objectives import LossBlocks, Objective, Sums
@@ -38,28 +38,44 @@ class SparseObjective(Objective):
     ) -> None:
         self.blocks, self.weights, self.pool, self.labels = blocks, weights, pool, y
         self.n_rows, self.n_outputs = y.shape
-        self.total_weight = weights.total_of_rows(pool, self.n_rows)
-        self.cells = self.total_weight * self.n_outputs
+        # The weight of the labels of each output, and of all its cells.
+        self.positive, self.total = label_sums(y, weights, pool)
+        self.cells = math.fsum(np.broadcast_to(self.total, self.n_outputs).tolist())
 
     def follow(self, model: Ensemble) -> None:
         assert isinstance(model, TreeEnsemble)
         self.trees = model.trees
 
     def blank_state(self) -> F32:
-        labels = self.labels
-        return cast(F32, _core.LabelRows(labels.n_outputs, labels.starts, labels.labels))
+        labels, stored = self.labels, self.weights.stored
+        rows = _core.LabelRows(labels.n_outputs, labels.starts, labels.labels)
+        if stored is not None:
+            starts, outputs = stored.indptr.astype(np.int64), stored.indices.astype(np.int32)
+            rows.mark(starts, outputs, stored.data)
+        return cast(F32, rows)
 
     def open_state(self, state: F32) -> tuple[F32, F32]:
         return state, state
 
     @abstractmethod
     def newton_leaves(
-        self, raw: F32, leaves: tuple[U32, F64], weights: Weights, most: int, damping: float
+        self, raw: F32, leaves: tuple[U32, int], weights: Weights, most: int, damping: float
     ) -> SparseLeaves:
-        """Return Newton's values for the outputs of each leaf that matter most.
+        """Return Newton's values for the outputs of each leaf that gain most.
 
-        ``leaves`` are the leaf of each row, and the weight of each leaf.
+        ``leaves`` are the leaf of each row, and their number.
         """
+
+    def weigh(self, raw: F32, split: SplitGradients) -> None:
+        """Weigh split gradients where cells have weights: z = w φ (c r), and ω beside it."""
+        if self.weights.stored is None:
+            return
+        assert split.weight is not None
+        assert split.shares is not None
+        _rows(raw).cell_shares(split.shares, split.weight)
+        if self.weights.rows is not None:
+            for each in (split.z, split.weight):
+                each *= self.weights.rows[:, None]
 
     def add_rounds(self, model: Ensemble, X: Table, n_rounds: int, state: F32) -> None:
         raise NotImplementedError  # warm starts are refused
@@ -91,14 +107,17 @@ class SparseLogLoss(SparseObjective):
     def advance(self, raw: F32, out: F32, move: Move | None, split: SplitGradients) -> float:
         if move is not None:
             self.add_leaves(move, raw, None)
-        projection = () if split.matrix is None else (split.matrix, split.z)
-        self._loss = self._pass(raw, *projection)
+        if split.matrix is None:
+            self._loss = self._pass(raw)
+        else:
+            self._loss = self._pass(raw, split.matrix, split.z)
+            self.weigh(raw, split)
         return self._loss / self.cells
 
     def add_leaves(self, move: Move, raw: F32, output: int | None) -> None:
         assert output is None
         assert move.values is not None
-        _rows(raw).push(move.leaf_of_row, len(move.values))
+        _rows(raw).push(self.trees, move.leaf_of_row, len(move.values))
         self._loss = None
 
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
@@ -107,10 +126,9 @@ class SparseLogLoss(SparseObjective):
         return self._loss / self.cells, None
 
     def newton_leaves(
-        self, raw: F32, leaves: tuple[U32, F64], weights: Weights, most: int, damping: float
+        self, raw: F32, leaves: tuple[U32, int], weights: Weights, most: int, damping: float
     ) -> SparseLeaves:
-        leaf_of_row, leaf_weights = leaves
-        parts = self.pool, self.trees, leaf_of_row, len(leaf_weights), self.baseline, weights.rows
+        parts = self.pool, self.trees, *leaves, self.baseline, weights.rows
         kept = self.by_baseline, most, damping
         starts, outputs, sums, curvatures = _rows(raw).log_leaf_sums(*parts, *kept)
         return SparseLeaves(starts, outputs, divide(sums, curvatures + damping))
@@ -128,17 +146,16 @@ class SparseSquaredError(SparseObjective):
         self, blocks: LossBlocks, y: SparseLabels, weights: Weights, pool: _core.Pool, baseline: F64
     ) -> None:
         super().__init__(blocks, y, weights, pool)
-        total = self.total_weight
         # Where no label is, and no tree has moved it, a residual is −(1 + b).
         self.absent = 1 + baseline
         self.by_absent = np.argsort(-self.absent, kind="stable").astype(np.uint32)
-        positive = y.sums(weights.rows)
-        squares = positive * (1 - baseline) ** 2 + (total - positive) * self.absent**2
+        negative = self.total - self.positive
+        squares = self.positive * (1 - baseline) ** 2 + negative * self.absent**2
         self.loss = 0.5 * math.fsum(squares.tolist())
         # What a round has found on all rows, for the loss after it: leaf values and slopes along
-        # them, or sums of residuals in leaves.
+        # them, or sums of residuals and weights in leaves.
         self._along: tuple[F64, F64] | None = None
-        self._sums: SparseLeaves | None = None
+        self._sums: tuple[F64, F64] | None = None
 
     def advance(self, raw: F32, out: F32, move: Move | None, split: SplitGradients) -> float:
         if move is not None:
@@ -146,6 +163,7 @@ class SparseSquaredError(SparseObjective):
         if split.matrix is not None:
             rows = _rows(raw)
             rows.project(self.pool, self.trees, split.matrix, self.absent, split.z)
+            self.weigh(raw, split)
         return self.loss / self.cells
 
     def add_leaves(self, move: Move, raw: F32, output: int | None) -> None:
@@ -153,9 +171,8 @@ class SparseSquaredError(SparseObjective):
         leaf_of_row, values, steps = move
         rows, weight = _rows(raw), self.weights.rows
         if isinstance(values, SparseLeaves) and self._sums is not None:
-            v = values.values.astype(np.float64)
-            slope = float((v * self._sums.values).sum())
-            of_values = values.of_leaves(self._leaf_weights(leaf_of_row, len(values)))
+            v, (sums, of_values) = values.values.astype(np.float64), self._sums
+            slope = float((v * sums).sum())
             curvature = float((v**2 * of_values).sum())
         elif isinstance(values, SparseLeaves):
             arguments = leaf_of_row, values.arrays(), weight, self.absent
@@ -164,11 +181,11 @@ class SparseSquaredError(SparseObjective):
             assert steps is not None
             g, s = values[:, 0].astype(np.float64), steps.astype(np.float64)
             slope = float((s * self._slopes_along(rows, leaf_of_row, g)).sum())
-            curvature = float((s**2).sum() * (self._leaf_weights(leaf_of_row, len(g)) * g**2).sum())
+            curvature = float((s**2 * self.squares(raw, leaf_of_row, g, self.weights)).sum())
         # Rounding may leave less than nothing.
         self.loss = max(0.0, self.loss - slope + 0.5 * curvature)
         self._along = self._sums = None
-        rows.push(leaf_of_row, len(values))
+        rows.push(self.trees, leaf_of_row, len(values))
 
     def slopes(self, raw: F32, leaf_of_row: U32, g: F64, weights: Weights) -> F64:
         """Return Σ w r g for each output, where g are values of leaves (n_leaves,)."""
@@ -177,15 +194,24 @@ class SparseSquaredError(SparseObjective):
         self._along = (g, slopes) if weights is self.weights else None
         return slopes
 
+    def squares(self, raw: F32, leaf_of_row: U32, g: F64, weights: Weights) -> F64:
+        """Return Σ w g² for each output."""
+        total = (_leaf_weights(leaf_of_row, len(g), weights.rows) * g**2).sum()
+        squares = np.full(self.n_outputs, total)
+        if weights.stored is not None:
+            # Rounding may leave less than nothing.
+            squares += _rows(raw).marked_squares(leaf_of_row, g, weights.rows)
+            np.maximum(squares, 0, out=squares)
+        return squares
+
     def newton_leaves(
-        self, raw: F32, leaves: tuple[U32, F64], weights: Weights, most: int, damping: float
+        self, raw: F32, leaves: tuple[U32, int], weights: Weights, most: int, damping: float
     ) -> SparseLeaves:
-        leaf_of_row, leaf_weights = leaves
-        parts = leaf_of_row, len(leaf_weights), weights.rows, self.absent, self.by_absent, most
-        sums = SparseLeaves(*_rows(raw).leaf_sums(self.pool, self.trees, *parts))
-        self._sums = sums if weights is self.weights else None
-        damped = sums.of_leaves(leaf_weights + damping)
-        return sums.with_values(divide(sums.values, damped))
+        parts = self.pool, self.trees, *leaves, weights.rows, self.absent
+        kept = self.by_absent, most, damping
+        starts, outputs, sums, of_values = _rows(raw).leaf_sums(*parts, *kept)
+        self._sums = (sums, of_values) if weights is self.weights else None
+        return SparseLeaves(starts, outputs, divide(sums, of_values + damping))
 
     def _slopes_along(self, rows: _core.LabelRows, leaf_of_row: U32, v: F64) -> F64:
         """Return the slopes along leaf values, which a round has found along a multiple of them."""
@@ -193,15 +219,16 @@ class SparseSquaredError(SparseObjective):
             parts = leaf_of_row, v, self.weights.rows, self.absent
             return rows.slopes(self.pool, self.trees, *parts)
         g, slopes = self._along
-        weight = self._leaf_weights(leaf_of_row, len(g))
+        weight = _leaf_weights(leaf_of_row, len(g), self.weights.rows)
         square = float((weight * g**2).sum())
         return slopes * (float((weight * v * g).sum()) / square if square > 0 else 0.0)
 
-    def _leaf_weights(self, leaf_of_row: U32, n_leaves: int) -> F64:
-        return np.bincount(leaf_of_row, self.weights.rows, n_leaves).astype(np.float64)
-
     def losses(self, raw: F32) -> tuple[float, F64 | None]:
         return self.loss / self.cells, None
+
+
+def _leaf_weights(leaf_of_row: U32, n_leaves: int, rows: F32 | None) -> F64:
+    return np.bincount(leaf_of_row, rows, n_leaves).astype(np.float64)
 
 
 def _rows(raw: F32) -> _core.LabelRows:

@@ -8,7 +8,7 @@
 use super::{LabelRows, Weighted};
 use crate::ensemble::{Ensemble, Kind};
 use crate::error::{Result, invalid};
-use crate::memory::zeros;
+use crate::memory::{collected, zeros};
 use crate::parallel::Pool;
 
 /// Sums of the kept outputs, leaf after leaf.
@@ -20,6 +20,24 @@ pub struct LeafSums {
     pub outputs: Vec<u32>,
     /// Σ w r over the rows of the leaf.
     pub sums: Vec<f64>,
+    /// Σ w h, with the curvature h of the loss, which is 1 for the squared error.
+    pub curvatures: Vec<f64>,
+}
+
+/// An output of a leaf, Σ w r and Σ w h.
+pub(super) type OfOutput = (u32, f64, f64);
+
+impl LeafSums {
+    /// Puts the kept outputs of all leaves one after the other.
+    pub(super) fn of(leaves: &[Vec<OfOutput>]) -> Result<LeafSums> {
+        let sizes: Vec<usize> = leaves.iter().map(Vec::len).collect();
+        let n_values = sizes.iter().sum();
+        let all = || leaves.iter().flatten();
+        let outputs = collected(n_values, all().map(|of| of.0))?;
+        let sums = collected(n_values, all().map(|of| of.1))?;
+        let curvatures = collected(n_values, all().map(|of| of.2))?;
+        Ok(LeafSums { sizes, outputs, sums, curvatures })
+    }
 }
 
 /// Sums of one leaf in the making.
@@ -30,6 +48,8 @@ struct Sums {
     added_by: Vec<u32>,
     /// Outputs that were added to.
     touched: Vec<u32>,
+    /// Weight of the cells of an output less that of their rows, if cells have weights.
+    excess: Vec<f64>,
     /// Weight of the rows that an earlier tree has in each of its leaves.
     shares: Vec<f64>,
     /// Leaves of an earlier tree with a share.
@@ -39,11 +59,12 @@ struct Sums {
 }
 
 impl Sums {
-    fn new(n_outputs: usize, most_leaves: usize) -> Result<Sums> {
+    fn new(n_outputs: usize, most_leaves: usize, marked: bool) -> Result<Sums> {
         Ok(Sums {
             of_outputs: zeros(n_outputs)?,
             added_by: zeros(n_outputs)?,
             touched: Vec::new(),
+            excess: zeros(if marked { n_outputs } else { 0 })?,
             shares: zeros(most_leaves)?,
             met: Vec::new(),
             weight: 0.0,
@@ -59,22 +80,29 @@ impl Sums {
             self.added_by[place] = leaf;
             self.of_outputs[place] = value;
             self.touched.push(output);
+            if let Some(excess) = self.excess.get_mut(place) {
+                *excess = 0.0;
+            }
         }
     }
 
-    /// Σ w r of an output.
-    fn of(&self, leaf: u32, output: u32, start: &[f64]) -> f64 {
-        let place = output as usize;
-        let added = if self.added_by[place] == leaf { self.of_outputs[place] } else { 0.0 };
-        added - start[place] * self.weight
+    /// An output, Σ w r and Σ w of it.
+    fn of(&self, leaf: u32, output: u32, start: &[f64]) -> OfOutput {
+        let (place, rest) = (output as usize, start[output as usize] * self.weight);
+        if self.added_by[place] != leaf {
+            return (output, -rest, self.weight);
+        }
+        let weight = self.weight + self.excess.get(place).unwrap_or(&0.0);
+        // Nothing exactly, if all its labels are missing: both are summed in the same order.
+        let is_there = weight > 0.0;
+        if is_there { (output, self.of_outputs[place] - rest, weight) } else { (output, 0.0, 0.0) }
     }
 }
 
 impl LabelRows {
-    /// Σ w r over the rows of each leaf for the `most` outputs of which it is largest in size, of
-    /// equals those that come first; zeros are left out. `order` has the outputs by descending
-    /// `weighted.start`.
-    #[allow(clippy::too_many_arguments)] // the leaves, and what to sum with
+    /// Σ w r and Σ w over the rows of each leaf for the `most` outputs that gain most, that is of the
+    /// largest (Σ w r)² / (Σ w + λ); of equals those that come first, and zeros are left out. `order`
+    /// has the outputs by descending `weighted.start`.
     pub fn leaf_sums(
         &self,
         pool: &Pool,
@@ -82,30 +110,21 @@ impl LabelRows {
         leaf_of_row: &[u32],
         n_leaves: usize,
         weighted: Weighted<'_>,
-        order: &[u32],
-        most: usize,
+        (order, most, damping): (&[u32], usize, f64),
     ) -> Result<LeafSums> {
         if order.iter().any(|&output| output as usize >= self.n_outputs) {
             return invalid("the order of the outputs names some that do not exist");
         }
-        let mut leaves: Vec<Vec<(u32, f64)>> = vec![Vec::new(); n_leaves];
+        let mut leaves: Vec<Vec<OfOutput>> = vec![Vec::new(); n_leaves];
         let arguments = (model, leaf_of_row, n_leaves, weighted);
         self.each_leaf(pool, arguments, &mut leaves, |leaf, sums, kept| {
             let start = weighted.start;
             let others = order.iter().filter(|&&output| sums.added_by[output as usize] != leaf);
             let candidates = sums.touched.iter().chain(others.take(most));
-            let with_sum = candidates.map(|&output| (output, sums.of(leaf, output, start)));
-            kept.extend(with_sum.filter(|&(_, sum)| sum != 0.0));
-            keep_best(kept, most, |&(output, sum)| (output, sum.abs()));
+            let with_sums = candidates.map(|&output| sums.of(leaf, output, start));
+            keep_best(kept, with_sums, most, damping);
         })?;
-        let sizes: Vec<usize> = leaves.iter().map(Vec::len).collect();
-        let n_values = sizes.iter().sum();
-        let (mut outputs, mut sums) = (zeros::<u32>(n_values)?, zeros::<f64>(n_values)?);
-        let places = outputs.iter_mut().zip(&mut sums);
-        places.zip(leaves.iter().flatten()).for_each(|((output, sum), kept)| {
-            (*output, *sum) = *kept;
-        });
-        Ok(LeafSums { sizes, outputs, sums })
+        LeafSums::of(&leaves)
     }
 
     /// Σ w r v over all rows and outputs, where v are values of the leaves, and Σ w v².
@@ -132,8 +151,9 @@ impl LabelRows {
         self.each_leaf(pool, arguments, &mut products, |leaf, sums, (slope, curvature)| {
             let range = starts[leaf as usize - 1]..starts[leaf as usize];
             for (&output, value) in values.outputs[range.clone()].iter().zip(&values.sums[range]) {
-                *slope += value * sums.of(leaf, output, weighted.start);
-                *curvature += value * value * sums.weight;
+                let (_, sum, weight) = sums.of(leaf, output, weighted.start);
+                *slope += value * sum;
+                *curvature += value * value * weight;
             }
         })?;
         let total = |sums: (f64, f64), of: &(f64, f64)| (sums.0 + of.0, sums.1 + of.1);
@@ -158,7 +178,7 @@ impl LabelRows {
         let most_leaves = (0..n_trees).map(|tree| model.leaf_sizes(tree).len()).max().unwrap_or(0);
         let per_leaf = model.values.len() / model.leaf_starts.len();
         let work = self.n_rows() * (n_trees * (4 + per_leaf) + 1) + self.labels.len();
-        let start = || Sums::new(self.n_outputs, most_leaves);
+        let start = || Sums::new(self.n_outputs, most_leaves, self.marked.is_some());
         let items = out.iter_mut().enumerate();
         pool.fold(items, work, start, |sums, (leaf, out)| {
             let rows = &rows[starts[leaf]..starts[leaf + 1]];
@@ -206,23 +226,31 @@ impl LabelRows {
                 for &label in self.labels_of(row as usize) {
                     sums.add(leaf, label, 2.0 * weight);
                 }
+                for cell in self.marked_of(row as usize) {
+                    let extra = weight * cell.excess();
+                    sums.add(leaf, cell.output, extra * cell.residual(weighted.start));
+                    sums.excess[cell.output as usize] += extra;
+                }
             }
         }
     }
 }
 
-/// Keeps the outputs of the largest numbers, of equals those that come first, in ascending order.
-/// `rank` tells the output and the number of an element.
-pub(super) fn keep_best<T>(kept: &mut Vec<T>, most: usize, rank: impl Fn(&T) -> (u32, f64)) {
+/// Keeps the outputs that gain most, of equals those that come first, in ascending order.
+pub(super) fn keep_best(
+    kept: &mut Vec<OfOutput>,
+    candidates: impl Iterator<Item = OfOutput>,
+    most: usize,
+    damping: f64,
+) {
+    kept.extend(candidates.filter(|&(_, sum, _)| sum != 0.0));
     if kept.len() > most {
-        kept.select_nth_unstable_by(most, |a, b| {
-            let ((first, a), (second, b)) = (rank(a), rank(b));
-            b.total_cmp(&a).then(first.cmp(&second))
-        });
+        let gain = |of: &OfOutput| of.1 * of.1 / (of.2 + damping);
+        kept.select_nth_unstable_by(most, |a, b| gain(b).total_cmp(&gain(a)).then(a.0.cmp(&b.0)));
         kept.truncate(most);
         kept.shrink_to_fit();
     }
-    kept.sort_unstable_by_key(|each| rank(each).0);
+    kept.sort_unstable_by_key(|of| of.0);
 }
 
 /// Rows leaf by leaf, ascending in each, and where each leaf begins.

@@ -5,7 +5,7 @@
 //! visited, which are the labels of a row and the outputs that its leaves have values for. Nothing is
 //! approximated.
 
-use super::leaves::{by_leaf, keep_best};
+use super::leaves::{OfOutput, by_leaf, keep_best};
 use super::projected::{ROWS_AT_ONCE, by_output, dot};
 use super::{LabelRows, LeafSums};
 use crate::ensemble::{Ensemble, Kind};
@@ -54,16 +54,22 @@ struct Cells {
     touched_by: Vec<u32>,
     label_by: Vec<u32>,
     touched: Vec<u32>,
+    /// The visit that last found an output to have a weight of its own in the row, and this weight.
+    weighted_by: Vec<u32>,
+    weights: Vec<f32>,
     visit: u32,
 }
 
 impl Cells {
-    fn new(n_outputs: usize) -> Result<Cells> {
+    fn new(n_outputs: usize, marked: bool) -> Result<Cells> {
+        let weighted = if marked { n_outputs } else { 0 };
         Ok(Cells {
             raw: zeros(n_outputs)?,
             touched_by: zeros(n_outputs)?,
             label_by: zeros(n_outputs)?,
             touched: Vec::new(),
+            weighted_by: zeros(weighted)?,
+            weights: zeros(weighted)?,
             visit: 0,
         })
     }
@@ -94,13 +100,22 @@ impl Cells {
             self.add(label, 0.0, log.baseline);
             self.label_by[label as usize] = self.visit;
         }
+        for cell in labels.marked_of(row) {
+            self.add(cell.output, 0.0, log.baseline);
+            self.weighted_by[cell.output as usize] = self.visit;
+            self.weights[cell.output as usize] = cell.weight;
+        }
     }
 
-    /// Residual and log loss of an output that was touched.
+    /// Weight, residual and log loss of an output that was touched.
     #[inline(always)]
-    fn of(&self, output: u32) -> (f32, f32) {
+    fn of(&self, output: u32) -> (f64, f32, f32) {
         let place = output as usize;
-        residual_and_loss(self.label_by[place] == self.visit, self.raw[place])
+        let is_weighted = self.weighted_by.get(place) == Some(&self.visit);
+        let weight = if is_weighted { f64::from(self.weights[place]) } else { 1.0 };
+        let (residual, loss) =
+            residual_and_loss(self.label_by[place] == self.visit, self.raw[place]);
+        (weight, residual, loss)
     }
 }
 
@@ -112,16 +127,19 @@ struct Sums {
     /// The leaf, counted from 1, that last added to an output.
     added_by: Vec<u32>,
     touched: Vec<u32>,
+    /// Weight of the cells of an output less that of their rows, if cells have weights.
+    excess: Vec<f64>,
 }
 
 impl Sums {
-    fn new(n_outputs: usize) -> Result<Sums> {
+    fn new(n_outputs: usize, marked: bool) -> Result<Sums> {
         Ok(Sums {
-            cells: Cells::new(n_outputs)?,
+            cells: Cells::new(n_outputs, marked)?,
             residuals: zeros(n_outputs)?,
             curvatures: zeros(n_outputs)?,
             added_by: zeros(n_outputs)?,
             touched: Vec::new(),
+            excess: zeros(if marked { n_outputs } else { 0 })?,
         })
     }
 
@@ -132,27 +150,34 @@ impl Sums {
             self.added_by[place] = leaf;
             (self.residuals[place], self.curvatures[place]) = (0.0, 0.0);
             self.touched.push(output);
+            if let Some(excess) = self.excess.get_mut(place) {
+                *excess = 0.0;
+            }
         }
         self.residuals[place] += residual;
         self.curvatures[place] += curvature;
     }
 
     /// Output, Σ w r and Σ w p (1 − p) in a leaf of weight `total`.
-    fn of(&self, leaf: u32, output: u32, resting: &[f32], total: f64) -> (u32, f64, f64) {
+    fn of(&self, leaf: u32, output: u32, resting: &[f32], total: f64) -> OfOutput {
         let (place, at_rest) = (output as usize, resting[output as usize]);
         let mut residual = f64::from(at_rest) * total;
         let mut curvature = f64::from(curvature_of_probability(at_rest)) * total;
         if self.added_by[place] == leaf {
             residual += self.residuals[place];
             curvature += self.curvatures[place];
+            // All labels of the output are missing.
+            if self.excess.get(place).is_some_and(|excess| total + excess <= 0.0) {
+                return (output, 0.0, 0.0);
+            }
         }
         (output, residual, curvature.max(0.0))
     }
 }
 
 impl LabelRows {
-    /// The log loss, summed over all outputs and weighted rows. Writes φ r into `z` (n × q) for a
-    /// projection φ (q × d), if there is one.
+    /// The log loss, summed over all outputs and weighted rows. Writes φ (c r) into `z` (n × q) for a
+    /// projection φ (q × d), if there is one, and weights c of cells.
     pub fn log_loss(
         &self,
         pool: &Pool,
@@ -180,7 +205,7 @@ impl LabelRows {
             rest = others;
             blocks.push((rows, z));
         }
-        let start = || Ok((Cells::new(d)?, Vec::new()));
+        let start = || Ok((Cells::new(d, self.marked.is_some())?, Vec::new()));
         let work = self.work_of_log(&log);
         let parts = pool.fold(blocks, work, start, |(cells, losses), (rows, z)| {
             let (first, mut loss) = (rows.start, 0.0);
@@ -191,9 +216,9 @@ impl LabelRows {
                 let mut of_row = at_rest;
                 for &output in &cells.touched {
                     let place = output as usize;
-                    let (residual, moved) = cells.of(output);
-                    of_row += f64::from(moved) - losses_at_rest[place];
-                    let change = f64::from(residual) - f64::from(resting[place]);
+                    let (weight, residual, moved) = cells.of(output);
+                    of_row += weight * f64::from(moved) - losses_at_rest[place];
+                    let change = weight * f64::from(residual) - f64::from(resting[place]);
                     let phi = &phi[place * q..][..q];
                     sums.iter_mut()
                         .zip(phi)
@@ -215,17 +240,14 @@ impl LabelRows {
     /// Σ w r and Σ w p (1 − p) over the rows of each leaf for the `most` outputs that gain most, that
     /// is of the largest (Σ w r)² / (Σ w p (1 − p) + λ); of equals those that come first. `order` has
     /// the outputs by descending baseline.
-    #[allow(clippy::too_many_arguments)] // the leaves, and what to sum with
     pub fn log_leaf_sums(
         &self,
         pool: &Pool,
         log: LogRows<'_>,
         leaf_of_row: &[u32],
         n_leaves: usize,
-        order: &[u32],
-        most: usize,
-        damping: f64,
-    ) -> Result<(LeafSums, Vec<f64>)> {
+        (order, most, damping): (&[u32], usize, f64),
+    ) -> Result<LeafSums> {
         self.check_log(&log)?;
         self.check(leaf_of_row, n_leaves, None)?;
         if order.iter().any(|&output| output as usize >= self.n_outputs) {
@@ -233,8 +255,8 @@ impl LabelRows {
         }
         let (starts, rows) = by_leaf(leaf_of_row, n_leaves)?;
         let resting = log.resting()?;
-        let mut leaves: Vec<Vec<(u32, f64, f64)>> = vec![Vec::new(); n_leaves];
-        let start = || Sums::new(self.n_outputs);
+        let mut leaves: Vec<Vec<OfOutput>> = vec![Vec::new(); n_leaves];
+        let start = || Sums::new(self.n_outputs, self.marked.is_some());
         let items = leaves.iter_mut().enumerate();
         pool.fold(items, self.work_of_log(&log), start, |sums, (leaf, kept)| {
             let rows = &rows[starts[leaf]..starts[leaf + 1]];
@@ -243,17 +265,10 @@ impl LabelRows {
             let others = order.iter().filter(|&&output| sums.added_by[output as usize] != leaf);
             let candidates = sums.touched.iter().chain(others.take(most));
             let with_sums = candidates.map(|&output| sums.of(leaf, output, &resting, total));
-            kept.extend(with_sums.filter(|&(_, residual, _)| residual != 0.0));
-            keep_best(kept, most, |&(output, g, h)| (output, g * g / (h + damping)));
+            keep_best(kept, with_sums, most, damping);
             Ok(())
         })?;
-        let sizes: Vec<usize> = leaves.iter().map(Vec::len).collect();
-        let n_values = sizes.iter().sum();
-        let all = || leaves.iter().flatten();
-        let outputs = collected(n_values, all().map(|&(output, _, _)| output))?;
-        let sums = collected(n_values, all().map(|&(_, residual, _)| residual))?;
-        let curvatures = collected(n_values, all().map(|&(_, _, curvature)| curvature))?;
-        Ok((LeafSums { sizes, outputs, sums }, curvatures))
+        LeafSums::of(&leaves)
     }
 
     /// Sums the cells of some rows, less what they are at rest; returns the weight of the rows.
@@ -276,12 +291,15 @@ impl LabelRows {
             sums.cells.visit(self, log, row as usize);
             for k in 0..sums.cells.touched.len() {
                 let output = sums.cells.touched[k];
-                let (residual, _) = sums.cells.of(output);
+                let (cell, residual, _) = sums.cells.of(output);
                 let at_rest = resting[output as usize];
-                let change = f64::from(residual) - f64::from(at_rest);
-                let curvature = f64::from(curvature_of_probability(residual))
+                let change = cell * f64::from(residual) - f64::from(at_rest);
+                let curvature = cell * f64::from(curvature_of_probability(residual))
                     - f64::from(curvature_of_probability(at_rest));
                 sums.add(leaf, output, weight * change, weight * curvature);
+                if let Some(excess) = sums.excess.get_mut(output as usize) {
+                    *excess += weight * (cell - 1.0);
+                }
             }
         }
         total

@@ -8,9 +8,12 @@
 //!
 //! Sums over rows are taken in the order of the rows, by one thread for each sum: they do not depend
 //! on the number of threads. Rows are not spread over several machines.
+//!
+//! A cell has the weight of its row, unless it is marked.
 
 mod leaves;
 mod logistic;
+mod marked;
 mod places;
 mod projected;
 mod slopes;
@@ -18,9 +21,11 @@ mod slopes;
 pub use leaves::LeafSums;
 pub use logistic::LogRows;
 
+use crate::ensemble::Ensemble;
 use crate::error::{Result, invalid};
 use crate::memory::zeros;
 use crate::parallel::Pool;
+use marked::Marked;
 use places::Place;
 
 /// Outputs that one piece of work sums.
@@ -41,6 +46,8 @@ pub struct LabelRows {
     rows: Vec<u32>,
     /// The leaf of each row, tree by tree.
     places: Vec<Place>,
+    /// Cells with a weight of their own, if there are any.
+    marked: Option<Marked>,
 }
 
 /// What sums over rows are taken with.
@@ -100,6 +107,7 @@ impl LabelRows {
             row_starts,
             rows,
             places: Vec::new(),
+            marked: None,
         })
     }
 
@@ -113,9 +121,10 @@ impl LabelRows {
         self.places.len()
     }
 
-    /// Puts the rows into the leaves of one more tree.
-    pub fn push(&mut self, leaf_of_row: &[u32], n_leaves: usize) -> Result<()> {
+    /// Puts the rows into the leaves of the next tree of a model.
+    pub fn push(&mut self, model: &Ensemble, leaf_of_row: &[u32], n_leaves: usize) -> Result<()> {
         self.check(leaf_of_row, n_leaves, None)?;
+        self.move_marked(model, leaf_of_row)?;
         self.places.push(Place::new(leaf_of_row, n_leaves)?);
         Ok(())
     }

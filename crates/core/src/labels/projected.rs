@@ -15,7 +15,8 @@ pub(super) const ROWS_AT_ONCE: usize = 1024;
 const LANES: usize = 16;
 
 impl LabelRows {
-    /// Writes φ r into `z` (n × q), for the residuals r after the trees that rows were put into.
+    /// Writes φ (c r) into `z` (n × q), for the residuals r after the trees that rows were put into,
+    /// and weights c of cells.
     pub fn project(
         &self,
         pool: &Pool,
@@ -54,6 +55,13 @@ impl LabelRows {
                         let (sums, table) = (&mut sums[k * q..][..q], &table[leaf * q..][..q]);
                         sums.iter_mut().zip(table).for_each(|(sum, value)| *sum -= value);
                     });
+                }
+            }
+            for (k, sums) in sums.chunks_mut(q).enumerate() {
+                for cell in self.marked_of(first + k) {
+                    let extra = cell.excess() * cell.residual(start);
+                    let phi = &phi[cell.output as usize * q..][..q];
+                    sums.iter_mut().zip(phi).for_each(|(sum, &phi)| *sum += f64::from(phi) * extra);
                 }
             }
             z.iter_mut().zip(&sums).for_each(|(z, &sum)| *z = sum as f32);

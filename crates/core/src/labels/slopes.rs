@@ -54,6 +54,7 @@ impl LabelRows {
                 },
             );
         })?;
+        self.add_marked_slopes(&along, weighted, &mut slopes);
         Ok(slopes)
     }
 }

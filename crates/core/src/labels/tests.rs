@@ -23,10 +23,13 @@ struct Problem {
     weights: Vec<f32>,
     /// r = 2p − (1 + b) − Σ v, (N × D).
     residuals: Vec<f64>,
+    /// Weights of cells, (N × D).
+    cells: Vec<f64>,
     leaf_of_row: Vec<u32>,
 }
 
-fn problem(kind: Kind, n_trees: usize) -> Problem {
+/// Rows in the leaves of some trees; with `marked`, cells have weights.
+fn problem(kind: Kind, n_trees: usize, marked: bool) -> Problem {
     let mut stream = Key::new(3).stream();
     let mut uniform = || stream.uniform();
     let (mut starts, mut labels, mut present) = (vec![0i64], vec![], vec![0.0; N * D]);
@@ -41,6 +44,19 @@ fn problem(kind: Kind, n_trees: usize) -> Problem {
         starts.push(labels.len() as i64);
     }
     let mut rows = LabelRows::new(D, &starts, &labels).unwrap();
+    let mut cells = vec![1.0; N * D];
+    if marked {
+        let (mut starts, mut outputs, mut weights) = (vec![0i64], vec![], vec![]);
+        for (i, row) in cells.chunks_mut(D).enumerate() {
+            for (j, cell) in row.iter_mut().enumerate().filter(|(j, _)| (i + j) % 3 == 0) {
+                *cell = [0.0, 0.5, 4.0][(i + 2 * j) % 3];
+                outputs.push(j as i32);
+                weights.push(*cell as f32);
+            }
+            starts.push(outputs.len() as i64);
+        }
+        rows.mark(&starts, &outputs, &weights).unwrap();
+    }
     let start: Vec<f64> =
         (0..D).map(|j| 2.0 * present[j..].iter().step_by(D).sum::<f64>() / N as f64).collect();
     let mut residuals: Vec<f64> =
@@ -72,11 +88,11 @@ fn problem(kind: Kind, n_trees: usize) -> Problem {
         for (cell, residual) in residuals.iter_mut().enumerate() {
             *residual -= f64::from(vectors[leaf_of_row[cell / D] as usize * D + cell % D]);
         }
-        rows.push(&leaf_of_row, L).unwrap();
+        rows.push(&model, &leaf_of_row, L).unwrap();
     }
     let weights = (0..N).map(|i| [1.0, 0.0, 2.5][i % 3]).collect();
     let leaf_of_row = (0..N).map(|_| (uniform() * L as f64) as u32).collect();
-    Problem { rows, model, start, weights, residuals, leaf_of_row }
+    Problem { rows, model, start, weights, residuals, cells, leaf_of_row }
 }
 
 fn close(found: &[f64], expected: &[f64]) {
@@ -88,20 +104,35 @@ fn close(found: &[f64], expected: &[f64]) {
 
 #[test]
 fn projections_are_those_of_the_residuals() {
-    for (kind, n_trees) in [(Kind::Scaled, 0), (Kind::Scaled, 4), (Kind::Sparse, 4)] {
-        let p = problem(kind, n_trees);
+    for (kind, n_trees, marked) in [
+        (Kind::Scaled, 0, false),
+        (Kind::Scaled, 4, false),
+        (Kind::Scaled, 4, true),
+        (Kind::Sparse, 4, false),
+        (Kind::Sparse, 4, true),
+    ] {
+        let p = problem(kind, n_trees, marked);
         for q in [1, 3] {
             let phi: Vec<f32> = (0..q * D).map(|k| ((k * 7 % 13) as f32 - 6.0) / 5.0).collect();
             let mut z = vec![0.0f32; N * q];
             p.rows.project(&Pool::serial(), &p.model, &phi, &p.start, &mut z).unwrap();
             let mut expected = vec![];
-            for r in p.residuals.chunks(D) {
+            let mut shares = vec![];
+            for (r, cells) in p.residuals.chunks(D).zip(p.cells.chunks(D)) {
                 for phi in phi.chunks(D) {
-                    expected.push(r.iter().zip(phi).map(|(r, &phi)| r * f64::from(phi)).sum());
+                    let phi = || phi.iter().map(|&phi| f64::from(phi));
+                    expected.push(
+                        r.iter().zip(cells).zip(phi()).map(|((r, c), phi)| c * r * phi).sum(),
+                    );
+                    let weighted: f64 = cells.iter().zip(phi()).map(|(c, phi)| c * phi * phi).sum();
+                    shares.push(weighted / phi().map(|phi| phi * phi).sum::<f64>());
                 }
             }
             close(&z.iter().map(|&z| f64::from(z)).collect::<Vec<_>>(), &expected);
+            p.rows.cell_shares(&phi, &mut z).unwrap();
+            close(&z.iter().map(|&z| f64::from(z)).collect::<Vec<_>>(), &shares);
         }
+        assert!(p.rows.cell_shares(&[0.0; D], &mut []).is_err());
         assert!(
             p.rows.project(&Pool::serial(), &p.model, &[0.0; D - 1], &p.start, &mut []).is_err()
         );
@@ -110,57 +141,66 @@ fn projections_are_those_of_the_residuals() {
 
 #[test]
 fn slopes_are_sums_of_residuals_along_leaf_values() {
-    for n_trees in [0, 4] {
-        let p = problem(Kind::Scaled, n_trees);
+    for (n_trees, marked) in [(0, false), (4, false), (0, true), (4, true)] {
+        let p = problem(Kind::Scaled, n_trees, marked);
         let values = [0.5, -1.0, 0.25];
         for rows in [None, Some(&p.weights[..])] {
             let weighted = Weighted { rows, start: &p.start };
             let pool = Pool::serial();
             let found = p.rows.slopes(&pool, &p.model, &p.leaf_of_row, &values, weighted).unwrap();
-            let mut expected = vec![0.0; D];
+            let (mut expected, mut squares) = (vec![0.0; D], vec![0.0; D]);
             for (cell, r) in p.residuals.iter().enumerate() {
                 let i = cell / D;
-                expected[cell % D] += weighted.of(i) * values[p.leaf_of_row[i] as usize] * r;
+                let (weight, g) = (weighted.of(i), values[p.leaf_of_row[i] as usize]);
+                expected[cell % D] += p.cells[cell] * weight * g * r;
+                squares[cell % D] += (p.cells[cell] - 1.0) * weight * g * g;
             }
             close(&found, &expected);
+            close(&p.rows.marked_squares(&p.leaf_of_row, &values, rows).unwrap(), &squares);
+            assert!(p.rows.marked_squares(&p.leaf_of_row, &values, Some(&[1.0])).is_err());
         }
     }
 }
 
 #[test]
 fn leaves_keep_the_outputs_of_largest_sums() {
-    for n_trees in [0, 4] {
-        let p = problem(Kind::Sparse, n_trees);
+    for (n_trees, marked) in [(0, false), (4, false), (0, true), (4, true)] {
+        let p = problem(Kind::Sparse, n_trees, marked);
         let mut order: Vec<u32> = (0..D as u32).collect();
         order.sort_by(|&a, &b| p.start[b as usize].total_cmp(&p.start[a as usize]));
         for rows in [None, Some(&p.weights[..])] {
             let (weighted, pool) = (Weighted { rows, start: &p.start }, Pool::serial());
             let mut all = [[0.0; D]; L];
-            let mut weights = [0.0; L];
-            for (i, r) in p.residuals.chunks(D).enumerate() {
-                let leaf = p.leaf_of_row[i] as usize;
-                weights[leaf] += weighted.of(i);
-                all[leaf].iter_mut().zip(r).for_each(|(sum, r)| *sum += weighted.of(i) * r);
+            let mut weights = [[0.0; D]; L];
+            for (cell, r) in p.residuals.iter().enumerate() {
+                let (i, j) = (cell / D, cell % D);
+                let (leaf, weight) = (p.leaf_of_row[i] as usize, p.cells[cell] * weighted.of(i));
+                weights[leaf][j] += weight;
+                all[leaf][j] += weight * r;
             }
             for most in [1, 4, D] {
                 let found = p
                     .rows
-                    .leaf_sums(&pool, &p.model, &p.leaf_of_row, L, weighted, &order, most)
+                    .leaf_sums(&pool, &p.model, &p.leaf_of_row, L, weighted, (&order, most, 0.5))
                     .unwrap();
                 let (mut place, mut products) = (0, (0.0, 0.0));
                 for (leaf, &size) in found.sizes.iter().enumerate() {
                     let mut best: Vec<usize> =
                         (0..D).filter(|&j| all[leaf][j].abs() > 1e-9).collect();
-                    best.sort_by(|&a, &b| all[leaf][b].abs().total_cmp(&all[leaf][a].abs()));
+                    let gain = |j: usize| all[leaf][j].powi(2) / (weights[leaf][j] + 0.5);
+                    best.sort_by(|&a, &b| gain(b).total_cmp(&gain(a)));
                     best.truncate(most);
                     best.sort_unstable();
                     let outputs = &found.outputs[place..place + size];
                     assert_eq!(outputs, best.iter().map(|&j| j as u32).collect::<Vec<_>>());
-                    let expected: Vec<f64> = best.iter().map(|&j| all[leaf][j]).collect();
-                    close(&found.sums[place..place + size], &expected);
-                    for sum in expected {
+                    let of = |table: &[[f64; D]; L]| -> Vec<f64> {
+                        best.iter().map(|&j| table[leaf][j]).collect()
+                    };
+                    close(&found.sums[place..place + size], &of(&all));
+                    close(&found.curvatures[place..place + size], &of(&weights));
+                    for (sum, weight) in of(&all).into_iter().zip(of(&weights)) {
                         products.0 += sum * sum;
-                        products.1 += weights[leaf] * sum * sum;
+                        products.1 += weight * sum * sum;
                     }
                     place += size;
                 }
@@ -187,8 +227,8 @@ fn raw_of(p: &Problem, baseline: &[f32]) -> (Vec<f64>, Vec<bool>) {
 
 #[test]
 fn the_log_loss_and_its_sums_are_those_of_all_cells() {
-    for n_trees in [0, 4] {
-        let p = problem(Kind::Sparse, n_trees);
+    for (n_trees, marked) in [(0, false), (4, false), (0, true), (4, true)] {
+        let p = problem(Kind::Sparse, n_trees, marked);
         let baseline: Vec<f32> = (0..D).map(|j| -0.5 - 0.3 * j as f32).collect();
         let order: Vec<u32> = (0..D as u32).collect();
         let (raw, present) = raw_of(&p, &baseline);
@@ -201,29 +241,31 @@ fn the_log_loss_and_its_sums_are_those_of_all_cells() {
             let phi: Vec<f32> = (0..2 * D).map(|k| ((k * 7 % 13) as f32 - 6.0) / 5.0).collect();
             let mut z = vec![0.0f32; N * 2];
             let loss = p.rows.log_loss(&pool, log, Some((&phi, &mut z))).unwrap();
-            let of_cell = |cell: usize| -(1.0 - residual(cell).abs()).ln() * weight(cell / D);
+            let weight = |cell: usize| weight(cell / D) * p.cells[cell];
+            let of_cell = |cell: usize| -(1.0 - residual(cell).abs()).ln() * weight(cell);
             close(&[loss], &[(0..N * D).map(of_cell).sum()]);
             assert_eq!(p.rows.log_loss(&pool, log, None).unwrap(), loss);
             let mut expected = vec![];
             for i in 0..N {
                 for phi in phi.chunks(D) {
-                    expected.push((0..D).map(|j| f64::from(phi[j]) * residual(i * D + j)).sum());
+                    let of = |cell: usize| p.cells[cell] * residual(cell);
+                    expected.push((0..D).map(|j| f64::from(phi[j]) * of(i * D + j)).sum());
                 }
             }
             close(&z.iter().map(|&z| f64::from(z)).collect::<Vec<_>>(), &expected);
             let mut sums = [[(0.0, 0.0); D]; L];
             for cell in 0..N * D {
-                let (w, sum) = (weight(cell / D), &mut sums[p.leaf_of_row[cell / D] as usize]);
+                let (w, sum) = (weight(cell), &mut sums[p.leaf_of_row[cell / D] as usize]);
                 sum[cell % D].0 += w * residual(cell);
                 sum[cell % D].1 += w * probability[cell] * (1.0 - probability[cell]);
             }
             for most in [1, 4, D] {
-                let (found, curvatures) =
-                    p.rows.log_leaf_sums(&pool, log, &p.leaf_of_row, L, &order, most, 0.5).unwrap();
+                let kept = (&order[..], most, 0.5);
+                let found = p.rows.log_leaf_sums(&pool, log, &p.leaf_of_row, L, kept).unwrap();
                 let mut place = 0;
                 for (leaf, &size) in found.sizes.iter().enumerate() {
                     let gain = |j: usize| sums[leaf][j].0.powi(2) / (sums[leaf][j].1 + 0.5);
-                    let mut best: Vec<usize> = (0..D).collect();
+                    let mut best: Vec<usize> = (0..D).filter(|&j| sums[leaf][j].0 != 0.0).collect();
                     best.sort_by(|&a, &b| gain(b).total_cmp(&gain(a)));
                     best.truncate(most);
                     best.sort_unstable();
@@ -235,7 +277,7 @@ fn the_log_loss_and_its_sums_are_those_of_all_cells() {
                         best.iter().map(|&j| part(&sums[leaf][j])).collect()
                     };
                     close(&found.sums[kept.clone()], &of(|sums| sums.0));
-                    close(&curvatures[kept], &of(|sums| sums.1));
+                    close(&found.curvatures[kept], &of(|sums| sums.1));
                     place += size;
                 }
             }
@@ -253,13 +295,21 @@ fn what_does_not_fit_is_refused() {
     assert!(LabelRows::new(3, &[0, 1], &[-1]).is_err());
     assert!(LabelRows::new(3, &[0, 2], &[1]).is_err());
     assert!(LabelRows::new(3, &[], &[]).is_err());
-    let mut p = problem(Kind::Sparse, 1);
+    let mut rows = LabelRows::new(3, &[0, 1, 2], &[1, 2]).unwrap();
+    assert!(rows.mark(&[0, 1, 1], &[2], &[0.5]).is_ok());
+    assert!(rows.mark(&[0, 1, 1], &[2], &[-0.5]).is_err());
+    assert!(rows.mark(&[0, 1, 1], &[2], &[f32::NAN]).is_err());
+    assert!(rows.mark(&[0, 1, 1], &[3], &[1.0]).is_err());
+    assert!(rows.mark(&[0, 1], &[2], &[1.0]).is_err());
+    assert!(rows.mark(&[0, 1, 1], &[2], &[]).is_err());
+    assert!(rows.push(&Ensemble::new(Kind::Sparse, 3, 1), &[0, 0], 1).is_err());
+    let mut p = problem(Kind::Sparse, 1, false);
     let weighted = Weighted { rows: None, start: &p.start };
     let pool = Pool::serial();
     assert!(p.rows.slopes(&pool, &p.model, &p.leaf_of_row, &[0.0; L], weighted).is_err());
     p.model.truncate(0);
-    let sums = p.rows.leaf_sums(&pool, &p.model, &p.leaf_of_row, L, weighted, &[], 1);
+    let sums = p.rows.leaf_sums(&pool, &p.model, &p.leaf_of_row, L, weighted, (&[], 1, 0.0));
     assert!(sums.is_err());
-    assert!(p.rows.push(&[L as u32; N], L).is_err());
-    assert!(p.rows.push(&[0; N - 1], L).is_err());
+    assert!(p.rows.push(&p.model, &[L as u32; N], L).is_err());
+    assert!(p.rows.push(&p.model, &[0; N - 1], L).is_err());
 }
