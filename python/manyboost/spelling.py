@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def nearest(name: str, known: Iterable[str], most: int = 20) -> str:
+def nearest(name: str, known: Iterable[str], most: int = 20, other: str | None = None) -> str:
     """Return the end of a sentence about an unknown name: a suggestion, or the known names.
+
+    ``other`` says what else would do.
 
     >>> nearest("freidman", ["friedman", "multilabel"])
     "did you mean 'friedman'?"
@@ -19,7 +21,9 @@ def nearest(name: str, known: Iterable[str], most: int = 20) -> str:
     """
     names = list(known)
     likely = closest(name, names)
-    return f"did you mean {likely!r}?" if likely else f"available: {listing(names, most)}."
+    if likely:
+        return f"did you mean {likely!r}?"
+    return f"available: {listing(names, most)}{f', or {other}' if other else ''}."
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

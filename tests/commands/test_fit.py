@@ -59,6 +59,14 @@ def test_what_was_read_is_told(run, folder, words, said):
     (folder / "some.mb").unlink()
 
 
+def test_dates_are_said_to_be_categories(run, folder):
+    rows = [[f"2024-03-{1 + i % 28:02}", "north", i] for i in range(56)]
+    write_csv(folder / "days.csv", ["day", "place", "y"], rows)
+    run("fit", "days.csv", "--target", "y", "-o", "days.mb", "--max-iter", "2")
+    assert "'day' holds dates, which count as categories: turn them into numbers" in run.err
+    assert "'place' holds" not in run.err
+
+
 def test_whole_numbers_raise_a_doubt(run, folder):
     write_csv(folder / "stars.csv", ["x", "stars"], [[i, i % 5] for i in range(50)])
     run("fit", "stars.csv", "--target", "stars", "-o", "stars.mb", "--max-iter", "2")
@@ -139,6 +147,9 @@ def test_going_on_is_training_longer(run, folder):
         ("iris_train.csv --target species --max-iter 0", 2, "max_iter=0 is not allowed; it must"),
         ("iris_train.csv --target species --max-itr 3", 2, "did you mean '--max-iter'?"),
         ("iris_train.csv --target species --loss hubr", 2, "no loss 'hubr'; did you mean 'huber'?"),
+        ("iris_train.csv --target species --n-estimators 3", 2, "in manyboost this is --max-iter."),
+        ("iris_train.csv --target species --eta=1", 2, "in manyboost this is --learning-rate."),
+        ("iris_train.csv --target species --strategy relable", 2, "did you mean 'relabel'?\n"),
         ("iris_train.csv extra --target species", 2, "Unexpected argument 'extra'"),
         ("iris_train.csv --target species --task regression --class-weight balanced", 1, "is text"),
         ("iris_train.csv --target petal* --task regression --thresholds 0.3", 2, "--thresholds is"),

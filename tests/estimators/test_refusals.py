@@ -77,8 +77,25 @@ def test_a_parameter_out_of_its_range_is_named_with_what_it_may_be(name, value):
             model.set_params(**{name: value})
             sentence = refusal(lambda model=model, target=target: model.fit(X, target))
             assert sentence.startswith(f"{name}=")
-            assert any(words in sentence for words in ["it must be", "use one of"])
+            answers = ["it must be", "available: ", "did you mean"]
+            assert any(words in sentence for words in answers)
             assert not hasattr(model, "n_iter_")
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize(
+    ("name", "value", "meant"),
+    [
+        ("strategy", "relable", "relabel"),
+        ("loss", "reg:squarederror", "squared_error"),
+        ("projection", "gausian", "gaussian"),
+        ("learning_rate", "Auto", "auto"),
+    ],
+)
+def test_a_misspelt_value_is_answered_with_the_likely_one(name, value, meant):
+    sentence = refusal(lambda: regressor().set_params(**{name: value}).fit(X, Y))
+    assert sentence.startswith(f"{name}={value!r} is not a")
+    assert sentence.endswith(f"; did you mean {meant!r}?")
 
 
 @pytest.mark.usefixtures("no_work")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,6 +107,10 @@ def row_noun(part: str | None) -> str:
     return {"train": "training row", "test": "test row"}.get(part or "", "row")
 
 
+#: How dates begin that are not written as numbers.
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
 @dataclass(frozen=True)
 class Problem:
     """Features and outputs of a file, and what the outputs are."""
@@ -138,6 +143,11 @@ class Problem:
         text += f", {what[self.kind]}."
         if self.left_out:
             text += f" Left out: {', '.join(self.left_out)}."
+        for j, labels in self.X.categories.items():
+            if labels and all(map(_DATE.match, labels)):
+                column = self.X.columns[j]
+                text += f" {column!r} holds dates, which count as categories: turn them into "
+                text += "numbers, such as days, or leave them out with --ignore."
         if self.kind == "regression" and n_outputs == 1:
             values = set(self.Y.values.tolist())
             if len(values) <= MOST_DOUBTFUL and all(value.is_integer() for value in values):

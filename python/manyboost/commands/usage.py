@@ -34,6 +34,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Refuse the arguments."""
+        if message.endswith("?"):  # a suggestion is enough
+            raise UsageError(message)
         raise UsageError(f"{message.rstrip('.')}; see {self.prog} --help.")
 
 
@@ -53,9 +55,22 @@ def carry_out(name: str, verbs: Mapping[str, Verb], words: Sequence[str]) -> Non
     if unknown:
         if not unknown[0].startswith("-"):
             raise UsageError(f"Unexpected argument {unknown[0]!r}; see {parser.prog} --help.")
+        _check_known_elsewhere(unknown[0])
         check_names("option", unknown, [f for a in parser._actions for f in a.option_strings])
     arguments.verbs = verbs
     verbs[name].run(arguments)
+
+
+def _check_known_elsewhere(option: str) -> None:
+    """Refuse an option that is a parameter of other libraries, and say what it is here."""
+    from manyboost.estimators.elsewhere import CONSTRUCTOR
+    from manyboost.params import PARAMS
+
+    name = option.split("=")[0].lstrip("-").replace("-", "_")
+    if name in CONSTRUCTOR:
+        here = CONSTRUCTOR[name][0]
+        here = f"--{here.replace('_', '-')}" if here in PARAMS else here
+        raise UsageError(f"There is no option {option!r}; in manyboost this is {here}.")
 
 
 def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -29,6 +29,7 @@ from manyboost.estimators.predicting import BLOCK_CELLS
 from manyboost.estimators.ranking import Ranking
 from manyboost.estimators.sparsity import label_sparsity
 from manyboost.estimators.uncertainty import Sets
+from manyboost.spelling import nearest
 from manyboost.training.calibrators import fit_calibrator
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
@@ -229,10 +230,9 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
 
     def _check_loss(self) -> None:
         if not isinstance(self.loss, Loss) and self.loss not in list(LABEL_LOSSES):
-            raise ValueError(
-                f"loss={self.loss!r} is not a classification loss for all outputs; use one of "
-                f"{', '.join(map(repr, LABEL_LOSSES))}, or a Loss object."
-            )
+            remedy = nearest(str(self.loss), LABEL_LOSSES, other="a Loss object")
+            problem = f"loss={self.loss!r} is not a classification loss for all outputs"
+            raise ValueError(f"{problem}; {remedy}")
 
     def _check_thresholds(self, classes: Classes) -> None:
         """Refuse thresholds that do not go with the classes."""

@@ -27,6 +27,7 @@ from manyboost.estimators.fits import Given, Unseen, validation_targets
 from manyboost.estimators.folding import Folding
 from manyboost.estimators.tracing import Tracing
 from manyboost.estimators.uncertainty import Intervals
+from manyboost.spelling import nearest
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
 from manyboost.training.custom import Loss
@@ -173,10 +174,8 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
 
     def _check_loss(self) -> None:
         if isinstance(self.loss, str) and self.loss not in REGRESSION_LOSSES:
-            raise ValueError(
-                f"loss={self.loss!r} is not a regression loss; use one of "
-                f"{', '.join(map(repr, REGRESSION_LOSSES))}, or a Loss object."
-            )
+            remedy = nearest(self.loss, REGRESSION_LOSSES, other="a Loss object")
+            raise ValueError(f"loss={self.loss!r} is not a regression loss; {remedy}")
         if np.ndim(self.quantile) == 0:
             return
         if not (isinstance(self.loss, str) and REGRESSION_LOSSES[self.loss].has_levels):

@@ -12,6 +12,7 @@ from collections import ChainMap
 from typing import Any
 
 from manyboost.params.table import CLUSTER_PARAMS, PARAMS, STEPS, Param
+from manyboost.spelling import closest
 
 __all__ = [
     "CLUSTER_PARAMS",
@@ -45,8 +46,12 @@ def check_value(name: str, value: Any) -> None:
     """Check one parameter."""
     checks = _ALL[name].checks
     if not any(check.holds(value) for check in checks):
-        allowed = ", or ".join(check.words for check in checks)
         shown = textwrap.shorten(repr(value), 60, placeholder="...")
+        choices = (choice for check in checks for choice in check.choices)
+        texts = [choice for choice in choices if isinstance(choice, str)]
+        if isinstance(value, str) and (likely := closest(value, texts)) is not None:
+            raise ValueError(f"{name}={shown} is not allowed; did you mean {likely!r}?")
+        allowed = ", or ".join(check.words for check in checks)
         raise ValueError(f"{name}={shown} is not allowed; it must be {allowed}.")
 
 
