@@ -8,7 +8,7 @@ def refusal(call, error=ValueError):
     with pytest.raises(error) as caught:
         call()
     sentence = str(caught.value)
-    assert sentence.endswith(".")
+    assert sentence.endswith((".", "?"))
     assert "\n" not in sentence
     assert ". " not in sentence, "more than one sentence"
     return sentence
