@@ -18,6 +18,11 @@ from manyboost.data.cells import TargetKind, class_numbers, missing_cells, refus
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names, target_names
 from manyboost.data.hierarchy import Hierarchy
+from manyboost.data.label_weights import (
+    check_stored_weight,
+    refuse_weightless_labels,
+    weigh_labels,
+)
 from manyboost.data.labels import DENSE, ClassColumns, Sparsity, read_labels
 from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import StoredTable
@@ -25,13 +30,10 @@ from manyboost.data.targets import check_offset, check_output_names, check_targe
 from manyboost.data.weights import (
     ClassTable,
     Weights,
-    check_stored_weight,
     check_weight,
     class_weights,
     normalise,
-    refuse_weightless_labels,
     weigh_classes,
-    weigh_labels,
 )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,14 +15,11 @@ from manyboost.arrays import F32, F64, Mask
 from manyboost.comm import ALONE, Comm
 from manyboost.data.cells import (
     MISSING_LABEL,
-    cell_error,
     class_numbers,
     first_cell,
     missing_cells,
     refuse_cells,
-    unobserved_output,
 )
-from manyboost.data.features import in_canonical_order
 from manyboost.data.labels import ClassColumns, Classes
 from manyboost.data.plain_arrays import dense_floats
 from manyboost.data.sparse_labels import SparseLabels, times
@@ -149,22 +145,6 @@ def check_weight(
     return weight
 
 
-def check_stored_weight(sample_weight: Any, shape: tuple[int, ...], name: str) -> Any:
-    """Return weights of single cells as CSR; cells that are not stored have 1."""
-    stored = in_canonical_order(sparse.csr_array(sample_weight, dtype=np.float64))
-    if stored.shape != shape:
-        wanted = f"a sparse one has a cell for each of the {shape[0]} × {shape[1]} labels"
-        raise ValueError(f"{name} has shape {stored.shape}; {wanted}.")
-    wrong = np.flatnonzero(~(stored.data >= 0))
-    if len(wrong):
-        row = int(np.searchsorted(stored.indptr, wrong[0], "right")) - 1
-        value = stored.data[wrong[0]]
-        what = "is missing (NaN)" if np.isnan(value) else f"is negative ({value:g})"
-        rest = "; weights must be at least zero."
-        raise cell_error(name, f"{name} {what}", (row, int(stored.indices[wrong[0]])), rest)
-    return stored
-
-
 def normalise(
     Y: NDArray[Any], weight: Any, name: str, comm: Comm = ALONE
 ) -> tuple[NDArray[Any], Weights, Mask]:
@@ -178,7 +158,7 @@ def normalise(
         if sparse.issparse(weight):
             weight, stored = None, weight
         stored = times(Y.missing, stored)
-        stored = None if stored is None else _single(stored, name)
+        stored = None if stored is None else single_precision(stored, name)
     if weight is not None and weight.ndim == 2 and not weight.all():
         Y = np.array(Y)
         Y[weight == 0] = MISSING_LABEL if Y.dtype == np.uint8 else np.nan
@@ -199,24 +179,14 @@ def normalise(
             weight = heaviest
         elif partial:
             weight = np.where(missing, 0, weight)
-    single = _single(weight, name)
+    single = single_precision(weight, name)
     if single.ndim == 2:
         return Y, Weights(cells=single, partial=partial), observed
     is_one = comm.all((single[observed] == 1).all())
     return Y, Weights(None if is_one else single, partial=partial, stored=stored), observed
 
 
-def refuse_weightless_labels(weights: Weights, n_rows: int, names: Sequence[str] | None) -> None:
-    """Refuse sparse labels of which one is missing in all rows."""
-    if weights.stored is None:
-        return
-    weightless = weights.stored.indices[weights.stored.data == 0]
-    counts = np.bincount(weightless, minlength=weights.stored.shape[1])
-    if (counts == n_rows).any():
-        raise unobserved_output(int(np.argmax(counts)), "y", names)
-
-
-def _single(weight: Any, name: str) -> Any:
+def single_precision(weight: Any, name: str) -> Any:
     """Return weights, an array or CSR, in single precision."""
     given = weight.data if sparse.issparse(weight) else weight
     with np.errstate(over="ignore", under="ignore"):
@@ -311,23 +281,6 @@ def _from_dict(weights: Any, known: list[Any], name: str) -> F64:
             raise ValueError(f"{problem}; {remedy}")
         table[known.index(key)] = float(weight)
     return table
-
-
-def label_sums(Y: SparseLabels, weights: Weights, pool: _core.Pool) -> tuple[F64, F64 | float]:
-    """Return for each output the weight of its labels, and of all its cells."""
-    sums, totals = Y.sums(weights.rows), weights.total_of_rows(pool, len(Y))
-    if weights.stored is None:
-        return sums, totals
-    outputs, excess, d = weights.stored.indices, weights.excess(), Y.n_outputs
-    more = np.bincount(outputs, excess * Y.hold(weights.stored), d)
-    return np.asarray(sums + more), np.asarray(totals + np.bincount(outputs, excess, d))
-
-
-def weigh_labels(weights: Weights, Y: SparseLabels, table: F64) -> Weights:
-    """Multiply weights by those of labels (n_labels, 2), of which the first, of absence, are 1."""
-    of_labels = table[Y.labels, 1], Y.labels, Y.starts
-    labels = sparse.csr_array(of_labels, shape=Y.shape)
-    return replace(weights, stored=_single(times(weights.stored, labels), "class_weight"))
 
 
 def weigh_classes(weights: Weights, Y: NDArray[Any], table: ClassTable) -> NDArray[np.floating]:

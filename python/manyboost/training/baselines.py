@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from manyboost import _core
 from manyboost.arrays import F64
 from manyboost.data.cells import MISSING_LABEL, TargetKind, class_numbers, missing_cells
+from manyboost.data.label_weights import label_sums
 from manyboost.data.sparse_labels import SparseLabels
-from manyboost.data.weights import Weights, label_sums
+from manyboost.data.weights import Weights
 from manyboost.training.custom import Loss, fill_missing, refuse_wrong_sign
 from manyboost.training.directions import Direction, Line
 from manyboost.training.fitted_losses import FittedLoss, MixedLoss, as_real, without

@@ -17,8 +17,9 @@ import numpy as np
 from manyboost import _core
 from manyboost.arrays import F32, F64, U32, Mask
 from manyboost.data.features import Table
+from manyboost.data.label_weights import label_sums
 from manyboost.data.sparse_labels import SparseLabels
-from manyboost.data.weights import Weights, label_sums
+from manyboost.data.weights import Weights
 from manyboost.training.directions import Line, Move, Outputs, SparseLeaves
 from manyboost.training.ensembles import Ensemble, TreeEnsemble
 from manyboost.training.objectives import LossBlocks, Objective, Sums
