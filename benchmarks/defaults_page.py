@@ -88,8 +88,10 @@ def document(records: Run, source: str) -> str:
         "# Default parameters against the peers",
         origin(source),
         verdict(found),
-        table(found),
-        LEGEND,
+        verdicts(found),
+        VERDICTS,
+        scores(found),
+        SCORES,
         f"Behind by more than {MARGIN}:\n\n{behind}" if (behind := reasons(found)) else "",
         "## Protocol",
         protocol(records),
@@ -129,13 +131,14 @@ def verdict(found: Sequence[Comparison]) -> str:
     return text
 
 
-LEGEND = f"""\
-Test score and seconds of fitting; the best score in bold. Difference: manyboost's score minus the
-best peer's; within: no more than {MARGIN} below it; folds and refitted: the difference with folds,
-and with folds whose leaves are fitted again to all rows. Time: the
-best peer's seconds over manyboost's. ◦ stopped by the cap, scored with the rounds it had. ≈ over
-budget: the time is extrapolated, there is no score. † measured on another machine: the score can
-be compared, the time cannot."""
+VERDICTS = f"""\
+Difference: manyboost's test score minus the best peer's; within: no more than {MARGIN} below it;
+folds and refitted: the difference with folds, and with folds whose leaves are fitted again to all
+rows. Time: the best peer's seconds over manyboost's. All test scores, and seconds of fitting:"""
+SCORES = """\
+The best score is in bold. ◦ stopped by the cap, scored with the rounds it had. ≈ over budget: the
+time is extrapolated, there is no score. † measured on another machine: the score can be compared,
+the time cannot."""
 
 
 # Why a set is behind; shown as long as it is.
@@ -159,22 +162,28 @@ def reasons(found: Sequence[Comparison]) -> str:
     return "\n".join(f"- {name}: {NOTES.get(name, 'not examined.')}" for name in behind)
 
 
-def table(found: Sequence[Comparison]) -> str:
-    # The verdict comes first: the other columns are more than a page is wide.
+def verdicts(found: Sequence[Comparison]) -> str:
+    """Each set against its best peer."""
     head = ("set", "metric", "best peer", "difference", "within", "folds", "refitted", "time")
-    head += tuple(CONTESTANTS)
     rows = []
     for c in found:
         first = next(iter(c.summaries.values()), None)
         metric = report.named(first) if first else ""
-        scored = [name for name in CONTESTANTS if c.score(name) is not None]
-        best = max(scored, key=c.score, default=None)
-        cells = [cell(c, name, bold=name == best) for name in CONTESTANTS]
         difference, *folded = (signed(c.ahead_by(name)) for name in (OURS, FOLDED, REFITTED))
         within = {True: "yes", False: "no", None: "–"}[c.within]
-        verdict = (c.best_peer or "–", difference, within, *folded, time_ratio(c))
-        rows.append((c.name, metric or "–", *verdict, *cells))
+        cells = c.best_peer or "–", difference, within, *folded, time_ratio(c)
+        rows.append((c.name, metric or "–", *cells))
     return report.table(head, rows, 3, len(head))
+
+
+def scores(found: Sequence[Comparison]) -> str:
+    """Scores and seconds of all contestants."""
+    head, rows = ("set", *CONTESTANTS), []
+    for c in found:
+        scored = [name for name in CONTESTANTS if c.score(name) is not None]
+        best = max(scored, key=c.score, default=None)
+        rows.append((c.name, *(cell(c, name, bold=name == best) for name in CONTESTANTS)))
+    return report.table(head, rows, 1, len(head))
 
 
 def signed(difference: float | None) -> str:

@@ -31,9 +31,12 @@ def main() -> None:
     page = options.docs / "benchmarks.md"
     page.write_text(document(run, figures, options.results.name, measured(options)))
     sys.stderr.write(f"wrote {page} and {len(figures)} plots\n")
-    sections = {"lead": readme_lead(run), "bench": readme_section(run, figures)}
-    options.readme.write_text(filled(options.readme.read_text(), sections))
-    sys.stderr.write(f"wrote the benchmark sections of {options.readme}\n")
+    sections = {"lead": lead(run, "#how-fast"), "bench": readme_section(run, figures)}
+    landing = options.docs / "index.md", {"lead": lead(run, "benchmarks.md")}
+    for file, parts in ((options.readme, sections), landing):
+        if file.is_file():
+            file.write_text(filled(file.read_text(), parts))
+            sys.stderr.write(f"wrote the benchmark sections of {file}\n")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -271,14 +274,14 @@ def readme_section(run: Run, figures: Sequence[Path]) -> str:
     return "\n\n".join(parts)
 
 
-def readme_lead(run: Run) -> str:
-    """The figure that says most, in a sentence."""
+def lead(run: Run, how: str) -> str:
+    """The figure that says most, in a sentence; ``how`` is where it is explained."""
     peers = {"lightgbm-per-output": "LightGBM's", "catboost": "CatBoost's"}
     found = {row[1]: row[-1].strip("*") for row in same_score_rows(run)[::-1]}
     shown = [
         f"{whose} test score {found[peer]}" for peer, whose in peers.items() if found.get(peer)
     ]
-    return f"**It reaches {' and '.join(shown)}** ([how](#how-fast))." if shown else ""
+    return f"**It reaches {' and '.join(shown)}** ([how]({how}))." if shown else ""
 
 
 def same_score_rows(run: Run) -> list[list[str]]:

@@ -3,7 +3,7 @@
 import pytest
 from benchmarks.bars import Line, lines
 from benchmarks.records import Run
-from benchmarks.report import document, readme_lead, readme_section
+from benchmarks.report import document, lead, readme_section
 from benchmarks.tables import filled
 
 D50 = "regression-20000x50x50"
@@ -123,9 +123,9 @@ def test_the_readme_leads_with_the_time_to_the_same_score():
     long["curve"] = [[500, 0.5, 0.7], [1000, 1.0, 0.81]]
     peers = record("lightgbm-per-output", 30.0), record("catboost", 90.0, score=0.9)
     run = run_of(record("manyboost-relabel", 1.0), long, *peers)
-    assert "**It reaches LightGBM's test score 30 × faster**" in readme_lead(run)
-    assert "CatBoost" not in readme_lead(run)
+    assert lead(run, "#how") == "**It reaches LightGBM's test score 30 × faster** ([how](#how))."
+    assert "CatBoost" not in lead(run, "#how")
     section = readme_section(run, [])
     assert "lightgbm-per-output | 0.8000 macro r² | 30 s | 1 s | **30 × faster** |" in section
     assert "catboost | 0.9000 macro r² | 90 s | not reached |  |" in section
-    assert readme_lead(run_of(record("manyboost-relabel", 1.0))) == ""
+    assert lead(run_of(record("manyboost-relabel", 1.0)), "#how") == ""
