@@ -212,6 +212,9 @@ bench-latency: cargo ## the time of a single row, in Python and C, beside LightG
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.latency
 
+pages: $(BUILT) ## which generated pages are older than this build, and what makes them
+	@$(BIN)/python -m benchmarks.pages
+
 reproduce: $(BUILT) $(TOOLS) ## the paper's experiments that experiments/rows lacks, and their report (resumes)
 	@$(BIN)/python -m experiments --n-jobs 2
 

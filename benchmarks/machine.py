@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import re
 from functools import cache
 from importlib import metadata, util
 from pathlib import Path
@@ -65,9 +66,15 @@ def library(name: str) -> str | None:
 
 
 def digest(package: Path | None) -> str:
-    """Of the files of a package that make up what it does."""
-    files = sorted(package.rglob("*.py")) + sorted(package.rglob("*.so")) if package else []
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
+    """Of the sources of a package: the same in each environment that they are built in."""
+    files = sorted(package.rglob("*.py")) if package else []
+    parts = [file.read_bytes() for file in files]
+    for library in sorted(package.glob("_core*")) if package else []:
+        content = library.read_bytes() if library.suffix in (".so", ".pyd") else b""
+        # The extension names its sources; what the compiler makes of them depends on folders.
+        named = re.search(rb"sources:[0-9a-f]{16}", content)
+        parts.append(named.group() if named else content)
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:8]
 
 
 def past_their_python() -> list[str]:

@@ -341,9 +341,16 @@ def page(records: dict[str, dict[str, Record]]) -> dict[str, str]:
     return found
 
 
+def measured_on(facts: Record) -> str:
+    """The machine and the versions, in a line."""
+    shown = [each for each in facts["libraries"] if each.split()[0] in ("manyboost", "sklearn")]
+    return f"{facts['cpu']}; {', '.join(shown)}."
+
+
 def write(stored: dict[str, Any]) -> None:
     """Put the tables between their marks on the page."""
-    PAGE.write_text(filled(PAGE.read_text(), page(stored["records"])))
+    tables = page(stored["records"]) | {"machine": measured_on(stored["machine"])}
+    PAGE.write_text(filled(PAGE.read_text(), tables))
 
 
 def main() -> None:

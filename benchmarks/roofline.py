@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from benchmarks import machine
 from benchmarks.engine import short_rounds, slope
 from benchmarks.parts import kernel_seconds
 from benchmarks.tables import number, table
@@ -174,7 +175,8 @@ def main() -> None:
             "100% would be the limit of the memory; arrays that fit into a cache can exceed it. "
             "Histograms are bound by one add per row and feature, not by bytes, and stay far from "
             f"it. `relabel`, one component, {LEAVES} leaves, the fastest of {FITS} fits. A whole "
-            "round is the difference of a long and a short fit over that of their rounds."
+            "round is the difference of a long and a short fit over that of their rounds. "
+            f"{machine.cpu()}; {machine.library('manyboost')}."
         ),
     ]
     for shape in SHAPES:

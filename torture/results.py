@@ -11,10 +11,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.machine import library
+
 from torture.figures import Figure
 
 FOLDER = Path(__file__).resolve().parent / "results"
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "manyboost")
+LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 
 def store(
@@ -46,7 +48,8 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cores": str(len(os.sched_getaffinity(0))),
-        **{library: version(library) for library in LIBRARIES},
+        **{name: version(name) for name in LIBRARIES},
+        "manyboost": str(library("manyboost")).removeprefix("manyboost "),
     }
 
 

@@ -27,6 +27,7 @@ class _Weights(Protocol):
     def partial(self) -> bool: ...
 
 __version__: str
+__sources__: str
 __all__ = [
     "ColumnBinner",
     "Ensemble",
@@ -36,6 +37,7 @@ __all__ = [
     "Objective",
     "Pool",
     "Tree",
+    "__sources__",
     "__version__",
     "add_leaves",
     "apply_link",

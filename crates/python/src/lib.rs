@@ -20,6 +20,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("__sources__", concat!("sources:", env!("MANYBOOST_SOURCES")))?;
     module.add_class::<pool::Pool>()?;
     module.add_class::<features::Features>()?;
     module.add_class::<features::ColumnBinner>()?;
