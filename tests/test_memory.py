@@ -50,7 +50,7 @@ def test_a_fit_that_would_not_fit_is_refused_before_it_begins(small_machine):
         ({"strategy": "multioutput", "max_bins": 255}, "histograms", "a smaller max_bins"),
         ({"max_iter": 10**5, "early_stopping": False}, "the model", "strategy='project'"),
         (
-            {"max_leaf_nodes": None, "max_bins": 2, "max_iter": 1, "n_jobs": 4},
+            {"max_leaf_nodes": None, "min_samples_leaf": 1, "max_bins": 2, "max_iter": 1},
             "leaves",
             "a larger min_samples",
         ),

@@ -74,14 +74,14 @@ class Training:
         fits = histogram * (min(self.max_leaves, _HISTOGRAM_NODES) + 1) <= _HISTOGRAMS
         # About half of the nodes are open at a time.
         kept = min(histogram * (self.max_leaves // 2 + 2), _HISTOGRAMS) if fits else 0
-        # Leaves are summed in pieces of the rows, which are added up in the end.
-        pieces = max(4 * self.threads, 2 * n * d // 40_000_000) if self.threads > 1 else 1
+        # Each thread sums leaves of its own; then there are the total, and both as real numbers.
+        tables = self.threads + 3
         summed = 1 if self.tree_kind == "per_output" else d
         values = self.max_leaves + d if self.tree_kind == "scaled" else self.max_leaves * d
         # Rows are in leaves, which are numbered by one byte, two, or four.
         place = 1 if self.max_leaves <= 1 << 8 else 2 if self.max_leaves <= 1 << 16 else 4
         outputs = targets + (0 if self.residuals_only else 8 * n * d)
-        sums = self.max_leaves * (16 * summed * pieces + 16 * width + 400)
+        sums = self.max_leaves * (16 * summed * tables + 16 * width + 400)
         if self.keeps_sparse:
             # Labels by row and by output; numbers of outputs, and their sums in each thread.
             outputs = 3 * Y.nbytes + n * place * max(self.rounds, 1) + 40 * d
