@@ -21,6 +21,19 @@ def classifier(**parameters):
     return ManyBoostClassifier(**{"max_iter": 3, "random_state": 0, "n_jobs": 1, **parameters})
 
 
+def stepped_numbers(n=200, d=3, p=5, seed=0):
+    """Rows whose outputs step and rise with a feature each."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    return X, np.sign(X[:, :d]) + X[:, :d] + 0.3 * rng.normal(size=(n, d))
+
+
+def stepped_labels(n=200, d=3, seed=0):
+    """The same as labels."""
+    X, Y = stepped_numbers(n, d, seed=seed)
+    return X, (Y > 0).astype(int)
+
+
 def replaced(array, place, value):
     """A copy with one value changed."""
     changed = array.astype(object if isinstance(value, str) else array.dtype)

@@ -7,6 +7,7 @@ from sklearn.linear_model import Ridge
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.datasets import make_friedman1_group
+from refusals import refusal
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -19,16 +20,6 @@ SHARED = STRATEGIES[1:]
 
 def regressor(**parameters):
     return ManyBoostRegressor(**{"max_iter": 30, "random_state": 0, **parameters})
-
-
-def refusal(call, error=ValueError):
-    """The one sentence with which a call is refused."""
-    with pytest.raises(error) as caught:
-        call()
-    sentence = str(caught.value)
-    assert sentence.endswith(".")
-    assert ". " not in sentence, "more than one sentence"
-    return sentence
 
 
 # ------------------------------------------------------------------ similarity of outputs

@@ -8,6 +8,7 @@ import pytest
 from folded import folded_regressor
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, plotting
 from manyboost.plotting.fits import calibration_points
+from refusals import refusal
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -37,16 +38,6 @@ def model():
 @pytest.fixture(scope="module")
 def classifier():
     return ManyBoostClassifier(max_iter=15, random_state=0).fit(X[:150], LABELS[:150])
-
-
-def refusal(call, error=ValueError):
-    """The one sentence with which a call is refused."""
-    with pytest.raises(error) as caught:
-        call()
-    sentence = str(caught.value)
-    assert sentence.endswith(".")
-    assert ". " not in sentence, "more than one sentence"
-    return sentence
 
 
 def texts(ax):

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.data.features import check_X
 from manyboost.data.frames import CategoryLabels, label_columns
+from refusals import refusal
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -41,17 +42,6 @@ def named(frame, values, names=NAMES):
 
 def model_bytes(model):
     return model._progress.model.trees.to_bytes()
-
-
-def refusal(call, error=ValueError):
-    """The one sentence with which a call is refused."""
-    with pytest.raises(error) as caught:
-        call()
-    sentence = str(caught.value)
-    assert sentence.endswith((".", "?"))
-    assert "\n" not in sentence
-    assert ". " not in sentence, "more than one sentence"
-    return sentence
 
 
 # Columns ----------------------------------------------------------------------------------------

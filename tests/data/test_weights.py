@@ -23,6 +23,7 @@ from both_sides import (
     Projections,
     assert_close,
     both,
+    check_signs_one_round_at_a_time,
     make_data,
 )
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
@@ -271,39 +272,7 @@ def test_weights_of_labels_against_the_reference(strategy, loss, step):
 def test_sign_gradients_of_cells_one_round_at_a_time(strategy, loss, step):
     X, Y, W = partial_data(6)
     W = np.where(W > 0, W + np.random.default_rng(7).random(W.shape), 0)  # unequal: no ties
-    q = 2 if strategy == "relabel" else 1
-    projections = Projections(N_ROUNDS, q, Y.shape[1])
-    model = ManyBoostRegressor(
-        loss=loss,
-        quantile=0.7,
-        strategy=strategy,
-        step=step,
-        projection=projections,
-        n_components=q,
-        output_scaling=None,
-        warm_start=True,
-        early_stopping=False,
-        random_state=0,
-        **SHAPE,
-    )
-    raw = None
-    for m in range(N_ROUNDS):
-        projections.calls = m
-        model.set_params(max_iter=m + 1).fit(X, Y, W)
-        expected = boost(
-            X,
-            Y,
-            strategy=strategy,
-            loss=make_loss(loss, quantile=0.7),
-            step=step,
-            projections=[projections.matrices[m]] if strategy in ("project", "relabel") else None,
-            max_iter=1,
-            raw=raw,
-            sample_weight=W,
-            **SHAPE,
-        )
-        raw = model._raw_predict(X)
-        assert_close(raw, expected.raw)
+    check_signs_one_round_at_a_time(X, Y, strategy, loss, step, W)
 
 
 def test_outputs_are_scaled_by_the_deviation_of_their_observed_cells():

@@ -15,6 +15,7 @@ from sklearn.inspection import permutation_importance
 from sklearn.linear_model import Ridge
 
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, memory
+from refusals import refusal
 
 RNG = np.random.default_rng(0)
 N, P = 200, 5
@@ -34,16 +35,6 @@ def regressor(**parameters):
 
 def classifier(**parameters):
     return ManyBoostClassifier(**{"max_iter": 6, "random_state": 0, **parameters})
-
-
-def refusal(call, error=ValueError):
-    """The one sentence with which a call is refused."""
-    with pytest.raises(error) as caught:
-        call()
-    sentence = str(caught.value)
-    assert sentence.endswith(".")
-    assert ". " not in sentence, "more than one sentence"
-    return sentence
 
 
 # ------------------------------------------------------------------ the slow, obvious twin

@@ -20,22 +20,13 @@ from sklearn.tree import DecisionTreeRegressor
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.data.rows import make_rows, split_validation
+from small_problems import stepped_labels as labels
+from small_problems import stepped_numbers as numbers
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 
 # Seconds from Ctrl-C to the exception, at most.
 PROMPT = 0.5
-
-
-def numbers(n=200, d=3, p=5, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, p))
-    return X, np.sign(X[:, :d]) + X[:, :d] + 0.3 * rng.normal(size=(n, d))
-
-
-def labels(n=200, d=3, seed=0):
-    X, Y = numbers(n, d, seed=seed)
-    return X, (Y > 0).astype(int)
 
 
 def regressor(**parameters):

@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.training.thresholds import tune_thresholds
+from refusals import refusal
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4))
@@ -30,16 +31,6 @@ def regressor(**parameters):
 
 def classifier(**parameters):
     return ManyBoostClassifier(**{"max_iter": 8, "random_state": 0, **parameters})
-
-
-def refusal(call, error=ValueError):
-    """The one sentence with which a call is refused."""
-    with pytest.raises(error) as caught:
-        call()
-    sentence = str(caught.value)
-    assert sentence.endswith((".", "?"))
-    assert ". " not in sentence, "more than one sentence"
-    return sentence
 
 
 def test_arrays_taken_as_they_are_give_what_others_give():
