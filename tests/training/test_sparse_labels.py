@@ -317,6 +317,14 @@ class TestLeavesOfAFewOutputs:
         raw = model.decision_function(X)
         assert np.allclose(model.refit(X, LABELS).decision_function(X), raw, atol=1e-6)
 
+    @pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
+    def test_refit_knows_missing_labels_and_weights_of_cells(self, loss):
+        labels, single = cells_with_weights()[0]
+        model = fitted(labels, single, max_leaf_outputs=3, loss=loss)
+        raw = model.decision_function(X)
+        assert np.allclose(model.refit(X, labels, single).decision_function(X), raw, atol=1e-6)
+        assert not np.allclose(model.refit(X, LABELS).decision_function(X), raw, atol=1e-3)
+
     def test_importances_are_shares_of_the_gain_of_splits(self):
         model = fitted(max_leaf_outputs=3)
         assert model.feature_importances_.sum() == pytest.approx(1)

@@ -27,8 +27,9 @@ class SparseLabels:
     @classmethod
     def of_dense(cls, Y: NDArray[np.uint8]) -> SparseLabels:
         """Return the labels of an encoded array."""
-        stored = sparse.vstack([sparse.csr_array(Y[rows]) for rows in row_blocks(*Y.shape)])
-        return cls.of_stored(stored.tocsr(), stored.data == MISSING_LABEL)
+        parts = [sparse.csr_array(Y[rows]) for rows in row_blocks(*Y.shape)]
+        stored = sparse.vstack(parts, format="csr")
+        return cls.of_stored(stored, stored.data == MISSING_LABEL)
 
     @classmethod
     def of_stored(cls, y: Any, missing: Mask) -> SparseLabels:
