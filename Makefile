@@ -107,7 +107,11 @@ test-versions: wheel ## the quick part of the suite on every CPython from 3.10 o
 	@$(BIN)/python tests/on_versions.py dist
 
 sdist: $(BIN)/maturin ## the sources that a release has, in dist
-	@rm -rf dist && $(BIN)/maturin sdist --quiet --out dist && ls dist/*.tar.gz
+	@rm -rf dist && $(BIN)/maturin sdist --out dist 2>/dev/null && ls dist/*.tar.gz
+
+test-sdist: sdist ## build a wheel from these sources, and run the quick part of the suite with it
+	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist dist/*.tar.gz
+	@$(BIN)/python tests/on_versions.py --this --dependencies newest dist
 
 tools: $(TOOLS) ## what tests, linters and the site need, into .venv
 
