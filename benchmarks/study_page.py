@@ -175,7 +175,6 @@ def page(results: dict[str, Any], order: dict[str, list[str]]) -> str:
         INTRODUCTION,
         UNFINISHED if any("Not run yet" in each for each in tables) else "",
         "\n".join(["Better in both halves:", "", *confirmed(results, order)]),
-        COST,
         READING,
         *tables,
         huber_part,
@@ -198,10 +197,6 @@ in both, and the mean gain has the same sign. Test rows are never read."""
 UNFINISHED = """\
 **The study is not complete**: what has not been run is named below. Until then it can keep a
 default, but not settle it."""
-COST = """\
-Better is not all: a lower rate takes more rounds (the last column), and more patience makes more
-of them in vain. What gains little for much time stays advice, in [the guide to
-tuning](guide/tuning.md)."""
 READING = """\
 Better : worse: on how many sets the mean score over the splits is higher, or lower, than with the
 default. p: the two-sided sign test. Mean gain: over the sets, with its standard error. Rounds ×:
