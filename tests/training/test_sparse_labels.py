@@ -387,6 +387,13 @@ def test_other_refusals_say_what_to_do(stay_sparse):
     nobody[:, 2] = np.nan
     with pytest.raises(ValueError, match="Output 2 of y has no observed value"):
         fitted(nobody, max_leaf_outputs=3)
+    once = np.array(Y, dtype=float)
+    once[1:, 2] = np.nan
+    for split, where in (("random", "drawn for validation"), ("last", "set apart by validation")):
+        shown = once if split == "random" else once[::-1]
+        stopped = {"early_stopping": True, "validation_split": split, "random_state": 1}
+        with pytest.raises(ValueError, match=f"Output 2 is observed only in rows .*{where}"):
+            fitted(shown, max_leaf_outputs=3, validation_fraction=0.9, **stopped)
     ranked = {"scoring": TopKScorer("precision", 3), "early_stopping": True}
     with pytest.raises(ValueError, match="knows no missing labels"):
         fitted(holes, max_leaf_outputs=3, **ranked)

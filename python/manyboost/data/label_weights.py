@@ -50,11 +50,16 @@ def label_sums(Y: SparseLabels, weights: Weights, pool: _core.Pool) -> tuple[F64
     return np.asarray(sums + more), np.asarray(totals + np.bincount(outputs, excess, d))
 
 
-def refuse_weightless_labels(weights: Weights, n_rows: int, names: Sequence[str] | None) -> None:
-    """Refuse sparse labels of which one is missing in all rows."""
+def weightless_label(weights: Weights, n_rows: int) -> int | None:
+    """Return a label that is missing in all rows; None: there is none."""
     if weights.stored is None:
-        return
+        return None
     weightless = weights.stored.indices[weights.stored.data == 0]
     counts = np.bincount(weightless, minlength=weights.stored.shape[1])
-    if (counts == n_rows).any():
-        raise unobserved_output(int(np.argmax(counts)), "y", names)
+    return int(np.argmax(counts)) if (counts == n_rows).any() else None
+
+
+def refuse_weightless_labels(weights: Weights, n_rows: int, names: Sequence[str] | None) -> None:
+    """Refuse sparse labels of which one is missing in all rows."""
+    if (label := weightless_label(weights, n_rows)) is not None:
+        raise unobserved_output(label, "y", names)

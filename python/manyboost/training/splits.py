@@ -12,6 +12,7 @@ import numpy as np
 
 from manyboost.arrays import Mask
 from manyboost.data.cells import TargetKind, column_name, missing_cells
+from manyboost.data.label_weights import weightless_label
 from manyboost.data.rows import Rows, count_apart, split_validation
 from manyboost.training.parameters import Parameters
 from manyboost.training.training_data import Split, TrainingData
@@ -109,6 +110,9 @@ def set_apart(
     if not is_drawn(parameters):
         what = f"set apart by validation_split={parameters.validation_split!r}"
         refuse_lost_outputs(train, data, f"only in rows {what}", "set other rows apart")
+    elif train.weights.stored is not None:
+        where, remedy = "only in rows that were drawn for validation", "pass X_val and Y_val"
+        refuse_lost_outputs(train, data, where, remedy)
     return replace(data, rows=train, validation=validation)
 
 
@@ -140,9 +144,10 @@ def _parts(parameters: Parameters, rows: Rows, split: Split) -> tuple[Rows, Rows
 
 def refuse_lost_outputs(train: Rows, data: TrainingData, where: str, remedy: str) -> None:
     """Refuse training rows in which some output is never observed, though it was in all rows."""
-    if not train.weights.partial or train.kind is TargetKind.CLASSES:
-        return
-    observed = train.comm.largest(~missing_cells(train.Y).all(axis=0)) > 0
-    if not observed.all():
-        name = column_name(int(np.argmin(observed)) // data.n_levels, data.output_names)
+    lost = weightless_label(train.weights, len(train))
+    if train.weights.partial and train.kind is not TargetKind.CLASSES:
+        observed = train.comm.largest(~missing_cells(train.Y).all(axis=0)) > 0
+        lost = None if observed.all() else int(np.argmin(observed)) // data.n_levels
+    if lost is not None:
+        name = column_name(lost, data.output_names)
         raise ValueError(f"Output {name} is observed {where}; {remedy}, or leave out this output.")
