@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,10 +26,10 @@ from manyboost.training.objectives import BuiltinObjective, Objective, Sums
 SEARCH_LIMIT = 80.0
 STEP_LIMIT = 10.0
 
-_Point = tuple[F64, F64]  # distances along a line, and the derivatives there
-
 _MAX_EVALUATIONS = 100
 _TOLERANCE = 1e-6
+# An error is trusted if the last two points are this near to each other, times this factor.
+_NEAR, _SAFETY = 0.3, 1e4
 
 
 @dataclass(frozen=True)
@@ -172,15 +173,20 @@ def minimise_along(
     if bounded:
         limit = np.where(active, divide(np.full_like(slope, SEARCH_LIMIT), reach), 0.0)
     # Distances t ≥ 0 along the descent, and the derivative there, negative at first.
-    t, derivative = np.zeros_like(slope), -np.abs(slope)
-    low, low_value = t, derivative
-    high, high_value = np.full_like(slope, np.inf), t
+    here = _Point(np.zeros_like(slope), -np.abs(slope), curvature)
+    low = before = here
+    high = _Point(np.full_like(slope, np.inf), here.t, None)
 
     for evaluation in range(_MAX_EVALUATIONS):
-        ends = (low, low_value), (high, high_value)
+        t, derivative, _ = here
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            t_next = np.minimum(limit, _next_point(t, derivative, curvature, *ends, evaluation))
-        done = ~active | (np.abs(t_next - t) <= _TOLERANCE * np.abs(t)) | (derivative == 0)
+            t_next = _next_point(here, low, high, evaluation)
+            is_close = np.abs(t_next - t) <= _TOLERANCE * np.abs(t)
+            if bounded and evaluation > 0:
+                t_next, is_sure = _refined(t_next, before, here, low, high)
+                is_close |= is_sure & (t_next < limit)
+            t_next = np.minimum(limit, t_next)
+        done = ~active | is_close | (derivative == 0)
         # At the limit and still going down: there is no minimiser to find.
         endless = active & (t >= limit) & (derivative < 0)
         t = np.where(endless, limit * (STEP_LIMIT / SEARCH_LIMIT), np.where(active, t_next, t))
@@ -188,34 +194,66 @@ def minimise_along(
         if not active.any():
             break
         slope, curvature = evaluate(sign * t, active)
-        derivative = sign * slope
-        falls = active & (derivative < 0)
-        low, low_value = np.where(falls, t, low), np.where(falls, derivative, low_value)
-        rises = active & ~falls
-        high, high_value = np.where(rises, t, high), np.where(rises, derivative, high_value)
+        before, here = here, _Point(t, sign * slope, curvature)
+        falls = active & (here.derivative < 0)
+        low, high = _chosen(falls, here, low), _chosen(active & ~falls, here, high)
     return sign * t
 
 
-def _next_point(
-    t: F64, derivative: F64, curvature: F64 | None, lower: _Point, upper: _Point, evaluation: int
-) -> F64:
+class _Point(NamedTuple):
+    """Distances along lines, and the derivatives of the functions there."""
+
+    t: F64
+    derivative: F64
+    curvature: F64 | None
+
+
+def _chosen(mask: Mask, point: _Point, other: _Point) -> _Point:
+    t, derivative = (np.where(mask, a, b) for a, b in zip(point[:2], other[:2], strict=True))
+    return _Point(t, derivative, None)
+
+
+def _next_point(here: _Point, low: _Point, high: _Point, evaluation: int) -> F64:
     """Newton's point if it lies in the bracket, else one that shrinks or extends the bracket."""
-    (low, low_value), (high, high_value) = lower, upper
-    bracketed = np.isfinite(high)
-    finite_high = np.where(bracketed, high, 0.0)
-    middle = 0.5 * (low + finite_high)
+    t, derivative, curvature = here
+    bracketed = np.isfinite(high.t)
+    finite_high = np.where(bracketed, high.t, 0.0)
+    middle = 0.5 * (low.t + finite_high)
     if evaluation % 2:
         # Every other time the secant, which lands close once the bracket is small.
-        span = high_value - low_value
-        secant = low - low_value * (finite_high - low) / span
-        inside = (span > 0) & (secant > low) & (secant < finite_high)
+        span = high.derivative - low.derivative
+        secant = low.t - low.derivative * (finite_high - low.t) / span
+        inside = (span > 0) & (secant > low.t) & (secant < finite_high)
         middle = np.where(inside, secant, middle)
     fallback = np.where(bracketed, middle, np.where(t > 0, 4 * t, 1.0))
     if curvature is None:
         return fallback
     newton = t - derivative / curvature
-    usable = (curvature > 0) & (newton > low) & (newton < high)
+    usable = (curvature > 0) & (newton > low.t) & (newton < high.t)
     return np.where(usable, newton, np.where(derivative == 0, t, fallback))
+
+
+def _refined(
+    t_next: F64, before: _Point, here: _Point, low: _Point, high: _Point
+) -> tuple[F64, Mask]:
+    """Improve Newton's point by the evaluation before; tell where it is as good as exact.
+
+    The distance is a smooth function of the derivative: the cubic that has its values and slopes at
+    both points is read off at a derivative of zero. Its error is about that of Newton's point times
+    the square of the distance between both points.
+    """
+    if before.curvature is None or here.curvature is None:
+        return t_next, np.zeros(len(t_next), bool)
+    span = here.derivative - before.derivative
+    s = -before.derivative / span
+    left = (1 - s) ** 2 * ((1 + 2 * s) * before.t + s * span / before.curvature)
+    right = s**2 * ((3 - 2 * s) * here.t + (s - 1) * span / here.curvature)
+    cubic = left + right
+    usable = (before.curvature > 0) & (here.curvature > 0) & (cubic > low.t) & (cubic < high.t)
+    apart = np.abs(here.t - before.t) / cubic
+    error = np.abs(cubic - t_next) * apart**2
+    is_sure = usable & (apart < _NEAR) & (error * _SAFETY <= _TOLERANCE * cubic)
+    return np.where(usable, cubic, t_next), is_sure
 
 
 def softmax_step(objective: BuiltinObjective, line: Line) -> F64:

@@ -73,7 +73,7 @@ impl<T: Lane> Search<'_, T> {
         drawn: &DrawnNode<'_>,
     ) -> Result<Option<NodeSplit>> {
         let DrawnNode { node, features, .. } = drawn;
-        let lanes = self.gather(rows.of(&node.rows))?;
+        let lanes = self.gather_drawn(rows.of(&node.rows))?;
         let work = node.rows.len() * features.len() * self.layout.width;
         let size = features.len().div_ceil(self.pool.pieces(work)).max(1);
         let splits = self.pool.map(features.chunks(size), work, |features| {

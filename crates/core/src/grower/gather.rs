@@ -28,6 +28,8 @@ pub(super) struct GatheredLanes<'a, T: Lane> {
     packed: Option<Vec<i64>>,
     /// A copy in vectors, see [`accumulate_in_order`].
     vectors: Option<Vec<LaneVector>>,
+    /// The lanes of all rows, zeros outside the node, see [`accumulate_compressed`].
+    spread: Option<Vec<T>>,
 }
 
 impl<T: Lane> GatheredLanes<'_, T> {
@@ -43,9 +45,14 @@ impl<T: Lane> GatheredLanes<'_, T> {
 impl<T: Lane> Drop for GatheredLanes<'_, T> {
     fn drop(&mut self) {
         let rooms = &self.search.rooms;
-        self.copied.take().into_iter().for_each(|memory| rooms.lanes.put(memory));
+        self.copied.take().into_iter().for_each(|memory| rooms.lanes.gathered.put(memory));
         self.packed.take().into_iter().for_each(|memory| rooms.packed.put(memory));
         self.vectors.take().into_iter().for_each(|memory| rooms.vectors.put(memory));
+        if let (Some(mut spread), NodeRows::Some(rows)) = (self.spread.take(), self.rows) {
+            let width = self.search.layout.width;
+            rows.iter().for_each(|&row| spread[row as usize * width..][..width].fill(T::default()));
+            rooms.lanes.spread.put(spread);
+        }
     }
 }
 
@@ -55,8 +62,14 @@ impl<T: Lane> Search<'_, T> {
         let width = self.layout.width;
         let all = rows.len() == self.binned.n_rows;
         let node_rows = if all { NodeRows::All } else { NodeRows::Some(rows) };
-        let (copied, packed, vectors) = (None, None, None);
-        let mut gathered = GatheredLanes { search: self, rows: node_rows, copied, packed, vectors };
+        let mut gathered = GatheredLanes {
+            search: self,
+            rows: node_rows,
+            copied: None,
+            packed: None,
+            vectors: None,
+            spread: None,
+        };
         let is_small = rows.len() < self.small_rows;
         if let Some(n_vectors) = vectors_of::<T>(width).filter(|_| !is_small) {
             let copy = |lanes: &[T], copy: &mut [LaneVector]| to_vectors(lanes, copy);
@@ -74,8 +87,27 @@ impl<T: Lane> Search<'_, T> {
         }
         if !all && width <= MOST_GATHERED_LANES {
             let copy = |lanes: &[T], copy: &mut [T]| copy.copy_from_slice(lanes);
-            gathered.copied = Some(self.copy_lanes(rows, width, self.rooms.lanes, copy)?);
+            gathered.copied =
+                Some(self.copy_lanes(rows, width, &self.rooms.lanes.gathered, copy)?);
         }
+        Ok(gathered)
+    }
+
+    /// [`Search::gather`] for a node that looks at features of its own.
+    pub(super) fn gather_drawn<'s>(&'s self, rows: &'s [u32]) -> Result<GatheredLanes<'s, T>> {
+        let mut gathered = self.gather(rows)?;
+        let (width, n_rows) = (self.layout.width, self.binned.n_rows);
+        let all_dense = self.plan.n_dense == self.plan.usable.len();
+        if all_dense || rows.len() == n_rows || width > MOST_GATHERED_LANES {
+            return Ok(gathered);
+        }
+        let mut spread = self.rooms.lanes.spread.take();
+        // It is all zeros between uses, and so is what is added here.
+        resize(&mut spread, n_rows * width, T::default())?;
+        for place in rows.iter().map(|&row| row as usize * width) {
+            spread[place..place + width].copy_from_slice(&self.lanes[place..place + width]);
+        }
+        gathered.spread = Some(spread);
         Ok(gathered)
     }
 
@@ -156,7 +188,9 @@ impl<T: Lane> Search<'_, T> {
                 #[inline(always)]
                 || accumulate(column, node, sums),
             ),
-            (Column::Compressed(column), _) => accumulate_compressed(column, node, sums),
+            (Column::Compressed(column), _) => {
+                accumulate_compressed(column, node, lanes.spread.as_deref(), sums);
+            }
         }
     }
 

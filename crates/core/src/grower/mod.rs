@@ -41,7 +41,7 @@ use histograms::FreeHistograms;
 use place::place_rows;
 use plan::Plan;
 use queue::LeafQueue;
-use rooms::{GrowRooms, Rooms};
+use rooms::{GrowRooms, LaneRooms};
 use search::{Search, SearchRooms};
 
 /// Bytes that the histograms kept for subtraction may take in all.
@@ -135,13 +135,13 @@ impl Grower {
         &mut self,
         data: Data<'_>,
         lanes: &[T],
-        lane_rooms: impl Fn(&GrowRooms) -> &Rooms<Vec<T>>,
+        lane_rooms: impl Fn(&GrowRooms) -> &LaneRooms<T>,
         key: Key,
     ) -> Result<Grown> {
         let Grower { params, interactions, plan, rows, free, rooms, budget, .. } = self;
         let rooms = SearchRooms {
             lanes: lane_rooms(rooms),
-            packed: &rooms.wide,
+            packed: &rooms.packed,
             vectors: &rooms.vectors,
             search: &rooms.search,
             keys: &rooms.keys,

@@ -68,14 +68,23 @@ impl<T: Default> Rooms<T> {
     }
 }
 
+/// For the lanes of a node.
+#[derive(Default)]
+pub(super) struct LaneRooms<T> {
+    /// Side by side.
+    pub gathered: Rooms<Vec<T>>,
+    /// Among those of all rows, zeros elsewhere. All is zero between uses.
+    pub spread: Rooms<Vec<T>>,
+}
+
 /// What the searches of one grower work in.
 #[derive(Default)]
 pub(super) struct GrowRooms {
     /// Boxed: they are large, and are moved when they are lent.
     pub search: Rooms<Box<SearchRoom>>,
-    /// For the lanes of a node.
-    pub narrow: Rooms<Vec<i32>>,
-    pub wide: Rooms<Vec<i64>>,
+    pub narrow: LaneRooms<i32>,
+    pub wide: LaneRooms<i64>,
+    pub packed: Rooms<Vec<i64>>,
     pub vectors: Rooms<Vec<LaneVector>>,
     /// For the sorted rows of small nodes.
     pub keys: Arc<Rooms<Vec<SortKey>>>,

@@ -11,7 +11,7 @@ use super::histograms::{FeatureRange, FreeHistograms, NodeHistogram, take_front}
 use super::node::{Constraints, Expansion, Floor, GrowNode, Outcome};
 use super::plan::Plan;
 use super::queue::OpenLeaf;
-use super::rooms::{Rooms, SearchRoom};
+use super::rooms::{LaneRooms, Rooms, SearchRoom};
 use super::{Data, GrowParams};
 use crate::binning::{Binned, Column};
 use crate::error::Result;
@@ -53,8 +53,7 @@ pub(super) struct Search<'a, T> {
 /// The memory that searches work in.
 #[derive(Clone, Copy)]
 pub(super) struct SearchRooms<'a, T> {
-    /// For the lanes of a node.
-    pub lanes: &'a Rooms<Vec<T>>,
+    pub lanes: &'a LaneRooms<T>,
     pub packed: &'a Rooms<Vec<i64>>,
     pub vectors: &'a Rooms<Vec<LaneVector>>,
     pub search: &'a Rooms<Box<SearchRoom>>,

@@ -198,30 +198,88 @@ fn take_off<T: Lane>(sums: &mut [i64], lanes: &[T]) {
     }
 }
 
-/// [`accumulate`](super::accumulate) for one compressed feature. The cost follows the shorter of the
-/// node's rows and the listed rows. The default bin stays zero.
+/// Looking up a row in a list costs as much as adding this many listed rows.
+const LOOK_UP: usize = 8;
+
+/// [`accumulate`](super::accumulate) for one compressed feature. The default bin stays zero.
+///
+/// `spread` has the lanes of all rows, zeros outside the node. With it, no row of the column needs to
+/// be looked for in the node, unless the node has far fewer rows.
 pub fn accumulate_compressed<T: Lane>(
     column: &Compressed,
     node: NodeLanes<'_, T>,
+    spread: Option<&[T]>,
     histogram: &mut [i64],
 ) {
     let NodeLanes { rows, lanes, gathered, width } = node;
     histogram.fill(0);
-    let mut add = |listed: usize, source: usize| {
-        let bin = column.bins[listed] as usize;
-        add_lanes(&mut histogram[bin * width..][..width], &lanes[source * width..][..width]);
-    };
-    let NodeRows::Some(rows) = rows else {
-        column.rows.iter().enumerate().for_each(|(listed, &row)| add(listed, row as usize));
+    match (rows, spread) {
+        (NodeRows::All, _) => add_listed(column, lanes, width, histogram),
+        (NodeRows::Some(rows), Some(spread)) if rows.len() * LOOK_UP >= column.rows.len() => {
+            add_listed(column, spread, width, histogram);
+        }
+        (NodeRows::Some(rows), _) => column.each_listed(rows, |k, listed| {
+            let source = if gathered { k } else { rows[k] as usize };
+            let bin = column.bins[listed] as usize;
+            add_lanes(&mut histogram[bin * width..][..width], &lanes[source * width..][..width]);
+        }),
+    }
+}
+
+/// Adds the lanes of all listed rows.
+fn add_listed<T: Lane>(column: &Compressed, lanes: &[T], width: usize, histogram: &mut [i64]) {
+    // With two bins, all listed rows are in one: its sums stay in registers.
+    if histogram.len() == 2 * width && width <= 2 {
+        let listed = &mut histogram[usize::from(1 - column.default) * width..][..width];
+        if width == 1 {
+            listed.copy_from_slice(&sum_listed_rows::<T, 1>(column, lanes));
+        } else {
+            listed.copy_from_slice(&sum_listed_rows::<T, 2>(column, lanes));
+        }
         return;
-    };
-    column.each_listed(rows, |k, listed| add(listed, if gathered { k } else { rows[k] as usize }));
+    }
+    for (&row, &bin) in column.rows.iter().zip(&column.bins) {
+        let lanes = &lanes[row as usize * width..][..width];
+        add_lanes(&mut histogram[bin as usize * width..][..width], lanes);
+    }
+}
+
+/// The sums of the lanes of all listed rows, `WIDTH` each.
+#[inline(always)]
+fn sum_listed_rows<T: Lane, const WIDTH: usize>(column: &Compressed, lanes: &[T]) -> [i64; WIDTH] {
+    let mut sums = [0i64; WIDTH];
+    for &row in &column.rows {
+        add_lanes(&mut sums, &lanes[row as usize * WIDTH..][..WIDTH]);
+    }
+    sums
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::histogram::{accumulate, fill_default};
+
+    #[test]
+    fn columns_of_two_bins_sum_as_dense_ones_do() {
+        let (n, rows) = (40usize, vec![3u32, 4, 17, 39]);
+        for default in [0u8, 1] {
+            let listed = Compressed { default, rows: rows.clone(), bins: vec![1 - default; 4] };
+            let mut dense = vec![default; n];
+            rows.iter().for_each(|&row| dense[row as usize] = 1 - default);
+            for width in [1usize, 2, 3] {
+                let lanes: Vec<i32> = (0..(n * width) as i32).map(|i| i * i % 23 - 11).collect();
+                let rows = NodeRows::All;
+                let node = NodeLanes { rows, lanes: &lanes, gathered: false, width };
+                let (mut sums, mut expected) = (vec![5i64; 2 * width], vec![0i64; 2 * width]);
+                accumulate(&dense, node, &mut expected);
+                accumulate_compressed(&listed, node, None, &mut sums);
+                let mut total = expected[..width].to_vec();
+                total.iter_mut().zip(&expected[width..]).for_each(|(sum, more)| *sum += more);
+                fill_default(&mut sums, default, &total);
+                assert_eq!(sums, expected);
+            }
+        }
+    }
 
     #[test]
     fn compressed_columns_sum_as_dense_ones_do() {
@@ -269,9 +327,18 @@ mod tests {
                     };
                     assert_eq!(counts[k], count);
                     let mut single = vec![0i64; n_bins * width];
-                    accumulate_compressed(&compressed[k], node, &mut single);
-                    fill_default(&mut single, 2, &total);
-                    assert_eq!(single, expected);
+                    let mut spread = vec![0i32; n * width];
+                    if let NodeRows::Some(rows) = rows {
+                        for place in rows.iter().map(|&row| row as usize * width) {
+                            let lanes = &lanes[place..place + width];
+                            spread[place..place + width].copy_from_slice(lanes);
+                        }
+                    }
+                    for spread in [None, Some(&spread[..])] {
+                        accumulate_compressed(&compressed[k], node, spread, &mut single);
+                        fill_default(&mut single, 2, &total);
+                        assert_eq!(single, expected);
+                    }
                 }
             }
         }

@@ -312,6 +312,13 @@ impl<'a> Search<'a> {
                 f_row[k] = moved(offset[k], raw[k], rho[k], g[k]);
                 g_row[k] = g[k];
             }
+        } else if self.all {
+            let (y, raw, g) = (&y[..m], &raw[..m], g[0]);
+            for k in 0..m {
+                y_row[k] = y[k].into();
+                f_row[k] = moved(offset[k], raw[k], rho[k], g);
+            }
+            g_row.fill(g);
         } else {
             for (place, &k) in self.places.iter().enumerate() {
                 y_row[place] = y[k].into();
