@@ -24,6 +24,7 @@ from manyboost.training.callbacks import RoundState, Watchers
 from manyboost.training.checkpoints import Recorder, State
 from manyboost.training.directions import Move
 from manyboost.training.learners import Learner, Leaves, WeakModel
+from manyboost.training.leaves import Labels
 from manyboost.training.objectives import Objective
 from manyboost.training.plan import Plan
 from manyboost.training.progress import Complete, Gains, Progress
@@ -287,23 +288,27 @@ class Boosting:
 def independent(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
     """Algorithm 1 for each output in turn: a tree on its residuals, its own leaves and step."""
     frozen = fit.stopping.frozen
-    updates = []
+    updates, models = list[Update](), list[tuple[WeakModel, Labels]]()
     for j in range(fit.n_outputs):
         if frozen is not None and frozen[j]:
-            updates.append(idle_update(j, with_step=bool(fit.progress.steps)))
-            continue
-        rows, weights = fit.sample(m, j)
-        tree = fit.grow_alone(j, split.z, rows, m)
-        values, rho = fit.leaves.label(tree, weights, None, j)
-        updates.append(Update(tree, values, rho, j))
+            update = idle_update(j, with_step=bool(fit.progress.steps))
+            labels = Labels(update.values, update.rho)
+        else:
+            rows, weights = fit.sample(m, j)
+            tree = fit.grow_alone(j, split.z, rows, m)
+            labels = fit.leaves.label(tree, weights, None, j)
+            update = Update(tree, labels.values, labels.steps, j)
+        updates.append(update)
+        models.append((update.weak, labels))
     for block in fit.plan.blocks:
         columns = block.columns(fit.n_outputs)
-        part = updates[columns]
-        if block.facts.is_joint and block.step == "line_search" and not part[0].idle:
-            # The classes share one loss: their steps are found together.
-            models = [(update.weak, update.values) for update in part]
-            steps = fit.leaves.joint_steps(block, models, fit.sample(m, columns.start)[1])
-            updates[columns] = [each._replace(rho=steps[k : k + 1]) for k, each in enumerate(part)]
+        waits = [not update.idle and update.rho is None for update in updates[columns]]
+        if any(waits) and fit.leaves.searches_together(block):
+            _, weights = fit.sample(m, columns.start)
+            steps = fit.leaves.find_steps(block, models[columns], weights)
+            for k in np.flatnonzero(waits):
+                j = columns.start + int(k)
+                updates[j] = updates[j]._replace(rho=steps[k : k + 1])
     return updates
 
 
@@ -311,7 +316,7 @@ def multioutput(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
     """Algorithm 2: one tree on the residuals r of all outputs, whose leaves serve them all."""
     rows, weights = fit.sample(m)
     tree = fit.grow(split, rows, m)
-    values, rho = fit.leaves.label(tree, weights, fit.stopping.frozen)
+    values, rho, _ = fit.leaves.label(tree, weights, fit.stopping.frozen)
     return [Update(tree, values, rho)]
 
 
@@ -330,7 +335,7 @@ def relabel(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
     """
     rows, weights = fit.sample(m)
     tree = fit.grow(split, rows, m)
-    values, rho = fit.leaves.label(tree, weights, fit.stopping.frozen)
+    values, rho, _ = fit.leaves.label(tree, weights, fit.stopping.frozen)
     return [Update(tree, values, rho)]
 
 

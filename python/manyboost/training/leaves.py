@@ -7,19 +7,37 @@ is searched along.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyboost.arrays import F64, I8, Mask
+from manyboost.arrays import F32, F64, I8, Mask
 from manyboost.data.weights import Weights
 from manyboost.training.constraints import Monotonic
 from manyboost.training.directions import Direction, Outputs
 from manyboost.training.learners import Leaves, Predictions, WeakModel
-from manyboost.training.objectives import BuiltinObjective
+from manyboost.training.objectives import BuiltinObjective, Sums
 from manyboost.training.progress import Gains
 from manyboost.training.split_gradients import SplitGradients
-from manyboost.training.steps import Block, Steps, divide
+from manyboost.training.steps import Block, Steps, derivatives_at_zero, divide
+
+# Outputs whose steps are found together if each has a tree of its own: enough for vectors of them,
+# few enough for the directions of their rows.
+_TOGETHER = 64
+
+
+class Labels(NamedTuple):
+    """Leaf values (or predictions) g of a weak model, and steps ρ.
+
+    ``steps`` are None if the values are final, as Newton leaves are, and if the steps of several
+    outputs are found together: ``start`` are then the derivatives along g at zero.
+    """
+
+    values: Any  # F64, or SparseLeaves
+    steps: F64 | None
+    start: Sums | None = None
 
 
 @dataclass
@@ -30,37 +48,49 @@ class LeafFitter:
     blocks: tuple[Block, ...]
     monotonic: Monotonic | None
     gains: Gains | None  # told the leaf sums, for importances; None for other learners than trees
+    samples_rows: bool  # whether each output has rows of its own to be fitted to
 
     def __post_init__(self) -> None:
         self.objective, self.residuals = self.steps.objective, self.steps.residuals
 
+    def searches_together(self, block: Block) -> bool:
+        """Whether the steps of outputs with trees of their own are found together.
+
+        Classes share a loss, so that their steps depend on each other. Others share passes.
+        """
+        if not block.is_searched or not isinstance(self.objective, BuiltinObjective):
+            return False
+        return block.facts.is_joint or not self.samples_rows
+
     def label(
         self, weak: WeakModel, weights: Weights, frozen: Mask | None, output: int | None = None
-    ) -> tuple[F64, F64 | None]:
-        """Leaf values (or predictions) g of a weak model, for all outputs or one, and steps ρ.
+    ) -> Labels:
+        """Values and steps of a weak model, for all outputs or one; ``frozen`` ones get zeros.
 
-        ρ is None where the leaf values are final, as Newton leaves are, and where
-        :meth:`joint_steps` finds the steps of all classes together. ``frozen`` outputs get zeros.
+        With one output, steps may be left to :meth:`find_steps`.
         """
         if isinstance(weak, Predictions):
             return self._label_predictions(weak, weights, frozen, output)
         blocks = self.blocks if output is None else self._blocks_of(output)
         parts = [self._label_block(block, weak, weights, frozen) for block in blocks]
-        values, steps = parts[0]
         if len(parts) == 1 and frozen is None:
-            return values, steps
+            return parts[0]
+        values, steps, _ = parts[0]
         if len(parts) > 1:
-            values = np.hstack([values for values, _ in parts])
-            if any(rho is not None for _, rho in parts):
-                steps = np.concatenate([step_or_one(rho, g.shape[1]) for g, rho in parts])
-        return _zero(values, frozen), None if steps is None else _zero(steps, frozen)
+            values = np.hstack([part.values for part in parts])
+            if any(part.steps is not None for part in parts):
+                each = [step_or_one(part.steps, part.values.shape[1]) for part in parts]
+                steps = np.concatenate(each)
+        return Labels(_zero(values, frozen), None if steps is None else _zero(steps, frozen))
 
     def fit_outputs(
         self, weak: WeakModel, split: SplitGradients, weights: Weights, frozen: Mask | None
     ) -> tuple[F64, F64]:
         """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output."""
         if isinstance(weak, Predictions):
-            return self._label_predictions(weak, weights, frozen)
+            labels = self._label_predictions(weak, weights, frozen)
+            assert labels.steps is not None
+            return labels.values, labels.steps
         objective, leaf_of_row = self.objective, weak.leaf_of_row
         leaf_weights = self._leaf_weights(weak, weights)
         parts = []
@@ -85,19 +115,31 @@ class LeafFitter:
             rho = self.monotonic.along(rho, signs, weak.tree.ordered_features())
         return values, _zero(rho, frozen)
 
-    def joint_steps(
-        self, block: Block, models: list[tuple[WeakModel, F64]], weights: Weights
+    def find_steps(
+        self, block: Block, models: Sequence[tuple[WeakModel, Labels]], weights: Weights
     ) -> F64:
-        """Steps of models that were fitted to one class of a block each, found together.
+        """Steps of models that were fitted to one output of a block each, found together.
 
-        The classes share one loss, so that their steps depend on each other.
+        Models without derivatives at zero are idle, unless the outputs share their loss.
         """
-        columns = []
-        for weak, values in models:
-            leaf_of_row = weak.leaf_of_row if isinstance(weak, Leaves) else None
-            columns.append(Direction(leaf_of_row, values.astype(np.float32)).of_rows())
-        direction = Direction(None, np.ascontiguousarray(np.hstack(columns)))
-        return self.steps.line_search(block, direction, weights)
+        first, joint = block.columns(self.objective.n_outputs).start, block.facts.is_joint
+        size, idle = len(models) if joint else _TOGETHER, np.zeros((self.objective.n_rows, 1))
+        steps = []
+        for k in range(0, len(models), size):
+            part = models[k : k + size]
+            some = replace(block, outputs=(first + k, first + k + len(part)))
+            columns = [
+                _of_rows(weak, labels) if joint or labels.start is not None else idle
+                for weak, labels in part
+            ]
+            direction = Direction(None, np.hstack(columns).astype(np.float32))
+            start = None if joint else _side_by_side([labels.start for _, labels in part])
+            rho = self.steps.line_search(some, direction, weights, start)
+            steps.append(self._forward(rho, some.outputs))
+        return np.concatenate(steps)
+
+    def _forward(self, rho: F64, outputs: Outputs) -> F64:
+        return rho if self.monotonic is None else self.monotonic.forward(rho, outputs)
 
     def _blocks_of(self, output: int | None) -> list[Block]:
         if output is None:
@@ -107,7 +149,7 @@ class LeafFitter:
 
     def _label_block(
         self, block: Block, weak: Leaves, weights: Weights, frozen: Mask | None
-    ) -> tuple[F64, F64 | None]:
+    ) -> Labels:
         """Leaf values and steps for outputs that share a loss."""
         objective, outputs, leaf_of_row = self.objective, block.outputs, weak.leaf_of_row
         leaf_weights = self._leaf_weights(weak, weights, outputs)
@@ -120,19 +162,23 @@ class LeafFitter:
             assert curvatures is not None
             damped = curvatures + block.l2 if block.l2 else curvatures
             values, matter = _newton_values(sums, damped, leaf_weights)
-            return self._ordered(weak, values, matter, outputs), None
+            return Labels(self._ordered(weak, values, matter, outputs), None)
         if block.step == "newton":
             assert isinstance(objective, BuiltinObjective)
             best = objective.leaf_quantiles(
                 leaf_of_row, weak.n_leaves, self.steps.raw, weights, outputs
             )
-            return self._ordered(weak, best, leaf_weights, outputs), None
+            return Labels(self._ordered(weak, best, leaf_weights, outputs), None)
         mean = self._ordered(weak, divide(sums, leaf_weights), leaf_weights, outputs)
-        if block.facts.is_joint and isinstance(outputs, int):
-            return mean, None
         direction = Direction(leaf_of_row, mean.astype(np.float32))
-        rho = self.steps.line_search(block, direction, weights, (sums, curvatures), frozen)
-        return mean, rho if self.monotonic is None else self.monotonic.forward(rho, outputs)
+        slope, curvature = derivatives_at_zero(direction, (sums, curvatures))
+        if isinstance(outputs, int):
+            if self.searches_together(block):
+                return Labels(mean, None, (slope, curvature))
+        elif frozen is not None:
+            slope = np.where(frozen[block.columns(objective.n_outputs)], 0.0, slope)
+        rho = self.steps.line_search(block, direction, weights, (slope, curvature))
+        return Labels(mean, self._forward(rho, outputs))
 
     def _leaf_weights(self, weak: Leaves, weights: Weights, outputs: Outputs = None) -> F64:
         """Σ w over the rows of each leaf, (n_leaves, 1); by output if cells are weighted."""
@@ -142,21 +188,39 @@ class LeafFitter:
 
     def _label_predictions(
         self, weak: Predictions, weights: Weights, frozen: Mask | None, output: int | None = None
-    ) -> tuple[F64, F64]:
+    ) -> Labels:
         """Predictions of a weak model that is not a tree of leaves, and steps along them."""
         steps, g = [], weak.values
-        for block in self._blocks_of(output):
+        blocks = self._blocks_of(output)
+        if output is not None and blocks[0].facts.is_joint and blocks[0].is_searched:
+            return Labels(g.astype(np.float64), None)
+        for block in blocks:
             columns = block.columns(g.shape[1]) if g.shape[1] > 1 else slice(None)
             direction = Direction(None, np.ascontiguousarray(g[:, columns]))
             steps.append(self.steps.along_predictions(block, direction, weights))
         rho = steps[0] if len(steps) == 1 else np.concatenate(steps)
-        return g.astype(np.float64), _zero(rho, frozen)
+        return Labels(g.astype(np.float64), _zero(rho, frozen))
 
     def _ordered(self, weak: Leaves, values: F64, weights: F64, outputs: Outputs) -> F64:
         """Leaf values within the monotonic constraints; ``weights`` say how much each matters."""
         if self.monotonic is None:
             return values
         return _in_order(weak, self.monotonic.of(outputs), weights, values)
+
+
+def _of_rows(weak: WeakModel, labels: Labels) -> F32:
+    """The direction of each row (n_rows, 1)."""
+    leaf_of_row = weak.leaf_of_row if isinstance(weak, Leaves) else None
+    return Direction(leaf_of_row, labels.values.astype(np.float32)).of_rows()
+
+
+def _side_by_side(starts: Sequence[Sums | None]) -> Sums:
+    """The derivatives at zero of several outputs; those of an idle one are zero."""
+    zero = np.zeros(1)
+    slopes = [zero if start is None else start[0] for start in starts]
+    curvatures = [zero if start is None else start[1] for start in starts]
+    known = [each for each in curvatures if each is not None]
+    return np.concatenate(slopes), np.concatenate(known) if len(known) == len(starts) else None
 
 
 def _newton_values(sums: F64, damped: F64, leaf_weights: F64) -> tuple[F64, F64]:

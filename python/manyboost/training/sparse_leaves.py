@@ -8,9 +8,8 @@ import numpy as np
 
 from manyboost.arrays import F64, Mask
 from manyboost.data.weights import Weights
-from manyboost.training.directions import SparseLeaves
 from manyboost.training.learners import Leaves, WeakModel
-from manyboost.training.leaves import LeafFitter
+from manyboost.training.leaves import Labels, LeafFitter
 from manyboost.training.plan import Plan
 from manyboost.training.progress import Gains
 from manyboost.training.sparse_objective import SparseObjective, SparseSquaredError
@@ -20,7 +19,7 @@ from manyboost.training.steps import Steps, divide
 
 def leaf_fitter(plan: Plan, steps: Steps, gains: Gains | None) -> LeafFitter:
     """Return what fits leaves to the targets of an objective."""
-    parts = steps, plan.blocks, plan.monotonic, gains
+    parts = steps, plan.blocks, plan.monotonic, gains, plan.subsample < 1
     if isinstance(steps.objective, SparseObjective):
         return SparseLeafFitter(*parts, most=plan.max_leaf_outputs or 0)
     return LeafFitter(*parts)
@@ -32,15 +31,15 @@ class SparseLeafFitter(LeafFitter):
 
     most: int = 0
 
-    def label(  # type: ignore[override]  # values of a few outputs in the place of all
+    def label(
         self, weak: WeakModel, weights: Weights, frozen: Mask | None, output: int | None = None
-    ) -> tuple[SparseLeaves, None]:
+    ) -> Labels:
         """Newton's values for the outputs of each leaf that gain most."""
         objective, weak = self.objective, _leaves(weak)
         assert isinstance(objective, SparseObjective)
         leaves = weak.leaf_of_row, weak.n_leaves
         kept = self.most, self.blocks[0].l2
-        return objective.newton_leaves(self.residuals, leaves, weights, *kept), None
+        return Labels(objective.newton_leaves(self.residuals, leaves, weights, *kept), None)
 
     def fit_outputs(
         self, weak: WeakModel, split: SplitGradients, weights: Weights, frozen: Mask | None

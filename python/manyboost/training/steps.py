@@ -50,6 +50,12 @@ class Block:
         """Whether steps divide by a curvature."""
         return self.step == "newton" and self.facts.curved
 
+    @property
+    def is_searched(self) -> bool:
+        """Whether steps are found by passes over the rows, which outputs can share."""
+        closed = self.facts.quadratic or self.facts.piecewise_linear
+        return self.step == "line_search" and not closed
+
     def columns(self, width: int) -> slice:
         """The columns of these outputs in an array of all ``width`` outputs."""
         first, last = self.outputs if isinstance(self.outputs, tuple) else (0, width)
@@ -74,7 +80,8 @@ class Steps:
         """Steps along scalar leaf values ``g`` (n_leaves, 1), from the leaf sums of the block."""
         residuals, curvatures = sums
         if not block.is_newton:
-            return self.line_search(block, direction, weights, sums)
+            start = derivatives_at_zero(direction, sums)
+            return self.line_search(block, direction, weights, start)
         assert curvatures is not None
         slope = (residuals * g).sum(axis=0)
         curvature = (curvatures * g**2).sum(axis=0) + block.l2 * (g**2).mean()
@@ -95,18 +102,12 @@ class Steps:
         return divide(slope, curvature + block.l2 * mean_square)
 
     def line_search(
-        self,
-        block: Block,
-        direction: Direction,
-        weights: Weights,
-        sums: Sums | None = None,
-        frozen: Mask | None = None,
+        self, block: Block, direction: Direction, weights: Weights, start: Sums | None = None
     ) -> F64:
         """Steps that minimise the loss of each output of a block along a direction.
 
-        ``sums`` are the leaf sums of residuals and curvatures, if known: they give the derivatives
-        at zero, and so the whole answer for squared error. ``frozen`` outputs (n_outputs,) are not
-        searched for.
+        ``start`` are the derivatives at zero, if known; they are the whole answer for squared
+        error. Outputs without a slope there are not searched for.
         """
         objective, facts, outputs = self.objective, block.facts, block.outputs
         line = Line(self.raw, weights, direction, outputs)
@@ -117,15 +118,7 @@ class Steps:
             assert isinstance(objective, BuiltinObjective)
             return objective.quantile_steps(line)
         evaluate = functools.partial(objective.derivatives, line)
-        curvature: F64 | None
-        if sums is None:
-            slope, curvature = evaluate(np.zeros(self._n_steps(block)))
-        else:
-            g = direction.values.astype(np.float64)
-            slope = -(sums[0] * g).sum(axis=0)
-            if frozen is not None and not isinstance(outputs, int):
-                slope = np.where(frozen[block.columns(objective.n_outputs)], 0.0, slope)
-            curvature = None if sums[1] is None else (sums[1] * g**2).sum(axis=0)
+        slope, curvature = start or evaluate(np.zeros(self._n_steps(block)))
         if facts.quadratic:
             assert curvature is not None
             return divide(-slope, curvature)
@@ -145,6 +138,13 @@ class Steps:
         pool, parts = self.objective.pool, (weights, None, direction.values)
         slope = _core.dots(pool, r, *parts, False, outputs)
         return slope, _core.dots(pool, h, *parts, True, outputs)
+
+
+def derivatives_at_zero(direction: Direction, sums: Sums) -> Sums:
+    """Derivatives (n_outputs,) along leaf values, from the sums of residuals and curvatures."""
+    g, (residuals, curvatures) = direction.values.astype(np.float64), sums
+    slope = -(residuals * g).sum(axis=0)
+    return slope, None if curvatures is None else (curvatures * g**2).sum(axis=0)
 
 
 def divide(a: F64, b: F64) -> F64:
