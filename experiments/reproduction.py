@@ -64,7 +64,7 @@ def time_left(items: Sequence[str], options: Options, store: Store) -> dict[tupl
     """Estimate what is left by item and data set, from the CPU seconds of the rows so far.
 
     Runs of a data set and method take as many times their estimate as those that are stored; if
-    none is, as those of other methods on the data set. Trials that stall early make it less.
+    none is, as those of other methods on the data set, or of the method on other data sets.
     """
     works: list[_Work] = []
     for item, scope in choose(items, options, store).items():
@@ -112,7 +112,7 @@ class _Work:
 
 def _levels(run: Run) -> list[tuple[str, ...]]:
     kind, method = type(run).__name__, getattr(run, "method", getattr(run, "model", ""))
-    return [(kind, run.dataset, method), (kind, run.dataset)]
+    return [(kind, run.dataset, method), (kind, run.dataset), (kind, "", method), (kind,)]
 
 
 def _factors(works: Sequence[_Work]) -> Mapping[tuple[str, ...], float]:

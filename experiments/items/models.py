@@ -31,7 +31,7 @@ class Models(Item):
 BEYOND = Models(
     name="beyond",
     of_paper="not in the paper",
-    summary="our default model and a mean over five folds",
+    summary="our default model and means over five folds",
     full=Scope((*REGRESSION.full.datasets, *MULTILABEL.full.datasets), tuple(MODELS), ""),
     quick={"datasets": ("edm", "emotions"), "n_splits": 2},
 )

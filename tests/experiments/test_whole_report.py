@@ -208,8 +208,12 @@ def test_stand_ins_are_marked_and_apart(whole):
 def test_our_models_stand_beside_the_best_of_the_paper(whole):
     rows = table(whole, "beyond").rows
     assert len(rows) == 20
-    assert all({"best", "default", "folds"} <= r.keys() for r in rows)
-    assert re.search(r"folds on \d+ of 20", " ".join(section(whole, "beyond").text))
+    assert all({"overall", "best", "default", "folds", "refitted"} <= r.keys() for r in rows)
+    counts = table(whole, "beyond-counts").rows
+    assert len(counts) == 6
+    for row in counts:
+        assert row["sets"] == 20
+        assert row["clearly ahead"] <= row["ahead"] <= 20 - row["clearly behind"]
 
 
 def test_cost_to_a_score():

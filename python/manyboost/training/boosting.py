@@ -24,7 +24,6 @@ from manyboost.training.callbacks import RoundState, Watchers
 from manyboost.training.checkpoints import Recorder, State
 from manyboost.training.directions import Move
 from manyboost.training.learners import Learner, Leaves, WeakModel
-from manyboost.training.leaves import Labels
 from manyboost.training.objectives import Objective
 from manyboost.training.plan import Plan
 from manyboost.training.progress import Complete, Gains, Progress
@@ -278,6 +277,21 @@ class Boosting:
         by_leaf = _core.leaf_weights(self.pool, weak.leaf_of_row, weak.n_leaves, z, weights)
         return replace(weak, leaf_weights=by_leaf[:, 0])
 
+    def search_together(self, m: int, updates: list[Update]) -> list[Update]:
+        """Find the steps of outputs with trees of their own, as far as they are still missing."""
+        for block in self.plan.blocks:
+            columns = block.columns(self.n_outputs)
+            part = updates[columns]
+            if self.leaves.searches_together(block) and any(each.waits for each in part):
+                models = [(each.weak, each.values, each.start) for each in part]
+                _, weights = self.sample(m, columns.start)
+                steps = self.leaves.find_steps(block, models, weights)
+                updates[columns] = [
+                    each._replace(rho=steps[k : k + 1]) if each.waits else each
+                    for k, each in enumerate(part)
+                ]
+        return updates
+
 
 # ---------------------------------------------------------------------- the four strategies
 #
@@ -287,36 +301,23 @@ class Boosting:
 
 def independent(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
     """Algorithm 1 for each output in turn: a tree on its residuals, its own leaves and step."""
-    frozen = fit.stopping.frozen
-    updates, models = list[Update](), list[tuple[WeakModel, Labels]]()
+    frozen, updates = fit.stopping.frozen, []
     for j in range(fit.n_outputs):
         if frozen is not None and frozen[j]:
-            update = idle_update(j, with_step=bool(fit.progress.steps))
-            labels = Labels(update.values, update.rho)
-        else:
-            rows, weights = fit.sample(m, j)
-            tree = fit.grow_alone(j, split.z, rows, m)
-            labels = fit.leaves.label(tree, weights, None, j)
-            update = Update(tree, labels.values, labels.steps, j)
-        updates.append(update)
-        models.append((update.weak, labels))
-    for block in fit.plan.blocks:
-        columns = block.columns(fit.n_outputs)
-        waits = [not update.idle and update.rho is None for update in updates[columns]]
-        if any(waits) and fit.leaves.searches_together(block):
-            _, weights = fit.sample(m, columns.start)
-            steps = fit.leaves.find_steps(block, models[columns], weights)
-            for k in np.flatnonzero(waits):
-                j = columns.start + int(k)
-                updates[j] = updates[j]._replace(rho=steps[k : k + 1])
-    return updates
+            updates.append(idle_update(j, with_step=bool(fit.progress.steps)))
+            continue
+        rows, weights = fit.sample(m, j)
+        tree = fit.grow_alone(j, split.z, rows, m)
+        values, rho, start = fit.leaves.label_alone(tree, weights, j)
+        updates.append(Update(tree, values, rho, j, start=start))
+    return fit.search_together(m, updates)
 
 
 def multioutput(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
     """Algorithm 2: one tree on the residuals r of all outputs, whose leaves serve them all."""
     rows, weights = fit.sample(m)
     tree = fit.grow(split, rows, m)
-    values, rho, _ = fit.leaves.label(tree, weights, fit.stopping.frozen)
+    values, rho = fit.leaves.label(tree, weights, fit.stopping.frozen)
     return [Update(tree, values, rho)]
 
 
@@ -335,7 +336,7 @@ def relabel(fit: Boosting, m: int, split: SplitGradients) -> list[Update]:
     """
     rows, weights = fit.sample(m)
     tree = fit.grow(split, rows, m)
-    values, rho, _ = fit.leaves.label(tree, weights, fit.stopping.frozen)
+    values, rho = fit.leaves.label(tree, weights, fit.stopping.frozen)
     return [Update(tree, values, rho)]
 
 

@@ -63,34 +63,39 @@ class LeafFitter:
         return block.facts.is_joint or not self.samples_rows
 
     def label(
-        self, weak: WeakModel, weights: Weights, frozen: Mask | None, output: int | None = None
-    ) -> Labels:
-        """Values and steps of a weak model, for all outputs or one; ``frozen`` ones get zeros.
-
-        With one output, steps may be left to :meth:`find_steps`.
-        """
+        self, weak: WeakModel, weights: Weights, frozen: Mask | None
+    ) -> tuple[Any, F64 | None]:
+        """Values of a weak model for all outputs, and steps; ``frozen`` outputs get zeros."""
         if isinstance(weak, Predictions):
-            return self._label_predictions(weak, weights, frozen, output)
-        blocks = self.blocks if output is None else self._blocks_of(output)
-        parts = [self._label_block(block, weak, weights, frozen) for block in blocks]
-        if len(parts) == 1 and frozen is None:
-            return parts[0]
+            values, steps, _ = self._label_predictions(weak, self.blocks, weights)
+            assert steps is not None
+            return values, _zero(steps, frozen)
+        parts = [self._label_block(block, weak, weights, frozen) for block in self.blocks]
         values, steps, _ = parts[0]
         if len(parts) > 1:
             values = np.hstack([part.values for part in parts])
             if any(part.steps is not None for part in parts):
                 each = [step_or_one(part.steps, part.values.shape[1]) for part in parts]
                 steps = np.concatenate(each)
-        return Labels(_zero(values, frozen), None if steps is None else _zero(steps, frozen))
+        return _zero(values, frozen), None if steps is None else _zero(steps, frozen)
+
+    def label_alone(self, weak: WeakModel, weights: Weights, output: int) -> Labels:
+        """Values of a weak model for one output, and its step, which may be left for later."""
+        block = next(part for block in self.blocks if (part := block.of_output(output)) is not None)
+        if not isinstance(weak, Predictions):
+            return self._label_block(block, weak, weights, None)
+        if block.facts.is_joint and block.is_searched:
+            return Labels(weak.values.astype(np.float64), None)
+        return self._label_predictions(weak, [block], weights)
 
     def fit_outputs(
         self, weak: WeakModel, split: SplitGradients, weights: Weights, frozen: Mask | None
     ) -> tuple[F64, F64]:
         """Scalar leaf values (n_leaves, 1) of a tree grown on φ r, and one step per output."""
         if isinstance(weak, Predictions):
-            labels = self._label_predictions(weak, weights, frozen)
-            assert labels.steps is not None
-            return labels.values, labels.steps
+            values, rho, _ = self._label_predictions(weak, self.blocks, weights)
+            assert rho is not None
+            return values, _zero(rho, frozen)
         objective, leaf_of_row = self.objective, weak.leaf_of_row
         leaf_weights = self._leaf_weights(weak, weights)
         parts = []
@@ -116,11 +121,12 @@ class LeafFitter:
         return values, _zero(rho, frozen)
 
     def find_steps(
-        self, block: Block, models: Sequence[tuple[WeakModel, Labels]], weights: Weights
+        self, block: Block, models: Sequence[tuple[WeakModel, F64, Sums | None]], weights: Weights
     ) -> F64:
         """Steps of models that were fitted to one output of a block each, found together.
 
-        Models without derivatives at zero are idle, unless the outputs share their loss.
+        A model is its values and the derivatives along them at zero. Without these it is idle,
+        unless the outputs share their loss.
         """
         first, joint = block.columns(self.objective.n_outputs).start, block.facts.is_joint
         size, idle = len(models) if joint else _TOGETHER, np.zeros((self.objective.n_rows, 1))
@@ -129,23 +135,17 @@ class LeafFitter:
             part = models[k : k + size]
             some = replace(block, outputs=(first + k, first + k + len(part)))
             columns = [
-                _of_rows(weak, labels) if joint or labels.start is not None else idle
-                for weak, labels in part
+                _of_rows(weak, values) if joint or start is not None else idle
+                for weak, values, start in part
             ]
             direction = Direction(None, np.hstack(columns).astype(np.float32))
-            start = None if joint else _side_by_side([labels.start for _, labels in part])
-            rho = self.steps.line_search(some, direction, weights, start)
+            known = None if joint else _side_by_side([start for *_, start in part])
+            rho = self.steps.line_search(some, direction, weights, known)
             steps.append(self._forward(rho, some.outputs))
         return np.concatenate(steps)
 
     def _forward(self, rho: F64, outputs: Outputs) -> F64:
         return rho if self.monotonic is None else self.monotonic.forward(rho, outputs)
-
-    def _blocks_of(self, output: int | None) -> list[Block]:
-        if output is None:
-            return list(self.blocks)
-        parts = (block.of_output(output) for block in self.blocks)
-        return [block for block in parts if block is not None]
 
     def _label_block(
         self, block: Block, weak: Leaves, weights: Weights, frozen: Mask | None
@@ -187,19 +187,16 @@ class LeafFitter:
         return self.objective.leaf_weights(weak.leaf_of_row, weak.n_leaves, weights, outputs)
 
     def _label_predictions(
-        self, weak: Predictions, weights: Weights, frozen: Mask | None, output: int | None = None
+        self, weak: Predictions, blocks: Sequence[Block], weights: Weights
     ) -> Labels:
         """Predictions of a weak model that is not a tree of leaves, and steps along them."""
         steps, g = [], weak.values
-        blocks = self._blocks_of(output)
-        if output is not None and blocks[0].facts.is_joint and blocks[0].is_searched:
-            return Labels(g.astype(np.float64), None)
         for block in blocks:
             columns = block.columns(g.shape[1]) if g.shape[1] > 1 else slice(None)
             direction = Direction(None, np.ascontiguousarray(g[:, columns]))
             steps.append(self.steps.along_predictions(block, direction, weights))
         rho = steps[0] if len(steps) == 1 else np.concatenate(steps)
-        return Labels(g.astype(np.float64), _zero(rho, frozen))
+        return Labels(g.astype(np.float64), rho)
 
     def _ordered(self, weak: Leaves, values: F64, weights: F64, outputs: Outputs) -> F64:
         """Leaf values within the monotonic constraints; ``weights`` say how much each matters."""
@@ -208,10 +205,10 @@ class LeafFitter:
         return _in_order(weak, self.monotonic.of(outputs), weights, values)
 
 
-def _of_rows(weak: WeakModel, labels: Labels) -> F32:
+def _of_rows(weak: WeakModel, values: F64) -> F32:
     """The direction of each row (n_rows, 1)."""
     leaf_of_row = weak.leaf_of_row if isinstance(weak, Leaves) else None
-    return Direction(leaf_of_row, labels.values.astype(np.float32)).of_rows()
+    return Direction(leaf_of_row, values.astype(np.float32)).of_rows()
 
 
 def _side_by_side(starts: Sequence[Sums | None]) -> Sums:

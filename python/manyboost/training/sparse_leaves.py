@@ -8,8 +8,9 @@ import numpy as np
 
 from manyboost.arrays import F64, Mask
 from manyboost.data.weights import Weights
+from manyboost.training.directions import SparseLeaves
 from manyboost.training.learners import Leaves, WeakModel
-from manyboost.training.leaves import Labels, LeafFitter
+from manyboost.training.leaves import LeafFitter
 from manyboost.training.plan import Plan
 from manyboost.training.progress import Gains
 from manyboost.training.sparse_objective import SparseObjective, SparseSquaredError
@@ -32,14 +33,14 @@ class SparseLeafFitter(LeafFitter):
     most: int = 0
 
     def label(
-        self, weak: WeakModel, weights: Weights, frozen: Mask | None, output: int | None = None
-    ) -> Labels:
+        self, weak: WeakModel, weights: Weights, frozen: Mask | None
+    ) -> tuple[SparseLeaves, None]:
         """Newton's values for the outputs of each leaf that gain most."""
         objective, weak = self.objective, _leaves(weak)
         assert isinstance(objective, SparseObjective)
         leaves = weak.leaf_of_row, weak.n_leaves
         kept = self.most, self.blocks[0].l2
-        return Labels(objective.newton_leaves(self.residuals, leaves, weights, *kept), None)
+        return objective.newton_leaves(self.residuals, leaves, weights, *kept), None
 
     def fit_outputs(
         self, weak: WeakModel, split: SplitGradients, weights: Weights, frozen: Mask | None

@@ -12,6 +12,7 @@ from manyboost.arrays import F32, F64
 from manyboost.training.directions import Move, SparseLeaves
 from manyboost.training.learners import Leaves, Predictions, WeakModel
 from manyboost.training.leaves import step_or_one
+from manyboost.training.objectives import Sums
 from manyboost.training.progress import Progress
 from manyboost.training.validation import Validation
 
@@ -23,9 +24,10 @@ class Update(NamedTuple):
     """What one weak model of a round does: f += μ ρ ⊙ g(x).
 
     ``values`` are the leaf values or predictions g, ``rho`` the steps; None: the leaf values are
-    final. With ``scaled``, one step for each output multiplies a single column of values.
-    ``output`` is the one that is moved; None: all. An ``idle`` model keeps its place and moves
-    nothing.
+    final, or the step is searched for together with those of other outputs, from the derivatives
+    at zero, ``start``. With ``scaled``, one step for each output multiplies a single column of
+    values. ``output`` is the one that is moved; None: all. An ``idle`` model keeps its place and
+    moves nothing.
     """
 
     weak: WeakModel
@@ -34,6 +36,12 @@ class Update(NamedTuple):
     output: int | None = None
     scaled: bool = False
     idle: bool = False
+    start: Sums | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is no step yet, if there is to be one."""
+        return self.rho is None and not self.idle
 
 
 def idle_update(output: int, *, with_step: bool) -> Update:
