@@ -12,6 +12,8 @@ import numpy as np
 
 from benchmarks.workloads import Data
 
+CONSTANT = 30.0  # raw prediction for a label that all, or minus that for one that no, row has
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -63,12 +65,15 @@ class Contestant:
 
     After `fit`: `rounds_done` and `outputs_done` tell how far it came before the stopwatch expired,
     `setup_seconds` what it did once for all outputs, and `round_seconds` (rounds_done,) the time at
-    which each round was complete, or None when the library does not tell.
+    which each round was complete, or None when the library does not tell. One that predicts while
+    it fits, and lets its model go, says what that took (`voting_seconds`) and what the model would
+    weigh (`bytes_let_go`).
     """
 
     name: str
     library: str  # the module to import
     tasks: Sequence[str] = ("regression", "multilabel", "multiclass")
+    patience: int | None = None  # rounds without improvement that end a fit, if any do
 
     def __init__(self) -> None:
         self.rounds_done = 0
@@ -77,6 +82,8 @@ class Contestant:
         self.round_seconds: np.ndarray | None = None
         self.parameters: dict[str, Any] = {}  # as given to the library, for the record
         self.model: Any = None
+        self.voting_seconds: float | None = None
+        self.bytes_let_go = 0
 
     @property
     def curve_growth(self) -> float:
@@ -85,7 +92,7 @@ class Contestant:
 
     def unavailable(self) -> str | None:
         """Why this contestant cannot take part here, or None."""
-        if importlib.util.find_spec(self.library) is None:
+        if importlib.util.find_spec(self.library.split(".")[0]) is None:
             return f"{self.library} is not installed"
         return None
 

@@ -5,11 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contestants.base import Contestant, Settings, Stopwatch, picked, two_dimensional
+from benchmarks.contestants.base import (
+    CONSTANT,
+    Contestant,
+    Settings,
+    Stopwatch,
+    picked,
+    two_dimensional,
+)
 from benchmarks.workloads import Data
 
 LOSSES = {"regression": "MultiRMSE", "multilabel": "MultiLogloss", "multiclass": "MultiClass"}
-CONSTANT = 30.0  # raw prediction for a label that all, or minus that for one that no, row has
 
 
 class CatBoost(Contestant):
