@@ -179,10 +179,10 @@ bench-builds: cargo ## this build against the one in the folder OLD, into docs/b
 	@$(BENCH) -m benchmarks.builds '$(OLD)'
 	@$(BENCH) -m benchmarks.report
 
-bench-defaults: cargo ## default parameters against the peers, into docs/defaults.md (hours; resumes)
+bench-contest: cargo ## the open benchmark: libraries at their defaults, into docs/contest.md (many hours; resumes)
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
 	@benchmarks/setup.sh self
-	@$(BENCH) -m benchmarks.defaults
+	@$(BENCH) -m benchmarks.contest
 
 bench-data: cargo ## sparse, imbalanced and categorical data, into docs/data-figures.md (half an hour)
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers

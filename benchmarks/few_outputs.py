@@ -3,8 +3,8 @@
     python -m benchmarks.few_outputs
     python -m benchmarks.few_outputs --sets diabetes digits --threads 2
 
-Rewrites the sets that are run in results/few_outputs.json. `python -m benchmarks.defaults --report`
-then makes a section of docs/defaults.md from it. Sets from files need the data folder.
+Rewrites the sets that are run in results/few_outputs.json. `python -m benchmarks.contest --report`
+then makes a section of docs/contest.md from it. Sets from files need the data folder.
 """
 
 import argparse

@@ -15,6 +15,7 @@ DISTRIBUTIONS = {
     "lightgbm": "lightgbm",
     "catboost": "catboost",
     "hessboost": "hessboost",
+    "mlrl": "mlrl-boomer",
     "sklearn": "scikit-learn",
     "numpy": "numpy",
     "scipy": "scipy",
@@ -56,7 +57,7 @@ def library(name: str) -> str | None:
     A rebuilt manyboost keeps its version number: the digest is what makes its old records stale.
     """
     try:
-        version = f"{name} {metadata.version(DISTRIBUTIONS[name])}"
+        version = f"{name} {metadata.version(DISTRIBUTIONS.get(name, name))}"
     except metadata.PackageNotFoundError:
         return None
     if name != "manyboost":

@@ -34,10 +34,10 @@ def main() -> None:
 def measured(spec: dict[str, Any]) -> dict[str, Any]:
     if spec["workload"] == "import":
         return import_time(spec)
-    if spec.get("protocol") == "defaults":
-        from benchmarks import defaults
+    if spec.get("protocol") == "contest":
+        from benchmarks.contest import fitting
 
-        return defaults.fit_and_score(spec)
+        return fitting.fit_and_score(spec)
     if spec.get("protocol") in ("rounds", "prediction"):
         from benchmarks import engine
 

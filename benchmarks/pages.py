@@ -14,7 +14,7 @@ from benchmarks import machine
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {
     "docs/benchmarks.md": "make bench",
-    "docs/defaults.md": "make bench-defaults",
+    "docs/contest.md": "make bench-contest",
     "docs/data-figures.md": "make bench-data",
     "docs/folds.md": "python -m benchmarks.folds",
     "docs/intervals.md": "make bench-intervals",

@@ -30,20 +30,7 @@ MEGABYTE = 10**6
 
 def draw(run: Run, folder: Path, suffix: str = "svg") -> list[Path]:
     """Draw every plot there is data for; the files written."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams.update(
-        {
-            "svg.hashsalt": "manyboost",  # the same data give the same bytes
-            "font.size": 10,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "grid.color": "#e4e4e4",
-            "legend.frameon": False,
-        }
-    )
+    prepare()
     folder.mkdir(parents=True, exist_ok=True)
     plots = {
         "time-against-outputs": lambda: against_outputs(
@@ -59,10 +46,32 @@ def draw(run: Run, folder: Path, suffix: str = "svg") -> list[Path]:
         figure = plot()
         if figure is not None:
             file = folder / f"{name}.{suffix}"
-            date = {"Date": None} if suffix == "svg" else None
-            figure.savefig(file, bbox_inches="tight", dpi=110, metadata=date)
+            save(figure, file)
             written.append(file)
     return written
+
+
+def prepare() -> None:
+    """The look of all pictures."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update(
+        {
+            "svg.hashsalt": "manyboost",  # the same data give the same bytes
+            "font.size": 10,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": "#e4e4e4",
+            "legend.frameon": False,
+        }
+    )
+
+
+def save(figure: Any, file: Path) -> None:
+    date = {"Date": None} if file.suffix == ".svg" else None
+    figure.savefig(file, bbox_inches="tight", dpi=110, metadata=date)
 
 
 def megabytes(summary: Summary) -> float | None:

@@ -1,107 +1,65 @@
-"""docs/defaults.md, written from the records of `benchmarks.defaults` alone."""
+"""docs/contest.md, written from the records of the contest alone."""
 
 import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks import few_outputs, report
-from benchmarks.defaults import (
-    CONTESTANTS,
-    FOLDS,
-    FOREST,
-    LONG_FIT,
-    PATIENCE,
-    ROUNDS,
-    SETS,
-    VALIDATION,
-    Folds,
-    ManyBoost,
-    Refitted,
-    is_long,
+from benchmarks.contest import picture
+from benchmarks.contest.comparison import (
+    FOLDED,
+    OURS,
+    REFITTED,
+    Comparison,
+    capped,
+    comparisons,
+    everyone,
+    is_elsewhere,
+    ratios,
 )
+from benchmarks.contest.contestants import CONTESTANTS
+from benchmarks.contest.contestants.manyboost import FOLDS
+from benchmarks.contest.protocol import ADDING, protocol
+from benchmarks.contest.ranking import ALPHA, MARGIN, Ranking
+from benchmarks.contest.sets import SETS
 from benchmarks.records import Run, Summary
 
-MARGIN = 0.002  # of the best peer's score
-BAR = 11  # sets
-OURS, FOLDED, REFITTED = (kind.name for kind in (ManyBoost, Folds, Refitted))
-PEERS = tuple(name for name in CONTESTANTS if name not in (OURS, FOLDED, REFITTED))
+PICTURE = Path("benchmarks") / "contest-ranks.svg"
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One set: what each contestant reached, and how manyboost compares with the best peer."""
-
-    name: str
-    summaries: dict[str, Summary]
-
-    def score(self, contestant: str) -> float | None:
-        """The mean over the repeats; None where a repeat has none."""
-        summary = self.summaries.get(contestant)
-        if summary is None or len(scores := summary.values("score")) < len(summary.records):
-            return None
-        return statistics.fmean(scores)
-
-    @property
-    def best_peer(self) -> str | None:
-        scored = [peer for peer in PEERS if self.score(peer) is not None]
-        return max(scored, key=self.score, default=None)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every peer has been tried, as often as manyboost or once for long."""
-        wanted = {OURS, *PEERS}
-        if not wanted <= self.summaries.keys():
-            return False
-        most = max(len(self.summaries[name].records) for name in wanted)
-        records = (self.summaries[name].records for name in wanted)
-        return all(len(each) == most or is_long(each[0]) for each in records)
-
-    @property
-    def difference(self) -> float | None:
-        """Ours minus the best peer's; None until all have been tried."""
-        return self.ahead_by(OURS)
-
-    def ahead_by(self, name: str) -> float | None:
-        """The score of one of ours minus the best peer's; None until all have been tried."""
-        ours, peer = self.score(name), self.best_peer
-        if not self.complete or ours is None or peer is None:
-            return None
-        return ours - self.score(peer)
-
-    @property
-    def within(self) -> bool | None:
-        return None if self.difference is None else self.difference >= -MARGIN
+def write(records: Run, source: str, page: Path) -> None:
+    """The page, and the picture beside it."""
+    _, ranking = comparisons(records)
+    drawn = picture.draw(ranking, page.parent / PICTURE)
+    page.write_text(document(records, source, drawn=drawn))
 
 
-def comparisons(records: Run) -> list[Comparison]:
-    found = []
-    for name in SETS:
-        summaries = {s.contestant: s for s in records.of(name) if s.contestant in CONTESTANTS}
-        found.append(Comparison(name, summaries))
-    return found
-
-
-def document(records: Run, source: str) -> str:
-    found = comparisons(records)
+def document(records: Run, source: str, *, drawn: bool = False) -> str:
+    found, ranking = comparisons(records)
     parts = [
-        "# Default parameters against the peers",
+        "# The open benchmark for many outputs",
         origin(source),
+        "## Ranking",
+        standing(ranking),
+        f"![average ranks of the contestants]({PICTURE.as_posix()})" if drawn else "",
+        ranks(found, ranking),
+        RANKS,
+        unmeasured(found, ranking),
+        "## By set",
+        scores(found),
+        SCORES,
+        "## manyboost against its peers",
         verdict(found),
         verdicts(found),
         VERDICTS,
-        scores(found),
-        SCORES,
         f"Behind by more than {MARGIN}:\n\n{behind}" if (behind := reasons(found)) else "",
-        "## Protocol",
-        protocol(records),
-        report.provenance(records),
-        "## Details",
-        details(found),
     ]
     if few_outputs.RESULTS.is_file():
-        at = parts.index("## Protocol")
-        parts.insert(at, few_outputs.section(json.loads(few_outputs.RESULTS.read_text())))
+        parts.append(few_outputs.section(json.loads(few_outputs.RESULTS.read_text())))
+    parts += ["## Protocol", protocol(records), "## Add a contestant", ADDING]
+    parts += ["## Machine and versions", report.provenance(records), others(records)]
+    parts += ["## Details", details(found)]
     if records.skipped:
         parts += ["## Skipped", "\n".join(f"- {w}: {why}" for w, why in records.skipped.items())]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -109,9 +67,136 @@ def document(records: Run, source: str) -> str:
 
 def origin(source: str) -> str:
     return (
-        f"Generated from `benchmarks/results/{source}`: `python -m benchmarks.defaults` runs what "
+        f"Libraries for many outputs at their own default parameters, on up to {len(SETS)} real "
+        "sets of targets or labels, ranked by their test scores. Nothing is tuned for anyone, and "
+        "[anyone can add a contestant](#add-a-contestant).\n\n"
+        f"Generated from `benchmarks/results/{source}`: `python -m benchmarks.contest` runs what "
         "is missing there and writes this page; with `--report` it only writes the page."
     )
+
+
+# ------------------------------------------------------------------ the ranking
+
+
+def standing(ranking: Ranking) -> str:
+    """Who is best, and whether by more than chance."""
+    names = list(ranking.average_ranks())
+    if not names:
+        return "Nothing is measured yet."
+    field = f"{len(names)} contestants on {len(ranking.sets)} sets"
+    text = f"**Best average rank of {field}: {names[0]}.**"
+    difference, p = ranking.critical_difference(), ranking.friedman()
+    if difference is None or p is None:
+        return f"{text} Too few to test whether ranks differ by more than chance."
+    chance = "below 0.001" if p < 0.001 else f"{p:.3f}"
+    text += f" Friedman's test: p is {chance} for all contestants being alike."
+    if p >= ALPHA:
+        return f"{text} That is no evidence of a difference."
+    text += (
+        " By Nemenyi's test two contestants differ by more than chance if their average ranks are "
+        f"more than {difference:.2f} apart, the critical difference at a level of {ALPHA:.0%}."
+    )
+    if others := ranking.not_worse()[1:]:
+        return f"{text} Not further than that from the best: {', '.join(others)}."
+    return f"{text} Nobody is as near to the best."
+
+
+def ranks(found: Sequence[Comparison], ranking: Ranking) -> str:
+    average = ranking.average_ranks()
+    head = ("contestant", "average rank", f"within {MARGIN}", "over budget", "capped")
+    rows = []
+    for name in [*average, *(name for name in everyone(found) if name not in average)]:
+        shown = f"**{name}**" if name == OURS else name
+        means = (mean_ratio(found, name, field) for field in ("fit_seconds", "peak_bytes"))
+        if name in average:
+            stopped = sum(capped(c.summaries[name]) for c in found if c.name in ranking.sets)
+            counts = ranking.n_near_best(name), ranking.n_without_score(name), stopped
+            rows.append((shown, f"{average[name]:.2f}", *map(str, counts), *means))
+        else:
+            rows.append((shown, "–", "–", "–", "–", *means))
+    head = (*head, f"time / {OURS}'s", f"memory / {OURS}'s")
+    return report.table(head, rows, 1, len(head))
+
+
+RANKS = f"""\
+Ranks are by test score on each set; equal scores share their rank, and whoever has no score ranks
+last. Within: sets on which the score is the best of all, or no more than {MARGIN} below. Over
+budget: sets without a score. Capped: sets on which the time was over before the fit was. Time and
+memory: geometric means of the ratios, over the sets that both finished (in brackets: how many)."""
+
+
+def mean_ratio(found: Sequence[Comparison], contestant: str, field: str) -> str:
+    if not (each := ratios(found, contestant, field)):
+        return "–"
+    return f"{report.number(statistics.geometric_mean(each))} × ({len(each)})"
+
+
+def unmeasured(found: Sequence[Comparison], ranking: Ranking) -> str:
+    """What the ranking lacks, in plain words."""
+    tried = {name: sum(name in c.summaries for c in found) for name in everyone(found)}
+    lines = [
+        f"- Not ranked, tried on {n_sets} of {len(found)} sets alone: {name}."
+        for name, n_sets in tried.items()
+        if n_sets and name not in ranking.scores
+    ]
+    lines += [
+        f"- {c.name} is not ranked yet, it lacks {', '.join(lacking)}."
+        for c in found
+        if (lacking := [name for name in ranking.scores if name not in c.summaries])
+    ]
+    if never := [name for name in CONTESTANTS if not tried[name]]:
+        lines.append(f"- Contestants that are not measured yet: {', '.join(never)}.")
+    measured = {c.name for c in found}
+    if sets := [name for name in SETS if name not in measured]:
+        lines.append(f"- Sets that are not measured yet: {', '.join(sets)}.")
+    return "\n".join(lines)
+
+
+# ------------------------------------------------------------------ by set
+
+
+SCORES = """\
+Test score · seconds of fitting · peak memory above the data. –: not measured. The best score is in
+bold. ◦ stopped by the cap, scored with the rounds it had. ≈ over budget: the time is extrapolated,
+there is no score. † measured on another machine: the score can be compared, the time cannot."""
+
+
+def scores(found: Sequence[Comparison]) -> str:
+    """Scores, seconds and memory of all contestants."""
+    names = [name for name in everyone(found) if any(name in c.summaries for c in found)]
+    if not names:
+        return ""
+    rows = []
+    for c in found:
+        best = c.best(names)
+        cells = (cell(c, name, bold=name == best) for name in names)
+        metric = report.named(next(iter(c.summaries.values())))
+        rows.append((c.name, metric or "–", *cells))
+    head = ("set", "metric", *names)
+    return report.table(head, rows, 2, len(head))
+
+
+def cell(c: Comparison, contestant: str, *, bold: bool) -> str:
+    summary = c.summaries.get(contestant)
+    if summary is None:
+        return "–"
+    if not summary.ok:
+        return summary.status
+    seconds = f"{report.number(summary.fit_seconds)} s{' †' if is_elsewhere(summary) else ''}"
+    if summary.extrapolated:
+        return f"over budget, ≈ {seconds}"
+    score = f"{c.score(contestant):.4f}"
+    mark = " ◦" if capped(summary) else ""
+    return f"{f'**{score}**' if bold else score} · {seconds}{mark} · {megabytes(summary)}"
+
+
+def megabytes(summary: Summary) -> str:
+    if summary.peak_bytes is None:
+        return "–"
+    return f"{report.number(summary.peak_bytes, 1 / report.MEGABYTE)} MB"
+
+
+# ------------------------------------------------------------------ against the best peer
 
 
 def verdict(found: Sequence[Comparison]) -> str:
@@ -119,26 +204,22 @@ def verdict(found: Sequence[Comparison]) -> str:
     within = sum(c.within for c in compared)
     ahead = sum(c.difference > 0 for c in compared)
     text = (
-        f"**manyboost is within {MARGIN} of the best peer, or ahead, on {within} of {len(SETS)} "
-        f"sets, and ahead of all of them on {ahead}; the bar is {BAR} sets.**"
+        f"**{OURS} is within {MARGIN} of the best peer, or ahead, on {within} of {len(compared)} "
+        f"sets, and ahead of all of them on {ahead}.**"
     )
     for name, how in ((FOLDED, ""), (REFITTED, ", refit_all=True")):
         if folded := [by for c in found if (by := c.ahead_by(name)) is not None]:
             ahead = sum(by > 0 for by in folded)
             text += f" **With `n_folds={FOLDS}{how}` it is ahead on {ahead} of {len(folded)}.**"
     if missing := [c.name for c in found if c.within is None]:
-        text += f" Not measured, or not with all contestants: {', '.join(missing)}."
+        text += f" Not compared, some contestants are missing: {', '.join(missing)}."
     return text
 
 
 VERDICTS = f"""\
 Difference: manyboost's test score minus the best peer's; within: no more than {MARGIN} below it;
 folds and refitted: the difference with folds, and with folds whose leaves are fitted again to all
-rows. Time: the best peer's seconds over manyboost's. All test scores, and seconds of fitting:"""
-SCORES = """\
-The best score is in bold. ◦ stopped by the cap, scored with the rounds it had. ≈ over budget: the
-time is extrapolated, there is no score. † measured on another machine: the score can be compared,
-the time cannot."""
+rows. Time: the best peer's seconds over manyboost's."""
 
 
 # Why a set is behind; shown as long as it is.
@@ -164,53 +245,17 @@ def reasons(found: Sequence[Comparison]) -> str:
 
 def verdicts(found: Sequence[Comparison]) -> str:
     """Each set against its best peer."""
-    head = ("set", "metric", "best peer", "difference", "within", "folds", "refitted", "time")
+    head = ("set", "best peer", "difference", "within", "folds", "refitted", "time")
     rows = []
     for c in found:
-        first = next(iter(c.summaries.values()), None)
-        metric = report.named(first) if first else ""
         difference, *folded = (signed(c.ahead_by(name)) for name in (OURS, FOLDED, REFITTED))
         within = {True: "yes", False: "no", None: "–"}[c.within]
-        cells = c.best_peer or "–", difference, within, *folded, time_ratio(c)
-        rows.append((c.name, metric or "–", *cells))
-    return report.table(head, rows, 3, len(head))
-
-
-def scores(found: Sequence[Comparison]) -> str:
-    """Scores and seconds of all contestants."""
-    head, rows = ("set", *CONTESTANTS), []
-    for c in found:
-        scored = [name for name in CONTESTANTS if c.score(name) is not None]
-        best = max(scored, key=c.score, default=None)
-        rows.append((c.name, *(cell(c, name, bold=name == best) for name in CONTESTANTS)))
-    return report.table(head, rows, 1, len(head))
+        rows.append((c.name, c.best_peer or "–", difference, within, *folded, time_ratio(c)))
+    return report.table(head, rows, 2, len(head)) if rows else ""
 
 
 def signed(difference: float | None) -> str:
     return "–" if difference is None else f"{difference:+.4f}"
-
-
-def cell(c: Comparison, contestant: str, *, bold: bool) -> str:
-    summary = c.summaries.get(contestant)
-    if summary is None:
-        return "–"
-    if not summary.ok:
-        return summary.status
-    seconds = f"{report.number(summary.fit_seconds)} s{' †' if is_elsewhere(summary) else ''}"
-    if summary.extrapolated:
-        return f"over budget, ≈ {seconds}"
-    score = f"{c.score(contestant):.4f}"
-    mark = " ◦" if capped(summary) else ""
-    return f"{f'**{score}**' if bold else score} · {seconds}{mark}"
-
-
-def capped(summary: Summary) -> bool:
-    return any(summary.values("capped"))
-
-
-def is_elsewhere(summary: Summary) -> bool:
-    """Whether a repeat was made on another machine than that of the last run."""
-    return any(record.get("place") for record in summary.records)
 
 
 def time_ratio(c: Comparison) -> str:
@@ -220,61 +265,52 @@ def time_ratio(c: Comparison) -> str:
     return f"{report.number(theirs / ours)} ×"
 
 
-def protocol(records: Run) -> str:
-    caps = sorted({r["spec"]["limit"] for s in records.summaries for r in s.records})
-    cap = " or ".join(f"{seconds:g} s" for seconds in caps)
-    found = {s.contestant: s.median("patience") for s in records.summaries}
-    patience = ", ".join(f"{name}: {found[name]:g}" for name in CONTESTANTS if found.get(name))
-    return f"""\
-- Every library at its own default parameters, {ROUNDS} rounds at most, threads: {records.threads},
-  every fit in a process of its own. Scores are means over the repeats, times medians. A fit of
-  more than {LONG_FIT:g} s is not repeated.
-- The official split where there is one, else a fixed random half of the rows for training.
-  {VALIDATION:.0%} of the training rows, the same for all contestants, are handed to each for its
-  early stopping, by its own default metric. A repeat has another such part and another seed.
-- Rounds without improvement after which a fit stops: the library's default where it has one, else
-  {PATIENCE} ({patience}). All predict with the best round.
-- lightgbm fits one model per output, each stopped on its own; the data are binned once.
-- manyboost-folds is `n_folds={FOLDS}`, refitted with `refit_all=True`, [as the study of folds
-  advises](folds.md): they validate on their own folds and are given all training rows, the
-  validation part included.
-- random-forest: {FOREST} full trees; it has no early stopping and is given all training rows, the
-  validation part included. Labels are regressed on, with the classifier's default of √features
-  per split.
-- Labels are ranked by raw predictions (LRAP; ties count against); regression is scored by macro r².
-  Sparse features are passed as CSR matrices to all that take them, and made dense, within the
-  measured time, for those that do not; categories as their codes, missing values as NaN.
-- A fit may take {cap}. At the cap, a contestant stops after its round and is scored with what
-  it has. Where one model per output cannot be fitted for all outputs in that time, the contestant
-  is over budget and its time is extrapolated from the outputs that were fitted."""
+# ------------------------------------------------------------------ details
+
+
+def others(records: Run) -> str:
+    """Whether the machine was busy with other things."""
+    fits = [record for s in records.summaries for record in s.records]
+    busy = sum((record.get("others_cores") or 0) > report.BUSY for record in fits)
+    return (
+        f"Other processes used more than {report.BUSY} cores during {busy:,} of {len(fits):,} fits."
+    )
 
 
 def details(found: Sequence[Comparison]) -> str:
-    head = ("set", "contestant", "score", "spread", "rounds", "fit, s", "repeats", "")
-    rows = []
-    for c in found:
-        for name in CONTESTANTS:
-            if (summary := c.summaries.get(name)) is not None:
-                scores = summary.values("score")
-                rows.append(
-                    (
-                        c.name,
-                        f"**{name}**" if name == OURS else name,
-                        report.score(c.score(name)),
-                        f"{max(scores) - min(scores):.4f}" if len(scores) > 1 else "–",
-                        report.number(summary.median("rounds")),
-                        ("≈ " if summary.extrapolated else "") + report.number(summary.fit_seconds),
-                        str(len(summary.records)),
-                        remark(summary),
-                    )
-                )
-    shapes = [shape(c) for c in found if c.summaries]
+    head = ("set", "contestant", "score", "spread", "rounds", "fit, s", "predict, s")
+    head = (*head, "peak, MB", "model, MB", "repeats", "")
+    rows = [
+        detail(c, name, c.summaries[name])
+        for c in found
+        for name in everyone(found)
+        if name in c.summaries
+    ]
     note = (
         "Spread: best minus worst score of the repeats. Rounds: those kept, the median over the "
-        "repeats and, for lightgbm, over the outputs; trees for random-forest."
+        "repeats and, where there is one model per output, over the outputs; trees for "
+        "random-forest, rules for boomer. Predict: all test rows. Peak: memory above the data."
     )
+    shapes = [shape(c) for c in found]
     sets = report.table(("set", "rows", "validation", "test", "features", "outputs"), shapes, 1, 6)
-    return "\n\n".join([sets, note, report.table(head, rows, 2, 7)])
+    return "\n\n".join([sets, note, report.table(head, rows, 2, 10)]) if rows else ""
+
+
+def detail(c: Comparison, name: str, summary: Summary) -> tuple[str, ...]:
+    scores = summary.values("score")
+    return (
+        c.name,
+        f"**{name}**" if name == OURS else name,
+        report.score(c.score(name)),
+        f"{max(scores) - min(scores):.4f}" if len(scores) > 1 else "–",
+        report.number(summary.median("rounds")),
+        ("≈ " if summary.extrapolated else "") + report.number(summary.fit_seconds),
+        report.number(summary.median("predict_seconds")),
+        report.number(summary.peak_bytes, 1 / report.MEGABYTE),
+        report.number(summary.model_bytes, 1 / report.MEGABYTE),
+        str(len(summary.records)),
+        remark(summary),
+    )
 
 
 def remark(summary: Summary) -> str:

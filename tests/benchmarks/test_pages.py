@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 def test_every_generated_page_is_known():
     written = set()
-    for module in [*ROOT.glob("benchmarks/*.py"), *ROOT.glob("torture/*.py")]:
+    for module in [*ROOT.glob("benchmarks/**/*.py"), *ROOT.glob("torture/*.py")]:
         for line in re.findall(r'^[A-Z]+ = .*"docs".*\.md"$', module.read_text(), re.M):
             written.add("/".join(re.findall(r'"([\w.-]+)"', line)))
     written = {page for page in written if "/decisions/" not in page}
