@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv-bench at the repository's root: the peers at their newest versions, and manyboost built
-# from this tree. A second call upgrades the peers and builds anew what has changed.
+# Makes .venv-bench at the repository's root: the peers at the versions that the requirements name, and
+# manyboost built from this tree. A second call installs what they name since, and builds anew what has changed.
 #   benchmarks/setup.sh           all
 #   benchmarks/setup.sh peers     only the peers
 #   benchmarks/setup.sh self      only manyboost
@@ -19,13 +19,12 @@ if [ ! -x "$python" ]; then
 fi
 if [ "$part" != self ]; then
     "${pip[@]}" --upgrade pip
-    "${pip[@]}" --upgrade --requirement "$root/benchmarks/requirements.txt"
-    # Past the Python version that its metadata asks for: the wheel itself is py3-none and runs.
-    # Without its dependencies: NumPy and SciPy are there, and the other is 300 MB for GPUs.
-    "${pip[@]}" --upgrade --no-deps --ignore-requires-python 'xgboost>=3.4'
+    "${pip[@]}" --requirement "$root/benchmarks/requirements.txt"
+    "${pip[@]}" --no-deps --ignore-requires-python \
+        --requirement "$root/benchmarks/requirements-unchecked.txt"
 fi
 if [ "$part" != peers ]; then
     "${pip[@]}" --no-deps "$root"
 fi
 "$python" -m pip --disable-pip-version-check list |
-    grep -E '^(manyboost|xgboost|lightgbm|catboost|hessboost|scikit-learn|numpy) '
+    grep -E '^(manyboost|xgboost|lightgbm|catboost|hessboost|mlrl-boomer|scikit-learn|numpy) '
