@@ -35,7 +35,7 @@ def facts(contestant: Contestant, data: Split) -> dict[str, Any]:
         "n_outputs": data.n_outputs,
         "parameters": contestant.parameters,
         "patience": contestant.patience,
-        "rounds": contestant.rounds_done or None,
+        "rounds": contestant.rounds_done,
         "score_name": metrics.score_name(data.task, data.n_outputs),
     }
 

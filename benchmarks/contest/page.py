@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def document(records: Run, source: str, *, drawn: bool = False) -> str:
     parts += ["## Machine and versions", report.provenance(records), others(records)]
     parts += ["## Details", details(found)]
     if records.skipped:
-        parts += ["## Skipped", "\n".join(f"- {w}: {why}" for w, why in records.skipped.items())]
+        parts += ["## Skipped", skipped(records)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -275,6 +276,12 @@ def others(records: Run) -> str:
     return (
         f"Other processes used more than {report.BUSY} cores during {busy:,} of {len(fits):,} fits."
     )
+
+
+def skipped(records: Run) -> str:
+    """Why fits were not made, and how many of them for each reason."""
+    reasons = Counter(records.skipped.values())
+    return "\n".join(f"- {why}: {count:,} fits." for why, count in reasons.items())
 
 
 def details(found: Sequence[Comparison]) -> str:

@@ -22,14 +22,16 @@ def protocol(records: Run) -> str:
   {VALIDATION:.0%} of the training rows, the same for all contestants, are handed to each for its
   early stopping, by its own default metric. A repeat has another such part and another seed.
 - Rounds without improvement after which a fit stops: the library's default where it has one, else
-  {PATIENCE} ({patience}). All predict with the best round.
+  {PATIENCE} ({patience}). All predict with the best round, but hist-gradient-boosting, which
+  keeps the rounds after it.
 - lightgbm and hist-gradient-boosting fit one model per output, each stopped on its own; lightgbm
   bins the data once. hessboost grows trees on all outputs.
 - manyboost-folds is `n_folds={FOLDS}`, refitted with `refit_all=True`, [as the study of folds
   advises](folds.md): they validate on their own folds and are given all training rows, the
   validation part included.
 - boomer holds out rows of its own choice (`global_pruning="pre-pruning"`) and is given all training
-  rows too. A rule counts as a round.
+  rows too. A rule counts as a round. It draws a few features for each rule, and ends when none of
+  them tells rows apart.
 - random-forest: {FOREST} full trees; it has no early stopping and is given all training rows, the
   validation part included. Labels are regressed on, with the classifier's default of √features
   per split. Its trees are let go once they have voted: their sizes are added to the memory.
@@ -82,7 +84,8 @@ sets alone; `--results` and `--page` write to other files than those of the repo
   encloses is not timed.
 - `predict` returns an array (rows, outputs). For labels, larger means more likely.
 - Optional: `self.parameters`, `self.rounds_done` and `self.patience` are shown; `tasks` names the
-  kinds of sets that you can do; `prepare` imports what the fit is not to be charged for.
+  kinds of sets that you can do; `prepare` imports what the fit is not to be charged for;
+  `model_bytes` weighs a model that cannot be pickled.
 
 To keep it here, put the class into `benchmarks/contest/contestants`, pin its version in
 `benchmarks/requirements.txt`, and send the records that you made."""

@@ -195,6 +195,12 @@ def test_details_show_time_memory_and_size():
     assert "Other processes used more than 0.1 cores during 1 of 1 fits." in page
 
 
+def test_reasons_for_fits_that_were_not_made_are_told_once():
+    run = run_of()
+    run.skipped = {f"{name} · boomer": "mlrl is not installed" for name in SETS_OF_TWO}
+    assert "## Skipped\n\n- mlrl is not installed: 2 fits.\n" in document(run, "contest.json")
+
+
 def test_page_of_an_empty_run_measures_nothing_and_says_so():
     page = page_of()
     assert "Nothing is measured yet." in page

@@ -2,6 +2,7 @@
 
 Nothing is set but rounds, threads, seed and, where there is no default, patience. After a fit
 `rounds_done` says how many rounds are kept, and `patience` how many without improvement end it.
+BOOMER takes part where it is installed.
 """
 
 from benchmarks.contest.contestants import (

@@ -24,7 +24,10 @@ TREES_AT_A_TIME = 10
 
 
 class HistGradientBoosting(Stopped, sklearn.HistGradientBoosting):
-    """Takes no sparse features: they are made dense once for all outputs."""
+    """Takes no sparse features: they are made dense once for all outputs.
+
+    It keeps the rounds after the best one, as scikit-learn does.
+    """
 
     name = "hist-gradient-boosting"
 
