@@ -10,7 +10,8 @@ class Boomer(Contestant):
     """Holds out rows of its own for early stopping ("pre-pruning"): it is given all training rows.
 
     A rule counts as a round. By default a rule sees a few drawn features; if none of them varies
-    enough, the fit ends, as it soon does on genbase. Threads are those of OpenMP; its clock knows whole seconds.
+    enough, the fit ends, as it soon does on genbase. Threads are those of OpenMP; its clock knows
+    whole seconds.
     """
 
     name = "boomer"
