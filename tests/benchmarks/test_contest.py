@@ -10,9 +10,10 @@ from benchmarks.contest.__main__ import RESULTS, parse, planned
 from benchmarks.contest.contestants import CONTESTANTS
 from benchmarks.contest.contestants.sklearn import FOREST, TREES_AT_A_TIME
 from benchmarks.contest.contestants.stopping import Stopped, hopeless
+from benchmarks.contest.fitting import outcome
 from benchmarks.contest.running import Plan, is_whole
 from benchmarks.contest.sets import SETS, Split
-from benchmarks.contestants import Settings, Stopwatch
+from benchmarks.contestants import Contestant, Settings, Stopwatch
 from benchmarks.run import Results, serves
 from benchmarks.workloads import Data, data_folder
 from scipy.sparse import csr_matrix, issparse
@@ -195,6 +196,28 @@ def test_a_fit_is_measured_in_a_process_of_its_own_and_not_made_again(folder):
     assert made["peak_bytes"] >= made["model_bytes"] > 10_000  # a hundred trees
     assert made["others_cores"] >= 0
     assert plan.run_one(entry, repeat, Results(results.file)).startswith("known")
+
+
+class LetGo(Contestant):
+    """Votes while it fits, and keeps nothing."""
+
+    def predict(self, X):
+        return np.zeros((len(X), 4))
+
+
+def test_a_model_that_is_let_go_counts_into_memory_and_its_votes_are_its_predictions():
+    contestant = LetGo()
+    contestant.bytes_let_go, contestant.voting_seconds = 500, 7.0
+    made = outcome(contestant, Split.of(toy("regression"), 0), 2.0, 1000, limit=1.0)
+    assert (made["peak_bytes"], made["model_bytes"], made["predict_seconds"]) == (1500, 500, 7.0)
+    assert made["capped"]
+
+
+def test_a_fit_of_some_outputs_has_no_score_and_an_extrapolated_time():
+    contestant = LetGo()
+    contestant.outputs_done, contestant.setup_seconds = np.array([2]), 1.0
+    made = outcome(contestant, Split.of(toy(), 0), 3.0, 1000, limit=1.0)
+    assert made == {"fit_seconds": 1 + 4 * 2.0, "extrapolated": "1 of 4 outputs"}
 
 
 def test_a_record_that_lacks_memory_is_made_anew():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from benchmarks.contestants.base import Contestant, PerOutput, Settings, Stopwatch, pickled_bytes
+from benchmarks.contestants.sklearn import HistGradientBoosting
 from benchmarks.measure import Whole, curve_rounds, timed_fit
 from benchmarks.workloads import find
 
@@ -92,3 +93,12 @@ def test_peak_memory_counts_what_the_fit_has_freed_again():
 
 def test_pickled_bytes_counts_the_pickle():
     assert 8000 < pickled_bytes(np.zeros(1000)) < 8500
+
+
+def test_a_label_that_no_training_row_has_ranks_below_all_others():
+    data = find("multilabel-200x5x3").load()
+    data.Y[:, 1] = 0
+    contestant = HistGradientBoosting()
+    contestant.fit(data, Settings(n_rounds=5), Stopwatch())
+    raw = contestant.predict(data.X_test)
+    assert (raw[:, 1] < raw[:, [0, 2]].min(axis=1)).all()
