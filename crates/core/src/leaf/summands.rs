@@ -30,7 +30,8 @@ pub(super) struct Room {
     /// Outputs of the block.
     pub width: usize,
     pub y: Vec<f32>,
-    residuals: Vec<f32>,
+    /// Copied if there are curvatures.
+    pub residuals: Vec<f32>,
     pub param: Vec<f32>,
     pub curvatures: Vec<f32>,
     pub presence: Vec<f32>,

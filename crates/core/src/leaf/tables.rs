@@ -74,9 +74,12 @@ impl LeafTables<'_> {
         let (cells, sort) = (n * width * 2, self.worth_sorting());
         let parts = pool.fold(pool.row_ranges(n, width * 2), cells, start, |sums, rows| {
             leaf_of_row[rows.clone()].iter().for_each(|&leaf| sums.counts[leaf as usize] += 1);
-            match sort && rows.len() >= ROWS_PER_LEAF * n_leaves {
-                true => self.add_by_leaf(rows, &mut sums.tables)?,
-                false => self.add_in_order(rows, &mut sums.tables),
+            if width == 1 && !self.weights.by_cell() {
+                self.add_column(rows, &mut sums.tables);
+            } else if sort && rows.len() >= ROWS_PER_LEAF * n_leaves {
+                self.add_by_leaf(rows, &mut sums.tables)?;
+            } else {
+                self.add_in_order(rows, &mut sums.tables);
             }
             Ok(())
         })?;
@@ -107,6 +110,34 @@ impl LeafTables<'_> {
                 let leaf_of_row = &self.leaves.leaf_of_row[first..first + n];
                 let rows = || leaf_of_row.iter().enumerate();
                 self.add(&room, sums, || rows().map(|(k, &leaf)| (leaf, (k, first + k))));
+            }
+        }
+    }
+
+    /// Adds the rows of a single output. Its cells may be far apart: each is read once.
+    fn add_column(&self, rows: Range<usize>, sums: &mut [Vec<i64>]) {
+        let (size, stride) = (rows_per_block(1), self.stride());
+        let mut room = Room::new(self, &(0..1), size);
+        let has_residuals = !room.residuals.is_empty();
+        for first in rows.clone().step_by(size) {
+            let n = size.min(rows.end - first);
+            room.evaluate(self, n, |k| first + k, false);
+            let leaf_of_row = &self.leaves.leaf_of_row[first..first + n];
+            for (k, (table, sums)) in self.tables.iter().zip(&mut *sums).enumerate() {
+                let scale = room.scales[k][0];
+                let mut add = |k: usize, value: f32| {
+                    let weighted = f64::from(value) * self.weights.row(first + k);
+                    let sum = &mut sums[leaf_of_row[k] as usize * stride];
+                    *sum = sum.wrapping_add(round_with_offset(weighted * scale));
+                };
+                match table.summand {
+                    Summand::Matrix(values) if !has_residuals => {
+                        (0..n).for_each(|k| add(k, values[self.outputs.row(first + k).start]));
+                    }
+                    Summand::Matrix(_) => (0..n).for_each(|k| add(k, room.residuals[k])),
+                    Summand::Curvature { .. } => (0..n).for_each(|k| add(k, room.curvatures[k])),
+                    Summand::Presence(_) => (0..n).for_each(|k| add(k, room.presence[k])),
+                }
             }
         }
     }
