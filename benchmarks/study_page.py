@@ -193,7 +193,8 @@ missing there; with `--report` it only writes the page.
 One parameter at a time is changed from its default, on training rows of real sets. The sets fall
 into halves A and B by a fixed rule; sets from the same source are in the same half. A default
 changes only if half A says so and half B confirms it: the sign test over the sets gives p < {LEVEL}
-in both, and the mean gain has the same sign. Test rows are never read."""
+in both, and the mean gain has the same sign. The test rows of official splits are never
+read."""
 UNFINISHED = """\
 **The study is not complete**: what has not been run is named below. Until then it can keep a
 default, but not settle it."""
