@@ -41,7 +41,8 @@ MULTILABEL_SETS, REGRESSION_SETS = (
 )
 METRICS: dict[Task, str] = {"multilabel": "lrap", "regression": "macro-r2"}
 _FRIEDMAN_TRAIN, _FRIEDMAN_TEST = 300, 4000
-_NOISY, _NORMAL = "-noisy", "-normal"
+_NOISY, _NORMAL, _TEN = "-noisy", "-normal", "-ten"
+_IRRELEVANT = 5
 _VALIDATION = 0.2
 # scikit-learn's trees are much faster on dense features: convert up to 200 MB of float32.
 _DENSE_CELLS = 50_000_000
@@ -52,8 +53,13 @@ def is_synthetic(name: str) -> bool:
     return _base(name) in FRIEDMAN
 
 
+def in_paper(name: str) -> str:
+    """Return the paper's name of a data set, whatever its inputs are here."""
+    return name.removesuffix(_NORMAL).removesuffix(_TEN)
+
+
 def _base(name: str) -> str:
-    return name.removesuffix(_NORMAL).removesuffix(_NOISY)
+    return in_paper(name).removesuffix(_NOISY)
 
 
 def task_of(name: str) -> Task:
@@ -131,6 +137,8 @@ def load_problem(name: str, data_dir: Path | None, seed: int) -> Problem:
         X, Y = FRIEDMAN[base](
             n_rows, noisy_outputs=noisy, distribution=distribution, random_state=seed
         )
+        if name.endswith(_TEN):
+            X = np.hstack([X, np.random.default_rng([seed, 10]).random((n_rows, _IRRELEVANT))])
         return Problem(
             name,
             "regression",

@@ -7,6 +7,7 @@ from experiments.items.searches import (
     FRIEDMAN,
     FRIEDMAN_NOISY,
     FRIEDMAN_NORMAL,
+    FRIEDMAN_TEN,
     MULTILABEL,
     REGRESSION,
     STAND_INS,
@@ -25,6 +26,7 @@ ITEMS: dict[str, Item] = {
         BEYOND,
         PROJECTIONS,
         COMPONENTS,
+        FRIEDMAN_TEN,
         FRIEDMAN_NORMAL,
         STAND_INS,
     )

@@ -81,6 +81,17 @@ FRIEDMAN_NORMAL = Searches(
     ),
     quick={"budget": "rounds:200", "n_splits": 2, "n_settings": 4},
 )
+FRIEDMAN_TEN = Searches(
+    name="friedman-ten",
+    of_paper="Table 4 with five irrelevant features",
+    summary="the related outputs with ten features, of which five are irrelevant",
+    full=Scope(
+        ("friedman1-chain-ten", "friedman1-group-ten"),
+        ("artificial-gbrt", *_SYNTHETIC),
+        "rounds:10000",
+    ),
+    quick={"budget": "rounds:200", "n_splits": 2, "n_settings": 4},
+)
 REGRESSION = Searches(
     name="regression",
     of_paper="Figure 8, Tables 9 and 12",

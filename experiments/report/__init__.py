@@ -70,7 +70,7 @@ def _of_paper(
         lines = drawn["convergence"]
         sections.append(curves.convergence_section(lines, n_lines["convergence"]))
     if "friedman" in searches:
-        sections.append(friedman_section(searches["friedman"], searches.get("friedman-normal")))
+        sections.append(friedman_section(searches))
     if "friedman-noisy" in searches:
         sections.append(noisy_section(searches["friedman-noisy"]))
     if "projections" in drawn:

@@ -15,7 +15,7 @@ from experiments.items import Curves, Models, Searches
 from experiments.items.base import splits
 from experiments.options import Scope
 from experiments.paper import paper_score
-from experiments.problems import METRICS, task_of
+from experiments.problems import METRICS, in_paper, task_of
 from experiments.protocol import NOMINAL, Curve, CurveResult, SearchResult
 from experiments.report.content import Score, Series
 from experiments.store import Store
@@ -121,7 +121,7 @@ class Outcomes:
         if len(found) < len(splits(self.scope, dataset)):
             found = []
         rank = self.ranks(dataset, variant, metric).get(method)
-        paper = paper_score(dataset.removesuffix("-normal"), method, metric)
+        paper = paper_score(in_paper(dataset), method, metric)
         if paper is None:
             return Score(*statistics.mean_std(found), rank, len(found)) if found else None
         return Score(*statistics.mean_std(found), rank, len(found), *paper)
@@ -134,7 +134,7 @@ class Outcomes:
     def order_agrees(self, dataset: str, variant: str) -> float | None:
         """Rank correlation of the methods on a data set with the paper's; None: incomplete."""
         means, metric = self.means(dataset, variant), self.metric(dataset)
-        papers = {m: paper_score(dataset.removesuffix("-normal"), m, metric) for m in means}
+        papers = {m: paper_score(in_paper(dataset), m, metric) for m in means}
         known = {m: paper.score for m, paper in papers.items() if paper is not None}
         if len(known) < len(self.scope.methods):
             return None

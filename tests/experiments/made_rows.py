@@ -7,7 +7,7 @@ from experiments.costs import VARIATIONS
 from experiments.items import ITEMS
 from experiments.options import Options
 from experiments.paper import paper_score
-from experiments.problems import METRICS, task_of
+from experiments.problems import METRICS, in_paper, task_of
 from experiments.protocol import (
     VARIANTS,
     Chosen,
@@ -34,7 +34,7 @@ def search_result(run):
     metrics = [metric] + ["half-macro-r2"] * ("noisy" in run.dataset)
 
     def score(name):
-        paper = paper_score(run.dataset.removesuffix("-normal"), run.method, name)
+        paper = paper_score(in_paper(run.dataset), run.method, name)
         center, std = (paper.score, paper.std or 0.01) if paper else (0.5, 0.01)
         return round(float(center + rng.normal(0, std)), 6)
 

@@ -137,3 +137,8 @@ def test_friedman_sets_are_those_of_the_paper():
     assert normal.Y.shape == (4300, 16)
     assert normal.X.min() < -3
     assert normal.structure == "ind"
+    five, ten = (load_problem(f"friedman1-group{end}", None, 0) for end in ("", "-ten"))
+    assert np.array_equal(ten.X[:, :5], five.X)
+    assert np.array_equal(ten.Y, five.Y)
+    assert ten.X.shape == (4300, 10)
+    assert ten.structure == "group"

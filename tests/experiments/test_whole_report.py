@@ -155,11 +155,14 @@ def test_constants_halved_and_doubled(whole):
     assert max(r["change"] for r in rows) > 0
 
 
-def test_both_inputs_stand_side_by_side(whole):
+def test_all_inputs_stand_side_by_side(whole):
     rows = table(whole, "table-4-inputs").rows
     assert len(rows) == 15
-    assert all(r["uniform"].mean is not None and r["normal"].mean is not None for r in rows)
-    assert all(r["normal"].paper == r["uniform"].paper for r in rows)
+    for row in rows:
+        inputs = {"uniform", "friedman-ten", "friedman-normal"} & row.keys()
+        assert len(inputs) == (2 if row["dataset"] == "friedman1-ind" else 3)
+        assert all(row[name].mean is not None for name in inputs)
+        assert len({row[name].paper for name in inputs}) == 1
 
 
 def test_both_variants_stand_side_by_side(whole):
