@@ -5,7 +5,7 @@
     python -m benchmarks.study --report         writes the page alone
 
 Figures go to `benchmarks/results/study.json`, the page to `docs/study.md`. Needs the data folder.
-The test rows of official splits are never read: a third of the training rows is held out to score on.
+Test rows of official splits are never read: a third of the training rows is held out to score on.
 """
 
 import argparse

@@ -56,6 +56,7 @@ EXAMPLE = """\
 import numpy as np
 from benchmarks.contest import Contestant
 
+
 class Mean(Contestant):
     name, library = "mean", "numpy"
 
