@@ -28,6 +28,9 @@ _PACKED_ROWS, _PACKED_LANES = 1 << 20, 8
 _VECTOR_LANES = 24
 # It sorts so many columns at once, in at most so many threads.
 _SORTED_COLUMNS, _SORTERS = 8, 16
+#: Outputs with trees of their own whose steps are found together: enough for vectors of them, few
+#: enough for an array of their directions.
+STEPS_TOGETHER = 32
 
 
 class ExplainedMemoryError(MemoryError):
@@ -70,6 +73,8 @@ class Training:
         summed_rows = n * (8 + 4 if packed else 4 * width + copied)
         # Beside them the rows of each node, twice, and the leaves of rows, of two rounds.
         grown = n * (4 * self.n_columns + 16) + summed_rows
+        if self.tree_kind == "per_output":  # directions of outputs whose steps are found together
+            grown += 4 * n * min(d, STEPS_TOGETHER)
         histogram = 8 * n_features * min(self.max_bins + 1, n) * (1 if packed else width)
         fits = histogram * (min(self.max_leaves, _HISTOGRAM_NODES) + 1) <= _HISTOGRAMS
         # About half of the nodes are open at a time.

@@ -15,6 +15,7 @@ import numpy as np
 
 from manyboost.arrays import F32, F64, I8, Mask
 from manyboost.data.weights import Weights
+from manyboost.memory import STEPS_TOGETHER
 from manyboost.training.constraints import Monotonic
 from manyboost.training.directions import Direction, Outputs
 from manyboost.training.learners import Leaves, Predictions, WeakModel
@@ -22,10 +23,6 @@ from manyboost.training.objectives import BuiltinObjective, Sums
 from manyboost.training.progress import Gains
 from manyboost.training.split_gradients import SplitGradients
 from manyboost.training.steps import Block, Steps, derivatives_at_zero, divide
-
-# Outputs whose steps are found together if each has a tree of its own: enough for vectors of them,
-# few enough for the directions of their rows.
-_TOGETHER = 64
 
 
 class Labels(NamedTuple):
@@ -129,18 +126,16 @@ class LeafFitter:
         unless the outputs share their loss.
         """
         first, joint = block.columns(self.objective.n_outputs).start, block.facts.is_joint
-        size, idle = len(models) if joint else _TOGETHER, np.zeros((self.objective.n_rows, 1))
-        steps = []
+        size, steps = len(models) if joint else STEPS_TOGETHER, []
         for k in range(0, len(models), size):
             part = models[k : k + size]
             some = replace(block, outputs=(first + k, first + k + len(part)))
-            columns = [
-                _of_rows(weak, values) if joint or start is not None else idle
-                for weak, values, start in part
-            ]
-            direction = Direction(None, np.hstack(columns).astype(np.float32))
+            g = np.zeros((self.objective.n_rows, len(part)), np.float32)
+            for j, (weak, values, start) in enumerate(part):
+                if joint or start is not None:
+                    g[:, j] = _of_rows(weak, values)[:, 0]
             known = None if joint else _side_by_side([start for *_, start in part])
-            rho = self.steps.line_search(some, direction, weights, known)
+            rho = self.steps.line_search(some, Direction(None, g), weights, known)
             steps.append(self._forward(rho, some.outputs))
         return np.concatenate(steps)
 
