@@ -1,5 +1,6 @@
 """Ranks are started, watched and ended; a lost worker is an error or no loss at all."""
 
+import asyncio
 import os
 import random
 import shutil
@@ -24,7 +25,7 @@ from distributed import Client, LocalCluster, Security, wait
 from manyboost import ManyBoostRegressor
 from manyboost.comm import CommError
 from manyboost.distributed.dask import DaskManyBoostRegressor, running
-from manyboost.distributed.dask.links import OPERATION
+from manyboost.distributed.dask.links import OPERATION, Links
 from manyboost.distributed.dask.running import Attempt, WorkersLost
 from manyboost.training.callbacks import Watchers
 
@@ -136,6 +137,31 @@ def test_no_connection_outlives_a_fit(client, table):
     while any(client.run(connections).values()):
         assert time.monotonic() < deadline, "connections are left open"
         time.sleep(0.05)
+
+
+def test_a_wire_that_is_late_delays_all_messages(table, monkeypatch):
+    X, Y, _ = table
+    accept = Links.accept_wire
+
+    async def accept_late(self, comm, rank):
+        await asyncio.sleep(0.3)
+        await accept(self, comm, rank)
+
+    monkeypatch.setattr(Links, "accept_wire", accept_late)
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tcp://",
+            dashboard_address=":0",
+            silence_logs=50,
+        ) as threads,
+        Client(threads, set_as_default=False) as other,
+    ):
+        dX, dY = da.from_array(X, chunks=(120, 5)), da.from_array(Y, chunks=(120, 4))
+        model = DaskManyBoostRegressor(**COMMON, client=other).fit(dX, dY)
+    assert_same_model(model, ManyBoostRegressor(**COMMON).fit(X, Y))
 
 
 # Callbacks --------------------------------------------------------------------------------------

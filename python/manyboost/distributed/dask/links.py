@@ -69,6 +69,7 @@ class Links:
         self._tasks: set[asyncio.Task[None]] = set()
         self._writing: asyncio.Task[None] | None = None
         self.begun = self._closing = False
+        self._greeted = [asyncio.Event() for _ in addresses]
         self._over = asyncio.Event()
 
     @property
@@ -150,6 +151,8 @@ class Links:
         comm.allow_offload = False
         self._comms[rank] = comm
         self._greet(rank)
+        # The training thread may answer whatever is read; the greeting must go out before.
+        await self._greeted[rank].wait()
         await self._read(rank, comm)
 
     async def accept_wire(self, comm: Any, rank: int) -> None:
@@ -159,9 +162,10 @@ class Links:
         await self._over.wait()
         comm.abort()
 
-    def abandon(self) -> None:
-        """Give up links that were never opened."""
-        self._over.set()
+    def release(self) -> None:
+        """Let go of all connections: nothing waits any more."""
+        for event in (*self._greeted, self._over):
+            event.set()
 
     def _greet(self, rank: int) -> None:
         """Tell a peer that this rank has begun, and whether it has the wire in its hands.
@@ -170,6 +174,7 @@ class Links:
         """
         if self.begun and rank in self._comms and rank in self._wires:
             self._write([(rank, self._wires[rank] is not None)])
+            self._greeted[rank].set()
 
     def _begin(self, task: str) -> None:
         self.begun = True
@@ -258,6 +263,6 @@ class Links:
         await self._writing
         for comm in self._comms.values():
             await comm.close()
-        self._over.set()
+        self.release()
         for task in self._tasks - {asyncio.current_task()}:
             task.cancel()

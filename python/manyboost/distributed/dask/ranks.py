@@ -228,7 +228,7 @@ async def leave(attempt: str, dask_worker: Any = None) -> None:
         return
     seat.links.fail(Aborted("Training ended on another worker."))
     if not seat.links.begun:
-        seat.links.abandon()
+        seat.links.release()
         seat.end()
         del _SEATS[dask_worker.address, attempt]
 
