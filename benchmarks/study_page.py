@@ -74,11 +74,10 @@ class Half:
 
     def cells(self) -> list[str]:
         if not self.values:
-            return ["–"] * 3
+            return ["–"] * 2
         return [
-            f"{self.better} : {self.worse}",
-            f"{self.p:.2g}",
-            f"{self.mean:+.4f} ± {self.error:.4f}",
+            f"{self.better} : {self.worse} ({self.p:.2g})",
+            f"{1000 * self.mean:+.1f} ± {1000 * self.error:.1f}",
         ]
 
 
@@ -116,9 +115,10 @@ def of_kind(sets: dict[str, OfSet], halves: dict[str, str], changes: Sequence[st
         if not a.values + b.values:
             missing.append(f"`{change}`")
             continue
-        rows.append([f"`{change}`", *a.cells(), *b.cells(), verdict(a, b), rounds(sets, change)])
-    halved = [f"{half}: {what}" for half in "AB" for what in ("better : worse", "p", "mean gain")]
-    found = table(["instead of the default", *halved, "", "rounds ×"], rows, 1, 7)
+        named = f"`{change}` {verdict(a, b)}".rstrip()
+        rows.append([named, *a.cells(), *b.cells(), rounds(sets, change)])
+    halved = [f"{half}: {what}" for half in "AB" for what in ("better : worse (p)", "gain × 1000")]
+    found = table(["instead of the default", *halved, "rounds ×"], rows, 1, 6)
     return found + (f"\n\nNot run yet: {', '.join(missing)}." if missing else "")
 
 
@@ -200,8 +200,8 @@ UNFINISHED = """\
 default, but not settle it."""
 READING = """\
 Better : worse: on how many sets the mean score over the splits is higher, or lower, than with the
-default. p: the two-sided sign test. Mean gain: over the sets, with its standard error. Rounds ×:
-rounds kept, as a multiple of those with the default, the median over the sets."""
+default. p: the two-sided sign test. Gain: its mean over the sets, with the standard error. Rounds
+×: rounds kept, as a multiple of those with the default, the median over the sets."""
 SETS = """\
 At most 1,500 training rows of a set are used, and the 50 labels that vary most. A third of the rows
 is held out to score on, by up to 4 random splits below 1,000 rows and by up to 2 above; the first

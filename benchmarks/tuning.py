@@ -230,7 +230,7 @@ def alone_table(sets: dict[str, list[Stored]]) -> str:
 
 def order_table(sets: dict[str, list[Stored]]) -> str:
     """The held-out score of every set after each step; the mean gain over the defaults below."""
-    head = ["set", "nothing", "early stopping", *(f"`{name}`" for name in FIVE)]
+    head = ["set", "nothing", "early stopping", "1", *(f"1–{n}" for n in range(2, len(FIVE) + 1))]
     head += [f"Optuna, {TRIALS} trials", "`n_folds=5`", "five by folds"]
     scores = {}
     for name, runs in sets.items():

@@ -93,12 +93,18 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
+WIDE_PAGES = ["benchmarks", "contest", "study", "intervals", "labels", "guide/tuning"]
+WIDE_PAGES += [f"reproduction/{page.stem}" for page in (HERE / "reproduction").glob("*.md")]
 html_theme_options = {
     "logo": {"text": "manyboost", "alt_text": "manyboost"},
     "show_prev_next": False,
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
-    "secondary_sidebar_items": ["page-toc"],
+    # Tables of results are wide: they get the room of the list of contents.
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        **{page: [] for page in WIDE_PAGES},
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",
@@ -107,16 +113,6 @@ html_theme_options = {
 html_sidebars = {name: [] for name in ("index", "start", "method", "theory", "changelog")}
 html_show_sphinx = False
 copyright = "manyboost developers, BSD-3-Clause"
-
-
-def keep_what_exists(app, docname: str, source: list[str]) -> None:
-    """Drop lines of contents that end with a question mark if their page does not exist."""
-
-    def kept(match: re.Match[str]) -> str:
-        page = (HERE / docname).parent / f"{match[1]}.md"
-        return f"{match[1]}\n" if page.exists() else ""
-
-    source[0] = re.sub(r"^([\w./-]+)\?\n", kept, source[0], flags=re.M)
 
 
 def escape_shapes(app, what, name, thing, options, lines: list[str]) -> None:
@@ -156,7 +152,6 @@ def copy_report(app, exception: Exception | None) -> None:
 def setup(app) -> None:
     """Write the pages about modules before Sphinx looks for pages."""
     internals.write_pages(HERE / "internals")
-    app.connect("source-read", keep_what_exists)
     app.connect("source-read", link_report)
     app.connect("source-read", list_decisions)
     app.connect("autodoc-process-docstring", escape_shapes, priority=100)  # before numpydoc

@@ -78,25 +78,40 @@ def markdown(text: str) -> str:
     return re.sub(r"\[(`[^`]+`)\](?:\([\w:]+\)|(?!\())", r"\1", text)
 
 
+def first_sentence(text: str) -> str:
+    """The first sentence of a comment, in one line."""
+    paragraph = " ".join(text.split("\n\n")[0].split())
+    return re.match(r".*?\.(?= |$)|.*", paragraph)[0]
+
+
 def items(source: str) -> list[tuple[str, str]]:
     """Public items with the first sentence about them; those of tests are left out."""
     source = source.split("#[cfg(test)]")[0]
     found = []
     for lines, name in ITEM.findall(source):
-        text = " ".join(comment(lines, "///").split("\n\n")[0].split())
-        sentence = re.match(r".*?\.(?= |$)|.*", text)[0]
+        sentence = first_sentence(comment(lines, "///"))
         found.append((name, markdown(sentence).replace("|", r"\|")))
     return found
 
 
+def parts_of(module: str) -> list[Path]:
+    """The files of a module, the one that speaks for all of them first."""
+    parts = (CORE / module).glob("*.rs")
+    in_order = sorted(parts, key=lambda path: (path.stem != "mod", path.stem))
+    return [*CORE.glob(f"{module}.rs"), *in_order]
+
+
+def about(file: Path) -> str:
+    """The comment at the head of a file."""
+    head = re.match(r"(?://!.*\n)*", file.read_text())[0]
+    return markdown(comment(head, "//!"))
+
+
 def page(module: str, known: dict[int, str]) -> str:
     """The page of a module."""
-    folder = CORE / module
-    parts = sorted(folder.glob("*.rs"), key=lambda path: (path.stem != "mod", path.stem))
-    sources = [path.read_text() for path in parts or [CORE / f"{module}.rs"]]
-    source = sources[0]
-    head = re.match(r"(?://!.*\n)*", source)[0]
-    lines = [f"# `{module}`", "", markdown(comment(head, "//!")), ""]
+    parts = parts_of(module)
+    sources = [path.read_text() for path in parts]
+    lines = [f"# `{module}`", "", about(parts[0]), ""]
     wanted = DECISIONS.get(module, [])
     if wanted:
         lines += ["## Decisions", ""]
@@ -106,7 +121,7 @@ def page(module: str, known: dict[int, str]) -> str:
         lines += ["## What it offers", "", "| item | what it is |", "|---|---|"]
         lines += [f"| `{name}` | {meaning} |" for name, meaning in found]
     rows = sum(len(part.splitlines()) for part in sources)
-    place = f"{module}/" if parts else f"{module}.rs"
+    place = parts[0].name if parts[0].parent == CORE else f"{module}/"
     lines += ["", f"*`crates/core/src/{place}`, {rows:,} lines, tests included.*", ""]
     return "\n".join(lines)
 
@@ -116,12 +131,15 @@ def write_pages(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     known = decisions()
     pages = {f"{module}.md": page(module, known) for module in modules()}
-    intro = comment(re.match(r"(?://!.*\n)*", (CORE / "lib.rs").read_text())[0], "//!")
+    listed = "\n".join(
+        f"- [`{module}`]({module}.md): {first_sentence(about(parts_of(module)[0]))}"
+        for module in modules()
+    )
     contents = "\n".join(modules())
     pages["index.md"] = (
-        "# Modules of the core\n\n"
-        f"{intro}\n\nThese pages are made from the comments in `crates/core` and from the "
-        f"[decisions](../decisions/README.md).\n\n```{{toctree}}\n{contents}\n```\n"
+        f"# Modules of the core\n\n{about(CORE / 'lib.rs')}\n\nThese pages are made from the "
+        "comments in `crates/core` and from the [decisions](../decisions/README.md).\n\n"
+        f"{listed}\n\n```{{toctree}}\n:hidden:\n\n{contents}\n```\n"
     )
     for old in folder.glob("*.md"):
         if old.name not in pages:

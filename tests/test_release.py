@@ -46,7 +46,8 @@ def test_the_version_is_the_same_everywhere():
 @pytest.mark.skipif(not os.environ.get("MANYBOOST_TAG"), reason="no release is being made")
 def test_a_tag_is_the_version_and_has_its_part_of_the_changelog():
     assert os.environ["MANYBOOST_TAG"] == f"v{VERSION}"
-    assert f"\n## [{VERSION}]" in (ROOT / "CHANGELOG.md").read_text()
+    dated = rf"^## \[{re.escape(VERSION)}\] - \d{{4}}-\d\d-\d\d$"
+    assert re.search(dated, (ROOT / "CHANGELOG.md").read_text(), re.M)
 
 
 @pytest.mark.skipif(not os.environ.get("MANYBOOST_DIST"), reason="no release is being made")

@@ -3,7 +3,7 @@
 import json
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import few_outputs, report
@@ -48,8 +48,10 @@ def document(records: Run, source: str, *, drawn: bool = False) -> str:
         RANKS,
         unmeasured(found, ranking),
         "## By set",
-        scores(found),
+        by_set(found, score),
         SCORES,
+        by_set(found, seconds),
+        TIMES,
         "## manyboost against its peers",
         verdict(found),
         verdicts(found),
@@ -157,44 +159,44 @@ def unmeasured(found: Sequence[Comparison], ranking: Ranking) -> str:
 
 
 SCORES = """\
-Test score · seconds of fitting · peak memory above the data. –: not measured. The best score is in
-bold. ◦ stopped by the cap, scored with the rounds it had. ≈ over budget: the time is extrapolated,
-there is no score. † measured on another machine: the score can be compared, the time cannot."""
+Test scores, the best in bold: LRAP for labels, macro r² for targets. –: not measured. ◦ stopped by
+the cap, scored with the rounds it had."""
+TIMES = """\
+Seconds of fitting; memory is among the [details](#details). ≈ extrapolated, the fit is over budget.
+† measured on another machine: the score can be compared, the time cannot."""
 
 
-def scores(found: Sequence[Comparison]) -> str:
-    """Scores, seconds and memory of all contestants."""
+def by_set(found: Sequence[Comparison], shown: Callable[[Comparison, str], str]) -> str:
+    """A row for each set, a column for each contestant."""
     names = [name for name in everyone(found) if any(name in c.summaries for c in found)]
     if not names:
         return ""
     rows = []
     for c in found:
-        best = c.best(names)
-        cells = (cell(c, name, bold=name == best) for name in names)
-        metric = report.named(next(iter(c.summaries.values())))
-        rows.append((c.name, metric or "–", *cells))
-    head = ("set", "metric", *names)
-    return report.table(head, rows, 2, len(head))
+        cells = (shown(c, name) if name in c.summaries else "–" for name in names)
+        rows.append((c.name, *cells))
+    return report.table(("set", *names), rows, 1, 1 + len(names))
 
 
-def cell(c: Comparison, contestant: str, *, bold: bool) -> str:
-    summary = c.summaries.get(contestant)
-    if summary is None:
-        return "–"
+def score(c: Comparison, contestant: str) -> str:
+    summary = c.summaries[contestant]
     if not summary.ok:
         return summary.status
-    seconds = f"{report.number(summary.fit_seconds)} s{' †' if is_elsewhere(summary) else ''}"
     if summary.extrapolated:
-        return f"over budget, ≈ {seconds}"
-    score = f"{c.score(contestant):.4f}"
-    mark = " ◦" if capped(summary) else ""
-    return f"{f'**{score}**' if bold else score} · {seconds}{mark} · {megabytes(summary)}"
+        return "over budget"
+    value = f"{c.score(contestant):.4f}"
+    if contestant == c.best(list(c.summaries)):
+        value = f"**{value}**"
+    return f"{value} ◦" if capped(summary) else value
 
 
-def megabytes(summary: Summary) -> str:
-    if summary.peak_bytes is None:
+def seconds(c: Comparison, contestant: str) -> str:
+    summary = c.summaries[contestant]
+    if not summary.ok:
         return "–"
-    return f"{report.number(summary.peak_bytes, 1 / report.MEGABYTE)} MB"
+    value = report.number(summary.fit_seconds)
+    before = "≈ " if summary.extrapolated else ""
+    return f"{before}{value}{' †' if is_elsewhere(summary) else ''}"
 
 
 # ------------------------------------------------------------------ against the best peer

@@ -199,7 +199,7 @@ def components_section(lines: Mapping[str, Line], n_lines: int) -> Section:
             for label, line in searched.items()
             if line.method == ALL or (line.method == method and line.components in _COMPONENTS)
         }
-        if chosen:
+        if len(chosen) > 1:  # a level alone shows nothing
             blocks.append(_figure(f"5{letter}", "delicious", chosen))
     values: list[tuple[str, str, str, Callable[[Line], float]]] = [
         ("6a", f"LRAP after {ROUNDS} rounds", "lrap", lambda line: _at(line, line.mean)),
@@ -207,11 +207,11 @@ def components_section(lines: Mapping[str, Line], n_lines: int) -> Section:
         ("6b-seconds", f"CPU seconds of {ROUNDS} rounds", "CPU seconds",
          lambda line: _at(line, line.seconds)),
     ]  # fmt: skip
-    for number, title, label, value in values:
+    counts = {line.components for line in lines.values()} - {None}
+    for number, title, label, value in values if len(counts) > 1 else ():
+        name, title = f"figure-{number}", f"Figure {number[:2]}: delicious, {title}"
         series = _over_components(lines, value)
-        if series:
-            name, title = f"figure-{number}", f"Figure {number[:2]}: delicious, {title}"
-            blocks.append(Lines(name, title, "components q", label, series))
+        blocks.append(Lines(name, title, "components q", label, series))
     blocks.append(_components_table(lines))
     return Section(
         "components",
