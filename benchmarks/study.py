@@ -34,13 +34,16 @@ RESULTS = ROOT / "benchmarks" / "results" / "study.json"
 PAGE = ROOT / "docs" / "study.md"
 
 ROWS, OUTPUTS = 1_500, 50  # at most, of a set
+MORE_ROWS = 6_000  # instead, of sets that have 2,000 at least
 FEW_ROWS = 1_000  # sets below have more splits
 SPLITS, MORE_SPLITS = 2, 4
 UNREADABLE = ("yso-8k",)  # two of its outputs have the same name
-LONG = 20.0  # seconds of a fit with the defaults: sets that take longer are left out
+# Seconds of a fit with the defaults: sets that take longer are left out, but for MORE_ROWS.
+LONG = 20.0
 EVEN, RARE = 0.4, 0.07  # shares of positive rows that the labels for one output come nearest to
 CLASS_ROWS = 30  # rows of a class, and positive rows of one label, at least
 DEFAULT = "default"
+LARGER = "many, larger"
 HUBER_QUANTILES = (0.9, 0.7, 0.5, 0.3)
 
 # Sets that share rows or features, or come from the same source, are in the same half.
@@ -78,6 +81,7 @@ def of(name: str, *values: Any, **others: Any) -> dict[str, Change]:
 
 
 STOPPED_CHANGES: dict[str, Change] = {
+    **of("max_iter", 300),
     **of("learning_rate", 0.02, 0.03, 0.1),
     **of("max_leaf_nodes", 8, 15, 63),
     **of("min_samples_leaf", 1, 5, 20),
@@ -140,6 +144,13 @@ CHANGES: dict[str, dict[str, Change]] = {
     },
 }
 BASES: dict[str, Change] = {kind: STOPPED if kind == "many" else {} for kind in CHANGES}
+for kind, rounds in {
+    LARGER: (300,),
+    "one, stopped": (100, 300),
+    "classes, stopped": (300, 500),
+}.items():
+    BASES[kind] = STOPPED
+    CHANGES[kind] = {name: STOPPED | change for name, change in of("max_iter", *rounds).items()}
 LOSSES = {"exponential": True, "absolute_error": False, "huber": False}  # for labels?
 for loss in LOSSES:
     BASES[f"many, {loss}"] = {"loss": loss}
@@ -191,12 +202,12 @@ def halves(sets: list[str]) -> dict[str, str]:
 
 
 @cache
-def whole(name: str) -> Task:
-    """At most ROWS training rows of a set, drawn once, and all its outputs."""
+def whole(name: str, most: int = ROWS) -> Task:
+    """At most so many training rows of a set, drawn once, and all its outputs."""
     data = read_npz(workloads.data_folder() / f"{name}.npz")
     n = data.X.shape[0]
     train = np.arange(n) if data.split is None else np.flatnonzero(np.asarray(data.split) == 0)
-    rows = np.sort(np.random.default_rng(0).permutation(train)[:ROWS])
+    rows = np.sort(np.random.default_rng(0).permutation(train)[:most])
     X, Y, categorical = data.X[rows], data.Y[rows], list(data.categorical)
     Y = Y.toarray() if sparse.issparse(Y) else np.asarray(Y)
     if name == "genbase":  # the first feature is an identifier
@@ -212,7 +223,9 @@ def shares(Y: np.ndarray) -> np.ndarray:
 
 def task_of(kind: str, name: str) -> Task | None:
     """The task of this kind that a set gives; None if it gives none."""
-    data = whole(name)
+    data = whole(name, MORE_ROWS if kind == LARGER else ROWS)
+    if kind == LARGER and data.X.shape[0] < 2_000:
+        return None
     X, Y, is_labels = data.X, data.Y, data.task == "multilabel"
     if kind.startswith("many"):
         if LOSSES.get(kind.removeprefix("many, "), is_labels) != is_labels:
@@ -221,6 +234,7 @@ def task_of(kind: str, name: str) -> Task | None:
             varied = np.minimum(shares(Y), 1 - shares(Y))
             Y = Y[:, np.sort(np.argsort(-varied, kind="stable")[:OUTPUTS])].astype(np.uint8)
         return Task(X, Y, data.task, data.categorical)
+    kind = kind.removesuffix(", stopped")
     if kind == "classes":
         return classes(data) if is_labels else None
     if not is_labels:
@@ -362,7 +376,8 @@ def make_records(options: argparse.Namespace, results: dict[str, Any]) -> None:
         first = of_set["splits"].get("0", {}).get(DEFAULT, {"seconds": 0})
         for change, parameters in {DEFAULT: BASES[kind], **CHANGES[kind]}.items():
             wanted = change == DEFAULT or change.startswith(tuple(options.changes))
-            if change in found or not wanted or first["seconds"] > LONG:
+            is_long = first["seconds"] > LONG and kind != LARGER
+            if change in found or not wanted or is_long:
                 continue
             found[change] = measured(data, parameters, split)
             first = of_set["splits"]["0"][DEFAULT]

@@ -13,10 +13,13 @@ LEVEL = 0.1  # of the sign test, in each half
 BETTER = "**better**"
 TITLES = {
     "many": "Several outputs, early stopping",
+    "many, larger": "Several outputs, early stopping, more rows",
     "many, plain": "Several outputs, all rounds",
     "one": "One output",
     "rare": "One rare label",
     "classes": "Classes",
+    "one, stopped": "One output, early stopping",
+    "classes, stopped": "Classes, early stopping",
     "many, exponential": "Exponential loss",
     "many, absolute_error": "Absolute error",
     "many, huber": "Huber's loss",
@@ -213,6 +216,9 @@ Root mean squared distance to the signal, 4,000 rows of 8 features, by the quant
 to the median that is δ. The default is the median distance, 0.5."""
 WHAT = {
     "many": "At most 1,000 rounds, stopped by a tenth of the rows. Macro r², or LRAP.",
+    "many, larger": (
+        "The same on sets of at least 2,000 training rows, of which up to 6,000 are used."
+    ),
     "many, plain": "Nothing set: 300 rounds. Macro r², or LRAP.",
     "one": (
         "One target, or the label whose share is nearest to 0.4; nothing set. r², or the part of "
@@ -226,6 +232,10 @@ WHAT = {
     "classes": (
         "The rows with exactly one label, which is their class; classes of at least 30 rows. The "
         "part of the log loss that is removed."
+    ),
+    "one, stopped": "At most 1,000 rounds, stopped by a tenth of the rows. Tasks and scores as above.",
+    "classes, stopped": (
+        "At most 1,000 rounds, stopped by a tenth of the rows. Tasks and scores as above."
     ),
     "many, exponential": "Several labels, nothing set but the loss. LRAP.",
     "many, absolute_error": "Several targets, nothing set but the loss. Macro r².",

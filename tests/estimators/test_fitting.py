@@ -106,6 +106,32 @@ def test_rounds_already_done_are_not_repeated():
     assert len(calls) == 20
 
 
+@pytest.mark.parametrize(
+    ("parameters", "one_column", "expected"),
+    [
+        ({}, False, 300),
+        ({"early_stopping": True}, False, 1000),
+        ({"n_folds": 2}, False, 1000),
+        ({"strategy": "independent", "early_stopping": True}, False, 100),
+        ({"early_stopping": True}, True, 100),
+        ({"max_iter": 7, "early_stopping": True}, False, 7),
+    ],
+)
+def test_rounds_by_default_are_more_where_validation_rows_end_training(
+    parameters, one_column, expected
+):
+    X, Y = numbers()
+    seen = []
+
+    def stop(state):
+        seen.append(state.max_iter)
+        return True
+
+    model = regressor(**{"max_iter": "auto", "callbacks": [stop], **parameters})
+    model.fit(X, Y[:, 0] if one_column else Y)
+    assert set(seen) == {expected}
+
+
 def test_a_warm_start_says_that_the_automatic_rounds_are_made():
     X, Y = numbers()
     model = regressor(max_iter="auto", warm_start=True, max_leaf_nodes=2).fit(X, Y)

@@ -262,7 +262,10 @@ class Fitting(Model):
             parts = [self._split(data, self.validation_fraction or 0.1)]
         scoring = copy.copy(self)
         scoring.thresholds = None
-        winner, self.search_results_ = race(self, parts, self._seed, scoring._scorers, threads)
+        n_rounds = resolve_max_iter(self, data, "auto")
+        winner, self.search_results_ = race(
+            self, parts, self._seed, scoring._scorers, threads, n_rounds
+        )
         self.strategy_ = winner.strategy
         self.projection_ = self.projection if winner.projection is None else winner.projection
 

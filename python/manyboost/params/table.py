@@ -146,8 +146,9 @@ PARAMS: dict[str, Param] = {
     "max_iter": Param(
         "auto",
         (one_of("auto"), integer(1)),
-        "Number of rounds at most. ``'auto'``: 300 where several columns of y share trees; 50 for "
-        "each class, or level of a quantile, that shares them, 100 to 500; else 100.",
+        "Number of rounds at most. ``'auto'``: 300 where several columns of y share trees, 1,000 "
+        "if validation rows end training; 50 for each class, or level of a quantile, that shares "
+        "them, 100 to 500; else 100.",
     ),
     "max_leaf_nodes": Param(
         31, (integer(2), none), "Leaves of a tree at most; 2 is a stump, None no limit."

@@ -372,7 +372,7 @@ def resolve_max_iter(parameters: Parameters, data: TrainingData, strategy: str) 
     if parameters.max_iter != "auto":
         return int(parameters.max_iter)
     if _columns_share_trees(strategy, data.is_one_column):
-        return 300
+        return 1000 if _stops_early(parameters, data) else 300
     n_sharing = data.n_outputs if _shares_trees(strategy) else 1
     return min(500, max(100, 50 * n_sharing))
 

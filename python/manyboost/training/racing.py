@@ -32,7 +32,6 @@ from manyboost.training.plan import (
     make_plan,
     resolve_learning_rate,
     resolve_limits,
-    resolve_max_iter,
     with_loss,
 )
 from manyboost.training.progress import Progress
@@ -196,6 +195,7 @@ def race(
     seed: int,
     scorers: Callable[[FittedLoss, Rows, F32, Ensemble], list[Scorer]],
     threads: _core.Pool,
+    n_rounds: int,
 ) -> tuple[Contender, dict[str, NDArray[Any]]]:
     """Return the strategy and projection that win on the validation rows, and how all fared.
 
@@ -203,7 +203,6 @@ def race(
     """
     parameters = copy.copy(parameters)
     # Nobody stops early; all have the same number of rounds and learning rate.
-    n_rounds = resolve_max_iter(parameters, parts[0], "auto")
     parameters.early_stopping, parameters.n_iter_no_change = True, n_rounds
     parameters.max_iter = n_rounds
     parameters.learning_rate = resolve_learning_rate(parameters, parts[0], "auto")
