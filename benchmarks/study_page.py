@@ -214,6 +214,7 @@ fit with the defaults takes more than 20 s; yso-8k has two outputs of the same n
 HUBER = """\
 Root mean squared distance to the signal, 4,000 rows of 8 features, by the quantile of the distance
 to the median that is δ. The default is the median distance, 0.5."""
+STOPPED = "At most 1,000 rounds, stopped by a tenth of the rows. Tasks and scores as above."
 WHAT = {
     "many": "At most 1,000 rounds, stopped by a tenth of the rows. Macro r², or LRAP.",
     "many, larger": (
@@ -233,10 +234,8 @@ WHAT = {
         "The rows with exactly one label, which is their class; classes of at least 30 rows. The "
         "part of the log loss that is removed."
     ),
-    "one, stopped": "At most 1,000 rounds, stopped by a tenth of the rows. Tasks and scores as above.",
-    "classes, stopped": (
-        "At most 1,000 rounds, stopped by a tenth of the rows. Tasks and scores as above."
-    ),
+    "one, stopped": STOPPED,
+    "classes, stopped": STOPPED,
     "many, exponential": "Several labels, nothing set but the loss. LRAP.",
     "many, absolute_error": "Several targets, nothing set but the loss. Macro r².",
     "many, huber": "Several targets, nothing set but the loss. Macro r².",

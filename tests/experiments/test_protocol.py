@@ -21,6 +21,8 @@ from experiments.protocol import (
 )
 from experiments.store import Store
 
+from experiments import protocol
+
 SET = "friedman1-group"
 SETTINGS = {
     "loss": "squared_error",
@@ -101,6 +103,19 @@ def test_one_set_of_trials_serves_all_budgets(monkeypatch):
     chosen = {name: (found.model(name).rounds, found.model(name).validation) for name in limits}
     assert chosen == {"nominal": (20, 0.6), "sort*2": (1, 0.4), "sort*0.5": (30, 0.8)}
     assert len(found.models) == 3
+
+
+def test_large_sets_have_the_nominal_budget_alone(monkeypatch):
+    monkeypatch.setattr(Budget, "limits", lambda *_: {"nominal": 25, "sort*2": 5, "sort*0.5": 40})
+    search = Search.declare(SET, 0, 0, "gbmort", 2, "rounds:40")
+    n_rows = search.problem(None).X.shape[0]
+    trials = [TrialResult(25, False, [(1, 0.3), (10, 0.5)], 1.0)] * 2
+    monkeypatch.setattr(protocol, "VARIED_ROWS", n_rows)
+    assert len(search.execute([*trials, *trials], None).budgets) == 3
+    monkeypatch.setattr(protocol, "VARIED_ROWS", n_rows - 1)
+    found = search.execute([*trials, *trials], None)
+    assert found.budgets == {"nominal": 0}
+    assert found.model("sort*2") == found.model()
 
 
 def test_a_heat_is_an_eighth_of_the_rounds_but_not_too_short():
