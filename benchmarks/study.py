@@ -144,13 +144,22 @@ CHANGES: dict[str, dict[str, Change]] = {
     },
 }
 BASES: dict[str, Change] = {kind: STOPPED if kind == "many" else {} for kind in CHANGES}
-for kind, rounds in {
-    LARGER: (300,),
-    "one, stopped": (100, 300),
-    "classes, stopped": (300, 500),
-}.items():
+STOPPED_KINDS: dict[str, dict[str, Change]] = {
+    LARGER: {
+        **of("max_iter", 300),
+        **of("learning_rate", 0.03, 0.1),
+        **of("max_leaf_nodes", 15, 63, 127),
+        **of("min_samples_leaf", 1, 5, 10),
+        **of("n_components", 4, 10),
+        **of("l2_regularization", 10),
+        **of("max_features", 0.5),
+    },
+    "one, stopped": of("max_iter", 100, 300),
+    "classes, stopped": of("max_iter", 300, 500),
+}
+for kind, changes in STOPPED_KINDS.items():
     BASES[kind] = STOPPED
-    CHANGES[kind] = {name: STOPPED | change for name, change in of("max_iter", *rounds).items()}
+    CHANGES[kind] = {name: STOPPED | change for name, change in changes.items()}
 LOSSES = {"exponential": True, "absolute_error": False, "huber": False}  # for labels?
 for loss in LOSSES:
     BASES[f"many, {loss}"] = {"loss": loss}

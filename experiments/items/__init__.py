@@ -7,6 +7,7 @@ from experiments.items.searches import (
     FRIEDMAN,
     FRIEDMAN_NOISY,
     FRIEDMAN_NORMAL,
+    FRIEDMAN_ORACLE,
     FRIEDMAN_TEN,
     MULTILABEL,
     REGRESSION,
@@ -27,6 +28,7 @@ ITEMS: dict[str, Item] = {
         PROJECTIONS,
         COMPONENTS,
         FRIEDMAN_TEN,
+        FRIEDMAN_ORACLE,
         FRIEDMAN_NORMAL,
         STAND_INS,
     )

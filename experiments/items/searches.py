@@ -92,6 +92,15 @@ FRIEDMAN_TEN = Searches(
     ),
     quick={"budget": "rounds:200", "n_splits": 2, "n_settings": 4},
 )
+FRIEDMAN_ORACLE = Searches(
+    name="friedman-oracle",
+    of_paper="Table 4 with another oracle of the chain",
+    summary="an oracle that learns the mean output of the chain, not its first one",
+    full=Scope(
+        ("friedman1-chain", "friedman1-chain-ten"), ("artificial-gbrt-mean",), "rounds:10000"
+    ),
+    quick={"budget": "rounds:200", "n_splits": 2, "n_settings": 4},
+)
 REGRESSION = Searches(
     name="regression",
     of_paper="Figure 8, Tables 9 and 12",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments import statistics
+from experiments import methods, statistics
 from experiments.items import Curves, Models, Searches
 from experiments.items.base import splits
 from experiments.options import Scope
@@ -105,9 +105,9 @@ class Outcomes:
         }
 
     def ranks(self, dataset: str, *which: Any) -> dict[str, float]:
-        """Return the ranks of the methods on a data set; empty if one is missing."""
+        """Return the ranks of the methods on a data set; empty if one is missing or alone."""
         means = self.means(dataset, *which)
-        if len(means) < len(self.scope.methods):
+        if len(means) < max(2, len(self.scope.methods)):
             return {}
         rounded = {method: [round(mean, digits_of(dataset))] for method, mean in means.items()}
         return statistics.average_ranks(rounded, digits=4)
@@ -121,7 +121,7 @@ class Outcomes:
         if len(found) < len(splits(self.scope, dataset)):
             found = []
         rank = self.ranks(dataset, variant, metric).get(method)
-        paper = paper_score(in_paper(dataset), method, metric)
+        paper = paper_score(in_paper(dataset), methods.in_paper(method), metric)
         if paper is None:
             return Score(*statistics.mean_std(found), rank, len(found)) if found else None
         return Score(*statistics.mean_std(found), rank, len(found), *paper)

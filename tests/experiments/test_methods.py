@@ -39,7 +39,7 @@ def test_samples_differ_by_split_and_data_set_and_a_longer_one_extends_a_shorter
 
 
 @pytest.mark.parametrize("task", ["regression", "multilabel"])
-@pytest.mark.parametrize("name", [m for m in METHODS if m != "artificial-gbrt"])
+@pytest.mark.parametrize("name", [m for m in METHODS if not m.startswith("artificial")])
 def test_every_method_learns(name, task):
     fold = make_fold(problem(task, n_rows=200), 0, "testing", 0)
     method = METHODS[name]
@@ -93,6 +93,13 @@ def test_the_oracle_uses_the_structure(structure):
     assert predictions.shape == fold.Y_eval.shape
     repeated = np.ptp(predictions, axis=1).max() == 0
     assert repeated == (structure != "ind")
+
+
+def test_an_oracle_may_average_the_chain():
+    chain = problem(structure="chain")
+    first, mean = (METHODS[f"artificial-gbrt{end}"] for end in ("", "-mean"))
+    np.testing.assert_array_equal(first.targets(chain, chain.Y), chain.Y[:, :1])
+    np.testing.assert_allclose(mean.targets(chain, chain.Y)[:, 0], chain.Y.mean(axis=1))
 
 
 def test_the_oracle_needs_a_structure():

@@ -156,8 +156,11 @@ def test_constants_halved_and_doubled(whole):
 
 
 def test_all_inputs_stand_side_by_side(whole):
-    rows = table(whole, "table-4-inputs").rows
+    *rows, oracle = table(whole, "table-4-inputs").rows
     assert len(rows) == 15
+    assert oracle["method"] == "artificial-gbrt-mean"
+    assert oracle["uniform"].paper == oracle["friedman-ten"].paper == 0.654
+    assert oracle["uniform"].rank is None
     for row in rows:
         inputs = {"uniform", "friedman-ten", "friedman-normal"} & row.keys()
         assert len(inputs) == (2 if row["dataset"] == "friedman1-ind" else 3)
