@@ -11,7 +11,7 @@ use manyboost_core::leaf::{
 use manyboost_core::losses::{Loss, Losses, Objective, Projected, Sweep, Targets, advance};
 use manyboost_core::outputs::Outputs;
 use manyboost_core::parallel::Pool;
-use manyboost_core::projection::{Phi, Projection, draw};
+use manyboost_core::projection::{self, Phi, Projection, draw};
 use manyboost_core::random::Key;
 use manyboost_core::weights::Weights;
 
@@ -125,6 +125,19 @@ fn softmax(bencher: Bencher<'_, '_>, shape: (usize, usize)) {
 #[divan::bench(args = SHAPES)]
 fn poisson(bencher: Bencher<'_, '_>, shape: (usize, usize)) {
     Table::new(shape).pass(bencher, Loss::Poisson);
+}
+
+/// 2,000 rows and 1,000 outputs, projected to some components.
+#[divan::bench(args = [1, 10, 100])]
+fn project(bencher: Bencher<'_, '_>, n_components: usize) {
+    let (table, pool) = (Table::new((2_000, 1_000)), Pool::serial());
+    let drawn = draw(Projection::Gaussian, n_components, table.d, &[], Key::new(2)).unwrap();
+    let phi = Phi::new(&drawn, table.d);
+    let mut z = vec![0.0; table.z.len() * n_components];
+    let products = ItemsCount::new(table.residuals.len() * n_components);
+    bencher.counter(products).bench_local(|| {
+        projection::project(&pool, &table.residuals, table.d, &phi, &mut z).unwrap();
+    });
 }
 
 #[divan::bench(args = SHAPES)]

@@ -130,6 +130,8 @@ impl Advance<'_> {
         let (unit, by_cell) = (self.losses.scale.unit, self.losses.objective.weights.by_cell());
         let (mut sum, mut max) = (ExactSum::default(), ColumnMaxima::new(d));
         let mut block = self.losses.room();
+        // Weighted residuals are known for a block of rows at a time only.
+        let later = !by_cell && phi.is_some_and(Phi::wants_many_rows);
         for of_block in self.losses.blocks(rows.clone()) {
             let (start, n) = (of_block.start - rows.start, of_block.len());
             let raw = &mut raw[start * d..(start + n) * d];
@@ -149,7 +151,7 @@ impl Advance<'_> {
                 let rows = residuals.chunks_exact(d).zip(&block.factors);
                 rows.for_each(|(residuals, &factor)| max.raise(residuals, factor));
             }
-            if let Some(phi) = phi {
+            if let Some(phi) = phi.filter(|_| !later) {
                 let z = &mut z[start * phi.n_components()..][..n * phi.n_components()];
                 apply(phi, residuals, d, z, by_cell.then_some(unit));
             }
@@ -158,6 +160,9 @@ impl Advance<'_> {
                 let omega = &mut omega[start * q..(start + n) * q];
                 apply(shares, &block.weights[..n * d], d, omega, Some(unit));
             }
+        }
+        if let Some(phi) = phi.filter(|_| later) {
+            phi.apply(residuals, d, z);
         }
         (sum, max.columns())
     }

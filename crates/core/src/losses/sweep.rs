@@ -81,6 +81,7 @@ impl Sweep<'_> {
             Some(projected) => (Some(projected.phi), projected.z),
             None => (None, &mut [][..]),
         };
+        let later = phi.is_some_and(Phi::wants_many_rows);
         let columns = Columns::new(d, phi.and_then(Phi::single).unwrap_or(&[]), &fixed);
         let q = z.len().checked_div(n).unwrap_or(0);
         let work = d * (2 + self.pending.len()) + phi.map_or(0, Phi::work);
@@ -99,7 +100,8 @@ impl Sweep<'_> {
             Ok(Part { loss: ExactSum::default(), max, sums, last })
         };
         let parts = pool.fold(stretches, n * work, start, |part, stretch| {
-            let mut taker = Taker { sweep: self, unit, phi, columns: &columns, stretch, part };
+            let mut taker =
+                Taker { sweep: self, unit, phi, later, columns: &columns, stretch, part };
             widest(
                 #[inline(always)]
                 || match (columns.scales.is_empty(), columns.phi.is_empty()) {
@@ -165,6 +167,8 @@ struct Taker<'a> {
     /// The unit of the weights.
     unit: FixedPoint,
     phi: Option<&'a Phi>,
+    /// Whether φ is applied once all rows are there.
+    later: bool,
     columns: &'a Columns,
     stretch: Stretch<'a>,
     part: &'a mut Part,
@@ -176,6 +180,9 @@ impl Taker<'_> {
     fn in_order<const SUM: bool, const PROJECT: bool>(&mut self) -> Result<()> {
         for i in self.stretch.rows.clone() {
             self.one::<SUM, PROJECT>(i);
+        }
+        if let Some(phi) = self.phi.filter(|_| self.later) {
+            phi.apply(self.stretch.residuals, self.sweep.n_outputs, self.stretch.z);
         }
         Ok(())
     }
@@ -203,7 +210,7 @@ impl Taker<'_> {
 
     #[inline(always)]
     fn one<const SUM: bool, const PROJECT: bool>(&mut self, i: usize) {
-        let Taker { sweep, unit, phi, columns, stretch, part } = self;
+        let Taker { sweep, unit, phi, later, columns, stretch, part } = self;
         let (d, width, k) = (sweep.n_outputs, columns.masks.len(), i - stretch.rows.start);
         let row = &mut stretch.residuals[k * d..(k + 1) * d];
         for update in sweep.pending {
@@ -226,7 +233,7 @@ impl Taker<'_> {
         part.loss.add(0.5 * squares * weight);
         if PROJECT {
             stretch.z[k] = dot;
-        } else if let Some(phi) = phi {
+        } else if let Some(phi) = phi.filter(|_| !*later) {
             let (q, row) = (phi.n_components(), &stretch.residuals[k * d..(k + 1) * d]);
             phi.apply(row, d, &mut stretch.z[k * q..(k + 1) * q]);
         }
