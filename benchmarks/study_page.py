@@ -13,7 +13,7 @@ LEVEL = 0.1  # of the sign test, in each half
 BETTER = "**better**"
 TITLES = {
     "many": "Several outputs, early stopping",
-    "many, larger": "Several outputs, early stopping, more rows",
+    "many, larger": "Early stopping, more rows",
     "many, plain": "Several outputs, all rounds",
     "one": "One output",
     "rare": "One rare label",
@@ -137,8 +137,9 @@ def confirmed(results: dict[str, Any], order: dict[str, list[str]]) -> list[str]
 
 
 def sets_of(results: dict[str, Any]) -> str:
-    """All sets: half, rows trained on, and the score of the default, by kind."""
-    kinds = [kind for kind in TITLES if results["kinds"].get(kind)]
+    """All sets: half, rows trained on, and the score of the default, by kind of task."""
+    shown = [kind for kind in TITLES if not kind.endswith(", stopped")]  # tasks of others
+    kinds = [kind for kind in shown if results["kinds"].get(kind)]
     rows = []
     for name, half in sorted(results["halves"].items(), key=lambda pair: (pair[1], pair[0])):
         cells = []
@@ -218,7 +219,9 @@ STOPPED = "At most 1,000 rounds, stopped by a tenth of the rows. Tasks and score
 WHAT = {
     "many": "At most 1,000 rounds, stopped by a tenth of the rows. Macro r², or LRAP.",
     "many, larger": (
-        "The same on sets of at least 2,000 training rows, of which up to 6,000 are used."
+        "The same on sets of at least 2,000 training rows, of which up to 6,000 are used. "
+        "`max_iter=300` was the default: "
+        "[why it is not](decisions/54-defaults-for-few-outputs.md)."
     ),
     "many, plain": "Nothing set: 300 rounds. Macro r², or LRAP.",
     "one": (
