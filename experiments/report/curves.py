@@ -21,6 +21,8 @@ DENSE = "gbrt-rpo-gaussian"
 GAUSSIAN, SUBSAMPLED = "gbrt-relabel-rpo-gaussian", "gbrt-relabel-rpo-subsampled"
 #: Of the paper's Figures 5 and 6.
 _COMPONENTS = (1, 98, 196, 491)
+#: Components that the paper's text recommends.
+_ENOUGH = 20
 ROUNDS = 100
 _COST = (
     "The axis is the cost in T of an exact splitter as in the paper, which depends on no clock; "
@@ -219,10 +221,35 @@ def components_section(lines: Mapping[str, Line], n_lines: int) -> Section:
         [
             _COMPONENTS_TEXT,
             _COST,
+            *_time_explained(lines),
             *_missing(n_lines, len(lines)),
         ],
         blocks,
     )
+
+
+def _time_explained(lines: Mapping[str, Line]) -> list[str]:
+    """Say what of the time of a round depends on q, and what all q share."""
+    found = {(line.method, line.components, line.step): line for line in lines.values()}
+    wanted = [
+        (method, q, step)
+        for method, q in ((ALL, None), (GAUSSIAN, _ENOUGH))
+        for step in ("line_search", "newton")
+    ]
+    if not all(key in found for key in wanted):
+        return []
+    base, base_newton, some, some_newton = (found[key] for key in wanted)
+    seconds = [_at(line, line.seconds) for line in (base, base_newton, some, some_newton)]
+    paper = base.cost[NOMINAL] / some.cost[NOMINAL]
+    return [
+        f"With the exact splitter of the paper, whose statistics grow with every output, {ALL} "
+        f"costs {paper:.1f} times as much as q = {_ENOUGH}; the paper says 7. In CPU seconds of "
+        f"this library it is {seconds[0] / seconds[2]:.1f} times as much, because gradients, line "
+        "searches and updates, which take all outputs whatever q is, are most of a round: "
+        f"{ROUNDS} rounds with q = {_ENOUGH} take {seconds[2]:.0f} s with line searches and "
+        f"{seconds[3]:.0f} s with Newton steps, those of {ALL} {seconds[0]:.0f} s and "
+        f"{seconds[1]:.0f} s ({seconds[1] / seconds[3]:.1f} times as much)."
+    ]
 
 
 def _at(line: Line, values: np.ndarray) -> float:

@@ -13,6 +13,7 @@ from experiments.report import make_report, write
 from experiments.report.claims import Measured, verdict
 from experiments.report.comparing import agreement
 from experiments.report.content import Score, Table, Verdict
+from experiments.report.curves import components_section
 from experiments.report.outcomes import Line
 from experiments.store import Store
 from tests.experiments import made_rows
@@ -153,6 +154,13 @@ def test_constants_halved_and_doubled(whole):
     assert rows[0]["budget"] == "as measured"
     assert rows[0]["change"] == 0
     assert max(r["change"] for r in rows) > 0
+
+
+def test_the_time_of_components_is_explained(whole):
+    section = next(each for each in whole.sections if each.name == "components")
+    told = "the paper says 7"
+    assert any(told in text for text in section.text)
+    assert not any(told in text for text in components_section({}, 0).text)
 
 
 def test_all_inputs_stand_side_by_side(whole):
