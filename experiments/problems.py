@@ -53,6 +53,11 @@ def is_synthetic(name: str) -> bool:
     return _base(name) in FRIEDMAN
 
 
+def is_stand_in(name: str) -> bool:
+    """Whether a data set is not the paper's."""
+    return not is_synthetic(name) and not CATALOGUE[name].in_paper
+
+
 def in_paper(name: str) -> str:
     """Return the paper's name of a data set, whatever its inputs are here."""
     return name.removesuffix(_NORMAL).removesuffix(_TEN)
