@@ -241,17 +241,16 @@ def _time_explained(lines: Mapping[str, Line]) -> list[str]:
     base, base_newton, some, some_newton = (found[key] for key in wanted)
     seconds = [_at(line, line.seconds) for line in (base, base_newton, some, some_newton)]
     paper = base.cost[NOMINAL] / some.cost[NOMINAL]
-    return [
-        (
-            f"With the exact splitter of the paper, whose statistics grow with every output, {ALL} "
-            f"costs {paper:.1f} times as much as q = {_ENOUGH}; the paper says 7. In CPU seconds of "
-            f"this library it is {seconds[0] / seconds[2]:.1f} times as much, because gradients, line "
-            "searches and updates, which take all outputs whatever q is, are most of a round: "
-            f"{ROUNDS} rounds with q = {_ENOUGH} take {seconds[2]:.0f} s with line searches and "
-            f"{seconds[3]:.0f} s with Newton steps, those of {ALL} {seconds[0]:.0f} s and "
-            f"{seconds[1]:.0f} s ({seconds[1] / seconds[3]:.1f} times as much)."
-        )
-    ]
+    told = (
+        f"With the exact splitter of the paper, whose statistics grow with every output, {ALL} "
+        f"costs {paper:.1f} times as much as q = {_ENOUGH}; the paper says 7. In CPU seconds of "
+        f"this library it is {seconds[0] / seconds[2]:.1f} times as much, because gradients, line "
+        "searches and updates, which take all outputs whatever q is, are most of a round: "
+        f"{ROUNDS} rounds with q = {_ENOUGH} take {seconds[2]:.0f} s with line searches and "
+        f"{seconds[3]:.0f} s with Newton steps, those of {ALL} {seconds[0]:.0f} s and "
+        f"{seconds[1]:.0f} s ({seconds[1] / seconds[3]:.1f} times as much)."
+    )
+    return [told]
 
 
 def _at(line: Line, values: np.ndarray) -> float:

@@ -8,6 +8,7 @@ import pytest
 from experiments.items import ITEMS
 from experiments.methods import METHODS
 from experiments.options import Options
+from experiments.problems import is_stand_in
 from experiments.protocol import (
     Budget,
     Curve,
@@ -105,7 +106,7 @@ def test_one_set_of_trials_serves_all_budgets(monkeypatch):
     assert len(found.models) == 3
 
 
-def test_large_sets_have_the_nominal_budget_alone(monkeypatch):
+def test_large_sets_and_stand_ins_have_the_nominal_budget_alone(monkeypatch):
     monkeypatch.setattr(Budget, "limits", lambda *_: {"nominal": 25, "sort*2": 5, "sort*0.5": 40})
     search = Search.declare(SET, 0, 0, "gbmort", 2, "rounds:40")
     n_rows = search.problem(None).X.shape[0]
@@ -116,6 +117,8 @@ def test_large_sets_have_the_nominal_budget_alone(monkeypatch):
     found = search.execute([*trials, *trials], None)
     assert found.budgets == {"nominal": 0}
     assert found.model("sort*2") == found.model()
+    assert is_stand_in("reutersk500")
+    assert not is_stand_in("delicious")
 
 
 def test_a_heat_is_an_eighth_of_the_rounds_but_not_too_short():
