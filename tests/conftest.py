@@ -1,9 +1,17 @@
-"""Fixtures of several folders."""
+"""Fixtures of several folders, and where the real data sets are."""
+
+import os
+from pathlib import Path
 
 import pytest
 
 from browser import started
 from manyboost import control_groups
+
+# Tests that read real data sets are skipped where there are none.
+_DATA = Path(__file__).parents[2] / "shared" / "data"
+if _DATA.is_dir():
+    os.environ.setdefault("MANYBOOST_DATA", str(_DATA))
 
 
 @pytest.fixture
