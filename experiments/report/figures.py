@@ -18,6 +18,8 @@ from experiments.report.content import CriticalDifference, Figure, Lines
 
 _COLOURS = ("#0072b2", "#d55e00", "#00856a", "#b0508f", "#94700a", "#3d8fc9", "#59636c")
 _DASHES = ("-", "--", ":")
+#: The end of the label of a line that has the colour of another, dashed.
+_NEWTON = ", newton"
 _STYLE: dict[Any, Any] = {
     "axes.edgecolor": "#5d6770",
     "axes.grid": True,
@@ -58,10 +60,13 @@ def draw(figure: Figure, colours: Mapping[str, int]) -> str:
 def _draw_lines(figure: Lines, canvas: Canvas, colours: Mapping[str, int]) -> None:
     axes: Axes = canvas.subplots()
     for series in figure.series:
-        number = colours[series.label]
+        method = series.label.removesuffix(_NEWTON)
+        number = colours.get(method, colours[series.label])
         colour = _COLOURS[number % len(_COLOURS)]
         # Colour alone distinguishes only a few lines.
         dashes = _DASHES[min(number // 4, len(_DASHES) - 1)]
+        if series.label != method:
+            dashes = "--"
         axes.plot(series.x, series.y, dashes, color=colour, label=series.label, linewidth=1.8)
         if series.low is not None and series.high is not None:
             axes.fill_between(series.x, series.low, series.high, color=colour, alpha=0.16, lw=0)
