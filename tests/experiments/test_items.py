@@ -85,7 +85,8 @@ def test_options_narrow_a_scope():
     assert runs == [Search.declare("scene", 0, split, "gbmort", 3, "T:100") for split in (0, 1)]
 
 
-def test_sets_without_data_or_results_are_absent(tmp_path):
+def test_sets_without_data_or_results_are_absent(tmp_path, monkeypatch):
+    monkeypatch.delenv("MANYBOOST_DATA", raising=False)
     found = scope("regression", stored={"edm"}, data_dir=Path(tmp_path))
     assert found.datasets == ["edm"]
     assert "scm1d" in found.absent
