@@ -26,7 +26,8 @@ _ENOUGH = 20
 ROUNDS = 100
 _COST = (
     "The axis is the cost in T of an exact splitter as in the paper, which depends on no clock; "
-    "CPU seconds of this library are in the tables. Stumps on all features, learning rate 0.1."
+    "CPU seconds of this library are in the tables; they were taken beside other work and by "
+    "several builds, so they are rough. Stumps on all features, learning rate 0.1."
 )
 _COMPONENTS_TEXT = (
     "Relabelled trees grown on q random projections of the 983 outputs of delicious. A line "
