@@ -216,8 +216,8 @@ def test_estimates_count_the_values_of_a_model_by_the_kind_of_its_trees():
         (ManyBoostRegressor("squared_error"), True),
         (ManyBoostRegressor("squared_error", strategy="multioutput"), False),
         (ManyBoostRegressor("absolute_error"), False),
-        # The loss of labels has the same name, but keeps raw predictions beside the residuals.
-        (ManyBoostClassifier("squared_error"), False),
+        (ManyBoostClassifier("squared_error"), True),
+        (ManyBoostClassifier("log_loss"), False),
     ],
 )
 def test_raw_predictions_and_residuals_are_counted_unless_residuals_suffice(
@@ -228,7 +228,7 @@ def test_raw_predictions_and_residuals_are_counted_unless_residuals_suffice(
     targets = (Y[:500] > 0).astype(int) if isinstance(estimator, ManyBoostClassifier) else Y[:500]
     estimator.set_params(max_iter=1).fit(X[:500], targets)
     facts, features, encoded = seen[0]
-    copies = 4 if encoded.dtype.kind == "f" else 0
+    copies = 4 if encoded.dtype.kind == "f" or residuals_only else 0
     state = copies if residuals_only else copies + 8
     assert facts.needs(features, encoded)["outputs"] == state * encoded.size
 

@@ -62,7 +62,9 @@ class Training:
     def needs(self, X: Any, Y: Any) -> dict[str, int]:
         """Return the bytes that training takes besides checked features and encoded targets."""
         (n, n_features), d = X.shape, self.n_outputs
-        targets = (Y.nbytes if self.splits else 0) + (4 * n * d if Y.dtype.kind == "f" else 0)
+        # Labels are trained on as they are, unless residuals take the place of targets.
+        copies = Y.dtype.kind == "f" or self.residuals_only
+        targets = (Y.nbytes if self.splits else 0) + (4 * n * d if copies else 0)
         lanes = self.n_columns if self.cell_weights else int(self.row_weights)
         # One column without weights is packed: sum and count in one number.
         packed = self.n_columns == 1 and lanes == 0 and n < _PACKED_ROWS

@@ -104,7 +104,8 @@ class Tracing(Structure):
         """Refuse models whose predictions are not weighted sums of y."""
         model = self._built_in_trees("training_weights")
         found = None
-        if not all(facts.residuals_suffice for facts, _ in self._fitted_loss.blocks):
+        blocks = self._fitted_loss.blocks
+        if not all(facts.quadratic and facts.centred for facts, _ in blocks):
             found = f"loss={self.loss!r}"
         elif self._progress.constraints.monotonic is not None:
             found = "monotonic_cst"

@@ -98,18 +98,33 @@ class FittedLoss:
         if isinstance(Y, SparseLabels):
             parts = self.blocks, Y, weights, pool, self.baseline
             return SparseSquaredError(*parts) if self.facts.quadratic else SparseLogLoss(*parts)
+        if self.facts.quadratic and projected and not weights.by_cell:
+            residuals = self._residuals(Y, offset, pool)
+            return ResidualObjective(self.blocks, residuals, weights, pool)
         Y = without(Y, offset, self.centred)
         if self.custom is not None:
             targets = as_real(Y), weights, pool
             objective: Objective = CustomObjective(self.custom, self.facts, self.baseline, *targets)
         else:
             y = np.ascontiguousarray(self._centre(Y, pool) if Y.dtype.kind == "f" else Y)
-            in_place = self.facts.residuals_suffice and projected and not weights.by_cell
-            made = ResidualObjective if in_place else BuiltinObjective
-            objective = made(self.blocks, self.kernel(), self.param, y, weights, pool)
+            objective = BuiltinObjective(self.blocks, self.kernel(), self.param, y, weights, pool)
         if offset is not None and not self.centred.all():
             objective.start = np.where(self.centred, 0, offset).astype(np.float32)
         return objective
+
+    def _residuals(self, Y: NDArray[Any], offset: F64 | None, pool: _core.Pool) -> F32:
+        """Return what squared error has left to explain before any round."""
+        if Y.dtype.kind == "f":
+            return np.ascontiguousarray(self._centre(without(Y, offset, self.centred), pool))
+        # Labels stand for -1 and 1.
+        absent, present = (np.float32(sign - self.baseline) for sign in (-1.0, 1.0))
+        residuals = np.empty(Y.shape, np.float32)
+        for rows in row_blocks(*Y.shape):
+            residuals[rows] = np.where(Y[rows], present, absent)
+            if offset is not None:
+                residuals[rows] -= offset[rows]
+            release(Y)
+        return residuals
 
     def _centre(self, Y: NDArray[Any], pool: _core.Pool) -> F32:
         """Return targets relative to the baseline where they are kept so, in single precision."""

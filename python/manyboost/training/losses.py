@@ -121,7 +121,8 @@ class LossFacts:
     baseline: Baseline
     centred: bool = False  # targets are kept relative to the baseline
     curved: bool = True  # the second derivative is worth a Newton step
-    quadratic: bool = False  # the second derivative is 1 everywhere
+    # The second derivative is 1 everywhere, so residuals are all the state of a projected round.
+    quadratic: bool = False
     piecewise_linear: bool = False  # the best leaf values and steps are weighted quantiles
     has_levels: bool = False  # at the levels of the parameter ``quantile``; else medians
     damping: float = 0.0  # λ of l2_regularization="auto"; 1 where curvature can vanish
@@ -133,7 +134,6 @@ class LossFacts:
     # Of step="auto". Newton leaves need no search, win for log loss with rare labels and for
     # absolute error, and are close elsewhere.
     default_step: str = "newton"
-    residuals_suffice: bool = False  # residuals are all the state that a projected round needs
     constants_allowed: Callable[[F64], Mask] = _unused  # constants of the loss, by output
 
     @property
@@ -146,7 +146,7 @@ class LossFacts:
 REGRESSION_LOSSES = {
     "squared_error": LossFacts(
         "squared_error", Domain.REAL, IDENTITY, Baseline.MEAN,
-        centred=True, quadratic=True, residuals_suffice=True,
+        centred=True, quadratic=True,
     ),
     "absolute_error": LossFacts(
         "absolute_error", Domain.REAL, IDENTITY, Baseline.QUANTILE,

@@ -427,7 +427,7 @@ def check_memory(plan: Plan, parameters: Parameters, data: TrainingData, threads
     limits = resolve_limits(parameters, data, trees.name)
     leaves = min(limits.max_leaf_nodes, n // limits.min_samples_leaf + 1)
     loss = parameters.loss
-    in_place = isinstance(loss, str) and loss_facts(loss, rows.kind).residuals_suffice
+    in_place = isinstance(loss, str) and loss_facts(loss, rows.kind).quadratic
     training = memory.Training(
         n_outputs=d,
         n_columns=trees.n_grown_columns(d, n_components),

@@ -12,7 +12,7 @@ from manyboost.data.features import Table
 from manyboost.data.weights import Weights
 from manyboost.training.directions import Move, Outputs
 from manyboost.training.ensembles import Ensemble, TreeEnsemble
-from manyboost.training.objectives import BuiltinObjective, Sums
+from manyboost.training.objectives import BuiltinObjective, LossBlocks, Sums
 from manyboost.training.split_gradients import SplitGradients
 
 
@@ -20,7 +20,7 @@ class ResidualObjective(BuiltinObjective):
     """Squared error whose residuals are the only state.
 
     ``raw`` and ``out`` are one array, the residuals r = y - f; it takes the place of the targets.
-    Cells have no weights of their own, and no target is missing.
+    Cells have no weights of their own, and no target is missing. Labels are targets of -1 and 1.
 
     A fit that looks ahead needs one pass a round. It sums the residuals by leaf, and projects them
     for the next round: what the leaves are then worth, v, changes φ r by φ v alone, and the loss by
@@ -29,8 +29,12 @@ class ResidualObjective(BuiltinObjective):
 
     can_look_ahead = True
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(
+        self, blocks: LossBlocks, residuals: F32, weights: Weights, pool: _core.Pool
+    ) -> None:
+        d = residuals.shape[1]
+        kernel = _core.Objective("squared_error", np.zeros(d, np.float32), np.zeros(d, np.float32))
+        super().__init__(blocks, kernel, np.zeros(d), residuals, weights, pool)
         self._ahead: SplitGradients | None = None
         self.pending: list[Move] = []
         self._swept: tuple[float, tuple[F64, F64]] | None = None  # loss; leaf sums and weights
