@@ -75,6 +75,11 @@ impl<'a> Weights<'a> {
         self.partial || self.cells.is_some()
     }
 
+    /// Whether all weights are 1.
+    pub fn is_trivial(&self) -> bool {
+        self.rows.is_none() && !self.by_cell()
+    }
+
     /// Weight of row `i`, without those of its cells.
     #[inline(always)]
     pub fn row(&self, i: usize) -> f64 {

@@ -68,7 +68,8 @@ class Boosting:
         self.by_curvature = np.zeros(self.n_outputs, dtype=bool) if given is None else given
         self.gains: Gains | None = None
         if progress.importances is not None:
-            self.gains = Gains(progress.importances, watched=validation is not None)
+            watched = validation is not None
+            self.gains = Gains(progress.importances, progress.n_rounds, watched=watched)
         steps = Steps(objective, self.raw, self.residuals)
         self.leaves = leaf_fitter(plan, steps, self.gains)
         self.splits = SplitGradientMaker(
@@ -194,8 +195,11 @@ class Boosting:
 
     def count(self, n_rounds: int) -> None:
         """Note that so many rounds are complete, and how many of them to keep."""
-        self.complete = Complete(n_rounds, self.stopping.best, self.stopping.per_output)
-        self.settle()
+        per_output = self.stopping.per_output
+        self.complete = Complete(n_rounds, self.stopping.best, per_output)
+        # The best rounds of single outputs must be seen one by one.
+        if self.gains is not None and (self.gains.are_many or per_output is not None):
+            self.settle()
 
     @property
     def n_rounds(self) -> int:
@@ -211,6 +215,7 @@ class Boosting:
         """Write a checkpoint of the complete rounds, if it is time to."""
         recorder, gains = self.recorder, self.gains
         if recorder is not None and (at_once or recorder.is_due(self.progress.n_rounds)):
+            self.settle()
             all_gains = None if gains is None else gains.of_all_rounds
             recorder.write(State(self.progress, all_gains, self.stopping.state(), self.ended))
 

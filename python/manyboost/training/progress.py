@@ -90,22 +90,35 @@ class Gains:
     that it can be repeated.
     """
 
-    def __init__(self, importances: F64, *, watched: bool) -> None:
+    def __init__(self, importances: F64, n_rounds: int, *, watched: bool) -> None:
         self.importances = importances
         # With validation rows, the gains of all rounds are kept apart from those up to the best.
         self.of_all_rounds = importances.copy() if watched else None
-        self.round = 0
+        self.round = n_rounds
+        self._n_counted = n_rounds  # of the rounds so far; all up to the best, if it is later
         self._waiting: list[tuple[int, _core.Tree, F64, F64, Outputs]] = []
+        self._n_waiting = 0
+
+    @property
+    def are_many(self) -> bool:
+        """Whether as many numbers wait as there are importances."""
+        return self._n_waiting >= self.importances.size
 
     def remember(self, tree: _core.Tree, sums: F64, weights: F64, outputs: Outputs) -> None:
         """Take in the leaf sums and leaf weights of a tree of the present round."""
         self._waiting.append((self.round, tree, sums, weights, outputs))
+        self._n_waiting += sums.size
 
     def settle(self, complete: Complete) -> None:
         """Count the gains of the complete rounds, and those up to the best as importances."""
         counted = self.importances if self.of_all_rounds is None else self.of_all_rounds
-        _core.book_gains(self._waiting, complete.n_rounds, counted)
-        if self.of_all_rounds is not None:
-            per_output = complete.best_per_output
-            kept = complete.best if per_output is None else per_output
-            np.copyto(self.importances, counted, where=np.equal(kept, complete.n_rounds))
+        rounds, best, per_output = complete
+        if self.of_all_rounds is not None and per_output is None:
+            _core.book_gains(self._waiting, best, counted)
+            if best > self._n_counted:
+                np.copyto(self.importances, counted)
+                self._n_counted = best
+        _core.book_gains(self._waiting, rounds, counted)
+        if self.of_all_rounds is not None and per_output is not None:
+            np.copyto(self.importances, counted, where=np.equal(per_output, rounds))
+        self._n_waiting = 0

@@ -9,10 +9,12 @@ use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
 use crate::memory::zeros;
 use crate::parallel::Pool;
-use crate::reduce::{ExactSum, FixedPoint, add_up, largest, round_scaled};
+use crate::reduce::{ExactSum, FixedPoint, add_up, add_up_here, exchange, largest, round_scaled};
 
 /// Losses that are kept rather than computed again: 16 MB.
 const KEPT_CELLS: usize = 1 << 21;
+/// What the losses of labels hardly ever reach: labels have no scale.
+const LABEL_LOSS: f64 = 64.0;
 
 /// The loss, weighted and summed over all rows and outputs.
 pub fn loss_sum(pool: &Pool, objective: Objective<'_>, raw: &[f32]) -> Result<f64> {
@@ -39,7 +41,13 @@ pub fn output_losses(pool: &Pool, objective: Objective<'_>, raw: &[f32]) -> Resu
     if matches!(objective.targets, Targets::Classes(_)) {
         return invalid("class numbers have no losses of single outputs");
     }
-    OutputLosses { rows: RowLosses::new(pool, objective)?, raw }.sums(pool, raw.len() <= KEPT_CELLS)
+    let losses = OutputLosses { rows: RowLosses::new(pool, objective)?, raw };
+    if let (Targets::Labels(_), true) = (objective.targets, objective.weights.is_trivial()) {
+        if let Some(sums) = losses.sums_below(pool, LABEL_LOSS)? {
+            return Ok(sums);
+        }
+    }
+    losses.sums(pool, raw.len() <= KEPT_CELLS)
 }
 
 struct OutputLosses<'a> {
@@ -48,6 +56,25 @@ struct OutputLosses<'a> {
 }
 
 impl OutputLosses<'_> {
+    /// Sums over the rows, in one pass, if no loss reaches a limit. Weights are 1.
+    fn sums_below(&self, pool: &Pool, limit: f64) -> Result<Option<Vec<f64>>> {
+        let d = self.rows.objective.n_outputs();
+        let n = self.rows.objective.n_rows;
+        let fixed = FixedPoint::for_sum(limit, pool.all_rows(n))?;
+        let parts = pool.map(pool.row_ranges(n, d * 4), n * d * 4, |rows| {
+            let (mut sums, mut max) = (vec![0i64; d], 0);
+            self.each(rows, |_, values| add_and_compare(&mut sums, values, fixed.scale, &mut max));
+            (sums, f64::from_bits(max))
+        })?;
+        let (sums, maxima): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let mut sums = add_up_here(sums, d)?;
+        // A loss that is not a number is not below the limit either, and stays so on its way.
+        let below = maxima.iter().all(|&max| max < limit);
+        let mut above = [if below { 0.0 } else { 1.0 }];
+        exchange(pool, &mut sums, &mut above)?;
+        Ok((above == [0.0]).then(|| sums.into_iter().map(|sum| fixed.decode(sum)).collect()))
+    }
+
     /// Sums over the rows. The maxima come before them: losses are kept in between, or computed
     /// twice, so that there is no other array of rows × outputs.
     fn sums(&self, pool: &Pool, keep: bool) -> Result<Vec<f64>> {
@@ -111,6 +138,22 @@ impl OutputLosses<'_> {
             }
         }
     }
+}
+
+/// Adds losses to sums; raises `max` to the bits of the largest, which order as losses do: none is
+/// negative.
+fn add_and_compare(sums: &mut [i64], losses: &[f64], scale: f64, max: &mut u64) {
+    widest(
+        #[inline(always)]
+        || {
+            let mut most = *max;
+            for (sum, &loss) in sums.iter_mut().zip(losses) {
+                *sum = sum.wrapping_add(round_scaled(loss * scale));
+                most = most.max(loss.to_bits());
+            }
+            *max = most;
+        },
+    );
 }
 
 fn raise_max(max: &mut [f64], values: &[f64], weight: f64) {
@@ -229,6 +272,34 @@ mod tests {
             let rows = RowLosses::new(&Pool::serial(), objective).unwrap();
             let losses = OutputLosses { rows, raw: &raw };
             assert_eq!(losses.sums(&pool, true).unwrap(), losses.sums(&pool, false).unwrap());
+        }
+    }
+
+    #[test]
+    fn losses_of_labels_have_their_sums_in_one_pass_unless_one_is_large() {
+        let n = 70;
+        let (_, raw) = cells(n);
+        let y: Vec<u8> = (0..n * 5).map(|k| u8::from(k % 3 == 0)).collect();
+        let (names, zeros) =
+            ([Loss::Logistic, Loss::SquaredLabels, Loss::Exponential], vec![0.0; 5]);
+        let pool = Pool::new(2, Box::new(|| false));
+        for loss in names {
+            let losses = Losses::new(&[loss; 5], zeros.clone(), zeros.clone()).unwrap();
+            let objective =
+                Objective::new(&losses, Targets::Labels(&y), Weights::of_rows(None), n).unwrap();
+            let rows = || RowLosses::new(&pool, objective).unwrap();
+            let sums = OutputLosses { rows: rows(), raw: &raw }.sums(&pool, true).unwrap();
+            let below = |raw: &[f32]| {
+                OutputLosses { rows: rows(), raw }.sums_below(&pool, LABEL_LOSS).unwrap()
+            };
+            let at_once = below(&raw).unwrap();
+            assert_eq!(at_once, output_losses(&pool, objective, &raw).unwrap());
+            for (a, b) in at_once.iter().zip(sums) {
+                assert!((a - b).abs() < 1e-12 * b, "{loss:?}: {a} {b}");
+            }
+            for large in [500.0, f32::INFINITY, f32::NAN] {
+                assert_eq!(below(&[&[-large, large], &raw[2..]].concat()), None, "{loss:?}");
+            }
         }
     }
 
