@@ -3,7 +3,7 @@ A fan of forecasts
 ==================
 
 How sure is a forecast, hour by hour? A model with folds knows how far off its members were on
-weeks they had not seen, and draws bands that hold what will come as often as they say.
+weeks that they were not trained on. From these errors it computes bands with a given coverage.
 """
 
 # %%
@@ -30,7 +30,7 @@ load += (0.15 + 0.4 * (day > 0)) * rng.normal(size=n_hours)
 # %%
 # The features of a forecast are the last day and the calendar; the outputs are the next 36 hours.
 # There is a forecast every three hours. Neighbouring forecasts share most of their hours, so whole
-# weeks must fall into a fold: that is what ``groups`` says.
+# weeks must fall into one fold: pass them as ``groups``.
 
 windows = np.lib.stride_tricks.sliding_window_view(load, 24 + n_horizons)[::3]
 start = 3 * np.arange(len(windows)) + 24  # the first hour to be forecast
@@ -44,8 +44,8 @@ model = ManyBoostRegressor(n_folds=5, max_iter=80, random_state=0)
 model.fit(X[train], Y[train], groups=start[train] // (24 * 7))
 
 # %%
-# An interval for each hour holds nine in ten of the truths of that hour. A joint region holds the
-# whole path of the next 36 hours nine times in ten, and must be wider.
+# The interval of an hour contains nine in ten of the true values of that hour. A joint region
+# contains the whole path of the next 36 hours nine times in ten, and must be wider.
 
 hourly = model.predict_interval(X_test, coverage=0.9)
 paths = model.predict_interval(X_test, coverage=0.9, joint=True)
@@ -60,8 +60,8 @@ print(f"whole paths within hourly intervals: {inside(hourly).all(axis=1).mean():
 print(f"whole paths within joint regions: {inside(paths).all(axis=1).mean():.0%}")
 
 # %%
-# Left: one forecast, of a row that is as often within the band of 80 % as it should be; the nearest
-# hours are known best. Right: how often the truth is inside, for every horizon.
+# Left: one forecast, of a row for which 80 % of the hours are within the band of 80 %; the nearest
+# hours are the most certain. Right: how often the truth is inside, for every horizon.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=[3, 2]

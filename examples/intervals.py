@@ -1,9 +1,9 @@
 """
-Intervals that hold what they promise
-=====================================
+Intervals with a given coverage
+===============================
 
-Twelve sensors, whose noise grows with what they measure. Intervals tell for each prediction how far
-off it may be; a region tells it for all twelve at once.
+Twelve sensors, whose noise grows with what they measure. An interval says how far off a prediction
+may be; a joint region says it for all twelve sensors at once.
 """
 
 # %%
@@ -24,8 +24,8 @@ Y = signal * np.exp(rng.uniform(0.1, 0.6, n_outputs) * rng.normal(size=signal.sh
 X_train, Y_train, X_test, Y_test = X[:n_train], Y[:n_train], X[n_train:], Y[n_train:]
 
 # %%
-# With ``n_folds=5``, five members are trained, each without a fifth of the rows. How far off they
-# are on the rows that they have not seen is what intervals are made of.
+# With ``n_folds=5``, five members are trained, each without a fifth of the rows. Intervals are
+# computed from the errors of the members on the rows that they were not trained on.
 
 model = ManyBoostRegressor(n_folds=5, random_state=0).fit(X_train, Y_train)
 for method in ("split", "cv+", "normalised"):
@@ -40,7 +40,7 @@ for method in ("split", "cv+", "normalised"):
 # %%
 # An interval of the same width everywhere is too wide for weak signals and too narrow for strong
 # ones. ``method="normalised"`` lets the width follow the prediction: left, for one sensor. Middle:
-# over all sensors, intervals hold the truth as often as was asked for, and so do joint regions.
+# over all sensors, intervals contain the truth as often as requested, and so do joint regions.
 # Right: how wide intervals are.
 
 figure, (left, middle, right) = plt.subplots(

@@ -50,7 +50,7 @@ for share in shares:
     results["complete rows only"].append(score(X_train[complete], holes[complete]))
 
 # %%
-# The number beside a mark is the number of complete rows.
+# The number next to a mark is the number of complete rows.
 
 figure, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for (name, scores), colour in zip(results.items(), ("C0", "C2", "C1"), strict=True):

@@ -2,12 +2,12 @@
 A model for AutoGluon
 =====================
 
-AutoGluon trains and stacks many models of a table. A class of a few lines makes these estimators
-one of them.
+AutoGluon trains and stacks many models of a table. A class of a few lines adds manyboost to them.
 """
 
 # %%
-# AutoGluon hands over frames whose text is of a categorical type, and sets rows apart.
+# AutoGluon passes frames whose text columns have a categorical type, and sets validation rows
+# apart.
 
 import pandas as pd
 from autogluon.core.constants import REGRESSION
@@ -36,7 +36,7 @@ class ManyBoostModel(AbstractModel):
 
 
 # %%
-# It stands beside the models of AutoGluon.
+# The leaderboard lists it next to AutoGluon's own models.
 
 bunch = load_diabetes(as_frame=True)
 table = bunch.frame.assign(sex=bunch.frame["sex"].gt(0).map({True: "a", False: "b"}))

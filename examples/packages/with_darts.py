@@ -2,8 +2,8 @@
 Horizons and series as outputs in darts
 =======================================
 
-darts' model for scikit-learn's regressors gives one regressor all horizons of all components, if
-it can have several outputs.
+The class of darts for scikit-learn's regressors passes all horizons of all components to one
+regressor, if it supports several outputs.
 """
 
 # %%

@@ -2,8 +2,8 @@
 Intervals by MAPIE
 ==================
 
-MAPIE takes these estimators as it takes those of scikit-learn. For one output only:
-``predict_interval`` of a model with folds does all outputs, and regions of them.
+MAPIE accepts these estimators as it does those of scikit-learn, but for one output only.
+``predict_interval`` of a model with folds covers all outputs, one by one or jointly.
 """
 
 # %%
@@ -25,7 +25,7 @@ def share_inside(ends):
 
 
 # %%
-# Of a fitted model, with rows for calibration; and by members, which need none.
+# Intervals of a fitted model, which need rows for calibration; and by members, which need none.
 
 fitted = ManyBoostRegressor(random_state=0).fit(X[train], y[train])
 split = SplitConformalRegressor(fitted, confidence_level=0.9, prefit=True)
@@ -37,7 +37,7 @@ members.fit_conformalize(X[:1500], y[:1500])
 print(f"members: {share_inside(members.predict_interval(X[test])[1][:, :, 0]):.1%}")
 
 # %%
-# The same within the library.
+# The same with manyboost alone.
 
 folded = ManyBoostRegressor(n_folds=5, random_state=0).fit(X[:1500], y[:1500])
 print(f"folds: {share_inside(folded.predict_interval(X[test], coverage=0.9)):.1%}")

@@ -41,7 +41,7 @@ model = ManyBoostRegressor(random_state=0).fit(X, Y)
 print(f"{model.n_outputs_} outputs; {np.isnan(Y).mean():.1%} of the targets have not come yet")
 
 # %%
-# For a forecast mlforecast asks one model after the other: it gets the outputs of ours one by one.
+# To forecast, mlforecast calls one model per horizon: each is a view of one output of our model.
 
 
 class Horizon:

@@ -35,7 +35,7 @@ def make_friedman1_chain(
     """Draw friedman1-chain: each output is the previous one plus noise.
 
     y₁ = f(x) + ε₁ and yⱼ = yⱼ₋₁ + εⱼ, with f(x) = 10 sin(π x₁ x₂) + 20 (x₃ − 0.5)² + 10 x₄ + 5 x₅.
-    The first output is the cleanest; the best model learns it alone and repeats it for all outputs.
+    The first output has the least noise; the best model learns it and predicts it for all outputs.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ def make_friedman1_chain(
         Of the features: uniform on [0, 1], which reproduces the scores of the paper, or standard
         normal, as its text says.
     noisy_outputs : bool, default=False
-        Append a copy of every output with its rows permuted, each copy on its own: outputs that
-        look alike but cannot be predicted.
+        Append a copy of every output with permuted rows, each copy permuted on its own: outputs
+        of the same distribution that cannot be predicted.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
         Source of randomness; an int gives the same data at every call.
 
@@ -79,7 +79,7 @@ def make_friedman1_group(
 ) -> tuple[F64, F64]:
     """Draw friedman1-group: one signal in all outputs, independent noise in each.
 
-    yⱼ = f(x) + εⱼ. Averaging the outputs filters the noise; the best model learns that average.
+    yⱼ = f(x) + εⱼ. Averaging the outputs reduces the noise; the best model learns that average.
     For f, the parameters and the result, see :func:`make_friedman1_chain`.
 
     Examples
@@ -130,7 +130,7 @@ def make_low_rank_multilabel(
 
     ``rank`` latent factors (sines, products and signs of random linear forms of two features) are
     mixed at random into one score per label, with a little noise. A label goes to the rows with
-    its highest scores; to how many follows a power law over the labels, in random order.
+    its highest scores. The number of rows per label follows a power law, in random order.
     To get training and test rows of the same problem, draw them in one call and split.
 
     Parameters
@@ -181,11 +181,11 @@ def make_many_labels(
     random_state: RandomStateLike = None,
     return_best: bool = False,
 ) -> Any:
-    """Draw a problem of very many labels, of which each row has five; features are sparse too.
+    """Draw a problem of very many labels, five for each row, with sparse features.
 
-    Each row has a topic. Seven in ten of the five features of its topic are there, and fifteen
-    others drawn from all. Its labels are drawn by Zipf's law, nine in ten from those of its topic,
-    the others from all: label j is the (j // n_topics)-th of topic j % n_topics.
+    Each row has a topic. It has each of the five features of its topic with probability 0.7, and
+    fifteen others drawn from all. Its labels are drawn by Zipf's law, nine in ten from those of its
+    topic, the others from all: label j is the (j // n_topics)-th of topic j % n_topics.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def make_many_labels(
     random_state
         See :func:`make_friedman1_chain`.
     return_best : bool, default=False
-        Whether to return the likeliest label of each row, too.
+        Whether to return the most likely label of each row, too.
 
     Returns
     -------

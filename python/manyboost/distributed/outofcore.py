@@ -90,8 +90,8 @@ def fit_files(
     Squared error with the strategies ``"relabel"`` and ``"project"`` takes 4 bytes per cell, other
     regression losses 12, labels 9. A list of quantiles repeats the targets in memory; the Huber
     loss without ``huber_delta`` and losses written in Python temporarily take another 16 bytes per
-    cell; missing targets and weights of cells take further arrays. Features that single precision
-    mixes up, such as Unix seconds, take 8 bytes per value. Bins, one byte per value, are in
+    cell; missing targets and weights of cells take further arrays. Features that need double
+    precision, such as Unix seconds, take 8 bytes per value. Bins, one byte per value, are in
     a mapped file, of which the system keeps in memory as much as fits.
 
     Examples

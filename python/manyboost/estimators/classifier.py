@@ -56,20 +56,24 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
     Attributes
     ----------
     classes_ : ndarray, or list of ndarray
-        The sorted classes or labels; of an indicator the names of its columns, or their numbers.
-        For several columns of classes a list, with the sorted classes of each.
+        The sorted classes or labels; for an indicator, the names or numbers of its columns. For
+        several columns of classes, a list with the sorted classes of each.
     thresholds_ : ndarray of shape (n_outputs_,)
         Probability above which a label is predicted, if ``thresholds`` was given.
     n_outputs_ : int
-        Number of outputs: labels, classes, or 1 for two classes; their sum over the columns.
+        Number of outputs: one for each label or class, but one for two classes; for several columns
+        of classes, the sum over the columns.
     n_classes_ : int, or list of int
-        Number of classes, or of labels: the length of ``classes_``, or of each of its members.
+        Number of classes, or of labels; for several columns of classes, a list.
     output_names_ : ndarray of shape (n_outputs_,)
         Names of the outputs, if y had them: columns of a frame, or labels in sets.
     target_name_ : str
         Name of y, if it held one class per row and had a name: a series, or a frame of one column.
     target_names_ : ndarray of shape (n_columns,)
         Names of several columns of classes, if y was a frame.
+    oof_decision_function_ : ndarray of the shape of :meth:`decision_function`
+        With ``n_folds``, the raw predictions for each training row of the member that was trained
+        without it; NaN for rows that were not trained on.
     {attributes}
 
     Examples
@@ -316,11 +320,11 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
         Parameters
         ----------
         {request}
-        {dtype}
         sparse_output : bool
             Return a sparse matrix (CSR) of the labels that the leaves of each row have values for;
             all others are at ``baseline_``. It needs a model that was fitted with
             ``max_leaf_outputs``.
+        {dtype}
         """
         if sparse_output:
             return self._support(X, offset=offset, outputs=outputs, dtype=dtype)
@@ -388,19 +392,19 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
     def predict_labels(
         self, X: Any, recall: float | None = None, *, offset: Any = None
     ) -> list[tuple[Any, ...]]:
-        """Return the labels of each row, in the form of the sets that fit takes, in their order.
+        """Return the labels of each row as a tuple, in the order of ``classes_``.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Features.
         recall : float, optional
-            Share of its true labels that the answer for a row is to hold, in the mean over new rows
-            that have any (conformal risk control). It needs a model that was fitted with
-            ``n_folds``, whose members are judged on rows they have not seen; that it holds for
-            their mean is measured, not proven. None: the labels of :meth:`predict`.
+            Share of the true labels of a row to find, on average over new rows that have any
+            (conformal risk control). It needs a model that was fitted with ``n_folds``: the
+            threshold comes from members on rows that they were not trained on. That it holds for
+            the mean of members is measured, not proven. None: the labels of :meth:`predict`.
         offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Offsets of the raw predictions, if the model was fitted with such.
+            Offsets of the raw predictions, if the model was fitted with offsets.
 
         Returns
         -------
@@ -449,7 +453,9 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
         return self._classes.kind == "binary"
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
-        """Return the accuracy; for several labels or columns that of whole rows, where observed.
+        """Return the accuracy; for several labels or columns, a row counts if all of it is right.
+
+        Missing cells do not count.
 
         Parameters
         ----------
@@ -460,7 +466,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
         offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Offsets of the raw predictions, if the model was fitted with such.
+            Offsets of the raw predictions, if the model was fitted with offsets.
         """
         # (Importing it takes as long as everything else.)
         from sklearn.metrics import accuracy_score

@@ -19,22 +19,25 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 is_categorical_ : ndarray of shape (n_features_in_,) or None
     Which features hold categories; None: none of them.
 strategy_, projection_ : str
-    What the model was trained with; the given ones, or the winner of ``strategy="auto"``.
+    What the model was trained with: the parameters, or the winner of ``strategy="auto"``.
 search_results_ : dict of ndarray
-    With ``strategy="auto"``, what was tried, the winner first, then the best: ``"strategy"``,
-    ``"projection"``, ``"heats"`` it ran in, ``"n_rounds"`` up to its best,
+    With ``strategy="auto"``, what was tried, the winner first, then the others from the best on:
+    ``"strategy"``, ``"projection"``, the number of ``"heats"``, ``"n_rounds"`` up to its best,
     ``"validation_score"``, ``"round_cost"`` in units of the cheapest, and the ``"verdict"``.
 baseline_ : ndarray of shape (n_outputs_,)
     Raw prediction before the first round.
 best_iter_ : int
-    The round with the best validation score (the last of the outputs'); the model ends there.
+    The round with the best validation score, at which the model ends; with
+    ``early_stopping="per_output"`` the largest of ``best_iter_per_output_``.
 best_iter_per_output_ : ndarray of shape (n_outputs_,)
     The best round of each output, with ``early_stopping="per_output"``.
+best_iter_per_fold_ : ndarray of shape (n_folds,)
+    The rounds of each member, with ``n_folds``.
 step_sizes_ : ndarray of shape (n_iter_, n_outputs_)
-    Steps ρ, where the strategy has them.
+    Steps ρ of the rounds, if steps are found by line search or ``strategy="project"``.
 train_score_, validation_score_ : ndarray of shape (n_iter_ + 1,)
-    Negative mean loss after each round, entry 0 that of the baseline; the latter is the score
-    that decides on early stopping, if ``scoring`` says so.
+    Negative mean loss after each round, entry 0 that of the baseline. If ``scoring`` is not the
+    loss, ``validation_score_`` is the score that decides on early stopping.
 validation_scores_ : dict of ndarray of shape (n_iter_ + 1,)
     All scores by name, if ``scoring`` is a list.
 validation_score_per_output_ : ndarray of shape (n_iter_ + 1, n_outputs_)
@@ -42,23 +45,23 @@ validation_score_per_output_ : ndarray of shape (n_iter_ + 1, n_outputs_)
     for one column of more than two classes.
 feature_importances_ : ndarray of shape (n_features_in_,)
     Share of each feature in the gain.
+output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
+    Share of each feature in the gain of each output.
 split_counts_ : ndarray of shape (n_features_in_,)
     Number of splits on each feature.
-output_importances_ : ndarray of shape (n_outputs_, n_features_in_)
-    The same for each output.
 expected_value_ : float or ndarray of shape (n_outputs_,)
-    Raw predictions where no feature is known, which Shapley values are added to.
+    Raw predictions if no feature is known; with the Shapley values they add up to those of a row.
 """
 
 _FIT = """\
 X_val, Y_val (or y_val), sample_weight_val : array-like, optional
-    Rows for early stopping, instead of some of X.
+    Rows for early stopping, instead of some rows of X.
 offset, offset_val : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-    Added to the raw predictions: the logarithm of an exposure, or what another model predicts. A
-    model that was fitted with an offset needs one to predict.
+    Added to the raw predictions: the logarithm of an exposure, or the raw predictions of another
+    model. A model that was fitted with an offset needs one to predict.
 groups : array-like of shape (n_rows,), optional
-    Groups of rows that ``n_folds`` keeps together: rows of one group are in one fold. A splitter as
-    ``validation_split`` is given them.
+    Groups of rows that ``n_folds`` keeps together: rows of one group are in one fold. They are also
+    passed to a splitter that is given as ``validation_split``.
 
 Returns
 -------
@@ -77,7 +80,7 @@ outputs : list of str or int, optional
 
 _DTYPE = """\
 dtype : float64 or float32
-    Type of the result. With float32, predictions of all rows never exist in double precision.
+    Type of the result. With float32, no array of all predictions is made in double precision.
 
 Returns
 -------

@@ -29,7 +29,7 @@ class Explaining(Predicting):
         both branches, weighted by their training rows. The sum over the features plus
         ``expected_value_`` is the raw prediction without the offset (for quantiles, before
         sorting): that of ``predict`` for squared error, of ``decision_function`` for classifiers.
-        All outputs together cost far less than one after the other.
+        Explaining all outputs at once costs far less than one after the other.
 
         Parameters
         ----------
@@ -74,12 +74,12 @@ class Explaining(Predicting):
         return self._by_output(values)
 
     def shap_interaction_values(self, X: Any, outputs: Any = None) -> F64:
-        """Return Shapley interaction values: what two features contribute together, and each alone.
+        """Return Shapley interaction values: contributions of pairs of features, and of each alone.
 
         They are exact, with unknown features as in :meth:`shap_values`. The value of two different
-        features is half of what knowing both adds to knowing one and the other, so the matrix of a
-        row is symmetric; the diagonal is what is left of a feature's contribution. The sum over
-        either axis of features gives :meth:`shap_values`.
+        features is half of their joint effect, beyond that of each alone, so the matrix of a row is
+        symmetric. The diagonal is the rest of the contribution of a feature. The sum over either
+        axis of features gives :meth:`shap_values`.
 
         Parameters
         ----------

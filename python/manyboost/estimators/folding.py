@@ -175,11 +175,10 @@ class Folding(Fitting):
     def refit(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> Self:
         """Fit the model to other data, with the trees it has.
 
-        Which rows belong together stays as it is; leaf values, steps, the baseline, covers and
-        importances are found anew, round by round, with the present parameters. It takes a
-        fraction of the time of :meth:`fit`. A leaf without rows is worth nothing. Thresholds stay.
-        Scores of validation rows and out-of-fold predictions are gone, since they belong to the
-        data of before.
+        The splits stay; leaf values, steps, the baseline, covers and importances are computed
+        again, round by round, with the present parameters. It takes a fraction of the time of
+        :meth:`fit`. A leaf without rows gets the value zero. Thresholds stay. Validation scores and
+        out-of-fold predictions are removed, because they belong to the earlier data.
 
         Parameters
         ----------

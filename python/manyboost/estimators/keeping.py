@@ -86,7 +86,7 @@ class Keeping(BaseEstimator):
         return to_onnx(self, path)
 
     def to_treelite(self, *, raw: bool = False) -> Any:
-        """Return the model as a treelite model, for its compilers and for GPU inference.
+        """Return the model as a treelite model, for its compilers and for inference on GPUs.
 
         It predicts arrays (n_rows, n_outputs, 1), or (n_rows, 1, n_classes) for more than two
         classes, in single precision: predictions of a regressor, and probabilities of a classifier;

@@ -133,7 +133,7 @@ class Predicting(Model):
         return resolve_outputs(outputs, self._known_names(), n_outputs), type_
 
     def set_output(self, *, predict: str | None = None, transform: str | None = None) -> Any:
-        """Choose what predictions of several outputs come as: arrays or frames.
+        """Choose whether predictions of several outputs are arrays or frames.
 
         It changes ``predict``, ``decision_function`` and ``predict_proba`` where they have two
         dimensions: the columns are the names of the outputs (``y0``, ``y1``, … if they have none)
@@ -182,8 +182,8 @@ class Predicting(Model):
     def first_rounds(self, n_rounds: int) -> Self:
         """Return a copy of the fitted model that has its first rounds only.
 
-        It predicts what :meth:`staged_predict` yields after so many rounds. Importances are not
-        known for it; ``split_counts_`` are.
+        It predicts what :meth:`staged_predict` yields after that many rounds. It has
+        ``split_counts_``, but no importances.
 
         Parameters
         ----------

@@ -39,13 +39,13 @@ class Ranking(Structure):
         k : int
             How many, at most the number of labels or classes.
         offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
-            Offsets of the raw predictions, if the model was fitted with such.
+            Offsets of the raw predictions, if the model was fitted with offsets.
 
         Returns
         -------
         labels, scores : ndarray of shape (n_rows, k)
-            Members of ``classes_``, of equals those that come first there, and their
-            :meth:`decision_function`; the first of two classes has the negative of it. With
+            Entries of ``classes_``, and their :meth:`decision_function`; the first of two classes
+            has the negative of it. Equal scores are in the order of ``classes_``. With
             ``label_hierarchy`` a label comes after those above it.
         """
         check_is_fitted(self, "n_iter_")

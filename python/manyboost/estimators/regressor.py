@@ -50,6 +50,9 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
         Number of outputs.
     output_names_ : ndarray of shape (n_outputs_,)
         Names of the outputs, if y had them.
+    oof_prediction_ : ndarray of the shape of y, with an axis for a list of quantiles
+        With ``n_folds``, the prediction for each training row of the member that was trained
+        without it; NaN for rows that were not trained on.
     {attributes}
 
     Examples
@@ -130,7 +133,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
         X : array-like of shape (n_rows, n_features)
             Features; NaN is a missing value.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-            Targets; NaN is a missing one. Every output needs one at least.
+            Targets; NaN is a missing one. Every output needs at least one.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
             Weights of the rows, or of single cells; weight zero makes a target missing.
         {fit}
@@ -217,9 +220,8 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
     ) -> Any:
         """Predict the outputs of rows: (n_rows,) or (n_rows, n_outputs), as y was in fit.
 
-        A list of quantiles adds an axis at the end, sorted: of predictions that cross, the lower
-        one is that of the lower level. A frame has a column for each output and level instead,
-        such as ``y0_q0.1``.
+        A list of quantiles adds an axis at the end. Predictions are sorted along it, so quantiles
+        never cross. A frame has a column for each output and level instead, such as ``y0_q0.1``.
 
         Parameters
         ----------
@@ -267,8 +269,18 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
         """Coefficient of determination r², averaged over the outputs.
 
         For a list of quantiles it is D², the share of the pinball loss of constant predictions that
-        the model saves, averaged over levels and outputs. Targets may be missing and weights may be
-        those of cells, as in :meth:`fit`: each output counts where it is observed.
+        the model saves, averaged over levels and outputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+            Targets; each output is scored on the rows where it is not missing (NaN).
+        sample_weight : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Weights of the rows, or of single cells.
+        offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+            Offsets of the raw predictions, if the model was fitted with offsets.
         """
         # (Importing it takes as long as everything else.)
         from sklearn.metrics import d2_pinball_score, r2_score

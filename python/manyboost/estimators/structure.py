@@ -36,8 +36,9 @@ class Structure(Explaining):
         Returns
         -------
         ndarray of shape (n_rows, n_trees), of int32
-            The number of the leaf in its tree. A round adds a tree, with ``strategy="independent"``
-            a tree for each output, in their order, and with ``n_folds`` those of all members.
+            The number of the leaf in its tree. A round has one tree; with
+            ``strategy="independent"`` one for each output, in their order, and with ``n_folds``
+            those of all members.
 
         Examples
         --------
@@ -71,7 +72,7 @@ class Structure(Explaining):
         Returns
         -------
         ndarray of shape (n_leaves, n_outputs_)
-            With ``strategy="independent"`` zero but for the output of the tree.
+            With ``strategy="independent"``, zero except for the output of the tree.
         """
         check_is_fitted(self, "n_iter_")
         trees = self._built_in_trees("leaf_values", any_leaves=True)

@@ -75,26 +75,26 @@ class Intervals(Uncertainty):
         offset: Any = None,
         outputs: Any = None,
     ) -> F64:
-        """Predict intervals that hold the truth with a given probability (conformal prediction).
+        """Predict intervals that contain the truth with a given probability (conformal prediction).
 
-        The model must have been fitted with ``n_folds``: how far its members were off on the rows
-        they have not seen tells how far it will be off. The probability is one over new rows that
-        are drawn as the training rows were; if these had weights, it is one over weighted rows.
+        The model must have been fitted with ``n_folds``: the errors of its members on rows that
+        they were not trained on show how far off it will be. The probability refers to new rows
+        from the distribution of the training rows; if these had weights, to weighted rows.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Features.
         coverage : float
-            Probability that an interval holds the truth, between 0 and 1.
+            Probability that an interval contains the truth, between 0 and 1.
         joint : bool
-            Whether all outputs of a row are to be in their intervals at once with that probability
-            (of rows with missing targets: those that are observed), not each for itself. The widths
-            of the outputs are in proportion to those of their own intervals.
+            Whether the probability is that of all outputs of a row being in their intervals at once
+            (in rows with missing targets, all that are observed), instead of each on its own. The
+            widths are in proportion to those of the separate intervals.
         method : {"split", "cv+", "normalised"}
             "split": prediction ± a quantile of the out-of-fold residuals of the output. "cv+": the
-            same about the prediction of each member; wider, but with a proven bound: the true
-            coverage is at least 2 · coverage − 1. "normalised": "split" in units of a spread that
+            same around the prediction of each member; wider, but with a proven bound: the true
+            coverage is at least 2 · coverage − 1. "normalised": "split" scaled by a spread that
             depends on the row, which small models predict from the raw predictions of all outputs.
         offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
             Offsets of the raw predictions, if the model was fitted with offsets.
@@ -104,9 +104,9 @@ class Intervals(Uncertainty):
         Returns
         -------
         ndarray of shape (n_rows, 2) or (n_rows, n_outputs, 2)
-            Lower and upper ends; the former for a one-dimensional y. Of a list of quantiles, two
-            levels as far from each other as the coverage, or nearest to that, are moved outwards or
-            inwards until they have it.
+            Lower and upper ends; (n_rows, 2) for a one-dimensional y. With a list of quantiles, the
+            two levels whose difference is nearest to the coverage are moved outwards or inwards
+            until they reach it.
 
         Examples
         --------
@@ -256,18 +256,18 @@ class Sets(Uncertainty):
     """The sets of classes and labels of a classifier."""
 
     def predict_set(self, X: Any, coverage: float = 0.9, *, offset: Any = None) -> Any:
-        """Predict sets of classes that hold the true one with a given probability.
+        """Predict sets of classes that contain the true one with a given probability.
 
-        A set holds the classes whose probability is above a threshold, and always the most probable
-        one. The threshold is such that of the out-of-fold rows (and a new one) the given share have
-        their class in its set. The model must have been fitted with ``n_folds``.
+        A set contains the classes whose probability is above a threshold, and always the most
+        probable one. With this threshold, the given share of the out-of-fold rows (and a new one)
+        have their class in their set. The model must have been fitted with ``n_folds``.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Features.
         coverage : float
-            Probability that a set holds the true class, between 0 and 1.
+            Probability that a set contains the true class, between 0 and 1.
         offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
             Offsets of the raw predictions, if the model was fitted with offsets.
 

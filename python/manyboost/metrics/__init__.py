@@ -1,4 +1,4 @@
-"""Metrics for very many labels, and scorers for targets of which some are missing."""
+"""Metrics for very many labels, and scorers for targets with missing values."""
 
 from manyboost.metrics.at_k import (
     TopKScorer,

@@ -1,4 +1,4 @@
-"""Metrics for very many labels: what counts are the best few of each row.
+"""Metrics for very many labels: only the best few labels of each row count.
 
 Precision, recall and discounted gain at k, also weighted by how likely a label is observed.
 """
@@ -25,7 +25,7 @@ from manyboost.spelling import nearest
 class TopKScorer:
     """A scorer of the k best labels of each row, for ``scoring=`` of the estimators and of others.
 
-    In early stopping it looks at some validation rows every few rounds; between, the score stays.
+    In early stopping it can score a part of the validation rows, and only every few rounds.
 
     Parameters
     ----------
@@ -34,9 +34,10 @@ class TopKScorer:
     k : int
         How many labels of a row count.
     every : int, default=1
-        In training, rounds from one look to the next.
+        In early stopping, score every so many rounds; in between, the last score is kept.
     n_rows : int, optional
-        In training, the most validation rows to look at, drawn at random; None: all.
+        In early stopping, the maximum number of validation rows to score, drawn at random; None:
+        all.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def precision_at_k(y_true: Any, y_pred: Any, k: int, *, sample_weight: Any = Non
     y_true : array-like or sparse matrix of shape (n_rows, n_labels)
         Indicator of 0 and 1. Rows without a label count as 0.
     y_pred : array-like of shape (n_rows, n_labels) or (n_rows, at least k)
-        Scores, as floats, of which higher is better and the first of equals comes first; or, as
+        Scores, as floats: higher is better, and of equal scores the first label wins. Or, as
         integers, the numbers of the best labels of each row, best first, as
         ``predict_top_k`` returns them for labels without names.
     k : int
@@ -119,7 +120,7 @@ def precision_at_k(y_true: Any, y_pred: Any, k: int, *, sample_weight: Any = Non
 
 
 def recall_at_k(y_true: Any, y_pred: Any, k: int, *, sample_weight: Any = None) -> float:
-    """Return the mean share of its true labels that the k best of a row hold.
+    """Return the mean share of the true labels of a row that are among its k best.
 
     Rows without a label do not count. Parameters are those of :func:`precision_at_k`.
     """
@@ -150,7 +151,7 @@ _TOP_K: dict[str, Callable[..., float]] = {
 
 
 def label_propensities(y_train: Any, *, a: float = 0.55, b: float = 1.5) -> F64:
-    """Return how likely each label is observed where it holds, by its frequency.
+    """Return how likely each label is observed if it is true, from its frequency.
 
     The model of Jain, Prabhu and Varma (2016): 1 / (1 + C e^(−a log(n_l + b))) for a label of n_l
     rows, with C = (log n − 1) (b + 1)^a for n rows. Their constants are 0.55 and 1.5, for Wikipedia
@@ -192,7 +193,7 @@ def propensity_scored_precision_at_k(
     y_true, y_pred, k, sample_weight
         As in :func:`precision_at_k`.
     propensities : array-like of shape (n_labels,)
-        Of the labels, from :func:`label_propensities`.
+        Propensities of the labels, from :func:`label_propensities`.
     normalize : bool
         Whether to divide by what the best possible ranking reaches, as published tables do.
 

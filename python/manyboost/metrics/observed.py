@@ -1,4 +1,4 @@
-"""Scorers for targets of which some are missing; they have scikit-learn's names."""
+"""Scorers for targets with missing values, under scikit-learn's names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def get_scorer(name: str) -> ObservedScorer:
 
     scikit-learn's own scorers refuse targets with NaN. These are the mean of the same metric over
     the outputs, each on the rows that have a value for it. Where nothing is missing they agree with
-    scikit-learn. ROC AUC is the mean over the labels of which the rows have both values.
+    scikit-learn. ROC AUC is the mean over the labels that have both values in the rows.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def get_scorer(name: str) -> ObservedScorer:
     -------
     callable
         It takes (estimator, X, y, sample_weight=None), for ``scoring=`` of ``GridSearchCV``,
-        ``cross_validate`` and their kin. The estimators' own ``scoring=`` takes the names.
+        ``cross_validate`` and similar. The estimators' own ``scoring=`` takes the names.
 
     Examples
     --------

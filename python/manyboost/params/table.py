@@ -102,8 +102,8 @@ PARAMS: dict[str, Param] = {
     "power": Param(
         1.5,
         (real(1.1, 1.9),),
-        "Power of the mean in the variance of the targets, for ``loss='tweedie'``: near 1 as for "
-        "``'poisson'``, near 2 as for ``'gamma'``.",
+        "Power of the mean in the variance of the targets, for ``loss='tweedie'``: values near 1 "
+        "behave like ``'poisson'``, values near 2 like ``'gamma'``.",
     ),
     "strategy": Param(
         "relabel",
@@ -111,12 +111,13 @@ PARAMS: dict[str, Param] = {
         "How a round serves all outputs. ``'independent'``: one tree per output; "
         "``'multioutput'``: one tree grown on all outputs; ``'project'``: one tree grown on a "
         "random projection of the residuals, fitted to each output by one step; ``'relabel'``: "
-        "the same, each leaf then labelled with the residuals of all outputs. ``'auto'``: they "
-        "race on validation rows (below 1,000 rows: on three folds), with dense and sparse "
-        "projections unless ``projection`` is given: heats of equal cost (with ``max_time`` of "
-        "equal time, a third of it in all), after which the better half goes on for twice as much. "
-        "Of those that gain 99 % of what the best one gains, the cheapest wins, and is trained as "
-        "if it had been chosen; see ``strategy_`` and ``search_results_``.",
+        "the same, but each leaf is then labelled with the residuals of all outputs. ``'auto'``: "
+        "the strategies race on validation rows (below 1,000 rows: on three folds), with dense "
+        "and sparse projections unless ``projection`` is given. All contenders of a heat get the "
+        "same cost (with ``max_time`` the same time, a third of it in all); then the better half "
+        "goes on for twice as much. Of those that gain 99 % of what the best one gains, the "
+        "cheapest wins, and is trained as if you had chosen it; see ``strategy_`` and "
+        "``search_results_``.",
     ),
     "projection": Param(
         "gaussian",
@@ -135,41 +136,44 @@ PARAMS: dict[str, Param] = {
         "auto",
         (one_of(*STEPS),),
         "How far to go along a tree. ``'line_search'``: the best step for each output; "
-        "``'newton'``: regularised Newton leaves; ``'auto'``: by the loss and strategy.",
+        "``'newton'``: regularised Newton leaves; ``'auto'``: Newton leaves, but a line search for "
+        "custom losses without a hessian, and for Huber's loss unless ``l2_regularization`` is "
+        "set.",
     ),
     "learning_rate": Param(
         "auto",
         (one_of("auto"), real(0, include_low=False)),
-        "Factor on every step; usually at most 1. ``'auto'``: 0.05 where several columns of y "
-        "share trees, else 0.1.",
+        "Factor on every step; usually at most 1. ``'auto'``: 0.05 if several columns of y share "
+        "trees, else 0.1.",
     ),
     "max_iter": Param(
         "auto",
         (one_of("auto"), integer(1)),
-        "Number of rounds at most. ``'auto'``: 300 where several columns of y share trees, 1,000 "
+        "Maximum number of rounds. ``'auto'``: 300 if several columns of y share trees, or 1,000 "
         "if validation rows end training; 50 for each class, or level of a quantile, that shares "
-        "them, 100 to 500; else 100.",
+        "trees (at least 100, at most 500); else 100.",
     ),
     "max_leaf_nodes": Param(
-        31, (integer(2), none), "Leaves of a tree at most; 2 is a stump, None no limit."
+        31, (integer(2), none), "Maximum number of leaves of a tree; 2: a stump; None: no limit."
     ),
-    "max_depth": Param(None, (integer(1), none), "Depth of a tree at most; None: no limit."),
+    "max_depth": Param(None, (integer(1), none), "Maximum depth of a tree; None: no limit."),
     "min_samples_leaf": Param(
         "auto",
         (one_of("auto"), integer(1)),
-        "Rows of positive weight in a leaf at least. ``'auto'``: a hundredth of all rows where "
-        "several columns of y share trees, else a sixth (of fewer than 40 rows 1); 1 to 20.",
+        "Minimum number of rows of positive weight in a leaf. ``'auto'``: a hundredth of all rows "
+        "if several columns of y share trees, else a sixth (1 if there are fewer than 40 rows); "
+        "at least 1, at most 20.",
     ),
     "min_split_gain": Param(
         0.0,
         (real(0),),
-        "Reduction of the weighted sum of squared split gradients that a split must reach.",
+        "Minimum gain of a split: the reduction of the weighted sum of squared split gradients.",
     ),
     "l2_regularization": Param(
         "auto",
         (one_of("auto"), real(0)),
-        "λ added to the curvature of Newton steps. ``'auto'``: 1 for the log, exponential, "
-        "Poisson, gamma and Tweedie losses, else 0.",
+        "λ, added to the curvature in Newton steps. ``'auto'``: 1 for the log, exponential, "
+        "Poisson, gamma and Tweedie losses and for custom losses with a hessian, else 0.",
     ),
     "max_features": Param(
         1.0,
@@ -179,28 +183,28 @@ PARAMS: dict[str, Param] = {
     "max_leaf_outputs": Param(
         None,
         (integer(1), none),
-        "Labels that have a value in a leaf at most, for very many of them: those that gain most. "
-        "A leaf adds nothing to the others. Labels then stay sparse, and neither time nor memory "
-        "grows with rows times labels. It needs ``loss='log_loss'`` or ``'squared_error'``, and "
-        "``strategy='relabel'``. None: all have one.",
+        "Maximum number of labels with a value in a leaf, for very many labels: those that gain "
+        "most. A leaf adds nothing to the others. Labels then stay sparse, and neither time nor "
+        "memory grows with rows times labels. It needs ``loss='log_loss'`` or "
+        "``'squared_error'``, and ``strategy='relabel'``. None: all labels have a value.",
     ),
     "subsample": Param(
         1.0,
         (real(0, 1, include_low=False),),
-        "Fraction of the rows, drawn without replacement, that a tree is fitted to.",
+        "Fraction of the rows, drawn without replacement, that each tree is fitted to.",
     ),
-    "max_bins": Param(255, (integer(2, 255),), "Bins per feature; missing values have one more."),
+    "max_bins": Param(255, (integer(2, 255),), "Bins per feature; missing values get one more."),
     "categorical_features": Param(
         "from_dtype",
         (
             one_of("from_dtype", None),
             Check("array-like", "a mask, or numbers or names of features", is_flat),
         ),
-        "Features that hold categories: a mask, numbers or names. Splits send any set of these "
-        "left. If there are more than max_bins, the most frequent stay apart and the others count "
-        "as one. A category not seen in training counts as missing. "
-        "Any number can be a category, -1 too; missing is NaN. ``'from_dtype'``: the columns of a "
-        "data frame with text or of a categorical type; none for arrays. None: none.",
+        "Features that contain categories: a mask, numbers or names. Splits send any set of "
+        "categories left. If a feature has more than max_bins categories, the most frequent stay "
+        "apart and the others count as one. A category not seen in training counts as missing. "
+        "Any number can be a category, also -1; missing is NaN. ``'from_dtype'``: the columns of "
+        "a data frame that have text or a categorical type; none for arrays. None: no feature.",
     ),
     "monotonic_cst": Param(
         None,
@@ -211,8 +215,8 @@ PARAMS: dict[str, Param] = {
         ),
         "Monotonic constraints: 1 if raw predictions must not fall as the feature rises, -1 if "
         "they must not rise, 0 for none. Signs (n_features,) for all outputs, or (n_outputs, "
-        "n_features), or a dict of feature names to a sign or to one for each output. Not for more "
-        "than two classes, nor for categorical features.",
+        "n_features), or a dict of feature names to a sign or to a list with one sign per output. "
+        "Not for more than two classes, nor for categorical features.",
     ),
     "interaction_cst": Param(
         None,
@@ -220,8 +224,8 @@ PARAMS: dict[str, Param] = {
             one_of(None, "pairwise", "no_interactions"),
             Check("list of lists", "sets of features", is_array_like),
         ),
-        "Interaction constraints: sets of features, by number or name, of which one must hold all "
-        "features on a path from root to leaf; features in no set make up another one. "
+        "Interaction constraints: sets of features, by number or name. All features on a path "
+        "from root to leaf must be in one set; features in no set form another set. "
         "``'pairwise'`` and ``'no_interactions'``: all sets of two features, or of one.",
     ),
     "output_weight": Param(
@@ -256,8 +260,9 @@ PARAMS: dict[str, Param] = {
     "output_scaling": Param(
         "auto",
         (one_of("auto", None),),
-        "``'auto'``: when trees are grown, residuals are divided by each output's standard "
-        "deviation, so that all scales count the same (regression only). None: as they are.",
+        "``'auto'``: when trees are grown, residuals are divided by the standard deviation of "
+        "their output, so that outputs of all scales count the same (regression only). None: "
+        "residuals are not scaled.",
     ),
     "estimator": Param(
         None,
@@ -277,18 +282,18 @@ PARAMS: dict[str, Param] = {
             ),
         ),
         "Probability above which a label (or the second of two classes) is predicted: one number, "
-        "or one for each label. ``'tuned'``: for each label the one that maximises its F1 on the "
-        "validation rows, of equals the nearest to 0.5; without early stopping these are set apart "
-        "as ``validation_fraction`` says. None: 0.5.",
+        "or one for each label. ``'tuned'``: for each label the threshold with the best F1 on the "
+        "validation rows, and of equally good ones the nearest to 0.5; without early stopping, "
+        "``validation_fraction`` of the rows are set apart for it. None: 0.5.",
     ),
     "calibration": Param(
         None,
         (none, name_in(CALIBRATORS)),
-        "How the probabilities of labels, or of two classes, are corrected by what members of "
-        "``n_folds`` predict for rows they have not seen: ``'sigmoid'`` (Platt: two numbers a "
-        "label) or ``'isotonic'`` (any curve that does not fall). Labels that fewer than 10 rows "
-        "have, or lack, share one curve. It changes ``predict_proba`` and what follows from it, "
-        "not ``decision_function``. None: not at all.",
+        "How to correct the probabilities of labels, or of two classes, with what the members of "
+        "``n_folds`` predict for rows they were not trained on: ``'sigmoid'`` (Platt: two numbers "
+        "per label) or ``'isotonic'`` (any curve that does not fall). Labels that fewer than 10 "
+        "rows have, or lack, share one curve. It changes ``predict_proba`` and what depends on "
+        "it, not ``decision_function``. None: no correction.",
     ),
     "label_hierarchy": Param(
         None,
@@ -309,17 +314,16 @@ PARAMS: dict[str, Param] = {
         "auto",
         (one_of("auto", "per_output"), boolean),
         "Whether to stop when the validation score no longer improves, and keep the rounds up to "
-        "the best. ``'auto'``: when X_val or validation_split is given or there are more than "
-        "10,000 rows. "
-        "``'per_output'``: an output whose own validation loss no longer improves is frozen, and "
-        "keeps the rounds up to its own best, while the others go on; of several columns of "
-        "classes, each column does. Not for one column of more than two classes.",
+        "the best. ``'auto'``: yes if X_val or validation_split is given or there are more than "
+        "10,000 rows. ``'per_output'``: an output whose own validation loss no longer improves is "
+        "frozen, and keeps the rounds up to its own best, while the others go on; of several "
+        "columns of classes, each column does. Not for one column of more than two classes.",
     ),
     "validation_fraction": Param(
         0.1,
         (integer(1), Check("float", "a float in (0, 1)", is_level), none),
-        "Rows set apart for early stopping when X_val is not given: a fraction or a number. None: "
-        "no rows; early stopping looks at the training rows.",
+        "Rows set apart for early stopping if X_val is not given: a fraction or a number. None: "
+        "no rows are set apart, and early stopping uses the training rows.",
     ),
     "validation_split": Param(
         "random",
@@ -327,11 +331,11 @@ PARAMS: dict[str, Param] = {
             one_of("random", "last"),
             Check("splitter", "a splitter, with the method split", is_splitter),
         ),
-        "Which rows are set apart when X_val is not given. ``'random'``: drawn ones; of each class "
-        "its share. ``'last'``: the last rows, for rows in order of time. Or a splitter with a "
-        "method ``split(X, y, groups)``, such as ``GroupShuffleSplit()``: the last of its splits "
-        "says which rows to train on and which to set apart; with ``n_folds`` all of its splits "
-        "are the folds, such as the blocks of ``KFold(5)``.",
+        "Which rows are set apart if X_val is not given. ``'random'``: rows drawn at random, with "
+        "the same share of each class. ``'last'``: the last rows, for rows in order of time. Or a "
+        "splitter with a method ``split(X, y, groups)``, such as ``GroupShuffleSplit()``: its "
+        "last split says which rows to train on and which to set apart; with ``n_folds`` all of "
+        "its splits are the folds, such as the blocks of ``KFold(5)``.",
     ),
     "n_iter_no_change": Param(
         20, (integer(1),), "Rounds without improvement after which to stop early."
@@ -339,8 +343,8 @@ PARAMS: dict[str, Param] = {
     "tol": Param(
         1e-7,
         (real(0),),
-        "Smallest improvement that counts: of the scorer's value or, for the loss, as a share of "
-        "the baseline's loss.",
+        "Smallest improvement that counts, in units of the scorer or, for the loss, as a share of "
+        "the loss of the baseline.",
     ),
     "scoring": Param(
         "loss",
@@ -353,39 +357,40 @@ PARAMS: dict[str, Param] = {
             ),
             Check("list", "a list of these", lambda v: is_list(v, is_scoring)),
         ),
-        "What early stopping looks at, on the validation rows: ``'loss'`` (for regression the mean "
-        "over the outputs, each relative to the loss of its baseline), the name of a "
+        "Score that early stopping uses, on the validation rows: ``'loss'`` (for regression the "
+        "mean over the outputs, each relative to the loss of its baseline), the name of a "
         "scikit-learn scorer, None (the method ``score``: r² or accuracy), or a callable "
-        "``(estimator, X, y)``, higher for better models, whose estimator predicts this X alone. "
-        "Of a list all are recorded, and the first decides. ``'roc_auc'`` counts the labels of "
-        "which validation rows have both values. Not looked at if ``'auto'`` leaves stopping off.",
+        "``(estimator, X, y)``, higher for better models, whose estimator can only predict this "
+        "X. All scores of a list are recorded, and the first decides. ``'roc_auc'`` counts the "
+        "labels for which the validation rows have both values. Ignored if "
+        "``early_stopping='auto'`` turns stopping off.",
     ),
     "n_folds": Param(
         None,
         (none, integer(2, 255)),
-        "Folds: the rows fall into so many parts, a member trains on all parts but one and is "
-        "scored on that one, and the model is the mean of the members' raw predictions. The rounds "
-        "of a member are those that the other members found best. Labels and classes are spread "
-        "over the folds, ``groups`` kept together. None: one model.",
+        "Number of folds: the rows are split into that many parts, a member trains on all parts "
+        "but one and is scored on that one, and the model is the mean of the members' raw "
+        "predictions. A member keeps the number of rounds that the other members found best. "
+        "Labels and classes are spread over the folds, ``groups`` kept together. None: one model.",
     ),
     "refit_all": Param(
         False,
         (boolean,),
-        "Whether to fit again to all rows, once early stopping or folds have found the rounds. "
-        "Members of folds keep their trees, and their leaves are fitted to all rows; without folds "
-        "a model is trained anew, with as many more rounds as there are more rows. With "
-        "``max_time``, half of it is for finding the rounds.",
+        "Whether to fit again to all rows, once early stopping or folds have found the number of "
+        "rounds. Members of folds keep their trees, and their leaves are fitted to all rows; "
+        "without folds a model is trained again, with proportionally more rounds as there are "
+        "more rows. With ``max_time``, half of it is for finding the rounds.",
     ),
     "max_time": Param(
         None,
         (none, real(0, include_low=False)),
-        "Seconds; training ends after the round that passes them. None: no limit.",
+        "Time limit in seconds; training ends after the round that passes it. None: no limit.",
     ),
     "warm_start": Param(
         False,
         (boolean,),
         "Whether another call to fit adds rounds to the fitted model, up to ``max_iter``; for 50 "
-        "more set it to ``n_iter_ + 50``.",
+        "more rounds set it to ``n_iter_ + 50``.",
     ),
     "checkpoint": Param(
         None,
@@ -394,26 +399,26 @@ PARAMS: dict[str, Param] = {
             Check("str, path", "the path of a file", is_path),
             kind("Checkpoint", "a Checkpoint", Checkpoint),
         ),
-        "A file that keeps the state of training, or a :class:`~manyboost.Checkpoint`, which also "
-        "says after how many rounds it is written; a path alone takes a twentieth of the time. If "
-        "the file is there, fit goes on from it to the same model as without interruption; a file "
-        "of other data or parameters is refused (``max_iter`` may grow, ``n_jobs``, ``max_time``, "
-        "``verbose`` and ``callbacks`` may change). It stays when training is complete: the same "
-        "fit then trains nothing. ``strategy='auto'`` is kept once it has chosen. Built-in trees "
-        "only; no part of a saved model.",
+        "A file for the state of training, or a :class:`~manyboost.Checkpoint`, which also says "
+        "after how many rounds it is written; with a path alone, writing takes at most a "
+        "twentieth of the time. If the file exists, fit continues from it, to the same model as "
+        "without interruption; a file of other data or parameters is refused (``max_iter`` may "
+        "grow, ``n_jobs``, ``max_time``, ``verbose`` and ``callbacks`` may change). The file "
+        "stays when training is complete: the same fit then trains nothing. The choice of "
+        "``strategy='auto'`` is stored too. Built-in trees only; not part of a saved model.",
     ),
     "callbacks": Param(
         None,
         (none, Check("list of callable", "a list of callables", check_callbacks)),
-        "Callables that are given a :class:`~manyboost.RoundState` after each round; one that "
-        "returns True ends training there. An error in a callback leaves the estimator as it was "
-        "before fit. Callbacks of :mod:`sklearn.callback` are set by ``set_callbacks``.",
+        "Callables that get a :class:`~manyboost.RoundState` after each round; one that returns "
+        "True ends training there. An error in a callback leaves the estimator as it was before "
+        "fit. Pass callbacks of :mod:`sklearn.callback` to ``set_callbacks``.",
     ),
     "verbose": Param(
         0,
         (integer(0, 2), boolean),
         "1: show the rounds, the time left and the scores on standard error, in one line on a "
-        "terminal and else by lines at growing intervals; 2: a line for each round; 0: nothing.",
+        "terminal, else in lines at growing intervals; 2: a line for each round; 0: nothing.",
     ),
     "random_state": Param(
         None,
@@ -422,13 +427,13 @@ PARAMS: dict[str, Param] = {
             integer(0, 2**32 - 1),
             kind("RandomState", "a numpy.random.RandomState", np.random.RandomState),
         ),
-        "Seed, for projections, drawn features, drawn rows and the validation split.",
+        "Seed for projections, drawn features, drawn rows and the validation split.",
     ),
     "n_jobs": Param(
         None,
         (none, Check("int", "an integer other than 0", lambda v: is_integer(v) and v != 0)),
-        "Threads. None: as OMP_NUM_THREADS says, else all CPUs the process may use; -1: all of "
-        "these. The model does not depend on it.",
+        "Number of threads. None: OMP_NUM_THREADS if it is set, else all CPUs that the process "
+        "may use; -1: all of these. The model does not depend on it.",
     ),
 }
 

@@ -1,7 +1,7 @@
-"""Pictures of a fitted model; each function draws on an Axes and returns it.
+"""Plots of a fitted model; each function draws on an Axes and returns it.
 
-They need matplotlib, which the extra ``plots`` installs. Without ``ax`` they make a figure whose
-size suits the content. With many outputs or features, only some names are shown.
+They need matplotlib, which the extra ``plots`` installs. Without ``ax`` they create a figure of a
+suitable size. With many outputs or features, only some names are shown.
 """
 
 from manyboost.plotting.fits import plot_calibration, plot_learning_curves, plot_predictions

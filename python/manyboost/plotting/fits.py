@@ -21,7 +21,7 @@ FAINT: dict[str, Any] = {"color": BLUE, "alpha": 0.25, "linewidth": 0.7}
 def plot_learning_curves(model: Any, *, per_output: bool = False, ax: Axes | None = None) -> Axes:
     """Draw the loss after each round, on training and validation rows.
 
-    If early stopping used another score than the loss, that score is drawn instead.
+    If early stopping used a score other than the loss, that score is drawn instead.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def plot_predictions(
     outputs : list of str or int, optional
         Names or numbers of the outputs to show; None: all.
     max_outputs : int
-        How many panels at most; if there are more outputs, some from the best to the worst.
+        Maximum number of panels; if there are more outputs, evenly chosen from best to worst.
     ax : Axes, optional
         Where to draw; the panels are its ``child_axes``.
     """
@@ -175,7 +175,7 @@ def plot_calibration(
     """Draw how often labels are present against their predicted probabilities.
 
     There is a line for each label, or for each class against the others, and one for all. The
-    points of a line are means of equally many rows. On the diagonal, probabilities are right.
+    points of a line are means of equally many rows. On the diagonal, probabilities are calibrated.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def plot_calibration(
     outputs : list of str or int, optional
         Names or numbers of the labels or classes to show; None: all.
     n_bins : int
-        Points of a line at most.
+        Maximum number of points of a line.
     ax : Axes, optional
         Where to draw.
     """

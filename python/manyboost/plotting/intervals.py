@@ -25,10 +25,10 @@ def plot_coverage(
     outputs: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how often intervals hold the truth against how often they should.
+    """Draw how often intervals contain the truth against how often they should.
 
     There is a line for each output, one for their mean, and one for joint regions: the share of
-    rows that have all outputs inside. On the diagonal, intervals are right.
+    rows that have all outputs inside. On the diagonal, the coverage is that asked for.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def plot_coverage(
     X, y : array-like
         Rows that are not training data; missing targets are left out.
     coverages : sequence of float
-        What to ask :meth:`~manyboost.ManyBoostRegressor.predict_interval` for.
+        The values of ``coverage`` for :meth:`~manyboost.ManyBoostRegressor.predict_interval`.
     method : str
-        Its method.
+        Its ``method``.
     outputs : list of str or int, optional
         Names or numbers of the outputs to show; None: all.
     ax : Axes, optional
@@ -88,10 +88,10 @@ def plot_widths(
     outputs: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how wide intervals are, relative to intervals that know nothing of the features.
+    """Draw how wide intervals are, relative to intervals that do not use the features.
 
-    Those of the same coverage between two quantiles of the training targets have the width 1. Dots
-    are medians over the rows, lines reach from the narrowest tenth to the widest.
+    The interval of the same coverage between two quantiles of the training targets has the width 1.
+    Dots are medians over the rows, lines reach from the 10 % quantile to the 90 % quantile.
 
     Parameters
     ----------
@@ -158,11 +158,11 @@ def plot_fan(
     X : array-like
         Rows.
     row : int
-        The one to draw.
+        The row to draw.
     y : array-like of shape (n_rows, n_outputs), optional
-        What came, drawn as dots.
+        The true values, drawn as dots.
     history : array-like of shape (n_steps,), optional
-        What was seen up to the forecast of this row, the last value at 0.
+        The values before the forecast of this row; the last one is drawn at 0.
     coverages : sequence of float
         Coverages of the bands.
     joint, method

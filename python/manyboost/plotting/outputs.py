@@ -24,7 +24,7 @@ def plot_importances(
     model : ManyBoostRegressor or ManyBoostClassifier
         A fitted model.
     max_features, max_outputs : int
-        How many to show at most: the most important features, and the outputs with the least even
+        Maximum numbers to show: the most important features, and the outputs with the least even
         shares.
     ax : Axes, optional
         Where to draw.

@@ -36,7 +36,7 @@ def plot_tree(
     output : str or int, optional
         The output to show; None: the one that the tree changes most.
     max_depth : int, optional
-        Splits below are not shown.
+        Depth below which splits are not shown.
     show_missing : bool
         Mark the splits that send missing values left; the others send them right.
     ax : Axes, optional

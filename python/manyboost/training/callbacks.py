@@ -34,17 +34,17 @@ __all__ = ["Callback", "CallbackSupportMixin", "RoundState", "with_callbacks"]
 
 @dataclass(frozen=True)
 class RoundState:
-    """What a callback is told after a round; nothing in it can be changed.
+    """What a callback gets after a round; it is read-only.
 
     Attributes
     ----------
     round : int
-        Number of the round that has just ended, from 1; a warm start counts on.
+        Number of the round that has just ended, from 1; a warm start continues the count.
     n_iter : int
         Rounds the model would have if training ended now: fewer than ``round`` if an earlier one
         was better on the validation rows.
     max_iter : int
-        Rounds at most.
+        Maximum number of rounds.
     elapsed : float
         Seconds since training began.
     train_score : float
@@ -52,7 +52,7 @@ class RoundState:
     validation_score : float or None
         The score that decides on early stopping; None without validation rows.
     step_sizes : ndarray of shape (n_outputs,) or None
-        Steps ρ of the round; None where leaves are Newton's and have none.
+        Steps ρ of the round; None if leaves are Newton's, which have none.
     """
 
     round: int

@@ -32,8 +32,8 @@ class Checkpoint:
     path : path
         The file.
     every : int, optional
-        Write it whenever so many rounds are complete. None: as often as a twentieth of the time
-        allows.
+        Write it after every so many rounds. None: so often that writing takes about a twentieth of
+        the time.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class Loss:
         return None
 
     def baseline(self, y: F64, sample_weight: F64 | None) -> F64 | None:
-        """Constant raw prediction (n_outputs,) to start from; None to have it searched for.
+        """Constant raw prediction (n_outputs,) to start from; None: it is found numerically.
 
         Here missing targets are NaN, and ``sample_weight`` has the shape of ``y`` where cells have
         weights of their own, else one number for each row.
