@@ -169,9 +169,13 @@ def test_wrong_commands_are_refused_with_one_sentence(refused, words, code, sent
 def test_the_model_needs_a_place(refused):
     assert "Name the file to write the model to" in refused("fit", "iris_train.csv")[1]
     words = ("fit", "iris_train.csv", "-o", "nowhere/model.mb")
-    assert refused(*words) == (
+    said = "There is no folder 'nowhere' to write to.\n"
+    assert refused(*words) == (2, f"manyboost fit: {said}")
+    # Before training, not after it.
+    code, said = refused("fit", "iris_train.csv", "--target", "species", "-o", ".")
+    assert (code, said) == (
         2,
-        "manyboost fit: There is no folder 'nowhere' to write the model to.\n",
+        "manyboost fit: -o '.' is a folder; name another file to write to.\n",
     )
 
 

@@ -236,11 +236,14 @@ def outputs_like(model: Any, table: Table) -> NamedTable | NamedColumn:
     """Return all columns of a table as the outputs of a model."""
     import numpy as np
 
-    from manyboost.data.named import NamedColumn
-    from manyboost.datasets.readers.columns import class_columns, outputs_of
+    from manyboost.data.named import NamedColumn, NamedTable
+    from manyboost.datasets.readers.columns import class_columns, outputs_of, typed_outputs
 
     if kind_of(model) == "columns":
         return class_columns(table)
+    if kind_of(model) == "labels":
+        labels, _ = typed_outputs(table, "multilabel", missing_labels=True)
+        return NamedTable(table.names, labels)
     is_regression = kind_of(model) == "regression"
     outputs, _ = outputs_of(table, "regression" if is_regression else "classification")
     if not (isinstance(outputs, NamedColumn) and _has_text_classes(model)):
@@ -275,8 +278,8 @@ def read_rows(
     features = _feature_places(arguments, file, model, places)
     labelled = model._category_labels.of_column
     is_nominal = {i: j in labelled for j, i in enumerate(features)}
-    if _has_text_classes(model):
-        is_nominal |= dict.fromkeys(places, True)
+    if kind_of(model) in ("classes", "regression"):
+        is_nominal |= dict.fromkeys(places, _has_text_classes(model))
     if kind_of(model) == "columns":
         is_nominal |= {i: _are_text(each) for i, each in zip(places, model.classes_, strict=False)}
     names = [file.names[i] for i in places]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import sys
 from typing import Any
 
 from manyboost.commands import data
-from manyboost.commands.output import show, table
+from manyboost.commands.output import as_json, show, table
 from manyboost.commands.predict import output_names
 from manyboost.commands.usage import UsageError, add_names, positive_int
 
@@ -50,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
         if stored is not None:
             named = {name: zip(features, each.tolist(), strict=True) for name, each in by_output}
             report["outputs"] = {name: dict(shares) for name, shares in named.items()}
-        show(json.dumps(report, indent=2))
+        show(as_json(report))
     elif arguments.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(["feature", "importance", *(name for name, _ in by_output)])

@@ -31,8 +31,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output is None or arguments.output == "-":
         raise UsageError("Name the file to write the model to, with -o model.mb.")
     output = Path(arguments.output)
-    if not output.parent.is_dir():
-        raise UsageError(f"There is no folder {str(output.parent)!r} to write the model to.")
     check_output(arguments.output, arguments.file)
     # The processes that share the fit: those of mpiexec, or this one alone.
     comm: Any = MPIComm() if launched_ranks() > 1 else Alone()
