@@ -35,8 +35,9 @@ class StoredFile:
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
     ) -> Iterator[tuple[Table, Table]]:
-        """Yield features and outputs of all rows, columns by index in the given order."""
-        yield self._take(features, is_nominal), self._take(outputs, is_nominal)
+        """Yield features and outputs of all rows, if any, columns by index in the given order."""
+        if self._table.values.shape[0]:
+            yield self._take(features, is_nominal), self._take(outputs, is_nominal)
 
     def _take(self, places: Sequence[int], is_nominal: Mapping[int, bool]) -> Table:
         columns = [self._table.columns[i] for i in places]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -177,7 +178,8 @@ class FrameFile(ABC):
         """
         known = dict(is_nominal)
         wrong: dict[str, tuple[str, str]] = {}  # a cell and its place, by column
-        for frame, place in self._frames([self.names[i] for i in (*features, *outputs)]):
+        wanted = dict.fromkeys(self.names[i] for i in (*features, *outputs))
+        for frame, place in self._frames(list(wanted)):
             parts = []
             for places in (features, outputs):
                 values, heads = np.empty((len(frame), len(places))), []
@@ -317,7 +319,12 @@ class CsvFile(FrameFile):
         return texts.set(missing, None)
 
     def _cast(self, cells: polars.Series) -> polars.Series:
-        return cells.cast(polars_module().Float64, strict=False)
+        numbers = cells.cast(polars_module().Float64, strict=False)
+        # 1e400 is no infinite number, but one that is beyond double precision.
+        beyond = numbers.is_infinite() & ~cells.str.to_lowercase().str.contains("inf")
+        return (
+            numbers.set(beyond.fill_null(False), None) if numbers.is_infinite().any() else numbers
+        )
 
 
 class ParquetFile(FrameFile):
@@ -326,7 +333,8 @@ class ParquetFile(FrameFile):
     def __init__(self, path: PathLike) -> None:
         self.file = Path(path).name
         self._scan = polars_module().scan_parquet(path)
-        self.names = self._scan.collect_schema().names()
+        with self._damage_refused():
+            self.names = self._scan.collect_schema().names()
         if has_index := self.names[-1:] == [_INDEX]:
             self.names.pop()
         self.has_index = has_index
@@ -334,9 +342,22 @@ class ParquetFile(FrameFile):
     def _frames(self, names: Sequence[str]) -> Iterator[tuple[polars.DataFrame, Place]]:
         size = max(1, BLOCK_CELLS // max(1, len(names)))
         start = 0
-        while len(frame := self._scan.select(names).slice(start, size).collect()):
+        while True:
+            with self._damage_refused():
+                frame = self._scan.select(names).slice(start, size).collect()
+            if not len(frame):
+                return
             yield frame, _places(range(start, start + size), "row")
             start += size
+
+    @contextmanager
+    def _damage_refused(self) -> Iterator[None]:
+        pl = polars_module()
+        try:
+            yield
+        except (pl.exceptions.ComputeError, pl.exceptions.PanicException) as error:
+            what = f"{self.file} is not a sound Parquet file ({error})"
+            raise ValueError(f"{what}; get the file again.") from None
 
     def _cleaned(self, cells: polars.Series) -> polars.Series:
         pl = polars_module()
