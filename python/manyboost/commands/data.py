@@ -31,7 +31,7 @@ def add_file(parser: argparse.ArgumentParser, what: str, default_rows: str = "al
     add("file", nargs="?", metavar="FILE", help=f"{what}; - is standard input")
     add("--format", choices=FORMATS, help="format of the file (default: from its ending)")
     add("--delimiter", metavar="C", help="character between the cells of a CSV file (default: ,)")
-    add("--encoding", metavar="NAME", help="encoding of a CSV file (default: utf-8)")
+    add("--encoding", metavar="NAME", help="encoding of a CSV or ARFF file (default: utf-8)")
     meaning = "rows to use if the file contains a split, as .npz may (default: %(default)s)"
     add("--rows", choices=("train", "test", "all"), default=default_rows, help=meaning)
     add_names(parser, "--ignore", "columns to leave out")

@@ -203,6 +203,13 @@ def test_an_arff_file_says_what_it_holds(write):
     assert decoded(whole(file, [4], is_nominal={4: True})[0]) == [["1"], ["0"]]
 
 
+def test_an_arff_file_may_have_another_encoding(tmp_path):
+    path = tmp_path / "music.arff"
+    path.write_bytes(ARFF.replace("hip hop", "düster").encode("latin-1"))
+    features, _ = whole(open_file(path, encoding="latin-1"), [3])
+    assert decoded(features) == [["rock"], ["düster"]]
+
+
 def test_categories_in_sparse_rows_become_dense(write):
     text = ARFF.split("@data")[0] + "@data\n{0 1, 2 120}\n{3 'hip hop'}\n"
     features, _ = whole(open_file(write(text, "music.arff")), [2, 3])
