@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manyboost.commands.output import count
+from manyboost.commands.output import count, tell
 from manyboost.commands.usage import UsageError, add_names
 from manyboost.spelling import likely_pairs, listing, nearest
 
@@ -283,7 +283,25 @@ def read_rows(
     if kind_of(model) == "columns":
         is_nominal |= {i: _are_text(each) for i, each in zip(places, model.classes_, strict=False)}
     names = [file.names[i] for i in places]
-    return file, names, file.blocks(features, places, is_nominal)
+    blocks = file.blocks(features, places, is_nominal)
+    return file, names, _told_of_unknown(labelled, file.file, blocks)
+
+
+def _told_of_unknown(
+    labelled: Mapping[int, Sequence[Any]], file: str, blocks: Iterable[tuple[Table, Table]]
+) -> Iterator[tuple[Table, Table]]:
+    """Yield blocks, and tell of columns none of whose categories the model knows: 1.0 for 1."""
+    known = {j: set(map(str, labels)) for j, labels in labelled.items()}
+    for X, Y in blocks:
+        for j, found in X.categories.items():
+            if found and j in known and known[j].isdisjoint(found):
+                what = f"No category of column {X.names[j]!r} of {file} is known to the model"
+                both = (
+                    f"it has {listing(found, 3)}, the model {listing([*map(str, labelled[j])], 3)}"
+                )
+                tell(f"{what}: {both}; they count as missing.")
+                del known[j]  # once is enough
+        yield X, Y
 
 
 def _output_places(arguments: argparse.Namespace, file: TableFile, model: Any) -> list[int]:
