@@ -407,6 +407,13 @@ def test_bench_scores_sparse_labels(run, tmp_path, monkeypatch):
         assert found["score"] > 0
 
 
+def test_one_row_cannot_be_learnt_and_scored(refused, tmp_path):
+    path = write_csv(tmp_path / "one.csv", ["x", "y"], [[1, 2.5]])
+    code, said = refused("bench", str(path), "--target", "y", "--quiet")
+    assert code == 1
+    assert "one.csv has one row; bench needs some to learn and some to score" in said
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

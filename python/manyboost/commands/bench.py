@@ -8,7 +8,13 @@ from typing import Any
 
 from manyboost.commands import data
 from manyboost.commands.output import as_json, count, show, table, tell
-from manyboost.commands.parameters import add_parameters, estimator_for, given, implied_task
+from manyboost.commands.parameters import (
+    add_parameters,
+    estimator_for,
+    given,
+    implied_task,
+    with_classes,
+)
 from manyboost.commands.usage import check_names, fraction, names
 
 SUMMARY = "Compare the strategies on a file: score, time and size of each."
@@ -38,7 +44,8 @@ def run(arguments: argparse.Namespace) -> None:
     results = []
     for strategy in arguments.strategies or _affordable(problem, arguments.quiet):
         tell(f"{strategy} …", quiet=arguments.quiet)
-        model = estimator_for(problem.kind, {**parameters, "strategy": strategy})
+        chosen = with_classes({**parameters, "strategy": strategy}, problem)
+        model = estimator_for(problem.kind, chosen)
         results.append(_run(problem, model, train, test))
     if arguments.json:
         show(as_json(results))
@@ -76,6 +83,10 @@ def _split(problem: data.Problem, share: float, seed: Any) -> tuple[Any, Any]:
     from sklearn.model_selection import train_test_split
 
     rows = np.arange(len(problem.X))
+    if len(rows) < 2:
+        raise ValueError(
+            f"{problem.file} has one row; bench needs some to learn and some to score."
+        )
     classes = problem.Y.values if problem.kind == "classes" else None
     if classes is not None and np.unique(classes, return_counts=True)[1].min() < 2:
         classes = None

@@ -128,6 +128,11 @@ class Problem:
         return getattr(self.Y, "columns", None) or [self.Y.name]  # type: ignore[union-attr]
 
     @property
+    def classes(self) -> set[Any]:
+        """The classes of classification; those of labels are 0 and 1."""
+        return {0, 1} if self.kind == "labels" else {*self.Y.values.ravel().tolist()} - {None}
+
+    @property
     def description(self) -> str:
         """What the file holds, in a sentence."""
         rows, features = self.X.shape
