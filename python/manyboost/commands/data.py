@@ -156,8 +156,8 @@ class Problem:
         if self.kind == "regression" and n_outputs == 1:
             values = set(self.Y.values.tolist())
             if len(values) <= MOST_DOUBTFUL and all(value.is_integer() for value in values):
-                text += f" {name!r} holds {len(values)} distinct integers: if they are classes, "
-                text += "pass --task classification."
+                text += f" {name!r} holds {count(len(values), 'distinct integer')}: if they are "
+                text += "classes, pass --task classification."
         return text
 
 

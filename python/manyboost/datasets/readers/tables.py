@@ -20,7 +20,7 @@ from manyboost.arrays import F64
 from manyboost.datasets.dataset import Dataset, Task, check_unique
 from manyboost.datasets.readers import columns
 from manyboost.datasets.readers.columns import Column, Place, Selection, Table
-from manyboost.datasets.readers.text import PathLike, TextFile, set_name
+from manyboost.datasets.readers.text import PathLike, TextFile, excerpt, set_name
 from manyboost.extras import import_extra
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class FrameFile(ABC):
                 for j, i in enumerate(places):
                     cells = frame[self.names[i]]
                     if i not in known and len(first := self._cleaned(cells).drop_nulls().head(1)):
-                        known[i] = self._numbers(first)[1] is not None
+                        known[i] = bool(self._cast(first).null_count())
                         # Decimal commas are no categories.
                         known[i] = known[i] and not self._has_decimal_comma(first)
                     try:
@@ -233,7 +233,7 @@ class FrameFile(ABC):
         if wrong is not None:
             cell = self._cleaned(cells)[wrong : wrong + 1]
             comma = " with a decimal comma" if self._has_decimal_comma(cell) else ""
-            raise WrongCellError(f"{cell[0]!r}{comma}", f" in {place(wrong)}")
+            raise WrongCellError(f"{excerpt(cell[0])}{comma}", f" in {place(wrong)}")
         return numbers, None
 
     def _numbers(self, cells: polars.Series) -> tuple[F64, int | None]:
@@ -319,12 +319,16 @@ class CsvFile(FrameFile):
         return texts.set(missing, None)
 
     def _cast(self, cells: polars.Series) -> polars.Series:
-        numbers = cells.cast(polars_module().Float64, strict=False)
-        # 1e400 is no infinite number, but one that is beyond double precision.
-        beyond = numbers.is_infinite() & ~cells.str.to_lowercase().str.contains("inf")
-        return (
-            numbers.set(beyond.fill_null(False), None) if numbers.is_infinite().any() else numbers
-        )
+        return cells.cast(polars_module().Float64, strict=False)
+
+    def _numbers(self, cells: polars.Series) -> tuple[F64, int | None]:
+        numbers, wrong = super()._numbers(cells)
+        if np.isinf(numbers).any():
+            # 1e400 is no infinite number, but one that is beyond double precision.
+            written = cells.str.to_lowercase().str.contains("inf").fill_null(False).to_numpy()
+            beyond = np.flatnonzero(np.isinf(numbers) & ~written).tolist()
+            wrong = min(beyond + ([] if wrong is None else [wrong]), default=None)
+        return numbers, wrong
 
 
 class ParquetFile(FrameFile):
