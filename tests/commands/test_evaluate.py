@@ -290,6 +290,17 @@ def test_importances_are_those_of_the_model(run, folder):
     assert len(shown) == 2 + 1 + 1 + 2
 
 
+def test_importances_that_a_file_does_not_hold_are_told_or_refused(run, refused, tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 300))
+    model = manyboost.ManyBoostRegressor(strategy="project", max_iter=3, random_state=0)
+    path = str(tmp_path / "large.mb")
+    model.fit(X, X[:, :1] * np.arange(1, 401)).save(path)
+    assert run("explain", path, "--top", "1").startswith("feature  importance\n")
+    assert run.err.startswith("Importances by output are not known: ")
+    code, said = refused("explain", path, "--outputs", "y1")
+    assert (code, said) == (1, f"manyboost explain: {run.err}")
+
+
 def test_shapley_values_have_a_line_for_each_row_and_output(run):
     header, *rows = run("explain", "sizes.mb", "iris_test.csv", "--shap").splitlines()
     assert header == "row,output,sepal_length,sepal_width,species"
