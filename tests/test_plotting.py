@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import pandas
 import pytest
 
 from folded import folded_regressor
@@ -128,6 +129,31 @@ def test_importances_of_many_are_cut_and_thinned():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("20 of 60 features", "90 of 100 outputs")
     assert len(tick_names(ax.yaxis)) == 30
     assert len(tick_names(ax.xaxis)) == 20
+
+
+def test_shares_of_a_model_without_splits_are_zero_on_the_scale():
+    model = ManyBoostRegressor(max_iter=2).fit(X, np.zeros((N, 2)))
+    (image,) = plotting.plot_importances(model).images
+    assert (image.get_array().max(), image.get_clim()) == (0, (0, 1))
+
+
+def test_long_names_are_cut_wherever_they_could_cover_others():
+    long = "a name that is far too long to be drawn as a whole"
+    frame = pandas.DataFrame(X, columns=[f"{k} {long}" for k in range(6)])
+    targets = pandas.DataFrame(Y[:, :5], columns=[f"{j} {long}" for j in range(5)])
+    fitted = ManyBoostRegressor(max_iter=3, n_folds=3, random_state=0).fit(frame, targets)
+    for ax in (
+        plotting.plot_learning_curves(fitted, per_output=True),
+        plotting.plot_importances(fitted),
+        plotting.plot_predictions(fitted, frame, targets),
+        plotting.plot_coverage(fitted, frame, targets, coverages=[0.5]),
+        plotting.plot_widths(fitted, frame),
+        plotting.plot_tree(fitted, output=0, max_depth=2),
+    ):
+        found = [text.get_text() for text in ax.figure.findobj(matplotlib.text.Text)]
+        named = [text for text in found if "a name" in text]
+        assert named
+        assert all("…" in text or text.startswith("tree") for text in named)
 
 
 def test_similarity_is_drawn_in_the_order_of_its_dendrogram(model):
@@ -295,6 +321,16 @@ def test_calibration_of_classes_and_of_two_classes():
     np.testing.assert_allclose(lines(ax)["True"].get_data(), expected)
 
 
+def test_pictures_call_classes_by_their_names():
+    y = np.array([3, 7, 9])[np.digitize(Y[:, 0], [-2, 2])]
+    three = ManyBoostClassifier(max_iter=3, random_state=0).fit(X, y)
+    assert list(lines(plotting.plot_calibration(three, X, y)))[1:4] == ["3", "7", "9"]
+    assert sorted(tick_names(plotting.plot_importances(three).yaxis)) == ["3", "7", "9"]
+    assert plotting.plot_tree(three, output=1).get_title() == "tree 0, what it adds to 7"
+    two = ManyBoostClassifier(max_iter=3).fit(X, np.where(LABELS[:, 0], "yes", "no"))
+    assert tick_names(plotting.plot_importances(two).yaxis) == ["yes"]
+
+
 def test_labels_as_sets():
     sets = [{f"l{j}" for j in np.flatnonzero(row)} for row in LABELS[:, :3]]
     model = ManyBoostClassifier(max_iter=5, random_state=0).fit(X, sets)
@@ -356,6 +392,21 @@ def test_lines_of_coverage_are_shares_inside(folds):
     assert drawn["all at once, joint regions"].get_ydata()[1] == held[there].all(axis=1).mean()
 
 
+def test_an_output_without_any_target_has_no_line_of_coverage(folds):
+    true = Y[150:].copy()
+    true[:, 3] = np.nan
+    ax = plotting.plot_coverage(folds, X[150:], true, coverages=[0.5], outputs=[0, 3])
+    drawn = lines(ax)
+    assert np.isnan(drawn["y3"].get_ydata()).all()
+    assert drawn["mean of 2 outputs"].get_ydata() == drawn["y0"].get_ydata()
+
+
+def test_targets_of_other_rows_are_refused(folds):
+    for wrong in (Y[:10], Y[150:, :1]):
+        sentence = refusal(lambda y=wrong: plotting.plot_coverage(folds, X[150:], y))
+        assert "pass the targets of the rows of X" in sentence
+
+
 def test_lines_of_many_outputs_are_faint_and_have_a_mean(folds):
     ax = plotting.plot_coverage(folds, X[150:], Y[150:], coverages=(0.5, 0.8))
     assert f"mean of {D} outputs" in lines(ax)
@@ -390,6 +441,12 @@ def test_a_fan_holds_the_intervals_of_a_row(folds):
         "80 %, all at once",
         "50 %, all at once",
     ]
+
+
+def test_rows_of_a_fan_may_be_lists(folds):
+    bands = [plotting.plot_fan(folds, each, row=1).collections for each in (X, X.tolist())]
+    for ours, theirs in zip(*bands, strict=True):
+        np.testing.assert_array_equal(ours.get_paths()[0].vertices, theirs.get_paths()[0].vertices)
 
 
 def test_one_output_and_quantiles_have_intervals_to_draw():

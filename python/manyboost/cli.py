@@ -7,6 +7,7 @@ exit code is 0 for success, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import warnings
@@ -29,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     verb = words[0] if words and not words[0].startswith("-") else None
     name = "manyboost" if verb is None else f"manyboost {verb}"
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+        sys.stdout.reconfigure(encoding="utf-8")  # as files are, whatever the locale
     try:
         with warnings.catch_warnings():
             # One line for users: no file, line and category of the library.

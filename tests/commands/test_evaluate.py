@@ -157,6 +157,83 @@ def test_missing_labels_take_no_part():
     assert found.overall["lrap"] == pytest.approx(rest.overall["lrap"])
 
 
+def test_an_output_without_any_target_has_no_score():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    names = ["a", "b", "c"]
+    labels = (X > 0).astype(float)
+    classifier = manyboost.ManyBoostClassifier(max_iter=3, random_state=0).fit(X, labels)
+    regressor = manyboost.ManyBoostRegressor("quantile", quantile=[0.2, 0.8], max_iter=3).fit(X, X)
+    for model, Y, mean in ((classifier, labels, "f1_macro"), (regressor, X, "pinball_loss")):
+        predicted = Predictions.of(model, X)
+        whole, holes = score_model(model, predicted, Y, names), Y.copy()
+        holes[:, 1] = np.nan
+        found = score_model(model, predicted, holes, names)
+        others = [whole.by_output[name][whole.worst_by] for name in ("a", "c")]
+        assert found.overall[mean] == pytest.approx(abs(np.mean(others)))
+        assert np.isnan(found.by_output["b"][found.worst_by])
+        with pytest.raises(ValueError, match="nothing to score, as all outputs are missing"):
+            score_model(model, predicted, np.full_like(Y, np.nan), names)
+
+
+def test_an_undefined_score_is_null(run, folder):
+    header, rows = read_csv(folder / "iris_test.csv")
+    path = write_csv(folder / "holes.csv", header, [[*row[:2], "", *row[3:]] for row in rows])
+    report = run("evaluate", "sizes.mb", "holes.csv", "--json")
+    path.unlink()
+    assert "NaN" not in report
+    assert json.loads(report)["by_output"]["petal_length"]["r2"] is None
+    assert run.err == ""
+
+
+def test_labels_of_other_values_are_refused(run, refused, folder):
+    lines = (folder / "tags_test.csv").read_text().split()
+    path = folder / "odd.csv"
+    for odd in ("2", "maybe"):
+        path.write_text("\n".join([*lines[:-1], lines[-1].rpartition(";")[0] + f";{odd}"]))
+        code, sentence = refused("evaluate", "tags.mb", "odd.csv", "--delimiter", ";")
+        assert code == 1
+        assert f"Output 'wide' of odd.csv takes the values '{odd}', 'no', 'yes', not 0" in sentence
+    header, *rows = lines
+    numbers = [row.replace("yes", "1").replace("no", "0") for row in rows]
+    path.write_text("\n".join([header, *numbers[:-1], numbers[-1][:-1] + "2"]))
+    code, sentence = refused("evaluate", "tags.mb", "odd.csv", "--delimiter", ";")
+    path.unlink()
+    assert code == 1
+    assert "odd.csv, line 51: label 'wide' is 2, not 0 or 1" in sentence
+
+
+def test_classes_that_are_numbers(run, refused, folder):
+    header, rows = read_csv(folder / "iris_train.csv")
+    numbers = {"setosa": 1, "versicolor": 2, "virginica": 3}
+    coded = [[*row[:4], numbers[row[4]]] for row in rows]
+    write_csv(folder / "numbers.csv", header, coded)
+    words = "--target species --task classification --max-iter 15 --random-state 0 --quiet"
+    run("fit", "numbers.csv", *words.split(), "-o", "numbers.mb")
+    for odd, problem in (
+        ("", "line 2: the class 'species' is missing; fill it in"),
+        ("rosa", "line 2: column 'species' holds 'rosa', which is not a number"),
+    ):
+        write_csv(folder / "numbers.csv", header, [[*coded[0][:4], odd], *coded[1:]])
+        assert problem in refused("evaluate", "numbers.mb", "numbers.csv")[1]
+    # Classes that the model does not know are errors, whatever their type.
+    write_csv(folder / "numbers.csv", header, [[*row[:4], 0.5] for row in coded])
+    found = scores(run, "numbers.mb", "numbers.csv")
+    assert run.err == (
+        "Classes unknown to the model, in 100 rows of numbers.csv, count as errors; "
+        "the log loss omits them.\n"
+    )
+    assert found["scores"] == {"accuracy": 0, "balanced_accuracy": None, "f1_macro": 0}
+    assert [each["rows"] for each in found["by_output"].values()] == [0, 0, 0]
+    for name in ("numbers.csv", "numbers.mb"):
+        (folder / name).unlink()
+
+
+def test_a_column_may_be_a_feature_and_the_output_to_score(run):
+    words = ("--target", "petal_width", "sepal_width")
+    assert scores(run, "sizes.mb", "iris_test.csv", *words)["rows"] == 50
+
+
 def test_the_table_shows_the_worst_outputs(run):
     text = run("evaluate", "people.mb", "people.csv", "--worst", "2")
     by_output = scores(run, "people.mb", "people.csv")["by_output"]
@@ -211,6 +288,17 @@ def test_importances_are_those_of_the_model(run, folder):
     shown = run("explain", "sizes.mb", "--top", "1").splitlines()
     assert shown[1].split()[0] == best
     assert len(shown) == 2 + 1 + 1 + 2
+
+
+def test_importances_that_a_file_does_not_hold_are_told_or_refused(run, refused, tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 300))
+    model = manyboost.ManyBoostRegressor(strategy="project", max_iter=3, random_state=0)
+    path = str(tmp_path / "large.mb")
+    model.fit(X, X[:, :1] * np.arange(1, 401)).save(path)
+    assert run("explain", path, "--top", "1").startswith("feature  importance\n")
+    assert run.err.startswith("Importances by output are not known: ")
+    code, said = refused("explain", path, "--outputs", "y1")
+    assert (code, said) == (1, f"manyboost explain: {run.err}")
 
 
 def test_shapley_values_have_a_line_for_each_row_and_output(run):
@@ -300,6 +388,7 @@ def test_export_tells_the_size(run, refused, folder, monkeypatch):
     (folder / "sizes.onnx").unlink()
     assert "pass --to" in refused("export", "sizes.mb", "-o", "sizes.bin")[1]
     assert "Name the file to write" in refused("export", "sizes.mb")[1]
+    assert "Name the file to write" in refused("export", "sizes.mb", "-o", "-", "--to", "onnx")[1]
 
 
 def test_bench_fits_every_strategy(run):
@@ -315,6 +404,25 @@ def test_bench_fits_every_strategy(run):
     assert lines[0] == "80 training rows, 20 test rows."
     assert [line.split()[0] for line in lines[-2:]] == ["project", "relabel"]
     assert "project …" in run.err
+
+
+def test_bench_scores_sparse_labels(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("manyboost.commands.scores.MOST_LABELS", 3)
+    rng = np.random.default_rng(0)
+    for n_labels, metric in ((3, "lrap"), (6, "precision_at_1")):
+        rows = [f"{a % n_labels} 0:{a % 5} 1:{b}" for a, b in rng.integers(99, size=(60, 2))]
+        (tmp_path / "toy.svm").write_text("\n".join(rows))
+        words = ("--max-iter", "2", "--strategies", "relabel", "--json", "--quiet")
+        (found,) = json.loads(run("bench", str(tmp_path / "toy.svm"), *words))
+        assert found["metric"] == metric
+        assert found["score"] > 0
+
+
+def test_one_row_cannot_be_learnt_and_scored(refused, tmp_path):
+    path = write_csv(tmp_path / "one.csv", ["x", "y"], [[1, 2.5]])
+    code, said = refused("bench", str(path), "--target", "y", "--quiet")
+    assert code == 1
+    assert "one.csv has one row; bench needs some to learn and some to score" in said
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_flags_are_parameters(run, folder):
         ("loss", "squared_error,log_loss", ["squared_error", "log_loss"]),
         ("verbose", "true", True),
         ("output_weight", "2", [2]), ("output_weight", "1,2.5", [1, 2.5]), ("scoring", "r2", "r2"),
-        ("class_weight", "a=2,1=0.5", {"a": 2, 1: 0.5}), ("class_weight", "balanced", "balanced"),
+        ("class_weight", "a=2,1=0.5", {"a": 2, "1": 0.5}), ("class_weight", "balanced", "balanced"),
         ("interaction_cst", "a,b;3", [["a", "b"], ["3"]]),
         ("interaction_cst", "pairwise", "pairwise"),
         ("monotonic_cst", "3=-1", {"3": -1}), ("thresholds", "0.1,0.2", [0.1, 0.2]),
@@ -166,12 +166,31 @@ def test_wrong_commands_are_refused_with_one_sentence(refused, words, code, sent
     assert found == code
 
 
+@pytest.mark.parametrize(
+    ("classes", "words", "weights"),
+    [
+        ((True, False), "True=3,False=1", {"True": 3, "False": 1}),
+        (("none", "2"), "none=3,2=1", {"none": 3, "2": 1}),
+        ((0, 1), "0=3,1=1", {0: 3, 1: 1}),
+    ],
+)
+def test_weights_are_those_of_the_classes_of_the_file(run, tmp_path, classes, words, weights):
+    rows = [[i, classes[i % 5 > 1]] for i in range(60)]
+    path, model = write_csv(tmp_path / "toy.csv", ["x", "y"], rows), str(tmp_path / "toy.mb")
+    run("fit", str(path), "--target", "y", "--class-weight", words, "-o", model, "--quiet")
+    assert manyboost.load(model).class_weight == weights
+
+
 def test_the_model_needs_a_place(refused):
     assert "Name the file to write the model to" in refused("fit", "iris_train.csv")[1]
     words = ("fit", "iris_train.csv", "-o", "nowhere/model.mb")
-    assert refused(*words) == (
+    said = "There is no folder 'nowhere' to write to.\n"
+    assert refused(*words) == (2, f"manyboost fit: {said}")
+    # Before training, not after it.
+    code, said = refused("fit", "iris_train.csv", "--target", "species", "-o", ".")
+    assert (code, said) == (
         2,
-        "manyboost fit: There is no folder 'nowhere' to write the model to.\n",
+        "manyboost fit: -o '.' is a folder; name another file to write to.\n",
     )
 
 

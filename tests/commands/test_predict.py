@@ -56,6 +56,21 @@ def test_columns_are_found_by_name(run, folder, sizes):
     np.testing.assert_array_equal(values, sizes[1])
 
 
+def test_a_column_of_unknown_categories_is_told(run, tmp_path):
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    write_csv(train, ["shop", "y"], [[i % 3, i % 3 + i % 5] for i in range(60)])
+    words = ("--target", "y", "--categorical-features", "shop", "--max-iter", "3", "--quiet")
+    run("fit", str(train), *words, "-o", str(tmp_path / "shops.mb"))
+    # Other programs write 1.0 for 1 as soon as a cell of the column is empty.
+    for shops, is_told in ((["1.0", "2.0", ""], True), (["1", "7", ""], False), ([""], False)):
+        write_csv(test, ["x", "shop"], [[0, shop] for shop in shops])
+        run("predict", str(tmp_path / "shops.mb"), str(test))
+        assert run.err == is_told * (
+            "No category of column 'shop' of test.csv is known to the model: it has '1.0', '2.0', "
+            "the model '0', '1', '2'; they count as missing.\n"
+        )
+
+
 def test_unknown_categories_are_missing(run, folder):
     rows = [[5.5, 3.1, "rosa"], [5.5, 3.1, ""], [5.5, 3.1, "?"]]
     path = write_csv(folder / "other.csv", ["sepal_length", "sepal_width", "species"], rows)

@@ -46,6 +46,21 @@ def test_ctrl_c_writes_the_model_so_far(tmp_path):
     assert last.startswith(f"manyboost fit: Interrupted; model.mb holds the model after {rounds},")
 
 
+def test_results_are_utf_8_whatever_the_locale(tmp_path):
+    header, rows = ["größe", "Ω"], [[i % 7, i % 3] for i in range(50)]
+    write_csv(tmp_path / "data.csv", header, rows)
+    words = ["fit", "data.csv", "--target", "Ω", "-o", "model.mb", "--max-iter", "2", "--quiet"]
+    for command in (words, ["predict", "model.mb", "data.csv"]):
+        done = subprocess.run(
+            [*COMMAND, *command],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONIOENCODING": "cp1252"},
+            capture_output=True,
+            check=True,
+        )
+    assert done.stdout.decode("utf-8").startswith("Ω\n")
+
+
 @pytest.mark.skipif(BASH is None, reason="needs bash")
 def test_commands_go_together_in_pipes(folder):
     script = """

@@ -92,6 +92,9 @@ def test_trees_of_one_output_have_their_values_in_the_table():
     tree = leaves[leaves["tree"] == 1]
     np.testing.assert_array_equal(tree["value"], model.leaf_values(1)[:, 1])
     assert not model.leaf_values(1)[:, [0, 2]].any()
+    classes = ManyBoostClassifier(strategy="independent", **FAST)
+    table = classes.fit(X, np.array([3, 7, 9])[np.arange(len(X)) % 3]).trees_to_dataframe()
+    assert table["output"].unique().tolist() == ["3", "7", "9"]
     single = ManyBoostRegressor(**FAST).fit(X, Y[:, 0]).trees_to_dataframe()
     assert "output" not in single
     assert single["value"].notna().sum() == single["leaf"].notna().sum()

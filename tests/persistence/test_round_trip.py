@@ -544,6 +544,9 @@ def test_info_says_what_there_is():
     assert (info["format_version"], info["manyboost_version"]) == (1, manyboost.__version__)
     assert info["parameters"] == model.get_params()
     assert info["changed_parameters"] == COMMON | {"strategy": "independent"}
+    assert "1 feature, 1 output\n" in str(
+        ManyBoostRegressor(max_iter=1).fit(X[:, :1], Y[:, 0]).info()
+    )
     for words in ("ManyBoostRegressor", "5 features, 4 outputs", "12 trees", "max_iter=3"):
         assert words in str(info)
         assert words in repr(info)

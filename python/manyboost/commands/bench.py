@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from typing import Any
 
 from manyboost.commands import data
-from manyboost.commands.output import count, show, table, tell
-from manyboost.commands.parameters import add_parameters, estimator_for, given, implied_task
+from manyboost.commands.output import as_json, count, show, table, tell
+from manyboost.commands.parameters import (
+    add_parameters,
+    estimator_for,
+    given,
+    implied_task,
+    with_classes,
+)
 from manyboost.commands.usage import check_names, fraction, names
 
 SUMMARY = "Compare the strategies on a file: score, time and size of each."
@@ -39,10 +44,11 @@ def run(arguments: argparse.Namespace) -> None:
     results = []
     for strategy in arguments.strategies or _affordable(problem, arguments.quiet):
         tell(f"{strategy} …", quiet=arguments.quiet)
-        model = estimator_for(problem.kind, {**parameters, "strategy": strategy})
+        chosen = with_classes({**parameters, "strategy": strategy}, problem)
+        model = estimator_for(problem.kind, chosen)
         results.append(_run(problem, model, train, test))
     if arguments.json:
-        show(json.dumps(results, indent=2))
+        show(as_json(results))
         return
     best = max(result["score"] for result in results)
     header = ["strategy", results[0]["metric"], "", "fit, s", "rounds", "predict, s", "file, kB"]
@@ -77,6 +83,10 @@ def _split(problem: data.Problem, share: float, seed: Any) -> tuple[Any, Any]:
     from sklearn.model_selection import train_test_split
 
     rows = np.arange(len(problem.X))
+    if len(rows) < 2:
+        raise ValueError(
+            f"{problem.file} has one row; bench needs some to learn and some to score."
+        )
     classes = problem.Y.values if problem.kind == "classes" else None
     if classes is not None and np.unique(classes, return_counts=True)[1].min() < 2:
         classes = None
@@ -86,7 +96,7 @@ def _split(problem: data.Problem, share: float, seed: Any) -> tuple[Any, Any]:
 
 def _run(problem: data.Problem, model: Any, train: Any, test: Any) -> dict[str, Any]:
     """Fit a model and score it."""
-    from manyboost.commands.scores import Predictions, score_model
+    from manyboost.commands.scores import predictor, score_model
     from manyboost.training.strategies import STRATEGIES
 
     start = time.perf_counter()
@@ -95,7 +105,7 @@ def _run(problem: data.Problem, model: Any, train: Any, test: Any) -> dict[str, 
     X_test, truth = problem.X.take(test), problem.Y.take(test).values
     model.predict(X_test)
     predicted = time.perf_counter()
-    scores = score_model(model, Predictions.of(model, X_test), truth, problem.outputs)
+    scores = score_model(model, predictor(model).of(model, X_test), truth, problem.outputs)
     metric, score = next(iter(scores.overall.items()))
     if metric == "pinball_loss":
         metric, score = "-pinball_loss", -score

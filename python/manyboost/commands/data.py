@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manyboost.commands.output import count
+from manyboost.commands.output import count, tell
 from manyboost.commands.usage import UsageError, add_names
 from manyboost.spelling import likely_pairs, listing, nearest
 
@@ -31,7 +31,7 @@ def add_file(parser: argparse.ArgumentParser, what: str, default_rows: str = "al
     add("file", nargs="?", metavar="FILE", help=f"{what}; - is standard input")
     add("--format", choices=FORMATS, help="format of the file (default: from its ending)")
     add("--delimiter", metavar="C", help="character between the cells of a CSV file (default: ,)")
-    add("--encoding", metavar="NAME", help="encoding of a CSV file (default: utf-8)")
+    add("--encoding", metavar="NAME", help="encoding of a CSV or ARFF file (default: utf-8)")
     meaning = "rows to use if the file contains a split, as .npz may (default: %(default)s)"
     add("--rows", choices=("train", "test", "all"), default=default_rows, help=meaning)
     add_names(parser, "--ignore", "columns to leave out")
@@ -128,6 +128,11 @@ class Problem:
         return getattr(self.Y, "columns", None) or [self.Y.name]  # type: ignore[union-attr]
 
     @property
+    def classes(self) -> set[Any]:
+        """The classes of classification; those of labels are 0 and 1."""
+        return {0, 1} if self.kind == "labels" else {*self.Y.values.ravel().tolist()} - {None}
+
+    @property
     def description(self) -> str:
         """What the file holds, in a sentence."""
         rows, features = self.X.shape
@@ -151,8 +156,8 @@ class Problem:
         if self.kind == "regression" and n_outputs == 1:
             values = set(self.Y.values.tolist())
             if len(values) <= MOST_DOUBTFUL and all(value.is_integer() for value in values):
-                text += f" {name!r} holds {len(values)} distinct integers: if they are classes, "
-                text += "pass --task classification."
+                text += f" {name!r} holds {count(len(values), 'distinct integer')}: if they are "
+                text += "classes, pass --task classification."
         return text
 
 
@@ -236,11 +241,14 @@ def outputs_like(model: Any, table: Table) -> NamedTable | NamedColumn:
     """Return all columns of a table as the outputs of a model."""
     import numpy as np
 
-    from manyboost.data.named import NamedColumn
-    from manyboost.datasets.readers.columns import class_columns, outputs_of
+    from manyboost.data.named import NamedColumn, NamedTable
+    from manyboost.datasets.readers.columns import class_columns, outputs_of, typed_outputs
 
     if kind_of(model) == "columns":
         return class_columns(table)
+    if kind_of(model) == "labels":
+        labels, _ = typed_outputs(table, "multilabel", missing_labels=True)
+        return NamedTable(table.names, labels)
     is_regression = kind_of(model) == "regression"
     outputs, _ = outputs_of(table, "regression" if is_regression else "classification")
     if not (isinstance(outputs, NamedColumn) and _has_text_classes(model)):
@@ -275,12 +283,30 @@ def read_rows(
     features = _feature_places(arguments, file, model, places)
     labelled = model._category_labels.of_column
     is_nominal = {i: j in labelled for j, i in enumerate(features)}
-    if _has_text_classes(model):
-        is_nominal |= dict.fromkeys(places, True)
+    if kind_of(model) in ("classes", "regression"):
+        is_nominal |= dict.fromkeys(places, _has_text_classes(model))
     if kind_of(model) == "columns":
         is_nominal |= {i: _are_text(each) for i, each in zip(places, model.classes_, strict=False)}
     names = [file.names[i] for i in places]
-    return file, names, file.blocks(features, places, is_nominal)
+    blocks = file.blocks(features, places, is_nominal)
+    return file, names, _told_of_unknown(labelled, file.file, blocks)
+
+
+def _told_of_unknown(
+    labelled: Mapping[int, Sequence[Any]], file: str, blocks: Iterable[tuple[Table, Table]]
+) -> Iterator[tuple[Table, Table]]:
+    """Yield blocks, and tell of columns none of whose categories the model knows: 1.0 for 1."""
+    known = {j: set(map(str, labels)) for j, labels in labelled.items()}
+    for X, Y in blocks:
+        for j, found in X.categories.items():
+            if found and j in known and known[j].isdisjoint(found):
+                what = f"No category of column {X.names[j]!r} of {file} is known to the model"
+                both = (
+                    f"it has {listing(found, 3)}, the model {listing([*map(str, labelled[j])], 3)}"
+                )
+                tell(f"{what}: {both}; they count as missing.")
+                del known[j]  # once is enough
+        yield X, Y
 
 
 def _output_places(arguments: argparse.Namespace, file: TableFile, model: Any) -> list[int]:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 from manyboost.commands import data
-from manyboost.commands.output import count, show, table, tell
+from manyboost.commands.output import as_json, count, show, table, tell
 from manyboost.commands.usage import positive_int
-
-#: Of more labels than this only the best few of each row are looked at.
-MOST_LABELS = 5_000
 
 SUMMARY = "Score a model on a file that contains the true outputs."
 
@@ -29,36 +25,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     import numpy as np
 
-    from manyboost.commands.scores import Predictions, Ranking, score_model
-    from manyboost.data.named import densified
+    from manyboost.commands.scores import Ranking, predictor, score_model
     from manyboost.datasets.readers.columns import features_of, stack
 
     model = data.load_model(arguments.model)
     file, names, blocks = data.read_rows(arguments, model, with_outputs=True)
     kind = data.kind_of(model)
-    ranks = kind == "labels" and model.n_outputs_ > MOST_LABELS
-    predictor: Any = Ranking if ranks else Predictions
-    parts = [(predictor.of(model, features_of(X)), Y) for X, Y in blocks]
+    chosen: Any = predictor(model)
+    parts = [(chosen.of(model, features_of(X)), Y) for X, Y in blocks]
     if not parts:
         raise ValueError(f"{file.file} has no rows to score; check the file and --rows.")
     truth = data.outputs_like(model, stack([Y for _, Y in parts])).values
-    truth = truth if ranks else densified(truth)
     if kind == "classes" and (unknown := int((~np.isin(truth, model.classes_)).sum())):
         where = f"in {count(unknown, 'row')} of {file.file}"
         tell(f"Classes unknown to the model, {where}, count as errors; the log loss omits them.")
     names = data.target_names(model) or names
-    predictions = predictor.joined([part for part, _ in parts])
+    predictions = chosen.joined([part for part, _ in parts])
     scores = score_model(model, predictions, truth, names)
     n_rows = truth.shape[0]
     if arguments.json:
         report = {"rows": n_rows, "task": kind, "scores": scores.overall}
-        show(json.dumps(report | {"by_output": scores.by_output}, indent=2))
+        show(as_json(report | {"by_output": scores.by_output}))
         return
     words = {"labels": "label", "classes": "class", "columns": "column"}
     what = words.get(kind, "output")
     n_outputs = len(scores.by_output)
     outputs = f"{n_outputs:,} classes" if kind == "classes" else count(n_outputs, what)
-    if ranks:
+    if chosen is Ranking:
         outputs = f"{count(model.n_outputs_, what)}, of which {n_outputs:,} occur"
     show(f"{file.file}: {count(n_rows, data.row_noun(file.part))}, {outputs}.\n")
     show(table(["score", "value"], list(scores.overall.items())))

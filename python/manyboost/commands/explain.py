@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import sys
 from typing import Any
 
 from manyboost.commands import data
-from manyboost.commands.output import show, table
+from manyboost.commands.output import as_json, show, table, tell
 from manyboost.commands.predict import output_names
 from manyboost.commands.usage import UsageError, add_names, positive_int
 
@@ -42,15 +41,20 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError("Importances need no file; remove FILE, or add --shap.")
     features, overall = feature_names(model), model.feature_importances_
     chosen = list(range(len(names))) if places is None else places
-    # (n_outputs, n_features). Model files above a size do not store them.
-    stored = getattr(model, "output_importances_", None)
+    try:
+        stored = model.output_importances_  # (n_outputs, n_features)
+    except AttributeError as error:  # model files above a size do not store them
+        stored, problem = None, str(error)[:1].upper() + str(error)[1:]
+        if places is not None:
+            raise ValueError(problem) from None
+        tell(problem)
     by_output = [] if stored is None else [(names[j], stored[j]) for j in chosen]
     if arguments.json:
         report: dict[str, Any] = {"features": dict(zip(features, overall.tolist(), strict=True))}
         if stored is not None:
             named = {name: zip(features, each.tolist(), strict=True) for name, each in by_output}
             report["outputs"] = {name: dict(shares) for name, shares in named.items()}
-        show(json.dumps(report, indent=2))
+        show(as_json(report))
     elif arguments.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(["feature", "importance", *(name for name, _ in by_output)])

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    if arguments.output is None:
+    if arguments.output is None or arguments.output == "-":
         raise UsageError("Name the file to write, with -o model.onnx or -o model.tl.")
     output = Path(arguments.output)
     format_ = arguments.to or ENDINGS.get(output.suffix.lower())

@@ -8,7 +8,14 @@ from typing import Any
 
 from manyboost.commands import data
 from manyboost.commands.output import check_output, count, tell
-from manyboost.commands.parameters import add_parameters, estimator_for, flag, given, implied_task
+from manyboost.commands.parameters import (
+    add_parameters,
+    estimator_for,
+    flag,
+    given,
+    implied_task,
+    with_classes,
+)
 from manyboost.commands.usage import Interrupted, UsageError
 
 SUMMARY = "Train a model on a file."
@@ -31,8 +38,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output is None or arguments.output == "-":
         raise UsageError("Name the file to write the model to, with -o model.mb.")
     output = Path(arguments.output)
-    if not output.parent.is_dir():
-        raise UsageError(f"There is no folder {str(output.parent)!r} to write the model to.")
     check_output(arguments.output, arguments.file)
     # The processes that share the fit: those of mpiexec, or this one alone.
     comm: Any = MPIComm() if launched_ranks() > 1 else Alone()
@@ -40,12 +45,12 @@ def run(arguments: argparse.Namespace) -> None:
     parameters = {"verbose": 0 if quiet else 1} | given(arguments)
     if arguments.resume is None:
         problem = data.read_problem(arguments, implied_task(parameters))
-        model = estimator_for(problem.kind, parameters)
+        model = estimator_for(problem.kind, with_classes(parameters, problem))
     else:
         model = data.load_model(arguments.resume)
         problem = _problem_like(arguments, model)
         try:
-            model.set_params(warm_start=True, **parameters)
+            model.set_params(warm_start=True, **with_classes(parameters, problem))
         except ValueError as error:
             raise UsageError(" ".join(str(error).split())) from None
     tell(problem.description, quiet=quiet)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from manyboost.commands.data import load_model
-from manyboost.commands.output import show
+from manyboost.commands.output import as_json, show
 
 SUMMARY = "Describe a model file."
 
@@ -18,9 +17,4 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     info = load_model(arguments.model).info()
-    # Values without a form in JSON are shown as in Python.
-    show(json.dumps(info, indent=2, default=_plain) if arguments.json else str(info))
-
-
-def _plain(value: object) -> object:
-    return value.tolist() if hasattr(value, "tolist") else repr(value)
+    show(as_json(info) if arguments.json else str(info))

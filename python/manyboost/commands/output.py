@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
+import math
+import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TextIO
 
 from manyboost.commands.usage import UsageError
@@ -55,6 +59,23 @@ def _text(cell: Any) -> str:
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
 
 
+def as_json(value: Any) -> str:
+    """Return JSON; NaN is null, and other values without a form in JSON are shown as in Python."""
+    return json.dumps(_plain(value), indent=2)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else repr(value)
+    return value if isinstance(value, str | int | float | None) else repr(value)
+
+
 @contextmanager
 def written(path: str | None) -> Iterator[TextIO]:
     """Open a text file that appears complete or not at all; None or ``-`` is standard output."""
@@ -70,8 +91,20 @@ def written(path: str | None) -> Iterator[TextIO]:
 
 
 def check_output(output: str | None, *inputs: str | None) -> None:
-    """Refuse an output file that is also read, under any name or link."""
+    """Refuse an output file that cannot be written, or that is also read under any name or link."""
     from manyboost.persistence.files import same_regular_file
 
-    if output is not None and same_regular_file(output, filter(None, inputs)) is not None:
-        raise UsageError(f"-o {output!r} is a file that is read; name another file to write to.")
+    if output is None or output == "-":
+        return
+    path = Path(output).resolve()
+    if not path.parent.is_dir():
+        raise UsageError(f"There is no folder {str(Path(output).parent)!r} to write to.")
+    problem = None
+    if path.is_dir():
+        problem = "is a folder"
+    elif (path.is_file() or not path.exists()) and not os.access(path.parent, os.W_OK):
+        problem = "is in a folder that cannot be written to"
+    elif same_regular_file(output, filter(None, inputs)) is not None:
+        problem = "is a file that is read"
+    if problem is not None:
+        raise UsageError(f"-o {output!r} {problem}; name another file to write to.")

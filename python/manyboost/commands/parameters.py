@@ -12,9 +12,12 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyboost.commands.usage import UsageError, check_names, names
+
+if TYPE_CHECKING:
+    from manyboost.commands.data import Problem
 
 #: Parameters that a shell cannot express, or that another option replaces.
 WITHOUT_FLAG = ("estimator", "callbacks", "warm_start")
@@ -76,8 +79,8 @@ def parse(name: str, text: str) -> Any:
 
 def _readings(name: str, text: str) -> Iterator[Any]:
     """Yield everything that a text may stand for, the likeliest first."""
-    # Names of features are text, even if they look like numbers.
-    member = str if name in ("interaction_cst", "monotonic_cst") else _scalar
+    # Names of features and classes are text, even if they look like numbers.
+    member = str if name in ("interaction_cst", "monotonic_cst", "class_weight") else _scalar
     if name == "label_hierarchy":
         yield [tuple(map(str.strip, part.split("="))) for part in text.split(",")]
     if "=" in text:
@@ -131,6 +134,15 @@ def implied_task(parameters: Mapping[str, Any]) -> str | None:
     own = {task: inspect.signature(each).parameters for task, each in _estimators().items()}
     fitting = [task for task, its in own.items() if its.keys() >= parameters.keys()]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def with_classes(parameters: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
+    """Return parameters with classes as keys of ``class_weight``, in place of their texts."""
+    result, weights = dict(parameters), parameters.get("class_weight")
+    if isinstance(weights, Mapping):
+        named = {str(each): each for each in problem.classes}
+        result["class_weight"] = {named.get(key, key): each for key, each in weights.items()}
+    return result
 
 
 def estimator_for(kind: str, parameters: Mapping[str, Any]) -> Any:

@@ -11,7 +11,10 @@ from scipy import sparse
 
 from manyboost.arrays import F64
 from manyboost.commands.data import kind_of
+from manyboost.data.named import densified
 
+#: Of more labels than this only the best few of each row are looked at.
+MOST_LABELS = 5_000
 BEST = 5  # labels of a row that count, of very many
 
 
@@ -36,12 +39,19 @@ class Scores:
         return sorted(self.by_output, key=order)[:n]
 
 
-def score_model(
-    model: Any, predicted: Predictions | Ranking, Y: NDArray[Any], names: list[str]
-) -> Scores:
-    """Score predictions against true outputs (n_rows,) or (n_rows, n_outputs)."""
+def predictor(model: Any) -> type[Predictions] | type[Ranking]:
+    """Return what scores of a model are made of: its predictions, or the best of its labels."""
+    ranks = kind_of(model) == "labels" and model.n_outputs_ > MOST_LABELS
+    return Ranking if ranks else Predictions
+
+
+def score_model(model: Any, predicted: Predictions | Ranking, Y: Any, names: list[str]) -> Scores:
+    """Score predictions against true outputs (n_rows,) or (n_rows, n_outputs); may be sparse."""
     if isinstance(predicted, Ranking):
         return _ranked(predicted, Y, names)
+    Y = densified(Y)
+    if all(cell is None or cell != cell for cell in Y.flat):
+        raise ValueError("There is nothing to score, as all outputs are missing; fill some in.")
     if predicted.proba is None:
         Y = Y.reshape(len(Y), -1)
         if getattr(model, "_quantiles", None) is not None:
@@ -142,12 +152,12 @@ def _quantiles(P: F64, Y: F64, levels: list[float], names: list[str]) -> Scores:
     P = P.reshape(len(Y), Y.shape[1], len(levels))
     error = Y[:, :, None] - P
     alpha = np.array(levels)
-    losses = np.maximum(alpha * error, (alpha - 1) * error)
-    below = np.where(np.isnan(error), np.nan, error <= 0)
-    overall = {"pinball_loss": float(np.nanmean(losses))}
+    losses = np.maximum(alpha * error, (alpha - 1) * error).mean(axis=2)
+    observed = ~np.isnan(Y)
+    overall = {"pinball_loss": float(losses[observed].mean())}
     for k, level in enumerate(levels):
-        overall[f"below_q{level:g}"] = float(np.nanmean(below[:, :, k]))
-    columns = {"negative_pinball_loss": -np.nanmean(losses, axis=(0, 2))}
+        overall[f"below_q{level:g}"] = float((error[observed, k] <= 0).mean())
+    columns = {"negative_pinball_loss": -_means(losses)}
     return Scores(overall, _by_name(columns, names), "negative_pinball_loss")
 
 
@@ -158,6 +168,9 @@ def _labels(predicted: Predictions, Y: F64, names: list[str]) -> Scores:
     truth, found = Y == 1, (predicted.values == 1) & observed
     precision, recall, f1, rows = metrics.precision_recall_fscore_support(
         truth, found, zero_division=0.0
+    )
+    precision, recall, f1 = (
+        np.where(observed.any(axis=0), each, np.nan) for each in (precision, recall, f1)
     )
     p = np.clip(predicted.proba, np.finfo(float).eps, 1 - np.finfo(float).eps)
     log_loss = -np.log(np.where(truth, p, 1 - p))[observed].mean()
@@ -173,7 +186,7 @@ def _labels(predicted: Predictions, Y: F64, names: list[str]) -> Scores:
         }
     overall |= {
         "f1_micro": float(metrics.f1_score(truth, found, average="micro", zero_division=0.0)),
-        "f1_macro": float(f1.mean()),
+        "f1_macro": float(_means(f1)),
         "hamming_loss": float((truth != found)[observed].mean()),
         "subset_accuracy": float(((truth == found) | ~observed).all(axis=1).mean()),
         "log_loss": float(log_loss),
@@ -185,23 +198,29 @@ def _labels(predicted: Predictions, Y: F64, names: list[str]) -> Scores:
 def _classes(predicted: Predictions, y: NDArray[Any], classes: NDArray[Any]) -> Scores:
     from sklearn import metrics
 
-    precision, recall, f1, rows = metrics.precision_recall_fscore_support(
-        y, predicted.values, labels=classes, zero_division=0.0
+    # Numbers of classes, -1 if the model does not know one: numbers and text are scored alike.
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    true, found = (
+        np.array([place.get(label, -1) for label in labels.tolist()])
+        for labels in (y, predicted.values)
     )
-    known = np.isin(y, classes)
+    precision, recall, f1, _ = metrics.precision_recall_fscore_support(
+        true, found, labels=range(len(classes)), zero_division=0.0
+    )
+    accuracy, known = float((true == found).mean()), true >= 0
+    true, proba = true[known], predicted.proba[known]
+    rows = np.bincount(true, minlength=len(classes))
     overall = {
-        "accuracy": float((y == predicted.values).mean()),
-        "balanced_accuracy": float(np.mean(recall[rows > 0])),
+        "accuracy": accuracy,
+        "balanced_accuracy": float(_means(np.where(rows > 0, recall, np.nan))),
         "f1_macro": float(f1.mean()),
     }
     if known.any():
         # Unknown classes have no probability.
-        true = np.searchsorted(classes, y[known])
-        p = predicted.proba[known][np.arange(len(true)), true]
+        p = proba[np.arange(len(true)), true]
         overall["log_loss"] = float(-np.log(np.clip(p, np.finfo(float).eps, 1)).mean())
-    if len(classes) == 2 and len(set(y[known].tolist())) == 2:
-        positive = y[known] == classes[1]
-        overall["roc_auc"] = float(metrics.roc_auc_score(positive, predicted.proba[known][:, 1]))
+    if len(classes) == 2 and (rows > 0).all():
+        overall["roc_auc"] = float(metrics.roc_auc_score(true, proba[:, 1]))
     columns = {"f1": f1, "precision": precision, "recall": recall, "rows": rows}
     return Scores(overall, _by_name(columns, [str(each) for each in classes]), "f1")
 
@@ -215,18 +234,23 @@ def _columns(
     by_output = {}
     for j, name in enumerate(names):
         there = observed[:, j]
-        # Arrays of objects become arrays of text or numbers.
-        found, truth = (np.array(each[there, j].tolist()) for each in (predicted.values, Y))
-        part = Predictions(found, shares[j][there])
-        by_output[name] = _classes(part, truth, classes[j]).overall if there.any() else {}
+        part = Predictions(predicted.values[there, j], shares[j][there])
+        by_output[name] = _classes(part, Y[there, j], classes[j]).overall if there.any() else {}
     usual = ("accuracy", "balanced_accuracy", "f1_macro", "log_loss")
     columns = {score: [each.get(score, np.nan) for each in by_output.values()] for score in usual}
     right = (predicted.values == Y) | ~observed
-    overall = {score: float(np.nanmean(values)) for score, values in columns.items()}
+    overall = {score: float(_means(np.array(values))) for score, values in columns.items()}
     overall["subset_accuracy"] = float(right[observed.any(axis=1)].all(axis=1).mean())
     return Scores(
         overall, _by_name({k: np.array(v) for k, v in columns.items()}, names), "accuracy"
     )
+
+
+def _means(columns: F64) -> F64:
+    """Return the mean of what there is in each column, NaN if there is nothing."""
+    there = ~np.isnan(columns)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(there, columns, 0.0).sum(axis=0) / there.sum(axis=0))
 
 
 def _by_name(columns: dict[str, Any], names: list[str]) -> dict[str, dict[str, float]]:

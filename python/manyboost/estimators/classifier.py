@@ -449,6 +449,13 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
             return [str(each) for each in self.classes_] if text else None
         return super()._known_names()
 
+    def _explained_names(self, places: list[int] | None) -> list[str]:
+        if self._classes.kind not in ("binary", "multiclass"):
+            return super()._explained_names(places)
+        # The one output of two classes speaks for the second.
+        names = list(map(str, self.classes_[1:] if self._is_single() else self.classes_))
+        return names if places is None else [names[j] for j in places]
+
     def _is_single(self) -> bool:
         return self._classes.kind == "binary"
 

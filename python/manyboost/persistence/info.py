@@ -44,17 +44,22 @@ class ModelInfo(dict[str, Any]):
         ]
         lines = {
             "model": f"{self['estimator']}, strategy {self['strategy']!r}, loss {self['loss']!r}",
-            "shape": f"{self['n_features']:,} features, {self['n_outputs']:,} outputs",
+            "shape": ", ".join(self._count(name) for name in ("features", "outputs")),
             "features": _shown(self["feature_names"]),
             "outputs": _shown(self["output_names"]),
             "categories": "; ".join(categories) or "none",
-            "trees": ", ".join(f"{self[f'n_{name}']:,} {name}" for name in counted),
+            "trees": ", ".join(map(self._count, counted)),
             "file": f"{size}, format version {self['format_version']}",
             "trained by": f"manyboost {self['manyboost_version']}",
             "parameters": ", ".join(changed) or "defaults",
             "left out": ", ".join(self["left_out"]) or "nothing",
         }
         return "\n".join(f"{name:11} {words}" for name, words in lines.items())
+
+    def _count(self, plural: str) -> str:
+        number = self[f"n_{plural}"]
+        singular = "leaf" if plural == "leaves" else plural.removesuffix("s")
+        return f"{number:,} {singular if number == 1 else plural}"
 
     def __repr__(self) -> str:
         return f"<ModelInfo\n{self}>"

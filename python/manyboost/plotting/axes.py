@@ -45,8 +45,13 @@ def draw_table(ax: Axes, values: Any, rows: list[str], columns: list[str], **sty
 def _name_ticks(axis: Any, names: list[str], rotation: int = 0) -> None:
     """Put names along an axis, every second, third, ... name if there are many."""
     shown = range(0, len(names), int(np.ceil(len(names) / NAMES)))
-    texts = [names[k] if len(names[k]) <= 24 else names[k][:23] + "…" for k in shown]
+    texts = [shortened(names[k]) for k in shown]
     axis.set_ticks(list(shown), texts, rotation=rotation, fontsize=8)
+
+
+def shortened(name: str, most: int = 24) -> str:
+    """Return a name, cut to so many characters, so that it does not cover its neighbours."""
+    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def feature_names(model: Any) -> list[str]:

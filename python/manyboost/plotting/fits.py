@@ -11,7 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 from manyboost.arrays import F64
 from manyboost.data.labels import indicator, read_label_sets
 from manyboost.data.named import densified
-from manyboost.plotting.axes import BLUE, GREY, RED, Axes, chosen_outputs, new_axes, open_frame
+from manyboost.plotting.axes import (
+    BLUE,
+    GREY,
+    RED,
+    Axes,
+    chosen_outputs,
+    new_axes,
+    open_frame,
+    shortened,
+)
 from manyboost.training.scoring import LOSS, as_list
 
 NAMED_LINES = 8  # up to so many have their own colour and name, others are faint
@@ -48,8 +57,7 @@ def plot_learning_curves(model: Any, *, per_output: bool = False, ax: Axes | Non
         ax.plot(rounds, sign * validation, color=RED, label="validation")
         _mark_best(ax, model.best_iter_)
     ax.legend(frameon=False)
-    ax.margins(x=0.01)
-    return open_frame(ax, "rounds", label)
+    return _along_rounds(ax, label)
 
 
 def _draw_output_curves(model: Any, ax: Axes | None) -> Axes:
@@ -65,7 +73,7 @@ def _draw_output_curves(model: Any, ax: Axes | None) -> Axes:
     best = getattr(model, "best_iter_per_output_", None)
     few = len(names) <= NAMED_LINES
     for j, name in enumerate(names):
-        style = {"label": name, "linewidth": 1.4} if few else FAINT
+        style = {"label": shortened(name), "linewidth": 1.4} if few else FAINT
         line = ax.plot(rounds, relative[:, j], **style)[0]
         if best is not None:
             ax.plot(best[j], relative[best[j], j], "o", markersize=3.5, color=line.get_color())
@@ -76,8 +84,13 @@ def _draw_output_curves(model: Any, ax: Axes | None) -> Axes:
         _mark_best(ax, model.best_iter_)
     ax.axhline(1, color=GREY, linewidth=0.8, linestyle=":")
     ax.legend(frameon=False, ncols=2 if few and len(names) > 4 else 1)
+    return _along_rounds(ax, "validation loss, baseline = 1")
+
+
+def _along_rounds(ax: Axes, label: str) -> Axes:
     ax.margins(x=0.01)
-    return open_frame(ax, "rounds", "validation loss, baseline = 1")
+    ax.locator_params(axis="x", integer=True)
+    return open_frame(ax, "rounds", label)
 
 
 def _mark_best(ax: Axes, best: int) -> None:
@@ -112,7 +125,7 @@ def plot_predictions(
     places = chosen_outputs(model, outputs)
     predicted, true = _columns(model._values(X, None, places)), _columns(y)
     true = true if places is None else true[:, places]
-    _check_shape(true, predicted)
+    check_shape(true, predicted)
     known = [~np.isnan(column) for column in true.T]
     pairs = [(true[rows, j], predicted[rows, j]) for j, rows in enumerate(known)]
     scores = np.array([_r2(*pair) for pair in pairs])
@@ -128,7 +141,7 @@ def plot_predictions(
         corner = 1.2 * column * width, 1 - height - 1.34 * row * height
         panel = ax.inset_axes((*corner, width, height))
         _draw_panel(panel, *pairs[j])
-        panel.set_title(f"{names[j]}: r² = {scores[j]:.2f}", fontsize=9, pad=3)
+        panel.set_title(f"{shortened(names[j], 16)}: r² = {scores[j]:.2f}", fontsize=9, pad=3)
     if len(order) > len(chosen):
         ax.set_title(f"{len(chosen)} of {len(order)} outputs, from best to worst", pad=24)
     ax.set_xlabel("true", labelpad=18)
@@ -143,7 +156,8 @@ def _columns(values: Any) -> F64:
     return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
 
 
-def _check_shape(true: F64, predicted: F64) -> None:
+def check_shape(true: F64, predicted: F64) -> None:
+    """Refuse targets of another shape than the predictions."""
     if true.shape != predicted.shape:
         problem = f"y has shape {true.shape} but predictions have {predicted.shape}"
         raise ValueError(f"{problem}; pass the targets of the rows of X.")
@@ -197,7 +211,7 @@ def plot_calibration(
     places = chosen_outputs(model, outputs)
     probabilities = model._predicted(X, model._probabilities)
     true = _indicator(model, y)
-    _check_shape(true, probabilities)
+    check_shape(true, probabilities)
     lines = {1: str(model.classes_[1])}
     if not model._is_single():
         names = model._explained_names(None)
@@ -207,7 +221,7 @@ def plot_calibration(
     few = len(lines) <= NAMED_LINES
     farthest = 0.0
     for j, name in lines.items():
-        named = {"label": name, "marker": "o", "markersize": 3, "linewidth": 1.2}
+        named = {"label": shortened(name), "marker": "o", "markersize": 3, "linewidth": 1.2}
         points = calibration_points(probabilities[:, j], true[:, j], n_bins)
         ax.plot(*points, **(named if few else FAINT))
         farthest = max(farthest, *np.max(points, axis=1, initial=0.0))

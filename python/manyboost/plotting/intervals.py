@@ -6,11 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost.arrays import F64
-from manyboost.plotting.axes import BLUE, GREY, RED, Axes, chosen_outputs, new_axes, open_frame
-from manyboost.plotting.fits import FAINT, NAMED_LINES
+from manyboost.plotting.axes import (
+    BLUE,
+    GREY,
+    RED,
+    Axes,
+    chosen_outputs,
+    new_axes,
+    open_frame,
+    shortened,
+)
+from manyboost.plotting.fits import FAINT, NAMED_LINES, check_shape
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
@@ -54,23 +64,25 @@ def plot_coverage(
     def held(coverage: float, joint: bool) -> F64:
         """Share of the observed cells of each output inside, or of rows with all cells inside."""
         ends = _ends(model, X, coverage, method, outputs, joint=joint)
+        check_shape(true, ends[..., 0])
         inside = ((ends[..., 0] <= true) & (ends[..., 1] >= true)) | missing
         there = ~missing.all(axis=1)
         if joint:
             return np.array([inside[there].all(axis=1).mean()])
-        return np.asarray((inside & ~missing).sum(axis=0) / np.maximum((~missing).sum(axis=0), 1))
+        with np.errstate(invalid="ignore"):  # an output without any target has no line
+            return np.asarray((inside & ~missing).sum(axis=0) / (~missing).sum(axis=0))
 
     lines = np.array([held(each, False) for each in coverages])
     ax = new_axes(ax, 5.2, 4.8)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":")
     few = lines.shape[1] <= NAMED_LINES
     for name, line in zip(_names(model, places), lines.T, strict=True):
-        named: dict[str, Any] = {"label": name, "marker": "o", "markersize": 3, "linewidth": 1.2}
-        ax.plot(coverages, line, **(named if few else FAINT))
+        named: dict[str, Any] = {"marker": "o", "markersize": 3, "linewidth": 1.2}
+        ax.plot(coverages, line, **(named | {"label": shortened(name)} if few else FAINT))
     if lines.shape[1] > 1:
         colour = "black" if few else RED
         label = f"mean of {lines.shape[1]} outputs"
-        ax.plot(coverages, lines.mean(axis=1), color=colour, linewidth=2, label=label)
+        ax.plot(coverages, np.nanmean(lines, axis=1), color=colour, linewidth=2, label=label)
         joint = [held(each, True)[0] for each in coverages]
         style: dict[str, Any] = {"color": GREY, "linewidth": 1.6, "linestyle": "--"}
         ax.plot(coverages, joint, label="all at once, joint regions", **style)
@@ -128,7 +140,7 @@ def plot_widths(
         ax.plot(middle, place, "o", markersize=4, color=colour, label=method)
     ax.axvline(1, color=GREY, linewidth=0.8, linestyle=":")
     names = _names(model, places)
-    shown = [names[j] for j in order]
+    shown = [shortened(names[j]) for j in order]
     every = int(np.ceil(len(shown) / 45))
     ax.set_yticks(rows[::every], shown[::every], fontsize=8)
     ax.set(xlim=(0, None), ylim=(-0.7, len(order) - 0.3))
@@ -173,7 +185,7 @@ def plot_fan(
     _need_intervals("plot_fan", model)
     if model._is_single():
         raise ValueError("plot_fan needs several outputs, steps ahead; fit a two-dimensional y.")
-    one = X.iloc[[row]] if hasattr(X, "iloc") else X[[row]]
+    one = _safe_indexing(X, [row])
     bands = {each: _ends(model, one, each, method, None, joint=joint)[0] for each in coverages}
     narrowest = bands[min(coverages)]
     ahead = np.arange(1, len(narrowest) + 1)

@@ -9,7 +9,7 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import pdist, squareform
 
 from manyboost.arrays import F64
-from manyboost.plotting.axes import GREY, Axes, draw_table, feature_names, new_axes
+from manyboost.plotting.axes import GREY, Axes, draw_table, feature_names, new_axes, shortened
 
 
 def plot_importances(
@@ -34,11 +34,15 @@ def plot_importances(
     outputs = np.argsort(-(shares**2).sum(axis=1), kind="stable")[:max_outputs]
     if len(outputs) > 2:
         outputs = outputs[hierarchy.leaves_list(_links(pdist(shares[outputs])))]
-    ax = new_axes(ax, 2.2 + 0.28 * len(features), 1.6 + 0.2 * min(len(outputs), 45))
     columns, rows = feature_names(model), model._explained_names(None)
     names = [rows[j] for j in outputs], [columns[k] for k in features]
+    # A name takes about 0.07 inches for each character.
+    beside, below = (0.07 * max(len(shortened(name)) for name in each) for each in names)
+    height = max(2.4, 1.4 + below + 0.2 * min(len(outputs), 45))
+    ax = new_axes(ax, 2.0 + beside + 0.28 * len(features), height)
     table = shares[np.ix_(outputs, features)]
-    image = draw_table(ax, table, *names, aspect="auto", cmap="Blues", vmin=0)
+    scale: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": float(table.max()) or 1.0}
+    image = draw_table(ax, table, *names, aspect="auto", **scale)
     ax.set_xlabel(_of("features", len(features), shares.shape[1]))
     ax.set_ylabel(_of("outputs", len(outputs), len(shares)))
     ax.figure.colorbar(image, ax=ax, label="share of the gain", pad=0.02)

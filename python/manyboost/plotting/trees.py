@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyboost.arrays import F64
 from manyboost.inspection import leaf_shares
-from manyboost.plotting.axes import Axes, chosen_outputs, feature_names, new_axes
+from manyboost.plotting.axes import Axes, chosen_outputs, feature_names, new_axes, shortened
 
 _BOX = {"boxstyle": "round,pad=0.3", "edgecolor": "#888888", "linewidth": 0.7}
 
@@ -86,7 +86,7 @@ class _TreeDrawing:
         self.threshold = categories.thresholds(self.feature, threshold, self.left > 0)
         self.missing_left, self.cover, _, self.codes = nodes[3:]
         self.values, self.max_depth, self.show_missing = values, max_depth, show_missing
-        self.names = feature_names(model)
+        self.names = [shortened(name, 16) for name in feature_names(model)]
         self.categories, self.cuts = categories, categories.cuts
         self.labels = model._category_labels.of_column
         self.places: dict[int, tuple[float, int]] = {}
@@ -143,6 +143,7 @@ class _TreeDrawing:
         labels = self.labels.get(feature)
         known = [each for some in self.categories.values_of(feature, codes) for each in some]
         names = [f"{each:g}" if labels is None else str(labels[int(each)]) for each in known]
+        names = [shortened(name, 16) for name in names]
         more = f", … {len(names)}" if len(names) > 3 else ""
         return f"{name} in\n{{{', '.join(names[:3])}{more}}}{missing}"
 

@@ -203,6 +203,13 @@ def test_an_arff_file_says_what_it_holds(write):
     assert decoded(whole(file, [4], is_nominal={4: True})[0]) == [["1"], ["0"]]
 
 
+def test_an_arff_file_may_have_another_encoding(tmp_path):
+    path = tmp_path / "music.arff"
+    path.write_bytes(ARFF.replace("hip hop", "düster").encode("latin-1"))
+    features, _ = whole(open_file(path, encoding="latin-1"), [3])
+    assert decoded(features) == [["rock"], ["düster"]]
+
+
 def test_categories_in_sparse_rows_become_dense(write):
     text = ARFF.split("@data")[0] + "@data\n{0 1, 2 120}\n{3 'hip hop'}\n"
     features, _ = whole(open_file(write(text, "music.arff")), [2, 3])
@@ -225,8 +232,22 @@ def test_svmlight_counts_features_as_another_file_did(write):
     assert features.values.toarray().tolist() == [[0, 4, 0], [0, 0, 5]]
     from_one = open_file(write("1:4\n", "one.svm"), like=(["1", "2"], ["3"]))
     assert whole(from_one, [0, 1])[0].values.toarray().tolist() == [[4, 0]]
-    with pytest.raises(ValueError, match=r"feature 5 is not between 0 and 2"):
-        open_file(write("3 5:1\n", "more.svm"), like=like)
+    # Features that the other file did not have are ignored, as columns of other formats are.
+    more = open_file(write("3 0:1 5:1\n7 5:2\n3 2:4 3:5\n", "more.svm"), like=like)
+    assert whole(more, [0, 1, 2])[0].values.toarray().tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 4]]
+    with pytest.raises(ValueError, match=r"feature 0 is not between 1 and 2"):
+        open_file(write("0:4\n", "zero.svm"), like=(["1", "2"], ["3"]))
+
+
+def test_a_file_without_rows_has_no_blocks(write):
+    file = open_file(write("# nothing\n", "empty.svm"), like=(["0", "1"], ["3"]))
+    assert list(file.blocks([0, 1], [], {})) == []
+
+
+def test_a_column_may_be_a_feature_and_an_output(write):
+    features, outputs = whole(open_file(write("a,b\n1,2\n3,4\n", "toy.csv")), [0, 1], [0])
+    assert features.values.tolist() == [[1, 2], [3, 4]]
+    assert outputs.values.tolist() == [[1], [3]]
 
 
 # ------------------------------------------------------------------ what outputs are

@@ -47,6 +47,15 @@ def write(tmp_path):
     return write
 
 
+@pytest.mark.parametrize("arrays", [DENSE, SPARSE])
+def test_values_beyond_single_precision_are_refused(write, arrays):
+    name = "X" if "X" in arrays else "X_data"
+    with pytest.raises(
+        ValueError, match=r"X of data set 'toy' holds [\d.]+e\+300, beyond the range"
+    ):
+        read_npz(write({**arrays, name: arrays[name].astype(float) * 1e300}))
+
+
 def test_dense_arrays(write):
     data = read_npz(write({**DENSE, "split": np.array([0, 0, 1, 1], np.uint8), **NOMINAL}))
     assert (data.name, data.task) == ("toy", "multilabel")

@@ -167,6 +167,32 @@ def test_infinite_features_are_values(write, word):
     assert data.X[:, 0].tolist() == [1, np.inf, -np.inf]
 
 
+def test_numbers_beyond_double_precision_are_not_infinite(write):
+    path = write("a,y\n1,2\n-1e400,3\n")
+    with pytest.raises(ValueError, match=r"line 3: column 'a' holds '-1e400', which is not a num"):
+        read_csv(path, targets="y")
+    # Nor are they categories, as text at the beginning of a column is.
+    path = write(f"a,y\n{'9' * 400},2\n1,3\n")
+    with pytest.raises(ValueError, match=r"line 2: column 'a' holds '9{39}…', which is not a num"):
+        read_csv(path, targets="y")
+
+
+def test_lines_end_with_their_ends_alone_in_all_encodings(tmp_path):
+    path = tmp_path / "toy.csv"
+    for encoding in ("utf-8", "utf-16"):
+        path.write_bytes("c,y\na\u2028b,1\nc\x0bd,2\ne\x85f,3\n".encode(encoding))
+        toy = read_csv(path, targets="y", categorical="c", encoding=encoding)
+        assert toy.categories == {0: ("a\u2028b", "c\x0bd", "e\x85f")}
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 is how these begin", b"a,b\n1,2\n"])
+def test_what_is_no_parquet_file_is_refused_by_name(tmp_path, content):
+    path = tmp_path / "toy.parquet"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"toy\.parquet is not a sound Parquet file \(.*; get the"):
+        read_parquet(path, targets="y")
+
+
 def test_infinite_features_of_parquet_files_are_values(parquet):
     data = read_parquet(parquet({"x": [1.0, float("inf")], "y": [1.5, 2.5]}), targets="y")
     assert data.X[:, 0].tolist() == [1, np.inf]

@@ -21,7 +21,7 @@ from scipy import sparse
 
 from manyboost.datasets.dataset import Dataset, Matrix, Task, check_unique
 from manyboost.datasets.readers.columns import Column, Selection, Table, select_targets, split_table
-from manyboost.datasets.readers.text import PathLike, TextFile, number, set_name
+from manyboost.datasets.readers.text import PathLike, TextFile, excerpt, number, set_name
 
 #: Turns the text of a value into a number, or raises ValueError or KeyError.
 Converter: TypeAlias = Callable[[str], float]
@@ -173,7 +173,7 @@ class _Reader:
                 relation = _unquoted(match[1])
             elif keyword != "@attribute":
                 expected = "expected @relation, @attribute or @data."
-                raise self._error(f"{_short(text)} is not part of a header; {expected}")
+                raise self._error(f"{excerpt(text)} is not part of a header; {expected}")
             elif relation is None:
                 raise self._error("an attribute comes before @relation; put it after.")
             else:
@@ -184,7 +184,7 @@ class _Reader:
         match = _ATTRIBUTE.fullmatch(text)
         if match is None:
             remedy = "write @attribute NAME TYPE, and quote a name with spaces or any of , { } %."
-            raise self._error(f"{_short(text)} is not an attribute; {remedy}")
+            raise self._error(f"{excerpt(text)} is not an attribute; {remedy}")
         name = _unquoted(match[1])
         if name in self._converters:
             raise self._error(f"there is an attribute {name!r} already; rename one of them.")
@@ -201,7 +201,7 @@ class _Reader:
             return Column(name), self._date_converter(match[1])
         if not (kind.startswith("{") and kind.endswith("}")):
             expected = "expected numeric, {categories}, string or date."
-            raise self._error(f"attribute {name!r} has the type {_short(kind)}; {expected}")
+            raise self._error(f"attribute {name!r} has the type {excerpt(kind)}; {expected}")
         values = _fields(kind[1:-1], ",")
         if values is None or None in values or "" in values:
             raise self._error(f"the categories of {name!r} are not a list {{a, b, 'c d'}}.")
@@ -255,7 +255,7 @@ class _Reader:
         pairs = _pairs(text[1:-1]) if text[0] + text[-1] == "{}" else None
         if pairs is None:
             remedy = "write {index value, index value}, and quote values with spaces."
-            raise self._error(f"{_short(text)} is not a sparse row; {remedy}")
+            raise self._error(f"{excerpt(text)} is not a sparse row; {remedy}")
         width = len(self.columns)
         for last, index in pairwise([-1, *(index for index, _ in pairs)]):
             if not last < index < width:
@@ -273,7 +273,7 @@ class _Reader:
             i, field = fields[len(row)]
             column = self.columns[i]
             kind = "one of its categories" if column.categories else "a number or a date"
-            what = f"attribute {column.name!r} holds {_short(field or '')}, which is not {kind}"
+            what = f"attribute {column.name!r} holds {excerpt(field or '')}, which is not {kind}"
             raise self._error(f"{what} as declared; write ? for a missing value.") from None
         return row
 
@@ -331,8 +331,3 @@ def _unquoted(text: str) -> str:
         return chr(int(symbol[1:], 16)) if len(symbol) > 1 else _ESCAPED.get(symbol, symbol)
 
     return _ESCAPE.sub(resolve, text[1:-1])
-
-
-def _short(text: str) -> str:
-    """Quote text of a file, shortened to fit a message."""
-    return repr(text if len(text) <= 40 else text[:39] + "…")

@@ -215,10 +215,11 @@ def outputs_of(
         Y, found = typed_outputs(table, wanted, missing_labels=True)
     if only is None:  # labels may be very many, so sparse ones stay sparse
         return NamedTable(table.names, Y), "labels" if found == "multilabel" else "regression"
-    Y = densified(Y)
-    if found == "multilabel" and np.array_equal(Y, np.rint(Y)):  # not if a value is missing
-        Y = Y.astype(np.int64)
-    return NamedColumn(only.name, Y[:, 0]), "classes" if found == "multilabel" else "regression"
+    y = densified(Y)[:, 0]
+    if found == "regression":
+        return NamedColumn(only.name, y), "regression"
+    _refuse_missing(table, y)
+    return NamedColumn(only.name, y.astype(np.int64) if (y == np.rint(y)).all() else y), "classes"
 
 
 def _classes(table: Table, column: Column, task: str | None) -> NamedColumn:
@@ -227,12 +228,17 @@ def _classes(table: Table, column: Column, task: str | None) -> NamedColumn:
         what = f"Output {column.name!r} of {table.file} is text, which regression cannot predict"
         raise ValueError(f"{what}; ask for classification, or turn it into numbers.")
     codes = densified(table.values)[:, 0]
-    missing = np.isnan(codes)
-    if missing.any():
-        what = f"the class {column.name!r} is missing; fill it in, or remove the row."
-        raise table.error(int(np.argmax(missing)), what)
+    _refuse_missing(table, codes)
     labels = np.array(column.categories, dtype=object)
     return NamedColumn(column.name, labels[codes.astype(np.intp)])
+
+
+def _refuse_missing(table: Table, classes: NDArray[Any]) -> None:
+    """Refuse a row without a class; the table has one column."""
+    missing = np.isnan(classes)
+    if missing.any():
+        what = f"the class {table.names[0]!r} is missing; fill it in, or remove the row."
+        raise table.error(int(np.argmax(missing)), what)
 
 
 def _hold_classes(table: Table, task: str | None) -> bool:

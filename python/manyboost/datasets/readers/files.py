@@ -35,8 +35,9 @@ class StoredFile:
     def blocks(
         self, features: Sequence[int], outputs: Sequence[int], is_nominal: Mapping[int, bool]
     ) -> Iterator[tuple[Table, Table]]:
-        """Yield features and outputs of all rows, columns by index in the given order."""
-        yield self._take(features, is_nominal), self._take(outputs, is_nominal)
+        """Yield features and outputs of all rows, if any, columns by index in the given order."""
+        if self._table.values.shape[0]:
+            yield self._take(features, is_nominal), self._take(outputs, is_nominal)
 
     def _take(self, places: Sequence[int], is_nominal: Mapping[int, bool]) -> Table:
         columns = [self._table.columns[i] for i in places]
@@ -75,10 +76,10 @@ def open_file(
 ) -> TableFile:
     """Open a file of a known format; ``-`` is standard input, for text formats.
 
-    ``delimiter`` and ``encoding`` are those of CSV files: by default a comma, or a tab for
-    ``.tsv``, and UTF-8. ``part`` selects
-    rows of a file that has a split. ``like`` are the names of the features and outputs that an
-    svmlight file should have, and ``targets`` what its rows begin with.
+    ``delimiter`` is that of a CSV file, by default a comma, or a tab for ``.tsv``; ``encoding``
+    that of a CSV or ARFF file, by default UTF-8. ``part`` selects rows of a file that has a split.
+    ``like`` are the names of the features and outputs that an svmlight file should have, and
+    ``targets`` what its rows begin with.
     """
     path = Path(path)
     if path == STDIN and format in ("parquet", "npz"):
@@ -86,13 +87,14 @@ def open_file(
     if path != STDIN and not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"The file {str(path)!r} {what}; check its name.")
+    encoding = encoding or "utf-8-sig"
     if format == "csv":
         is_tsv = ".tsv" in map(str.lower, path.suffixes)
-        return CsvFile(path, delimiter or ("\t" if is_tsv else ","), encoding or "utf-8-sig")
+        return CsvFile(path, delimiter or ("\t" if is_tsv else ","), encoding)
     if format == "parquet":
         return ParquetFile(path)
     if format == "arff":
-        table, k = arff_table(path)
+        table, k = arff_table(path, encoding)
         declared = None if k is None else select_targets(k, table.names, table.file)
         return StoredFile(table, declared, None, None)
     if format == "npz":

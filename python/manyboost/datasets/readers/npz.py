@@ -79,9 +79,9 @@ def _dataset(arrays: Mapping[str, NDArray[Any]], name: str) -> Dataset:
             found = f"{what} of data set {name!r} has shape {array.shape} and type {array.dtype}"
             raise ValueError(f"{found}; it must be a table of numbers.")
     if "X" in arrays:
-        X = arrays["X"].astype(np.float32, copy=False)
+        X = _single(arrays["X"], name)
     else:
-        X = _csr(arrays, "X", arrays["X_data"].astype(np.float32), name)
+        X = _csr(arrays, "X", _single(arrays["X_data"], name), name)
     task: Task = "multilabel"
     if "Y" not in arrays:
         Y = _csr(arrays, "Y", np.ones(len(arrays["Y_indices"]), dtype=np.uint8), name)
@@ -98,6 +98,17 @@ def _dataset(arrays: Mapping[str, NDArray[Any]], name: str) -> Dataset:
     features, targets = (arrays[f"{of}_names"].astype(str).tolist() for of in ("feature", "target"))
     names, split = (tuple(features), tuple(targets)), arrays.get("split")
     return Dataset(name, X, Y, *names, task, split, tuple(categories), categories)
+
+
+def _single(values: NDArray[Any], name: str) -> NDArray[np.float32]:
+    """Return features in single precision; values that it cannot hold are refused."""
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32, copy=False)
+    beyond = np.isinf(single) & np.isfinite(values)
+    if beyond.any():
+        what = f"X of data set {name!r} holds {values[beyond][0]:g}, beyond the range of single"
+        raise ValueError(f"{what} precision (3e38); divide the feature by a constant.")
+    return single
 
 
 def _csr(arrays: Mapping[str, NDArray[Any]], what: str, data: NDArray[Any], name: str) -> Matrix:

@@ -92,14 +92,15 @@ def read_svmlight_like(
 ) -> Dataset | None:
     """Read a file with the features and labels of another, which ``read_svmlight`` read.
 
-    Labels that the other file did not have are ignored, and rows need no targets. The result is
-    None if no svmlight file has such feature names.
+    Features and labels that the other file did not have are ignored, and rows need no targets. The
+    result is None if no svmlight file has such feature names.
     """
     first, n_features = int(list(feature_names[:1]) == ["1"]), len(feature_names)
     if list(feature_names) != [str(k) for k in range(first, first + n_features)]:
         return None
     has_labels = all(name.isdecimal() for name in target_names)
     rows = _svmlight_rows(path, "labels" if has_labels else "numbers")
+    rows.forget_features(first + n_features)
     if has_labels:
         Y = rows.labels(np.array(target_names, np.float64))
     else:
@@ -229,6 +230,13 @@ class _Rows:
             found = f"{what} {numbers[outside[0]]:.0f} is not between {first} and {stop - 1}"
             remedy = f"correct the row or the number of {what}s."
             raise self.file.error(f"{found}; {remedy}", self._lines[row])
+
+    def forget_features(self, stop: int) -> None:
+        """Leave out the features from a number on."""
+        kept = self.features < stop
+        ends = np.append(0, np.cumsum(kept))[np.asarray(self._feature_ends)]
+        self._feature_ends = array("q", ends.tolist())
+        self.features, self._values = self.features[kept], self._values[kept]
 
     def numbers(self, n_outputs: int | None) -> F64:
         """Return targets as numbers (n_rows, n_outputs), NaN in rows without any."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -19,7 +20,7 @@ from manyboost.arrays import F64
 from manyboost.datasets.dataset import Dataset, Task, check_unique
 from manyboost.datasets.readers import columns
 from manyboost.datasets.readers.columns import Column, Place, Selection, Table
-from manyboost.datasets.readers.text import PathLike, TextFile, set_name
+from manyboost.datasets.readers.text import PathLike, TextFile, excerpt, set_name
 from manyboost.extras import import_extra
 
 if TYPE_CHECKING:
@@ -177,14 +178,15 @@ class FrameFile(ABC):
         """
         known = dict(is_nominal)
         wrong: dict[str, tuple[str, str]] = {}  # a cell and its place, by column
-        for frame, place in self._frames([self.names[i] for i in (*features, *outputs)]):
+        wanted = dict.fromkeys(self.names[i] for i in (*features, *outputs))
+        for frame, place in self._frames(list(wanted)):
             parts = []
             for places in (features, outputs):
                 values, heads = np.empty((len(frame), len(places))), []
                 for j, i in enumerate(places):
                     cells = frame[self.names[i]]
                     if i not in known and len(first := self._cleaned(cells).drop_nulls().head(1)):
-                        known[i] = self._numbers(first)[1] is not None
+                        known[i] = bool(self._cast(first).null_count())
                         # Decimal commas are no categories.
                         known[i] = known[i] and not self._has_decimal_comma(first)
                     try:
@@ -231,7 +233,7 @@ class FrameFile(ABC):
         if wrong is not None:
             cell = self._cleaned(cells)[wrong : wrong + 1]
             comma = " with a decimal comma" if self._has_decimal_comma(cell) else ""
-            raise WrongCellError(f"{cell[0]!r}{comma}", f" in {place(wrong)}")
+            raise WrongCellError(f"{excerpt(cell[0])}{comma}", f" in {place(wrong)}")
         return numbers, None
 
     def _numbers(self, cells: polars.Series) -> tuple[F64, int | None]:
@@ -319,6 +321,15 @@ class CsvFile(FrameFile):
     def _cast(self, cells: polars.Series) -> polars.Series:
         return cells.cast(polars_module().Float64, strict=False)
 
+    def _numbers(self, cells: polars.Series) -> tuple[F64, int | None]:
+        numbers, wrong = super()._numbers(cells)
+        if np.isinf(numbers).any():
+            # 1e400 is no infinite number, but one that is beyond double precision.
+            written = cells.str.to_lowercase().str.contains("inf").fill_null(False).to_numpy()
+            beyond = np.flatnonzero(np.isinf(numbers) & ~written).tolist()
+            wrong = min(beyond + ([] if wrong is None else [wrong]), default=None)
+        return numbers, wrong
+
 
 class ParquetFile(FrameFile):
     """A Parquet file."""
@@ -326,7 +337,8 @@ class ParquetFile(FrameFile):
     def __init__(self, path: PathLike) -> None:
         self.file = Path(path).name
         self._scan = polars_module().scan_parquet(path)
-        self.names = self._scan.collect_schema().names()
+        with self._damage_refused():
+            self.names = self._scan.collect_schema().names()
         if has_index := self.names[-1:] == [_INDEX]:
             self.names.pop()
         self.has_index = has_index
@@ -334,9 +346,22 @@ class ParquetFile(FrameFile):
     def _frames(self, names: Sequence[str]) -> Iterator[tuple[polars.DataFrame, Place]]:
         size = max(1, BLOCK_CELLS // max(1, len(names)))
         start = 0
-        while len(frame := self._scan.select(names).slice(start, size).collect()):
+        while True:
+            with self._damage_refused():
+                frame = self._scan.select(names).slice(start, size).collect()
+            if not len(frame):
+                return
             yield frame, _places(range(start, start + size), "row")
             start += size
+
+    @contextmanager
+    def _damage_refused(self) -> Iterator[None]:
+        pl = polars_module()
+        try:
+            yield
+        except (pl.exceptions.ComputeError, pl.exceptions.PanicException) as error:
+            what = f"{self.file} is not a sound Parquet file ({error})"
+            raise ValueError(f"{what}; get the file again.") from None
 
     def _cleaned(self, cells: polars.Series) -> polars.Series:
         pl = polars_module()

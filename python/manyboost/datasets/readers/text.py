@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import math
 import os
 import sys
@@ -40,7 +41,8 @@ class TextFile:
         try:
             with _opened(self.path) as file, _decompressed(file) as lines:
                 if codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
-                    lines = codecs.getreader(encoding)(lines)  # whose ends of lines have two bytes
+                    # Ends of lines have two bytes.
+                    lines = io.TextIOWrapper(lines, encoding, newline="\n")
                 for self.line, raw in enumerate(lines, start=1):
                     yield raw if isinstance(raw, str) else raw.decode(encoding)
                     encoding = encoding.removesuffix("-sig")  # only the first line has a mark
@@ -86,6 +88,11 @@ def number(text: str) -> float:
     if math.isnan(value) or is_beyond or "_" in text:
         raise ValueError(text)
     return value
+
+
+def excerpt(text: str) -> str:
+    """Quote text of a file, shortened to fit a message."""
+    return repr(text if len(text) <= 40 else text[:39] + "…")
 
 
 def set_name(path: PathLike, name: str | None = None) -> str:
