@@ -138,7 +138,9 @@ def value_columns(data: Any, name: str) -> list[NDArray[Any]]:
 
 
 def _values(column: Any) -> NDArray[Any]:
-    values = np.asarray(column.to_numpy()) if _holds_numbers(column) else np.empty(0, object)
+    # As floats, whole numbers beside missing ones could be mixed up.
+    is_plain = _holds_numbers(column) and not column.is_null().any()
+    values = np.asarray(column.to_numpy()) if is_plain else np.empty(0, object)
     is_plain = values.dtype.kind in "biuf"
     return values if is_plain else np.fromiter(column.to_list(), object, len(column))
 

@@ -325,8 +325,12 @@ def _check_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
             problem = f"{name} holds bytes (such as {_shown(labels[0])})"
             raise ValueError(f"{problem}; decode them into text.") from None
         raise _mixture(f"{name} mixes classes", labels) from None
+    # scikit-learn's checks look for the first three words of both errors.
+    if kind == "unknown":
+        held = f"{type(labels[0]).__name__} values (such as {str(labels[0])[:50]!r})"
+        remedy = "turn them into text or whole numbers"
+        raise ValueError(f"Unknown label type: {name} holds {held}; {remedy}.")
     if kind not in ("binary", "multiclass"):
-        # scikit-learn's checks look for the first three words.
         remedy = f"{name} must hold classes, for numbers use ManyBoostRegressor"
         raise ValueError(f"Unknown label type: {kind}; {remedy}.")
     return labels
@@ -405,7 +409,8 @@ _ROW_TYPES = (list, tuple, set, frozenset)
 def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
     """Return the labels of every row, or None if ``y`` does not hold sets of labels.
 
-    A row may be a list if rows are no indicator: their lengths differ or they hold text.
+    A row may be a list or an array if rows are no indicator: their lengths differ or they hold
+    text.
     """
     is_list = isinstance(y, list | tuple)
     if is_list:
@@ -416,21 +421,29 @@ def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
         rows = y.tolist() if isinstance(y, np.ndarray) else y.to_list()
     else:
         return None
+    rows = [each.tolist() if isinstance(each, np.ndarray) else each for each in rows]
     if not any(isinstance(each, _ROW_TYPES) for each in rows):
         return None
     for i, each in enumerate(rows):
         if not isinstance(each, _ROW_TYPES):
             rest = " but sets of labels in others; pass a set for every row, maybe an empty one."
             raise RowError(name, f"{name} holds {each!r}", i, rest)
-    if is_list and not any(isinstance(each, set | frozenset) for each in rows):
+    has_sets = any(isinstance(each, set | frozenset) for each in rows)
+    like_table = not has_sets and len({len(each) for each in rows}) == 1
+    if like_table:
         text = {value for each in rows for value in each if isinstance(value, str)}
-        if len({len(each) for each in rows}) == 1 and text <= {"0", "1"}:
-            return None
+        like_table = text <= {"0", "1"}
+    if like_table and is_list:
+        return None
     for i, each in enumerate(rows):
         for label in each:
             if not isinstance(label, str | int | float | np.generic) or is_missing(label):
                 rest = "; labels must be text or numbers."
                 raise RowError(name, f"{name} has the label {label!r}", i, rest)
+        if like_table and len(set(each)) < len(each):
+            what = f"{name} has the label {max(each, key=each.count)!r} twice"
+            rest = f"; if rows are those of a table, pass np.array(list({name}))."
+            raise RowError(name, what, i, rest)
     return [frozenset(each) for each in rows]
 
 
