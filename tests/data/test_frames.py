@@ -146,7 +146,6 @@ REFUSED = {
     "polars arrays": (pl.DataFrame, pl.Series([[1, 2]] * 80, dtype=pl.Array(pl.Int8, 2)), SPREAD),
     "polars structs": (pl.DataFrame, [{"a": 1}] * 80, SPREAD),
     "polars bytes": (pl.DataFrame, [b"x"] * 80, ENCODE),
-    "polars nothing": (pl.DataFrame, [None] * 80, ENCODE),
 }
 
 
@@ -160,12 +159,61 @@ def test_other_columns_are_refused_by_name_with_the_remedy(frame, column, remedy
     model = regressor(categorical_features=None).fit(
         frame({"fine": X[:, 0], "odd one": X[:, 1]}), Y
     )
-    assert refusal(lambda: model.predict(bad)) == sentence
+    problem = sentence.partition(";")[0]
+    assert refusal(lambda: model.predict(bad)) == (
+        f"{problem}; turn it into numbers, which it held in fit."
+    )
     good = frame({"fine": X[:, 0], "odd one": X[:, 1]})
     sentence = refusal(
         lambda: regressor(categorical_features=None).fit(good, Y, X_val=bad, Y_val=Y)
     )
     assert sentence.startswith("Column 'odd one' of X_val holds ")
+
+
+NOTHING = {
+    "pandas objects": (pd.DataFrame, pd.Series([None] * 80, dtype=object)),
+    "pandas text": (pd.DataFrame, pd.Series([None] * 80, dtype="string")),
+    "pandas times": (pd.DataFrame, pd.Series([pd.NaT] * 80)),
+    "polars": (pl.DataFrame, [None] * 80),
+    "polars text": (pl.DataFrame, pl.Series([None] * 80, dtype=pl.String)),
+    "polars dates": (pl.DataFrame, pl.Series([None] * 80, dtype=pl.Date)),
+}
+
+
+@pytest.mark.parametrize(("frame", "nothing"), NOTHING.values(), ids=NOTHING)
+def test_a_column_that_is_all_missing_may_be_of_any_type(frame, nothing):
+    known, empty = (frame({"u": X[:, 0], "v": each}) for each in (X[:, 1], nothing))
+    model, missing = regressor().fit(known, Y), np.column_stack([X[:, 0], np.full(80, np.nan)])
+    with pytest.warns(match="feature names"):
+        assert np.array_equal(model.predict(empty), model.predict(missing))
+    expected = regressor().fit(missing, Y).predict(missing)
+    assert np.array_equal(regressor().fit(empty, Y).predict(empty), expected)
+    outputs = frame({"p": Y[:, 0], "q": nothing})
+    assert "Output 'q' of y has no observed value" in refusal(lambda: regressor().fit(X, outputs))
+
+
+@FRAMES
+def test_text_may_come_where_all_of_it_was_missing_in_fit(frame):
+    dtype = {"dtype": "string"} if frame is pd.DataFrame else {"dtype": pl.String}
+    column = pd.Series if frame is pd.DataFrame else pl.Series
+    empty = frame({"u": X[:, 0], "v": column([None] * 80, **dtype)})
+    model = regressor().fit(empty, Y)
+    later = frame({"u": X[:, 0], "v": ["new"] * 80})
+    assert np.array_equal(model.predict(later), model.predict(empty))
+
+
+@FRAMES
+def test_categories_that_are_large_whole_numbers_are_not_mixed_up(frame):
+    small = np.arange(80) % 3
+    targets = np.column_stack([small == 1, small == 2])
+    settings = {"categorical_features": ["id"]}
+    data = frame({"u": X[:, 0], "id": small + 2**60})
+    model = regressor(**settings).fit(data, targets)
+    expected = regressor(**settings).fit(frame({"u": X[:, 0], "id": small}), targets)
+    assert model_bytes(model) == model_bytes(expected)
+    unknown = frame({"u": X[:1, 0], "id": [2**60 + 3]})
+    missing = frame({"u": X[:1, 0], "id": np.array([np.nan])})
+    assert np.array_equal(model.predict(unknown), model.predict(missing))
 
 
 @FRAMES

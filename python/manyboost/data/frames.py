@@ -146,14 +146,16 @@ def _values(column: Any) -> NDArray[Any]:
 
 
 def label_columns(frame: Any, chosen: Mask | None) -> list[int]:
-    """Return the columns of categories or text (None), or the chosen ones that hold no numbers."""
+    """Return the columns of categories or text (None), or the chosen ones that hold labels.
+
+    Numbers are categories without labels, which an array can hold too, unless doubles mix them up.
+    """
     if isinstance(frame, NamedTable):
         return [j for j in sorted(frame.categories) if chosen is None or chosen[j]]
     columns = enumerate(frame.iter_columns())
     if chosen is None:
         return [j for j, column in columns if _holds_labels(column)]
-    # Numbers are categories without labels: an array can hold them too.
-    return [j for j, column in columns if chosen[j] and not _holds_numbers(column)]
+    return [j for j, column in columns if chosen[j] and not _holds_doubles(column)]
 
 
 @dataclass(frozen=True)
@@ -217,16 +219,28 @@ def _kind(column: Any) -> str:
     return type(column.dtype).__name__
 
 
+def _native_type(column: Any) -> Any:
+    return getattr(column.to_native(), "dtype", _kind(column))
+
+
 def _holds_numbers(column: Any) -> bool:
     return bool(column.dtype.is_numeric()) or _kind(column) == "Boolean"
 
 
+def _holds_doubles(column: Any) -> bool:
+    """Whether a column holds numbers that double precision does not mix up."""
+    if not column.dtype.is_integer() or column.is_null().all():
+        return _holds_numbers(column)
+    return bool(column.min() >= -(2**53) and column.max() <= 2**53)
+
+
 def _holds_labels(column: Any) -> bool:
-    """Whether a column holds categories or text, and something that is not missing."""
+    """Whether a column holds categories or text."""
     if _kind(column) in _CATEGORICAL:
         return True
     # narwhals takes a column of objects that are all missing for text.
-    return _kind(column) == "String" and not column.is_null().all()
+    unsure = str(_native_type(column)) == "object"
+    return _kind(column) == "String" and not (unsure and column.is_null().all())
 
 
 def _sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
@@ -258,12 +272,13 @@ def _numbers(column: Any, name: str, remedy: str | None) -> F64:
     if _holds_numbers(column):
         double = importlib.import_module("narwhals.stable.v2").Float64
         return np.asarray(column.cast(double).to_numpy(), dtype=np.float64)
-    dtype = getattr(column.to_native(), "dtype", kind)
+    if column.is_null().all():  # of whatever type
+        return np.full(len(column), np.nan)
+    dtype = _native_type(column)
     if kind == "Unknown" and str(dtype).startswith("float"):  # long double
         with np.errstate(over="ignore"):
             return np.asarray(column.to_numpy()).astype(np.float64)
-    # narwhals takes a column of objects that are all missing for text.
-    if kind == "Object" or (str(dtype) == "object" and column.is_null().all()):
+    if kind == "Object":
         values = column.to_list()
         try:
             numbers = [as_float(value) for value in values]
