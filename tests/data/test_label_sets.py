@@ -106,6 +106,10 @@ def test_sets_that_cannot_be_used():
             [{"a"}, {float("nan")}] * 40,
             "y has the label nan in row 1; labels must be text or numbers.",
         ),
+        (
+            [{np.datetime64("2024")}, {np.datetime64("2025")}] * 40,
+            "y has the label np.datetime64('2024') in row 0; labels must be text or numbers.",
+        ),
     ]:
         assert refusal(lambda y=y: classifier().fit(X, y)) == sentence
     unknown = [{"dog"}, *SETS[1:]]

@@ -302,7 +302,10 @@ def make_frame(library: str, values: NDArray[Any], names: Sequence[str], like: A
     except ImportError:
         problem = f"set_output asked for frames of {library}, which is not installed"
         raise ImportError(f"{problem}; install it: pip install {library}.") from None
+    data: Any = values
+    if values.dtype == object:  # columns of several types, each of which keeps its own
+        data = {name: column.tolist() for name, column in zip(names, values.T, strict=True)}
     if library == "polars":
-        return module.DataFrame(values, schema=list(names))
+        return module.DataFrame(data, schema=list(names))
     index = like.index if isinstance(like, module.DataFrame) else None
-    return module.DataFrame(values, columns=list(names), index=index)
+    return module.DataFrame(data, columns=list(names), index=index)

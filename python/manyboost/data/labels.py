@@ -437,7 +437,7 @@ def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
         return None
     for i, each in enumerate(rows):
         for label in each:
-            if not isinstance(label, str | int | float | np.generic) or is_missing(label):
+            if not isinstance(label, str | int | float | np.number | np.bool_) or is_missing(label):
                 rest = "; labels must be text or numbers."
                 raise RowError(name, f"{name} has the label {label!r}", i, rest)
         if like_table and len(set(each)) < len(each):
