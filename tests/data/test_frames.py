@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 
-from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost import ManyBoostClassifier, ManyBoostRegressor, load
 from manyboost.data.features import check_X
 from manyboost.data.frames import CategoryLabels, label_columns
 from refusals import refusal
@@ -440,6 +440,19 @@ def test_frames_of_outputs_leave_their_names(frame):
     assert model_bytes(flags) == model_bytes(labels)
     model.fit(X, Y)
     assert not hasattr(model, "output_names_")
+
+
+def test_labels_that_are_whole_numbers_are_kept(tmp_path):
+    labels = pd.DataFrame(LABELS, columns=[30, 10, 20])
+    model = classifier().fit(X, labels)
+    model.save(tmp_path / "model.mb")
+    for each in [model, load(tmp_path / "model.mb")]:
+        assert each.classes_.tolist() == [30, 10, 20]
+        assert each.output_names_.tolist() == ["30", "10", "20"]
+        present = [labels.columns[row > 0].tolist() for row in each.predict(X)]
+        assert [list(row) for row in each.predict_labels(X)] == present
+    assert "in another order" in refusal(lambda: model.score(X, labels[[10, 20, 30]]))
+    assert classifier().fit(X, pd.DataFrame(LABELS)).classes_.tolist() == [0, 1, 2]
 
 
 def test_levels_of_outputs_are_joined():

@@ -67,8 +67,8 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
     return names if names and all(isinstance(each, str) for each in names) else None
 
 
-def target_names(y: Any, name: str = "y") -> list[str] | None:
-    """Return the names of targets; whole numbers, such as horizons, become text.
+def target_labels(y: Any, name: str = "y") -> list[Any] | None:
+    """Return the names of targets: text, or whole numbers such as horizons.
 
     Numbers that only count the columns from zero are no names.
     """
@@ -78,7 +78,13 @@ def target_names(y: Any, name: str = "y") -> list[str] | None:
     columns = list(y.columns)
     is_count = columns == list(range(len(columns)))
     is_whole = all(isinstance(each, numbers.Integral) for each in columns)
-    return [str(each) for each in columns] if is_whole and not is_count else None
+    return columns if is_whole and not is_count else None
+
+
+def target_names(y: Any, name: str = "y") -> list[str] | None:
+    """Return the names of targets as text."""
+    labels = target_labels(y, name)
+    return None if labels is None else list(map(str, labels))
 
 
 def densified_frame(data: Any) -> Any:

@@ -26,7 +26,14 @@ from manyboost.data.cells import (
     row_blocks,
 )
 from manyboost.data.features import Table, in_canonical_order
-from manyboost.data.frames import column_names, holds_labels, is_frame, is_series, value_columns
+from manyboost.data.frames import (
+    column_names,
+    holds_labels,
+    is_frame,
+    is_series,
+    target_labels,
+    value_columns,
+)
 from manyboost.data.named import NamedTable
 from manyboost.data.plain_arrays import is_missing
 from manyboost.data.sparse_labels import SparseLabels
@@ -51,12 +58,12 @@ class Classes:
         return 1 if self.kind == "binary" else len(self.values)
 
     @classmethod
-    def of(cls, y: NDArray[Any], names: Sequence[str] | None = None, comm: Comm = ALONE) -> Classes:
+    def of(cls, y: NDArray[Any], names: Sequence[Any] | None = None, comm: Comm = ALONE) -> Classes:
         """Find the classes of checked labels on all ranks; ``names`` are those of the columns."""
         if y.ndim == 2:
             if names is None:
                 return cls("multilabel", np.arange(y.shape[1]))
-            return cls("multilabel", np.array(names, dtype=object), tuple(names))
+            return cls("multilabel", _as_labels(names), tuple(map(str, names)))
         values = comm.unique(y)
         if len(values) < 2:
             only = f"y has only one class ({_shown(values[0])})"
@@ -142,7 +149,7 @@ class ClassColumns(Classes):
                 problem = f"Column {column_name(j, names)} of {name} has {what}"
                 raise ValueError(f"{problem}; a classifier needs at least two: leave it out.")
             values.append(found)
-        return cls("columns", values, None if names is None else tuple(names))
+        return cls("columns", values, None if names is None else tuple(map(str, names)))
 
     def encode(self, y: Any, *, softmax: bool, name: str = "y") -> NDArray[Any]:
         """Return 0/1 labels (n, n_outputs) as uint8; all outputs of a missing class are 255."""
@@ -229,7 +236,7 @@ def read_labels(
     if sets is None:
         labels = check_labels(y, X, name, classes, comm, sparsity)
         several = isinstance(labels, list) or labels.ndim == 2
-        names = column_names(y, name) if several else None
+        names = target_labels(y, name) if several else None
         if classes is not None:
             return classes, labels
         if isinstance(labels, list):
@@ -454,8 +461,12 @@ def _sorted_labels(labels: frozenset[Any]) -> NDArray[Any]:
         ordered = sorted(labels)
     except TypeError:
         raise _mixture("y mixes labels", labels) from None
+    return _as_labels(ordered)
+
+
+def _as_labels(labels: Sequence[Any]) -> NDArray[Any]:
     text = any(isinstance(label, str) for label in labels)
-    return np.array(ordered, dtype=object if text else None)
+    return np.array(labels, dtype=object if text else None)
 
 
 def _mixture(problem: str, values: Iterable[Any]) -> ValueError:
