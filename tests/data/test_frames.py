@@ -549,6 +549,35 @@ def test_validation_outputs_have_the_names_of_fit(frame):
         assert model.output_names_.tolist() == ["price", "rent", "tax"]
 
 
+@FRAMES
+def test_weights_and_offsets_have_the_order_of_the_outputs(frame):
+    outputs, weights = named(frame, Y), np.abs(Y) + 0.5
+    same, other = named(frame, weights), named(frame, weights[:, ::-1], NAMES[::-1])
+    order = "has the outputs of fit in another order ('w', 'v', 'u'); select them in the order of "
+    model = regressor().fit(X, outputs, same, offset=same)
+    assert np.array_equal(
+        model.predict(X, offset=same),
+        regressor().fit(X, Y, weights, offset=weights).predict(X, offset=weights),
+    )
+    validation = {"X_val": X, "Y_val": outputs, "offset_val": same}
+    for name, call in [
+        ("sample_weight", lambda: regressor().fit(X, outputs, other)),
+        ("offset", lambda: regressor().fit(X, outputs, offset=other)),
+        (
+            "sample_weight_val",
+            lambda: regressor().fit(X, outputs, sample_weight_val=other, offset=same, **validation),
+        ),
+        ("offset", lambda: model.predict(X, offset=other)),
+        ("sample_weight", lambda: model.score(X, outputs, other, offset=same)),
+    ]:
+        assert refusal(call) == f"{name} {order}output_names_."
+    # Frames with names of their own go by position.
+    own = named(frame, weights, ["1st", "2nd", "3rd"])
+    assert np.array_equal(
+        regressor().fit(X, outputs, own).predict(X), regressor().fit(X, Y, weights).predict(X)
+    )
+
+
 # Frames out -------------------------------------------------------------------------------------
 
 

@@ -133,6 +133,14 @@ def check_output_names(y: Any, known: Sequence[str] | None, name: str) -> None:
             raise ValueError(f"{name} has the output {given!r}, which fit did not see; {hint}")
     if missing:
         raise ValueError(f"{name} lacks the output {missing[0]!r} of fit; add it.")
+    check_output_order(y, known, name)
+
+
+def check_output_order(data: Any, known: Sequence[str] | None, name: str) -> None:
+    """Refuse a frame that has the outputs of fit in another order; other names are no outputs."""
+    names = frames.target_names(data, name) if frames.is_frame(data) else None
+    if names is None or known is None or list(known) == names or set(known) != set(names):
+        return
     problem = f"{name} has the outputs of fit in another order ({', '.join(map(repr, names[:5]))})"
     raise ValueError(f"{problem}; select them in the order of output_names_.")
 
