@@ -21,7 +21,10 @@ def test_the_shape_of_the_features(model):
         (X[:, 0].tolist(), "X has 1 dimension(s), it must have two"),
         (X[None], "X has 3 dimension(s), it must have two"),
         (X[None], "with X.reshape(len(X), -1), which makes a feature of every value of a row"),
-        (np.float64(3), "X has 0 dimension(s), it must have two"),
+        (np.float64(3), "X is of the type float; pass an array or a frame of features."),
+        ({"u": X[:, 0]}, "X is of the type dict; pass an array or a frame of features."),
+        (map(list, X), "X is of the type map; pass an array or a frame of features."),
+        ("X.csv", "X is of the type str; pass an array or a frame of features."),
         (X[:0], "X has no rows (shape (0, 3)); it needs at least one."),
         (X[:, :0], "X has 0 feature(s) (shape=(60, 0)) while a minimum of 1 is required."),
     ]:

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 
-from manyboost import ManyBoostClassifier, ManyBoostRegressor
+from manyboost import ManyBoostClassifier, ManyBoostRegressor, load
 from manyboost.data.features import check_X
 from manyboost.data.frames import CategoryLabels, label_columns
 from refusals import refusal
@@ -146,7 +146,6 @@ REFUSED = {
     "polars arrays": (pl.DataFrame, pl.Series([[1, 2]] * 80, dtype=pl.Array(pl.Int8, 2)), SPREAD),
     "polars structs": (pl.DataFrame, [{"a": 1}] * 80, SPREAD),
     "polars bytes": (pl.DataFrame, [b"x"] * 80, ENCODE),
-    "polars nothing": (pl.DataFrame, [None] * 80, ENCODE),
 }
 
 
@@ -160,12 +159,61 @@ def test_other_columns_are_refused_by_name_with_the_remedy(frame, column, remedy
     model = regressor(categorical_features=None).fit(
         frame({"fine": X[:, 0], "odd one": X[:, 1]}), Y
     )
-    assert refusal(lambda: model.predict(bad)) == sentence
+    problem = sentence.partition(";")[0]
+    assert refusal(lambda: model.predict(bad)) == (
+        f"{problem}; turn it into numbers, which it held in fit."
+    )
     good = frame({"fine": X[:, 0], "odd one": X[:, 1]})
     sentence = refusal(
         lambda: regressor(categorical_features=None).fit(good, Y, X_val=bad, Y_val=Y)
     )
     assert sentence.startswith("Column 'odd one' of X_val holds ")
+
+
+NOTHING = {
+    "pandas objects": (pd.DataFrame, pd.Series([None] * 80, dtype=object)),
+    "pandas text": (pd.DataFrame, pd.Series([None] * 80, dtype="string")),
+    "pandas times": (pd.DataFrame, pd.Series([pd.NaT] * 80)),
+    "polars": (pl.DataFrame, [None] * 80),
+    "polars text": (pl.DataFrame, pl.Series([None] * 80, dtype=pl.String)),
+    "polars dates": (pl.DataFrame, pl.Series([None] * 80, dtype=pl.Date)),
+}
+
+
+@pytest.mark.parametrize(("frame", "nothing"), NOTHING.values(), ids=NOTHING)
+def test_a_column_that_is_all_missing_may_be_of_any_type(frame, nothing):
+    known, empty = (frame({"u": X[:, 0], "v": each}) for each in (X[:, 1], nothing))
+    model, missing = regressor().fit(known, Y), np.column_stack([X[:, 0], np.full(80, np.nan)])
+    with pytest.warns(match="feature names"):
+        assert np.array_equal(model.predict(empty), model.predict(missing))
+    expected = regressor().fit(missing, Y).predict(missing)
+    assert np.array_equal(regressor().fit(empty, Y).predict(empty), expected)
+    outputs = frame({"p": Y[:, 0], "q": nothing})
+    assert "Output 'q' of y has no observed value" in refusal(lambda: regressor().fit(X, outputs))
+
+
+@FRAMES
+def test_text_may_come_where_all_of_it_was_missing_in_fit(frame):
+    dtype = {"dtype": "string"} if frame is pd.DataFrame else {"dtype": pl.String}
+    column = pd.Series if frame is pd.DataFrame else pl.Series
+    empty = frame({"u": X[:, 0], "v": column([None] * 80, **dtype)})
+    model = regressor().fit(empty, Y)
+    later = frame({"u": X[:, 0], "v": ["new"] * 80})
+    assert np.array_equal(model.predict(later), model.predict(empty))
+
+
+@FRAMES
+def test_categories_that_are_large_whole_numbers_are_not_mixed_up(frame):
+    small = np.arange(80) % 3
+    targets = np.column_stack([small == 1, small == 2])
+    settings = {"categorical_features": ["id"]}
+    data = frame({"u": X[:, 0], "id": small + 2**60})
+    model = regressor(**settings).fit(data, targets)
+    expected = regressor(**settings).fit(frame({"u": X[:, 0], "id": small}), targets)
+    assert model_bytes(model) == model_bytes(expected)
+    unknown = frame({"u": X[:1, 0], "id": [2**60 + 3]})
+    missing = frame({"u": X[:1, 0], "id": np.array([np.nan])})
+    assert np.array_equal(model.predict(unknown), model.predict(missing))
 
 
 @FRAMES
@@ -394,6 +442,19 @@ def test_frames_of_outputs_leave_their_names(frame):
     assert not hasattr(model, "output_names_")
 
 
+def test_labels_that_are_whole_numbers_are_kept(tmp_path):
+    labels = pd.DataFrame(LABELS, columns=[30, 10, 20])
+    model = classifier().fit(X, labels)
+    model.save(tmp_path / "model.mb")
+    for each in [model, load(tmp_path / "model.mb")]:
+        assert each.classes_.tolist() == [30, 10, 20]
+        assert each.output_names_.tolist() == ["30", "10", "20"]
+        present = [labels.columns[row > 0].tolist() for row in each.predict(X)]
+        assert [list(row) for row in each.predict_labels(X)] == present
+    assert "in another order" in refusal(lambda: model.score(X, labels[[10, 20, 30]]))
+    assert classifier().fit(X, pd.DataFrame(LABELS)).classes_.tolist() == [0, 1, 2]
+
+
 def test_levels_of_outputs_are_joined():
     columns = pd.MultiIndex.from_product([["sales", "stock"], [1, 2]])
     wide = pd.DataFrame(np.hstack([Y, X[:, :1]]), columns=columns)
@@ -486,6 +547,35 @@ def test_validation_outputs_have_the_names_of_fit(frame):
         assert "did you mean 'tax'?" in refusal(lambda: model.fit(X, other))  # noqa: B023
         assert model.fit(X, y).n_iter_ == 7
         assert model.output_names_.tolist() == ["price", "rent", "tax"]
+
+
+@FRAMES
+def test_weights_and_offsets_have_the_order_of_the_outputs(frame):
+    outputs, weights = named(frame, Y), np.abs(Y) + 0.5
+    same, other = named(frame, weights), named(frame, weights[:, ::-1], NAMES[::-1])
+    order = "has the outputs of fit in another order ('w', 'v', 'u'); select them in the order of "
+    model = regressor().fit(X, outputs, same, offset=same)
+    assert np.array_equal(
+        model.predict(X, offset=same),
+        regressor().fit(X, Y, weights, offset=weights).predict(X, offset=weights),
+    )
+    validation = {"X_val": X, "Y_val": outputs, "offset_val": same}
+    for name, call in [
+        ("sample_weight", lambda: regressor().fit(X, outputs, other)),
+        ("offset", lambda: regressor().fit(X, outputs, offset=other)),
+        (
+            "sample_weight_val",
+            lambda: regressor().fit(X, outputs, sample_weight_val=other, offset=same, **validation),
+        ),
+        ("offset", lambda: model.predict(X, offset=other)),
+        ("sample_weight", lambda: model.score(X, outputs, other, offset=same)),
+    ]:
+        assert refusal(call) == f"{name} {order}output_names_."
+    # Frames with names of their own go by position.
+    own = named(frame, weights, ["1st", "2nd", "3rd"])
+    assert np.array_equal(
+        regressor().fit(X, outputs, own).predict(X), regressor().fit(X, Y, weights).predict(X)
+    )
 
 
 # Frames out -------------------------------------------------------------------------------------

@@ -28,6 +28,9 @@ SET_FORMS = {
     "objects": pd.Series([sorted(each) for each in SETS]).to_numpy(),
     "pandas": pd.Series([sorted(each) for each in SETS], name="tags"),
     "polars": pl.Series("tags", [sorted(each) for each in SETS]),
+    # As pandas reads lists in Parquet files.
+    "pandas arrays": pd.Series([TAGS[row > 0] for row in LABELS]),
+    "arrays": [TAGS[row > 0] for row in LABELS],
 }
 
 
@@ -69,6 +72,18 @@ def test_rows_of_equal_length_are_a_table():
     assert [each.tolist() for each in classifier().fit(X, numbers).classes_] == [[3, 5], [4, 6]]
 
 
+@pytest.mark.parametrize(
+    "rows", [pd.Series(LABELS.tolist()), pl.Series(LABELS.tolist()), pd.Series(list(LABELS))]
+)
+def test_rows_of_an_indicator_in_a_series_are_not_taken_for_sets(rows):
+    assert refusal(lambda: classifier().fit(X, rows)) == (
+        f"y has the label {np.bincount(LABELS[0]).argmax()} twice in row 0; if rows are those of a "
+        "table, pass np.array(list(y))."
+    )
+    model = classifier().fit(X, np.array(list(rows)))
+    assert model_bytes(model) == model_bytes(classifier().fit(X, LABELS))
+
+
 def test_sets_that_cannot_be_used():
     for y, sentence in [
         ([set()] * 80, "y has no label in any row; a classifier needs at least one label."),
@@ -90,6 +105,10 @@ def test_sets_that_cannot_be_used():
         (
             [{"a"}, {float("nan")}] * 40,
             "y has the label nan in row 1; labels must be text or numbers.",
+        ),
+        (
+            [{np.datetime64("2024")}, {np.datetime64("2025")}] * 40,
+            "y has the label np.datetime64('2024') in row 0; labels must be text or numbers.",
         ),
     ]:
         assert refusal(lambda y=y: classifier().fit(X, y)) == sentence

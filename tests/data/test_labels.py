@@ -119,3 +119,54 @@ def test_a_sparse_column_is_one_class_per_row():
     assert model.classes_.tolist() == [0, 3]
     expected = classifier().fit(X, 3 * LABELS[:, 0]).predict_proba(X)
     assert np.array_equal(model.predict_proba(X), expected)
+
+
+NUMBERS = np.unique(CLASSES, return_inverse=True)[1]
+NULLABLE = {
+    "pandas integers": pd.Series(NUMBERS + 2**60, dtype="Int64"),
+    "arrow integers": pd.Series(NUMBERS + 2**60, dtype="int64[pyarrow]"),
+    "an array of pandas": pd.array(NUMBERS + 2**60, dtype="Int64"),
+    "pandas truth values": pd.Series(NUMBERS > 0, dtype="boolean"),
+    "arrow truth values": pd.Series(NUMBERS > 0, dtype="bool[pyarrow]"),
+}
+
+
+@pytest.mark.parametrize("given", NULLABLE.values(), ids=NULLABLE)
+def test_classes_of_nullable_types_do_not_become_floats(given):
+    plain = NUMBERS > 0 if "bool" in str(given.dtype) else NUMBERS + 2**60
+    model, expected = classifier().fit(X, given), classifier().fit(X, plain)
+    assert model.classes_.dtype == plain.dtype
+    assert model.classes_.tolist() == expected.classes_.tolist()
+    assert np.array_equal(model.predict(X), expected.predict(X))
+    if isinstance(given, pd.Series):
+        with pytest.warns(DataConversionWarning, match="column-vector"):
+            of_frame = classifier().fit(X, given.to_frame("y"))
+        assert of_frame.classes_.tolist() == expected.classes_.tolist()
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_whole_numbers_beside_missing_classes_are_not_mixed_up(frame):
+    large = [None if i % 4 == 0 else 2**60 + i % 4 for i in range(60)]
+    column = pd.Series(large, dtype="Int64") if frame is pd.DataFrame else large
+    model = classifier().fit(X, frame({"large": column, "small": NUMBERS + 1}))
+    assert [each.tolist() for each in model.classes_] == [[2**60 + i for i in (1, 2, 3)], [1, 2, 3]]
+
+
+def test_a_score_takes_the_classes_that_fit_takes():
+    model = classifier().fit(X, NUMBERS)
+    expected = np.mean(model.predict(X) == NUMBERS)
+    for given in [NUMBERS.astype(object), pd.Series(NUMBERS, dtype="Int64"), NUMBERS.tolist()]:
+        assert model.score(X, given) == expected
+    with pytest.warns(match="column-vector"):
+        assert model.score(X, sparse.csr_matrix(NUMBERS[:, None])) == expected
+    assert model.score(X, NUMBERS + 1) < expected  # unknown classes are mistakes
+    assert refusal(lambda: model.score(X, NUMBERS, -np.ones(60))) == (
+        "sample_weight is negative (-1) in row 0; weights must be at least zero."
+    )
+
+
+def test_classes_that_are_no_text_or_numbers_are_named():
+    spans = pd.cut(pd.Series(Y[:, 0]), [-99, 0, 99])
+    words = refusal(lambda: classifier().fit(X, spans))
+    assert words.startswith("Unknown label type: y holds Interval values (such as '(")
+    assert words.endswith("; turn them into text or whole numbers.")

@@ -176,3 +176,14 @@ def test_none_and_na_are_missing_in_arrays_of_objects():
         for target in [y, pd.Series(y, dtype=object), pd.DataFrame({"y": pd.Series(y)}), [*y]]:
             model = regressor().fit(features, target)
             assert np.array_equal(model.predict(features).ravel(), predicted)
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy 1")
+def test_text_of_any_width_is_text():
+    text = np.dtypes.StringDType()
+    model = classifier().fit(X, CLASSES.astype(text))
+    assert np.array_equal(model.predict(X), classifier().fit(X, CLASSES).predict(X))
+    assert refusal(lambda: regressor().fit(X.astype(str).astype(text), Y)).startswith(
+        "Column 0 of X holds text ("
+    )
+    assert "y holds text" in refusal(lambda: regressor().fit(X, CLASSES.astype(text)))

@@ -158,6 +158,23 @@ def test_what_many_categories_gain_by_chance(weight, n_components):
     assert_same(regressor(**parameters), many, PARTIAL, weight)
 
 
+def test_a_column_of_text_may_be_missing_on_a_rank():
+    frame = pd.DataFrame(X, columns=list("uvwxyz"))
+    ends = PARTITIONS["uneven"]
+    text = np.where(X[:, 1] > 0, "p", "q").astype(object)
+    text[: ends[1]] = None
+    frame["v"] = text
+    expected = fingerprint(regressor()().fit(frame, Y))
+
+    def work(comm):
+        rows = slice(ends[comm.rank], ends[comm.rank + 1])
+        part = frame.iloc[rows].copy()
+        part["v"] = part["v"].astype(object)
+        return fingerprint(fit_rank(regressor()(), comm, part, Y[rows]))
+
+    assert Threads.run(4, work) == [expected] * 4
+
+
 def test_rows_in_any_order_under_their_numbers():
     order = np.random.default_rng(3).permutation(N_ROWS).astype(np.uint64)
     make = regressor(subsample=0.6, early_stopping=True)

@@ -208,6 +208,8 @@ def test_frames_name_the_columns(library, model):
     assert np.array_equal(first, raw(model)[:, [2, 8]])
     named.set_output(predict=library.__module__.split(".")[0])
     assert list(named.predict(X).columns) == NAMES
+    # Each column has the type of its classes.
+    assert named.predict(X)["size"].dtype == library({"size": SIZE})["size"].dtype
     assert list(named.predict_proba(X)[0].columns) == ["blue", "green", "red"]
     sentence = refusal(lambda: classifier().fit(X, y, X_val=X, Y_val=y[NAMES[::-1]]))
     assert "in another order" in sentence

@@ -267,7 +267,10 @@ def test_weights_that_do_not_fit():
     assert refusal(lambda: regressor().fit(X, Y, 0 * ones)) == (
         "All of sample_weight is zero; at least one row needs a positive weight."
     )
-    for bad in [replaced(ones, 7, np.inf), replaced(ones, 7, 1e300), replaced(ones, 7, 1e-300)]:
+    assert refusal(lambda: regressor().fit(X, Y, replaced(ones, 7, np.inf))) == (
+        "sample_weight is infinite (inf) in row 7; weights must be finite."
+    )
+    for bad in [replaced(ones, 7, 1e300), replaced(ones, 7, 1e-300)]:
         sentence = refusal(lambda bad=bad: regressor().fit(X, Y, bad))
         assert sentence.startswith("sample_weight spans ")
         assert sentence.endswith("divide it by a constant.")

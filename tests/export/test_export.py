@@ -417,6 +417,15 @@ def test_columns_of_labels_are_inputs_of_their_own(library):
     agree(run_treelite(model, table), expected)
 
 
+def test_a_column_of_labels_that_were_all_missing_is_an_input_too():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(100, 1))
+    frame = pd.DataFrame({"a": a[:, 0], "w": pd.Categorical([None] * 100, categories=["x"])})
+    model = regressor().fit(frame, a)
+    labels = np.array(["x", ""] * 50, dtype=object)[:, None]
+    agree(run(model, a, w=labels)["predictions"], model.predict(frame))
+
+
 def test_other_labels_are_refused():
     X = pd.DataFrame({"w": pd.Categorical([0.5, 1.5] * 50)})
     model = regressor().fit(X, np.arange(100.0))

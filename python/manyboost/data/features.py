@@ -24,6 +24,9 @@ from manyboost.spelling import likely_pairs, number_of
 #: Features: a dense array, a CSR matrix or a :class:`StoredTable`.
 Table = Any
 
+#: What to do about a column without numbers that held numbers in fit.
+AS_IN_FIT = "turn it into numbers, which it held in fit"
+
 #: Options of scikit-learn's checks that leave values and sizes to ours.
 ANY_VALUES: dict[str, Any] = {"ensure_all_finite": False}
 ANY_VALUES |= {"ensure_min_samples": 0, "ensure_min_features": 0}
@@ -42,7 +45,7 @@ def check_X(
         raise ValueError(f"{name} is None; pass an array or a frame of features.")
     if reset:
         model._category_labels = frames.CategoryLabels()
-    X = stacked(X, name) if isinstance(X, list | tuple) else X
+    X = X if hasattr(X, "shape") or frames.is_frame(X) else stacked(X, name)
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if shape[1:] == (0,):
         # scikit-learn's checks look for these words.
@@ -56,7 +59,7 @@ def check_X(
         names = getattr(model, "feature_names_in_", None)
         if isinstance(X, np.ndarray) and X.ndim == 2:
             X = labels.encode_array(X, names, name)
-            X = plain_numbers(X, name, frames.ENCODE, by_column=True)
+            X = plain_numbers(X, name, frames.ENCODE if reset else AS_IN_FIT, by_column=True)
         elif labels.of_column and isinstance(X, StoredTable):
             column = column_name(min(labels.of_column), names)
             problem = f"Column {column} held categories in fit, but {name} is a file of numbers"
@@ -68,6 +71,9 @@ def check_X(
         _match_features(model, X.names, X.n_features, reset=reset, name=name)
         return X
     dimensions = len(getattr(X, "shape", (0, 0)))
+    if dimensions == 0:
+        kind = type(np.asarray(X).item()).__name__
+        raise ValueError(f"{name} is of the type {kind}; pass an array or a frame of features.")
     if dimensions != 2:
         # scikit-learn's checks look for "Reshape your data".
         problem = f"{name} has {dimensions} dimension(s), it must have two, rows and features"
@@ -224,9 +230,11 @@ def _read_frame(model: Any, X: Any, *, reset: bool, name: str, categorical: Any,
         chosen = None
         if not isinstance(categorical, str):
             chosen = resolve_categorical(frame, categorical, frame.columns)
-        columns = frames.label_columns(frame, chosen)
+        # (A column of objects may be missing on some of the ranks, where it could be anything.)
+        found = np.array(frames.label_columns(frame, chosen), np.intp)
+        columns = comm.unique(found).tolist()
         model._category_labels = frames.CategoryLabels.of(frame, columns).united(comm)
-    return model._category_labels.encode(frame, name)
+    return model._category_labels.encode(frame, name, None if reset else AS_IN_FIT)
 
 
 def _refuse_other_columns(X: Any, name: str) -> None:

@@ -67,8 +67,8 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
     return names if names and all(isinstance(each, str) for each in names) else None
 
 
-def target_names(y: Any, name: str = "y") -> list[str] | None:
-    """Return the names of targets; whole numbers, such as horizons, become text.
+def target_labels(y: Any, name: str = "y") -> list[Any] | None:
+    """Return the names of targets: text, or whole numbers such as horizons.
 
     Numbers that only count the columns from zero are no names.
     """
@@ -78,7 +78,13 @@ def target_names(y: Any, name: str = "y") -> list[str] | None:
     columns = list(y.columns)
     is_count = columns == list(range(len(columns)))
     is_whole = all(isinstance(each, numbers.Integral) for each in columns)
-    return [str(each) for each in columns] if is_whole and not is_count else None
+    return columns if is_whole and not is_count else None
+
+
+def target_names(y: Any, name: str = "y") -> list[str] | None:
+    """Return the names of targets as text."""
+    labels = target_labels(y, name)
+    return None if labels is None else list(map(str, labels))
 
 
 def densified_frame(data: Any) -> Any:
@@ -138,20 +144,24 @@ def value_columns(data: Any, name: str) -> list[NDArray[Any]]:
 
 
 def _values(column: Any) -> NDArray[Any]:
-    values = np.asarray(column.to_numpy()) if _holds_numbers(column) else np.empty(0, object)
+    # As floats, whole numbers beside missing ones could be mixed up.
+    is_plain = _holds_numbers(column) and not column.is_null().any()
+    values = np.asarray(column.to_numpy()) if is_plain else np.empty(0, object)
     is_plain = values.dtype.kind in "biuf"
     return values if is_plain else np.fromiter(column.to_list(), object, len(column))
 
 
 def label_columns(frame: Any, chosen: Mask | None) -> list[int]:
-    """Return the columns of categories or text (None), or the chosen ones that hold no numbers."""
+    """Return the columns of categories or text (None), or the chosen ones that hold labels.
+
+    Numbers are categories without labels, which an array can hold too, unless doubles mix them up.
+    """
     if isinstance(frame, NamedTable):
         return [j for j in sorted(frame.categories) if chosen is None or chosen[j]]
     columns = enumerate(frame.iter_columns())
     if chosen is None:
         return [j for j, column in columns if _holds_labels(column)]
-    # Numbers are categories without labels: an array can hold them too.
-    return [j for j, column in columns if chosen[j] and not _holds_numbers(column)]
+    return [j for j, column in columns if chosen[j] and not _holds_doubles(column)]
 
 
 @dataclass(frozen=True)
@@ -215,16 +225,28 @@ def _kind(column: Any) -> str:
     return type(column.dtype).__name__
 
 
+def _native_type(column: Any) -> Any:
+    return getattr(column.to_native(), "dtype", _kind(column))
+
+
 def _holds_numbers(column: Any) -> bool:
     return bool(column.dtype.is_numeric()) or _kind(column) == "Boolean"
 
 
+def _holds_doubles(column: Any) -> bool:
+    """Whether a column holds numbers that double precision does not mix up."""
+    if not column.dtype.is_integer() or column.is_null().all():
+        return _holds_numbers(column)
+    return bool(column.min() >= -(2**53) and column.max() <= 2**53)
+
+
 def _holds_labels(column: Any) -> bool:
-    """Whether a column holds categories or text, and something that is not missing."""
+    """Whether a column holds categories or text."""
     if _kind(column) in _CATEGORICAL:
         return True
     # narwhals takes a column of objects that are all missing for text.
-    return _kind(column) == "String" and not column.is_null().all()
+    unsure = str(_native_type(column)) == "object"
+    return _kind(column) == "String" and not (unsure and column.is_null().all())
 
 
 def _sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
@@ -256,12 +278,13 @@ def _numbers(column: Any, name: str, remedy: str | None) -> F64:
     if _holds_numbers(column):
         double = importlib.import_module("narwhals.stable.v2").Float64
         return np.asarray(column.cast(double).to_numpy(), dtype=np.float64)
-    dtype = getattr(column.to_native(), "dtype", kind)
+    if column.is_null().all():  # of whatever type
+        return np.full(len(column), np.nan)
+    dtype = _native_type(column)
     if kind == "Unknown" and str(dtype).startswith("float"):  # long double
         with np.errstate(over="ignore"):
             return np.asarray(column.to_numpy()).astype(np.float64)
-    # narwhals takes a column of objects that are all missing for text.
-    if kind == "Object" or (str(dtype) == "object" and column.is_null().all()):
+    if kind == "Object":
         values = column.to_list()
         try:
             numbers = [as_float(value) for value in values]
@@ -285,7 +308,10 @@ def make_frame(library: str, values: NDArray[Any], names: Sequence[str], like: A
     except ImportError:
         problem = f"set_output asked for frames of {library}, which is not installed"
         raise ImportError(f"{problem}; install it: pip install {library}.") from None
+    data: Any = values
+    if values.dtype == object:  # columns of several types, each of which keeps its own
+        data = {name: column.tolist() for name, column in zip(names, values.T, strict=True)}
     if library == "polars":
-        return module.DataFrame(values, schema=list(names))
+        return module.DataFrame(data, schema=list(names))
     index = like.index if isinstance(like, module.DataFrame) else None
-    return module.DataFrame(values, columns=list(names), index=index)
+    return module.DataFrame(data, columns=list(names), index=index)

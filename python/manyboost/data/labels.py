@@ -26,7 +26,14 @@ from manyboost.data.cells import (
     row_blocks,
 )
 from manyboost.data.features import Table, in_canonical_order
-from manyboost.data.frames import column_names, holds_labels, is_frame, is_series, value_columns
+from manyboost.data.frames import (
+    column_names,
+    holds_labels,
+    is_frame,
+    is_series,
+    target_labels,
+    value_columns,
+)
 from manyboost.data.named import NamedTable
 from manyboost.data.plain_arrays import is_missing
 from manyboost.data.sparse_labels import SparseLabels
@@ -51,12 +58,12 @@ class Classes:
         return 1 if self.kind == "binary" else len(self.values)
 
     @classmethod
-    def of(cls, y: NDArray[Any], names: Sequence[str] | None = None, comm: Comm = ALONE) -> Classes:
+    def of(cls, y: NDArray[Any], names: Sequence[Any] | None = None, comm: Comm = ALONE) -> Classes:
         """Find the classes of checked labels on all ranks; ``names`` are those of the columns."""
         if y.ndim == 2:
             if names is None:
                 return cls("multilabel", np.arange(y.shape[1]))
-            return cls("multilabel", np.array(names, dtype=object), tuple(names))
+            return cls("multilabel", _as_labels(names), tuple(map(str, names)))
         values = comm.unique(y)
         if len(values) < 2:
             only = f"y has only one class ({_shown(values[0])})"
@@ -142,7 +149,7 @@ class ClassColumns(Classes):
                 problem = f"Column {column_name(j, names)} of {name} has {what}"
                 raise ValueError(f"{problem}; a classifier needs at least two: leave it out.")
             values.append(found)
-        return cls("columns", values, None if names is None else tuple(names))
+        return cls("columns", values, None if names is None else tuple(map(str, names)))
 
     def encode(self, y: Any, *, softmax: bool, name: str = "y") -> NDArray[Any]:
         """Return 0/1 labels (n, n_outputs) as uint8; all outputs of a missing class are 255."""
@@ -229,7 +236,7 @@ def read_labels(
     if sets is None:
         labels = check_labels(y, X, name, classes, comm, sparsity)
         several = isinstance(labels, list) or labels.ndim == 2
-        names = column_names(y, name) if several else None
+        names = target_labels(y, name) if several else None
         if classes is not None:
             return classes, labels
         if isinstance(labels, list):
@@ -325,8 +332,12 @@ def _check_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
             problem = f"{name} holds bytes (such as {_shown(labels[0])})"
             raise ValueError(f"{problem}; decode them into text.") from None
         raise _mixture(f"{name} mixes classes", labels) from None
+    # scikit-learn's checks look for the first three words of both errors.
+    if kind == "unknown":
+        held = f"{type(labels[0]).__name__} values (such as {str(labels[0])[:50]!r})"
+        remedy = "turn them into text or whole numbers"
+        raise ValueError(f"Unknown label type: {name} holds {held}; {remedy}.")
     if kind not in ("binary", "multiclass"):
-        # scikit-learn's checks look for the first three words.
         remedy = f"{name} must hold classes, for numbers use ManyBoostRegressor"
         raise ValueError(f"Unknown label type: {kind}; {remedy}.")
     return labels
@@ -405,7 +416,8 @@ _ROW_TYPES = (list, tuple, set, frozenset)
 def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
     """Return the labels of every row, or None if ``y`` does not hold sets of labels.
 
-    A row may be a list if rows are no indicator: their lengths differ or they hold text.
+    A row may be a list or an array if rows are no indicator: their lengths differ or they hold
+    text.
     """
     is_list = isinstance(y, list | tuple)
     if is_list:
@@ -416,21 +428,29 @@ def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
         rows = y.tolist() if isinstance(y, np.ndarray) else y.to_list()
     else:
         return None
+    rows = [each.tolist() if isinstance(each, np.ndarray) else each for each in rows]
     if not any(isinstance(each, _ROW_TYPES) for each in rows):
         return None
     for i, each in enumerate(rows):
         if not isinstance(each, _ROW_TYPES):
             rest = " but sets of labels in others; pass a set for every row, maybe an empty one."
             raise RowError(name, f"{name} holds {each!r}", i, rest)
-    if is_list and not any(isinstance(each, set | frozenset) for each in rows):
+    has_sets = any(isinstance(each, set | frozenset) for each in rows)
+    like_table = not has_sets and len({len(each) for each in rows}) == 1
+    if like_table:
         text = {value for each in rows for value in each if isinstance(value, str)}
-        if len({len(each) for each in rows}) == 1 and text <= {"0", "1"}:
-            return None
+        like_table = text <= {"0", "1"}
+    if like_table and is_list:
+        return None
     for i, each in enumerate(rows):
         for label in each:
-            if not isinstance(label, str | int | float | np.generic) or is_missing(label):
+            if not isinstance(label, str | int | float | np.number | np.bool_) or is_missing(label):
                 rest = "; labels must be text or numbers."
                 raise RowError(name, f"{name} has the label {label!r}", i, rest)
+        if like_table and len(set(each)) < len(each):
+            what = f"{name} has the label {max(each, key=each.count)!r} twice"
+            rest = f"; if rows are those of a table, pass np.array(list({name}))."
+            raise RowError(name, what, i, rest)
     return [frozenset(each) for each in rows]
 
 
@@ -441,8 +461,12 @@ def _sorted_labels(labels: frozenset[Any]) -> NDArray[Any]:
         ordered = sorted(labels)
     except TypeError:
         raise _mixture("y mixes labels", labels) from None
+    return _as_labels(ordered)
+
+
+def _as_labels(labels: Sequence[Any]) -> NDArray[Any]:
     text = any(isinstance(label, str) for label in labels)
-    return np.array(ordered, dtype=object if text else None)
+    return np.array(labels, dtype=object if text else None)
 
 
 def _mixture(problem: str, values: Iterable[Any]) -> ValueError:

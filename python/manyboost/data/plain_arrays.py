@@ -13,10 +13,14 @@ from manyboost.data.cells import cell_error
 
 
 def unmasked(values: Any) -> NDArray[Any]:
-    """Return an array with NaN, or None in an array without numbers, for masked values."""
-    if not isinstance(values, np.ma.MaskedArray):
-        return np.asarray(values)
-    mask, data = np.ma.getmaskarray(values), np.asarray(values.data)
+    """Return an array with NaN, or None in an array without numbers, for masked values.
+
+    Text of NumPy's StringDType becomes objects, which all else knows.
+    """
+    is_masked = isinstance(values, np.ma.MaskedArray)
+    data = np.asarray(values.data if is_masked else values)
+    data = data.astype(object) if data.dtype.kind == "T" else data
+    mask = np.ma.getmaskarray(values) if is_masked else np.False_
     if mask.dtype != bool or not mask.any():
         return data
     missing: Any = np.nan if data.dtype.kind in "biuf" else None

@@ -26,7 +26,12 @@ from manyboost.data.label_weights import (
 from manyboost.data.labels import DENSE, ClassColumns, Sparsity, read_labels
 from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import StoredTable
-from manyboost.data.targets import check_offset, check_output_names, check_targets
+from manyboost.data.targets import (
+    check_offset,
+    check_output_names,
+    check_output_order,
+    check_targets,
+)
 from manyboost.data.weights import (
     ClassTable,
     Weights,
@@ -234,12 +239,14 @@ class Reader(ABC):
     ) -> Rows:
         """Return rows of encoded targets Y; ``ending`` is that of the names of the arguments."""
         check_output_names(y, self.names, "Y_val" if ending else "y")
+        name = f"sample_weight{ending}"
+        check_output_order(weight, self.names, name)
         if offset is not None:
+            check_output_order(offset, self.names, f"offset{ending}")
             # (Of several columns of classes, each has its own; all of them are to be given.)
             softmax = self.kind in (TargetKind.CLASSES, TargetKind.COLUMNS)
             n_given = self.n_outputs // self.n_levels
             offset = check_offset(offset, X, n_given, softmax=softmax, name=f"offset{ending}")
-        name = f"sample_weight{ending}"
         known = self.kind, self.comm, numbers, self.widths
         return make_rows(X, Y, weight, name, offset, *known)
 

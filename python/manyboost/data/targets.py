@@ -67,16 +67,14 @@ def check_outputs(y: Any, X: Table, name: str, *, numeric: bool) -> NDArray[Any]
     names = frames.column_names(y, name)
     if frames.is_frame(y):
         y = frames.densified_frame(y)
-        # A single column of classes stays as it is.
-        if (numeric or y.shape[1] != 1) and (frame := frames.open_frame(y, name)) is not None:
+        if not numeric and y.shape[1] == 1:  # a single column of classes stays as it is
+            y = frames.value_columns(y, name)[0][:, None]
+        elif (frame := frames.open_frame(y, name)) is not None:
             remedy = "turn it into numbers, 0 and 1 for labels, or drop it"
             y = frames.CategoryLabels().encode(frame, name, remedy)
     elif numeric:
-        if isinstance(y, list | tuple) or frames.is_series(y):
-            y = plain_arrays.stacked(y, name)
-        if isinstance(y, np.ndarray):
-            remedy = "encode it, or use ManyBoostClassifier for classes"
-            y = plain_arrays.plain_numbers(y, name, remedy)
+        remedy = "encode it, or use ManyBoostClassifier for classes"
+        y = plain_arrays.plain_numbers(plain_arrays.stacked(y, name), name, remedy)
     else:
         y = _read_classes(y, name)
     dtype = (np.float64, np.float32) if numeric else None
@@ -102,10 +100,7 @@ def _read_classes(y: Any, name: str) -> Any:
             # NumPy would turn the others into text, NaN included.
             return np.fromiter(y, object, len(y))
         y = plain_arrays.stacked(y, name)
-    if frames.is_series(y) and str(y.dtype).startswith("complex"):
-        y = np.asarray(y)
-    if not isinstance(y, np.ndarray):
-        return y
+    # (scikit-learn would turn whole numbers of nullable types into floats.)
     y = plain_arrays.unmasked(y)
     if y.dtype.kind in "cV":
         plain_arrays.refuse_type(y, name)
@@ -138,6 +133,14 @@ def check_output_names(y: Any, known: Sequence[str] | None, name: str) -> None:
             raise ValueError(f"{name} has the output {given!r}, which fit did not see; {hint}")
     if missing:
         raise ValueError(f"{name} lacks the output {missing[0]!r} of fit; add it.")
+    check_output_order(y, known, name)
+
+
+def check_output_order(data: Any, known: Sequence[str] | None, name: str) -> None:
+    """Refuse a frame that has the outputs of fit in another order; other names are no outputs."""
+    names = frames.target_names(data, name) if frames.is_frame(data) else None
+    if names is None or known is None or list(known) == names or set(known) != set(names):
+        return
     problem = f"{name} has the outputs of fit in another order ({', '.join(map(repr, names[:5]))})"
     raise ValueError(f"{problem}; select them in the order of output_names_.")
 

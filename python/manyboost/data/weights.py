@@ -140,6 +140,7 @@ def check_weight(
     rest = "; weights must be at least zero."
     refuse_cells(weight, np.isnan, name, "is missing (NaN)", rest)
     refuse_cells(weight, lambda block: block < 0, name, "is negative ({:g})", rest)
+    refuse_cells(weight, np.isinf, name, "is infinite (inf)", "; weights must be finite.")
     if not comm.any((weight > 0).any()):
         raise ValueError(f"All of {name} is zero; at least one row needs a positive weight.")
     return weight

@@ -157,8 +157,8 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
         y : array-like or sparse matrix of shape (n_rows,) or (n_rows, n_columns), or list of sets
             One class per row; an indicator of 0 and 1 with a column for every label; several
             columns of classes, if an array or frame holds any other value; or the labels of each
-            row: a set, or a list or tuple (read as labels if lengths differ or labels are text,
-            else as a row of a table). NaN, None and pandas.NA are missing cells of a table.
+            row: a set, or a list, tuple or array (read as labels if lengths differ or labels are
+            text, else as a row of a table). NaN, None and pandas.NA are missing cells of a table.
         sample_weight : array-like of shape (n_rows,) or (n_rows, n_columns), optional
             Weights of the rows, or of single cells of a table; weight zero makes a cell missing.
             Where labels stay sparse (``max_leaf_outputs``), weights of cells are a sparse matrix;
@@ -480,10 +480,11 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
 
         check_is_fitted(self, "n_iter_")
         predicted = np.asarray(self.predict(X, offset=offset))
-        if self._classes.kind in ("binary", "multiclass"):
-            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
         check_output_names(y, self._classes.names, "y")
         labels = read_labels(y, predicted, classes=self._classes)[1]
+        weight = check_weight(sample_weight, predicted.shape[:1], "sample_weight")
+        if self._classes.kind in ("binary", "multiclass"):
+            return float(accuracy_score(labels, predicted, sample_weight=weight))
         if self._classes.kind == "columns":
             predicted = self._classes.encode(list(predicted.T), softmax=False)
         labels = self._classes.encode(labels, softmax=False)
@@ -491,7 +492,6 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
         missing = missing_cells(labels)
         right = ((labels == predicted) | missing).all(axis=1)
         there = ~missing.all(axis=1)
-        weight = check_weight(sample_weight, right.shape, "sample_weight")
         if not there.any() or (weight is not None and not weight[there].any()):
             raise ValueError("y has no observed label in rows of positive weight; pass some.")
         return float(np.average(right[there], weights=None if weight is None else weight[there]))

@@ -19,7 +19,12 @@ from manyboost.data.cells import cell_error
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names
 from manyboost.data.rows import Reader, RealReader, as_columns
-from manyboost.data.targets import check_offset, check_output_names, check_targets
+from manyboost.data.targets import (
+    check_offset,
+    check_output_names,
+    check_output_order,
+    check_targets,
+)
 from manyboost.data.weights import check_weight
 from manyboost.estimators.documentation import documented
 from manyboost.estimators.elsewhere import explained
@@ -297,6 +302,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
         if Y.shape[1] != n_outputs:
             problem = f"y has {Y.shape[1]} outputs, but the model predicts {n_outputs}"
             raise ValueError(f"{problem}; pass targets of the outputs of fit.")
+        check_output_order(sample_weight, self._known_names(), "sample_weight")
         weight = check_weight(sample_weight, Y.shape, "sample_weight")
         by_cell = np.isnan(Y).any() or (weight is not None and weight.ndim == 2)
         scores = [

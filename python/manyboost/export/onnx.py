@@ -89,7 +89,8 @@ def _read_features(graph: Graph, model: Any) -> tuple[list[Variable], str, Place
         encoding, dtype = _encoding(model, j, labels)
         inputs.append((name, dtype, [None, 1]))
         codes = model._progress.categories.grouped.get(j, range(len(labels)))
-        encoding |= {"values_floats": list(map(float, codes)), "default_float": np.nan}
+        values = list(map(float, codes)) or [np.nan]
+        encoding |= {"values_floats": values, "default_float": np.nan}
         parts.append(graph.call("LabelEncoder", [name], "codes", domain=ML, **encoding))
         places[j] = n_columns + number
     features = parts[0] if len(parts) == 1 else graph.call("Concat", parts, "features", axis=1)
@@ -99,7 +100,8 @@ def _read_features(graph: Graph, model: Any) -> tuple[list[Variable], str, Place
 def _encoding(model: Any, j: int, labels: tuple[Any, ...]) -> tuple[dict[str, Any], Any]:
     """Return the keys of the encoder of a column of labels, and the type of the column."""
     if all(isinstance(label, str) for label in labels):
-        return {"keys_strings": list(labels)}, np.dtype(object)
+        # (An encoder has one key at least, of a column that was all missing too.)
+        return {"keys_strings": list(labels) or [""]}, np.dtype(object)
     if all(isinstance(label, int | np.integer) for label in labels):
         return {"keys_int64s": [int(label) for label in labels]}, np.int64
     what = "has categories that are neither text nor whole numbers, which ONNX cannot look up"
