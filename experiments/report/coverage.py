@@ -70,7 +70,7 @@ def coverage_section(real: Mapping[str, Outcomes]) -> Section:
             Column("test", "test rows"),
             Column("features", "features"),
             Column("outputs", "outputs"),
-            Column("state", "state of our runs"),
+            Column("state", "our runs for Figures 7 and 8"),
             Column("stand_in", "stand-in"),
         ]
         kind = "multi-label" if task == "multilabel" else "multi-output regression"
