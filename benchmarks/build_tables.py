@@ -12,9 +12,10 @@ from benchmarks.engine import short_rounds, slope
 from benchmarks.tables import number, table
 
 HOW = """\
-Both builds take turns in one run, each in a process of its own; a round is timed as above, and the
+Both builds take turns in one run, each in its own process; a round is timed as above, and the
 fastest of the turns counts. Growing a tree is the part of a round that finds and makes its splits.
-Times as fast: how much faster the new build is, and the middle half of what the turns say."""
+Times as fast: speed of the new build relative to the old one, with the middle half of the ratios of
+single turns."""
 BUSY = 0.1  # cores used by other processes from which on it is said
 WHAT = {
     "rounds": "a round",
@@ -90,7 +91,7 @@ class Builds:
         ]
         yield f"Builds {', '.join(named)}.\n{HOW}"
         if self.others_cores > BUSY:
-            yield f"Other processes were at work, on up to {self.others_cores:.1f} cores."
+            yield f"Other processes ran at the same time, on up to {self.others_cores:.1f} cores."
         head = ("data", "what", "leaves", "threads", "before, ms", "now, ms")
         rows = [row(pair) for pair in self.pairs]
         yield table((*head, "times as fast", "middle half"), rows, 2, 8)

@@ -303,11 +303,12 @@ def run(name: str) -> Record:
 # ------------------------------------------------------------------ the page
 
 HOW = """\
-Each measurement has a process of its own; peak memory is what fitting adds to the loaded data."""
+Each measurement runs in its own process; peak memory is what fitting adds to the loaded data."""
 
 ABOUT_Y = f"""\
-The bar is 2.5 arrays of rows × labels in single precision, the model and 100 MB. Raw predictions
-and residuals take 4 bytes a cell each, labels 1. Density of the generated labels: {DENSITY:.1%}."""
+The limit that we set is 2.5 arrays of rows × labels in single precision, the model and 100 MB. Raw
+predictions and residuals take 4 bytes a cell each, labels 1. Density of the generated labels:
+{DENSITY:.1%}."""
 
 ABOUT_CATEGORIES = """\
 Test scores of default models with `categorical_features` and with one-hot columns instead, on the
@@ -336,7 +337,7 @@ def load_of_others(records: dict[str, Record], cores: int) -> str:
         return ""
     return (
         f"While this was measured, other processes kept up to {busy:.1f} of the {cores} cores "
-        "busy: CPU times and ratios tell more than seconds of the clock."
+        "busy: CPU times and ratios are more reliable than wall-clock seconds."
     )
 
 
@@ -443,7 +444,7 @@ def about_imbalance(records: dict[str, Record]) -> str:
         ]
         head = ["`strategy`", "`class_weight`", "rows ranked below it (median)", "all finite"]
         text += [
-            f"Training rows of mediamill, {found['labels']} labels of which keep one positive row.",
+            f"Training rows of mediamill; {found['labels']} of the labels keep one positive row.",
             table(head, rows, 2, 3),
         ]
     return "\n\n".join(text)

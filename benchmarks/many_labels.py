@@ -332,10 +332,11 @@ def page(records: dict[str, dict[str, Record]]) -> dict[str, str]:
             [name, peer, *(f"{value:.1f}" for value in row), ""] for peer, row in listed.items()
         ]
     intro = (
-        "Labels of a hundred to a thousand, beside what the extreme classification repository "
-        "lists for the same rows and labels. Nothing is set but 1,000 rounds at most and how they "
-        "are found; larger trees are `max_leaf_nodes=127, min_samples_leaf=5, n_components=10`, "
-        "which also were better on a fifth of the training rows of each set:\n\n"
+        "Sets of a hundred to a thousand labels, compared with what the extreme classification "
+        "repository lists for the same rows and labels. Only a limit of 1,000 rounds and the way "
+        "to find their number are set. Larger trees are `max_leaf_nodes=127, min_samples_leaf=5, "
+        "n_components=10`, which were also better on a fifth of the training rows of each "
+        "set:\n\n"
     )
     measured = table(["set", "", "P@1", "P@3", "P@5", "seconds"], rows, 2, 6)
     found["published"] = intro + measured if "published" in records else ""

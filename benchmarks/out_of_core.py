@@ -115,7 +115,7 @@ def table(run: dict[str, Any], machine: dict[str, Any]) -> str:
     shape = (
         f"{run['n_rows']:,} rows, {run['n_features']} features (float64), {run['n_outputs']} "
         f"outputs (float32), {run['rounds']} rounds, early stopping on. {machine['cpu']}, "
-        f"{machine['cores']} cores; the clock shared with other work."
+        f"{machine['cores']} cores, which other programs used at the same time."
     )
     lines = ["| what | measured |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
     return "\n".join([shape, "", *lines])

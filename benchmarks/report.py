@@ -109,37 +109,39 @@ def of_engine(measured: Measured) -> list[str]:
         *engine_tables.sections(measured.engine),
     ]
     if builds := measured.builds:
-        parts += ["## Against the build before", provenance(builds), *builds.section()]
+        parts += ["## Compared with the previous build", provenance(builds), *builds.section()]
     return parts
 
 
 SAME_MODELS = """\
-Ratios are those of single rounds unless said; the tables below say how they were measured. That
-threads, ranks and vector instructions do not change a model is no figure: tests compare the bytes
-of models (`tests/test_determinism.py`, `tests/distributed`)."""
+Ratios compare single rounds unless stated otherwise; the tables below say how they were measured.
+Threads, ranks and vector instructions do not change a model. No figure here shows that; tests
+compare the bytes of models (`tests/test_determinism.py`, `tests/distributed`)."""
 
 HOW = """\
-Every fit runs in a process of its own, on the same data, with the same number of threads, rounds,
-leaves and bins and the same learning rate; everything else is left at the library's default. The
-repeats are interleaved, and numbers are medians over them. The time of a fit starts with arrays in
-memory and includes each library's own binning and conversions; peak memory is what the fit adds to
-the loaded data; the model is weighed pickled. A fit stops at its time limit: contestants with one
-model per output have then fitted a sample of the outputs, others a part of the rounds, and the
-whole is extrapolated. Run it yourself: `make bench-quick`, `make bench-engine`,
-`make bench-builds`, `make bench`.
+Every fit runs in its own process, on the same data, with the same numbers of threads, rounds,
+leaves and bins and the same learning rate; everything else is left at the library's default.
+Repeats are interleaved, and numbers are medians over them. The time of a fit starts with arrays in
+memory and includes each library's own binning and conversions. Peak memory is what the fit adds to
+the loaded data. The size of a model is that of its pickle. A fit stops at its time limit:
+contestants with one model per output have then fitted a sample of the outputs, others a part of the
+rounds, and the complete fit is extrapolated. Run it yourself: `make bench-quick`,
+`make bench-engine`, `make bench-builds`, `make bench`.
 
 - `lightgbm-per-output` bins the data once for all outputs; `*-one-output` fits only the first one.
-- `xgboost-projection` is a Gaussian projection, drawn anew each round, written by hand through
+- `xgboost-projection` is a Gaussian projection, with a new draw in each round, written by hand with
   xgboost's experimental `TreeObjective.split_grad`.
 - `hessboost-multi-output-tree` grows trees on all outputs, as `xgboost-multi-output-tree` does.
-- `catboost` grows symmetric trees, its default, of the depth that gives as many leaves;
+- `catboost` grows symmetric trees, its default, of the depth that gives the same number of leaves;
   `catboost-lossguide` grows them leaf by leaf.
-- `sklearn-random-forest` grows full trees, one per round of the others; labels are regressed on.
+- `sklearn-random-forest` grows full trees, one for each round of the others, and treats labels as
+  regression targets.
 - Generated outputs are Gaussian mixtures of ten functions of five features each, plus noise."""
 
 LEGEND = """\
-≈ extrapolated, from what the last column says. Spread: slowest minus fastest repeat, over the
-median. Per round: the slope after the first round."""
+≈: extrapolated from the part that the last column names. × relabel: fit time divided by that of
+`manyboost-relabel`. Spread: slowest minus fastest repeat, divided by the median. Per round: time of
+a further round after the first."""
 
 
 def provenance(run: Run | Builds) -> str:
@@ -175,7 +177,7 @@ def shape(run: Run, workload: str) -> str:
     rounds, leaves = run.base_rounds(workload), spec["max_leaf_nodes"]
     return (
         f"{n:,} rows × {p:,} features × {d:,} outputs, {n_test:,} test rows; "
-        f"threads: {run.threads}; {rounds:,} rounds of {leaves} leaves unless said."
+        f"threads: {run.threads}; {rounds:,} rounds of {leaves} leaves unless stated otherwise."
     )
 
 
@@ -238,7 +240,7 @@ def remark(summary: Summary) -> str:
     if summary.extrapolated:
         parts.append(f"from {summary.extrapolated}")
     if summary.others_cores > BUSY:
-        parts.append(f"others used {summary.others_cores:.1f} cores")
+        parts.append(f"other processes used {summary.others_cores:.1f} cores")
     return "; ".join(parts)
 
 

@@ -89,7 +89,7 @@ def verdict(a: Half, b: Half) -> str:
     if a.sign == 0:
         return ""
     word = "better" if a.sign > 0 else "worse"
-    return f"**{word}**" if b.sign == a.sign else f"{word} on A alone"
+    return f"**{word}**" if b.sign == a.sign else f"{word} on A only"
 
 
 def in_halves(sets: dict[str, OfSet], halves: dict[str, str], change: str) -> tuple[Half, Half]:
@@ -219,7 +219,7 @@ STOPPED = "At most 1,000 rounds, stopped by a tenth of the rows. Tasks and score
 WHAT = {
     "many": "At most 1,000 rounds, stopped by a tenth of the rows. Macro r², or LRAP.",
     "many, larger": (
-        "The same on sets of at least 2,000 training rows, of which up to 6,000 are used. "
+        "The same on sets with at least 2,000 training rows; up to 6,000 of them are used. "
         "`max_iter=300` was the default: "
         "[why it is not](decisions/54-defaults-for-few-outputs.md)."
     ),

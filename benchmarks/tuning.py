@@ -258,7 +258,7 @@ def costs(sets: dict[str, list[Stored]]) -> str:
         pruned.append(split.found["optuna"]["pruned"] / TRIALS)
     return (
         f"The five in order take {fits} fits ({number(mean(rounds))} rounds kept, on average), "
-        f"Optuna's search {TRIALS}, of which {100 * mean(pruned):.0f} % were pruned "
+        f"Optuna's search {TRIALS}; {100 * mean(pruned):.0f} % of these were pruned "
         f"({number(mean(of_search))} rounds)."
     )
 
@@ -268,7 +268,7 @@ def sections(results: dict[str, Any]) -> dict[str, str]:
     how = (
         f"Macro r² or LRAP on held-out rows, means over {len(ALONE)} splits of each of "
         f"{len(alone)} real sets, with the standard error over the sets. `python -m "
-        f"benchmarks.tuning` measures anew ({results['versions']})."
+        f"benchmarks.tuning` repeats the measurement ({results['versions']})."
     )
     return {
         "alone": f"{alone_table(alone)}\n\n{how}",

@@ -70,8 +70,8 @@ def document(records: Run, source: str, *, drawn: bool = False) -> str:
 
 def origin(source: str) -> str:
     return (
-        f"Libraries for many outputs at their own default parameters, on up to {len(SETS)} real "
-        "sets of targets or labels, ranked by their test scores. Nothing is tuned for anyone, and "
+        f"Libraries for many outputs with their own default parameters, on up to {len(SETS)} "
+        "real sets of targets or labels, ranked by their test scores. No library is tuned, and "
         "[anyone can add a contestant](#add-a-contestant).\n\n"
         f"Generated from `benchmarks/results/{source}`: `python -m benchmarks.contest` runs what "
         "is missing there and writes this page; with `--report` it only writes the page."
@@ -90,18 +90,18 @@ def standing(ranking: Ranking) -> str:
     text = f"**Best average rank of {field}: {names[0]}.**"
     difference, p = ranking.critical_difference(), ranking.friedman()
     if difference is None or p is None:
-        return f"{text} Too few to test whether ranks differ by more than chance."
+        return f"{text} Too few to test whether ranks differ significantly."
     chance = "below 0.001" if p < 0.001 else f"{p:.3f}"
-    text += f" Friedman's test: p is {chance} for all contestants being alike."
+    text += f" Friedman's test that all contestants are equal: p is {chance}."
     if p >= ALPHA:
         return f"{text} That is no evidence of a difference."
     text += (
-        " By Nemenyi's test two contestants differ by more than chance if their average ranks are "
-        f"more than {difference:.2f} apart, the critical difference at a level of {ALPHA:.0%}."
+        " By Nemenyi's test, two contestants differ significantly if their average ranks differ by "
+        f"more than {difference:.2f}, the critical difference at a level of {ALPHA:.0%}."
     )
     if others := ranking.not_worse()[1:]:
-        return f"{text} Not further than that from the best: {', '.join(others)}."
-    return f"{text} Nobody is as near to the best."
+        return f"{text} Not significantly worse than the best: {', '.join(others)}."
+    return f"{text} All others are significantly worse than the best."
 
 
 def ranks(found: Sequence[Comparison], ranking: Ranking) -> str:
@@ -122,10 +122,11 @@ def ranks(found: Sequence[Comparison], ranking: Ranking) -> str:
 
 
 RANKS = f"""\
-Ranks are by test score on each set; equal scores share their rank, and whoever has no score ranks
-last. Within: sets on which the score is the best of all, or no more than {MARGIN} below. Over
-budget: sets without a score. Capped: sets on which the time was over before the fit was. Time and
-memory: geometric means of the ratios, over the sets that both finished (in brackets: how many)."""
+Ranks are by test score on each set; equal scores share their rank, and contestants without a score
+rank last. Within {MARGIN}: number of sets on which the score is the best of all, or at most
+{MARGIN} below it. Over budget: number of sets without a score. Capped: number of sets on which the
+time limit stopped the fit. Time and memory: geometric means of the ratios, over the sets that both
+finished (their number in brackets)."""
 
 
 def mean_ratio(found: Sequence[Comparison], contestant: str, field: str) -> str:
@@ -138,12 +139,12 @@ def unmeasured(found: Sequence[Comparison], ranking: Ranking) -> str:
     """What the ranking lacks, in plain words."""
     tried = {name: sum(name in c.summaries for c in found) for name in everyone(found)}
     lines = [
-        f"- Not ranked, tried on {n_sets} of {len(found)} sets alone: {name}."
+        f"- Not ranked, tried on {n_sets} of {len(found)} sets only: {name}."
         for name, n_sets in tried.items()
         if n_sets and name not in ranking.scores
     ]
     lines += [
-        f"- {c.name} is not ranked yet, it lacks {', '.join(lacking)}."
+        f"- {c.name} is not ranked yet; still missing: {', '.join(lacking)}."
         for c in found
         if (lacking := [name for name in ranking.scores if name not in c.summaries])
     ]
@@ -159,11 +160,11 @@ def unmeasured(found: Sequence[Comparison], ranking: Ranking) -> str:
 
 
 SCORES = """\
-Test scores, the best in bold: LRAP for labels, macro r² for targets. –: not measured. ◦ stopped by
-the cap, scored with the rounds it had."""
+Test scores, the best in bold: LRAP for labels, macro r² for targets. –: not measured. ◦: stopped by
+the cap, scored with the rounds until then."""
 TIMES = """\
-Seconds of fitting; memory is among the [details](#details). ≈ extrapolated, the fit is over budget.
-† measured on another machine: the score can be compared, the time cannot."""
+Seconds of fitting; memory is among the [details](#details). ≈: extrapolated, the fit is over
+budget. †: measured on another machine; the score can be compared, the time cannot."""
 
 
 def by_set(found: Sequence[Comparison], shown: Callable[[Comparison, str], str]) -> str:
@@ -220,22 +221,22 @@ def verdict(found: Sequence[Comparison]) -> str:
 
 
 VERDICTS = f"""\
-Difference: manyboost's test score minus the best peer's; within: no more than {MARGIN} below it;
-folds and refitted: the difference with folds, and with folds whose leaves are fitted again to all
-rows. Time: the best peer's seconds over manyboost's."""
+Difference: manyboost's test score minus that of the best peer. Within: at most {MARGIN} below it.
+Folds and refitted: the difference with folds, and with folds whose leaves are refitted on all rows.
+Time: the best peer's seconds divided by manyboost's."""
 
 
 # Why a set is behind; shown as long as it is.
 NOTES = {
     "scm20d": (
-        "the test rows are of games that no training row is of. Validation rows are of the same "
-        "games as training rows, so the validation score still rises when the test score has "
-        "long been falling: more rounds are worse, and a fit that the cap stops gains from it. "
-        "`n_folds` with the game as `groups` would see that."
+        "the test rows come from games without any training row. Validation rows come from the "
+        "same games as training rows, so the validation score still rises when the test score has "
+        "long been falling: more rounds are worse, and a fit gains if the cap stops it. `n_folds` "
+        "with the game as `groups` would notice that."
     ),
     "water-quality": (
-        "little signal and few rows: what averages many models is ahead, such as the forest, and "
-        "ours with `n_folds`."
+        "little signal and few rows: methods that average many models are ahead, such as the "
+        "forest and manyboost with `n_folds`."
     ),
 }
 
@@ -296,8 +297,8 @@ def details(found: Sequence[Comparison]) -> str:
         if name in c.summaries
     ]
     note = (
-        "Spread: best minus worst score of the repeats. Rounds: those kept, the median over the "
-        "repeats and, where there is one model per output, over the outputs; trees for "
+        "Spread: best minus worst score of the repeats. Rounds: rounds kept, the median over the "
+        "repeats and, with one model per output, over the outputs; trees for "
         "random-forest, rules for boomer. Predict: all test rows. Peak: memory above the data."
     )
     shapes = [shape(c) for c in found]

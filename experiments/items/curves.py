@@ -54,7 +54,7 @@ class Curves(Item):
 CONVERGENCE = Curves(
     name="convergence",
     of_paper="Figure 1",
-    summary="score against time on the synthetic data sets",
+    summary="score against cost on the synthetic data sets",
     full=Scope(
         tuple(problems.FRIEDMAN), ("st-gbrt", "gbmort", "gbrt-rpo-subsampled"), "rounds:10000"
     ),
@@ -74,7 +74,7 @@ PROJECTIONS = Curves(
 COMPONENTS = Curves(
     name="components",
     of_paper="Figures 5 and 6",
-    summary="number of projections, line searches and Newton steps",
+    summary="number of projections, with line searches and with Newton steps",
     full=Scope(
         ("delicious",),
         ("gbmort", "gbrt-relabel-rpo-gaussian", "gbrt-relabel-rpo-subsampled"),

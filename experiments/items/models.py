@@ -31,7 +31,7 @@ class Models(Item):
 BEYOND = Models(
     name="beyond",
     of_paper="not in the paper",
-    summary="our default model and means over five folds",
+    summary="our default model and means of five folds, without tuning",
     full=Scope((*REGRESSION.full.datasets, *MULTILABEL.full.datasets), tuple(MODELS), ""),
     quick={"datasets": ("edm", "emotions"), "n_splits": 2},
 )

@@ -58,21 +58,21 @@ def _by_size(names: tuple[str, ...]) -> tuple[str, ...]:
 FRIEDMAN = Searches(
     name="friedman",
     of_paper="Tables 4 and 5",
-    summary="best scores on the synthetic data sets",
+    summary="tuned methods on the synthetic data sets",
     full=Scope(tuple(problems.FRIEDMAN), ("artificial-gbrt", *_SYNTHETIC), "rounds:10000"),
     quick={"budget": "rounds:300", "n_splits": 2, "n_settings": 4},
 )
 FRIEDMAN_NOISY = Searches(
     name="friedman-noisy",
     of_paper="Tables 6 and 7",
-    summary="the same with added outputs of pure noise",
+    summary="the same with additional outputs of pure noise",
     full=Scope(tuple(f"{name}-noisy" for name in problems.FRIEDMAN), _SYNTHETIC, "rounds:10000"),
     quick={"budget": "rounds:200", "n_splits": 2, "n_settings": 4},
 )
 FRIEDMAN_NORMAL = Searches(
     name="friedman-normal",
-    of_paper="Table 4 with the inputs of the text",
-    summary="the synthetic data sets with normal inputs",
+    of_paper="Table 4 with the features of the text",
+    summary="the synthetic data sets with normal features",
     full=Scope(
         tuple(f"{name}-normal" for name in problems.FRIEDMAN),
         ("artificial-gbrt", *_SYNTHETIC),
@@ -83,8 +83,8 @@ FRIEDMAN_NORMAL = Searches(
 )
 FRIEDMAN_TEN = Searches(
     name="friedman-ten",
-    of_paper="Table 4 with five irrelevant features",
-    summary="the related outputs with ten features, of which five are irrelevant",
+    of_paper="Table 4 with five irrelevant features added",
+    summary="chain and group with ten features, five of them irrelevant",
     full=Scope(
         ("friedman1-chain-ten", "friedman1-group-ten"),
         ("artificial-gbrt", *_SYNTHETIC),
@@ -94,8 +94,8 @@ FRIEDMAN_TEN = Searches(
 )
 FRIEDMAN_ORACLE = Searches(
     name="friedman-oracle",
-    of_paper="Table 4 with another oracle of the chain",
-    summary="an oracle that learns the mean output of the chain, not its first one",
+    of_paper="Table 4 with another oracle for the chain",
+    summary="an oracle that learns the mean of the chain's outputs, not the first output",
     full=Scope(
         ("friedman1-chain", "friedman1-chain-ten"), ("artificial-gbrt-mean",), "rounds:10000"
     ),
@@ -117,8 +117,8 @@ MULTILABEL = Searches(
 )
 STAND_INS = Searches(
     name="stand-ins",
-    of_paper="no set of the paper, but kin of absent ones",
-    summary="the same methods on kin of absent data sets",
+    of_paper="not in the paper",
+    summary="eight methods on data sets similar to missing ones of the paper",
     full=Scope(
         # Of protein-interaction, reuters, sequence-funcat and yeast-go.
         ("reutersk500", "yeast-seq-funcat", "protein-drugbank-proxy", "yeast-cellcycle-go"),

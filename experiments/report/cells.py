@@ -93,11 +93,11 @@ def legend(table: Table) -> str:
         return ""
     text = "Mean"
     if any(score.std is not None for score in scores):
-        text += " ± standard deviation"
+        text += " ± standard deviation over the splits"
     if any(score.rank is not None for score in scores):
-        text += " (rank), the best in bold"
+        text += " (rank), best in bold"
     if any(score.paper is not None for score in scores):
-        text += "; below it the paper's score and our difference"
+        text += ". Second line: the paper's score and our difference from it"
     if any(score.deviates is not None for score in scores):
         text += ": ≈ within two standard errors, ▲ above, ▼ below"
     return f"{text}."

@@ -22,7 +22,7 @@ def state(outcomes: Outcomes) -> list[str]:
     missing, total = outcomes.n_missing
     if not missing:
         return []
-    return [f"{missing} of {total} runs are missing; what needs them is a dash."]
+    return [f"{missing} of {total} runs are missing; cells that need them show a dash."]
 
 
 def p_text(tested: Tested) -> str | None:
@@ -34,20 +34,20 @@ def p_text(tested: Tested) -> str | None:
 
 
 def agreement(ours: Tested, paper: Tested) -> str | None:
-    """Say whether two tests of a pair agree."""
+    """Say which of two tests of a pair are significant, and whether their directions agree."""
     if ours is None or paper is None:
         return None
     significant = [test[1] if test[0] < statistics.ALPHA else 0 for test in (ours, paper)]
     match significant:
         case [0, 0]:
-            return "neither significant"
+            return "neither"
         case [0, _]:
-            return "only the paper's"
+            return "paper only"
         case [_, 0]:
-            return "only ours"
+            return "ours only"
         case [a, b] if a == b:
-            return "same, significant"
-    return "opposite, significant"
+            return "both, same direction"
+    return "both, opposite directions"
 
 
 def of_paper(test: PaperTest) -> tuple[float, int]:
@@ -77,16 +77,16 @@ def pair_columns(names: Sequence[str]) -> list[Column]:
     """Return the columns of rows of pairs."""
     return [
         Column("first", "method"),
-        Column("second", "against"),
-        *(Column(name, name) for name in names),
-        Column("paper", "paper"),
-        Column("agreement", f"{MAIN} and paper"),
+        Column("second", "compared with"),
+        *(Column(name, f"p, {'ours, ' * (name in VARIANTS)}{name}") for name in names),
+        Column("paper", "p, as printed in the paper"),
+        Column("agreement", f"significant (ours: {MAIN}; paper: as printed)"),
     ]
 
 
 PAIRS_CAPTION = (
-    f"P-values; below {statistics.ALPHA} marked (>) if the method is better than the one it is "
-    "compared with, (<) if it is worse."
+    f"Values of p below {statistics.ALPHA} are significant. They are marked (>) if the method in "
+    "the column “method” is the better one, (<) if it is the worse one."
 )
 
 
@@ -94,7 +94,7 @@ def counted(rows: Sequence[Mapping[str, Cell]]) -> str:
     """Count the agreements of rows of pairs in words."""
     counts = Counter(str(row["agreement"]) for row in rows if row["agreement"] is not None)
     parts = [f"{n} {kind}" for kind, n in counts.most_common()]
-    return f"{', '.join(parts)}." if parts else "No pair is complete."
+    return f"Pairs in the last column: {'; '.join(parts)}." if parts else "No pair is complete."
 
 
 def variants_table(name: str, outcomes: Outcomes) -> Table:
@@ -120,16 +120,19 @@ def variants_table(name: str, outcomes: Outcomes) -> Table:
         )
     columns = [
         Column("variant", "final model"),
-        Column("cells", "scores"),
-        Column("within", "within two standard errors"),
-        Column("above", "above"),
-        Column("below", "below"),
-        Column("mean", "mean difference"),
+        Column("cells", "scores compared"),
+        Column("within", "within two standard errors of the paper"),
+        Column("above", "above the paper"),
+        Column("below", "below the paper"),
+        Column("mean", "mean difference from the paper"),
         Column("absolute", "mean absolute difference"),
-        Column("order", "Spearman's correlation of the order, mean over sets", 2),
+        Column(
+            "order", "Spearman's correlation with the paper's order of methods, mean over sets", 2
+        ),
     ]
-    title = "Both variants of the final model against the paper"
-    return Table(f"{name}-variants", title, columns, rows)
+    title = "Both final models compared with the paper"
+    caption = "“Above” and “below” count differences of more than two standard errors."
+    return Table(f"{name}-variants", title, columns, rows, caption)
 
 
 def chosen_table(name: str, outcomes: Outcomes) -> Table:
@@ -138,12 +141,12 @@ def chosen_table(name: str, outcomes: Outcomes) -> Table:
         Column("dataset", "data set"),
         Column("method", "method"),
         Column("splits", "splits"),
-        Column("losses", "losses"),
-        Column("rate", "learning rates"),
-        Column("leaves", "leaves"),
-        Column("rounds", "rounds, median", 0),
-        Column("validation", "validation score"),
-        Column("seconds", "CPU seconds of the final fits", 1),
+        Column("losses", "losses × splits"),
+        Column("rate", "learning rates × splits"),
+        Column("leaves", "leaves × splits"),
+        Column("rounds", "rounds, median over splits", 0),
+        Column("validation", "validation score, mean"),
+        Column("seconds", "CPU seconds of the final fits, mean", 1),
     ]
     rows: list[dict[str, Cell]] = []
     for (dataset, method), found in outcomes.results.items():
@@ -163,7 +166,9 @@ def chosen_table(name: str, outcomes: Outcomes) -> Table:
                     "seconds": float(np.mean([result.seconds for result in found.values()])),
                 }
             )
-    return Table(f"{name}-chosen", "What the searches chose", columns, rows, is_detail=True)
+    return Table(
+        f"{name}-chosen", "Settings that the searches chose", columns, rows, is_detail=True
+    )
 
 
 def _tally(values: Iterable[object]) -> str:

@@ -109,7 +109,7 @@ class Verdict(Enum):
     """What became of a claim of the paper."""
 
     REPRODUCED = "reproduced"
-    PARTLY = "partly"
+    PARTLY = "partly reproduced"
     NOT = "not reproduced"
     NOT_RUN = "not yet run"
 

@@ -24,28 +24,32 @@ NOT_FOUND = {
 
 _ADD_TEXT = (
     "To add one, put its .arff or .npz file into a folder and run “python -m experiments --data "
-    "FOLDER”: sets that are there are run. Four stand-ins, kin of absent sets, are reported apart "
-    "and marked."
+    "FOLDER”, which runs every set it finds there. Four similar data sets (stand-ins) are reported "
+    "separately and marked as such; they count in no rank and no test."
 )
 _MARKS_TEXT = (
-    "A dash is a run that is missing, never a guess. ≈ marks a difference from the paper within "
-    "two standard errors (over the splits of both), ▲ and ▼ one beyond them."
+    "A dash marks a missing run; no score is estimated. ≈ marks a difference from the paper of at "
+    "most two standard errors (computed from the splits of both), ▲ and ▼ a larger one: our score "
+    "is higher or lower."
 )
 
 
 def lead(searches: Mapping[str, Outcomes]) -> list[str]:
     """Say what is covered, why the rest is not, and how to add it."""
     parts = []
-    for task, kind in (("multilabel", "label"), ("regression", "regression")):
+    for task, kind in (("multilabel", "multi-label"), ("regression", "regression")):
         names = paper_sets(task)
         found = [name for name in names if name not in NOT_FOUND]
         n_done = _n_complete(searches, task)
-        parts.append(f"{len(found)} of the {len(names)} {kind} sets ({n_done} complete)")
+        parts.append(f"{len(found)} of the {len(names)} {kind} data sets ({n_done} complete)")
     n_done = _n_complete(searches, "friedman") + _n_complete(searches, "friedman-noisy")
-    parts.append(f"the 6 synthetic sets ({n_done} complete)")
+    parts.append(f"the 6 synthetic data sets ({n_done} complete)")
     return [
         f"Covered: {parts[0]}, {parts[1]} and {parts[2]} of the paper.",
-        f"No file with the paper's shape was found of {', '.join(NOT_FOUND)}. {_ADD_TEXT}",
+        (
+            "No file was found with the numbers of rows, features and outputs that the paper gives "
+            f"for these data sets: {', '.join(NOT_FOUND)}. {_ADD_TEXT}"
+        ),
         _MARKS_TEXT,
     ]
 
@@ -66,14 +70,16 @@ def coverage_section(real: Mapping[str, Outcomes]) -> Section:
             Column("test", "test rows"),
             Column("features", "features"),
             Column("outputs", "outputs"),
-            Column("state", "here"),
+            Column("state", "our runs for Figures 7 and 8"),
             Column("stand_in", "stand-in"),
         ]
         kind = "multi-label" if task == "multilabel" else "multi-output regression"
-        blocks.append(Table(f"table-{number}", f"Table {number}: {kind} sets", columns, rows))
+        blocks.append(Table(f"table-{number}", f"Table {number}: {kind} data sets", columns, rows))
     text = (
-        "Shapes are the paper's; the files have the same. Without test rows in the table, half of "
-        "the rows are test rows. A fifth of the training rows are validation rows."
+        "The numbers are the paper's, and our files have the same. If the paper gives no number of "
+        "test rows, the column of training rows has all rows: half of them are test rows. A fifth "
+        "of the training rows are validation rows. Splits are random: five, as in the paper, but "
+        "three on delicious and mediamill."
     )
     return Section("data", "Tables 2 and 3: the data sets", [text], blocks)
 

@@ -19,21 +19,23 @@ from experiments.report.content import Block, Cell, Column, Section, Table
 from experiments.report.outcomes import SEARCH_NOTE, VARIANT_NOTE, Outcomes
 
 _TEXT = (
-    "16 outputs made from Friedman's function: a chain, a group that shares one signal, and "
-    "independent outputs; 300 training rows, 4,000 test rows, {} rounds at most. "
-    "artificial-gbrt knows the structure."
+    "Three data sets of 16 outputs made from Friedman's function: outputs that form a chain, "
+    "outputs that share one signal (group), and independent outputs (ind). Each has 300 training "
+    "rows and 4,000 test rows. Fits take at most {} rounds. artificial-gbrt is an oracle: it knows "
+    "the structure of the outputs."
 )
 _NOISY_TEXT = (
-    "The same problems with 16 more outputs that cannot be predicted: copies of the others with "
-    "permuted rows. half-macro-r² is the score of the 16 real outputs; the paper prints no "
-    "deviations for it."
+    "The same data sets with 16 additional outputs that cannot be predicted: copies of the first "
+    "16 with permuted rows. macro-r² is the score of all 32 outputs, half-macro-r² that of the "
+    "first 16. For half-macro-r² the paper prints no standard deviations, so its differences have "
+    "no mark."
 )
 
 
 # Other inputs: the item, what is appended to the name of a data set, and the column.
 _INPUTS = {
-    "friedman-ten": ("-ten", "five more, irrelevant"),
-    "friedman-normal": ("-normal", "normal inputs"),
+    "friedman-ten": ("-ten", "uniform features, and five irrelevant ones"),
+    "friedman-normal": ("-normal", "normal features"),
 }
 _ORACLE = "friedman-oracle"
 
@@ -46,7 +48,7 @@ def friedman_section(searches: Mapping[str, Outcomes]) -> Section:
     columns += [Column(f"{d} {v}", f"{d}, {v}") for d in datasets for v in VARIANTS]
     table = Table(
         "table-4",
-        "Table 4: macro-r² on the synthetic sets",
+        "Table 4: macro-r² on the synthetic data sets",
         columns,
         [
             {
@@ -69,11 +71,12 @@ def friedman_section(searches: Mapping[str, Outcomes]) -> Section:
         [
             _TEXT.format(outcomes.scope.budget.partition(":")[2]),
             (
-                "Features are uniform; the paper says normal. A table has both, the errata show "
-                "why. It also has chain and group with five more features that no output depends "
-                "on, as make_friedman1 of scikit-learn has by default: the paper does not mention "
-                "any. Its last row is an oracle of the chain that learns the mean of the outputs, "
-                "as that of the group does, not the first output, as the text says."
+                "Table 4 here uses uniform features. The paper says normal ones; the errata show "
+                "why its scores cannot come from them. “Table 4 with other features” has both. It "
+                "also has chain and group with five additional features that no output depends on: "
+                "make_friedman1 of scikit-learn has them by default, and the paper does not "
+                "mention them. Its last row is another oracle for the chain. It learns the mean of "
+                "the outputs, like the oracle of the group; the paper's text says the first output."
             ),
             SEARCH_NOTE,
             VARIANT_NOTE,
@@ -90,7 +93,8 @@ def _orders(outcomes: Outcomes, datasets: Sequence[str]) -> str:
         texts = ["–" if value is None else f"{value:.2f}" for value in found]
         parts.append(f"{dataset} {' / '.join(texts)}")
     names = " / ".join(VARIANTS)
-    return f"Spearman's correlation with the paper's order ({names}): {', '.join(parts)}."
+    text = f"Spearman's correlation with the paper's order of methods ({names})"
+    return f"{text}: {', '.join(parts)}."
 
 
 def _t_tests(name: str, title: str, number: int, outcomes: Outcomes) -> Table:
@@ -104,7 +108,7 @@ def _t_tests(name: str, title: str, number: int, outcomes: Outcomes) -> Table:
         rows += [{"dataset": dataset, **row} for row in found]
     return Table(
         name,
-        f"{title}: Student's paired test over the splits",
+        f"{title}: Student's paired t-test over the splits",
         [Column("dataset", "data set"), *pair_columns(tuple(VARIANTS))],
         rows,
         f"{PAIRS_CAPTION} {counted(rows)}",
@@ -139,11 +143,14 @@ def _inputs_table(
     columns = [
         Column("dataset", "data set"),
         Column("method", "method"),
-        Column("uniform", "uniform inputs"),
+        Column("uniform", "uniform features, as in Table 4 above"),
         *(Column(item, _INPUTS[item][1]) for item in others),
     ]
-    caption = "Not fitted again on the validation rows. All are next to the paper's Table 4."
-    return Table("table-4-inputs", "Table 4 with other inputs", columns, rows, caption)
+    caption = (
+        "Models are not refitted. All scores are compared with the paper's Table 4. Searches with "
+        "normal features try 14 settings."
+    )
+    return Table("table-4-inputs", "Table 4 with other features", columns, rows, caption)
 
 
 def noisy_section(outcomes: Outcomes) -> Section:
@@ -173,7 +180,7 @@ def noisy_section(outcomes: Outcomes) -> Section:
             *state(outcomes),
         ],
         [
-            Table("table-6", "Table 6: scores with noisy outputs", columns, rows, orders),
+            Table("table-6", "Table 6: scores with outputs of pure noise", columns, rows, orders),
             variants_table("table-6", outcomes),
             _t_tests("table-7", "Table 7", 7, outcomes),
             chosen_table("table-6", outcomes),

@@ -42,7 +42,7 @@ def summary(report: Report) -> str:
     counts = {kind: verdicts.count(kind) for kind in Verdict}
     parts = [f"{n} {kind.value}" for kind, n in counts.items() if n]
     n_open = sum(not finding.is_whole for finding in report.findings)
-    so_far = f"; {n_open} of these so far, with runs missing" if n_open else ""
+    so_far = f"; {n_open} of these “so far”, because runs are missing" if n_open else ""
     return f"Claims of the paper: {', '.join(parts) or 'none'}{so_far}."
 
 

@@ -96,7 +96,7 @@ def test_the_suites_measure_all_that_claims_need():
 @pytest.mark.parametrize(("now", "verdict"), [(1.0, "reached"), (5.0, "not reached")])
 def test_claims_against_the_build_before(now, verdict):
     measured = Measured(run_of([]), builds_of(3.1, now))
-    against = [line for line in lines(measured) if "the build before" in line.claim]
+    against = [line for line in lines(measured) if "the previous build" in line.claim]
     assert len(against) == 10
     assert {line.verdict for line in against} == {verdict}
 
@@ -158,6 +158,6 @@ def test_the_page_has_a_section_for_the_build_before_if_there_is_one():
     engine = run_of([])
     whole = document(run_of([]), [], "x.json", Measured(engine, builds_of(2.0, 1.0)))
     assert "## Claims about the engine" in whole
-    assert "## Against the build before" in whole
+    assert "## Compared with the previous build" in whole
     assert "before: commit before (0)" in whole
-    assert "## Against" not in document(run_of([]), [], "x.json", Measured(engine))
+    assert "## Compared" not in document(run_of([]), [], "x.json", Measured(engine))

@@ -72,8 +72,8 @@ def test_constant_probabilities_explain_nothing_and_the_truth_explains_all():
 def test_a_change_must_win_on_both_halves():
     better, worse, unclear = Half([0.01] * 8), Half([-0.01] * 8), Half([0.01, -0.01] * 4)
     assert verdict(better, better) == BETTER
-    assert verdict(better, unclear) == "better on A alone"
-    assert verdict(better, worse) == "better on A alone"
+    assert verdict(better, unclear) == "better on A only"
+    assert verdict(better, worse) == "better on A only"
     assert verdict(unclear, better) == ""
     assert verdict(worse, worse) == "**worse**"
     assert Half([0.001] * 8 + [-0.1]).sign == 0  # more wins, but a loss on average

@@ -58,7 +58,7 @@ def test_the_tables_show_what_was_held_out(results):
     assert "| enb | 0.4000 | 0.5000 | 0.6000 |" in sections["order"]
     assert "| 0.4500 | 0.6000 | 0.7000 |" in sections["order"]
     assert "**+0.1000** | **+0.2000**" in sections["order"]
-    assert "50 % were pruned (321 rounds)" in sections["order"]
+    assert "50 % of these were pruned (321 rounds)" in sections["order"]
 
 
 def test_the_page_has_a_place_for_each_table(results):
