@@ -40,15 +40,15 @@ _COMPONENTS_TEXT = (
 )
 
 
-def _figure(number: str, dataset: str, lines: Mapping[str, Line], caption: str = "") -> Lines:
+def _figure(number: str, dataset: str, lines: Mapping[str, Line], ending: str = "") -> Lines:
     metric = METRICS[task_of(dataset)].replace("r2", "r²")
     return Lines(
         f"figure-{number}",
-        f"Figure {number}: {dataset}",
+        f"Figure {number}: {dataset}{ending}",
         "cost in T",
         metric,
         [line.series() for line in lines.values()],
-        caption or _splits_text(lines),
+        _splits_text(lines),
     )
 
 
@@ -218,14 +218,15 @@ def components_section(lines: Mapping[str, Line], n_lines: int) -> Section:
     """Figures 5 and 6."""
     searched = {label: line for label, line in lines.items() if line.step == "line_search"}
     blocks: list[Block] = []
-    for letter, method in (("a", GAUSSIAN), ("b", SUBSAMPLED)):
+    kinds = ("a", GAUSSIAN, "Gaussian projections"), ("b", SUBSAMPLED, "output subsampling")
+    for letter, method, kind in kinds:
         chosen = {
             label: line
             for label, line in searched.items()
             if line.method == ALL or (line.method == method and line.components in _COMPONENTS)
         }
         if len(chosen) > 1:  # a level alone shows nothing
-            blocks.append(_figure(f"5{letter}", "delicious", chosen))
+            blocks.append(_figure(f"5{letter}", "delicious", chosen, f", {kind}"))
     values: list[tuple[str, str, str, Callable[[Line], float]]] = [
         ("6a", f"LRAP after {ROUNDS} rounds", "lrap", lambda line: at_rounds(line, line.mean)),
         ("6b", f"cost of {ROUNDS} rounds", "cost in T", lambda line: ROUNDS * line.cost[NOMINAL]),
