@@ -30,6 +30,8 @@ _MAX_EVALUATIONS = 100
 _TOLERANCE = 1e-6
 # An error is trusted if the last two points are this near to each other, times this factor.
 _NEAR, _SAFETY = 0.3, 1e4
+# A curvature that is a smaller share of the steepest one is made of rounding errors.
+_FLAT = 1e-7
 
 
 @dataclass(frozen=True)
@@ -268,6 +270,7 @@ def softmax_step(objective: BuiltinObjective, line: Line) -> F64:
     reach = line.direction.reach(objective.pool)
     limit = divide(np.full(k, STEP_LIMIT), reach)
     rho = zero = np.zeros(k)
+    steepest = 0.0
     loss, gradient, _ = along(rho, zero)
     for _ in range(_MAX_EVALUATIONS):
         # Classes held at their limit, which the loss would push further, sit out.
@@ -279,7 +282,7 @@ def softmax_step(objective: BuiltinObjective, line: Line) -> F64:
         def curve(v: F64, rho: F64 = rho, free: Mask = free) -> F64:
             return np.where(free, along(rho, v)[2], 0.0)
 
-        newton = _conjugate_gradients(curve, -gradient, k)
+        newton, steepest = _conjugate_gradients(curve, -gradient, k, steepest)
         for halvings in range(40):
             candidate = np.clip(rho + newton * 0.5**halvings, -limit, limit)
             candidate_loss, candidate_gradient, _ = along(candidate, zero)
@@ -294,15 +297,22 @@ def softmax_step(objective: BuiltinObjective, line: Line) -> F64:
     return rho
 
 
-def _conjugate_gradients(product: Callable[[F64], F64], b: F64, size: int) -> F64:
-    """Solve H x = b for a positive semi-definite H, given its products with vectors."""
+def _conjugate_gradients(
+    product: Callable[[F64], F64], b: F64, size: int, steepest: float
+) -> tuple[F64, float]:
+    """Solve H x = b for a positive semi-definite H, given its products with vectors.
+
+    Return the steepest curvature as well, of those met here and the one met before: in flat
+    directions, in which b is a rounding error, x stays zero.
+    """
     x, residual, p = np.zeros_like(b), b, b
     squared = start = _dot(residual, residual)
     for _ in range(size + 5):
         hp = product(p)
-        curvature = _dot(p, hp)
-        if curvature <= 0:
+        curvature, length = _dot(p, hp), _dot(p, p)
+        if length == 0 or curvature <= _FLAT * steepest * length:
             break
+        steepest = max(steepest, curvature / length)
         alpha = squared / curvature
         x = x + alpha * p
         residual = residual - alpha * hp
@@ -310,7 +320,7 @@ def _conjugate_gradients(product: Callable[[F64], F64], b: F64, size: int) -> F6
         if squared <= 1e-16 * start:
             break
         p = residual + (squared / previous) * p
-    return x if x.any() else b
+    return x if x.any() else b, steepest
 
 
 def _dot(a: F64, b: F64) -> float:
