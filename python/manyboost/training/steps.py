@@ -32,6 +32,8 @@ _TOLERANCE = 1e-6
 _NEAR, _SAFETY = 0.3, 1e4
 # A curvature that is a smaller share of the steepest one is made of rounding errors.
 _FLAT = 1e-7
+# A function falls no further where its slope is this share of that at zero, and its curvature too.
+_NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -179,8 +181,9 @@ def minimise_along(
     low = before = here
     high = _Point(np.full_like(slope, np.inf), here.t, None)
 
+    nothing = _NOTHING * np.abs(slope)
     for evaluation in range(_MAX_EVALUATIONS):
-        t, derivative, _ = here
+        t, derivative, curvature = here
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             t_next = _next_point(here, low, high, evaluation)
             is_close = np.abs(t_next - t) <= _TOLERANCE * np.abs(t)
@@ -189,8 +192,11 @@ def minimise_along(
                 is_close |= is_sure & (t_next < limit)
             t_next = np.minimum(limit, t_next)
         done = ~active | is_close | (derivative == 0)
-        # At the limit and still going down: there is no minimiser to find.
+        # Still going down at the limit, or hardly down any more: there is no minimiser to find.
         endless = active & (t >= limit) & (derivative < 0)
+        if bounded and curvature is not None:
+            is_level = (-nothing <= derivative) & (derivative <= 0)
+            endless |= active & is_level & (curvature <= nothing * reach)
         t = np.where(endless, limit * (STEP_LIMIT / SEARCH_LIMIT), np.where(active, t_next, t))
         active = active & ~done & ~endless
         if not active.any():
