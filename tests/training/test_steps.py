@@ -5,6 +5,7 @@ import pytest
 
 from manyboost import ManyBoostClassifier
 from manyboost.training.steps import STEP_LIMIT
+from reference import divide, make_loss
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
 
@@ -33,3 +34,20 @@ def test_steps_of_classes_along_one_direction_sum_to_zero(n_classes):
     ).fit(X, scores.argmax(axis=1))
     steps = model.step_sizes_
     assert np.abs(steps.mean(axis=1)).max() < 0.01 * np.abs(steps).max()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_steps_of_classes_are_the_best_within_their_limits(seed):
+    # Leaf values of two leaves are tied, so that steps are long and meet the limits.
+    rng = np.random.default_rng(seed)
+    X, offset = rng.normal(size=(60, 3)), rng.normal(size=(60, 3))
+    y = (X @ rng.normal(size=(3, 3)) + offset + rng.gumbel(size=(60, 3))).argmax(axis=1)
+    settings = {"step": "line_search", "learning_rate": 0.1, "max_leaf_nodes": 2, "max_iter": 8}
+    model = ManyBoostClassifier(random_state=0, **settings).fit(X, y, offset=offset)
+    raw, loss, weight = model.baseline_ + offset, make_loss("softmax"), np.ones(len(X))
+    stages = model.staged_decision_function(X, offset=offset)
+    for rho, moved in zip(model.step_sizes_, stages, strict=True):
+        g = divide(moved - raw, 0.1 * rho)
+        best = loss.value(y, raw + loss.line_search(y, raw, g, weight) * g).sum()
+        assert loss.value(y, raw + rho * g).sum() == pytest.approx(best, rel=1e-4)
+        raw = moved
