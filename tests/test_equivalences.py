@@ -31,14 +31,15 @@ def test_relabel_without_projection_is_multioutput(loss):
     assert model_bytes(relabel) == model_bytes(multioutput)
 
 
+@pytest.mark.parametrize("least_gain", [0.0, 1.0])
 @pytest.mark.parametrize("loss", ["squared_error", "huber", "log_loss", "exponential"])
-def test_with_one_output_all_strategies_agree(loss):
+def test_with_one_output_all_strategies_agree(loss, least_gain):
     X, Y = make_data(d=1)
     estimator = ManyBoostRegressor
     if loss in ("log_loss", "exponential"):
         estimator, Y = ManyBoostClassifier, (Y > 0).astype(int)
     predictions = [
-        estimator(loss, strategy=strategy, step="line_search", **EXACT)
+        estimator(loss, strategy=strategy, min_split_gain=least_gain, step="line_search", **EXACT)
         .fit(X, Y.ravel())
         ._raw_predict(X)
         for strategy in STRATEGIES

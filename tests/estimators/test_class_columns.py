@@ -311,8 +311,10 @@ def test_the_score_of_an_estimator_is_its_accuracy_in_whole_rows():
     assert model.validation_score_[model.n_iter_] == model.score(X[:80], Y[:80])
 
 
-def test_early_stopping_goes_by_the_mean_over_columns():
-    model = classifier(max_iter=60, early_stopping=True, n_iter_no_change=3).fit(X, Y)
+@pytest.mark.parametrize("early_stopping", [True, "per_output"])
+def test_the_validation_score_is_the_mean_over_columns(early_stopping):
+    settings = {"max_iter": 60, "early_stopping": early_stopping, "n_iter_no_change": 3}
+    model = classifier(**settings).fit(X, Y)
     assert 0 < model.n_iter_ < 60
     per_output = model.validation_score_per_output_[:, [0, 3, 4, 8]]
     assert model.validation_score_ == pytest.approx(per_output.mean(axis=1), rel=1e-6)

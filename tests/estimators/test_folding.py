@@ -133,6 +133,16 @@ def test_a_fit_to_all_rows_has_more_rounds_in_proportion():
     assert not hasattr(model, "validation_score_")
 
 
+def test_a_fit_to_all_rows_has_the_importances_of_its_rounds():
+    X, Y = problem()
+    # Gains wait until they are as many as the features of all outputs.
+    X = np.hstack([X, np.zeros((len(X), 200))])
+    model = regressor(refit_all=True, early_stopping=True).fit(X, Y)
+    again = regressor(max_iter=model.n_iter_).fit(X, Y)
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    np.testing.assert_array_equal(model.output_importances_, again.output_importances_)
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_leaves_of_members_are_fitted_to_all_rows(strategy):
     X, Y = problem()
@@ -233,6 +243,33 @@ def test_outputs_that_were_stopped_stay_as_they_were():
         stages = np.array(list(model.staged_predict(X)))
         for j, last in enumerate(rounds):
             assert (stages[max(last, 1) - 1 :, :, j] == stages[-1, :, j]).all() or last == 0
+
+
+@pytest.mark.parametrize("strategy", ["independent", "multioutput", "relabel"])
+def test_a_refit_of_stopped_outputs_to_the_same_data_gives_the_same_importances(strategy):
+    X, Y = problem()
+    Y[:, 1] = np.random.default_rng(0).normal(size=len(X))
+    settings = {"early_stopping": "per_output", "max_iter": 60, "n_iter_no_change": 3}
+    train, validation = (X[60:], Y[60:]), {"X_val": X[:60], "Y_val": Y[:60]}
+    model = regressor(strategy=strategy, **settings).fit(*train, **validation)
+    before, importances = model.predict(X), model.output_importances_
+    assert len(set(model.best_iter_per_output_)) > 1
+    model.refit(*train)
+    np.testing.assert_array_equal(model.predict(X), before)
+    np.testing.assert_allclose(model.output_importances_, importances, rtol=1e-12)
+
+
+def test_stopped_outputs_have_no_part_in_the_projections_of_a_refit():
+    # Huber's loss with a large δ is the squared error, by other kernels.
+    X, Y = problem()
+    Y[:, 1] = np.random.default_rng(0).normal(size=len(X))
+    settings = {"early_stopping": "per_output", "max_iter": 60, "n_iter_no_change": 3}
+    settings |= {"strategy": "project", "step": "newton", "huber_delta": 1e6}
+    squared, huber = (
+        regressor(loss=loss, **settings).fit(X, Y).refit(X, Y)
+        for loss in ("squared_error", "huber")
+    )
+    np.testing.assert_allclose(squared.predict(X), huber.predict(X), atol=1e-4)
 
 
 def test_outputs_that_are_stopped_one_by_one_are_not_fitted_further():

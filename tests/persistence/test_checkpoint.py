@@ -2,6 +2,7 @@
 
 import os
 import re
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -460,6 +461,18 @@ def test_members_of_folds_go_on_from_files_of_their_own(tmp_path, random_state, 
     (tmp_path / "run.checkpoint.1").unlink()
     again = make(checkpoint=path).fit(X, Y)
     assert stored(again) == stored(plain)
+
+
+@pytest.mark.parametrize("strategy", ["independent", "project", "relabel"])
+def test_members_know_which_outputs_were_frozen(tmp_path, strategy):
+    parameters = {"max_iter": 15, "max_leaf_nodes": 4, "n_iter_no_change": 3, "random_state": 0}
+    parameters |= {"n_folds": 3, "early_stopping": "per_output", "learning_rate": 0.7}
+    make, path = partial(ManyBoostRegressor, strategy=strategy, **parameters), tmp_path / "run"
+    plain = make().fit(X, Y)
+    assert stored(resumed(make, path, [2] * 12, every=1)) == stored(plain)
+    # A member that starts anew catches up with the others.
+    (tmp_path / "run.1").unlink()
+    assert stored(make(checkpoint=path).fit(X, Y)) == stored(plain)
 
 
 def test_other_folds_are_another_fit(tmp_path):

@@ -124,8 +124,9 @@ def test_mixed_losses_quantiles_offsets_and_stopping_are_kept(strategy, tmp_path
     assert len(set(stopped.best_iter_per_output_)) > 1
     assert_kept(stopped, X, tmp_path)
     missing = np.where(np.random.default_rng(1).random(Y.shape) < 0.2, np.nan, Y)
-    scored = ManyBoostRegressor(**common, early_stopping=True, scoring=["loss", "r2"])
-    assert_kept(scored.fit(X, missing), X, tmp_path)
+    for scoring in (["loss", "r2"], None, ["loss", None]):
+        scored = ManyBoostRegressor(**common, early_stopping=True, scoring=scoring)
+        assert_kept(scored.fit(X, missing), X, tmp_path)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

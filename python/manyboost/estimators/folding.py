@@ -252,5 +252,4 @@ class Folding(Fitting):
         if (rounds := getattr(self, "best_iter_per_output_", None)) is not None:
             boosting.rule = KnownRounds(rounds)
         boosting.run()
-        boosting.settle()
         return boosting.progress, loss

@@ -407,7 +407,8 @@ def _read_trained_with(file: Contents) -> dict[str, Any]:
     if fixed.keys() != types.keys() or not all(isinstance(fixed[k], types[k]) for k in types):
         broken("it does not say how the model was trained")
     tuples = [each for each in fixed.values() if isinstance(each, tuple)]
-    if not all(isinstance(each, str | float | LeftOut) for each in itertools.chain(*tuples)):
+    # (None is a scorer: the method score.)
+    if not all(isinstance(each, str | float | LeftOut | None) for each in itertools.chain(*tuples)):
         broken("it was trained with lists of neither names nor numbers")
     if fixed["step"] not in params.STEPS:
         broken(f"it was trained with the unknown step {fixed['step']!r}")

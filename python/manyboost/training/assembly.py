@@ -76,9 +76,7 @@ def assemble(
         parts = plan, data, loss, progress.model, learner
         validation = _validation(*parts, scorers, units, threads)
         if plan.stops_per_output:
-            ones = np.ones(data.n_outputs)
-            totals = objective.total_weight, validation.objective.total_weight
-            progress.shares = ones * totals[0], ones * totals[1]
+            progress.shares = objective.loss_shares, validation.objective.loss_shares
     if progress.n_rounds > 0:
         X = _table(plan, rows.X)
         objective.add_rounds(progress.model, X, progress.n_rounds, state)

@@ -62,7 +62,6 @@ class Boosting:
         self.pool, self.row_numbers = objective.pool, row_numbers
         self.validation, self.watchers, self.recorder = validation, watchers, recorder
         self.raw, self.residuals = objective.open_state(state)
-        objective.looks_ahead = objective.can_look_ahead and plan.looks_ahead
         self.n_rows, self.n_outputs = state.shape
         given = plan.by_curvature
         self.by_curvature = np.zeros(self.n_outputs, dtype=bool) if given is None else given
@@ -105,9 +104,12 @@ class Boosting:
             self.record(at_once=is_last)
             if is_last:
                 break
+        self.settle()
 
     def begin(self) -> bool:
         """Prepare the next round; tell whether there is one."""
+        objective, freezes = self.objective, self.rule is not None
+        objective.looks_ahead = objective.can_look_ahead and self.plan.looks_ahead and not freezes
         more = self._resume() and self.progress.n_rounds < self.plan.max_iter
         self._split = self._start(self.progress.n_rounds if more else None)
         return more

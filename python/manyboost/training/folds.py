@@ -238,18 +238,22 @@ class FoldedBoosting:
         is_watched = bool(self.watchers)
         goes_on = [boosting.begin() for boosting in fits]
         # Members that go on from checkpoints may differ by some rounds.
-        n_rounds = min(boosting.n_rounds for boosting in fits)
-        for m in range(-1, n_rounds):
+        first = last = min(boosting.n_rounds for boosting in fits)
+        for m in range(-1, first):
             self._decide(m)
-        for m in range(n_rounds, plan.max_iter if any(goes_on) else 0):
+        for m in range(first, plan.max_iter if any(goes_on) else 0):
             if is_watched:
                 self.watchers.begin_round()
-            if min(boosting.n_rounds for boosting in fits) == m:
+            if m == last:
                 last, stride = self._stride(m)
                 teams.run(partial(self._advance, last=last, stride=stride), fits)
             ended = self._decide(m)
             late = plan.max_time is not None and time.monotonic() - started >= plan.max_time
             is_last = ended or late or m + 1 == plan.max_iter
+            if m + 1 == last:
+                teams.run(partial(self._complete, m=m, is_last=is_last), fits)
+            for boosting in fits:
+                boosting.count(m + 1)
             if is_watched and self.watchers.end_round(self._state(m, started)):
                 is_last = ended = True
             for boosting in fits:
@@ -274,12 +278,22 @@ class FoldedBoosting:
         return m + n_rounds, (n_rounds + 1) // 2
 
     def _advance(self, boosting: Boosting, last: int, stride: int) -> bool:
-        """Make some rounds of a member; tell whether there are others up to the last."""
+        """Make some rounds of a member; tell whether there are others up to the last.
+
+        That one is completed when all members have made it, and know which outputs are frozen.
+        """
         first = boosting.n_rounds
         for m in range(first, min(first + stride, last)):
             boosting.attempt(m)
-            boosting.complete_round(m, is_last=m + 1 == self.plan.max_iter)
-        return boosting.n_rounds < last
+            if m + 1 < last:
+                boosting.complete_round(m, is_last=False)
+        return first + stride < last
+
+    def _complete(self, boosting: Boosting, m: int, *, is_last: bool) -> bool:
+        """Complete round ``m`` of a member, unless a checkpoint has it."""
+        if boosting.n_rounds == m:
+            boosting.complete_round(m, is_last=is_last)
+        return False
 
     def _decide(self, m: int) -> bool:
         """Tell each member how the others fared in round ``m``; whether training ends with it.
@@ -305,7 +319,6 @@ class FoldedBoosting:
             return False
         for boosting in fits:
             boosting.decide(m)
-            boosting.count(m + 1)
         return self.stopping.look(m + 1)
 
     def _state(self, m: int, started: float) -> RoundState:

@@ -102,7 +102,7 @@ class LeafFitter:
             parts.append(objective.leaf_sums(leaf_of_row, *known, block.outputs))
         sums = parts[0][0] if len(parts) == 1 else np.hstack([sums for sums, _ in parts])
         if self.gains is not None:
-            self.gains.remember(weak.tree, sums, leaf_weights, None)
+            self.gains.remember(weak.tree, _zero(sums, frozen), leaf_weights, None)
         values, total = _project_sums(sums, leaf_weights, split, by_cell=weights.by_cell)
         signs = split.signs
         if signs is not None:
@@ -151,8 +151,10 @@ class LeafFitter:
         sums, curvatures = objective.leaf_sums(
             leaf_of_row, leaf_weights, self.residuals, weights, outputs
         )
+        if frozen is not None:
+            frozen = frozen[block.columns(objective.n_outputs)]
         if self.gains is not None:
-            self.gains.remember(weak.tree, sums, leaf_weights, outputs)
+            self.gains.remember(weak.tree, _zero(sums, frozen), leaf_weights, outputs)
         if block.is_newton:
             assert curvatures is not None
             damped = curvatures + block.l2 if block.l2 else curvatures
@@ -171,7 +173,7 @@ class LeafFitter:
             if self.searches_together(block):
                 return Labels(mean, None, (slope, curvature))
         elif frozen is not None:
-            slope = np.where(frozen[block.columns(objective.n_outputs)], 0.0, slope)
+            slope = _zero(slope, frozen)
         rho = self.steps.line_search(block, direction, weights, (slope, curvature))
         return Labels(mean, self._forward(rho, outputs))
 

@@ -147,6 +147,14 @@ class Objective(ABC):
         return residuals
 
     @property
+    def loss_shares(self) -> F64:
+        """Shares of the outputs in the loss; those that share one have it in the first of them."""
+        shares = np.full(self.n_outputs, self.total_weight)
+        for start, stop in self.zero_sums:
+            shares[start + 1 : stop] = 0
+        return shares
+
+    @property
     def zero_sums(self) -> list[tuple[int, int]]:
         """Ranges of outputs that share one loss in each row; their residuals sum to zero."""
         whole = 0, self.n_outputs

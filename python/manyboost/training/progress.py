@@ -95,7 +95,7 @@ class Gains:
         # With validation rows, the gains of all rounds are kept apart from those up to the best.
         self.of_all_rounds = importances.copy() if watched else None
         self.round = n_rounds
-        self._n_counted = n_rounds  # of the rounds so far; all up to the best, if it is later
+        self._n_counted = n_rounds  # rounds whose gains are counted
         self._waiting: list[tuple[int, _core.Tree, F64, F64, Outputs]] = []
         self._n_waiting = 0
 
@@ -113,12 +113,13 @@ class Gains:
         """Count the gains of the complete rounds, and those up to the best as importances."""
         counted = self.importances if self.of_all_rounds is None else self.of_all_rounds
         rounds, best, per_output = complete
-        if self.of_all_rounds is not None and per_output is None:
+        # Rounds that are decided on again, by members of folds, were counted before.
+        if self.of_all_rounds is not None and per_output is None and best > self._n_counted:
             _core.book_gains(self._waiting, best, counted)
-            if best > self._n_counted:
-                np.copyto(self.importances, counted)
-                self._n_counted = best
+            np.copyto(self.importances, counted)
+            self._n_counted = best
         _core.book_gains(self._waiting, rounds, counted)
-        if self.of_all_rounds is not None and per_output is not None:
+        if self.of_all_rounds is not None and per_output is not None and rounds > self._n_counted:
             np.copyto(self.importances, counted, where=np.equal(per_output, rounds))
+        self._n_counted = max(self._n_counted, rounds)
         self._n_waiting = 0

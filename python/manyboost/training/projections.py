@@ -109,8 +109,11 @@ def draw(
     Rows that are all zero are drawn again; so are those that are constant over each range of
     outputs in ``zero_sums``, over which residuals sum to zero, and zero elsewhere. ``outputs``
     (n_outputs,) says which ones matter, None: all. Columns of the others are zero; built-in
-    projections are drawn for those that matter alone, callables are asked for all columns.
+    projections are drawn for those that matter alone, callables are asked for all columns. If one
+    output matters alone, it stays as it is: a factor would only change the scale of its gains.
     """
+    if n_outputs == 1 or (outputs is not None and outputs.sum() == 1):
+        return np.ones((1, 1), np.float32) if outputs is None else outputs[None].astype(np.float32)
     if outputs is not None:
         # Their places among the outputs that matter.
         place = np.cumsum([0, *outputs]).tolist()

@@ -30,6 +30,10 @@ _MAX_EVALUATIONS = 100
 _TOLERANCE = 1e-6
 # An error is trusted if the last two points are this near to each other, times this factor.
 _NEAR, _SAFETY = 0.3, 1e4
+# A curvature that is a smaller share of the steepest one is made of rounding errors.
+_FLAT = 1e-10
+# A function falls no further where its slope is this share of that at zero, and its curvature too.
+_NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -177,8 +181,9 @@ def minimise_along(
     low = before = here
     high = _Point(np.full_like(slope, np.inf), here.t, None)
 
+    nothing = _NOTHING * np.abs(slope)
     for evaluation in range(_MAX_EVALUATIONS):
-        t, derivative, _ = here
+        t, derivative, curvature = here
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             t_next = _next_point(here, low, high, evaluation)
             is_close = np.abs(t_next - t) <= _TOLERANCE * np.abs(t)
@@ -187,8 +192,11 @@ def minimise_along(
                 is_close |= is_sure & (t_next < limit)
             t_next = np.minimum(limit, t_next)
         done = ~active | is_close | (derivative == 0)
-        # At the limit and still going down: there is no minimiser to find.
+        # Still going down at the limit, or hardly down any more: there is no minimiser to find.
         endless = active & (t >= limit) & (derivative < 0)
+        if bounded and curvature is not None:
+            is_level = (-nothing <= derivative) & (derivative <= 0)
+            endless |= active & is_level & (curvature <= nothing * reach)
         t = np.where(endless, limit * (STEP_LIMIT / SEARCH_LIMIT), np.where(active, t_next, t))
         active = active & ~done & ~endless
         if not active.any():
@@ -260,49 +268,84 @@ def softmax_step(objective: BuiltinObjective, line: Line) -> F64:
     """Steps ρ (n_classes,) that minimise the softmax loss jointly, by Newton's method.
 
     Each Newton system is solved by conjugate gradients from zero, which gives the shortest solution
-    where classes are tied; a step is halved until the loss does not rise, and |ρ g| stays within
-    :data:`STEP_LIMIT` in every row.
+    where classes are tied; a step is halved until the loss does not rise. It ends where |ρ g| of a
+    class reaches :data:`STEP_LIMIT` in some row; then the others go on without this class.
     """
     outputs = line.outputs if isinstance(line.outputs, tuple) else (0, objective.n_outputs)
-    k, along = outputs[1] - outputs[0], functools.partial(objective.softmax_along, line)
-    reach = line.direction.reach(objective.pool)
-    limit = divide(np.full(k, STEP_LIMIT), reach)
-    rho = zero = np.zeros(k)
-    loss, gradient, _ = along(rho, zero)
+    k, reach = outputs[1] - outputs[0], line.direction.reach(objective.pool)
+    # Steps t are measured by how far they carry the row that moves most.
+    unit = divide(np.ones(k), reach)
+
+    def along(t: F64, v: F64) -> tuple[float, F64, F64]:
+        loss, gradient, curved = objective.softmax_along(line, unit * t, unit * v)
+        return loss, unit * gradient, unit * curved
+
+    t = zero = np.zeros(k)
+    steepest = 0.0
+    loss, gradient, _ = along(t, zero)
     for _ in range(_MAX_EVALUATIONS):
-        # Classes held at their limit, which the loss would push further, sit out.
-        free = (reach > 0) & ~((np.abs(rho) >= limit) & (rho * gradient < 0))
-        gradient = np.where(free, gradient, 0.0)
-        if not gradient.any():
+        newton, steepest = _newton_within(along, t, gradient, steepest)
+        if not newton.any():
             break
-
-        def curve(v: F64, rho: F64 = rho, free: Mask = free) -> F64:
-            return np.where(free, along(rho, v)[2], 0.0)
-
-        newton = _conjugate_gradients(curve, -gradient, k)
+        # Up to the first limit, and no further.
+        room = divide(np.copysign(STEP_LIMIT, newton) - t, newton)
+        share = min(1.0, room[newton != 0].min())
         for halvings in range(40):
-            candidate = np.clip(rho + newton * 0.5**halvings, -limit, limit)
+            candidate = t + share * 0.5**halvings * newton
+            is_there = np.abs(candidate) >= STEP_LIMIT * (1 - 1e-12)
+            candidate = np.where(is_there, np.copysign(STEP_LIMIT, candidate), candidate)
             candidate_loss, candidate_gradient, _ = along(candidate, zero)
             if candidate_loss <= loss:
                 break
         else:
             break
-        moved = np.abs(candidate - rho).max()
-        rho, loss, gradient = candidate, candidate_loss, candidate_gradient
-        if moved <= _TOLERANCE * np.abs(rho).max():
+        moved = np.abs(candidate - t).max()
+        t, loss, gradient = candidate, candidate_loss, candidate_gradient
+        if share == 1.0 and moved <= _TOLERANCE * np.abs(t).max():
             break
-    return rho
+    return unit * t
 
 
-def _conjugate_gradients(product: Callable[[F64], F64], b: F64, size: int) -> F64:
-    """Solve H x = b for a positive semi-definite H, given its products with vectors."""
+def _newton_within(
+    along: Callable[[F64, F64], tuple[float, F64, F64]], t: F64, gradient: F64, steepest: float
+) -> tuple[F64, float]:
+    """Return Newton's step from ``t``, and the steepest curvature so far.
+
+    Classes at their limit, which a step would push further, sit out.
+    """
+    at_limit = np.abs(t) >= STEP_LIMIT
+    free = ~(at_limit & (t * gradient < 0))
+    while True:
+        b = np.where(free, -gradient, 0.0)
+        if not b.any():
+            return b, steepest
+
+        def curve(v: F64, free: Mask = free) -> F64:
+            return np.where(free, along(t, v)[2], 0.0)
+
+        newton, steepest = _conjugate_gradients(curve, b, len(t), steepest)
+        leaving = free & at_limit & (t * newton > 0)
+        if not leaving.any():
+            return newton, steepest
+        free &= ~leaving
+
+
+def _conjugate_gradients(
+    product: Callable[[F64], F64], b: F64, size: int, steepest: float
+) -> tuple[F64, float]:
+    """Solve H x = b for a positive semi-definite H, given its products with vectors.
+
+    Return the steepest curvature as well, of those met here and the one met before: in flat
+    directions, in which b is a rounding error, x stays zero.
+    """
     x, residual, p = np.zeros_like(b), b, b
     squared = start = _dot(residual, residual)
     for _ in range(size + 5):
         hp = product(p)
-        curvature = _dot(p, hp)
-        if curvature <= 0:
+        curvature, length = _dot(p, hp), _dot(p, p)
+        if length == 0 or curvature <= _FLAT * steepest * length:
             break
+        steepest = max(steepest, curvature / length)
         alpha = squared / curvature
         x = x + alpha * p
         residual = residual - alpha * hp
@@ -310,7 +353,7 @@ def _conjugate_gradients(product: Callable[[F64], F64], b: F64, size: int) -> F6
         if squared <= 1e-16 * start:
             break
         p = residual + (squared / previous) * p
-    return x if x.any() else b
+    return x if x.any() else b, steepest
 
 
 def _dot(a: F64, b: F64) -> float:

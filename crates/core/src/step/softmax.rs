@@ -52,9 +52,13 @@ pub fn softmax_along(
             let f = |k: usize| moved(offset[k], raw[k], rho[k], pick(g, k));
             let normaliser = softmax_row(f, &mut p);
             loss.add((normaliser - f64::from(f(class))) * w);
-            let mean: f64 = (0..d).map(|k| f64::from(p[k]) * f64::from(pick(g, k)) * v[k]).sum();
+            // In single precision they do not quite sum to one, and the loss would seem to change
+            // with what all classes share.
+            let share = 1.0 / p.iter().map(|&p| f64::from(p)).sum::<f64>();
+            let p = |k: usize| f64::from(p[k]) * share;
+            let mean: f64 = (0..d).map(|k| p(k) * f64::from(pick(g, k)) * v[k]).sum();
             for k in 0..d {
-                let (g, p) = (f64::from(pick(g, k)), f64::from(p[k]));
+                let (g, p) = (f64::from(pick(g, k)), p(k));
                 let y = if k == class { 1.0 } else { 0.0 };
                 sums[k] += fixed[k].0.encode((p - y) * g * w);
                 sums[d + k] += fixed[k].1.encode(p * g * (g * v[k] - mean) * w);
