@@ -124,3 +124,14 @@ def test_sets_that_cannot_be_used():
     assert refusal(lambda: classifier().fit(X, CLASSES).predict_labels(X)) == (
         "predict_labels is for labels, but this model predicts one of 3 classes; use predict."
     )
+
+
+def test_whole_numbers_among_floats_are_not_mixed_up():
+    large = 2**53 + 1
+    sets = [{1.5, large}, {2**53}] * 40
+    model = classifier().fit(X[:80], sets)
+    assert model.classes_.tolist() == [1.5, 2**53, large]
+    assert set(model.predict_labels(X[:80])[0]) <= {1.5, 2**53, large}
+    for y in ([1.5, large, 2**53, 1.5] * 20, np.array([1.0, large, 2**53, 1.0] * 20, object)):
+        what = refusal(lambda y=y: classifier().fit(X[:80], list(y)))
+        assert what.startswith("Unknown label type: y holds float values (such as '1.")
