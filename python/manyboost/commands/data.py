@@ -221,6 +221,13 @@ def load_model(path: str) -> Any:
     return manyboost.load(path)
 
 
+def refuse_offset(model: Any) -> None:
+    """Refuse a model whose predictions need offsets, which no file has."""
+    if model._with_offset:
+        what = "The model was fitted with an offset, which commands cannot take"
+        raise ValueError(f"{what}; use manyboost.load in Python and pass offset= to its methods.")
+
+
 def target_names(model: Any) -> list[str]:
     """Names of the outputs of y that a model was fitted to, empty if they had none."""
     if hasattr(model, "target_name_"):
