@@ -93,9 +93,10 @@ class Keeping(BaseEstimator):
         classes, in single precision: predictions of a regressor, and probabilities of a classifier;
         of two classes, only the probability of the second. Pass dense features: treelite treats the
         implicit zeros of a sparse matrix as missing. Categories must be integers from 0; pass a
-        column of labels as positions in the sorted labels, with −1 or NaN for missing ones. treelite
-        drops the fraction of other numbers: it reads 2.5 as category 2, where ``predict`` treats it
-        as unknown; pass NaN. Leaves hold a value for each output; :meth:`to_onnx` keeps ``strategy="project"`` compact.
+        column of labels as positions in the sorted labels, with −1 or NaN for missing ones. From
+        other numbers treelite drops the fraction: it reads 2.5 as category 2, where ``predict``
+        treats it as unknown; pass NaN. Leaves hold a value for each output; :meth:`to_onnx` keeps
+        ``strategy="project"`` compact.
 
         Parameters
         ----------
