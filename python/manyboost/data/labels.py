@@ -466,7 +466,13 @@ def _sorted_labels(labels: frozenset[Any]) -> NDArray[Any]:
 
 def _as_labels(labels: Sequence[Any]) -> NDArray[Any]:
     text = any(isinstance(label, str) for label in labels)
-    return np.array(labels, dtype=object) if text else unchanged(labels)
+    if text:
+        return np.array(labels, dtype=object)
+    values = unchanged(labels)
+    if values.dtype == object:  # which no model file holds
+        what = f"y has the label {max(labels, key=abs)!r}, which no type of number holds exactly"
+        raise ValueError(f"{what} beside the other labels; turn labels into text.")
+    return values
 
 
 def _mixture(problem: str, values: Iterable[Any]) -> ValueError:
