@@ -468,3 +468,56 @@ def test_intervals_are_drawn_for_regressors(classifier):
     one = folded_regressor(X[:150], Y[:150, 0], max_iter=5)
     said = refusal(lambda: plotting.plot_fan(one, X))
     assert said == "plot_fan needs several outputs, steps ahead; fit a two-dimensional y."
+
+
+def test_dollar_signs_in_names_are_no_formulas(model):
+    names = ["cost in $ per $", *(f"y{j}" for j in range(1, D))]
+    named = ManyBoostRegressor(max_iter=3, random_state=0)
+    named.fit(pandas.DataFrame(X, columns=["$a$", *"bcdef"]), pandas.DataFrame(Y, columns=names))
+    shown = plotting.plot_importances(named)
+    texts = [*shown.get_xticklabels(), *shown.get_yticklabels()]
+    assert {r"\$a\$", r"cost in \$ per \$"} <= {each.get_text() for each in texts}
+    assert not any(each._preprocess_math(each.get_text())[1] for each in texts)
+    assert r"\$" in plotting.plot_tree(named, 0, output=names[0]).get_title()
+
+
+def test_nothing_to_draw_is_refused(model, classifier, folds):
+    count = "={} is not allowed; it must be an integer of at least 1."
+    for what, call in [
+        ("max_features", lambda: plotting.plot_importances(model, max_features=0)),
+        ("max_outputs", lambda: plotting.plot_importances(model, max_outputs=0)),
+        ("max_outputs", lambda: plotting.plot_predictions(model, X, Y, max_outputs=0)),
+        ("n_bins", lambda: plotting.plot_calibration(classifier, X, LABELS, n_bins=0)),
+    ]:
+        assert refusal(call) == what + count.format(0)
+    for what, call in [
+        ("coverages", lambda: plotting.plot_coverage(folds, X, Y, coverages=[])),
+        ("coverages", lambda: plotting.plot_fan(folds, X, coverages=[])),
+        ("methods", lambda: plotting.plot_widths(folds, X, methods=[])),
+    ]:
+        assert refusal(call) == f"{what} is empty; give at least one."
+
+
+def test_models_with_an_offset_are_drawn_with_it():
+    offset = X[:, :1]
+    two, labels = Y[:, :2], LABELS[:, :2]
+    regressor = ManyBoostRegressor(max_iter=2, n_folds=2, random_state=0)
+    regressor.fit(X, two, offset=offset)
+    (panel, *_) = plotting.plot_predictions(regressor, X, two, offset=offset).child_axes
+    drawn = np.sort(np.asarray(panel.collections[0].get_offsets())[:, 1])
+    expected = np.sort(regressor.predict(X, offset=offset), axis=0)
+    assert min(np.abs(drawn - each).max() for each in expected.T) < 1e-9
+    plotting.plot_coverage(regressor, X, two, offset=offset)
+    plotting.plot_widths(regressor, X, offset=offset)
+    fan = plotting.plot_fan(regressor, X, row=3, offset=offset, coverages=[0.8])
+    ends = regressor.predict_interval(X[3:4], 0.8, offset=offset[3:4])[0]
+    line = next(each for each in fan.lines if each.get_label() == "prediction")
+    assert np.allclose(line.get_ydata(), ends.mean(axis=1))
+    classifier = ManyBoostClassifier(max_iter=2, random_state=0).fit(X, labels, offset=offset)
+    plotting.plot_calibration(classifier, X, labels, offset=offset)
+    missing = "The model was fitted with an offset, but offset=None was passed"
+    for draw, each, truth in [
+        (plotting.plot_predictions, regressor, two),
+        (plotting.plot_calibration, classifier, labels),
+    ]:
+        assert refusal(lambda draw=draw, each=each, t=truth: draw(each, X, t)).startswith(missing)

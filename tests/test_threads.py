@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from manyboost import threads
+from refusals import refusal
 from small_problems import X, Y, regressor
 
 
@@ -72,3 +73,10 @@ def test_threads_of_python_fit_and_predict_side_by_side():
         expected = regressor(random_state=seed).fit(X, Y).predict(X)
         assert all(np.array_equal(each, expected) for each in predictions)
     assert all(np.array_equal(each, shared.predict(X)) for each in same)
+
+
+@pytest.mark.parametrize("n_jobs", ["x", 1.5, 0, True])
+def test_a_number_of_threads_set_after_fit_is_checked(n_jobs):
+    model = regressor(max_iter=2).fit(X, Y).set_params(n_jobs=n_jobs)
+    expected = f"n_jobs={n_jobs!r} is not allowed; it must be None, or an integer other than 0."
+    assert refusal(lambda: model.predict(X)) == expected

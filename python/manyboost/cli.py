@@ -25,11 +25,22 @@ VERBS: Mapping[str, Verb] = {
 }
 
 
+class _Closed(io.TextIOBase):
+    """A standard output that is closed, which only matters if there is something to write."""
+
+    def write(self, text: str) -> int:
+        raise ValueError("Standard output is closed; redirect it to a file.")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Carry out a command, by default that of the process; return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     verb = words[0] if words and not words[0].startswith("-") else None
     name = "manyboost" if verb is None else f"manyboost {verb}"
+    if sys.stderr is None:  # closed: nobody wants messages
+        sys.stderr = io.StringIO()
+    if sys.stdout is None:
+        sys.stdout = _Closed()
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
         sys.stdout.reconfigure(encoding="utf-8")  # as files are, whatever the locale
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import numbers
 import os
 from pathlib import Path
 
@@ -15,9 +16,13 @@ MOST_THREADS = 1024
 
 
 def resolve_threads(n_jobs: int | None) -> int:
-    """Return the number of threads for ``n_jobs``."""
-    if n_jobs is not None and n_jobs > 0:
-        return min(n_jobs, MOST_THREADS)
+    """Return the number of threads for ``n_jobs``, which may have changed since it was checked."""
+    if n_jobs is not None:
+        if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+            allowed = "it must be None, or an integer other than 0."
+            raise ValueError(f"n_jobs={n_jobs!r} is not allowed; {allowed}")
+        if n_jobs > 0:
+            return min(int(n_jobs), MOST_THREADS)
     if n_jobs is None:
         wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
         if wanted.isdigit():

@@ -67,6 +67,26 @@ def test_dates_are_said_to_be_categories(run, folder):
     assert "'place' holds" not in run.err
 
 
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("{:02}/02/2020", "dates"),
+        ("{}.2.2020 08:30", "dates"),
+        ("{}/12/24", "dates"),
+        ("{}%", "percentages"),
+        ("{}.5 %", "percentages"),
+        ("{}.2.3", None),
+        ("10.0.0.{}", None),
+    ],
+)
+def test_numbers_that_are_not_written_as_such_are_told(run, tmp_path, cell, expected):
+    path = tmp_path / "x.csv"
+    path.write_text("a,y\n" + "".join(f"{cell.format(1 + i % 9)},{i}.5\n" for i in range(40)))
+    run("fit", str(path), "--target", "y", "-o", str(tmp_path / "x.mb"), "--max-iter", "1")
+    told = f"'a' holds {expected}, which count as categories: turn them into numbers"
+    assert told in run.err if expected else "which count as categories" not in run.err
+
+
 def test_whole_numbers_raise_a_doubt(run, folder):
     write_csv(folder / "stars.csv", ["x", "stars"], [[i, i % 5] for i in range(50)])
     run("fit", "stars.csv", "--target", "stars", "-o", "stars.mb", "--max-iter", "2")

@@ -221,3 +221,19 @@ def test_memory_does_not_grow_with_the_file(folder):
     assert [line.strip().split(",") for line in last] == first[: len(rows)]
     for name in ("large.csv.gz", "large_out.csv", "blocks.csv.gz", "blocks_out.csv"):
         (folder / name).unlink()
+
+
+def test_a_model_with_an_offset_says_where_it_can_be_used(refused, folder):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    path = folder / "with_offset.mb"
+    manyboost.ManyBoostRegressor(max_iter=2).fit(X, X[:, :2], offset=X[:, 0]).save(path)
+    try:
+        for verb in ("predict", "evaluate"):
+            code, sentence = refused(verb, path.name, "people.csv")
+            assert code == 1
+            assert sentence == (
+                f"manyboost {verb}: The model was fitted with an offset, which commands cannot "
+                "take; use manyboost.load in Python and pass offset= to its methods.\n"
+            )
+    finally:
+        path.unlink()

@@ -61,6 +61,24 @@ def test_results_are_utf_8_whatever_the_locale(tmp_path):
     assert done.stdout.decode("utf-8").startswith("Ω\n")
 
 
+def test_closed_streams_are_said_to_be_closed(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("MANYBOOST_TRACEBACK", raising=False)
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["predict", "people.mb", "-"]) == 1
+    said = capsys.readouterr().err
+    assert said == "manyboost predict: Standard input is closed; pass the name of a file.\n"
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["predict", "people.mb", "people.csv"]) == 1
+    said = capsys.readouterr().err
+    assert said == "manyboost predict: Standard output is closed; redirect it to a file.\n"
+    # What is written elsewhere needs neither.
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["predict", "people.mb", "people.csv", "-o", os.devnull]) == 0
+    assert main(["predict", "people.mb", "nothing.csv"]) == 1
+
+
 @pytest.mark.skipif(BASH is None, reason="needs bash")
 def test_commands_go_together_in_pipes(folder):
     script = """

@@ -282,6 +282,22 @@ def test_missing_values_go_where_they_gain_most():
     assert inside == missing
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, object])
+def test_large_whole_numbers_of_an_array_are_categories_of_their_own(dtype):
+    small = np.random.default_rng(0).integers(0, 4, size=(80, 2))
+    targets = np.column_stack([small[:, 1] == 1, small[:, 1] == 2])
+    settings = {"categorical_features": [1], "max_iter": 5, "random_state": 0}
+    large = small.astype(dtype)
+    large[:, 1] += 2**60
+    model = ManyBoostRegressor(**settings).fit(large, targets)
+    expected = ManyBoostRegressor(**settings).fit(small, targets)
+    trees, others = (each._progress.model.trees.to_bytes() for each in (model, expected))
+    assert trees == others
+    assert_array_equal(model.predict(large), expected.predict(small))
+    unknown, missing = np.array([[1, 2**60 + 4]]), np.array([[1, np.nan]])
+    assert_array_equal(model.predict(unknown), model.predict(missing))
+
+
 def test_validation_rows_may_hold_categories_that_training_lacks():
     X, Y, _ = subset_problem(8)
     X_val, Y_val = X[:200].copy(), Y[:200]

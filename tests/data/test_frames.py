@@ -578,6 +578,49 @@ def test_weights_and_offsets_have_the_order_of_the_outputs(frame):
     )
 
 
+def test_parameters_with_names_go_by_these():
+    features, outputs = named(pd.DataFrame, X), named(pd.DataFrame, Y, ["p", "q", "r"])
+    settings = {"max_iter": 5, "random_state": 0, "strategy": "multioutput"}
+
+    def fitted(targets=outputs, kind=ManyBoostRegressor, **parameters):
+        return model_bytes(kind(**settings, **parameters).fit(features, targets))
+
+    weights, signs = pd.Series([0.1, 9.0, 1.0], ["p", "q", "r"]), pd.Series([1, -1, 0], NAMES)
+    table = pd.DataFrame([[1, 0, 0], [0, -1, 0], [0, 0, 1]], ["p", "q", "r"], NAMES)
+    mask = pd.Series([True, False, False], NAMES)
+    plain = fitted(output_weight=weights.tolist())
+    assert fitted(output_weight=weights) == fitted(output_weight=weights.iloc[::-1]) == plain
+    for given in (signs, table, table.T.iloc[::-1].T):
+        expected = fitted(monotonic_cst=given[NAMES].to_numpy())
+        assert fitted(monotonic_cst=given.iloc[::-1]) == expected
+    expected = fitted(monotonic_cst={"u": [1, 0, 0]})
+    assert fitted(monotonic_cst={"u": table["u"].iloc[::-1]}) == expected
+    rounded = {"categorical_features": mask.tolist()}
+    features["u"] = features["u"].round()
+    assert fitted(categorical_features=mask.iloc[::-1]) == fitted(**rounded)
+    # Columns of classes have names of their own.
+    columns = pd.DataFrame({"a": CLASSES, "b": LABELS[:, 0]})
+    of_columns = pd.Series([9.0, 0.1], ["b", "a"])
+    expected = fitted(columns, ManyBoostClassifier, output_weight=[0.1, 9.0])
+    assert fitted(columns, ManyBoostClassifier, output_weight=of_columns) == expected
+
+
+def test_parameters_with_other_names_go_by_position_or_are_refused():
+    outputs, weights = named(pd.DataFrame, Y), [0.1, 9.0, 1.0]
+
+    def fitted(index):
+        model = regressor(strategy="multioutput", output_weight=pd.Series(weights, index))
+        return model.fit(X, outputs)
+
+    expected = model_bytes(regressor(strategy="multioutput", output_weight=weights).fit(X, Y))
+    for index in (None, ["low", "middle", "high"], [3, 4, 5]):
+        assert model_bytes(fitted(index)) == expected
+    unknown = "output_weight names the output 'x', which y does not have; available: 'u', 'v', 'w'."
+    assert refusal(lambda: fitted(["u", "v", "x"])) == unknown
+    twice = "output_weight has the output 'u' twice; give it once."
+    assert refusal(lambda: fitted(["u", "v", "u"])) == twice
+
+
 # Frames out -------------------------------------------------------------------------------------
 
 

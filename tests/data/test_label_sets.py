@@ -124,3 +124,15 @@ def test_sets_that_cannot_be_used():
     assert refusal(lambda: classifier().fit(X, CLASSES).predict_labels(X)) == (
         "predict_labels is for labels, but this model predicts one of 3 classes; use predict."
     )
+
+
+def test_whole_numbers_among_floats_are_not_mixed_up():
+    large = 2**53 + 1
+    assert classifier().fit(X[:80], [{1, large}, {2**53}] * 40).classes_.tolist()[2] == large
+    for other, most in ((1.5, large), (-1, 2**64)):
+        held = f"y has the label {most}, which no type of number holds exactly beside the other "
+        what = refusal(lambda y=[{other, most}, {2**53}] * 40: classifier().fit(X[:80], y))
+        assert what == f"{held}labels; turn labels into text."
+    for y in ([1.5, large, 2**53, 1.5] * 20, np.array([1.0, large, 2**53, 1.0] * 20, object)):
+        what = refusal(lambda y=y: classifier().fit(X[:80], list(y)))
+        assert what.startswith("Unknown label type: y holds float values (such as '1.")

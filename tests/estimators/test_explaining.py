@@ -465,3 +465,13 @@ def test_permutation_importance_knows_the_features_that_matter(y):
     found = permutation_importance(model, X_more, y, n_repeats=3, random_state=0)
     assert found.importances_mean.shape == (7,)
     assert found.importances_mean[:5].sum() > 5 * abs(found.importances_mean[5:]).sum()
+
+
+def test_quantiles_keep_the_levels_of_fit_in_their_names():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    model = ManyBoostRegressor(loss="quantile", quantile=[0.1, 0.9], max_iter=2).fit(X, y)
+    names = model._explained_names(None)
+    assert names == ["y0, 0.1-quantile", "y0, 0.9-quantile"]
+    assert model.set_params(quantile=[0.3, 0.5, 0.7])._explained_names(None) == names
+    assert model.set_params(quantile=0.5)._explained_names(None) == names

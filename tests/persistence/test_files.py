@@ -1,5 +1,6 @@
 """Regular files are replaced at once; links are followed; pipes and devices are written to."""
 
+import io
 import os
 import stat
 import threading
@@ -12,6 +13,7 @@ import manyboost
 from manyboost import ManyBoostRegressor
 from manyboost.cli import main
 from manyboost.persistence.files import replacing, same_regular_file
+from refusals import refusal
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +158,23 @@ def test_pipes_devices_and_links_survive_whatever_writes_to_them(verb, table, tm
     assert received() == plain.read_bytes()
     assert (tmp_path / "target").read_bytes() == plain.read_bytes()
     assert not list(tmp_path.glob(".*"))
+
+
+def test_open_binary_files_are_written_and_read(model, tmp_path):
+    path, memory = tmp_path / "model.mb", io.BytesIO()
+    model.save(path)
+    model.save(memory)
+    assert memory.getvalue() == path.read_bytes()
+    memory.seek(0)
+    with path.open("rb") as file:
+        for each in (memory, file):
+            assert np.array_equal(manyboost.load(each).baseline_, model.baseline_)
+    broken = (
+        "The open file is not a sound model file: it does not begin like a manyboost model file."
+    )
+    assert refusal(lambda: manyboost.load(io.BytesIO(b"other"))) == broken
+    remedy = "pass a path, or a binary file (io.BytesIO, open(…, {}))."
+    for other in (path.read_bytes(), io.StringIO(), None, 3):
+        what = f"path is of the type {type(other).__name__}; {remedy}"
+        assert refusal(lambda other=other: manyboost.load(other)) == what.format("'rb'")
+        assert refusal(lambda other=other: model.save(other)) == what.format("'wb'")

@@ -377,6 +377,22 @@ def test_a_file_of_scaled_trees_is_small(n_features, early_stopping, tmp_path):
     assert whole._left_out == []
 
 
+def test_what_a_file_left_out_is_there_again_after_a_refit(tmp_path):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 60)), rng.normal(size=(60, 400))
+    settings = {"strategy": "project", "max_leaf_nodes": 2, "max_iter": 20, "random_state": 0}
+    path = tmp_path / "model.mb"
+    model = ManyBoostRegressor(**settings, early_stopping=True).fit(X, Y)
+    model.save(path)
+    again = manyboost.load(path)
+    assert "importances by output" in again._left_out
+    assert again.refit(X, Y)._left_out == []
+    again.save(path, records="all")
+    whole = manyboost.load(path)
+    assert same(whole.output_importances_, again.output_importances_)
+    assert same(pickle.loads(pickle.dumps(again)).predict(X), again.predict(X))
+
+
 class Pinball(Loss):
     def value(self, y, raw):
         return np.abs(y - raw)

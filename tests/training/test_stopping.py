@@ -11,6 +11,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.training.scoring import RunningRegressor
+from refusals import refusal
 from small_problems import stepped_labels as labels
 from small_problems import stepped_numbers as numbers
 
@@ -501,3 +502,11 @@ class RowLoss(Loss):
 def test_what_cannot_be_stopped_per_output(model, target, sentence):
     with pytest.raises(ValueError, match=sentence):
         model.set_params(early_stopping="per_output").fit(numbers()[0], target)
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score"])
+def test_scorers_of_one_class_per_row_refuse_labels(scoring):
+    X, Y = labels()
+    what = refusal(lambda: classifier(scoring=scoring).fit(X, Y, **validation(labels)))
+    assert what.startswith(f"The scorer {scoring} is for one class per row, but the validation ")
+    assert what.endswith("use 'loss', or a scorer of labels such as 'roc_auc'.")

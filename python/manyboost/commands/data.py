@@ -107,8 +107,15 @@ def row_noun(part: str | None) -> str:
     return {"train": "training row", "test": "test row"}.get(part or "", "row")
 
 
-#: How dates begin that are not written as numbers.
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+#: Numbers that are not written as such: how they look, what they are, and what to make of them.
+_WRITTEN = (
+    (
+        re.compile(r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d)\b"),
+        "dates",
+        "numbers, such as days",
+    ),
+    (re.compile(r"[-+]?[\d.,]+ ?%$"), "percentages", "numbers, without the sign"),
+)
 
 
 @dataclass(frozen=True)
@@ -137,7 +144,7 @@ class Problem:
         """What the file holds, in a sentence."""
         rows, features = self.X.shape
         name, n_outputs, nominal = self.outputs[0], len(self.outputs), len(self.X.categories)
-        what = {
+        kinds = {
             "regression": f"{count(n_outputs, 'output')}: regression",
             "labels": f"{count(n_outputs, 'label')}: multi-label classification",
             "classes": f"classes in {name!r}: classification",
@@ -145,14 +152,15 @@ class Problem:
         }
         text = f"{self.file}: {count(rows, row_noun(self.part))}, {count(features, 'feature')}"
         text += f" ({nominal:,} categorical)" if nominal else ""
-        text += f", {what[self.kind]}."
+        text += f", {kinds[self.kind]}."
         if self.left_out:
             text += f" Left out: {', '.join(self.left_out)}."
         for j, labels in self.X.categories.items():
-            if labels and all(map(_DATE.match, labels)):
-                column = self.X.columns[j]
-                text += f" {column!r} holds dates, which count as categories: turn them into "
-                text += "numbers, such as days, or leave them out with --ignore."
+            for pattern, what, numbers in _WRITTEN:
+                if labels and all(map(pattern.match, labels)):
+                    column = self.X.columns[j]
+                    text += f" {column!r} holds {what}, which count as categories: turn them into "
+                    text += f"{numbers}, or leave them out with --ignore."
         if self.kind == "regression" and n_outputs == 1:
             values = set(self.Y.values.tolist())
             if len(values) <= MOST_DOUBTFUL and all(value.is_integer() for value in values):
@@ -219,6 +227,13 @@ def load_model(path: str) -> Any:
     import manyboost
 
     return manyboost.load(path)
+
+
+def refuse_offset(model: Any) -> None:
+    """Refuse a model whose predictions need offsets, which no file has."""
+    if model._with_offset:
+        what = "The model was fitted with an offset, which commands cannot take"
+        raise ValueError(f"{what}; use manyboost.load in Python and pass offset= to its methods.")
 
 
 def target_names(model: Any) -> list[str]:

@@ -29,6 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
     from manyboost.datasets.readers.columns import features_of, stack
 
     model = data.load_model(arguments.model)
+    data.refuse_offset(model)
     file, names, blocks = data.read_rows(arguments, model, with_outputs=True)
     kind = data.kind_of(model)
     chosen: Any = predictor(model)

@@ -34,6 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_output(arguments.output, arguments.model, arguments.file)
     model = data.load_model(arguments.model)
+    data.refuse_offset(model)
     header, predict = _prediction(arguments, model)
     _, _, blocks = data.read_rows(arguments, model)
     with written(arguments.output) as stream:

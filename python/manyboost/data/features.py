@@ -58,6 +58,8 @@ def check_X(
         labels = getattr(model, "_category_labels", frames.CategoryLabels())
         names = getattr(model, "feature_names_in_", None)
         if isinstance(X, np.ndarray) and X.ndim == 2:
+            if reset:
+                labels = model._category_labels = _large_labels(X, categorical, comm)
             X = labels.encode_array(X, names, name)
             X = plain_numbers(X, name, frames.ENCODE if reset else AS_IN_FIT, by_column=True)
         elif labels.of_column and isinstance(X, StoredTable):
@@ -180,7 +182,9 @@ def resolve_categorical(X: Table, categorical_features: Any, feature_names: Any)
             what = f"is a mask of {len(given)} entries but X has {n_features} features"
             remedy = "give one entry for each, or the numbers of the categorical ones."
             raise ValueError(f"categorical_features {what}; {remedy}")
-        return np.array(given, bool)
+        mask[:] = given
+        name = "categorical_features"
+        return frames.by_name(mask, categorical_features, name, feature=feature_names)
     for feature in given:
         mask[feature_number("categorical_features", feature, n_features, feature_names)] = True
     return mask
@@ -235,6 +239,14 @@ def _read_frame(model: Any, X: Any, *, reset: bool, name: str, categorical: Any,
         columns = comm.unique(found).tolist()
         model._category_labels = frames.CategoryLabels.of(frame, columns).united(comm)
     return model._category_labels.encode(frame, name, None if reset else AS_IN_FIT)
+
+
+def _large_labels(X: NDArray[Any], categorical: Any, comm: Comm) -> frames.CategoryLabels:
+    """Return the categories of an array that doubles would mix up, which are kept as labels."""
+    chosen = np.flatnonzero(resolve_categorical(X, categorical, None))
+    large = [j for j in chosen if frames.has_large_integers(X[:, j])]
+    columns = comm.unique(np.array(large, np.intp)).tolist()
+    return frames.CategoryLabels.of(X, columns).united(comm)
 
 
 def _refuse_other_columns(X: Any, name: str) -> None:

@@ -18,6 +18,7 @@ from manyboost.comm import Comm
 from manyboost.data.cells import column_name
 from manyboost.data.named import NamedTable, densified
 from manyboost.data.plain_arrays import as_float, is_missing
+from manyboost.spelling import number_of
 
 #: Types whose numbers are exact in single precision.
 _SMALL = ("Boolean", "Float32", "Int8", "Int16", "UInt8", "UInt16")
@@ -61,10 +62,39 @@ def column_names(data: Any, name: str = "X") -> list[str] | None:
             f"{name} is a lazy frame, which holds no values yet; pass {name}.collect()."
         )
     columns = data.column_names if hasattr(data, "column_names") else data.columns
-    names = ["_".join(map(str, each)) if isinstance(each, tuple) else each for each in columns]
+    names = list(map(_joined, columns))
     if twice := [each for each, count in Counter(names).items() if count > 1]:
         raise ValueError(f"{name} has two columns named {twice[0]!r}; rename or drop one.")
     return names if names and all(isinstance(each, str) for each in names) else None
+
+
+def _joined(label: Any) -> Any:
+    return "_".join(map(str, label)) if isinstance(label, tuple) else label
+
+
+def by_name(
+    values: NDArray[Any], source: Any, parameter: str, **known: Iterable[Any] | None
+) -> NDArray[Any]:
+    """Return the values of a series or frame with its names in the order of the known ones.
+
+    ``known`` has the names of the things along each axis. If none of them is known, or they only
+    count from zero, values go by position, as those of other sources do.
+    """
+    found: list[Any] = [getattr(source, "index", None), getattr(source, "columns", None)]
+    for axis, (thing, names) in enumerate(known.items()):
+        if names is None or found[axis] is None or callable(found[axis]):  # (a list's method)
+            continue
+        given = [str(_joined(each)) for each in found[axis]]
+        places = {str(name): j for j, name in enumerate(names)}
+        is_count = given == list(map(str, range(len(given))))
+        if is_count or given == list(places) or places.keys().isdisjoint(given):
+            continue
+        order = [number_of(parameter, each, thing, len(places), places) for each in given]
+        if len(set(order)) < len(order):
+            twice = Counter(given).most_common(1)[0][0]
+            raise ValueError(f"{parameter} has the {thing} {twice!r} twice; give it once.")
+        values = np.take(values, np.argsort(order), axis)
+    return values
 
 
 def target_labels(y: Any, name: str = "y") -> list[Any] | None:
@@ -172,9 +202,11 @@ class CategoryLabels:
 
     @classmethod
     def of(cls, frame: Any, columns: Iterable[int]) -> CategoryLabels:
-        """Find the labels of the given columns."""
+        """Find the labels of the given columns of a frame or array."""
         if isinstance(frame, NamedTable):
             return cls({j: _sorted_labels(frame.labels(j)) for j in columns})
+        if isinstance(frame, np.ndarray):
+            return cls({j: _sorted_labels(frame[:, j].tolist()) for j in columns})
         return cls({j: _sorted_labels(frame[:, j].unique().to_list()) for j in columns})
 
     def united(self, comm: Comm) -> CategoryLabels:
@@ -238,6 +270,14 @@ def _holds_doubles(column: Any) -> bool:
     if not column.dtype.is_integer() or column.is_null().all():
         return _holds_numbers(column)
     return bool(column.min() >= -(2**53) and column.max() <= 2**53)
+
+
+def has_large_integers(column: NDArray[Any]) -> bool:
+    """Whether a column of an array holds whole numbers that double precision may mix up."""
+    if column.dtype.kind in "iu" and column.size:
+        return bool(column.min() < -(2**53) or column.max() > 2**53)
+    values = column.tolist() if column.dtype == object else ()
+    return any(isinstance(each, numbers.Integral) and abs(int(each)) > 2**53 for each in values)
 
 
 def _holds_labels(column: Any) -> bool:

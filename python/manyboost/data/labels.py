@@ -35,7 +35,7 @@ from manyboost.data.frames import (
     value_columns,
 )
 from manyboost.data.named import NamedTable
-from manyboost.data.plain_arrays import is_missing
+from manyboost.data.plain_arrays import is_missing, unchanged
 from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import CheckedTargets
 from manyboost.data.targets import check_outputs, check_shape
@@ -321,7 +321,7 @@ def _check_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
     refuse_cells(labels, _missing, name, "has a missing value (NaN)")
     numeric = bool | int | float | np.number | np.bool_
     if labels.dtype == object and all(isinstance(value, numeric) for value in labels):
-        values = np.array(labels.tolist())
+        values = unchanged(labels.tolist())
         if values.dtype.kind == "f":
             refuse_cells(values, np.isinf, name, "has an infinite value (inf)")
         labels = values if values.dtype.kind in "biuf" else labels
@@ -466,7 +466,13 @@ def _sorted_labels(labels: frozenset[Any]) -> NDArray[Any]:
 
 def _as_labels(labels: Sequence[Any]) -> NDArray[Any]:
     text = any(isinstance(label, str) for label in labels)
-    return np.array(labels, dtype=object if text else None)
+    if text:
+        return np.array(labels, dtype=object)
+    values = unchanged(labels)
+    if values.dtype == object:  # which no model file holds
+        what = f"y has the label {max(labels, key=abs)!r}, which no type of number holds exactly"
+        raise ValueError(f"{what} beside the other labels; turn labels into text.")
+    return values
 
 
 def _mixture(problem: str, values: Iterable[Any]) -> ValueError:

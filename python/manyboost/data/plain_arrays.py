@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,14 @@ def unmasked(values: Any) -> NDArray[Any]:
         return data
     missing: Any = np.nan if data.dtype.kind in "biuf" else None
     return np.where(mask, missing, data)
+
+
+def unchanged(values: Sequence[Any]) -> NDArray[Any]:
+    """Return an array of labels, of objects if floats would change whole numbers beside them."""
+    array = np.array(values)
+    if array.dtype.kind != "f" or array.tolist() == list(values):
+        return array
+    return np.fromiter(values, object, len(values))
 
 
 def stacked(rows: Any, name: str) -> NDArray[Any]:

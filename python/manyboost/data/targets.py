@@ -99,7 +99,8 @@ def _read_classes(y: Any, name: str) -> Any:
         if any(is_text) and not all(is_text):
             # NumPy would turn the others into text, NaN included.
             return np.fromiter(y, object, len(y))
-        y = plain_arrays.stacked(y, name)
+        array = plain_arrays.stacked(y, name)
+        y = plain_arrays.unchanged(y) if array.ndim == 1 else array
     # (scikit-learn would turn whole numbers of nullable types into floats.)
     y = plain_arrays.unmasked(y)
     if y.dtype.kind in "cV":

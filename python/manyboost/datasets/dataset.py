@@ -117,6 +117,18 @@ class Dataset:
         return self.X[rows], self.Y[rows]
 
 
+def in_single(data: Dataset) -> Dataset:
+    """Return a data set with features in single precision; refuse values that it cannot hold."""
+    values = data.X.data if sparse.issparse(data.X) else data.X
+    with np.errstate(over="ignore"):
+        X = data.X.astype(np.float32, copy=False)
+    beyond = np.isinf(X.data if sparse.issparse(X) else X) & np.isfinite(values)
+    if beyond.any():
+        what = f"X of data set {data.name!r} holds {values[beyond][0]:g}, beyond the range of"
+        raise ValueError(f"{what} single precision (3e38); divide the feature by a constant.")
+    return replace(data, X=X)
+
+
 def join_train_test(train: Dataset, test: Dataset, *, name: str | None = None) -> Dataset:
     """Join the training and the test file of a set into one data set with a split.
 

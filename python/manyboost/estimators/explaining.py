@@ -214,7 +214,7 @@ class Explaining(Predicting):
         names = names if places is None else [names[j] for j in places]
         if self._n_levels == 1:
             return names
-        levels: Any = self.quantile
+        levels: Any = self._quantiles
         return [f"{name}, {level:g}-quantile" for name in names for level in levels]
 
     def _explained_part(self, what: str, places: list[int] | None) -> tuple[_core.Ensemble, int]:

@@ -170,7 +170,8 @@ class Fitting(Model):
             raise ValueError(f"{what}; set one of them, or leave it out.")
         if given.groups is not None:
             groups = group_numbers(given.groups, n_given)
-        parts = n_given, reader.n_levels, names, known, groups
+        targets = known if reader.widths is None else reader.names
+        parts = n_given, reader.n_levels, names, known, targets, groups
         return TrainingData(rows, validation, categories, d, *parts)
 
     def _read_splits(self, given: Given, n_given: int) -> tuple[Split, ...] | None:

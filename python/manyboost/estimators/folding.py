@@ -16,6 +16,7 @@ from manyboost.data.features import Table, to_single
 from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs
 from manyboost.estimators.fitting import Fitting, all_or_nothing
 from manyboost.persistence.checkpoint import Recorder
+from manyboost.persistence.parts import CURVES, IMPORTANCES
 from manyboost.threads import resolve_threads
 from manyboost.training.assembly import bin_features
 from manyboost.training.calibration import Calibration
@@ -209,6 +210,8 @@ class Folding(Fitting):
             raise ValueError(f"{problem}; fit with early_stopping=True.")
         rounds = getattr(self, "best_iter_per_fold_", [self.n_iter_])
         threads = _core.Pool(resolve_threads(self.n_jobs))
+        # A file may have left these out; they are made again, or belong to the earlier data.
+        self._left_out = [each for each in self._left_out if each not in (IMPORTANCES, CURVES)]
         attributes = self._replayed(data, trees, rounds, threads)
         stays = {name: vars(self)[name] for name in _STAYS if name in vars(self)}
         self._finish(Result(attributes | stays, None), tunes=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -24,7 +24,7 @@ class Keeping(BaseEstimator):
     Python, it is pickled as its attributes.
     """
 
-    def save(self, path: str | os.PathLike[str], *, records: str = "auto") -> None:
+    def save(self, path: str | os.PathLike[str] | BinaryIO, *, records: str = "auto") -> None:
         """Write the fitted model to a file, which :func:`manyboost.load` reads.
 
         The file holds what predictions and warm starts need, and no code. A model with another
@@ -35,8 +35,9 @@ class Keeping(BaseEstimator):
 
         Parameters
         ----------
-        path : path
-            Where to write. An existing file is replaced, unless there is an error.
+        path : path or binary file
+            Where to write. An existing file is replaced, unless there is an error. A file that is
+            open, such as an ``io.BytesIO``, is written to.
         records : {"auto", "all"}
             ``"auto"``: a model of ``strategy="project"``, whose trees are small, leaves out
             importances and validation curves by output that would make its file larger than
@@ -92,8 +93,10 @@ class Keeping(BaseEstimator):
         classes, in single precision: predictions of a regressor, and probabilities of a classifier;
         of two classes, only the probability of the second. Pass dense features: treelite treats the
         implicit zeros of a sparse matrix as missing. Categories must be integers from 0; pass a
-        column of labels as positions in the sorted labels, with −1 or NaN for missing ones. Leaves
-        hold a value for each output; :meth:`to_onnx` keeps ``strategy="project"`` compact.
+        column of labels as positions in the sorted labels, with −1 or NaN for missing ones. From
+        other numbers treelite drops the fraction: it reads 2.5 as category 2, where ``predict``
+        treats it as unknown; pass NaN. Leaves hold a value for each output; :meth:`to_onnx` keeps
+        ``strategy="project"`` compact.
 
         Parameters
         ----------

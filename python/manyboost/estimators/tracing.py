@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyboost import _core
+from manyboost import _core, params
 from manyboost.arrays import F64
 from manyboost.data.cells import missing_cells
 from manyboost.data.features import for_kernels
@@ -61,6 +61,7 @@ class Tracing(Structure):
         True
         """
         X = self._checked_X(X)
+        params.validate(self)  # what was set after fit
         model = self._check_traceable()
         given = self._checked_X(X_train)
         Y = np.atleast_2d(check_targets(y_train, given, "y_train").T).T

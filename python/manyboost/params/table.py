@@ -216,6 +216,7 @@ PARAMS: dict[str, Param] = {
         "Monotonic constraints: 1 if raw predictions must not fall as the feature rises, -1 if "
         "they must not rise, 0 for none. Signs (n_features,) for all outputs, or (n_outputs, "
         "n_features), or a dict of feature names to a sign or to a list with one sign per output. "
+        "A series or frame with the names of features (and outputs) goes by these, in any order. "
         "Not for more than two classes, nor for categorical features.",
     ),
     "interaction_cst": Param(
@@ -241,7 +242,8 @@ PARAMS: dict[str, Param] = {
         "Importance of each output, (n_outputs,), or of each of several columns of classes, when "
         "shared trees are grown: the gain of a split counts its squared residuals that many "
         "times. Leaves, steps and scores do not depend on it: an output of weight zero is fitted "
-        "too. None: all outputs count the same.",
+        "too. A series with the names of the outputs goes by these, in any order. None: all "
+        "outputs count the same.",
     ),
     "class_weight": Param(
         None,

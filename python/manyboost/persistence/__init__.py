@@ -7,8 +7,10 @@ describes the result.
 
 from __future__ import annotations
 
+import io
 import os
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, BinaryIO
 
 from manyboost import memory
 from manyboost.persistence import container
@@ -28,23 +30,24 @@ __all__ = [
 ]
 
 
-def save(model: Any, path: FilePath, records: str = "auto") -> None:
+def save(model: Any, path: FilePath | BinaryIO, records: str = "auto") -> None:
     """Write a fitted model to a file; see ``save`` of the estimators."""
+    _check_file(path, "write")
     with memory.explaining_writing():
         parts = to_parts(model, records)
-        with replacing(path) as file:
+        with replacing(path) if isinstance(path, str | os.PathLike) else nullcontext(path) as file:
             file.writelines(parts)
 
 
-def load(path: FilePath) -> Any:
+def load(path: FilePath | BinaryIO) -> Any:
     """Return the model that a file holds.
 
     Everything in the file is checked; nothing in it is executed.
 
     Parameters
     ----------
-    path : path
-        A file that ``save`` of an estimator wrote.
+    path : path or binary file
+        A file that ``save`` of an estimator wrote; one that is open is read to its end.
 
     Returns
     -------
@@ -64,8 +67,22 @@ def load(path: FilePath) -> Any:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
+    _check_file(path, "read")
     try:
+        if not isinstance(path, str | os.PathLike):
+            return from_bytes(path.read())
         with memory.explaining_reading(path):
             return from_bytes(container.read(path))
     except BrokenFileError as error:
-        raise ValueError(f"{os.fspath(path)!r} is not a sound model file: {error}.") from None
+        name = repr(os.fspath(path)) if isinstance(path, str | os.PathLike) else "The open file"
+        raise ValueError(f"{name} is not a sound model file: {error}.") from None
+
+
+def _check_file(path: Any, method: str) -> None:
+    """Refuse what is neither a path nor a file that takes or gives bytes."""
+    if isinstance(path, str | os.PathLike):
+        return
+    if not hasattr(path, method) or isinstance(path, io.TextIOBase):
+        what = f"path is of the type {type(path).__name__}"
+        mode = {"read": "rb", "write": "wb"}[method]
+        raise ValueError(f"{what}; pass a path, or a binary file (io.BytesIO, open(…, {mode!r})).")

@@ -50,8 +50,24 @@ def _name_ticks(axis: Any, names: list[str], rotation: int = 0) -> None:
 
 
 def shortened(name: str, most: int = 24) -> str:
-    """Return a name, cut to so many characters, so that it does not cover its neighbours."""
-    return name if len(name) <= most else name[: most - 1] + "…"
+    """Return a name, cut to so many characters, so that it does not cover its neighbours.
+
+    Dollar signs are escaped: matplotlib would read what is between two of them as a formula.
+    """
+    shown = name if len(name) <= most else name[: most - 1] + "…"
+    return shown.replace("$", r"\$")
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse a number of things to draw that is not at least one."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name}={value!r} is not allowed; it must be an integer of at least 1.")
+
+
+def check_some(name: str, values: Any) -> None:
+    """Refuse an empty list of things to draw."""
+    if not len(values):
+        raise ValueError(f"{name} is empty; give at least one.")
 
 
 def feature_names(model: Any) -> list[str]:

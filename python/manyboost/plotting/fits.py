@@ -16,6 +16,7 @@ from manyboost.plotting.axes import (
     GREY,
     RED,
     Axes,
+    check_count,
     chosen_outputs,
     new_axes,
     open_frame,
@@ -101,7 +102,14 @@ def _mark_best(ax: Axes, best: int) -> None:
 
 
 def plot_predictions(
-    model: Any, X: Any, y: Any, *, outputs: Any = None, max_outputs: int = 9, ax: Axes | None = None
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    outputs: Any = None,
+    max_outputs: int = 9,
+    offset: Any = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw predicted against true values, a panel for each output, from the best r² to the worst.
 
@@ -115,6 +123,8 @@ def plot_predictions(
         Names or numbers of the outputs to show; None: all.
     max_outputs : int
         Maximum number of panels; if there are more outputs, evenly chosen from best to worst.
+    offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+        Offsets of the raw predictions, if the model was fitted with offsets.
     ax : Axes, optional
         Where to draw; the panels are its ``child_axes``.
     """
@@ -122,8 +132,9 @@ def plot_predictions(
     if hasattr(model, "classes_") or model._n_levels > 1:
         remedy = "use plot_calibration for classifiers, and leave out lists of quantiles."
         raise ValueError(f"plot_predictions needs one predicted value for each target; {remedy}")
+    check_count("max_outputs", max_outputs)
     places = chosen_outputs(model, outputs)
-    predicted, true = _columns(model._values(X, None, places)), _columns(y)
+    predicted, true = _columns(model._values(X, offset, places)), _columns(y)
     true = true if places is None else true[:, places]
     check_shape(true, predicted)
     known = [~np.isnan(column) for column in true.T]
@@ -184,7 +195,14 @@ def _r2(true: F64, predicted: F64) -> float:
 
 
 def plot_calibration(
-    model: Any, X: Any, y: Any, *, outputs: Any = None, n_bins: int = 10, ax: Axes | None = None
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    outputs: Any = None,
+    n_bins: int = 10,
+    offset: Any = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw how often labels are present against their predicted probabilities.
 
@@ -201,6 +219,8 @@ def plot_calibration(
         Names or numbers of the labels or classes to show; None: all.
     n_bins : int
         Maximum number of points of a line.
+    offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+        Offsets of the raw predictions, if the model was fitted with offsets.
     ax : Axes, optional
         Where to draw.
     """
@@ -208,8 +228,9 @@ def plot_calibration(
     if not hasattr(model, "classes_"):
         raise ValueError("plot_calibration needs a classifier; use plot_predictions.")
     model._refuse_columns("plot_calibration", "predict_proba and a plot for each column")
+    check_count("n_bins", n_bins)
     places = chosen_outputs(model, outputs)
-    probabilities = model._predicted(X, model._probabilities)
+    probabilities = model._predicted(X, model._probabilities, offset=offset)
     true = _indicator(model, y)
     check_shape(true, probabilities)
     lines = {1: str(model.classes_[1])}

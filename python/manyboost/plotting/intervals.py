@@ -15,6 +15,7 @@ from manyboost.plotting.axes import (
     GREY,
     RED,
     Axes,
+    check_some,
     chosen_outputs,
     new_axes,
     open_frame,
@@ -33,6 +34,7 @@ def plot_coverage(
     coverages: Sequence[float] = COVERAGES,
     method: str = "split",
     outputs: Any = None,
+    offset: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw how often intervals contain the truth against how often they should.
@@ -52,10 +54,13 @@ def plot_coverage(
         Its ``method``.
     outputs : list of str or int, optional
         Names or numbers of the outputs to show; None: all.
+    offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+        Offsets of the raw predictions, if the model was fitted with offsets.
     ax : Axes, optional
         Where to draw.
     """
     _need_intervals("plot_coverage", model)
+    check_some("coverages", coverages)
     places = chosen_outputs(model, outputs)
     true = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     true = true if places is None else true[:, places]
@@ -63,7 +68,7 @@ def plot_coverage(
 
     def held(coverage: float, joint: bool) -> F64:
         """Share of the observed cells of each output inside, or of rows with all cells inside."""
-        ends = _ends(model, X, coverage, method, outputs, joint=joint)
+        ends = _ends(model, X, coverage, method, outputs, offset, joint=joint)
         check_shape(true, ends[..., 0])
         inside = ((ends[..., 0] <= true) & (ends[..., 1] >= true)) | missing
         there = ~missing.all(axis=1)
@@ -98,6 +103,7 @@ def plot_widths(
     coverage: float = 0.9,
     methods: Sequence[str] = ("split", "normalised"),
     outputs: Any = None,
+    offset: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw how wide intervals are, relative to intervals that do not use the features.
@@ -117,16 +123,19 @@ def plot_widths(
         Methods of :meth:`~manyboost.ManyBoostRegressor.predict_interval` to compare.
     outputs : list of str or int, optional
         Names or numbers of the outputs to show; None: all.
+    offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+        Offsets of the raw predictions, if the model was fitted with offsets.
     ax : Axes, optional
         Where to draw.
     """
     _need_intervals("plot_widths", model)
+    check_some("methods", methods)
     places = chosen_outputs(model, outputs)
     known = model._known_targets(model._calibration, coverage)[0]
     known = known if places is None else known[:, places]
     tails = [(1 - coverage) / 2, (1 + coverage) / 2]
     alone = np.diff(np.nanquantile(known, tails, axis=0), axis=0)
-    widths = [np.ptp(_ends(model, X, coverage, each, outputs), axis=2) for each in methods]
+    widths = [np.ptp(_ends(model, X, coverage, each, outputs, offset), axis=2) for each in methods]
     relative = [each / np.where(alone > 0, alone, np.nan) for each in widths]
     order = np.argsort(-np.median(relative[-1], axis=0), kind="stable")
     ax = new_axes(ax, 6.0, 1.3 + 0.26 * min(len(order), 45))
@@ -159,6 +168,7 @@ def plot_fan(
     coverages: Sequence[float] = (0.5, 0.8, 0.95),
     joint: bool = False,
     method: str = "split",
+    offset: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the intervals of all outputs of a row side by side: a fan, if they are horizons.
@@ -179,14 +189,18 @@ def plot_fan(
         Coverages of the bands.
     joint, method
         As in :meth:`~manyboost.ManyBoostRegressor.predict_interval`.
+    offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+        Offsets of the raw predictions, if the model was fitted with offsets.
     ax : Axes, optional
         Where to draw.
     """
     _need_intervals("plot_fan", model)
+    check_some("coverages", coverages)
     if model._is_single():
         raise ValueError("plot_fan needs several outputs, steps ahead; fit a two-dimensional y.")
     one = _safe_indexing(X, [row])
-    bands = {each: _ends(model, one, each, method, None, joint=joint)[0] for each in coverages}
+    own = None if offset is None else _safe_indexing(offset, [row])
+    bands = {each: _ends(model, one, each, method, None, own, joint=joint)[0] for each in coverages}
     narrowest = bands[min(coverages)]
     ahead = np.arange(1, len(narrowest) + 1)
     ax = new_axes(ax, 6.4, 4.0)
@@ -225,8 +239,16 @@ def _names(model: Any, places: list[int] | None) -> list[str]:
 
 
 def _ends(
-    model: Any, X: Any, coverage: float, method: str, outputs: Any, *, joint: bool = False
+    model: Any,
+    X: Any,
+    coverage: float,
+    method: str,
+    outputs: Any,
+    offset: Any,
+    *,
+    joint: bool = False,
 ) -> F64:
     """Return intervals (n_rows, n_outputs, 2), also for a one-dimensional y."""
-    ends = model.predict_interval(X, coverage, joint=joint, method=method, outputs=outputs)
+    how = {"joint": joint, "method": method, "outputs": outputs, "offset": offset}
+    ends = model.predict_interval(X, coverage, **how)
     return np.asarray(ends if ends.ndim == 3 else ends[:, None])

@@ -9,7 +9,15 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import pdist, squareform
 
 from manyboost.arrays import F64
-from manyboost.plotting.axes import GREY, Axes, draw_table, feature_names, new_axes, shortened
+from manyboost.plotting.axes import (
+    GREY,
+    Axes,
+    check_count,
+    draw_table,
+    feature_names,
+    new_axes,
+    shortened,
+)
 
 
 def plot_importances(
@@ -29,6 +37,8 @@ def plot_importances(
     ax : Axes, optional
         Where to draw.
     """
+    check_count("max_features", max_features)
+    check_count("max_outputs", max_outputs)
     shares = model.output_importances_
     features = np.argsort(-shares.mean(axis=0), kind="stable")[:max_features]
     outputs = np.argsort(-(shares**2).sum(axis=1), kind="stable")[:max_outputs]

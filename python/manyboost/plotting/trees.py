@@ -58,7 +58,7 @@ def plot_tree(
     drawing = _TreeDrawing(model, ensemble.tree(tree), values[:, place], max_depth, show_missing)
     ax = new_axes(ax, min(24.0, 1.5 + 0.85 * drawing.n_ends), 1.2 + 1.05 * (drawing.depth + 1))
     drawing.draw(ax)
-    shown = f", what it adds to {model._explained_names(None)[place]}"
+    shown = f", what it adds to {shortened(model._explained_names(None)[place], 60)}"
     ax.set_title(f"tree {tree}{shown if model.n_outputs_ > 1 else ''}")
     return ax
 

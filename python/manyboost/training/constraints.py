@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from manyboost.arrays import F32, F64, I8, U32, Mask
 from manyboost.data.cells import column_name
 from manyboost.data.features import feature_number
+from manyboost.data.frames import by_name
 from manyboost.training.directions import Outputs
 
 
@@ -103,7 +104,11 @@ class Constraints:
 
 
 def resolve_monotonic(
-    monotonic_cst: Any, n_outputs: int, is_categorical: Mask, names: NDArray[Any] | None
+    monotonic_cst: Any,
+    n_outputs: int,
+    is_categorical: Mask,
+    names: NDArray[Any] | None,
+    output_names: Sequence[str] | None = None,
 ) -> Monotonic | None:
     """Check ``monotonic_cst``; None if nothing is constrained."""
     n_features = len(is_categorical)
@@ -125,6 +130,8 @@ def resolve_monotonic(
                     f"{feature!r}; it must have one sign, or one for each of the {n_outputs} "
                     "outputs."
                 )
+            if of_feature.ndim:
+                of_feature = by_name(of_feature, sign, "monotonic_cst", output=output_names)
             given[:, j] = of_feature
     else:
         given = _numbers(monotonic_cst)
@@ -133,6 +140,10 @@ def resolve_monotonic(
             f"monotonic_cst has shape {given.shape}; it must have one sign for each of the "
             f"{n_features} features, or a row of them for each of the {n_outputs} outputs."
         )
+    if not isinstance(monotonic_cst, Mapping):
+        axes: dict[str, Any] = {} if given.ndim == 1 else {"output": output_names}
+        axes["feature"] = names
+        given = by_name(given, monotonic_cst, "monotonic_cst", **axes)
     wrong = ~np.isin(given, (-1, 0, 1))
     if wrong.any():
         place = np.argwhere(wrong)[0]

@@ -11,6 +11,7 @@ import numpy as np
 from manyboost import _core, memory
 from manyboost.arrays import F64, Mask
 from manyboost.data.cells import TargetKind
+from manyboost.data.frames import by_name
 from manyboost.data.rows import Rows
 from manyboost.data.sparse_labels import SparseLabels
 from manyboost.training.constraints import (
@@ -251,7 +252,9 @@ def refuse_foreign(parameters: Parameters, name: str) -> None:
 def _resolve_constraints(parameters: Parameters, data: TrainingData) -> Constraints:
     categories, names = data.categories, data.names
     n_given = data.n_outputs // data.n_levels
-    monotonic = resolve_monotonic(parameters.monotonic_cst, n_given, categories.mask, names)
+    monotonic = resolve_monotonic(
+        parameters.monotonic_cst, n_given, categories.mask, names, data.output_names
+    )
     constraints = Constraints(
         monotonic if monotonic is None else monotonic.repeated(data.n_levels),
         resolve_interactions(parameters.interaction_cst, categories.n_features, names),
@@ -278,6 +281,8 @@ def _check_output_weight(
             f"output_weight has {len(weight)} weights, but there are {n_given} {what}; pass one "
             "weight for each."
         )
+    given = parameters.output_weight
+    weight = by_name(weight, given, "output_weight", output=data.target_names)
     if not strategy.shares_trees:
         raise ValueError(
             f"output_weight has no effect with strategy={strategy.name!r}, which grows trees for "

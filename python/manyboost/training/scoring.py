@@ -171,6 +171,12 @@ def resolve(
                 f"The validation rows have weights, but the scorer {name} takes no "
                 "sample_weight; use another scorer, or rows without weights."
             )
+        if y.ndim == 2 and y.shape[1] > 1 and _asks_for_one_class(score):
+            raise ValueError(
+                f"The scorer {name} is for one class per row, but the validation rows have "
+                f"{y.shape[1]} labels, of which it would score the present ones alone; use 'loss', "
+                "or a scorer of labels such as 'roc_auc'."
+            )
         if by_cell or _lacks_labels(score, y):
             if (mean := observed_mean(score)) is None:
                 raise ValueError(
@@ -250,6 +256,13 @@ def observed_mean(scorer: Any) -> Callable[..., float] | None:
         return mean_over_outputs(of_column, targets, response.reshape(targets.shape), weight)
 
     return mean
+
+
+def _asks_for_one_class(scorer: Any) -> bool:
+    """Whether a scorer reads an indicator as one class per row, and probabilities as of one sum."""
+    if getattr(scorer, "_response_method", None) != "predict_proba":
+        return False
+    return "average" not in inspect.signature(scorer._score_func).parameters
 
 
 def _compares_pairs(scorer: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,7 @@ class TrainingData:
     n_levels: int = 1  # outputs of the model for each output of y
     names: NDArray[Any] | None = None  # of the features
     output_names: list[str] | None = None
+    target_names: Sequence[str] | None = None  # of the outputs, or of the columns of classes
     groups: NDArray[np.intp] | None = None  # (n_given,), which folds keep together
     splits: tuple[Split, ...] | None = None  # those of a splitter; the last sets rows apart
 

@@ -92,6 +92,12 @@ def test_the_task_can_be_given(write):
         ("x,y,x\n1,2,3\n", {}, r"toy.csv has two columns called 'x'; rename one"),
         ("x,y\n1,2\n3\n", {}, r"toy.csv, line 3: the row has 1 cells for 2 columns"),
         ('x,y\n1,"2\n', {}, r"toy.csv, line 2: not valid CSV"),
+        ("x,y\r1,2\r", {}, "toy.csv, line 1: a line ends with a carriage return alone; save the"),
+        (
+            f'x,y\n1,"{"long" * 40_000}"\n',
+            {},
+            "toy.csv, line 2: a cell has more than 131,072 characters; close its quotes, or remove",
+        ),
         ("x,y\n1,2\nred,2\n", {}, r"toy.csv, line 3: column 'x' holds 'red', .* categorical"),
         ("x,y\n1e39,2\n", {}, r"toy.csv, line 2: feature 'x' holds 1e\+39, beyond"),
         ("x,y\n1_0,2\n", {}, r"line 2: column 'x' holds '1_0', which is not a number"),

@@ -13,7 +13,7 @@ from manyboost.datasets.dataset import Dataset, Matrix
 from manyboost.datasets.readers import sparse_text
 from manyboost.datasets.readers.arff import arff_table
 from manyboost.datasets.readers.columns import BINARY, Column, Table, select_targets
-from manyboost.datasets.readers.npz import read_npz
+from manyboost.datasets.readers.npz import stored_npz
 from manyboost.datasets.readers.tables import CsvFile, FrameFile, ParquetFile, Part
 from manyboost.datasets.readers.text import STDIN, PathLike, file_name
 
@@ -98,11 +98,11 @@ def open_file(
         declared = None if k is None else select_targets(k, table.names, table.file)
         return StoredFile(table, declared, None, None)
     if format == "npz":
-        return _stored(file_name(path), read_npz(path), part)
+        return _stored(file_name(path), stored_npz(path), part)
     if format == "xc":
-        return _stored(file_name(path), sparse_text.read_xc(path))
+        return _stored(file_name(path), sparse_text.stored_xc(path))
     data = None if like is None else sparse_text.read_svmlight_like(path, *like)
-    return _stored(file_name(path), data or sparse_text.read_svmlight(path, targets=targets))
+    return _stored(file_name(path), data or sparse_text.stored_svmlight(path, targets=targets))
 
 
 def _stored(file: str, data: Dataset, part: Part = "all") -> StoredFile:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manyboost.datasets.dataset import Dataset, Matrix, Task
+from manyboost.datasets.dataset import Dataset, Matrix, Task, in_single
 from manyboost.datasets.readers.text import PathLike, set_name
 
 _KEYS = (
@@ -57,6 +57,11 @@ def read_npz(path: PathLike, *, name: str | None = None) -> Dataset:
     >>> toy.name, toy.task, toy.target_names
     ('toy', 'multilabel', ('a', 'b'))
     """
+    return in_single(stored_npz(path, name))
+
+
+def stored_npz(path: PathLike, name: str | None = None) -> Dataset:
+    """Read a data set as :func:`read_npz` does, with features of the precision of the file."""
     path = Path(path)
     with path.open("rb") as file:
         try:
@@ -79,9 +84,9 @@ def _dataset(arrays: Mapping[str, NDArray[Any]], name: str) -> Dataset:
             found = f"{what} of data set {name!r} has shape {array.shape} and type {array.dtype}"
             raise ValueError(f"{found}; it must be a table of numbers.")
     if "X" in arrays:
-        X = _single(arrays["X"], name)
+        X = _floats(arrays["X"])
     else:
-        X = _csr(arrays, "X", _single(arrays["X_data"], name), name)
+        X = _csr(arrays, "X", _floats(arrays["X_data"]), name)
     task: Task = "multilabel"
     if "Y" not in arrays:
         Y = _csr(arrays, "Y", np.ones(len(arrays["Y_indices"]), dtype=np.uint8), name)
@@ -100,15 +105,10 @@ def _dataset(arrays: Mapping[str, NDArray[Any]], name: str) -> Dataset:
     return Dataset(name, X, Y, *names, task, split, tuple(categories), categories)
 
 
-def _single(values: NDArray[Any], name: str) -> NDArray[np.float32]:
-    """Return features in single precision; values that it cannot hold are refused."""
-    with np.errstate(over="ignore"):
-        single = values.astype(np.float32, copy=False)
-    beyond = np.isinf(single) & np.isfinite(values)
-    if beyond.any():
-        what = f"X of data set {name!r} holds {values[beyond][0]:g}, beyond the range of single"
-        raise ValueError(f"{what} precision (3e38); divide the feature by a constant.")
-    return single
+def _floats(values: NDArray[Any]) -> NDArray[np.floating]:
+    """Return features as floats that hold the numbers of their type."""
+    single = np.can_cast(values.dtype, np.float32)
+    return values.astype(np.float32 if single else np.float64, copy=False)
 
 
 def _csr(arrays: Mapping[str, NDArray[Any]], what: str, data: NDArray[Any], name: str) -> Matrix:

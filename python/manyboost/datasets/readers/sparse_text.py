@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manyboost.arrays import F64
-from manyboost.datasets.dataset import Dataset, Matrix, Task
+from manyboost.datasets.dataset import Dataset, Matrix, Task, in_single
 from manyboost.datasets.readers.text import PathLike, TextFile, number, set_name
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -69,6 +69,21 @@ def read_svmlight(
     >>> toy.feature_names, toy.target_names, toy.Y.toarray().tolist()
     (('1', '2', '3', '4'), ('3', '7'), [[1, 1], [0, 1]])
     """
+    how: dict[str, Any] = {"n_features": n_features, "n_outputs": n_outputs}
+    how |= {"zero_based": zero_based, "targets": targets, "name": name}
+    return in_single(stored_svmlight(path, **how))
+
+
+def stored_svmlight(
+    path: PathLike,
+    *,
+    n_features: int | None = None,
+    n_outputs: int | None = None,
+    zero_based: bool | Literal["auto"] = "auto",
+    targets: Targets = "labels",
+    name: str | None = None,
+) -> Dataset:
+    """Read a file as :func:`read_svmlight` does, with features in double precision."""
     rows = _svmlight_rows(path, targets)
     if len(rows) == 0:
         raise ValueError(f"{rows.file.name} has no rows; a data set needs at least one.")
@@ -90,7 +105,7 @@ def read_svmlight(
 def read_svmlight_like(
     path: PathLike, feature_names: Sequence[str], target_names: Sequence[str]
 ) -> Dataset | None:
-    """Read a file with the features and labels of another, which ``read_svmlight`` read.
+    """Read a file with the features and labels of another, in double precision.
 
     Features and labels that the other file did not have are ignored, and rows need no targets. The
     result is None if no svmlight file has such feature names.
@@ -142,6 +157,11 @@ def read_xc(path: PathLike, *, name: str | None = None) -> Dataset:
     >>> toy.X.shape, toy.Y.toarray().tolist()
     ((2, 4), [[1, 0, 1], [0, 0, 0]])
     """
+    return in_single(stored_xc(path, name))
+
+
+def stored_xc(path: PathLike, name: str | None = None) -> Dataset:
+    """Read a file as :func:`read_xc` does, with features in double precision."""
     file = TextFile(path)
     texts = iter(file)
     header = re.fullmatch(r"(\d+)\s+(\d+)\s+(\d+)", next(texts, "").strip())
@@ -186,7 +206,7 @@ class _Rows:
         if twice is not None and not self.hold_numbers:
             raise twice
         self.targets, self.features = np.asarray(found), np.asarray(features)
-        self._values = np.asarray(values, dtype=np.float32)
+        self._values = np.asarray(values)
 
     def __len__(self) -> int:
         return len(self._lines)

@@ -305,8 +305,7 @@ class CsvFile(FrameFile):
             for cells in filter(None, reader):
                 yield before + reader.line_num, cells
         except csv.Error as error:
-            line = before + reader.line_num
-            raise self._text.error(f"not valid CSV ({error}).", line) from None
+            raise self._text.error(_csv_problem(error), before + reader.line_num) from None
 
     def _check_width(self, line: int, width: int) -> None:
         if width != len(self._header):
@@ -377,6 +376,16 @@ class ParquetFile(FrameFile):
         pl = polars_module()
         is_number = cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)
         return (cells if is_number else cells.clear(len(cells))).cast(pl.Float64)
+
+
+def _csv_problem(error: csv.Error) -> str:
+    """Return what is wrong with a line that Python's reader refuses, and what to do."""
+    if "new-line" in str(error):
+        return "a line ends with a carriage return alone; save the file with line feeds."
+    if "field limit" in str(error):
+        most = f"{csv.field_size_limit():,} characters"
+        return f"a cell has more than {most}; close its quotes, or remove such long text."
+    return f"not valid CSV ({error})."
 
 
 def _places(numbers: Sequence[int], what: str = "line") -> Place:

@@ -59,7 +59,11 @@ class TextFile:
 
 
 def _opened(path: Path) -> AbstractContextManager[Any]:
-    return nullcontext(sys.stdin.buffer) if path == STDIN else path.open("rb")
+    if path != STDIN:
+        return path.open("rb")
+    if sys.stdin is None:
+        raise ValueError("Standard input is closed; pass the name of a file.")
+    return nullcontext(sys.stdin.buffer)
 
 
 def _decompressed(file: Any) -> AbstractContextManager[Any]:
