@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from manyboost.distributed.sources import SourceOptions, open_source
@@ -74,6 +75,11 @@ def test_blocks_of_the_caller_are_checked() -> None:
         list(opened([(X, Y), [X, Y]]).blocks)
     with pytest.raises(ValueError, match=r"Block 0 of X has features of shape \(4, 3\) and out"):
         list(opened([(X, Y[:2])]).blocks)
+    with pytest.raises(ValueError, match=r"Block 1 of X has 4 rows but weights of shape \(3,\)"):
+        list(opened([(X, Y, np.ones(4)), (X, Y, np.ones(3))]).blocks)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    with pytest.raises(ValueError, match="Block 1 of X has columns of other names, or in another"):
+        list(opened([(frame, Y), (frame[list("acb")], Y)]).blocks)
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
