@@ -320,6 +320,13 @@ def test_refusals_name_the_file_the_column_and_the_row(
     assert list(scratch.iterdir()) == []
 
 
+def test_parameters_are_checked_before_anything_is_read() -> None:
+    blocks = iter([(X, Y)])
+    with pytest.raises(ValueError, match="max_iter=-1 is not allowed"):
+        fit_files(ManyBoostRegressor(max_iter=-1), blocks)
+    assert len(list(blocks)) == 1
+
+
 def test_infinite_and_huge_features_are_values(tmp_path: Path) -> None:
     extreme = spoilt(spoilt(spoilt(X, (345, 2), np.inf), (699, 8), 1e39), (5, 1), -np.inf)
     files = npy(tmp_path, X=extreme, Y=Y)

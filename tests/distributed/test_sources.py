@@ -115,6 +115,33 @@ def test_files_that_are_no_npy_files_are_refused(tmp_path: Path, content: bytes)
         opened(path, Y)
 
 
+def test_files_that_are_no_parquet_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    path.write_bytes(b"PAR1 and more")
+    with pytest.raises(ValueError, match=r"data\.parquet cannot be read: .*; save it again"):
+        opened(path, targets="y*")
+
+
+def test_a_file_of_weights_is_a_npy_file(tmp_path: Path) -> None:
+    path = tmp_path / "weights.npz"
+    np.savez(path, np.ones(4))
+    with pytest.raises(ValueError, match=r"weights\.npz is not a \.npy file"):
+        opened(saved(tmp_path, "X", X), Y, path)
+
+
+def test_decimals_and_columns_without_values_are_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    columns = [
+        polars.Series("a", [1.5, 2.5]).cast(polars.Decimal(9, 2)),
+        polars.Series("b", [1, 2]),
+    ]
+    polars.DataFrame([*columns, polars.Series("c", [None, None])]).write_parquet(path)
+    features, targets, _ = next(iter(opened(path, targets=["a"]).blocks))
+    assert targets.dtype == features.dtype == np.float64
+    assert targets.tolist() == [1.5, 2.5]
+    np.testing.assert_array_equal(features, [[1, np.nan], [2, np.nan]])
+
+
 def test_columns_of_parquet_files_are_refused_by_name(parquet: Path) -> None:
     with pytest.raises(ValueError, match=r"Column 'c' of data\.parquet holds String values, not"):
         list(opened(parquet, targets="y*").blocks)

@@ -102,7 +102,7 @@ def _existing(path: Any) -> Path:
 
 
 def _loaded(weight: Any) -> Any:
-    return np.load(_existing(weight)) if isinstance(weight, str | os.PathLike) else weight
+    return _NpyFile(_existing(weight))[:] if isinstance(weight, str | os.PathLike) else weight
 
 
 def _array(table: Any) -> NDArray[Any]:
@@ -200,8 +200,11 @@ def _open_parquet(path: Path, weight: Any, targets: Any, options: SourceOptions)
     """Open a Parquet file of features, targets and, if ``weight`` is a column, weights."""
     polars = import_extra("polars", f"Reading {path.name}", "files")
     scan = polars.scan_parquet(path)
-    columns = scan.collect_schema().names()
-    n_rows = int(scan.select(polars.len()).collect().item())
+    try:
+        columns = scan.collect_schema().names()
+        n_rows = int(scan.select(polars.len()).collect().item())
+    except polars.exceptions.ComputeError as error:
+        raise ValueError(f"{path.name} cannot be read: {error}; save it again.") from None
     chosen = select_targets(targets, columns, path.name)
     left_out = {*chosen, *select(options.ignore, columns, path.name, "ignore")}
     has_weight = isinstance(weight, str) and weight in columns
@@ -219,6 +222,8 @@ def _open_parquet(path: Path, weight: Any, targets: Any, options: SourceOptions)
     def numbers(column: Any) -> NDArray[Any]:
         if column.dtype == polars.Boolean:
             column = column.cast(polars.UInt8)  # which has room for missing values
+        if column.dtype.is_decimal() or column.dtype == polars.Null:
+            column = column.cast(polars.Float64)
         if not column.dtype.is_numeric():
             raise ValueError(
                 f"Column {column.name!r} of {path.name} holds {column.dtype} values, not numbers; "
