@@ -46,6 +46,13 @@ def test_an_explicit_number_is_taken_as_it_is(groups, monkeypatch):
     assert threads.resolve_threads(None) == 5
 
 
+@pytest.mark.parametrize(("wish", "expected"), [("100000", threads.MOST_THREADS), ("²", 8)])
+def test_wishes_that_cannot_be_met(groups, monkeypatch, wish, expected):
+    groups("0::/\n", {})
+    monkeypatch.setenv("OMP_NUM_THREADS", wish)
+    assert threads.resolve_threads(None) == expected
+
+
 @pytest.mark.parametrize("own", ["", "no groups\n", "0::/gone\n"])
 def test_a_system_without_quotas_has_the_cpus_of_the_mask(groups, own):
     groups(own, {})

@@ -158,7 +158,7 @@ class Threads(Comm):
                 results[rank] = work(cls(rank, size, shared))
             except BaseException as error:  # raised below
                 errors.append(error)
-                shared.barrier.abort()
+                shared.abort()
 
         threads = [threading.Thread(target=start, args=(rank,)) for rank in range(size)]
         for thread in threads:
@@ -194,7 +194,10 @@ class Threads(Comm):
 
     def subset(self, ranks: list[int]) -> Comm | None:
         """Return a set of these ranks only."""
-        shared = self.broadcast(_Shared(len(ranks)), ranks[0])
+        shared = _Shared(len(ranks))
+        if self.rank == ranks[0]:
+            self.shared.subsets.append(shared)
+        shared = self.broadcast(shared, ranks[0])
         if self.rank not in ranks:
             return None
         return Threads(ranks.index(self.rank), len(ranks), shared)
@@ -204,3 +207,9 @@ class _Shared:
     def __init__(self, size: int) -> None:
         self.barrier = threading.Barrier(size)
         self.values: list[Any] = [None] * size
+        self.subsets: list[_Shared] = []
+
+    def abort(self) -> None:
+        """End all ranks that wait, in a subset too."""
+        for each in (self, *self.subsets):
+            each.barrier.abort()

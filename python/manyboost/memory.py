@@ -193,10 +193,10 @@ def check(needed: int, what: str, remedy: str) -> None:
     """Raise an error if ``what`` needs more bytes than there are."""
     if needed < _MARGIN:
         return
-    free = available()
-    if free is not None and needed + _MARGIN > free:
+    free, total = available(), needed + _MARGIN
+    if free is not None and total > free:
         raise ExplainedMemoryError(
-            f"{what} needs about {_words(needed)} of memory, but {_words(free)} are free; {remedy}."
+            f"{what} needs about {_words(total)} of memory, but {_words(free)} are free; {remedy}."
         )
 
 

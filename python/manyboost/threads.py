@@ -25,8 +25,8 @@ def resolve_threads(n_jobs: int | None) -> int:
             return min(int(n_jobs), MOST_THREADS)
     if n_jobs is None:
         wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-        if wanted.isdigit():
-            return max(1, int(wanted))
+        if wanted.isdecimal():
+            return min(max(1, int(wanted)), MOST_THREADS)
     return max(1, available_cpus() + (0 if n_jobs is None else 1 + n_jobs))
 
 

@@ -28,6 +28,8 @@ def fitted(comm, partition, strategy, target, fate):
     def watch(state):
         if fate == "die" and state.round == 2:
             os._exit(9)
+        if fate == "interrupted" and state.round == 2:
+            raise KeyboardInterrupt
 
     model = estimator(**parameters, callbacks=[watch])
     try:

@@ -49,6 +49,18 @@ def test_a_subset_of_ranks_exchanges_among_itself():
     assert ALONE.subset([1]) is None
 
 
+def test_an_error_of_one_rank_ends_those_of_a_subset():
+    def work(comm):
+        some = comm.subset([0, 2])
+        if comm.rank == 2:
+            raise ValueError("no rows")
+        if some is not None:
+            some.total(1)
+
+    with pytest.raises(ValueError, match="no rows"):
+        Threads.run(3, work)
+
+
 def test_an_error_of_one_rank_ends_the_others():
     ended = []
 

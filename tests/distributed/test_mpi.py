@@ -72,6 +72,12 @@ def test_an_error_of_all_ranks_is_an_exception_on_all():
     assert done.stdout.count("ValueError: max_iter=-1") == 2
 
 
+def test_an_interrupt_of_one_rank_ends_all():
+    done = fit("interrupted", ONE_CASE)
+    assert done.returncode != 0
+    assert "rank 0 of 2 failed: KeyboardInterrupt" in done.stderr
+
+
 def test_a_rank_that_dies_ends_all():
     done = fit("die", ONE_CASE)
     assert done.returncode != 0

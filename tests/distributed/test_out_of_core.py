@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.distributed import fit_files
@@ -192,8 +194,9 @@ LABELS = (np.nan_to_num(X[:, :4]) > 0.5).astype(np.uint8)
         (LABELS[:, 0], {"early_stopping": True}),
         (np.array(["no", "yes", "perhaps"])[LABELS[:, 0] + LABELS[:, 1]], {}),
         (LABELS[:, 0] + LABELS[:, 1], {"loss": "exponential", "early_stopping": True}),
+        (LABELS, {"max_leaf_outputs": 2, "early_stopping": True}),
     ],
-    ids=["indicator", "tuned", "missing", "binary", "text", "multiclass"],
+    ids=["indicator", "tuned", "missing", "binary", "text", "multiclass", "sparse leaves"],
 )
 def test_classifiers(tmp_path: Path, labels: np.ndarray, parameters: dict[str, Any]) -> None:
     files = npy(tmp_path, X=X, Y=labels)
@@ -258,6 +261,31 @@ def test_blocks_of_odd_sizes(tmp_path: Path) -> None:
     assert saved(model, tmp_path) == saved(expected, tmp_path)
 
 
+FRAMES = pd.DataFrame(X).add_prefix("x"), pd.DataFrame(Y).add_prefix("y")
+MASK = np.random.default_rng(3).random(X.shape) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("X", "Y"),
+    [
+        FRAMES,
+        (X, FRAMES[1]["y1"]),
+        (np.ma.MaskedArray(X, MASK), np.ma.MaskedArray(Y, MASK[:, :3])),
+        (scipy.sparse.csr_matrix(np.nan_to_num(X)), Y),
+    ],
+    ids=["frames", "series", "masked", "sparse"],
+)
+def test_blocks_may_be_all_that_fit_takes(tmp_path: Path, X: Any, Y: Any) -> None:
+    blocks = ((X[k : k + 300], Y[k : k + 300]) for k in range(0, N_ROWS, 300))
+    assert_same(lambda: ManyBoostRegressor(**FAST), tmp_path, {"X": blocks}, X, Y)
+
+
+@pytest.mark.parametrize("Y", [FRAMES[1], np.ma.MaskedArray(Y, MASK[:, :3])])
+def test_targets_in_memory_beside_a_file(tmp_path: Path, Y: Any) -> None:
+    files: dict[str, Any] = {**npy(tmp_path, X=X), "Y": Y}
+    assert_same(lambda: ManyBoostRegressor(**FAST), tmp_path, files, X, Y)
+
+
 # ---------------------------------------------------------------------- refusals
 
 
@@ -290,6 +318,13 @@ def test_refusals_name_the_file_the_column_and_the_row(
     for word in words:
         assert word in str(caught.value)
     assert list(scratch.iterdir()) == []
+
+
+def test_parameters_are_checked_before_anything_is_read() -> None:
+    blocks = iter([(X, Y)])
+    with pytest.raises(ValueError, match="max_iter=-1 is not allowed"):
+        fit_files(ManyBoostRegressor(max_iter=-1), blocks)
+    assert len(list(blocks)) == 1
 
 
 def test_infinite_and_huge_features_are_values(tmp_path: Path) -> None:

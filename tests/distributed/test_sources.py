@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from manyboost.distributed.sources import SourceOptions, open_source
@@ -74,6 +75,11 @@ def test_blocks_of_the_caller_are_checked() -> None:
         list(opened([(X, Y), [X, Y]]).blocks)
     with pytest.raises(ValueError, match=r"Block 0 of X has features of shape \(4, 3\) and out"):
         list(opened([(X, Y[:2])]).blocks)
+    with pytest.raises(ValueError, match=r"Block 1 of X has 4 rows but weights of shape \(3,\)"):
+        list(opened([(X, Y, np.ones(4)), (X, Y, np.ones(3))]).blocks)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    with pytest.raises(ValueError, match="Block 1 of X has columns of other names, or in another"):
+        list(opened([(frame, Y), (frame[list("acb")], Y)]).blocks)
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
@@ -107,6 +113,33 @@ def test_files_that_are_no_npy_files_are_refused(tmp_path: Path, content: bytes)
     path.write_bytes(path.read_bytes()[:-8] if content == b"cut short" else content)
     with pytest.raises(ValueError, match=r"X\.npy (cannot be read: .*; save it again|is not a)"):
         opened(path, Y)
+
+
+def test_files_that_are_no_parquet_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    path.write_bytes(b"PAR1 and more")
+    with pytest.raises(ValueError, match=r"data\.parquet cannot be read: .*; save it again"):
+        opened(path, targets="y*")
+
+
+def test_a_file_of_weights_is_a_npy_file(tmp_path: Path) -> None:
+    path = tmp_path / "weights.npz"
+    np.savez(path, np.ones(4))
+    with pytest.raises(ValueError, match=r"weights\.npz is not a \.npy file"):
+        opened(saved(tmp_path, "X", X), Y, path)
+
+
+def test_decimals_and_columns_without_values_are_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    columns = [
+        polars.Series("a", [1.5, 2.5]).cast(polars.Decimal(9, 2)),
+        polars.Series("b", [1, 2]),
+    ]
+    polars.DataFrame([*columns, polars.Series("c", [None, None])]).write_parquet(path)
+    features, targets, _ = next(iter(opened(path, targets=["a"]).blocks))
+    assert targets.dtype == features.dtype == np.float64
+    assert targets.tolist() == [1.5, 2.5]
+    np.testing.assert_array_equal(features, [[1, np.nan], [2, np.nan]])
 
 
 def test_columns_of_parquet_files_are_refused_by_name(parquet: Path) -> None:

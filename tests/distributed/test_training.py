@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
 from manyboost.distributed import Comm, CommError, Threads, fit_rank
@@ -21,6 +22,7 @@ from rank_problems import (
 )
 
 STRATEGIES = ["relabel", "project", "multioutput", "independent"]
+NAMED = pd.DataFrame(X, columns=list("abcdef")), pd.DataFrame(Y, columns=list("pqrs"))
 COMMON = {"max_iter": 4, "max_leaf_nodes": 7, "random_state": 1, "n_jobs": 1}
 
 
@@ -290,17 +292,52 @@ def test_ranks_must_hold_the_same_columns():
     with pytest.raises(ValueError, match="Rank 0 holds rows of 5 features, but rank 1 of 6"):
         Threads.run(2, other_features)
 
-    def weights_on_one(comm):
-        fit_rank(regressor()(), comm, X, Y, WEIGHT if comm.rank else None)
-
-    with pytest.raises(ValueError, match="sample_weight was given on some ranks only"):
-        Threads.run(2, weights_on_one)
-
     def no_rows(comm):
         fit_rank(regressor()(), comm, X[:0], Y[:0])
 
     with pytest.raises(ValueError, match="no rows on any rank"):
         Threads.run(2, no_rows)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "what"),
+    [
+        (
+            {"X": NAMED[0]},
+            {"X": NAMED[0][list("badcfe")]},
+            "feature 0 is 'a' on rank 0, but 'b' on",
+        ),
+        ({"Y": NAMED[1]}, {"Y": NAMED[1][list("pqsr")]}, "output 2 is 'r' on rank 0, but 's' on"),
+        ({"X": NAMED[0]}, {"X": X}, "X is a frame on rank 0, but an array of 2 dim"),
+        ({"X": sparse.csr_matrix(X)}, {"X": X}, "X is a sparse matrix on rank 0, but an array"),
+        ({"Y": Y[:, :1]}, {"Y": Y[:, 0]}, "y is an array of 2 dim.* but an array of 1 dim"),
+        ({}, {"sample_weight": WEIGHT}, "sample_weight is None on rank 0, but an array of 1"),
+        ({"sample_weight": WEIGHT}, {"sample_weight": np.ones(Y.shape)}, "1 dim.* array of 2 dim"),
+        ({"X_val": X, "Y_val": Y}, {}, "X_val is an array of 2 dim.* but None on rank 1"),
+    ],
+)
+def test_ranks_must_hold_what_goes_together(first, second, what):
+    def work(comm):
+        given = {"X": X, "Y": Y} | (second if comm.rank else first)
+        fit_rank(regressor()(), comm, **given)
+
+    with pytest.raises(ValueError, match=what):
+        Threads.run(2, work)
+
+
+def test_rows_may_be_lists():
+    def work(comm):
+        X_part, Y_part = parts(PARTITIONS["two"], comm, X, Y)
+        return fit_rank(regressor()(), comm, X_part.tolist(), Y_part.tolist())
+
+    one = fingerprint(regressor()().fit(X, Y))
+    assert [fingerprint(model) for model in Threads.run(2, work)] == [one, one]
+
+
+@pytest.mark.parametrize("numbers", [np.arange(3), np.arange(N_ROWS) - 1, np.zeros(N_ROWS)])
+def test_numbers_of_rows_are_checked(numbers):
+    with pytest.raises(ValueError, match=r"row_numbers is an array of .*; pass a whole number"):
+        Threads.run(2, lambda comm: fit_rank(regressor()(), comm, X, Y, row_numbers=numbers))
 
 
 def test_a_fitted_model_knows_nothing_of_ranks():

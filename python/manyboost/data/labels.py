@@ -267,7 +267,7 @@ def check_labels(
     """
     if isinstance(y, CheckedTargets):
         check_shape(y.shape, X, name)
-        return y.array
+        return _kept(y.array, sparsity)
     stored = y.values if isinstance(y, NamedTable) else y
     if sparse.issparse(stored) and stored.shape[1:] != (1,):
         return _sparse_indicator(stored, X, name, sparsity)
@@ -281,10 +281,7 @@ def check_labels(
         return _check_classes(labels, name)
     if labels.shape[1] > 1:
         several = _check_several(labels, y, name, classes, comm)
-        # An array that exists stays what it is, unless sparse labels are asked for.
-        if isinstance(several, list) or sparsity.cells != 0:
-            return several
-        return SparseLabels.of_dense(several)
+        return several if isinstance(several, list) else _kept(several, sparsity)
     one = f"{name}.ravel()"
     if is_frame(y):
         one = f"{name}[{next(iter(column_names(y, name) or y.columns))!r}]"
@@ -294,6 +291,11 @@ def check_labels(
     )
     warnings.warn(message, DataConversionWarning, stacklevel=3)
     return _check_classes(labels[:, 0], name)
+
+
+def _kept(indicator: NDArray[Any], sparsity: Sparsity) -> Any:
+    # An array that exists stays what it is, unless sparse labels are asked for.
+    return SparseLabels.of_dense(indicator) if sparsity.cells == 0 else indicator
 
 
 def check_indicator(y: Any, X: Table, name: str = "y") -> Any:

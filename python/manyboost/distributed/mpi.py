@@ -80,6 +80,7 @@ class MPIComm(Comm):
             if all_failed.Test():
                 return
             time.sleep(0.01)
-        sys.stderr.write(f"manyboost: rank {self.rank} of {self.size} failed: {error}\n")
+        what = str(error) or type(error).__name__
+        sys.stderr.write(f"manyboost: rank {self.rank} of {self.size} failed: {what}\n")
         sys.stderr.flush()
         self._ranks.Abort(1)

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from manyboost import params
 from manyboost.arrays import F32, F64, Mask
 from manyboost.data.cells import column_name
 from manyboost.data.doubles import RowSample, mixed_columns
@@ -108,7 +110,8 @@ def fit_files(
     >>> model.n_outputs_
     3
     """
-    if chunk_rows is not None and not (isinstance(chunk_rows, int) and chunk_rows > 0):
+    params.validate(estimator)
+    if chunk_rows is not None and not (isinstance(chunk_rows, Integral) and chunk_rows > 0):
         what = f"chunk_rows={chunk_rows!r} is not allowed"
         raise ValueError(f"{what}; it must be a positive integer.")
     options = SourceOptions(targets, ignore, chunk_rows, classes=is_classifier(estimator))

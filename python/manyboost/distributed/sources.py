@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from manyboost.data.frames import column_names, target_labels
+from manyboost.data.plain_arrays import unmasked
 from manyboost.datasets.readers.columns import select, select_targets
 from manyboost.extras import import_extra
 
@@ -60,7 +63,9 @@ def open_source(argument: str, X: Any, Y: Any, weight: Any, options: SourceOptio
                 f"{argument} is a {type(X).__name__}; pass the path of a .npy or .parquet file, or "
                 "blocks (X, Y) of rows without Y, or use fit for arrays."
             )
-        return Source(argument, Y_argument, _checked_blocks(argument, X), weight)
+        source = Source(argument, Y_argument, (), weight)
+        source.blocks = _checked_blocks(source, X)
+        return source
     path = _existing(X)
     if path.suffix.lower() == ".npy":
         if Y is None:
@@ -97,23 +102,41 @@ def _existing(path: Any) -> Path:
 
 
 def _loaded(weight: Any) -> Any:
-    return np.load(_existing(weight)) if isinstance(weight, str | os.PathLike) else weight
+    return _NpyFile(_existing(weight))[:] if isinstance(weight, str | os.PathLike) else weight
 
 
-def _checked_blocks(argument: str, blocks: Iterable[Any]) -> Iterator[RowBlock]:
-    """Yield the blocks as arrays with the same number of rows."""
+def _array(table: Any) -> NDArray[Any]:
+    """Return what was passed as an array, NaN where it is masked."""
+    return unmasked(table.toarray() if sparse.issparse(table) else table)
+
+
+def _checked_blocks(source: Source, blocks: Iterable[Any]) -> Iterator[RowBlock]:
+    """Yield the blocks as arrays with the same number of rows; the source gets their names."""
     for k, block in enumerate(blocks):
+        what = f"Block {k} of {source.X_name}"
         if not isinstance(block, tuple) or len(block) not in (2, 3):
             raise ValueError(
-                f"Block {k} of {argument} is a {type(block).__name__}; blocks must be tuples "
-                "(X, Y) or (X, Y, sample_weight)."
+                f"{what} is a {type(block).__name__}; blocks must be tuples (X, Y) or "
+                "(X, Y, sample_weight)."
+            )
+        names, output_names = column_names(block[0]), target_labels(block[1])
+        if k == 0:
+            source.names, source.output_names = names, output_names
+        if (names, output_names) != (source.names, source.output_names):
+            raise ValueError(
+                f"{what} has columns of other names, or in another order, than block 0; all blocks "
+                "must have the same columns."
             )
         X, Y, weight = (*block, None)[:3]
-        X, Y = np.asarray(X), np.asarray(Y)
+        X, Y, weight = _array(X), _array(Y), None if weight is None else _array(weight)
         if X.ndim != 2 or Y.ndim not in (1, 2) or len(X) != len(Y):
             raise ValueError(
-                f"Block {k} of {argument} has features of shape {X.shape} and outputs of shape "
-                f"{Y.shape}; pass as many rows of outputs as of features."
+                f"{what} has features of shape {X.shape} and outputs of shape {Y.shape}; pass as "
+                "many rows of outputs as of features."
+            )
+        if weight is not None and weight.shape[:1] != (len(X),):
+            raise ValueError(
+                f"{what} has {len(X)} rows but weights of shape {weight.shape}; pass as many."
             )
         yield X, Y, weight
 
@@ -152,7 +175,7 @@ def _open_npy(path: Path, Y: Any, weight: Any, options: SourceOptions) -> Source
     X = _NpyFile(path)
     is_file = isinstance(Y, str | os.PathLike)
     Y_name = Path(Y).name if is_file else "Y"
-    targets: Any = _NpyFile(_existing(Y)) if is_file else np.asarray(Y)
+    targets: Any = _NpyFile(_existing(Y)) if is_file else _array(Y)
     for name, n_dimensions, allowed, meaning in (
         (path.name, len(X.shape), (2,), "two: rows and features"),
         (Y_name, len(targets.shape), (1, 2), "one or two: rows and outputs"),
@@ -169,15 +192,19 @@ def _open_npy(path: Path, Y: Any, weight: Any, options: SourceOptions) -> Source
     step = options.rows_of_block(n_features + width)
     slices = (slice(start, start + step) for start in range(0, n_rows, step))
     blocks = ((X[rows], targets[rows], None) for rows in slices)
-    return Source(path.name, Y_name, blocks, _loaded(weight), (n_rows, n_features, width))
+    size, names = (n_rows, n_features, width), None if is_file else target_labels(Y)
+    return Source(path.name, Y_name, blocks, _loaded(weight), size, output_names=names)
 
 
 def _open_parquet(path: Path, weight: Any, targets: Any, options: SourceOptions) -> Source:
     """Open a Parquet file of features, targets and, if ``weight`` is a column, weights."""
     polars = import_extra("polars", f"Reading {path.name}", "files")
     scan = polars.scan_parquet(path)
-    columns = scan.collect_schema().names()
-    n_rows = int(scan.select(polars.len()).collect().item())
+    try:
+        columns = scan.collect_schema().names()
+        n_rows = int(scan.select(polars.len()).collect().item())
+    except polars.exceptions.ComputeError as error:
+        raise ValueError(f"{path.name} cannot be read: {error}; save it again.") from None
     chosen = select_targets(targets, columns, path.name)
     left_out = {*chosen, *select(options.ignore, columns, path.name, "ignore")}
     has_weight = isinstance(weight, str) and weight in columns
@@ -195,6 +222,8 @@ def _open_parquet(path: Path, weight: Any, targets: Any, options: SourceOptions)
     def numbers(column: Any) -> NDArray[Any]:
         if column.dtype == polars.Boolean:
             column = column.cast(polars.UInt8)  # which has room for missing values
+        if column.dtype.is_decimal() or column.dtype == polars.Null:
+            column = column.cast(polars.Float64)
         if not column.dtype.is_numeric():
             raise ValueError(
                 f"Column {column.name!r} of {path.name} holds {column.dtype} values, not numbers; "

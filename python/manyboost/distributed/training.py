@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from manyboost.comm import Comm
+from manyboost.data.frames import column_names, is_frame, target_names
 from manyboost.estimators.fits import Given
 from manyboost.estimators.fitting import Fitting
 from manyboost.training.custom import Loss
@@ -27,7 +31,7 @@ def fit_rank(
     X_val: Any = None,
     Y_val: Any = None,
     sample_weight_val: Any = None,
-    row_numbers: NDArray[np.uint64] | None = None,
+    row_numbers: Any = None,
 ) -> _Model:
     """Fit an estimator to rows that are spread over ranks; all ranks call this.
 
@@ -41,7 +45,7 @@ def fit_rank(
         The rows of this rank, which may have none; see ``fit``.
     X_val, Y_val, sample_weight_val : array-like, optional
         Some of the validation rows; pass them on every rank that has training rows.
-    row_numbers : (n_rows,) of uint64, optional
+    row_numbers : (n_rows,) of integers, optional
         Numbers of the rows among those of all ranks; random draws depend on them. None: the rows of
         rank 0 come first, then those of rank 1, and so on.
 
@@ -53,7 +57,7 @@ def fit_rank(
     rows = Given(X, Y, sample_weight, X_val, Y_val, sample_weight_val, row_numbers=row_numbers)
     try:
         _fit_rank(estimator, comm, rows)
-    except Exception as error:
+    except BaseException as error:
         comm.fail(error)
         raise
     return estimator
@@ -69,10 +73,11 @@ def _fit_rank(estimator: Fitting, comm: Comm, rows: Given) -> None:
     root = holders[0]
     for rank in holders:
         _compare(described[root], described[rank], root, rank)
-    if rows.row_numbers is None:
+    numbers = rows.row_numbers
+    if numbers is None:
         first = sum(counts[: comm.rank])
         numbers = np.arange(first, first + counts[comm.rank], dtype=np.uint64)
-        rows = replace(rows, row_numbers=numbers)
+    rows = replace(rows, row_numbers=_checked_numbers(numbers, counts[comm.rank]))
     working = comm if len(holders) == comm.size else comm.subset(holders)
     if working is not None:
         estimator._fit(replace(rows, comm=working))
@@ -85,25 +90,63 @@ def _fit_rank(estimator: Fitting, comm: Comm, rows: Given) -> None:
             estimator.__dict__.update(state)
 
 
-def _described(rows: Given) -> dict[str, int]:
-    n_rows, n_features = rows.X.shape
-    _, width = (*getattr(rows.y, "shape", ()), 1, 1)[:2]
-    weighted = rows.sample_weight is not None
-    return {"rows": n_rows, "features": n_features, "outputs": width, "weighted": weighted}
-
-
-def _compare(one: dict[str, int], other: dict[str, int], rank: int, other_rank: int) -> None:
-    """Refuse the rows of two ranks if they do not go together."""
-    for what in ("features", "outputs"):
-        if one[what] != other[what]:
-            raise ValueError(
-                f"Rank {rank} holds rows of {one[what]} {what}, but rank {other_rank} of "
-                f"{other[what]}; all must hold the same columns."
-            )
-    if one["weighted"] != other["weighted"]:
+def _checked_numbers(numbers: Any, n_rows: int) -> NDArray[np.uint64]:
+    given = np.asarray(numbers)
+    if given.shape != (n_rows,) or given.dtype.kind not in "iu" or (given < 0).any():
         raise ValueError(
-            "sample_weight was given on some ranks only; pass it on all of them or on none."
+            f"row_numbers is an array of {given.dtype} of shape {given.shape}; pass a whole number "
+            f"of at least 0 for each of the {n_rows} rows of this rank."
         )
+    return given.astype(np.uint64, copy=False)
+
+
+def _described(rows: Given) -> dict[str, Any]:
+    """Return the number of rows of a rank, and what must be the same on all ranks with rows."""
+    arguments = {
+        name: getattr(rows, name)
+        for name in ("X", "y", "sample_weight", "X_val", "Y_val", "sample_weight_val")
+    }
+    names = {"feature": column_names(rows.X), "output": target_names(rows.y)}
+    features, outputs = np.shape(rows.X), getattr(rows.y, "shape", ())
+    return {
+        "rows": features[0] if features else 1,
+        "forms": {name: _form(argument) for name, argument in arguments.items()},
+        "widths": {"features": math.prod(features[1:]), "outputs": math.prod(outputs[1:])},
+        "names": {what: each or [] for what, each in names.items()},
+    }
+
+
+def _form(argument: Any) -> str:
+    if argument is None:
+        return "None"
+    if sparse.issparse(argument):
+        return "a sparse matrix"
+    dimensions = len(getattr(argument, "shape", (0,)))
+    return "a frame" if is_frame(argument) else f"an array of {dimensions} dimension(s)"
+
+
+def _compare(one: dict[str, Any], other: dict[str, Any], rank: int, other_rank: int) -> None:
+    """Refuse the rows of two ranks if they do not go together."""
+    for name, form in one["forms"].items():
+        if form != other["forms"][name]:
+            raise ValueError(
+                f"{name} is {form} on rank {rank}, but {other['forms'][name]} on rank "
+                f"{other_rank}; pass it in the same form on all ranks."
+            )
+    for what, width in one["widths"].items():
+        if width != other["widths"][what]:
+            raise ValueError(
+                f"Rank {rank} holds rows of {width} {what}, but rank {other_rank} of "
+                f"{other['widths'][what]}; all must hold the same columns."
+            )
+    for what, names in one["names"].items():
+        pairs = zip_longest(names, other["names"][what])
+        for number, (name, other_name) in enumerate(pairs):
+            if name != other_name:
+                raise ValueError(
+                    f"The name of {what} {number} is {name!r} on rank {rank}, but {other_name!r} "
+                    f"on rank {other_rank}; all must hold the same columns in the same order."
+                )
 
 
 def _refuse_what_needs_all_rows(estimator: Fitting, comm: Comm) -> None:

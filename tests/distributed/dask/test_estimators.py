@@ -121,6 +121,8 @@ def test_an_ordinary_estimator_comes_out(fitted, table, tmp_path):
     assert type(loaded) is ManyBoostRegressor
     np.testing.assert_array_equal(loaded.predict(X), local.predict(X))
     assert fitted.info() == local.info()
+    ManyBoostRegressor(**COMMON).fit(X, Y).save(tmp_path / "local.mb")
+    assert (tmp_path / "model.mb").read_bytes() == (tmp_path / "local.mb").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,15 @@ def test_chunks_may_be_sparse(client, table):
     np.testing.assert_array_equal(predicted.compute(), local.predict(X))
 
 
+def test_masked_values_of_chunks_are_missing(client, table):
+    X, Y, _ = table
+    masked = da.from_array(np.nan_to_num(X), chunks=(24, 5))
+    masked = da.ma.masked_greater(masked, 1.0)
+    local = ManyBoostRegressor(**COMMON).fit(masked.compute(), Y)
+    model = DaskManyBoostRegressor(**COMMON).fit(masked, da.from_array(Y, chunks=(24, 4)))
+    assert_same_model(model, local)
+
+
 def test_sizes_of_chunks_may_be_unknown(client, table):
     X, Y, weight = table
     keep = np.nan_to_num(X[:, 0]) > -0.5

@@ -366,3 +366,18 @@ def test_workers_that_are_lost_while_they_are_asked_keep_no_rounds(monkeypatch):
     assert asked == [["one", "three", "two"], ["three", "two"], ["two"]]
     assert attempt.unfinished() == {}
     assert len(asked) == 3
+
+
+def test_a_round_is_told_only_if_a_rank_is_left_that_knows_it(monkeypatch):
+    class Cluster:
+        def nthreads(self, addresses):
+            return {}
+
+    class Task:
+        status = "lost"
+
+    monkeypatch.setattr(running, "_placed", lambda client, tables: (["one"], []))
+    attempt = Attempt(Cluster(), "fit", "fit-0", [], Watchers([], None, None), restarts=False)
+    with pytest.raises(WorkersLost) as lost:
+        attempt._end([Task()])
+    assert str(lost.value.explained("wait")) == "Worker one was lost during training; wait."

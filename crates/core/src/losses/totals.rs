@@ -42,10 +42,12 @@ pub fn output_losses(pool: &Pool, objective: Objective<'_>, raw: &[f32]) -> Resu
         return invalid("class numbers have no losses of single outputs");
     }
     let losses = OutputLosses { rows: RowLosses::new(pool, objective)?, raw };
-    if let (Targets::Labels(_), true) = (objective.targets, objective.weights.is_trivial()) {
-        if let Some(sums) = losses.sums_below(pool, LABEL_LOSS)? {
-            return Ok(sums);
-        }
+    let have_no_scale = matches!(objective.targets, Targets::Labels(_));
+    if have_no_scale
+        && objective.weights.is_trivial()
+        && let Some(sums) = losses.sums_below(pool, LABEL_LOSS)?
+    {
+        return Ok(sums);
     }
     losses.sums(pool, raw.len() <= KEPT_CELLS)
 }

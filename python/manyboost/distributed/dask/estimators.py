@@ -120,7 +120,7 @@ class OnDask(Fitting, Predicting):
         return {name: value for name, value in given.items() if name not in params.CLUSTER_PARAMS}
 
     def _fitted_state(self) -> dict[str, Any]:
-        keep = {*self.get_params(deep=False), *_SETTINGS}
+        keep = {*self.get_params(deep=False), *_SETTINGS, "_exchanged"}
         return {name: value for name, value in vars(self).items() if name not in keep}
 
     def _take(self, fitted: Any) -> None:

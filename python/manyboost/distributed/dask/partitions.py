@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from manyboost.data.plain_arrays import unmasked
 from manyboost.errors import RowError
 
 #: Partitions of each argument of fit, by the name of the argument; the features come first.
@@ -100,7 +101,7 @@ def _stacked(parts: list[Any]) -> Any:
     if all(scipy.sparse.issparse(part) for part in parts):
         return scipy.sparse.vstack(parts, format="csr")
     if all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate(parts)
+        return np.concatenate([unmasked(part) for part in parts])  # which forgets masks
     if all(hasattr(part, "iloc") for part in parts):
         from dask.dataframe.dispatch import concat
 

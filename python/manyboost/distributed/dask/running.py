@@ -37,7 +37,7 @@ _ATTEMPTS_IN_VAIN = 3
 class WorkersLost(Exception):
     """Workers were lost while a fit needed them."""
 
-    def __init__(self, addresses: set[str], round: int = 0) -> None:
+    def __init__(self, addresses: set[str], round: int | None = 0) -> None:
         super().__init__(addresses, round)
         self.addresses, self.round = sorted(addresses), round
 
@@ -46,8 +46,10 @@ class WorkersLost(Exception):
         who = f"Worker {self.addresses[0]} was"
         if len(self.addresses) > 1:
             who = f"Workers {', '.join(self.addresses)} were"
-        when = f"in round {self.round}" if self.round else "before the first round"
-        return CommError(f"{who} lost {when} of training; {remedy}.")
+        when = f"in round {self.round} of" if self.round else "before the first round of"
+        if self.round is None:  # nobody is left who knows
+            when = "during"
+        return CommError(f"{who} lost {when} training; {remedy}.")
 
 
 def fit(
@@ -312,7 +314,7 @@ class Attempt:
         lost = {error.address for error in errors if isinstance(error, WorkerLost)}
         lost |= self._missing()
         if lost:
-            raise WorkersLost(lost, max((error.round for error in errors), default=0))
+            raise WorkersLost(lost, max((error.round for error in errors), default=None))
         if errors:
             raise errors[0]
         raise CommError("Training was cancelled, because its tasks were.")
