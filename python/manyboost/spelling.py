@@ -8,6 +8,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+#: Characters of a name that are shown in a list.
+_LONG = 60
+
 
 def nearest(name: str, known: Iterable[str], most: int = 20, other: str | None = None) -> str:
     """Return the end of a sentence about an unknown name: a suggestion, or the known names.
@@ -98,10 +101,15 @@ def number_of(
 
 
 def listing(names: list[str] | tuple[str, ...], most: int = 5) -> str:
-    """Return quoted names, the first few if there are many.
+    """Return quoted names, the first few if there are many, and the beginning of long ones.
 
     >>> listing(["a", "b", "c"], most=2)
     "'a', 'b' and 1 more"
     """
-    shown = ", ".join(repr(name) for name in names[:most])
+    shown = ", ".join(_quoted(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
+
+
+def _quoted(name: Any) -> str:
+    is_long = isinstance(name, str) and len(name) > _LONG
+    return repr(f"{name[: _LONG - 1]}…" if is_long else name)

@@ -465,7 +465,7 @@ def test_output_weights_that_do_not_fit():
         "n_components=3 is more than the 2 outputs that projection='subsample' draws from without "
         "replacement; use fewer components or another projection."
     )
-    useless = fit([1, 0, 0, 0], projection=lambda q, d, rng: np.eye(d)[[1]])
+    useless = fit([1, 0, 0, 1], projection=lambda q, d, rng: np.eye(d)[[1]])
     assert "must give some output a weight" in refusal(useless)
     unknown = {"strategy": "multioutput", "estimator": Ridge(), "min_samples_leaf": "auto"}
     assert refusal(fit([1, 0, 2, 1], **unknown)) == (
