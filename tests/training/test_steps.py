@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manyboost import ManyBoostClassifier
-from manyboost.training.steps import STEP_LIMIT
+from manyboost.training.steps import STEP_LIMIT, minimise_along
 from reference import divide, make_loss
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
@@ -51,3 +51,17 @@ def test_steps_of_classes_are_the_best_within_their_limits(seed):
         best = loss.value(y, raw + loss.line_search(y, raw, g, weight) * g).sum()
         assert loss.value(y, raw + rho * g).sum() == pytest.approx(best, rel=1e-4)
         raw = moved
+
+
+@pytest.mark.parametrize(("reach", "step"), [(1e-30, 1e31), (1e-38, 0.0)])
+def test_no_step_leaves_the_range_of_single_precision(reach, step):
+    # Along a pure leaf the loss e^(−ρ g) falls for ever: the step ends at ρ g = 10, unless it would
+    # be larger than numbers in single precision.
+    def evaluate(rho, active):
+        falls = np.exp(-rho * reach)
+        return -reach * falls, reach**2 * falls
+
+    zero = np.zeros(1)
+    slope, curvature = evaluate(zero, None)
+    found = minimise_along(evaluate, slope, curvature, np.array([reach]), bounded=True)
+    np.testing.assert_allclose(found, [step])

@@ -26,6 +26,8 @@ from manyboost.training.objectives import BuiltinObjective, Objective, Sums
 SEARCH_LIMIT = 80.0
 STEP_LIMIT = 10.0
 
+# Along smaller values of g, steps up to the limit would leave the range of single precision.
+_SMALLEST = SEARCH_LIMIT / 1e37
 _MAX_EVALUATIONS = 100
 _TOLERANCE = 1e-6
 # An error is trusted if the last two points are this near to each other, times this factor.
@@ -169,10 +171,10 @@ def minimise_along(
     ``evaluate`` takes steps (n_outputs,), and which outputs matter, to the derivatives there;
     ``slope`` and ``curvature`` are those at zero, ``reach`` (n_outputs or 1,) is the largest |g|.
     ``bounded`` functions may have no finite minimiser: the limits of this module apply. Steps are 0
-    where a function is flat.
+    where a function is flat, or ``reach`` next to nothing.
     """
     sign = -np.sign(slope)
-    active = (slope != 0) & (reach > 0)
+    active = (slope != 0) & (reach > _SMALLEST)
     limit = np.full_like(slope, np.inf)
     if bounded:
         limit = np.where(active, divide(np.full_like(slope, SEARCH_LIMIT), reach), 0.0)
