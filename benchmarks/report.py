@@ -1,4 +1,4 @@
-"""Turn results/*.json into docs/benchmarks.md, its plots, and the marked section of README.md.
+"""Turn results/*.json into docs/benchmarks.md, its plots, and the marked sections of other pages.
 
 python -m benchmarks.report                     the full suite's results, else the quick one's
 python -m benchmarks.report --results FILE --docs FOLDER --readme FILE
@@ -22,6 +22,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 MEGABYTE = 10**6
 BUSY = 0.1  # cores used by other processes from which on a row is marked
 IN_README = ("regression-20000x50x50", "mediamill")
+OF_STRATEGIES = "delicious"
 
 
 def main() -> None:
@@ -33,7 +34,8 @@ def main() -> None:
     sys.stderr.write(f"wrote {page} and {len(figures)} plots\n")
     sections = {"lead": lead(run, "#how-fast"), "bench": readme_section(run, figures)}
     landing = options.docs / "index.md", {"lead": lead(run, "benchmarks.md")}
-    for file, parts in ((options.readme, sections), landing):
+    guide = options.docs / "guide" / "strategy.md", {"strategies": strategies(run)}
+    for file, parts in ((options.readme, sections), landing, guide):
         if file.is_file():
             file.write_text(filled(file.read_text(), parts))
             sys.stderr.write(f"wrote the benchmark sections of {file}\n")
@@ -320,6 +322,29 @@ def readme_rows(run: Run, workload: str) -> list:
         if not s.contestant.endswith("-one-output")
     ]
     return [*rows, f"test {named(shown[0])}"] if rows else []
+
+
+# ------------------------------------------------------------------ the guide to strategies
+
+
+def strategies(run: Run) -> str:
+    """Time, size and score of our strategies on a data set of many labels."""
+    names = (f"manyboost-{each}" for each in ("relabel", "project", "multioutput"))
+    found = [s for name in names if (s := run.find(OF_STRATEGIES, name)) is not None]
+    if not found:
+        return ""
+    rows = [
+        [
+            f'`"{s.contestant.removeprefix("manyboost-")}"`',
+            bars.mark(s) + number(s.fit_seconds),
+            number(s.predicted_rows_per_second),
+            bars.mark(s) + number(s.model_bytes, 1 / MEGABYTE),
+            score(s.score),
+        ]
+        for s in found
+    ]
+    head = ("strategy", "fit, s", "predict, rows/s", "model, MB", f"test {named(found[0])}")
+    return f"{shape(run, OF_STRATEGIES)}\n\n{table(head, rows, 1, 5)}"
 
 
 if __name__ == "__main__":

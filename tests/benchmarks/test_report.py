@@ -3,7 +3,7 @@
 import pytest
 from benchmarks.bars import Line, lines
 from benchmarks.records import Run
-from benchmarks.report import document, lead, readme_section
+from benchmarks.report import document, lead, readme_section, strategies
 from benchmarks.tables import filled
 
 D50 = "regression-20000x50x50"
@@ -129,3 +129,18 @@ def test_the_readme_leads_with_the_time_to_the_same_score():
     assert "lightgbm-per-output | 0.8000 macro r² | 30 s | 1 s | **30 × faster** |" in section
     assert "catboost | 0.9000 macro r² | 90 s | not reached |  |" in section
     assert lead(run_of(record("manyboost-relabel", 1.0)), "#how") == ""
+
+
+def test_the_guide_compares_strategies_that_ended_well():
+    ours = {"workload": "delicious", "score_name": "LRAP"}
+    run = run_of(
+        record("manyboost-project", 2.0, score=0.25, model_bytes=10**6, **ours),
+        record("manyboost-relabel", 1.0, score=0.5, model_bytes=4 * 10**6, **ours),
+        record("manyboost-multioutput", 9.0, status="over budget", **ours),
+        record("catboost", 3.0, **ours),
+    )
+    *_, head, _, relabel, project = strategies(run).splitlines()
+    assert head == "| strategy | fit, s | predict, rows/s | model, MB | test LRAP |"
+    assert relabel == '| `"relabel"` | 1 | 500,000 | 4 | 0.5000 |'
+    assert project == '| `"project"` | 2 | 500,000 | 1 | 0.2500 |'
+    assert strategies(run_of(record("manyboost-relabel", 1.0))) == ""
