@@ -62,6 +62,14 @@ def _joined(
     return Measured(what + "; ".join(texts), parts, len(parts) == n_parts) if parts else None
 
 
+def _grouped(texts: Sequence[tuple[str, str]]) -> list[str]:
+    """Join texts that have the same beginning, and give it once."""
+    grouped: dict[str, list[str]] = {}
+    for beginning, text in texts:
+        grouped.setdefault(beginning, []).append(text)
+    return [f"{beginning} {', '.join(same)}" for beginning, same in grouped.items()]
+
+
 def claims_section(evidence: Evidence) -> Section:
     """Return all claims with their verdicts."""
     findings = []
@@ -114,9 +122,13 @@ def _against(
         p = None if tested is None else tested[0]
         above = means[better] > means[worse]
         holds.append(above and (not significant or (p is not None and p < statistics.ALPHA)))
-        text = f"{dataset}: {better} {means[better]:.3f}, {worse} {means[worse]:.3f}"
-        texts.append(text + ("" if p is None else f" (p = {p:.2g})"))
-    return _joined(texts, holds, len(checks))
+        text = _ordered(better, means[better], worse, means[worse])
+        texts.append((f"{dataset}:", text + ("" if p is None else f" (p = {p:.2g})")))
+    return _joined(_grouped(texts), holds, len(checks))
+
+
+def _ordered(better: str, a: float, worse: str, b: float) -> str:
+    return f"{better} {a:.3f} {'>' if a > b else '≤'} {worse} {b:.3f}"
 
 
 def _chain_and_group(better: str, worse: str, ending: str = "") -> list[tuple[str, str, str]]:
@@ -183,10 +195,19 @@ def _faster(
             fast, slow = lines[faster], lines[slower]
             score = min(fast.best, slow.best) if lower else slow.best
             found = ratio(slow, fast, score) or 0.0
-            texts.append(f"{dataset}: {faster} {found:.1f} times cheaper than {slower}")
+            texts.append((f"{dataset}: {faster} is", _compared_costs(faster, found, slower)))
             holds.append(found >= least if least > 1 else found > 1)
     what = "the lower of both best scores" if lower else "the best score of the slower method"
-    return _joined(texts, holds, len(checks), f"cost in T to {what}: ")
+    return _joined(_grouped(texts), holds, len(checks), f"cost in T to {what}: ")
+
+
+def _compared_costs(faster: str, found: float, slower: str) -> str:
+    method = faster.partition(",")[0]
+    other = slower.replace(f"{method},", "with")
+    if found == 0:
+        return f"infinitely more expensive than {other}"
+    times, word = (found, "cheaper") if found >= 1 else (1 / found, "more expensive")
+    return f"{times:.1f} times {word} than {other}"
 
 
 def _shared_trees(evidence: Evidence, least: float) -> Measured | None:
@@ -228,9 +249,9 @@ def _best_scores(
         lines = evidence.curves.get(item, {}).get(dataset, {})
         if {better, worse} <= lines.keys():
             a, b = lines[better].best, lines[worse].best
-            texts.append(f"{dataset}: {better} {a:.3f}, {worse} {b:.3f}")
+            texts.append((f"{dataset}:", _ordered(better, a, worse, b)))
             holds.append(a > b)
-    return _joined(texts, holds, len(checks), "best macro-r²: ")
+    return _joined(_grouped(texts), holds, len(checks), "best macro-r²: ")
 
 
 def _better_optimum(evidence: Evidence) -> Measured | None:
