@@ -1,6 +1,20 @@
-"""Errors with fields, for callers that know more about where the data came from."""
+"""Errors with fields, for callers that know more about where the data came from; and warnings."""
 
 from __future__ import annotations
+
+import sys
+import warnings
+
+# A warning is about the line that called the package, perhaps through these.
+_INSIDE = ("manyboost", "sklearn", "contextlib")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 class RowError(ValueError):

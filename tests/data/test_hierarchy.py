@@ -14,6 +14,7 @@ from manyboost import ManyBoostClassifier
 from manyboost.commands.parameters import parse
 from manyboost.data.hierarchy import Hierarchy
 from manyboost.data.labels import Classes
+from manyboost.metrics import TopKScorer
 from refusals import refusal
 
 RNG = np.random.default_rng(0)
@@ -110,6 +111,8 @@ def test_labels_that_are_numbers_are_their_own_names():
     sets = Classes("multilabel", np.array([3, 7, 40]), ("3", "7", "40"))
     hierarchy = Hierarchy.of({40: 7, 7: 3}, sets)
     assert list(zip(hierarchy.children, hierarchy.parents, strict=True)) == [(1, 0), (2, 1)]
+    problem = "label_hierarchy names the label 0, which y does not have; the labels are 3, 7, 40."
+    assert refusal(lambda: Hierarchy.of({40: 0}, sets)) == problem
 
 
 @pytest.mark.parametrize(
@@ -117,6 +120,8 @@ def test_labels_that_are_numbers_are_their_own_names():
     [
         ({"cat": 9}, "label_hierarchy has the output 9"),
         ({"cat": 1.5}, "label_hierarchy has 1.5 in place of an output"),
+        ([(["cat"], 2)], "label_hierarchy has ['cat'] in place of an output"),
+        ({0: np.array([1, 2])}, "label_hierarchy has array([1, 2]) in place of an output"),
         ({"cat": "cat"}, "has the cycle 'cat' -> 'cat'"),
         (
             {"tree": "cat", "cat": "pet", "pet": ["animal", "dog"], "dog": "cat"},
@@ -126,6 +131,12 @@ def test_labels_that_are_numbers_are_their_own_names():
 )
 def test_other_hierarchies_are_refused(given, problem):
     assert problem in refusal(lambda: Hierarchy.of(given, classes()))
+
+
+@pytest.mark.parametrize("given", [[([0], 1)], {0: np.array([1, 2])}])
+def test_what_is_no_label_that_is_a_number_is_refused(given):
+    sets = Classes("multilabel", np.arange(3))
+    assert "in place of an output" in refusal(lambda: Hierarchy.of(given, sets))
 
 
 def test_a_misspelt_label_is_recognised():
@@ -348,3 +359,16 @@ def test_a_prediction_without_trees_agrees():
     proba = model.predict_proba(X)
     assert_agrees(proba)
     np.testing.assert_allclose(proba[0], HIERARCHY.consistent(expit(model.baseline_)[None])[0])
+
+
+def test_scorers_rank_labels_after_those_above_them():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    low = (X[:, :3] + 0.5 * rng.normal(size=(300, 3)) > 1).astype(int)
+    labels = np.column_stack([low.max(axis=1), low])
+    scorer = TopKScorer("precision", 1)
+    settings = {"max_iter": 6, "early_stopping": True, "scoring": [scorer, "loss"]}
+    model = ManyBoostClassifier(label_hierarchy={1: 0, 2: 0, 3: 0}, random_state=0, **settings)
+    model.fit(X[100:], labels[100:], X_val=X[:100], Y_val=labels[:100])
+    recorded = model.validation_score_[-1]
+    assert scorer(model, X[:100], labels[:100]) == pytest.approx(recorded)

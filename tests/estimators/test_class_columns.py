@@ -320,6 +320,17 @@ def test_the_validation_score_is_the_mean_over_columns(early_stopping):
     assert model.validation_score_ == pytest.approx(per_output.mean(axis=1), rel=1e-6)
 
 
+def test_scorers_see_the_probabilities_of_a_first_fit():
+    seen = []
+
+    def score(model, X, y):
+        seen.append(model.n_classes_)
+        return -sum(np.var(part) for part in model.predict_proba(X))
+
+    classifier(scoring=score, early_stopping=True).fit(X, Y)
+    assert seen[0] == [3, 2, 4, 2]
+
+
 def test_folds_are_a_mean_of_models():
     model = classifier(n_folds=3).fit(X, Y)
     assert model.oof_decision_function_.shape == (N, 9)

@@ -310,18 +310,6 @@ def test_what_cannot_be_explained_is_refused():
         _ = regressor().expected_value_
 
 
-def test_too_many_values_are_refused_with_their_size(monkeypatch):
-    model = regressor().fit(X, Y)
-
-    def full(shape):
-        raise MemoryError
-
-    monkeypatch.setattr(np, "zeros", full)
-    assert "200 rows, 5 features and 4 outputs" in refusal(
-        lambda: model.shap_values(X), error=MemoryError
-    )
-
-
 # ------------------------------------------------------------------ interactions
 
 
@@ -382,12 +370,22 @@ def test_interactions_take_all_kinds_of_rows_and_outputs():
     assert regressor().fit(X, np.ones(N)).shap_interaction_values(X[:3]).shape == (3, P, P)
 
 
+def test_explanations_that_do_not_fit_into_memory_are_refused(monkeypatch):
+    model = regressor().fit(X, Y)
+    monkeypatch.setattr(memory, "available", lambda: 10**8)
+    many = np.broadcast_to(X[:1], (1_000_000, P))
+    sentence = refusal(lambda: model.shap_values(many), error=MemoryError)
+    assert "Explaining 1,000,000 rows by 5 features for 4 outputs needs" in sentence
+    sentence = refusal(lambda: model.training_weights(many, X, Y), error=MemoryError)
+    assert "Tracing 1,000,000 rows to 200 training rows needs" in sentence
+
+
 def test_interactions_that_do_not_fit_into_memory_are_refused(monkeypatch):
     model = regressor().fit(X, Y)
     monkeypatch.setattr(memory, "available", lambda: 10**9)
     many = np.broadcast_to(X[:1], (2_000_000, P))
     sentence = refusal(lambda: model.shap_interaction_values(many), error=MemoryError)
-    assert "The interactions of 5 features for 4 outputs of 2,000,000 rows needs" in sentence
+    assert "Explaining 2,000,000 rows by pairs of 5 features for 4 outputs needs" in sentence
     assert "ask for fewer rows at a time" in sentence
 
 

@@ -305,6 +305,89 @@ def test_members_are_refitted_one_by_one():
         assert not hasattr(model, "oof_prediction_")
 
 
+def test_a_fit_to_all_rows_forgets_where_outputs_of_an_earlier_fit_stopped():
+    X, Y = problem()
+    noise = Y.copy()
+    noise[:, 1] = np.random.default_rng(0).normal(size=len(X))
+    stopped = {"early_stopping": "per_output", "max_iter": 60, "n_iter_no_change": 3}
+    model = regressor(**stopped).fit(X, noise)
+    assert model.best_iter_per_output_.min() < model.n_iter_
+    folds = {"n_folds": 3, "refit_all": True, "early_stopping": True}
+    model.set_params(**folds).fit(X, Y)
+    fresh = regressor(**stopped | folds).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), fresh.predict(X))
+    assert vars(model).keys() == vars(fresh).keys()
+    np.testing.assert_array_equal(model.oof_prediction_, fresh.oof_prediction_)
+
+
+@pytest.mark.parametrize("n_folds", [None, 3])
+def test_thresholds_are_tuned_on_rows_that_no_tree_was_fitted_to(n_folds):
+    X, Y = problem()
+    settings = {"thresholds": "tuned", "n_folds": n_folds, "max_iter": 15, "random_state": 0}
+    settings["early_stopping"] = True
+    plain, refitted = (
+        ManyBoostClassifier(refit_all=refit_all, **settings).fit(X, Y > 0.3)
+        for refit_all in (False, True)
+    )
+    assert not np.array_equal(plain.predict_proba(X), refitted.predict_proba(X))
+    np.testing.assert_array_equal(refitted.thresholds_, plain.thresholds_)
+
+
+@pytest.mark.parametrize("n_folds", [None, 3])
+def test_an_interrupt_of_the_fit_to_all_rows_leaves_the_model_before_it(n_folds):
+    X, Y = problem()
+    settings = {"n_folds": n_folds, "early_stopping": True}
+    model = regressor(refit_all=True, **settings)
+    interrupted = mock.patch.object(ManyBoostRegressor, "_refitted", side_effect=KeyboardInterrupt)
+    with interrupted, pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), regressor(**settings).fit(X, Y).predict(X))
+
+
+@pytest.mark.parametrize("refit_all", [False, True])
+def test_no_rounds_are_added_to_a_mean(refit_all):
+    X, Y = problem()
+    model = regressor(n_folds=3, refit_all=refit_all).fit(X, Y)
+    before = model.predict(X)
+    model.set_params(n_folds=None, refit_all=False, warm_start=True, max_iter=20)
+    with pytest.raises(ValueError, match="the mean of models that n_folds made; no rounds"):
+        model.fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("strategy", ["independent", "multioutput", "project"])
+def test_covers_of_a_refit_to_the_same_cells_are_the_same(strategy):
+    X, Y = problem()
+    rng = np.random.default_rng(0)
+    Y[rng.random(Y.shape) < 0.3] = np.nan
+    model = regressor(strategy=strategy).fit(X, Y, rng.integers(1, 9, size=Y.shape))
+    expected = model.expected_value_
+    np.testing.assert_allclose(model.refit(X, Y, None).expected_value_, expected, atol=0.5)
+    weight = rng.integers(1, 9, size=len(X))
+    model = regressor(strategy=strategy).fit(X, Y, weight)
+    expected = model.expected_value_
+    np.testing.assert_allclose(model.refit(X, Y, weight).expected_value_, expected, rtol=1e-6)
+
+
+def test_an_output_that_stopped_at_once_has_no_steps_after_a_refit():
+    X, Y = problem()
+    Y[:, 1] = np.random.default_rng(1).normal(size=len(X))
+    settings = {"strategy": "independent", "step": "line_search", "early_stopping": "per_output"}
+    model = regressor(n_iter_no_change=1, **settings).fit(X, Y)
+    assert (stopped := model.best_iter_per_output_ == 0).any()
+    assert not model.step_sizes_[:, stopped].any()
+    assert not model.refit(X, Y).step_sizes_[:, stopped].any()
+
+
+def test_after_a_refit_early_stopping_has_no_scores_to_go_on_from():
+    X, Y = problem()
+    model = regressor(early_stopping=True).fit(X, Y).refit(X, Y)
+    with pytest.raises(ValueError, match="early stopping is on"):
+        model.set_params(warm_start=True, max_iter=30).fit(X, Y)
+    model.set_params(early_stopping=False).fit(X, Y)
+    assert model.n_iter_ == 30
+
+
 def test_a_refit_that_fails_leaves_the_model_as_it_was():
     X, Y = problem()
     model = regressor().fit(X, Y)

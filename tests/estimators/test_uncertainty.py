@@ -376,7 +376,9 @@ def test_shares_are_between_zero_and_one(model, share):
 
 
 def test_models_without_folds_know_nothing_about_their_errors():
-    reason = "out-of-fold predictions, which a model fitted without folds does not have"
+    reason = (
+        "out-of-fold predictions, which a model fitted without folds, or refitted, does not have"
+    )
     plain = ManyBoostRegressor(max_iter=2).fit(X, Y, X_val=X_NEW, Y_val=Y_NEW)
     said = refusal(lambda: plain.predict_interval(X))
     assert said == f"predict_interval needs {reason}; fit it with n_folds=5."

@@ -38,6 +38,16 @@ def model_bytes(model):
     return model._progress.model.trees.to_bytes()
 
 
+@pytest.mark.parametrize("loss", ["log_loss", "exponential"])
+def test_labels_that_vary_make_up_for_any_constant_offset(loss):
+    X, Y, _ = numbers()
+    labels, far = (Y > 0).astype(int), np.full(Y.shape, 30.0)
+    plain = classifier(loss).fit(X, labels)
+    model = classifier(loss).fit(X, labels, offset=far)
+    np.testing.assert_allclose(model.baseline_ + 30, plain.baseline_, atol=1e-4)
+    assert model.train_score_[-1] == pytest.approx(plain.train_score_[-1], rel=1e-3)
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber", "quantile"])
 def test_an_offset_is_subtracted_where_that_is_the_same(strategy, loss):

@@ -217,6 +217,31 @@ def test_few_rows_are_rated_on_folds():
     assert tried["validation_score"][row] == pytest.approx(folded.validation_score_.max(), rel=0.05)
 
 
+def test_scorers_of_the_race_see_the_thresholds():
+    X, Y = make_friedman1_group(200, random_state=0)
+    shares = []
+
+    def score(model, X, y):
+        shares.append(model.predict(X).mean())
+        return 0.0
+
+    settings = {**SMALL, "max_iter": 3, "scoring": score, "early_stopping": True}
+    ManyBoostClassifier(strategy="auto", thresholds=1e-6, **settings).fit(X, Y.mean() < Y)
+    assert set(shares) == {1.0}
+
+
+def test_few_rows_are_raced_on_as_many_folds_as_they_allow():
+    X, Y = make_friedman1_group(200, random_state=0)
+    groups = np.arange(200) % 2
+    model = ManyBoostRegressor(strategy="auto", n_folds=2, **SMALL).fit(X, Y, groups=groups)
+    assert len(model.best_iter_per_fold_) == 2
+    Y[2:, 0] = np.nan  # all folds but one have this output in all of its rows, or do without it
+    for seed in range(4):
+        settings = SMALL | {"random_state": seed, "max_iter": 3}
+        model = ManyBoostRegressor(strategy="auto", **settings).fit(X, Y)
+        assert model.strategy_ in set(model.search_results_["strategy"])
+
+
 def test_a_warm_start_goes_on_with_the_winner():
     X, Y = make_friedman1_group(200, random_state=0)
     model = ManyBoostRegressor(strategy="auto", **(SMALL | {"learning_rate": 0.1})).fit(X, Y)

@@ -160,6 +160,20 @@ def test_early_stopping_of_counts_does_not_depend_on_their_scale(scale):
     assert model.fit(X, np.exp(y / 10) * scale).n_iter_ > 30
 
 
+@pytest.mark.parametrize("scale", [0.3681, 1e-2, 1e2, 1e6])
+def test_early_stopping_of_positive_targets_does_not_depend_on_their_scale(scale):
+    # Their loss is zero at a mean of 1 / e.
+    X, y = signal(500)
+    noise = np.random.default_rng(0).gamma(2.0, 0.5, size=len(y))
+    settings = {"early_stopping": True, "n_iter_no_change": 5, "random_state": 0, "n_jobs": 1}
+    rounds = [
+        ManyBoostRegressor("gamma", **settings).fit(X, np.c_[np.exp(y / 10), noise * c]).n_iter_
+        for c in (1.0, scale)
+    ]
+    assert rounds[0] > 10
+    assert abs(rounds[1] - rounds[0]) <= 3
+
+
 @pytest.mark.parametrize("scale", [1e-12, 1e-4, 1e4, 1e12])
 @pytest.mark.parametrize("early_stopping", [True, "per_output"])
 def test_an_output_of_another_scale_does_not_stop_the_others(scale, early_stopping):

@@ -353,7 +353,11 @@ REFUSED = [
     ({"projection": "identity"}, {}, "projection='identity'"),
     ({"step": "line_search"}, {}, "step='line_search'"),
     ({"class_weight": "balanced"}, {}, "class_weight='balanced'"),
-    ({"class_weight": {0: 0.5}}, {}, "class_weight={0: 0.5} (but for weights of present labels"),
+    (
+        {"class_weight": {0: 0.5}},
+        {},
+        "class_weight={0: 0.5} (only weights of present labels can be used",
+    ),
     ({"monotonic_cst": [1] * P}, {}, "monotonic_cst="),
     ({"n_folds": 3}, {}, "n_folds=3"),
     ({"calibration": "sigmoid"}, {}, "calibration='sigmoid'"),
@@ -457,3 +461,13 @@ class TestScoresOfTheBestLabels:
             TopKScorer("precison", 3)
         with pytest.raises(ValueError, match="every=0 is not allowed"):
             TopKScorer("recall", 3, every=0)
+
+
+def test_a_warm_start_keeps_to_leaves_of_a_few_outputs():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    labels = (X > 0).astype(int)
+    model = ManyBoostClassifier(max_leaf_outputs=2, max_iter=3, random_state=0).fit(X, labels)
+    model.set_params(max_leaf_outputs=None, max_iter=6, warm_start=True)
+    with pytest.raises(ValueError, match=r"max_leaf_outputs \(now None\) changed since"):
+        model.fit(X, labels)

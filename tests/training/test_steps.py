@@ -65,3 +65,13 @@ def test_no_step_leaves_the_range_of_single_precision(reach, step):
     slope, curvature = evaluate(zero, None)
     found = minimise_along(evaluate, slope, curvature, np.array([reach]), bounded=True)
     np.testing.assert_allclose(found, [step])
+
+
+@pytest.mark.parametrize("minimum", [0.3, 1.0, 2.0])
+def test_without_a_curvature_a_minimum_that_is_met_is_kept(minimum):
+    # The first point is 1, and the next ones are powers of it or middles between.
+    zero = np.zeros(1)
+    rho = minimise_along(
+        lambda t, active: (t - minimum, None), zero - minimum, None, zero + 1, bounded=False
+    )
+    assert rho == pytest.approx(minimum, rel=1e-6)

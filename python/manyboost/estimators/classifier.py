@@ -212,7 +212,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
     @property
     def n_classes_(self) -> Any:
         """Number of classes, or of labels; a list for several columns of classes."""
-        check_is_fitted(self, "n_iter_")
+        check_is_fitted(self, "classes_")  # a model in training has them too
         if self._classes.kind == "columns":
             return list(map(len, self.classes_))
         return len(self.classes_)
@@ -306,6 +306,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
         # How much a mistake costs in training is no matter of how often labels are found.
         return without_class_weights(rows.weights, rows.Y, self._class_weights)
 
+    @explained
     def decision_function(
         self,
         X: Any,

@@ -30,11 +30,12 @@ best_iter_ : int
     The round with the best validation score, at which the model ends; with
     ``early_stopping="per_output"`` the largest of ``best_iter_per_output_``.
 best_iter_per_output_ : ndarray of shape (n_outputs_,)
-    The best round of each output, with ``early_stopping="per_output"``.
+    The best round of each output, with ``early_stopping="per_output"`` and without ``n_folds``.
 best_iter_per_fold_ : ndarray of shape (n_folds,)
     The rounds of each member, with ``n_folds``.
 step_sizes_ : ndarray of shape (n_iter_, n_outputs_)
-    Steps ρ of the rounds, if steps are found by line search or ``strategy="project"``.
+    Steps ρ of the rounds, if steps are found by line search or ``strategy="project"``; not with
+    ``n_folds``.
 train_score_, validation_score_ : ndarray of shape (n_iter_ + 1,)
     Negative mean loss after each round, entry 0 that of the baseline. If ``scoring`` is not the
     loss, ``validation_score_`` is the score that decides on early stopping.

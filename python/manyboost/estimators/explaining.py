@@ -18,6 +18,8 @@ from manyboost.threads import resolve_threads
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.strategies import SPARSE_TREES, STRATEGIES
 
+_EXPLAIN_LESS = "ask for fewer rows at a time, or for some outputs"
+
 
 class Explaining(Predicting):
     """The methods of an estimator that explain its predictions."""
@@ -60,17 +62,14 @@ class Explaining(Predicting):
         places, _ = self._check_request(outputs, np.float64)
         part, n_outputs = self._explained_part("shap_values", places)
         X = self._checked_X(X)
-        n_rows, n_features = X.shape
-        try:
-            values = np.zeros((n_rows, n_features, n_outputs))
-        except MemoryError:
-            size = 8e-9 * n_rows * n_features * n_outputs
-            raise MemoryError(
-                f"The Shapley values of {n_rows} rows, {n_features} features and {n_outputs} "
-                f"outputs take {size:.1f} GB; ask for fewer rows at a time, or for some outputs."
-            ) from None
-        pool = _core.Pool(resolve_threads(self.n_jobs))
-        part.add_shap_values(pool, for_kernels(X), values.reshape(n_rows, -1))
+        n_rows, p = X.shape
+        shape = n_rows, p, n_outputs
+        what = f"Explaining {n_rows:,} rows by {p:,} features for {n_outputs:,} outputs"
+        memory.check(8 * math.prod(shape), what, _EXPLAIN_LESS)
+        with memory.explaining(what, _EXPLAIN_LESS):
+            values = np.zeros(shape)
+            pool = _core.Pool(resolve_threads(self.n_jobs))
+            part.add_shap_values(pool, for_kernels(X), values.reshape(n_rows, -1))
         return self._by_output(values)
 
     def shap_interaction_values(self, X: Any, outputs: Any = None) -> F64:
@@ -115,10 +114,9 @@ class Explaining(Predicting):
         X = self._checked_X(X)
         n_rows, p = X.shape
         shape = n_rows, p, p, n_outputs
-        what = f"The interactions of {p:,} features for {n_outputs:,} outputs of {n_rows:,} rows"
-        remedy = "ask for fewer rows at a time, or for some outputs"
-        memory.check(8 * math.prod(shape), what, remedy)
-        with memory.explaining(what, remedy):
+        what = f"Explaining {n_rows:,} rows by pairs of {p:,} features for {n_outputs:,} outputs"
+        memory.check(8 * math.prod(shape), what, _EXPLAIN_LESS)
+        with memory.explaining(what, _EXPLAIN_LESS):
             values, table = np.zeros(shape), for_kernels(X)
             pool = _core.Pool(resolve_threads(self.n_jobs))
             part.add_shap_interactions(pool, table, values.reshape(n_rows, -1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,6 +24,7 @@ from manyboost.data.features import Table, check_X, resolve_categorical
 from manyboost.data.rows import Reader, Rows
 from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import StoredTable
+from manyboost.errors import warn
 from manyboost.estimators.base import Model
 from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs
 from manyboost.estimators.sparsity import rankers
@@ -54,10 +54,11 @@ from manyboost.training.plan import (
 from manyboost.training.progress import Progress
 from manyboost.training.racing import FEW_FOLDS, FEW_ROWS, race
 from manyboost.training.scoring import LOSS, Scorer, as_list, resolve, score_name
-from manyboost.training.splits import is_drawn, read_splits, set_apart
+from manyboost.training.splits import is_drawn, lost_output, read_splits, set_apart
+from manyboost.training.strategies import SPARSE_TREES
 from manyboost.training.training_data import Split, TrainingData
 
-# How the names of fitted attributes begin that not every fit has.
+# How the names of fitted attributes begin that not every fit has,
 _OPTIONAL_ATTRIBUTES = (
     "thresholds_",
     "validation_score",
@@ -67,6 +68,8 @@ _OPTIONAL_ATTRIBUTES = (
     "_calibrat",
     "_known",
 )
+# and of those that come from rows a model was not trained on.
+_FROM_UNSEEN_ROWS = ("thresholds_", "oof_", "_calibrat")
 
 _Fit = TypeVar("_Fit", bound=Callable[..., Any])
 
@@ -254,23 +257,29 @@ class Fitting(Model):
     def _race(self, data: TrainingData) -> None:
         """Choose the strategy and the projection of ``strategy="auto"``."""
         refuse_foreign(self, "strategy='auto'")
-        parts, threads = [data], _core.Pool(resolve_threads(self.n_jobs))
-        few = len(data.rows) < FEW_ROWS and data.rows.comm.size == 1 and is_drawn(self)
-        if data.validation is None and few and len(data.rows) >= FEW_FOLDS:
-            fold = folds_of(data, FEW_FOLDS, self._seed)
-            parts = [leave_out(data, fold, k, threads) for k in range(FEW_FOLDS)]
-        elif data.validation is None:
-            parts = [self._split(data, self.validation_fraction or 0.1)]
-        scoring = copy.copy(self)
-        scoring.thresholds = None
+        threads = _core.Pool(resolve_threads(self.n_jobs))
+        parts = [data] if data.validation is not None else self._parts_to_race_on(data, threads)
         n_rounds = resolve_max_iter(self, data, "auto")
         winner, self.search_results_ = race(
-            self, parts, self._seed, scoring._scorers, threads, n_rounds
+            self, parts, self._seed, self._scorers, threads, n_rounds
         )
         self.strategy_ = winner.strategy
         self.projection_ = self.projection if winner.projection is None else winner.projection
 
+    def _parts_to_race_on(self, data: TrainingData, threads: _core.Pool) -> list[TrainingData]:
+        """Return the data with validation rows; few rows once without each of some folds."""
+        n_folds = min(FEW_FOLDS, self.n_folds or FEW_FOLDS)
+        if n_folds <= len(data.rows) < FEW_ROWS and data.rows.comm.size == 1 and is_drawn(self):
+            fold = folds_of(data, n_folds, self._seed)
+            parts = [leave_out(data, fold, k, threads) for k in range(n_folds)]
+            if all(lost_output(part.rows, data) is None for part in parts):
+                return parts
+        return [self._split(data, self.validation_fraction or 0.1)]
+
     def _check_warm_start(self, plan: Plan, data: TrainingData, earlier: Progress) -> None:
+        if hasattr(self, "best_iter_per_fold_"):
+            problem = "the fitted model is the mean of models that n_folds made"
+            raise ValueError(f"{problem}; no rounds can be added to it, use warm_start=False.")
         if plan.max_iter < self.n_iter_:
             raise ValueError(
                 f"max_iter={plan.max_iter} is less than the {self.n_iter_} rounds of the fitted "
@@ -280,17 +289,23 @@ class Fitting(Model):
         if self.max_iter == "auto" and plan.max_iter == self.n_iter_:
             message = f"The model has all {self.n_iter_} rounds of max_iter='auto'"
             remedy = "no round is added. Use max_iter=model.n_iter_ + 100, or another number"
-            warnings.warn(f"{message}: {remedy}.", UserWarning, stacklevel=6)
+            warn(f"{message}: {remedy}.")
         changed = None
+        model, keeps_few = earlier.model, plan.max_leaf_outputs is not None
         if self._fixed_parameters() != self._trained_with:
             changed = "loss, strategy, step, scoring, stopping per output, estimator or thresholds"
         elif plan.constraints != earlier.constraints:
             changed = "monotonic_cst or interaction_cst"
-        elif plan.early_stopping != bool(earlier.validation_score):
-            changed = f"early stopping (early_stopping={self.early_stopping!r})"
+        elif isinstance(model, TreeEnsemble) and (model.trees.kind == SPARSE_TREES) != keeps_few:
+            changed = f"max_leaf_outputs (now {self.max_leaf_outputs!r})"
         if changed is not None:
             problem = f"{changed} changed since the fitted model was trained"
             raise ValueError(f"{problem}; keep to what it was, or use warm_start=False.")
+        if plan.early_stopping != bool(earlier.validation_score):
+            now, has = ("on", "has no") if plan.early_stopping else ("off", "has")
+            problem = f"early stopping is {now} (early_stopping={self.early_stopping!r}), but the "
+            problem += f"fitted model {has} validation scores"
+            raise ValueError(f"{problem}; change early_stopping, or use warm_start=False.")
 
     def _fixed_parameters(self) -> dict[str, Any]:
         """What a warm start cannot change: the loss, and what a round adds to the model."""
@@ -349,11 +364,12 @@ class Fitting(Model):
             raise
         finally:
             watchers.close()
-        result = fit.result()
+        self._finish(fit.result())
         del fit  # with what members were trained on
         if self.refit_all:
-            result = self._refitted(plan, data, share, result, threads)
-        self._finish(result)
+            stays = self._attributes_that_begin(_FROM_UNSEEN_ROWS)
+            attributes = self._refitted(plan, data, share, threads)
+            self._finish(Result(attributes | stays, None), tunes=False)
         _warn_of_divergence(self._progress, plan)
         if watchers.tasks is not None:
             watchers.tasks.end()
@@ -414,7 +430,7 @@ class Fitting(Model):
         watchers.callbacks = list(self.callbacks or ())
         if self.verbose:
             score = score_name(self.scoring)
-            watchers.display = Display(int(self.verbose), self.max_time, score=score)
+            watchers.display = Display(int(self.verbose), fit.boosting.plan.max_time, score=score)
         if FitTasks.wanted(self) and given.comm.size == 1:
             weight = {} if given.sample_weight is None else {"sample_weight": given.sample_weight}
             n_rounds = fit.boosting.plan.max_iter - fit.boosting.n_rounds
@@ -454,13 +470,16 @@ class Fitting(Model):
 
     def _finish(self, result: Result, *, tunes: bool = True) -> None:
         """Set the fitted attributes, and tune thresholds that are to be tuned."""
-        for name in [each for each in vars(self) if each.startswith(_OPTIONAL_ATTRIBUTES)]:
+        for name in self._attributes_that_begin(_OPTIONAL_ATTRIBUTES):
             delattr(self, name)
         self.__dict__.update(result.attributes)
         if result.unseen is not None:
             self._keep_unseen(result.unseen)
         if tunes:
             self._tune_thresholds(result.validation)
+
+    def _attributes_that_begin(self, beginnings: tuple[str, ...]) -> dict[str, Any]:
+        return {name: each for name, each in vars(self).items() if name.startswith(beginnings)}
 
     @abstractmethod
     def _fits_of_folds(
@@ -475,9 +494,12 @@ class Fitting(Model):
 
     @abstractmethod
     def _refitted(
-        self, plan: Plan, data: TrainingData, share: float, result: Result, threads: _core.Pool
-    ) -> Result:
-        """Fit again to all rows, with the rounds that were found on a share of them."""
+        self, plan: Plan, data: TrainingData, share: float, threads: _core.Pool
+    ) -> dict[str, Any]:
+        """Fit again to all rows, with the rounds that were found on a share of them.
+
+        Return the attributes.
+        """
 
     @abstractmethod
     def _keep_unseen(self, unseen: Unseen) -> None:
@@ -539,4 +561,4 @@ def _warn_of_divergence(progress: Progress, plan: Plan) -> None:
             f"baseline; use a smaller learning_rate than {plan.learning_rate:g}, or a "
             "larger l2_regularization."
         )
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warn(message)

@@ -32,6 +32,7 @@ from manyboost.training.folds import (
     leave_out,
     mean_model,
     member_seed,
+    refuse_lost_output,
 )
 from manyboost.training.plan import Plan, make_plan
 from manyboost.training.progress import Progress
@@ -86,6 +87,7 @@ class Folding(Fitting):
         members = []
         for k in range(self.n_folds):
             part, seed = leave_out(binned, fold, k, threads), member_seed(plan.seed, k)
+            refuse_lost_output(part, data)
             assert part.validation is not None
             recorder = None if recorders is None else recorders[k]
             found = None if recorder is None or recorder.found is None else recorder.found.progress
@@ -150,17 +152,15 @@ class Folding(Fitting):
     # ------------------------------------------------------------------ fits to all rows
 
     def _refitted(
-        self, plan: Plan, data: TrainingData, share: float, result: Result, threads: _core.Pool
-    ) -> Result:
+        self, plan: Plan, data: TrainingData, share: float, threads: _core.Pool
+    ) -> dict[str, Any]:
         """Fit again to all rows: the leaves of members of folds, or a model with more rounds."""
-        found = result.attributes
         if self.n_folds is not None:
-            trees, rounds = found["_progress"].model.trees, found["best_iter_per_fold_"]
-            return replace(result, attributes=self._replayed(data, trees, rounds, threads))
-        n_rounds = found["n_iter_"]
+            trees = self._built_in_trees("refit_all", any_leaves=True)
+            return self._replayed(data, trees, self.best_iter_per_fold_, threads)
         again = replace(
             plan,
-            max_iter=max(1, round(n_rounds / share)) if n_rounds else 0,
+            max_iter=max(1, round(self.n_iter_ / share)) if self.n_iter_ else 0,
             max_time=None,
             early_stopping=False,
             splits_rows=False,
@@ -168,8 +168,7 @@ class Folding(Fitting):
         boosting, loss = self._assemble(again, replace(data, validation=None), threads)
         boosting.run()
         progress, with_offset = boosting.progress, data.rows.offset is not None
-        attributes = self._fitted(progress, loss, with_offset, progress.n_rounds)
-        return replace(result, attributes=attributes)
+        return self._fitted(progress, loss, with_offset, progress.n_rounds)
 
     # ------------------------------------------------------------------ other data
 

@@ -57,15 +57,18 @@ class Keeping(BaseEstimator):
         """Return the model in the ONNX format, which onnxruntime and others run.
 
         The input ``X`` is a dense float32 array (n_rows, n_features), in which NaN is a missing
-        value. A regressor has the output ``predictions``, as ``predict`` returns them. A classifier
-        has the outputs ``labels`` and ``probabilities``, as ``predict`` and ``predict_proba``
-        return them; probabilities of several columns of classes are side by side. Rows end in the
-        same leaves; sums and links are computed in single precision.
+        value; float64 if a feature needs double precision, such as Unix seconds. A regressor has
+        the output ``predictions``, as ``predict`` returns them. A classifier has the outputs
+        ``labels`` and ``probabilities``, as ``predict`` and ``predict_proba`` return them;
+        probabilities of several columns of classes are side by side. Rows end in the same leaves;
+        sums and links are computed in single precision.
 
         A model fitted with an offset has a second input, ``offset``, of shape (n_rows, n_outputs).
         If the model was fitted on a frame with columns of labels, each of these columns is a
         separate input with its name, of shape (n_rows, 1), and ``X`` holds the other columns in
         their order. Unknown labels count as missing. Trees of ``strategy="project"`` stay compact.
+        Models with ``calibration="isotonic"``, ``label_hierarchy`` or ``max_leaf_outputs`` are
+        refused.
 
         Parameters
         ----------
@@ -103,7 +106,8 @@ class Keeping(BaseEstimator):
         raw : bool
             Export raw predictions, without offset and link. Required where treelite has no link:
             lists of losses or quantiles, several columns of classes, squared error in
-            classification, exponential loss with more than two classes, and models with an offset.
+            classification, exponential loss with more than two classes, ``calibration``,
+            ``label_hierarchy``, and models with an offset.
 
         Returns
         -------

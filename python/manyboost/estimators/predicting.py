@@ -185,7 +185,8 @@ class Predicting(Model):
     def first_rounds(self, n_rounds: int) -> Self:
         """Return a copy of the fitted model that has its first rounds only.
 
-        It predicts what :meth:`staged_predict` yields after that many rounds. It has
+        It predicts what :meth:`staged_predict` yields after that many rounds. Models with
+        ``n_folds`` are refused: their members have different numbers of rounds. It has
         ``split_counts_``, but no importances.
 
         Parameters

@@ -15,6 +15,7 @@ from manyboost.arrays import F64
 from manyboost.data.features import for_kernels
 from manyboost.data.hierarchy import Hierarchy
 from manyboost.data.labels import Classes
+from manyboost.estimators.elsewhere import explained
 from manyboost.estimators.structure import Structure
 from manyboost.threads import resolve_threads
 from manyboost.training.ensembles import TreeEnsemble
@@ -29,6 +30,7 @@ class Ranking(Structure):
     _classes: Classes
     _hierarchy: Hierarchy | None
 
+    @explained
     def predict_top_k(self, X: Any, k: int, *, offset: Any = None) -> tuple[NDArray[Any], F64]:
         """Return the k best labels or classes of each row, best first, and their scores.
 
@@ -55,8 +57,8 @@ class Ranking(Structure):
             allowed = f"an integer from 1 to {most}, the number of labels or classes"
             raise ValueError(f"k={k!r} is not allowed; it must be {allowed}.")
         model = self._progress.model
-        several, hierarchy = self._classes.kind != "binary", self._hierarchy
-        is_plain = several and hierarchy is None and not self._with_offset and offset is None
+        is_plain = self._classes.kind != "binary" and self._hierarchy is None
+        is_plain = is_plain and not self._with_offset and offset is None
         if is_plain and isinstance(model, TreeEnsemble):
             table = for_kernels(self._checked_X(X))
             pool = _core.Pool(resolve_threads(self.n_jobs))
@@ -64,14 +66,21 @@ class Ranking(Structure):
             return self.classes_[best], scores
 
         def ranked(raw: F64) -> NDArray[Any]:
-            raw = self._decision(raw) if several else np.hstack([-raw, raw])
-            # Of equals the first; labels come after those above them.
-            columns = np.arange(raw.shape[1]) if hierarchy is None else hierarchy.order
-            order = columns[np.argsort(-raw[:, columns], axis=1, kind="stable")[:, :k]]
-            return np.stack([order, np.take_along_axis(raw, order, axis=1)], axis=1)
+            return np.stack(self._ranked(raw, k), axis=1)
 
         pairs = self._predicted(X, ranked, offset=offset, in_blocks=True)
         return self.classes_[pairs[:, 0].astype(np.intp)], pairs[:, 1]
+
+    def _ranked(self, raw: F64, k: int) -> tuple[NDArray[np.intp], F64]:
+        """Return the places of the k best labels or classes of each row, and their scores.
+
+        Of equals the first is better; labels come after those above them.
+        """
+        is_binary, hierarchy = self._classes.kind == "binary", self._hierarchy
+        scores = np.hstack([-raw, raw]) if is_binary else self._decision(raw)
+        columns = np.arange(scores.shape[1]) if hierarchy is None else hierarchy.order
+        order = columns[np.argsort(-scores[:, columns], axis=1, kind="stable")[:, :k]]
+        return order, np.take_along_axis(scores, order, axis=1)
 
     def _refuse_columns(self, method: str, remedy: str) -> None:
         if self._classes.kind == "columns":

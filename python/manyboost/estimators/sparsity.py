@@ -59,7 +59,7 @@ def _obstacles(parameters: Parameters, given: Given) -> Iterator[str]:
         yield "an array of weights for all cells (a sparse one holds those other than 1)"
     if not _weighs_labels(parameters.class_weight):
         given_weight = f"class_weight={parameters.class_weight!r}"
-        yield f"{given_weight} (but for weights of present labels, {{1: 5}})"
+        yield f"{given_weight} (only weights of present labels can be used, such as {{1: 5}})"
     if given.offset is not None:
         yield "an offset"
     if given.comm.size > 1:
@@ -71,7 +71,7 @@ def _obstacles(parameters: Parameters, given: Given) -> Iterator[str]:
     if not all(
         each == LOSS or isinstance(each, TopKScorer) for each in as_list(parameters.scoring)
     ):
-        yield f"scoring={parameters.scoring!r} (but for manyboost.metrics.TopKScorer)"
+        yield f"scoring={parameters.scoring!r} (only manyboost.metrics.TopKScorer can be used)"
     if parameters.warm_start:
         yield "warm_start=True"
     others = "estimator", "monotonic_cst", "n_folds", "checkpoint"

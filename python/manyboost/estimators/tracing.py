@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyboost import _core, params
+from manyboost import _core, memory, params
 from manyboost.arrays import F64
 from manyboost.data.cells import missing_cells
 from manyboost.data.features import for_kernels
@@ -31,8 +31,8 @@ class Tracing(Structure):
 
         With squared error and given trees, a prediction is a weighted sum of the training targets
         of its output, and the weights of a row add up to 1. Outputs that share trees have the same
-        weights. Models with other losses, monotonic constraints, offsets or other weak learners are
-        refused: their predictions are not weighted sums of y alone.
+        weights. Models with other losses, ``n_folds``, monotonic constraints, offsets or other weak
+        learners are refused: their predictions are not weighted sums of y alone.
 
         Parameters
         ----------
@@ -75,7 +75,11 @@ class Tracing(Structure):
         l2 = 0.0 if self.l2_regularization == "auto" else float(self.l2_regularization)
         groups, columns = self._linear_groups(rows), np.nan_to_num(Y)
         predicted = self._raw_predictor(None)(X)
-        result = np.zeros((X.shape[0], n_given, len(groups)))
+        shape = X.shape[0], n_given, len(groups)
+        what = f"Tracing {shape[0]:,} rows to {n_given:,} training rows"
+        # The result, and the weights of one group, by training row and by row.
+        memory.check(8 * shape[0] * n_given * (len(groups) + 2), what, "pass fewer rows at a time")
+        result = np.zeros(shape)
         for rate in self._known_rates(one_column=n_outputs == 1):
             rounds = LinearRounds(model, leaves, known, rate, l2)
             for k, (trees, weight, within) in enumerate(groups):

@@ -34,8 +34,9 @@ class Uncertainty(Predicting):
             allowed = "it must be a number strictly between 0 and 1"
             raise ValueError(f"{name}={share!r} is not allowed; {allowed}.")
         if self._calibration is None:
-            problem = "out-of-fold predictions, which a model fitted without folds does not have"
-            raise ValueError(f"{method} needs {problem}; fit it with n_folds=5.")
+            lacking = "which a model fitted without folds, or refitted, does not have"
+            problem = f"{method} needs out-of-fold predictions, {lacking}"
+            raise ValueError(f"{problem}; fit it with n_folds=5.")
         return self._calibration
 
 
@@ -93,9 +94,10 @@ class Intervals(Uncertainty):
             widths are in proportion to those of the separate intervals.
         method : {"split", "cv+", "normalised"}
             "split": prediction ± a quantile of the out-of-fold residuals of the output. "cv+": the
-            same around the prediction of each member; wider, but with a proven bound: the true
-            coverage is at least 2 · coverage − 1. "normalised": "split" scaled by a spread that
-            depends on the row, which small models predict from the raw predictions of all outputs.
+            same around the prediction of each member; wider, but, without ``refit_all``, with a
+            proven bound: the true coverage is at least 2 · coverage − 1. "normalised": "split"
+            scaled by a spread that depends on the row, which small models predict from the raw
+            predictions of all outputs.
         offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
             Offsets of the raw predictions, if the model was fitted with offsets.
         outputs : list of str or int, optional

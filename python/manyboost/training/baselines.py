@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -57,11 +57,8 @@ class Sample:
         Y = np.ascontiguousarray(self.Y[:, columns])
         if as_labels and Y.dtype != np.uint8:
             Y = np.where(np.isnan(Y), MISSING_LABEL, Y).astype(np.uint8)
-        offset = None if self.offset is None else np.ascontiguousarray(self.offset[:, columns])
-        weights, levels = self.weights.of_outputs(columns), self.levels[columns]
         kind = TargetKind.LABELS if as_labels else TargetKind.REAL
-        constants = levels, self.huber_delta, offset, self.power
-        return Sample(Y, weights, self.pool, Y.shape[1], kind, *constants)
+        return self._part(columns, Y, self.weights.of_outputs(columns), kind)
 
     def class_column(self, columns: slice) -> Sample:
         """Return the sample of a column of classes, as numbers; missing ones weigh nothing."""
@@ -69,11 +66,22 @@ class Sample:
         missing = missing_cells(part[:, 0])
         if self.weights.partial:
             rows = np.where(missing, np.float32(0), np.float32(1) if rows is None else rows)
-        offset = None if self.offset is None else np.ascontiguousarray(self.offset[:, columns])
         numbers = np.where(missing, 0, class_numbers(part)).astype(np.uint32)
-        constants = self.levels[columns], self.huber_delta, offset, self.power
-        kind, width = TargetKind.CLASSES, part.shape[1]
-        return Sample(numbers, Weights(rows), self.pool, width, kind, *constants)
+        return self._part(columns, numbers, Weights(rows), TargetKind.CLASSES)
+
+    def _part(self, columns: slice, Y: NDArray[Any], weights: Weights, kind: TargetKind) -> Sample:
+        """Return the sample of some outputs, whose targets and weights are given."""
+        offset = None if self.offset is None else np.ascontiguousarray(self.offset[:, columns])
+        return replace(
+            self,
+            Y=Y,
+            weights=weights,
+            n_outputs=columns.stop - columns.start,
+            kind=kind,
+            levels=self.levels[columns],
+            offset=offset,
+            widths=None,
+        )
 
     def observed_offset(self) -> F64:
         """Return the offset, NaN where targets are missing."""
@@ -200,10 +208,14 @@ def _log_odds(facts: LossFacts, sample: Sample) -> FittedLoss:
     with np.errstate(divide="ignore"):
         log_odds = np.log(share) - np.log1p(-share)
     log_odds = np.clip(log_odds, -BASELINE_LIMIT, BASELINE_LIMIT)
-    if sample.offset is not None:
-        objective = sample.bind(FittedLoss(facts, log_odds))
-        log_odds = log_odds + _constant_step(objective, np.ones(sample.n_outputs), bounded=True)
-    return FittedLoss(facts, np.clip(log_odds, -BASELINE_LIMIT, BASELINE_LIMIT))
+    if sample.offset is None:
+        return FittedLoss(facts, log_odds)
+    objective = sample.bind(FittedLoss(facts, log_odds))
+    log_odds = log_odds + _constant_step(objective, np.ones(sample.n_outputs), bounded=True)
+    # A label that varies has a minimum, however far the offset is from it.
+    varies = (share > 0) & (share < 1)
+    clipped = np.clip(log_odds, -BASELINE_LIMIT, BASELINE_LIMIT)
+    return FittedLoss(facts, np.where(varies, log_odds, clipped))
 
 
 def _class_logs(facts: LossFacts, sample: Sample) -> FittedLoss:

@@ -109,14 +109,12 @@ class Isotonics:
 
     def shared(self, curve: Isotonics) -> Isotonics:
         """Return the curves, with another one for the labels that lack one."""
-        labels = range(len(self.counts))
-        return Isotonics.joined([curve if self.lacking[j] else self._curve(j) for j in labels])
-
-    def _curve(self, label: int) -> Isotonics:
-        """Return the curve of one label."""
-        end = int(self.counts[: label + 1].sum())
-        part = slice(end - int(self.counts[label]), end)
-        return Isotonics(self.counts[label : label + 1], self.knots[part], self.values[part])
+        parts, end = [], 0
+        for j, count in enumerate(self.counts.tolist()):
+            part, end = slice(end, end + count), end + count
+            own = Isotonics(self.counts[j : j + 1], self.knots[part], self.values[part])
+            parts.append(own if count else curve)
+        return Isotonics.joined(parts)
 
     @staticmethod
     def joined(parts: list[Isotonics]) -> Isotonics:

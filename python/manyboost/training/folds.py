@@ -123,8 +123,12 @@ def leave_out(
 ) -> TrainingData:
     """Return all rows but those of a fold for training, and those of the fold for validation."""
     train, left_out = (_taken(data.rows, each, pool) for each in (fold != k, fold == k))
-    refuse_lost_outputs(train, data, "in one of the folds only", "use fewer folds")
     return replace(data, rows=train, validation=left_out)
+
+
+def refuse_lost_output(part: TrainingData, data: TrainingData) -> None:
+    """Refuse folds without one of which some output is never observed."""
+    refuse_lost_outputs(part.rows, data, "in one of the folds only", "use fewer folds")
 
 
 def _taken(rows: Rows, chosen: Mask, pool: _core.Pool) -> Rows:

@@ -133,8 +133,8 @@ class ReplayLearner:
         by_output = self.trees.kind == "per_output"
         tree = m * self.trees.n_outputs + output if by_output else m
         leaf_of_row, n_leaves = self._leaves(tree), (int(self._sizes[tree]) + 1) // 2
-        # Weights of components are no weights of rows; leaves then take those of their cells.
-        weights = Weights(weight if weight is None or weight.ndim == 1 else None)
+        # Where cells are weighted, the one component of a tree with one value per leaf has weights.
+        weights = Weights(weight[:, 0] if weight is not None and weight.ndim == 2 else weight)
         if rows is not None:
             weights = weights.within(rows, len(leaf_of_row))
         if weights.rows is None:

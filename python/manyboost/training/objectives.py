@@ -41,7 +41,7 @@ class Objective(ABC):
     """
 
     blocks: LossBlocks
-    y: NDArray[Any]
+    y: Any  # encoded targets: an array, or sparse labels
     weights: Weights
     pool: _core.Pool
     n_rows: int

@@ -55,7 +55,7 @@ class Progress:
     def keep_best(self, rounds: NDArray[np.intp]) -> None:
         """Take back what each output got after its first ``rounds`` (n_outputs,).
 
-        Scores are then those of the model that is left.
+        Losses are then those of the model that is left; other scores stay those of the rounds.
         """
         self.model.keep(rounds.astype(np.uint64))
         for m, steps in enumerate(self.steps):

@@ -73,10 +73,8 @@ class RunningClassifier(RunningRegressor):
 
     def predict_top_k(self, X: Any, k: int) -> tuple[NDArray[Any], F64]:
         """Return the k best labels or classes of the validation rows, and their scores."""
-        raw = self._raw_of(X)
-        raw = np.hstack([-raw, raw]) if self._estimator._classes.kind == "binary" else raw
-        best = np.argsort(-raw, axis=1, kind="stable")[:, :k]
-        return self._estimator.classes_[best], np.take_along_axis(raw, best, axis=1)
+        best, scores = self._estimator._ranked(self._raw_of(X), k)
+        return self._estimator.classes_[best], scores
 
 
 class RunningRanker(RunningRegressor):

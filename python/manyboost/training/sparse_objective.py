@@ -37,7 +37,7 @@ class SparseObjective(Objective):
     def __init__(
         self, blocks: LossBlocks, y: SparseLabels, weights: Weights, pool: _core.Pool
     ) -> None:
-        self.blocks, self.weights, self.pool, self.labels = blocks, weights, pool, y
+        self.blocks, self.weights, self.pool, self.y = blocks, weights, pool, y
         self.n_rows, self.n_outputs = y.shape
         # The weight of the labels of each output, and of all its cells.
         self.positive, self.total = label_sums(y, weights, pool)
@@ -48,7 +48,7 @@ class SparseObjective(Objective):
         self.trees = model.trees
 
     def blank_state(self) -> F32:
-        labels, stored = self.labels, self.weights.stored
+        labels, stored = self.y, self.weights.stored
         rows = _core.LabelRows(labels.n_outputs, labels.starts, labels.labels)
         if stored is not None:
             starts, outputs = stored.indptr.astype(np.int64), stored.indices.astype(np.int32)

@@ -142,12 +142,17 @@ def _parts(parameters: Parameters, rows: Rows, split: Split) -> tuple[Rows, Rows
     return found[0], found[1]
 
 
-def refuse_lost_outputs(train: Rows, data: TrainingData, where: str, remedy: str) -> None:
-    """Refuse training rows in which some output is never observed, though it was in all rows."""
+def lost_output(train: Rows, data: TrainingData) -> int | None:
+    """Return the first output that training rows never observe, though all rows of ``data`` do."""
     lost = weightless_label(train.weights, len(train))
     if train.weights.partial and train.kind is not TargetKind.CLASSES:
         observed = train.comm.largest(~missing_cells(train.Y).all(axis=0)) > 0
         lost = None if observed.all() else int(np.argmin(observed)) // data.n_levels
-    if lost is not None:
+    return lost
+
+
+def refuse_lost_outputs(train: Rows, data: TrainingData, where: str, remedy: str) -> None:
+    """Refuse training rows in which some output is never observed, though it was in all rows."""
+    if (lost := lost_output(train, data)) is not None:
         name = column_name(lost, data.output_names)
         raise ValueError(f"Output {name} is observed {where}; {remedy}, or leave out this output.")

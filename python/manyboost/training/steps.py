@@ -236,11 +236,12 @@ def _next_point(here: _Point, low: _Point, high: _Point, evaluation: int) -> F64
         inside = (span > 0) & (secant > low.t) & (secant < finite_high)
         middle = np.where(inside, secant, middle)
     fallback = np.where(bracketed, middle, np.where(t > 0, 4 * t, 1.0))
+    fallback = np.where(derivative == 0, t, fallback)
     if curvature is None:
         return fallback
     newton = t - derivative / curvature
     usable = (curvature > 0) & (newton > low.t) & (newton < high.t)
-    return np.where(usable, newton, np.where(derivative == 0, t, fallback))
+    return np.where(usable, newton, fallback)
 
 
 def _refined(

@@ -140,7 +140,8 @@ class Updater:
             return
         if any(update.rho is not None for update in updates):
             width = 1 if len(updates) > 1 else self.progress.model.n_outputs
-            self.steps = np.concatenate([step_or_one(update.rho, width) for update in updates])
+            steps = [np.zeros(1) if u.idle else step_or_one(u.rho, width) for u in updates]
+            self.steps = np.concatenate(steps)
             kept_by_model = updates[0].scaled and self.progress.model.has_trees
             if not kept_by_model:
                 self.progress.steps.append(self.steps)

@@ -22,9 +22,10 @@ from manyboost.training.scoring import Scorer
 def loss_units(objective: Objective, state: F32) -> float | F64:
     """Return what the loss of each output is measured in, from the training rows at the baseline.
 
-    It is the loss of the baseline, and for counts, whose loss has no zero, their mean. So early
-    stopping does not depend on the scales of the outputs. Labels have no scale: one unit serves all
-    of them, as it does for outputs that share a loss.
+    It is the loss of the baseline. The losses of counts and of positive targets have no zero: the
+    unit of counts is their mean; that of positive targets is 1, as their loss depends on ratios. So
+    early stopping does not depend on the scales of the outputs. Labels have no scale: one unit
+    serves all of them, as it does for outputs that share a loss.
     """
     mean, per_output = objective.losses(state)
     without_scale = (Domain.LABELS, Domain.CLASSES)
@@ -36,6 +37,8 @@ def loss_units(objective: Objective, state: F32) -> float | F64:
         if facts.domain is Domain.COUNTS:
             sums = _core.column_sums(objective.pool, objective.y, objective.weights)
             units[columns] = (sums / objective.total_weight)[columns]
+        elif facts.domain is Domain.POSITIVE:
+            units[columns] = 1.0
         elif facts.kernel == "custom":
             units[columns][units[columns] == 0] = 1.0
     # What no training row tells apart has no say.
@@ -62,14 +65,13 @@ class Ratings:
         """Rate the rounds of an earlier fit, the last of which has this score."""
         self.values.clear()
         curves = progress.validation_per_output, progress.validation_score
-        rates_outputs = self.by_output or isinstance(self.units, np.ndarray)
-        if rates_outputs and len(curves[0]) < len(curves[1]):
+        if isinstance(self.units, np.ndarray) and len(curves[0]) < len(curves[1]):
             # The model comes from a file without these curves, and ends with its best round.
             self.values += [-math.inf] * progress.n_rounds
-            return self.append(score, per_output)
-        for m, earlier in enumerate(progress.validation_score):
-            self.append(earlier, curves[0][m] if m < len(curves[0]) else None)
-        return None
+            self.append(score, per_output)
+        else:
+            for m, earlier in enumerate(progress.validation_score):
+                self.append(earlier, curves[0][m] if m < len(curves[0]) else None)
 
     def _rate(self, score: float, per_output: F64 | None) -> float | F64:
         if self.units is None:
