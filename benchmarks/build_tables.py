@@ -16,6 +16,7 @@ Both builds take turns in one run, each in its own process; a round is timed as 
 fastest of the turns counts. Growing a tree is the part of a round that finds and makes its splits.
 Times as fast: speed of the new build relative to the old one, with the middle half of the ratios of
 single turns."""
+NAMES = {"before": "old", "now": "new"}
 BUSY = 0.1  # cores used by other processes from which on it is said
 WHAT = {
     "rounds": "a round",
@@ -86,13 +87,13 @@ class Builds:
     def section(self) -> Iterator[str]:
         """Markdown: the builds, and a table of all pairs."""
         named = [
-            f"{name}: commit {build['commit']} ({build['digest']})"
-            for name, build in self.builds.items()
+            f"{NAMES[key]} build: commit {build['commit']} ({build['digest']})"
+            for key, build in self.builds.items()
         ]
-        yield f"Builds {', '.join(named)}.\n{HOW}"
+        yield f"The {', the '.join(named)}.\n{HOW}"
         if self.others_cores > BUSY:
             yield f"Other processes ran at the same time, on up to {self.others_cores:.1f} cores."
-        head = ("data", "what", "leaves", "threads", "before, ms", "now, ms")
+        head = ("data", "what", "leaves", "threads", "old, ms", "new, ms")
         rows = [row(pair) for pair in self.pairs]
         yield table((*head, "times as fast", "middle half"), rows, 2, 8)
 

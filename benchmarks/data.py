@@ -306,8 +306,8 @@ HOW = """\
 Each measurement runs in its own process; peak memory is what fitting adds to the loaded data."""
 
 ABOUT_Y = f"""\
-The limit that we set is 2.5 arrays of rows × labels in single precision, the model and 100 MB. Raw
-predictions and residuals take 4 bytes a cell each, labels 1. Density of the generated labels:
+Raw predictions and residuals take 4 bytes a cell each, labels 1. Limit: the size of 2.5 arrays of
+rows × labels in single precision, of the model, and 100 MB. Density of the generated labels:
 {DENSITY:.1%}."""
 
 ABOUT_CATEGORIES = """\
@@ -374,16 +374,16 @@ def about_X(records: dict[str, Record]) -> str:
         ratio, cpu = (copy[field] / ours[field] for field in ("seconds", "cpu_seconds"))
         text.append(
             f"The dense copy takes {ratio:.1f} times as long ({cpu:.1f} times in CPU time) and "
-            f"gives {same} model, byte for byte. The aim was 5 times: columns of a dense array "
-            "that hold mostly one value are compressed too, so the copy costs little more than "
-            f"reading it. Peak memory of the sparse fit: {peak}."
+            f"gives {same} model, byte for byte. Columns of a dense array that hold mostly one "
+            "value are compressed too, so the copy costs little more than reading it. Peak memory "
+            f"of the sparse fit: {peak}."
         )
     return "\n\n".join(text)
 
 
-def verdict(peak: float, bar: float) -> str:
-    word = "below" if peak < bar else "ABOVE"
-    return f"{peak / MEGABYTE:,.0f} MB, {word} the bar of {bar / MEGABYTE:,.0f} MB"
+def verdict(peak: float, limit: float) -> str:
+    word = "below" if peak < limit else "ABOVE"
+    return f"{peak / MEGABYTE:,.0f} MB, {word} the limit of {limit / MEGABYTE:,.0f} MB"
 
 
 def about_Y(records: dict[str, Record]) -> str:
@@ -393,8 +393,8 @@ def about_Y(records: dict[str, Record]) -> str:
             continue
         cells = record["rows"] * record["outputs"]
         shape = f"{record['rows']:,} × {record['features']:,} × {record['outputs']:,}"
-        bar = megabytes(record, "bar_bytes")
-        bar = bar if record["peak_bytes"] < record["bar_bytes"] else f"{bar} (NOT MET)"
+        limit = megabytes(record, "bar_bytes")
+        limit = limit if record["peak_bytes"] < record["bar_bytes"] else f"{limit} (NOT MET)"
         rows.append(
             [
                 name.removeprefix("sparse-Y-"),
@@ -402,7 +402,7 @@ def about_Y(records: dict[str, Record]) -> str:
                 f"{record['rounds']}",
                 f"{record['seconds']:.1f}",
                 megabytes(record, "peak_bytes"),
-                bar,
+                limit,
                 f"{record['peak_bytes'] / cells:.1f}",
             ]
         )
@@ -412,7 +412,7 @@ def about_Y(records: dict[str, Record]) -> str:
         "rounds",
         "fit, s",
         "peak, MB",
-        "bar, MB",
+        "limit, MB",
         "bytes a cell",
     ]
     return "\n\n".join(

@@ -1,6 +1,6 @@
 """Claims about the engine: each with its bar and what was measured.
 
-Times of a round and of predictions are those of the suite `engine`, ratios to an earlier build
+Times of a round and of predictions are those of the suite `engine`, ratios of two builds
 those of `builds`, and what Dask costs that of `distributed`.
 """
 
@@ -36,7 +36,7 @@ from benchmarks.suites import (
 Ratio = tuple[float, str]  # and what was compared
 MEGABYTE = 10**6
 
-# How many times as fast as the previous build, with 31 leaves.
+# How many times as fast the new build is to be as the old one of `builds`, with 31 leaves.
 SMALL_BARS = {
     ("emotions", "CAL500"): 3.0,
     ("atp1d",): 2.6,
@@ -123,9 +123,9 @@ def small_tables(measured: Measured) -> Iterator[Line]:
         return over(*(measured.rounds(name, leaves=leaves, n_threads=n) for n in (1, 2)))
 
     for names, bar in SMALL_BARS.items():
-        claim = f"{', '.join(names)}: 31 leaves, compared with the previous build"
+        claim = f"{', '.join(names)}: 31 leaves, the new build against the old"
         yield at_least(claim, bar, partial(worst, names, partial(since, 31)))
-    claim = "small tables: 4 leaves, compared with the previous build"
+    claim = "small tables: 4 leaves, the new build against the old"
     yield at_least(claim, 1.5, partial(worst, SMALL_TABLES, partial(since, 4)))
     for threads, words in ((1, "1 thread"), (2, "2 threads")):
         claim = f"small tables: 31 leaves, {words}, against LightGBM on one output"
@@ -172,9 +172,9 @@ def passes(measured: Measured) -> Iterator[Line]:
     def since(name: str, protocol: str) -> Ratio:
         return of_before(measured.pair(name, protocol=protocol))
 
-    claim = "20,000 × 50 × 50, growing a tree, over the previous build"
+    claim = "20,000 × 50 × 50, growing a tree, the new build over the old"
     yield at_most(claim, 0.7, partial(since, GROWN, "growth"))
-    claim = "20,000 × 50 × 1000, {}, a round over the previous build"
+    claim = "20,000 × 50 × 1000, {}, a round of the new build over the old"
     squared, log = partial(since, GROWTH[-1], "rounds"), partial(since, GROWTH_LABELS, "rounds")
     yield at_most(claim.format("squared error"), 0.6, squared)
     yield at_most(claim.format("log loss"), 0.75, log, goal=0.65)
@@ -218,7 +218,7 @@ def prediction(measured: Measured) -> Iterator[Line]:
             claim = f"{what}, {n_rounds} rounds, against the fastest peer"
             yield at_least(claim, 1.5, partial(against, name, n_rounds))
     for n_rounds in PREDICTED_ROUNDS:
-        claim = f"predict, 983 outputs, {n_rounds} rounds, compared with the previous build"
+        claim = f"predict, 983 outputs, {n_rounds} rounds, the new build against the old"
         yield at_least(claim, 1.7, partial(since, n_rounds))
 
 

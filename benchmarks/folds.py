@@ -263,7 +263,7 @@ longer. For each round: as if folds had run as many rounds as one model. Members
 {1 - 1 / FOLDS:.0%} of the rows, one model on 90%: if time followed rows, this would be
 {(FOLDS - 1) / 0.9:.2f}.
 
-Scores: {", ".join(results["builds"])}. Times: {results.get("timed build", "an earlier build")}.
+Scores: {", ".join(results["builds"])}. Times: {results.get("timed build", "not recorded")}.
 """
 
 

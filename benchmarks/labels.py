@@ -241,8 +241,10 @@ def hierarchy_verdict(results: dict[str, list[Record]]) -> str:
 def built(results: dict[str, list[Record]]) -> str:
     """The builds that the figures are of."""
     records = [record for found in results.values() for record in found]
-    builds = dict.fromkeys(record.get("build", "an earlier build") for record in records)
-    return f"Figures of {', '.join(builds)}." if builds else ""
+    builds = dict.fromkeys(
+        record.get("build", "a build that was not recorded") for record in records
+    )
+    return f"Measured with {', '.join(builds)}." if builds else ""
 
 
 def page(results: dict[str, list[Record]]) -> str:

@@ -79,6 +79,8 @@ MILLION: dict[str, Record] = {
         "learning_rate": 0.3,
     },
 }
+#: Of a tree, unless said otherwise.
+LEAVES = ManyBoostClassifier().max_leaf_nodes
 PARTS = ("yso", "growth", "million", "published", "dense")
 #: Sets of the extreme classification repository, and what it lists for them: P@1, P@3, P@5.
 PUBLISHED: dict[str, dict[str, tuple[float, float, float]]] = {
@@ -311,14 +313,15 @@ def page(records: dict[str, dict[str, Record]]) -> dict[str, str]:
     ]
     found["growth"] = table(["labels", "project", "relabel"], rows, 0, 3)
     rows = [
-        [name, percent(each["P@1"]), percent(each["oracle"]), percent(each["head recall"]),
+        [name, str(MILLION[name]["max_iter"]), str(MILLION[name].get("max_leaf_nodes", LEAVES)),
+         percent(each["P@1"]), percent(each["oracle"]), percent(each["head recall"]),
          percent(each["tail recall"]), number(each.get("seconds")), number(each.get("cpu_seconds")),
          number(each["megabytes"]), number(each["model_bytes"], 1e-6),
          number(each.get("row_milliseconds"))]
         for name, each in records.get("million", {}).items()
     ]  # fmt: skip
-    head = ["strategy", "P@1", "P@1 of the plan", "head", "tail", "seconds", "processor seconds"]
-    head += ["MB", "MB of the model", "ms a row"]
+    head = ["strategy", "rounds", "leaves", "P@1", "P@1 of the plan", "head", "tail", "seconds"]
+    head += ["processor seconds", "MB", "MB of the model", "ms a row"]
     found["million"] = table(head, rows, 1, len(head))
     rows = []
     for name, listed in PUBLISHED.items():

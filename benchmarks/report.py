@@ -111,12 +111,13 @@ def of_engine(measured: Measured) -> list[str]:
         *engine_tables.sections(measured.engine),
     ]
     if builds := measured.builds:
-        parts += ["## Compared with the previous build", provenance(builds), *builds.section()]
+        parts += ["## Two builds compared", provenance(builds), *builds.section()]
     return parts
 
 
 SAME_MODELS = """\
 Ratios compare single rounds unless stated otherwise; the tables below say how they were measured.
+The old and the new build are those of the section “Two builds compared”.
 Threads, ranks and vector instructions do not change a model. No figure here shows that; tests
 compare the bytes of models (`tests/test_determinism.py`, `tests/distributed`)."""
 
@@ -166,7 +167,7 @@ def provenance(run: Run | Builds) -> str:
 
 def bars_table(lines: Sequence[bars.Line]) -> str:
     rows = [(line.claim, line.bar, line.measured, line.verdict) for line in lines]
-    return table(("claim", "bar", "measured", ""), rows)
+    return table(("claim", "required", "measured", ""), rows)
 
 
 def shape(run: Run, workload: str) -> str:

@@ -141,6 +141,12 @@ def list_decisions(app, docname: str, source: list[str]) -> None:
         source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n[0-9]*\n```\n"
 
 
+def link_gallery(app, docname: str, source: list[str]) -> None:
+    """Link the pages of the gallery in place of the programs that they are made from."""
+    link = r"\]\(((?:\.\./)*)\.\./examples(?:/([\w/]+)\.py)?\)"
+    source[0] = re.sub(link, lambda at: f"]({at[1]}gallery/{at[2] or 'index'}.rst)", source[0])
+
+
 def copy_report(app, exception: Exception | None) -> None:
     """Put the HTML page of `python -m experiments` and its tables beside the others."""
     if exception is None and app.builder.format == "html":
@@ -154,5 +160,6 @@ def setup(app) -> None:
     internals.write_pages(HERE / "internals")
     app.connect("source-read", link_report)
     app.connect("source-read", list_decisions)
+    app.connect("source-read", link_gallery)
     app.connect("autodoc-process-docstring", escape_shapes, priority=100)  # before numpydoc
     app.connect("build-finished", copy_report)

@@ -151,7 +151,7 @@ def beyond_section(
     return Section(
         "beyond",
         "Beyond the paper: defaults and folds",
-        [_TEXT, "Figures 5 and 6 compare Newton steps with the paper's line searches."],
+        [_TEXT],
         [
             counts_table(scores, real),
             Table("beyond", "Our models and the paper's methods", columns, rows, caption),

@@ -92,6 +92,10 @@ def claims_section(evidence: Evidence) -> Section:
                 "that runs are missing. Models are not refitted on validation rows; the tables "
                 "also have refitted models."
             ),
+            (
+                "Costs are those of a model of an exact splitter like the paper's. They are given "
+                "in T: T is the cost of one round of gbmort with stumps and squared error."
+            ),
         ],
         findings=findings,
     )

@@ -63,7 +63,7 @@ def test_the_table_shows_both_builds_and_the_spread_of_the_turns():
     rounds = record([[1.0, 5.0]] * 2, [[1.0, 2.0]] * 2)
     growth = record([[0.4], [0.3]], [[0.1], [0.1]], protocol="growth", others_cores=0.5)
     page = "\n".join(stored(rounds, growth).section())
-    assert "before: commit abc (1), now: commit def (2)" in page
+    assert "The old build: commit abc (1), the new build: commit def (2)." in page
     assert "| yeast | a round | 31 | 1 | 400 | 100 | 4 | 4 to 4 |" in page
     assert "| yeast | growing a tree | 31 | 1 | 300 | 100 | 3 | 3.25 to 3.75 |" in page
     assert "on up to 0.5 cores" in page

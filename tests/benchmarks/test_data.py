@@ -47,7 +47,7 @@ def test_the_page_compares_with_the_dense_copy_and_says_what_was_stopped():
     }
     page = page_of(records)
     assert "takes 3.0 times as long (2.0 times in CPU time) and gives the same model" in page
-    assert "5 MB, below the bar of 400 MB" in page
+    assert "5 MB, below the limit of 400 MB" in page
     assert "| 7 | 301.0, stopped at the limit of 300 |" in page
     assert "over memory after 9 s" in page
     records["sparse-X-dense-copy"]["model_sha256"] = "b"
@@ -55,7 +55,7 @@ def test_the_page_compares_with_the_dense_copy_and_says_what_was_stopped():
 
 
 @pytest.mark.parametrize(("peak", "shown"), [(90e6, "| 100 |"), (110e6, "| 100 (NOT MET) |")])
-def test_the_page_says_whether_a_bar_is_met(peak, shown):
+def test_the_page_says_whether_a_limit_is_met(peak, shown):
     records = {"sparse-Y-generated-project": fit_record(peak_bytes=peak, bar_bytes=100e6)}
     assert shown in page_of(records)
 

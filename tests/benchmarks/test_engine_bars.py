@@ -94,9 +94,9 @@ def test_the_suites_measure_all_that_claims_need():
 
 
 @pytest.mark.parametrize(("now", "verdict"), [(1.0, "reached"), (5.0, "not reached")])
-def test_claims_against_the_build_before(now, verdict):
+def test_claims_about_two_builds(now, verdict):
     measured = Measured(run_of([]), builds_of(3.1, now))
-    against = [line for line in lines(measured) if "the previous build" in line.claim]
+    against = [line for line in lines(measured) if "the new build" in line.claim]
     assert len(against) == 10
     assert {line.verdict for line in against} == {verdict}
 
@@ -154,10 +154,10 @@ def test_a_round_that_noise_made_negative_was_not_measured():
     assert judged(Measured(engine), "enron").verdict == "not measured"
 
 
-def test_the_page_has_a_section_for_the_build_before_if_there_is_one():
+def test_the_page_compares_two_builds_if_there_are_figures():
     engine = run_of([])
     whole = document(run_of([]), [], "x.json", Measured(engine, builds_of(2.0, 1.0)))
     assert "## Claims about the engine" in whole
-    assert "## Compared with the previous build" in whole
-    assert "before: commit before (0)" in whole
-    assert "## Compared" not in document(run_of([]), [], "x.json", Measured(engine))
+    assert "## Two builds compared" in whole
+    assert "The old build: commit before (0), the new build: commit" in whole
+    assert "## Two builds" not in document(run_of([]), [], "x.json", Measured(engine))
