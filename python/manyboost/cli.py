@@ -75,9 +75,9 @@ def _general(words: Sequence[str]) -> None:
     verbs = "\n".join(f"  {name:<12}{verb.SUMMARY}" for name, verb in VERBS.items())
     parser = Parser(
         prog="manyboost",
-        usage="manyboost VERB …",
+        usage="manyboost COMMAND …",
         description="Gradient tree boosting for many outputs.",
-        epilog=f"verbs:\n{verbs}\n\nSee manyboost VERB --help for the options of a verb.",
+        epilog=f"commands:\n{verbs}\n\nSee manyboost COMMAND --help for the options of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

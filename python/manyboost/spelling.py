@@ -10,9 +10,11 @@ from typing import Any
 
 #: Characters of a name that are shown in a list.
 _LONG = 60
+#: Names that are listed where none is likely, and questions that are asked at once.
+_MOST_NAMES, _MOST_PAIRS = 20, 5
 
 
-def nearest(name: str, known: Iterable[str], most: int = 20, other: str | None = None) -> str:
+def nearest(name: str, known: Iterable[str], other: str | None = None) -> str:
     """Return the end of a sentence about an unknown name: a suggestion, or the known names.
 
     ``other`` says what else would do.
@@ -26,7 +28,7 @@ def nearest(name: str, known: Iterable[str], most: int = 20, other: str | None =
     likely = closest(name, names)
     if likely:
         return f"did you mean {likely!r}?"
-    return f"available: {listing(names, most)}{f', or {other}' if other else ''}."
+    return f"available: {listing(names, _MOST_NAMES)}{f', or {other}' if other else ''}."
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
@@ -60,7 +62,7 @@ def _contain(some: list[str], others: list[str]) -> bool:
     return few <= many and any(not word.isdigit() and len(word) > 1 for word in few)
 
 
-def likely_pairs(unknown: Iterable[str], missing: Iterable[str], most: int = 5) -> str | None:
+def likely_pairs(unknown: Iterable[str], missing: Iterable[str]) -> str | None:
     """Return a question whether missing names were meant by unknown ones, if some are alike.
 
     >>> likely_pairs(["hieght", "x"], ["height", "weight"])
@@ -71,7 +73,7 @@ def likely_pairs(unknown: Iterable[str], missing: Iterable[str], most: int = 5) 
         if (likely := closest(each, left)) is not None:
             left.remove(likely)
             meant.append(f"{likely!r} for {each!r}")
-    return f"did you mean {', '.join(meant[:most])}?" if meant else None
+    return f"did you mean {', '.join(meant[:_MOST_PAIRS])}?" if meant else None
 
 
 def number_of(

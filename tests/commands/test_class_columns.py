@@ -89,6 +89,20 @@ def test_every_column_is_scored_where_it_is_known(run, folder, flowers):
     assert "worst column" in run("evaluate", "columns.mb", "flowers.csv")
 
 
+def test_columns_of_truth_values_are_scored(run, tmp_path):
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    Y = np.array([[a > 0, "uvw"[int(b > 0.5) + int(b > -0.5)]] for a, b in X.tolist()], object)
+    csv, saved = tmp_path / "truth.csv", tmp_path / "truth.mb"
+    write_csv(csv, list("abpq"), np.hstack([X.astype(object), Y]))
+    model = manyboost.ManyBoostClassifier(max_iter=5, random_state=0)
+    model.fit(NamedTable(["a", "b"], X), NamedTable(["p", "q"], Y)).save(saved)
+    assert model.classes_[0].tolist() == [False, True]
+    found = json.loads(run("evaluate", str(saved), str(csv), "--json"))
+    right = model.predict(NamedTable(["a", "b"], X)) == Y
+    assert [each["accuracy"] for each in found["by_output"].values()] == right.mean(axis=0).tolist()
+    assert found["scores"]["subset_accuracy"] == right.all(axis=1).mean()
+
+
 def test_what_columns_do_not_have_on_the_command_line(run, refused, folder, flowers):
     fitted(run, folder, "--target", "species", "long", "--ignore", "size")
     for option in (("--top-k", "2"), ("--outputs", "species")):

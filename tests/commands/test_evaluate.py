@@ -144,6 +144,37 @@ def test_two_classes_and_quantiles():
     assert found.overall["below_q0.8"] == pytest.approx((P[:, :, 1] >= X).mean())
 
 
+def test_a_model_of_one_label_is_scored():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    y = X[:, 0] + X[:, 1] > 1
+    model = manyboost.ManyBoostClassifier(max_iter=20, random_state=0)
+    model.fit(X, [{"a"} if each else set() for each in y])
+    found = score_model(model, Predictions.of(model, X), y[:, None], ["a"])
+    said = model.predict(X)[:, 0]
+    assert said.any()
+    assert found.by_output["a"] == {
+        "f1": pytest.approx(metrics.f1_score(y, said)),
+        "precision": pytest.approx(metrics.precision_score(y, said)),
+        "recall": pytest.approx(metrics.recall_score(y, said)),
+        "rows": y.sum(),
+    }
+    assert found.overall["f1_macro"] == found.by_output["a"]["f1"]
+    assert "lrap" not in found.overall
+
+
+def test_classes_that_neither_occur_nor_are_predicted_do_not_count():
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    y = np.digitize(X[:, 0], [0, 1])
+    model = manyboost.ManyBoostClassifier(max_iter=30, random_state=0).fit(X, y)
+    low = X[:, 0] < 0.5
+    predicted = Predictions.of(model, X[low])
+    assert set(predicted.values) == {0, 1}
+    found = score_model(model, predicted, y[low], [])
+    expected = metrics.f1_score(y[low], predicted.values, average="macro")
+    assert found.overall["f1_macro"] == pytest.approx(expected)
+    assert found.worst(3)[-1] == "2"
+
+
 def test_missing_labels_take_no_part():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
@@ -155,6 +186,10 @@ def test_missing_labels_take_no_part():
     rest = score_model(model, Predictions.of(model, X[20:]), Y[20:], ["a", "b", "c"])
     assert found.by_output["b"] == pytest.approx(rest.by_output["b"])
     assert found.overall["lrap"] == pytest.approx(rest.overall["lrap"])
+    holes[:20] = np.nan  # in all labels
+    found = score_model(model, Predictions.of(model, X), holes, ["a", "b", "c"])
+    assert found.overall == pytest.approx(rest.overall)
+    assert found.overall["subset_accuracy"] == model.score(X, holes)
 
 
 def test_an_output_without_any_target_has_no_score():
@@ -252,6 +287,11 @@ def test_the_table_shows_the_worst_outputs(run):
             2,
             "selects 1 column of iris_test.csv, but the model has 2",
         ),
+        (
+            "sizes.mb iris_test.csv --ignore petal_width",
+            2,
+            "--ignore leaves out 'petal_width', which is an output of the model.",
+        ),
     ],
 )
 def test_wrong_commands_are_refused_with_one_sentence(refused, words, code, sentence):
@@ -288,6 +328,15 @@ def test_importances_are_those_of_the_model(run, folder):
     shown = run("explain", "sizes.mb", "--top", "1").splitlines()
     assert shown[1].split()[0] == best
     assert len(shown) == 2 + 1 + 1 + 2
+
+
+def test_outputs_that_are_not_shown_are_counted(run, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 12))
+    path = str(tmp_path / "many.mb")
+    for n_outputs, said in ((10, ""), (11, "(1 more output: "), (12, "(2 more outputs: ")):
+        manyboost.ManyBoostRegressor(max_iter=2).fit(X, X[:, :n_outputs]).save(path)
+        assert run("explain", path).splitlines()[-1].startswith(said or "y9 ")
+    assert "more output" not in run("explain", path, "--outputs", "y1")
 
 
 def test_importances_that_a_file_does_not_hold_are_told_or_refused(run, refused, tmp_path):
@@ -349,6 +398,17 @@ def test_outputs_are_found_under_other_names(run, folder):
     path = write_csv(folder / "renamed.csv", [*header[:2], "true_l", "true_w", header[4]], rows)
     found = scores(run, "sizes.mb", "renamed.csv", "--target", "true*")
     again = scores(run, "sizes.mb", "renamed.csv", "--targets-prefix", "true_")
+    path.unlink()
+    assert found == again == scores(run, "sizes.mb", "iris_test.csv")
+
+
+def test_patterns_may_find_the_outputs_in_another_order(run, folder):
+    header, rows = read_csv(folder / "iris_test.csv")
+    order = [0, 1, 3, 2, 4]
+    swapped = [[row[i] for i in order] for row in rows]
+    path = write_csv(folder / "swapped.csv", [header[i] for i in order], swapped)
+    found = scores(run, "sizes.mb", "swapped.csv", "--target", "petal*")
+    again = scores(run, "sizes.mb", "swapped.csv", "--targets-prefix", "petal")
     path.unlink()
     assert found == again == scores(run, "sizes.mb", "iris_test.csv")
 
@@ -416,6 +476,15 @@ def test_bench_scores_sparse_labels(run, tmp_path, monkeypatch):
         (found,) = json.loads(run("bench", str(tmp_path / "toy.svm"), *words))
         assert found["metric"] == metric
         assert found["score"] > 0
+
+
+def test_a_few_rows_of_many_classes_are_compared_without_strata(run, tmp_path):
+    rows = [[i % 5, f"k{i // 2}"] for i in range(12)]
+    path = write_csv(tmp_path / "few.csv", ["x", "c"], rows)
+    words = ("--target", "c", "--max-iter", "2", "--strategies", "relabel", "--quiet")
+    assert run("bench", str(path), *words).startswith("9 training rows, 3 test rows.\n")
+    most = run("bench", str(path), *words, "--test-fraction", "0.5").splitlines()[0]
+    assert most == "6 training rows, 6 test rows."
 
 
 def test_one_row_cannot_be_learnt_and_scored(refused, tmp_path):

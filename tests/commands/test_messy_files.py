@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import manyboost
 from commands.csv_files import read_csv
+from manyboost.datasets import read_arff, read_parquet
 from manyboost.datasets import read_csv as read_dataset
-from manyboost.datasets import read_parquet
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(
@@ -59,6 +60,19 @@ def test_the_index_of_a_frame_in_a_parquet_file_is_left_out(tmp_path):
     assert data.feature_names == ("farbe", "y")
 
 
+@pytest.mark.parametrize(
+    ("encoding", "mark"),
+    [("utf-8", ""), ("UTF_8", "\ufeff"), ("utf-16-le", "\ufeff"), ("utf-16-be", "")],
+)
+def test_a_byte_order_mark_is_no_part_of_a_name(fit, tmp_path, encoding, mark):
+    (tmp_path / "toy.csv").write_text(mark + FRAME.to_csv(index=False), encoding)
+    model = fit(tmp_path / "toy.csv", "--encoding", encoding)
+    assert model.feature_names_in_.tolist() == ["größe", "farbe"]
+    text = "@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute ü numeric\n@data\n1,2\n0,3\n"
+    (tmp_path / "toy.arff").write_text(mark + text, encoding)
+    assert read_arff(tmp_path / "toy.arff", encoding=encoding).feature_names == ("ü",)
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-8-sig"])
 def test_a_file_may_have_another_encoding(fit, tmp_path, encoding):
     FRAME.to_csv(tmp_path / "toy.csv", index=False, encoding=encoding)
@@ -73,9 +87,15 @@ def test_an_encoding_that_is_wrong_or_unknown_is_refused(refused, tmp_path):
     code, sentence = refused(*words)
     assert code == 1
     assert "line 1: the text is not utf-8; pass the encoding of the file, such as" in sentence
-    code, sentence = refused(*words, "--encoding", "klingon")
-    assert code == 2
-    assert "--encoding 'klingon' is not known; use a name such as utf-8" in sentence
+    code, sentence = refused(*words, "--encoding", "utf-16")
+    assert code == 1
+    assert (
+        "toy.csv, line 1: the text is not utf-16; pass the encoding of the file, such" in sentence
+    )
+    for unknown in ("klingon", "hex"):
+        code, sentence = refused(*words, "--encoding", unknown)
+        assert code == 2
+        assert f"--encoding {unknown!r} is not known; use a name such as utf-8" in sentence
 
 
 def test_words_of_other_programs_for_missing_values_are_missing(tmp_path):
@@ -125,6 +145,22 @@ def test_large_and_infinite_numbers_of_a_file_are_those_of_a_frame(fit, tmp_path
     expected = type(model)(**model.get_params()).fit(frame, y)
     np.testing.assert_array_equal(model.predict(frame), expected.predict(frame))
     assert 0 in model._progress.categories.cuts
+
+
+@pytest.mark.parametrize("columns", [["y"], ["y", "z"]])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_classes_that_doubles_mix_up_are_refused(run, refused, tmp_path, columns, ending):
+    path = tmp_path / f"toy.{ending}"
+    words = ["fit", str(path), "--target", *columns, "--task", "classification", "-o"]
+    for large in (2**53 - 1, -(2**53), 2**53 + 1):
+        frame = pl.DataFrame({"x": range(60), "y": [5, 7, large] * 20, "z": [1, 2, 3] * 20})
+        frame.write_csv(path) if ending == "csv" else frame.write_parquet(path)
+        if large == 2**53 - 1:
+            run(*words, str(tmp_path / "toy.mb"), "--max-iter", "1")
+        else:
+            code, sentence = refused(*words, "never.mb")
+            assert code == 1
+            assert f"the class 'y' is {np.sign(large) * 2**53:d}, but numbers from" in sentence
 
 
 def test_the_best_of_two_classes_have_scores_or_probabilities(fit, run, refused, tmp_path):

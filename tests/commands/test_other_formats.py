@@ -130,6 +130,7 @@ def test_a_feature_of_an_npz_file_can_be_the_target(run, npz):
     assert model.output_names_.tolist() == ["a"]
     # Declared outputs are not features, even if they are not predicted.
     assert model.feature_names_in_.tolist() == ["b", "c"]
+    assert "Left out: the outputs 'y0', 'y1'." in run.err
     others = NamedTable(["b", "c"], X.values[:, 1:])
     expected = manyboost.ManyBoostRegressor(max_iter=3, random_state=0)
     expected.fit(others, X.values[:, 0])
@@ -141,11 +142,38 @@ def test_a_name_of_a_feature_and_an_output_means_the_output(run, refused, npz):
     run(*FIT_NPZ, "--target", "b")
     model = manyboost.load("x.mb")
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert "Left out: the output 'y1'." in run.err
     expected = manyboost.ManyBoostRegressor(max_iter=3, random_state=0).fit(X, Y[:, 0])
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
     code, said = refused(*FIT_NPZ, "--target", "a")
     assert code == 2
     assert "--target 'a' matches no column of x.npz; available: 'b', 'y1'." in said
+
+
+@pytest.mark.parametrize(
+    "rows", ["1:0.5 2:1\n2:-1\n", "3 1:0.5 2:1\n4,5 2:-1\n", "-1.5 1:0.5 2:1\n"]
+)
+def test_a_model_whose_outputs_have_no_names_predicts_svmlight_files(run, tmp_path, rows):
+    (tmp_path / "toy.svm").write_text(rows)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = manyboost.ManyBoostRegressor(max_iter=2, random_state=0)
+    model.fit(NamedTable(["1", "2"], X), X[:, 0]).save(tmp_path / "toy.mb")
+    expected = model.predict(NamedTable(["1", "2"], np.array([[0.5, 1], [0, -1]])))
+    found = numbers(run("predict", str(tmp_path / "toy.mb"), str(tmp_path / "toy.svm")))[:, 0]
+    np.testing.assert_array_equal(found, expected[: len(found)])
+
+
+@pytest.mark.parametrize("value", ["3.5e38", "-1e300", "inf"])
+def test_features_beyond_single_precision_are_learnt_in_every_format(run, tmp_path, value):
+    values = [*map(str, range(59)), value]
+    (tmp_path / "toy.svm").write_text("".join(f"{i}.5 1:{x}\n" for i, x in enumerate(values)))
+    lines = ["1,y", *(f"{x},{i}.5" for i, x in enumerate(values))]
+    (tmp_path / "toy.csv").write_text("\n".join(lines))
+    for name in ("toy.svm", "toy.csv"):
+        words = ("--target", "y", "--max-iter", "2", "--random-state", "0", "--quiet")
+        run("fit", str(tmp_path / name), "-o", str(tmp_path / f"{name}.mb"), *words)
+    models = [(tmp_path / f"{name}.mb").read_bytes() for name in ("toy.svm", "toy.csv")]
+    assert models[0] == models[1]
 
 
 @pytest.mark.parametrize("ending", ["npz", "svm"])

@@ -155,6 +155,11 @@ def test_a_model_without_names_takes_columns_in_order(run, refused, folder):
         ("iris_test.csv iris_test.csv", 1, "is not a sound model file"),
         ("sizes.mb", 2, "Name the file to read"),
         ("sizes.mb iris_test.csv --ignore species", 2, "leaves out 'species', which is a feature"),
+        (
+            "sizes.mb iris_test.csv --rows test",
+            2,
+            "iris_test.csv has no split into training and test rows; remove --rows.",
+        ),
         ("sizes.mb sizes.npz", 1, "The file 'sizes.npz' does not exist"),
     ],
 )

@@ -113,6 +113,14 @@ def test_every_verb_explains_itself(verb, capsys):
     assert err == ""
 
 
+def test_lists_that_begin_with_a_minus_are_explained(capsys):
+    assert main(["fit", "--help"]) == 0
+    assert "--monotonic-cst=-1,0,1" in capsys.readouterr().out
+    words = ["--monotonic-cst=-1,0,1"]
+    parsed = parser_for("fit", VERBS["fit"]).parse_args(words)
+    assert parsed.monotonic_cst == [-1, 0, 1]
+
+
 def test_every_parameter_has_a_flag():
     flags = {
         name
@@ -144,6 +152,9 @@ def script(capsys):
         ("manyboost predict --pro", ["--proba"]),
         ("manyboost completion z", ["zsh"]),
         ("manyboost fit data", []),
+        ("manyboost fit --checkpoint comp", ["complete.sh"]),
+        ("manyboost fit --checkpoint no", []),
+        ("manyboost fit --categorical-features fr", []),
     ],
 )  # fmt: skip
 def test_bash_completes(script, tmp_path, line, expected):

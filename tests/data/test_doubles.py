@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from manyboost import ManyBoostRegressor, _core, load
 from manyboost.comm import Threads
-from manyboost.data.doubles import find_cuts, mixed_features
+from manyboost.data.doubles import _GOLDEN, RowSample, find_cuts, mixed_features
 from manyboost.distributed import fit_files
 from manyboost.distributed.training import fit_rank
 from manyboost.export import register_skl2onnx
@@ -56,6 +56,18 @@ def test_a_constant_added_to_a_feature_changes_nothing(strategy, max_bins):
     np.testing.assert_array_equal(late.predict(LATE), early.predict(X))
     np.testing.assert_array_equal(late.feature_importances_, early.feature_importances_)
     np.testing.assert_array_equal(late.shap_values(LATE[:20]), early.shap_values(X[:20]))
+
+
+@pytest.mark.parametrize("n_rows", [600, 20_000, 777_777])
+def test_only_a_few_of_many_rows_are_looked_at_for_a_sample(n_rows, monkeypatch):
+    chosen = []
+    partition = np.argpartition
+    monkeypatch.setattr(np, "argpartition", lambda *a: chosen.append(len(a[0])) or partition(*a))
+    sample, numbers = RowSample(1), np.arange(n_rows, dtype=np.uint64)
+    sample.add(numbers[:, None], numbers)
+    assert all(sample.size < n <= 3 * sample.size for n in chosen)
+    keys = numbers * _GOLDEN
+    assert sorted(sample.values[:, 0]) == sorted(np.argsort(keys)[: sample.size])
 
 
 def test_other_ways_to_fit_know_the_cuts():

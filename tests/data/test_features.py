@@ -1,6 +1,7 @@
 """What is read as features, and what is refused."""
 
 import datetime
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,10 @@ import pytest
 from scipy import sparse
 from sklearn.tree import DecisionTreeRegressor
 
+from manyboost.data.features import resolve_categorical
+from manyboost.data.hierarchy import Hierarchy
+from manyboost.data.labels import Classes
+from manyboost.data.weights import _from_dict
 from refusals import refusal
 from small_problems import CLASSES, LABELS, X, Y, classifier, missing, regressor, replaced
 
@@ -160,3 +165,31 @@ def test_columns_of_objects_without_a_value_are_missing():
     frame = pd.DataFrame(holes, columns=["u", "v", "w"])
     frame["v"] = pd.Series([None] * 60, dtype=object)
     assert np.array_equal(regressor().fit(frame, Y).predict(frame), expected)
+
+
+class Counted(str):
+    """A name that counts how often one is compared or turned into text."""
+
+    count = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Counted.count += 1
+        return str.__eq__(self, other)
+
+    def __str__(self):
+        Counted.count += 1
+        return str.__str__(self)
+
+
+def test_names_are_found_in_time_that_grows_with_their_number():
+    names = [Counted(j) for j in range(300)]
+    labels, columns = np.array(names, object), np.empty((1, 300))
+    for find in (
+        lambda: resolve_categorical(columns, names, labels),
+        lambda: Hierarchy.of(list(pairwise(names)), Classes("multilabel", labels, tuple(names))),
+        lambda: _from_dict(dict.fromkeys(names, 2.0), names, "class_weight"),
+    ):
+        Counted.count = 0
+        find()
+        assert Counted.count <= 10 * len(names)

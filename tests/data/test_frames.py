@@ -17,6 +17,7 @@ from sklearn.base import clone
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, load
 from manyboost.data.features import check_X
 from manyboost.data.frames import CategoryLabels, label_columns
+from manyboost.data.named import NamedTable
 from refusals import refusal
 
 RNG = np.random.default_rng(0)
@@ -738,3 +739,30 @@ def test_columns_of_text_hold_categories(frame):
     named = regressor(categorical_features=["tint"]).fit(data, y)
     assert model.is_categorical_.tolist() == [False, True]
     assert np.array_equal(model.predict(data), named.predict(data))
+
+
+LARGE = 2**60
+
+
+@pytest.mark.parametrize(
+    ("make", "known", "unknown"),
+    [
+        (lambda c: pd.DataFrame({"c": pd.Categorical(c)}), "ab", "'z'"),
+        (lambda c: pl.DataFrame({"c": list(c)}), "ab", "'z'"),
+        (lambda c: NamedTable(["c"], np.eye(60)[:, 3:4], {0: (c[0], c[3])}), "ab", "'z'"),
+        (lambda c: np.array(c)[:, None], [LARGE, LARGE + 1], LARGE + 2),
+    ],
+)
+def test_labels_that_a_model_does_not_know_are_missing_or_refused(make, known, unknown):
+    labels = [known[i % 2] for i in range(60)]
+    model = ManyBoostRegressor(max_iter=2)
+    if isinstance(unknown, int):
+        model.set_params(categorical_features=[0])
+    model.fit(make(labels), np.arange(60.0))
+    labels[3] = unknown if isinstance(unknown, int) else "z"
+    assert np.isnan(check_X(model, make(labels), reset=False)[3, 0])
+    column = "0" if isinstance(unknown, int) else "'c'"
+    assert refusal(lambda: check_X(model, make(labels), reset=False, refuse_unknown=True)) == (
+        f"Column {column} of X has the category {unknown} in row 3, which the fitted model does "
+        "not know; use warm_start=False."
+    )

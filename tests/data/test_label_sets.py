@@ -28,6 +28,8 @@ SET_FORMS = {
     "objects": pd.Series([sorted(each) for each in SETS]).to_numpy(),
     "pandas": pd.Series([sorted(each) for each in SETS], name="tags"),
     "polars": pl.Series("tags", [sorted(each) for each in SETS]),
+    "polars frame": pl.DataFrame({"tags": [sorted(each) for each in SETS]}),
+    "pandas frame": pd.DataFrame({"tags": SETS}),
     # As pandas reads lists in Parquet files.
     "pandas arrays": pd.Series([TAGS[row > 0] for row in LABELS]),
     "arrays": [TAGS[row > 0] for row in LABELS],
@@ -49,6 +51,16 @@ def test_sets_of_labels_are_the_indicator_that_scikit_learn_makes_of_them(sets):
     assert np.array_equal(model.predict(X), expected.predict(X))
     assert model.predict_labels(X) == binarizer.inverse_transform(expected.predict(X))
     assert model.score(X, sets) == accuracy_score(LABELS, expected.predict(X))
+
+
+def test_lists_of_pyarrow_are_sets_of_labels():
+    pyarrow = pytest.importorskip("pyarrow")
+    lists, expected = [sorted(each) for each in SETS], model_bytes(classifier().fit(X, SETS))
+    forms = pyarrow.array(lists), pyarrow.chunked_array([lists]), pyarrow.table({"tags": lists})
+    for sets in forms:
+        model = classifier().fit(X, sets)
+        assert model.classes_.tolist() == TAGS.tolist()
+        assert model_bytes(model) == expected
 
 
 def test_labels_that_are_numbers():
@@ -130,9 +142,10 @@ def test_whole_numbers_among_floats_are_not_mixed_up():
     large = 2**53 + 1
     assert classifier().fit(X[:80], [{1, large}, {2**53}] * 40).classes_.tolist()[2] == large
     for other, most in ((1.5, large), (-1, 2**64)):
-        held = f"y has the label {most}, which no type of number holds exactly beside the other "
+        held = f"the label {most}, which no type of number holds exactly beside the others"
         what = refusal(lambda y=[{other, most}, {2**53}] * 40: classifier().fit(X[:80], y))
-        assert what == f"{held}labels; turn labels into text."
+        assert what == f"y has {held}; turn all of them into text."
     for y in ([1.5, large, 2**53, 1.5] * 20, np.array([1.0, large, 2**53, 1.0] * 20, object)):
         what = refusal(lambda y=y: classifier().fit(X[:80], list(y)))
-        assert what.startswith("Unknown label type: y holds float values (such as '1.")
+        held = f"the class {large}, which no type of number holds exactly beside the others"
+        assert what == f"y has {held}; turn all of them into text."

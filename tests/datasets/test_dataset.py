@@ -13,7 +13,7 @@ def toy(n_rows=4, **changes):
     rng = np.random.default_rng(n_rows)
     fields = {
         "name": "toy",
-        "X": rng.random((n_rows, 2), dtype=np.float32),
+        "X": np.float32([rng.random(n_rows), rng.integers(0, 2, n_rows)]).T,
         "Y": rng.integers(0, 2, (n_rows, 3), dtype=np.uint8),
         "feature_names": ("u", "v"),
         "target_names": ("a", "b", "c"),
@@ -67,6 +67,13 @@ def test_without_a_split_there_are_no_parts():
         ({"target_names": ("a", "b", "a")}, r"has two outputs called 'a'; rename one"),
         ({"split": np.zeros(3)}, r"has 3 entries in split but 4 rows in X"),
         ({"split": np.array([0, 1, 2, 0])}, r"The split of data set 'toy' holds values other"),
+        ({"split": np.zeros((4, 1))}, r"The split of data set 'toy' has the shape \(4, 1\); pass"),
+        (
+            {"X": np.full((4, 2), 2.0)},
+            r"Feature 'v' of .* the code 2, but .* codes 0 to 1; correct",
+        ),
+        ({"X": np.full((4, 2), -1.0)}, r"holds the code -1, but its categories have the codes"),
+        ({"X": sparse.csr_matrix(np.full((4, 2), 0.5))}, r"Feature 'v' .* holds the code 0.5, but"),
         ({"categories": {}}, r"has the nominal features \[1\] but categories for \[\]"),
         ({"categorical": (2,), "categories": {2: ("x",)}}, r"nominal features \[2\].* 2 features"),
     ],
@@ -74,6 +81,10 @@ def test_without_a_split_there_are_no_parts():
 def test_what_does_not_fit_together_is_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         toy(**changes)
+
+
+def test_codes_may_be_missing():
+    assert np.isnan(toy(X=np.array([[0, 0], [0, 1], [0, np.nan], [0, 0]])).X[2, 1])
 
 
 @pytest.mark.parametrize("as_type", [np.asarray, sparse.csr_matrix])
@@ -98,7 +109,7 @@ def test_joined_sets_keep_their_rows_in_order(as_type):
             {"target_names": ("a", "b"), "Y": np.zeros((4, 2))},
             r"the same target_names \(3 and 2\)",
         ),
-        ({"categories": {1: ("low",)}}, r"the same categories \(of feature 1\)"),
+        ({"categories": {1: ("high", "low")}}, r"the same categories \(of feature 1\)"),
         ({"split": np.zeros(4)}, r"'toy' is split already"),
     ],
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.metrics import ndcg_score
 
-from manyboost import metrics
+from manyboost import ManyBoostClassifier, metrics
 
 TRUTH = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]])
 SCORES = np.array(
@@ -73,6 +74,36 @@ def test_propensity_scored_gain_weighs_the_hits_by_place():
     assert plain == pytest.approx(sum(hits) / sum(d) / 4)
     share = metrics.propensity_scored_ndcg_at_k(TRUTH, SCORES, 2, PROPENSITIES)
     assert share == pytest.approx(sum(hits) / sum(best))
+
+
+@pytest.mark.parametrize(
+    "metric", [metrics.propensity_scored_precision_at_k, metrics.propensity_scored_ndcg_at_k]
+)
+def test_rows_without_labels_have_no_best_ranking_to_compare_with(metric):
+    nothing = np.zeros_like(TRUTH)
+    with pytest.raises(ValueError, match="y_true has no label in rows of positive weight"):
+        metric(nothing, SCORES, 2, PROPENSITIES)
+    assert metric(nothing, SCORES, 2, PROPENSITIES, normalize=False) == 0
+
+
+def test_an_indicator_stays_as_it_is():
+    arrays = np.array([1, 1, 0, 1]), np.array([2, 0, 3, 1]), np.array([0, 3, 4])
+    for array in arrays:
+        array.flags.writeable = False
+    truth = sparse.csr_matrix(arrays, shape=(2, 4))
+    assert metrics.precision_at_k(truth, SCORES[:2], 1) == 0.5
+    assert truth.nnz == 4
+    assert truth.indices.tolist() == [2, 0, 3, 1]
+
+
+def test_labels_in_another_order_than_in_fit_are_refused():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    labels = pd.DataFrame((X > 0).astype(int), columns=["a", "b"])
+    model = ManyBoostClassifier(max_iter=2, random_state=0).fit(X, labels)
+    scorer = metrics.TopKScorer("precision", 1)
+    assert scorer(model, X, labels) == scorer(model, X, labels.to_numpy())
+    with pytest.raises(ValueError, match="y has the outputs of fit in another order"):
+        scorer(model, X, labels[["b", "a"]])
 
 
 def test_scores_and_ranked_numbers_give_the_same():

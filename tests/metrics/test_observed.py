@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn import metrics as sklearn_metrics
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
@@ -76,6 +77,24 @@ def test_a_search_over_targets_with_holes_finds_numbers():
         classifier(), X, labels, scoring=get_scorer("roc_auc"), cv=KFold(3), error_score="raise"
     )
     assert scores.min() > 0.8
+
+
+def test_labels_are_scored_in_every_form_that_fit_takes():
+    names = np.array(["a", "b"])
+    lists = [names[row == 1].tolist() for row in LABELS]
+    model = classifier().fit(X, lists)
+    expected = get_scorer("f1_macro")(model, X, LABELS)
+    for given in (lists, list(map(set, lists)), pd.Series(lists), sparse.csr_matrix(LABELS)):
+        assert get_scorer("f1_macro")(model, X, given) == expected
+
+
+def test_outputs_in_another_order_than_in_fit_are_refused():
+    targets, labels = (pd.DataFrame(values, columns=["a", "b"]) for values in (Y, LABELS))
+    for model, y, name in ((regressor(), targets, "r2"), (classifier(), labels, "f1_macro")):
+        model.fit(X, y)
+        assert get_scorer(name)(model, X, y) == get_scorer(name)(model, X, y.to_numpy())
+        with pytest.raises(ValueError, match="y has the outputs of fit in another order"):
+            get_scorer(name)(model, X, y[["b", "a"]])
 
 
 def test_scorers_can_be_sent_to_other_processes():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from typing import Any
 
@@ -78,7 +79,7 @@ def _affordable(problem: data.Problem, quiet: bool) -> list[str]:
 
 
 def _split(problem: data.Problem, share: float, seed: Any) -> tuple[Any, Any]:
-    """Return indices of training and test rows, in order, stratified by class."""
+    """Return indices of training and test rows, in order, stratified by class where that works."""
     import numpy as np
     from sklearn.model_selection import train_test_split
 
@@ -87,10 +88,13 @@ def _split(problem: data.Problem, share: float, seed: Any) -> tuple[Any, Any]:
         raise ValueError(
             f"{problem.file} has one row; bench needs some to learn and some to score."
         )
+    n_test = min(math.ceil(share * len(rows)), len(rows) - 1)
     classes = problem.Y.values if problem.kind == "classes" else None
-    if classes is not None and np.unique(classes, return_counts=True)[1].min() < 2:
-        classes = None
-    train, test = train_test_split(rows, test_size=share, random_state=seed, stratify=classes)
+    if classes is not None:
+        counts = np.unique(classes, return_counts=True)[1]
+        if counts.min() < 2 or len(counts) > min(n_test, len(rows) - n_test):
+            classes = None
+    train, test = train_test_split(rows, test_size=n_test, random_state=seed, stratify=classes)
     return np.sort(train), np.sort(test)
 
 

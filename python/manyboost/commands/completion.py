@@ -19,6 +19,10 @@ to use it:
 """
 
 
+#: Parameters whose values are names: of columns, of a file.
+_OF_FILES = ("categorical_features", "checkpoint")
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
@@ -38,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
         for action in parser._actions:
             # Help is a page long for some parameters; a shell shows one line.
             action.help = (action.help or "").partition(".")[0].partition(" (default")[0]
-            if action.dest in PARAMS:
+            if action.dest in PARAMS and action.dest not in _OF_FILES:
                 action.choices = choices(action.dest) or None
             elif action.choices is None and action.nargs != 0:
                 action.complete = shtab.FILE  # type: ignore[attr-defined]

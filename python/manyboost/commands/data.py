@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +31,9 @@ def add_file(parser: argparse.ArgumentParser, what: str, default_rows: str = "al
     add("--format", choices=FORMATS, help="format of the file (default: from its ending)")
     add("--delimiter", metavar="C", help="character between the cells of a CSV file (default: ,)")
     add("--encoding", metavar="NAME", help="encoding of a CSV or ARFF file (default: utf-8)")
-    meaning = "rows to use if the file contains a split, as .npz may (default: %(default)s)"
-    add("--rows", choices=("train", "test", "all"), default=default_rows, help=meaning)
+    meaning = f"rows to use if the file contains a split, as .npz may (default: {default_rows})"
+    add("--rows", choices=("train", "test", "all"), help=meaning)
+    parser.set_defaults(default_rows=default_rows)
     add_names(parser, "--ignore", "columns to leave out")
 
 
@@ -66,15 +66,24 @@ def matching(option: str, wanted: Iterable[str], known: Sequence[str], place: st
 def open_data(arguments: argparse.Namespace, model: Any = None, task: Any = None) -> TableFile:
     """Open the file of a command; svmlight files get the features and outputs of the model."""
     from manyboost.datasets.readers.files import open_file
-    from manyboost.datasets.readers.text import ENDINGS, format_of
+    from manyboost.datasets.readers.text import (
+        ENDINGS,
+        check_delimiter,
+        format_of,
+        known_encoding,
+    )
 
     if arguments.file is None:
         raise UsageError(
             "Name the file to read, and put it before options that take several names (--target)."
         )
-    delimiter = arguments.delimiter
-    if delimiter is not None and len(delimiter := delimiter.replace("\\t", "\t")) != 1:
-        raise UsageError(f"--delimiter {arguments.delimiter!r} is not a single character.")
+    delimiter, encoding = arguments.delimiter, arguments.encoding
+    try:
+        if delimiter is not None:
+            delimiter = check_delimiter(delimiter.replace("\\t", "\t"))
+        encoding = None if encoding is None else known_encoding(encoding)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
     format_ = arguments.format or format_of(arguments.file)
     if format_ is None:
         what = f"The format of {Path(arguments.file).name!r} is unknown; pass --format"
@@ -82,24 +91,18 @@ def open_data(arguments: argparse.Namespace, model: Any = None, task: Any = None
     like = None
     if model is not None and hasattr(model, "feature_names_in_"):
         like = model.feature_names_in_.tolist(), target_names(model)
-    how: Any = {"delimiter": delimiter, "part": arguments.rows, "like": like}
-    how["encoding"] = _known_encoding(arguments.encoding)
+    part = arguments.rows or arguments.default_rows
+    how: Any = {"delimiter": delimiter, "encoding": encoding, "part": part, "like": like}
     how["targets"] = "numbers" if task == "regression" else "auto"
     file = open_file(arguments.file, format_, **how)
+    if file.part is None and arguments.rows in ("train", "test"):
+        raise UsageError(f"{file.file} has no split into training and test rows; remove --rows.")
     if len(file.names) == 1 and format_ == "csv":
         for other, shown in ((";", ";"), ("\t", "\\t"), ("|", "|")):
             if other in file.names[0]:
                 what = f"{file.file} has a single column, {file.names[0]!r}"
                 raise UsageError(f"{what}; pass --delimiter '{shown}'.")
     return file
-
-
-def _known_encoding(name: str | None) -> str | None:
-    try:
-        return None if name is None else codecs.lookup(name).name
-    except LookupError:
-        what = f"--encoding {name!r} is not known"
-        raise UsageError(f"{what}; use a name such as utf-8, cp1252, latin-1 or utf-16.") from None
 
 
 def row_noun(part: str | None) -> str:
@@ -197,6 +200,9 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     X = features_of(X_table)
     Y, kind = outputs_of(Y_table, task)  # type: ignore[arg-type]
     shown = [f"column {file.names[i]!r}" for i in ignored]
+    if others := sorted({*(file.declared or ())} - {*outputs, *ignored}):
+        which = listing([file.names[i] for i in others])
+        shown.append(f"the output{'s' if len(others) > 1 else ''} {which}")
     shown += ["the index, which has no name"] if file.has_index else []
     return Problem(file.file, X, Y, kind, file.part, shown)
 
@@ -260,7 +266,11 @@ def outputs_like(model: Any, table: Table) -> NamedTable | NamedColumn:
     from manyboost.datasets.readers.columns import class_columns, outputs_of, typed_outputs
 
     if kind_of(model) == "columns":
-        return class_columns(table)
+        columns = class_columns(table)
+        for values, classes in zip(columns.values.T, model.classes_, strict=True):
+            if _are_text(classes):
+                values[:] = _known(classes, values)
+        return columns
     if kind_of(model) == "labels":
         labels, _ = typed_outputs(table, "multilabel", missing_labels=True)
         return NamedTable(table.names, labels)
@@ -268,16 +278,19 @@ def outputs_like(model: Any, table: Table) -> NamedTable | NamedColumn:
     outputs, _ = outputs_of(table, "regression" if is_regression else "classification")
     if not (isinstance(outputs, NamedColumn) and _has_text_classes(model)):
         return outputs
-    named = {str(label): label for label in model.classes_.tolist()}
-    labels = outputs.to_list()
+    labels = _known(model.classes_, outputs.to_list())
     is_boolean = model.classes_.dtype.kind == "b"
-    unknown = [label for label in labels if label not in named] if is_boolean else []
-    if unknown:
+    if is_boolean and (unknown := [each for each in labels if not isinstance(each, bool)]):
         what = f"{table.file} has the class {unknown[0]!r}"
-        raise ValueError(f"{what}, but the model knows only {' and '.join(named)}; correct it.")
+        raise ValueError(f"{what}, but the model knows only False and True; correct it.")
     # Objects: text of fixed length would truncate unknown classes.
-    values = np.array([named.get(each, each) for each in labels], bool if is_boolean else object)
-    return NamedColumn(outputs.name, values)
+    return NamedColumn(outputs.name, np.array(labels, bool if is_boolean else object))
+
+
+def _known(classes: Any, texts: Iterable[Any]) -> list[Any]:
+    """Return classes of a model for their texts; other texts stay."""
+    named = {str(each): each for each in classes.tolist()}
+    return [named.get(each, each) for each in texts]
 
 
 def _has_text_classes(model: Any) -> bool:
@@ -326,7 +339,7 @@ def _told_of_unknown(
 
 def _output_places(arguments: argparse.Namespace, file: TableFile, model: Any) -> list[int]:
     """Return the indices of the outputs of a model, in its order."""
-    kind, wanted = kind_of(model), model.n_outputs_ // model._n_levels
+    names, kind, wanted = target_names(model), kind_of(model), model.n_outputs_ // model._n_levels
     if kind in ("classes", "columns"):
         wanted = 1 if kind == "classes" else len(model.classes_)
     if arguments.target or arguments.targets_prefix is not None:
@@ -335,8 +348,8 @@ def _output_places(arguments: argparse.Namespace, file: TableFile, model: Any) -
             what = f"--target selects {count(len(chosen), 'column')} of {file.file}, but the model"
             remedy = "name one column for each, in the same order."
             raise UsageError(f"{what} has {count(wanted, 'output')}; {remedy}")
-        return chosen
-    names = target_names(model)
+        place = {file.names[i]: i for i in chosen}
+        return [place[name] for name in names] if place.keys() == set(names) else chosen
     if not names:
         raise UsageError("The outputs of the model have no names; name the columns with --target.")
     # If an output and a feature share a name, the output comes last.
@@ -354,6 +367,9 @@ def _feature_places(
     """Return the indices of the features of a model, in its order."""
     declared = set(file.declared or ())
     ignored = matching("--ignore", arguments.ignore or [], file.names, file.file)
+    if lost := set(ignored) & set(outputs):
+        name = file.names[min(lost)]
+        raise UsageError(f"--ignore leaves out {name!r}, which is an output of the model.")
     if hasattr(model, "feature_names_in_"):
         place = {name: i for i, name in enumerate(file.names) if i not in declared}
         wanted = [str(name) for name in model.feature_names_in_]

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from manyboost.commands import data
-from manyboost.commands.output import as_json, show, table, tell
+from manyboost.commands.output import as_json, count, show, table, tell
 from manyboost.commands.predict import output_names
 from manyboost.commands.usage import UsageError, add_names, positive_int
 
@@ -63,8 +63,9 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         show(table(["feature", "importance"], _best(features, overall, arguments.top)))
         if by_output and len(names) > 1:
-            shown = by_output[:10] if places is None else by_output
-            _show_outputs(features, shown, arguments.top, len(names) - len(shown))
+            _show_outputs(features, by_output[:10] if places is None else by_output, arguments.top)
+            if places is None and (n_more := len(names) - 10) > 0:
+                show(f"({count(n_more, 'more output')}: use --outputs, --csv or --json)")
 
 
 def _best(features: list[str], shares: Any, top: int) -> list[tuple[str, float]]:
@@ -73,15 +74,13 @@ def _best(features: list[str], shares: Any, top: int) -> list[tuple[str, float]]
     return [(features[i], float(shares[i])) for i in order if shares[i] > 0]
 
 
-def _show_outputs(features: list[str], outputs: list[Any], top: int, n_more: int) -> None:
-    """Print the most important features of some outputs, and how many outputs are left out."""
+def _show_outputs(features: list[str], outputs: list[Any], top: int) -> None:
+    """Print the most important features of some outputs."""
     rows = []
     for name, shares in outputs:
         best = _best(features, shares, min(top, 3))
         rows.append([name, ", ".join(f"{each} {share:.2f}" for each, share in best) or "none"])
     show("\n" + table(["output", "most important features"], rows))
-    if n_more:
-        show(f"({n_more:,} more outputs: use --outputs, --csv or --json)")
 
 
 def feature_names(model: Any) -> list[str]:

@@ -37,7 +37,8 @@ def add_parameters(parser: argparse.ArgumentParser, *without: str) -> None:
     group = parser.add_argument_group(
         "parameters of the model",
         "The same as in Python. Write a list as 0.1,0.5,0.9, a dict as area=1,age=-1, a list of "
-        "lists as 'a,b;c,d', and None as none.",
+        "lists as 'a,b;c,d', and None as none. A list that begins with a minus needs an equals "
+        "sign: --monotonic-cst=-1,0,1.",
     )
     for name, parameter in PARAMS.items():
         if name in WITHOUT_FLAG or name in without:

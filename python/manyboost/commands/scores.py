@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manyboost.arrays import F64
+from manyboost.arrays import F64, Mask
 from manyboost.commands.data import kind_of
 from manyboost.data.named import densified
 
@@ -166,18 +166,17 @@ def _labels(predicted: Predictions, Y: F64, names: list[str]) -> Scores:
 
     observed = ~np.isnan(Y)
     truth, found = Y == 1, (predicted.values == 1) & observed
-    precision, recall, f1, rows = metrics.precision_recall_fscore_support(
-        truth, found, zero_division=0.0
-    )
+    hits, rows, said = (each.sum(axis=0) for each in (truth & found, truth, found))
     precision, recall, f1 = (
-        np.where(observed.any(axis=0), each, np.nan) for each in (precision, recall, f1)
+        np.where(observed.any(axis=0), _shares(each, of), np.nan)
+        for each, of in ((hits, said), (hits, rows), (2 * hits, rows + said))
     )
     p = np.clip(predicted.proba, np.finfo(float).eps, 1 - np.finfo(float).eps)
     log_loss = -np.log(np.where(truth, p, 1 - p))[observed].mean()
-    # Ranking the labels of a row needs all of them.
+    # Ranking the labels of a row needs several, and all of them.
     whole = observed.all(axis=1)
     overall = {}
-    if whole.any():
+    if truth.shape[1] > 1 and whole.any():
         ranked = truth[whole].astype(int), predicted.raw[whole]
         overall = {
             "lrap": float(metrics.label_ranking_average_precision_score(*ranked)),
@@ -185,10 +184,10 @@ def _labels(predicted: Predictions, Y: F64, names: list[str]) -> Scores:
             "ranking_loss": float(metrics.label_ranking_loss(*ranked)),
         }
     overall |= {
-        "f1_micro": float(metrics.f1_score(truth, found, average="micro", zero_division=0.0)),
+        "f1_micro": float(_shares(2 * hits.sum(), rows.sum() + said.sum())),
         "f1_macro": float(_means(f1)),
         "hamming_loss": float((truth != found)[observed].mean()),
-        "subset_accuracy": float(((truth == found) | ~observed).all(axis=1).mean()),
+        "subset_accuracy": _all_right(truth == found, observed),
         "log_loss": float(log_loss),
     }
     columns = {"f1": f1, "precision": precision, "recall": recall, "rows": rows}
@@ -210,10 +209,11 @@ def _classes(predicted: Predictions, y: NDArray[Any], classes: NDArray[Any]) -> 
     accuracy, known = float((true == found).mean()), true >= 0
     true, proba = true[known], predicted.proba[known]
     rows = np.bincount(true, minlength=len(classes))
+    f1 = np.where((rows > 0) | np.isin(np.arange(len(classes)), found), f1, np.nan)
     overall = {
         "accuracy": accuracy,
         "balanced_accuracy": float(_means(np.where(rows > 0, recall, np.nan))),
-        "f1_macro": float(f1.mean()),
+        "f1_macro": float(_means(f1)),
     }
     if known.any():
         # Unknown classes have no probability.
@@ -231,19 +231,29 @@ def _columns(
     """Return the scores of each of several columns, on the rows that have a class there."""
     shares = np.split(predicted.proba, np.cumsum(list(map(len, classes)))[:-1], axis=1)
     observed = np.vectorize(lambda cell: cell is not None, otypes=[bool])(Y)
+    usual = ("accuracy", "balanced_accuracy", "f1_macro", "log_loss")
     by_output = {}
     for j, name in enumerate(names):
         there = observed[:, j]
         part = Predictions(predicted.values[there, j], shares[j][there])
-        by_output[name] = _classes(part, Y[there, j], classes[j]).overall if there.any() else {}
-    usual = ("accuracy", "balanced_accuracy", "f1_macro", "log_loss")
-    columns = {score: [each.get(score, np.nan) for each in by_output.values()] for score in usual}
-    right = (predicted.values == Y) | ~observed
-    overall = {score: float(_means(np.array(values))) for score, values in columns.items()}
-    overall["subset_accuracy"] = float(right[observed.any(axis=1)].all(axis=1).mean())
-    return Scores(
-        overall, _by_name({k: np.array(v) for k, v in columns.items()}, names), "accuracy"
-    )
+        found = _classes(part, Y[there, j], classes[j]).overall if there.any() else {}
+        by_output[name] = {score: found.get(score, np.nan) for score in usual}
+    overall = {
+        score: float(_means(np.array([each[score] for each in by_output.values()])))
+        for score in usual
+    }
+    overall["subset_accuracy"] = _all_right(predicted.values == Y, observed)
+    return Scores(overall, by_output, "accuracy")
+
+
+def _all_right(right: Mask, observed: Mask) -> float:
+    """Return the share of rows, of those with anything observed, in which all of it is right."""
+    return float((right | ~observed)[observed.any(axis=1)].all(axis=1).mean())
+
+
+def _shares(parts: NDArray[Any], wholes: NDArray[Any]) -> F64:
+    """Return parts of wholes, 0 of nothing."""
+    return np.asarray(parts / np.maximum(wholes, 1))
 
 
 def _means(columns: F64) -> F64:

@@ -7,7 +7,6 @@ of a number is the number of cuts below it, minus that of zero: sparse zeros sta
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,12 +16,12 @@ from scipy import sparse
 
 from manyboost.arrays import F32, F64, U32, Mask
 from manyboost.comm import ALONE, Comm
-from manyboost.data.cells import column_name
+from manyboost.data.cells import column_name, unknown_category
 from manyboost.data.doubles import find_cuts
 from manyboost.data.features import Table
 from manyboost.data.rows import Rows
 from manyboost.data.stored import StoredTable
-from manyboost.errors import RowError
+from manyboost.errors import warn
 
 #: Rows that a category must have for a code of its own where some share one.
 LEAST_ROWS = 3
@@ -79,7 +78,7 @@ class Categories:
             f"Rare categories count as one where there are more than max_bins={max_categories}: "
             f"{', '.join(found)}; merge categories by meaning, or leave out columns of names."
         )
-        warnings.warn(message, UserWarning, stacklevel=2)
+        warn(message)
 
     def n_rare(self, feature: int) -> int:
         """Return how many categories of a feature share a code."""
@@ -151,9 +150,7 @@ class Categories:
             unknown = np.isnan(self._recode(j, column)) & ~np.isnan(column)
             if unknown.any():
                 row = int(np.argmax(unknown))
-                what = f"Column {column_name(j, names)} of {name} has the category {column[row]:g}"
-                rest = ", which the fitted model does not know; use warm_start=False."
-                raise RowError(name, what, row, rest)
+                raise unknown_category(column_name(j, names), name, f"{column[row]:g}", row)
         if isinstance(X, StoredTable):
             return replace(X, recode=self._recode)
         # Cuts are for trees alone, which take single precision.

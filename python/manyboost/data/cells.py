@@ -65,6 +65,12 @@ def cell_error(argument: str, problem: str, place: Any, rest: str, names: Any = 
     return RowError(argument, problem, int(place[0]), rest, output)
 
 
+def unknown_category(column: str, name: str, category: str, row: int) -> RowError:
+    """Return the error of a category that the model to be continued does not know."""
+    rest = ", which the fitted model does not know; use warm_start=False."
+    return RowError(name, f"Column {column} of {name} has the category {category}", row, rest)
+
+
 def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
     """Yield slices of rows that hold a bounded number of cells."""
     size = max(1, _CELLS_PER_BLOCK // max(1, width))

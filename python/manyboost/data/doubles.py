@@ -47,7 +47,8 @@ class RowSample:
         if len(keys) <= self.size:
             return keys, X
         # Keys are so even that twice the share of the sample holds all of it, nearly always.
-        few = np.flatnonzero(keys < np.uint64(2 * self.size * (2**63 // len(keys))))
+        most = min(2 * self.size * (2**64 // len(keys)), 2**64 - 1)
+        few = np.flatnonzero(keys < np.uint64(most))
         few = few if len(few) > self.size else np.arange(len(keys))
         smallest = np.sort(few[np.argpartition(keys[few], self.size)[: self.size]])
         return keys[smallest], X[smallest]

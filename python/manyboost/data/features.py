@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,21 @@ ANY_VALUES |= {"ensure_min_samples": 0, "ensure_min_features": 0}
 
 
 def check_X(
-    model: Any, X: Any, *, reset: bool, name: str = "X", categorical: Any = None, comm: Comm = ALONE
+    model: Any,
+    X: Any,
+    *,
+    reset: bool,
+    name: str = "X",
+    categorical: Any = None,
+    comm: Comm = ALONE,
+    refuse_unknown: bool = False,
 ) -> Table:
     """Return features as a float array or CSR matrix; other estimators get no infinite values.
 
     With ``reset`` the model remembers the number and names of the features and the labels of
     category columns, those of all ranks; otherwise features are compared with what it remembers.
     ``categorical`` says which columns of a frame hold categories (:func:`resolve_categorical`).
+    Of labels that the model does not know, ``refuse_unknown`` makes an error; else they are NaN.
     """
     if X is None:
         raise ValueError(f"{name} is None; pass an array or a frame of features.")
@@ -53,14 +61,15 @@ def check_X(
         raise ValueError(f"{name} has {what}.")
     from_frame = frames.is_frame(X)
     if from_frame:
-        X = _read_frame(model, X, reset=reset, name=name, categorical=categorical, comm=comm)
+        given: dict[str, Any] = {"categorical": categorical, "refuse_unknown": refuse_unknown}
+        X = _read_frame(model, X, reset=reset, name=name, comm=comm, **given)
     else:
         labels = getattr(model, "_category_labels", frames.CategoryLabels())
         names = getattr(model, "feature_names_in_", None)
         if isinstance(X, np.ndarray) and X.ndim == 2:
             if reset:
                 labels = model._category_labels = _large_labels(X, categorical, comm)
-            X = labels.encode_array(X, names, name)
+            X = labels.encode_array(X, names, name, refuse_unknown=refuse_unknown)
             X = plain_numbers(X, name, frames.ENCODE if reset else AS_IN_FIT, by_column=True)
         elif labels.of_column and isinstance(X, StoredTable):
             column = column_name(min(labels.of_column), names)
@@ -164,10 +173,10 @@ def _row_and_column(X: Table, place: tuple[int, ...]) -> tuple[int, int]:
     return int(np.searchsorted(X.indptr, place[0], side="right")) - 1, int(X.indices[place[0]])
 
 
-def feature_number(parameter: str, feature: Any, n_features: int, names: Any) -> int:
-    """Return the number of a feature that a parameter gives by number or name."""
+def feature_numbers(parameter: str, n_features: int, names: Any) -> Callable[[Any], int]:
+    """Return what finds the number of a feature that a parameter gives by number or name."""
     places = None if names is None else {str(name): j for j, name in enumerate(names)}
-    return number_of(parameter, feature, "feature", n_features, places)
+    return lambda feature: number_of(parameter, feature, "feature", n_features, places)
 
 
 def resolve_categorical(X: Table, categorical_features: Any, feature_names: Any) -> Mask:
@@ -185,8 +194,8 @@ def resolve_categorical(X: Table, categorical_features: Any, feature_names: Any)
         mask[:] = given
         name = "categorical_features"
         return frames.by_name(mask, categorical_features, name, feature=feature_names)
-    for feature in given:
-        mask[feature_number("categorical_features", feature, n_features, feature_names)] = True
+    number = feature_numbers("categorical_features", n_features, feature_names)
+    mask[list(map(number, given))] = True
     return mask
 
 
@@ -213,7 +222,16 @@ def for_kernels(X: Table) -> Any:
     return compressed(X) if sparse.issparse(X) else X
 
 
-def _read_frame(model: Any, X: Any, *, reset: bool, name: str, categorical: Any, comm: Comm) -> Any:
+def _read_frame(
+    model: Any,
+    X: Any,
+    *,
+    reset: bool,
+    name: str,
+    categorical: Any,
+    comm: Comm,
+    refuse_unknown: bool,
+) -> Any:
     """Return the numbers of a frame, or the frame as it is if scikit-learn converts it."""
     names = frames.column_names(X, name)
     frame = frames.open_frame(X, name)
@@ -238,7 +256,8 @@ def _read_frame(model: Any, X: Any, *, reset: bool, name: str, categorical: Any,
         found = np.array(frames.label_columns(frame, chosen), np.intp)
         columns = comm.unique(found).tolist()
         model._category_labels = frames.CategoryLabels.of(frame, columns).united(comm)
-    return model._category_labels.encode(frame, name, None if reset else AS_IN_FIT)
+    remedy = None if reset else AS_IN_FIT
+    return model._category_labels.encode(frame, name, remedy, refuse_unknown=refuse_unknown)
 
 
 def _large_labels(X: NDArray[Any], categorical: Any, comm: Comm) -> frames.CategoryLabels:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from manyboost.arrays import F32, F64, Mask
 from manyboost.comm import Comm
-from manyboost.data.cells import column_name
+from manyboost.data.cells import column_name, unknown_category
 from manyboost.data.named import NamedTable, densified
 from manyboost.data.plain_arrays import as_float, is_missing
 from manyboost.spelling import number_of
@@ -23,6 +23,8 @@ from manyboost.spelling import number_of
 #: Types whose numbers are exact in single precision.
 _SMALL = ("Boolean", "Float32", "Int8", "Int16", "UInt8", "UInt16")
 _CATEGORICAL = ("Categorical", "Enum")
+#: Types of rows that may be sets of labels.
+LISTS = (list, tuple, set, frozenset)
 
 ENCODE = "encode it (OrdinalEncoder, OneHotEncoder) or drop it"
 _NUMBERS = "turn it into numbers (such as {}) or drop it"
@@ -46,6 +48,18 @@ def is_frame(data: Any) -> bool:
 def is_series(data: Any) -> bool:
     """Whether data are one column that may have a name; only their type is looked at."""
     return hasattr(type(data), "name") and hasattr(type(data), "to_numpy")
+
+
+def list_column(data: Any, name: str) -> list[Any] | None:
+    """Return the rows of a frame's only column if it holds lists or sets, else None."""
+    if not is_frame(data) or getattr(data, "shape", ())[1:] != (1,):
+        return None
+    frame = open_frame(data, name)
+    if frame is None or isinstance(frame, NamedTable):
+        return None
+    (column,) = frame.iter_columns()
+    rows = column.to_list() if _kind(column) in ("List", "Array", "Object") else []
+    return rows if any(isinstance(each, (*LISTS, np.ndarray)) for each in rows) else None
 
 
 def column_names(data: Any, name: str = "X") -> list[str] | None:
@@ -216,13 +230,20 @@ class CategoryLabels:
         parts = [dict(labels.of_column) for labels in comm.gather(self)]
         return CategoryLabels({j: _sorted_labels(chain(*(p[j] for p in parts))) for j in parts[0]})
 
-    def encode(self, frame: Any, name: str = "X", remedy: str | None = None) -> Any:
+    def encode(
+        self,
+        frame: Any,
+        name: str = "X",
+        remedy: str | None = None,
+        *,
+        refuse_unknown: bool = False,
+    ) -> Any:
         """Return the numbers of a frame, with codes for labels; NaN: missing or unknown.
 
         They are float32 if exact. ``remedy`` ends the error about a column that is not numeric.
         """
         if isinstance(frame, NamedTable):
-            return frame.encode(self.of_column, name)
+            return frame.encode(self.of_column, name, refuse_unknown=refuse_unknown)
         columns = list(frame.iter_columns())
         all_floats = all(_kind(column) in ("Float32", "Float64") for column in columns)
         if columns and all_floats and not self.of_column:
@@ -234,21 +255,25 @@ class CategoryLabels:
         values = np.empty((len(columns), len(frame)), np.float32 if small else np.float64)
         for j, column in enumerate(columns):
             if j in self.of_column:
-                numeric, label = _holds_numbers(column), repr(column.name)
-                values[j] = _codes(column.to_list(), self.of_column[j], label, name, numeric)
+                where, numeric = (repr(column.name), name), _holds_numbers(column)
+                values[j] = _codes(
+                    column.to_list(), self.of_column[j], where, numeric, refuse_unknown
+                )
             else:
                 values[j] = _numbers(column, name, remedy)
         return values.T
 
-    def encode_array(self, X: NDArray[Any], names: Any, name: str) -> NDArray[Any]:
+    def encode_array(
+        self, X: NDArray[Any], names: Any, name: str, *, refuse_unknown: bool = False
+    ) -> NDArray[Any]:
         """Return an array of numbers or objects with codes in place of the labels that it holds."""
         if not self.of_column or X.shape[1] <= max(self.of_column):
             return X
         is_numeric = X.dtype.kind in "biuf"
         encoded = X.astype(np.float64 if is_numeric else object)
         for j, labels in self.of_column.items():
-            column = column_name(j, names)
-            encoded[:, j] = _codes(X[:, j].tolist(), labels, column, name, is_numeric)
+            where = column_name(j, names), name
+            encoded[:, j] = _codes(X[:, j].tolist(), labels, where, is_numeric, refuse_unknown)
         return encoded
 
 
@@ -298,17 +323,28 @@ def _sorted_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _codes(
-    values: list[Any], labels: Sequence[Any], column: str, name: str, is_numeric: bool
+    values: list[Any],
+    labels: Sequence[Any],
+    where: tuple[str, str],
+    is_numeric: bool,
+    refuse_unknown: bool,
 ) -> F32:
-    """Return the codes of a column's labels, NaN for missing and unknown ones."""
+    """Return the codes of a column's labels, NaN for missing and unknown ones.
+
+    ``where`` has the names of the column and of the argument.
+    """
     number = int | float | np.number | np.bool_
     if is_numeric and labels and not any(isinstance(each, number) for each in labels):
         known = [value for value in values if not is_missing(value)]
         if known:
-            problem = f"Column {column} of {name} holds numbers ({known[0]!r})"
+            problem = f"Column {where[0]} of {where[1]} holds numbers ({known[0]!r})"
             held = f"held categories such as {labels[0]!r} in fit"
             raise ValueError(f"{problem}, but {held}; pass the labels that the numbers stand for.")
     code_of = {label: float(code) for code, label in enumerate(labels)}
+    if refuse_unknown:
+        for row, value in enumerate(values):
+            if value not in code_of and not is_missing(value):
+                raise unknown_category(*where, repr(value), row)
     return np.fromiter((code_of.get(value, np.nan) for value in values), np.float32, len(values))
 
 

@@ -6,10 +6,10 @@ Values agree with it if no label has more than any of its ancestors.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from manyboost.arrays import F64
 from manyboost.data.cells import column_name
 from manyboost.data.labels import Classes
-from manyboost.spelling import number_of
+from manyboost.errors import warn
+from manyboost.spelling import listing, number_of
 
 PARAMETER = "label_hierarchy"
 _COLLECTIONS = (list, tuple, set, frozenset)
@@ -40,15 +41,16 @@ class Hierarchy:
             problem = f"{PARAMETER} was given, but y holds {held}"
             raise ValueError(f"{problem}; pass an indicator or sets of labels, or leave it out.")
         values, n_labels = classes.values.tolist(), len(classes.values)
-        numbers = {value: j for j, value in enumerate(values)}
+        numbers: dict[Any, int] = {value: j for j, value in enumerate(values)}
         is_text = isinstance(values[0], str)
 
         def place(label: Any) -> int:
-            # Labels that are numbers are their own names.
-            if not is_text and not isinstance(label, str) and label in numbers:
-                return numbers[label]
-            known = {str(value): j for value, j in numbers.items()} if is_text else None
-            return number_of(PARAMETER, label, "output", n_labels, known)
+            if is_text or not isinstance(label, Number):
+                return number_of(PARAMETER, label, "output", n_labels, numbers if is_text else None)
+            if label not in numbers:  # labels that are numbers are their own names
+                problem = f"{PARAMETER} names the label {label}, which y does not have"
+                raise ValueError(f"{problem}; the labels are {listing(values)}.")
+            return numbers[label]
 
         pairs = sorted({(place(child), place(parent)) for child, parent in _pairs(given)})
         columns = np.array(pairs, np.intp).reshape(-1, 2).T
@@ -131,7 +133,7 @@ class Hierarchy:
                 f"{name} lacks labels above present ones in {rows}, such as "
                 f"{column_name(parent, names)} in row {row}; {PARAMETER} adds them."
             )
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warn(message)
         return result
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -27,10 +26,12 @@ from manyboost.data.cells import (
 )
 from manyboost.data.features import Table, in_canonical_order
 from manyboost.data.frames import (
+    LISTS,
     column_names,
     holds_labels,
     is_frame,
     is_series,
+    list_column,
     target_labels,
     value_columns,
 )
@@ -39,7 +40,7 @@ from manyboost.data.plain_arrays import is_missing, unchanged
 from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import CheckedTargets
 from manyboost.data.targets import check_outputs, check_shape
-from manyboost.errors import RowError
+from manyboost.errors import RowError, warn
 
 
 @dataclass
@@ -289,7 +290,7 @@ def check_labels(
         f"A column-vector {name} was passed when a 1d array was expected; it is read as one class "
         f"per row. Pass {one} to silence this warning."
     )
-    warnings.warn(message, DataConversionWarning, stacklevel=3)
+    warn(message, DataConversionWarning)
     return _check_classes(labels[:, 0], name)
 
 
@@ -326,6 +327,8 @@ def _check_classes(labels: NDArray[Any], name: str) -> NDArray[Any]:
         values = unchanged(labels.tolist())
         if values.dtype.kind == "f":
             refuse_cells(values, np.isinf, name, "has an infinite value (inf)")
+        if values.dtype == object:
+            raise _inexact(name, "class", values.tolist())
         labels = values if values.dtype.kind in "biuf" else labels
     try:
         kind = type_of_target(labels, input_name=name)
@@ -412,29 +415,18 @@ def _label_error(
     return cell_error(name, f"{name} has the value {_shown(value)}", place, rest, names)
 
 
-_ROW_TYPES = (list, tuple, set, frozenset)
-
-
 def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
     """Return the labels of every row, or None if ``y`` does not hold sets of labels.
 
     A row may be a list or an array if rows are no indicator: their lengths differ or they hold
     text.
     """
-    is_list = isinstance(y, list | tuple)
-    if is_list:
-        rows = list(y)
-    elif (isinstance(y, np.ndarray) and y.ndim == 1) or is_series(y):
-        if not str(y.dtype).lower().startswith(("object", "list", "array")):
-            return None
-        rows = y.tolist() if isinstance(y, np.ndarray) else y.to_list()
-    else:
-        return None
+    rows = _rows_of_lists(y, name) or []
     rows = [each.tolist() if isinstance(each, np.ndarray) else each for each in rows]
-    if not any(isinstance(each, _ROW_TYPES) for each in rows):
+    if not any(isinstance(each, LISTS) for each in rows):
         return None
     for i, each in enumerate(rows):
-        if not isinstance(each, _ROW_TYPES):
+        if not isinstance(each, LISTS):
             rest = " but sets of labels in others; pass a set for every row, maybe an empty one."
             raise RowError(name, f"{name} holds {each!r}", i, rest)
     has_sets = any(isinstance(each, set | frozenset) for each in rows)
@@ -442,7 +434,7 @@ def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
     if like_table:
         text = {value for each in rows for value in each if isinstance(value, str)}
         like_table = text <= {"0", "1"}
-    if like_table and is_list:
+    if like_table and isinstance(y, list | tuple):
         return None
     for i, each in enumerate(rows):
         for label in each:
@@ -454,6 +446,22 @@ def read_label_sets(y: Any, name: str = "y") -> list[frozenset[Any]] | None:
             rest = f"; if rows are those of a table, pass np.array(list({name}))."
             raise RowError(name, what, i, rest)
     return [frozenset(each) for each in rows]
+
+
+def _rows_of_lists(y: Any, name: str) -> list[Any] | None:
+    """Return the rows of data that may hold lists or sets, else None."""
+    if isinstance(y, list | tuple):
+        return list(y)
+    if is_frame(y):
+        return list_column(y, name)
+    if hasattr(type(y), "to_pylist"):  # of pyarrow
+        return list(y.to_pylist()) if "list" in str(y.type) else None
+    is_array = isinstance(y, np.ndarray)
+    if not (is_series(y) or (is_array and y.ndim == 1)):
+        return None
+    if not str(y.dtype).lower().startswith(("object", "list", "array")):
+        return None
+    return list(y.tolist() if is_array else y.to_list())
 
 
 def _sorted_labels(labels: frozenset[Any]) -> NDArray[Any]:
@@ -472,9 +480,13 @@ def _as_labels(labels: Sequence[Any]) -> NDArray[Any]:
         return np.array(labels, dtype=object)
     values = unchanged(labels)
     if values.dtype == object:  # which no model file holds
-        what = f"y has the label {max(labels, key=abs)!r}, which no type of number holds exactly"
-        raise ValueError(f"{what} beside the other labels; turn labels into text.")
+        raise _inexact("y", "label", labels)
     return values
+
+
+def _inexact(name: str, thing: str, values: Sequence[Any]) -> ValueError:
+    what = f"{name} has the {thing} {max(values, key=abs)!r}, which no type of number holds exactly"
+    return ValueError(f"{what} beside the others; turn all of them into text.")
 
 
 def _mixture(problem: str, values: Iterable[Any]) -> ValueError:

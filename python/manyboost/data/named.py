@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manyboost.data.cells import unknown_category
+
 #: A dense array or a CSR matrix (SciPy's are untyped).
 Matrix = Any
 
@@ -45,7 +47,9 @@ class NamedTable:
         codes = np.unique(self.values[:, j])
         return {self.categories[j][int(code)] for code in codes[~np.isnan(codes)]}
 
-    def encode(self, known: Mapping[int, Sequence[Any]], name: str) -> Matrix:
+    def encode(
+        self, known: Mapping[int, Sequence[Any]], name: str, *, refuse_unknown: bool = False
+    ) -> Matrix:
         """Return the values, with the codes of ``known`` labels; unknown labels become NaN."""
         for j, column in enumerate(self.columns):
             if (j in known) != (j in self.categories):
@@ -56,10 +60,15 @@ class NamedTable:
             return self.values
         values = np.array(self.values)
         for j, labels in self.categories.items():
-            place = {str(label): code for code, label in enumerate(known[j])}
-            codes = np.array([*(place.get(label, np.nan) for label in labels), np.nan])
-            missing = np.isnan(values[:, j])
-            values[:, j] = codes[np.where(missing, len(labels), values[:, j]).astype(np.intp)]
+            code_of = {str(label): code for code, label in enumerate(known[j])}
+            codes = np.array([*(code_of.get(label, np.nan) for label in labels), np.nan])
+            places = np.nan_to_num(values[:, j], nan=len(labels)).astype(np.intp)
+            values[:, j] = codes[places]
+            unknown = np.isnan(values[:, j]) & (places < len(labels))
+            if refuse_unknown and unknown.any():
+                row = int(np.argmax(unknown))
+                category = repr(labels[places[row]])
+                raise unknown_category(repr(self.columns[j]), name, category, row)
         return values
 
 

@@ -126,6 +126,8 @@ def check_output_names(y: Any, known: Sequence[str] | None, name: str) -> None:
     names = frames.target_names(y, name) if frames.is_frame(y) else None
     if names is None or known is None or list(known) == names:
         return
+    if frames.list_column(y, name) is not None:  # sets of labels, which have the names
+        return
     missing = [each for each in known if each not in names]
     for given, expected in zip(names, known, strict=False):
         if given not in known:

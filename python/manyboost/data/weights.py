@@ -270,9 +270,9 @@ def _from_dict(weights: Any, known: list[Any], name: str) -> F64:
         raise ValueError(
             f"{name} is {weights!r}; it must be a dict of weights such as {{0: 1, 1: 5}}."
         )
-    table = np.ones(len(known))
+    table, place = np.ones(len(known)), {each: k for k, each in enumerate(known)}
     for key, weight in weights.items():
-        if key not in known:
+        if key not in place:
             problem = f"{name} has the class {key!r}, which y does not have"
             raise ValueError(f"{problem}; the classes are {listing(known)}.")
         is_number = isinstance(weight, numbers.Real) and not isinstance(weight, bool)
@@ -280,7 +280,7 @@ def _from_dict(weights: Any, known: list[Any], name: str) -> F64:
             problem = f"{name} gives the class {key!r} the weight {weight!r}"
             remedy = "it must be a number of at least zero, within the range of single precision."
             raise ValueError(f"{problem}; {remedy}")
-        table[known.index(key)] = float(weight)
+        table[place[key]] = float(weight)
     return table
 
 

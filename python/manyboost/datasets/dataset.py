@@ -62,6 +62,9 @@ class Dataset:
         rows, features = self.X.shape
         outputs = self.Y.shape[1] if self.Y.ndim == 2 else 0
         split = np.zeros(rows, np.uint8) if self.split is None else self.split
+        if np.ndim(split) != 1:
+            what = f"The split of data set {self.name!r} has the shape {np.shape(split)}"
+            raise ValueError(f"{what}; pass one entry for each row.")
         facts = [
             ("rows in Y", self.Y.shape[0], rows, "rows in X"),
             ("feature names", len(self.feature_names), features, "features in X"),
@@ -81,6 +84,19 @@ class Dataset:
             what = f"Data set {self.name!r} has the nominal features {sorted(nominal)}"
             known = f"categories for {sorted(categories)} of {features} features"
             raise ValueError(f"{what} but {known}; make them agree.")
+        self._check_codes()
+
+    def _check_codes(self) -> None:
+        """Refuse nominal features with values that are neither codes nor missing."""
+        by_column = self.X.tocsc() if self.categories and sparse.issparse(self.X) else self.X
+        for j, known in self.categories.items():
+            column = by_column[:, [j]]
+            values = column.data if sparse.issparse(column) else column
+            wrong = ~(np.isnan(values) | np.isin(values, np.arange(len(known))))
+            if wrong.any():
+                what = f"Feature {self.feature_names[j]!r} of data set {self.name!r} holds the code"
+                codes = f"but its categories have the codes 0 to {len(known) - 1}"
+                raise ValueError(f"{what} {values[wrong][0]:g}, {codes}; correct it, or use NaN.")
 
     def __repr__(self) -> str:
         shape = f"{self.n_rows:,} rows, {self.n_features:,} features, {self.n_outputs:,} outputs"

@@ -33,7 +33,7 @@ from manyboost.spelling import nearest
 from manyboost.training.calibrators import fit_calibrator
 from manyboost.training.callbacks import Callback
 from manyboost.training.checkpoints import Checkpoint
-from manyboost.training.custom import Loss
+from manyboost.training.custom import Loss, has_own_link
 from manyboost.training.losses import CLASS_LOSSES, LABEL_LOSSES
 from manyboost.training.projections import Projection
 from manyboost.training.scoring import RunningClassifier
@@ -576,7 +576,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
         """Return the probability of each class or label on its own."""
         custom = self._fitted_loss.custom
         name = type(custom).__name__
-        if custom is not None and type(custom).inverse_link is Loss.inverse_link:
+        if custom is not None and not has_own_link(custom):
             problem = f"{name} has no inverse_link from raw predictions to probabilities"
             raise ValueError(f"{problem}; implement it, or use decision_function and predict.")
         proba = self._fitted_loss.predict(raw, outputs)

@@ -75,8 +75,9 @@ X : array-like of shape (n_rows, n_features)
 offset : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
     Offsets of the raw predictions, if the model was fitted with offsets.
 outputs : list of str or int, optional
-    Names or numbers of the outputs (labels, classes) to compute, in the order of the result; None:
-    all.
+    Names or numbers of the outputs (labels, classes) to compute, in the order of the result.
+    Numbers count from 0 in the order of the outputs (``classes_``), also where labels are numbers
+    themselves. None: all.
 """
 
 _DTYPE = """\

@@ -138,8 +138,8 @@ class Fitting(Model):
         params.validate(self)
         given.refuse_validation_alone()
         reader = self._reader(given, continued=continued)
-        categorical = self.categorical_features
-        X = check_X(self, given.X, reset=not continued, categorical=categorical, comm=given.comm)
+        how: dict[str, Any] = {"categorical": self.categorical_features, "comm": given.comm}
+        X = check_X(self, given.X, reset=not continued, refuse_unknown=continued, **how)
         names = getattr(self, "feature_names_in_", None)
         categories = self._find_categories(X, names, given.comm, continued=continued)
         mixed: list[int] = []

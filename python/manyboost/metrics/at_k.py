@@ -17,6 +17,7 @@ from manyboost.arrays import F64
 from manyboost.data.cells import row_blocks
 from manyboost.data.labels import Sparsity, indicator, read_label_sets
 from manyboost.data.sparse_labels import SparseLabels
+from manyboost.data.targets import check_output_names
 from manyboost.data.weights import check_weight
 from manyboost.spelling import nearest
 
@@ -25,7 +26,8 @@ from manyboost.spelling import nearest
 class TopKScorer:
     """A scorer of the k best labels of each row, for ``scoring=`` of the estimators and of others.
 
-    In early stopping it can score a part of the validation rows, and only every few rounds.
+    In early stopping it can score a part of the validation rows, and only every few rounds, where
+    labels stay sparse; elsewhere it scores all of them in every round.
 
     Parameters
     ----------
@@ -34,10 +36,11 @@ class TopKScorer:
     k : int
         How many labels of a row count.
     every : int, default=1
-        In early stopping, score every so many rounds; in between, the last score is kept.
+        In early stopping where labels stay sparse, score every so many rounds; in between, the last
+        score is kept.
     n_rows : int, optional
-        In early stopping, the maximum number of validation rows to score, drawn at random; None:
-        all.
+        In early stopping where labels stay sparse, the maximum number of validation rows to score,
+        drawn at random; None: all.
 
     Examples
     --------
@@ -70,6 +73,7 @@ class TopKScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a fitted model on rows; y is an indicator, or holds sets of labels."""
+        check_output_names(y, getattr(estimator, "output_names_", None), "y")
         best, _ = estimator.predict_top_k(X, self.k)
         classes = np.asarray(estimator.classes_)
         numbers = np.asarray(best)
@@ -99,7 +103,7 @@ def precision_at_k(y_true: Any, y_pred: Any, k: int, *, sample_weight: Any = Non
     y_pred : array-like of shape (n_rows, n_labels) or (n_rows, at least k)
         Scores, as floats: higher is better, and of equal scores the first label wins. Or, as
         integers, the numbers of the best labels of each row, best first, as
-        ``predict_top_k`` returns them for labels without names.
+        ``predict_top_k`` returns them for an indicator without names.
     k : int
         How many labels of a row count.
     sample_weight : array-like of shape (n_rows,), optional
@@ -202,9 +206,7 @@ def propensity_scored_precision_at_k(
     float
     """
     top = _TopLabels(y_true, y_pred, k, sample_weight)
-    gains, ideal = top.gains(propensities)
-    reached = top.mean(gains.sum(axis=1) / k, np.ones(top.n_rows))
-    return reached / (top.mean(ideal.sum(axis=1) / k, np.ones(top.n_rows)) if normalize else 1.0)
+    return top.mean_gain(propensities, np.full(k, 1 / k), normalize=normalize)
 
 
 def propensity_scored_ndcg_at_k(
@@ -222,12 +224,8 @@ def propensity_scored_ndcg_at_k(
     1 / log2(l + 1). Parameters are those of :func:`propensity_scored_precision_at_k`.
     """
     top = _TopLabels(y_true, y_pred, k, sample_weight)
-    gains, ideal = top.gains(propensities)
     share = _discounts(k) / _discounts(k).sum()
-    reached = top.mean((gains * share).sum(axis=1), np.ones(top.n_rows))
-    return reached / (
-        top.mean((ideal * share).sum(axis=1), np.ones(top.n_rows)) if normalize else 1.0
-    )
+    return top.mean_gain(propensities, share, normalize=normalize)
 
 
 def _discounts(k: int) -> F64:
@@ -258,7 +256,14 @@ class _TopLabels:
             raise ValueError("y_true has no label in rows of positive weight; pass some.")
         return float((of_rows * weight).sum() / total)
 
-    def gains(self, propensities: Any) -> tuple[F64, F64]:
+    def mean_gain(self, propensities: Any, share: F64, *, normalize: bool) -> float:
+        """Return the mean of the gains, each times the share of its place (k,)."""
+        gains, ideal = ((each * share).sum(axis=1) for each in self._gains(propensities))
+        if not normalize:
+            return self.mean(gains, np.ones(self.n_rows))
+        return self.mean(gains, self.n_true > 0) / self.mean(ideal, self.n_true > 0)
+
+    def _gains(self, propensities: Any) -> tuple[F64, F64]:
         """Return 1 / propensity of the hits (n_rows, k), and the largest that each row has."""
         chances = np.asarray(propensities, np.float64)
         if chances.shape != (self.n_labels,) or not ((chances > 0) & (chances <= 1)).all():
@@ -288,7 +293,7 @@ def _indicator(y: Any, name: str) -> Any:
     matrix = y if sparse.issparse(y) else np.asarray(y)
     if matrix.ndim != 2:
         raise ValueError(f"{name} has shape {matrix.shape}; it must have a column for each label.")
-    stored = sparse.csr_array(matrix)
+    stored = sparse.csr_array(matrix, copy=True)
     stored.sum_duplicates()
     stored.eliminate_zeros()
     if not (stored.data == 1).all():

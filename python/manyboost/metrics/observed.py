@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from manyboost.data.labels import read_label_sets
-from manyboost.data.targets import check_targets
+from manyboost.data.labels import indicator, read_label_sets
+from manyboost.data.targets import check_output_names, check_targets
 from manyboost.spelling import nearest
 from manyboost.training.scoring import observed_mean
 
@@ -74,7 +75,12 @@ class ObservedScorer:
         if isinstance(classes, list):
             what = f"is not for several columns of classes, of which the model has {len(classes)}"
             raise ValueError(f"The scorer {self.name!r} {what}; score each column by itself.")
-        if np.ndim(y) == 2 or (classes is None and read_label_sets(y) is None):
+        check_output_names(y, getattr(estimator, "output_names_", None), "y")
+        if classes is not None:
+            if (sets := read_label_sets(y)) is not None:
+                y = indicator(sets, np.asarray(classes))
+            y = y.toarray() if sparse.issparse(y) else y
+        if classes is None or np.ndim(y) == 2:
             Y = check_targets(y, np.empty((len(y), 0)))
             weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
             mean = observed_mean(scorer)

@@ -113,10 +113,11 @@ PARAMS: dict[str, Param] = {
         "random projection of the residuals, fitted to each output by one step; ``'relabel'``: "
         "the same, but each leaf is then labelled with the residuals of all outputs. ``'auto'``: "
         "the strategies race on validation rows (below 1,000 rows: on three folds), with dense "
-        "and sparse projections unless ``projection`` is given. All contenders of a heat get the "
-        "same cost (with ``max_time`` the same time, a third of it in all); then the better half "
-        "goes on for twice as much. Of those that gain 99 % of what the best one gains, the "
-        "cheapest wins, and is trained as if you had chosen it; see ``strategy_`` and "
+        "and sparse projections unless ``projection`` is given. In each heat all contenders get "
+        "the same budget of computing cost; then the better half continues with twice the budget. "
+        "With ``max_time``, budgets are seconds, and the race takes at most a third of it. The "
+        "cheapest contender wins whose improvement over the baseline is at least 99 % of the "
+        "best; it is then trained as if you had chosen it. See ``strategy_`` and "
         "``search_results_``.",
     ),
     "projection": Param(
@@ -149,9 +150,9 @@ PARAMS: dict[str, Param] = {
     "max_iter": Param(
         "auto",
         (one_of("auto"), integer(1)),
-        "Maximum number of rounds. ``'auto'``: 300 if several columns of y share trees, or 1,000 "
-        "if validation rows end training; 50 for each class, or level of a quantile, that shares "
-        "trees (at least 100, at most 500); else 100.",
+        "Maximum number of rounds. ``'auto'``: if several columns of y share trees, 300, or 1,000 "
+        "if validation rows end training; if the classes of one column, or several quantiles of "
+        "one target, share trees, 50 for each of them (at least 100, at most 500); else 100.",
     ),
     "max_leaf_nodes": Param(
         31, (integer(2), none), "Maximum number of leaves of a tree; 2: a stump; None: no limit."
@@ -216,7 +217,7 @@ PARAMS: dict[str, Param] = {
         "Monotonic constraints: 1 if raw predictions must not fall as the feature rises, -1 if "
         "they must not rise, 0 for none. Signs (n_features,) for all outputs, or (n_outputs, "
         "n_features), or a dict of feature names to a sign or to a list with one sign per output. "
-        "A series or frame with the names of features (and outputs) goes by these, in any order. "
+        "A series or frame whose labels are names of features (and outputs) may have any order. "
         "Not for more than two classes, nor for categorical features.",
     ),
     "interaction_cst": Param(
@@ -242,8 +243,8 @@ PARAMS: dict[str, Param] = {
         "Importance of each output, (n_outputs,), or of each of several columns of classes, when "
         "shared trees are grown: the gain of a split counts its squared residuals that many "
         "times. Leaves, steps and scores do not depend on it: an output of weight zero is fitted "
-        "too. A series with the names of the outputs goes by these, in any order. None: all "
-        "outputs count the same.",
+        "too. A series may have the outputs in any order, if its index holds their names. None: "
+        "all outputs count the same.",
     ),
     "class_weight": Param(
         None,
@@ -269,7 +270,9 @@ PARAMS: dict[str, Param] = {
     "estimator": Param(
         None,
         (none, Check("estimator", "a regressor with fit and predict", lambda v: hasattr(v, "fit"))),
-        "A scikit-learn regressor to use as weak learner instead of the built-in tree.",
+        "A scikit-learn regressor to use as weak learner instead of the built-in tree, whose "
+        "parameters (``max_leaf_nodes``, ``min_samples_leaf``, …) are then ignored; set those of "
+        "the regressor.",
     ),
     "thresholds": Param(
         None,
@@ -309,17 +312,18 @@ PARAMS: dict[str, Param] = {
         ),
         "Labels above others, by name or number: a dict of each label to its parent, or to a list "
         "of parents, or pairs (label, parent); no cycles. Predictions agree with it: in no row is "
-        "a label more probable than one above it, or predicted without it. Labels above present "
-        "ones are added to y, with a warning if y says they are absent.",
+        "a label more probable than one above it, or predicted without it. If a row has a label, "
+        "the labels above it are added to y, with a warning if y says they are absent.",
     ),
     "early_stopping": Param(
         "auto",
         (one_of("auto", "per_output"), boolean),
         "Whether to stop when the validation score no longer improves, and keep the rounds up to "
-        "the best. ``'auto'``: yes if X_val or validation_split is given or there are more than "
-        "10,000 rows. ``'per_output'``: an output whose own validation loss no longer improves is "
-        "frozen, and keeps the rounds up to its own best, while the others go on; of several "
-        "columns of classes, each column does. Not for one column of more than two classes.",
+        "the best. ``'auto'``: yes if X_val, validation_split or n_folds is given, with "
+        "``refit_all``, or if there are more than 10,000 rows. ``'per_output'``: an output whose "
+        "own validation loss no longer improves is frozen, and keeps the rounds up to its own "
+        "best, while the others go on; of several columns of classes, each column does. Not for "
+        "one column of more than two classes.",
     ),
     "validation_fraction": Param(
         0.1,
@@ -362,10 +366,10 @@ PARAMS: dict[str, Param] = {
         "Score that early stopping uses, on the validation rows: ``'loss'`` (for regression the "
         "mean over the outputs, each relative to the loss of its baseline), the name of a "
         "scikit-learn scorer, None (the method ``score``: r² or accuracy), or a callable "
-        "``(estimator, X, y)``, higher for better models, whose estimator can only predict this "
-        "X. All scores of a list are recorded, and the first decides. ``'roc_auc'`` counts the "
-        "labels for which the validation rows have both values. Ignored if "
-        "``early_stopping='auto'`` turns stopping off.",
+        "``(estimator, X, y)`` that returns a higher number for a better model, and whose "
+        "estimator predicts this X only. All scores of a list are recorded, and the first "
+        "decides. ``'roc_auc'`` counts the labels for which the validation rows have both values. "
+        "Ignored if ``early_stopping='auto'`` turns stopping off.",
     ),
     "n_folds": Param(
         None,

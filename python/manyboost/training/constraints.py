@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from manyboost.arrays import F32, F64, I8, U32, Mask
 from manyboost.data.cells import column_name
-from manyboost.data.features import feature_number
+from manyboost.data.features import feature_numbers
 from manyboost.data.frames import by_name
 from manyboost.training.directions import Outputs
 
@@ -116,13 +116,14 @@ def resolve_monotonic(
         return None
     if isinstance(monotonic_cst, Mapping):
         given = np.zeros((n_outputs, n_features))
+        number = feature_numbers("monotonic_cst", n_features, names)
         for feature, sign in monotonic_cst.items():
             if not isinstance(feature, str):
                 raise ValueError(
                     f"monotonic_cst has the key {feature!r}; the keys of a dict must be names of "
                     "features, or pass an array with a sign for each feature."
                 )
-            j = feature_number("monotonic_cst", feature, n_features, names)
+            j = number(feature)
             of_feature = _numbers(sign)
             if of_feature.shape not in ((), (n_outputs,)):
                 raise ValueError(
@@ -185,14 +186,13 @@ def resolve_interactions(
         size = min({"pairwise": 2, "no_interactions": 1}[interaction_cst], n_features)
         return [list(group) for group in itertools.combinations(range(n_features), size)]
     groups = []
-    for number, group in enumerate(interaction_cst):
+    number = feature_numbers("interaction_cst", n_features, names)
+    for place, group in enumerate(interaction_cst):
         if isinstance(group, str) or not isinstance(group, Collection):
             raise ValueError(
-                f"interaction_cst has {group!r} as group {number}; each group must be a set of "
+                f"interaction_cst has {group!r} as group {place}; each group must be a set of "
                 "features."
             )
-        groups.append(
-            {feature_number("interaction_cst", each, n_features, names) for each in group}
-        )
+        groups.append(set(map(number, group)))
     rest = set(range(n_features)).difference(*groups)
     return [sorted(group) for group in [*groups, rest] if group]

@@ -69,6 +69,11 @@ class Loss:
         return raw
 
 
+def has_own_link(loss: Loss) -> bool:
+    """Whether a loss has an ``inverse_link``, of its class or set on the object."""
+    return getattr(loss.inverse_link, "__func__", None) is not Loss.inverse_link
+
+
 class CustomObjective(Objective):
     """A loss written in Python bound to data.
 

@@ -105,7 +105,7 @@ def test_a_column_is_what_its_first_value_is(write, monkeypatch):
     [
         ("1,2\n3,x\n", r"toy.csv, line 3: column 'b' holds 'x', which is not a number; correct it"),
         ("1,2\n3,1_0\n", r"line 3: column 'b' holds '1_0', which is not a number"),
-        ("1,2\n\n3\n", r"toy.csv, line 4: the row has 1 cells for 2 columns; check delimiter"),
+        ("1,2\n\n3\n", r"toy.csv, line 4: the row has 1 cell for 2 columns; check delimiter"),
         ("1,2\n3,4,5\n", r"toy.csv, line 3: the row has 3 cells for 2 columns"),
         ('1,2\n3,"4"x\n', r"toy.csv, line 3: not valid CSV"),
         ('1,2\n"3,4\n5,6\n', r"toy.csv, line 4: not valid CSV"),

@@ -85,7 +85,12 @@ def test_two_files_agree_when_the_numbers_are_given(write):
         ("1 2:1:3\n", {}, r"line 1: the row is not"),
         ("1,1 2:1\n", {}, r"line 1: label 1 occurs twice"),
         ("1 2:1 2:1\n", {}, r"line 1: feature 2 occurs twice"),
-        ("1 2:-1e39\n", {}, r"line 1: a value is beyond single precision"),
+        ("1 2:-1e39\n", {}, r"X of data set 'toy' holds -1e\+39, beyond the range of single"),
+        (
+            "1 2:1e400\n",
+            {},
+            r"line 1: the row is not .* labels and features, and numbers as values",
+        ),
         ("1 1:1\n\n1 3:1\n", {"n_features": 2}, r"line 3: feature 3 is not between 1 and 2; corr"),
         ("1 0:1\n", {"zero_based": False}, r"line 1: feature 0 is not between 1 and"),
         ("1 1:1\n2,5 1:1\n", {"n_outputs": 3}, r"line 2: label 5 is not between 0 and 2; correct"),
@@ -152,8 +157,8 @@ def test_bad_numbers_are_refused(write, text, message):
         ("", r"toy.txt, line 1: the first line must hold the numbers of rows, features and"),
         ("2 3\n", r"line 1: the first line must hold"),
         ("1 3 0\n 1:1\n", r"line 1: the first line must hold the numbers"),
-        ("2 3 2\n0 1:1\n", r"toy.txt has 1 rows but its first line says 2; the file may be cut"),
-        ("1 3 2\n0 1:1\n\n", r"toy.txt has 2 rows but its first line says 1"),
+        ("2 3 2\n0 1:1\n", r"toy.txt has 1 row but its first line says 2; the file may be cut"),
+        ("1 3 2\n0 1:1\n1 1:1\n", r"toy.txt has 2 rows but its first line says 1; correct that"),
         ("1 3 2\n0 3:1\n", r"toy.txt, line 2: feature 3 is not between 0 and 2"),
         ("2 3 2\n0,1 1:1\n2 1:1\n", r"toy.txt, line 3: label 2 is not between 0 and 1"),
         ("1 3 2\n0 a:1\n", r"toy.txt, line 2: the row is not"),
@@ -162,6 +167,13 @@ def test_bad_numbers_are_refused(write, text, message):
 def test_a_bad_xc_file_is_refused(write, text, message):
     with pytest.raises(ValueError, match=message):
         read_xc(write(text))
+
+
+def test_empty_lines_may_follow_the_rows(write):
+    text = "2 3 2\n0 1:1\n\n"  # the second row has neither labels nor features
+    for more in ("", "\n", "\n \n\n"):
+        data = read_xc(write(text + more))
+        np.testing.assert_array_equal(data.Y.toarray(), [[1, 0], [0, 0]])
 
 
 def test_a_compressed_xc_file(tmp_path):

@@ -91,7 +91,7 @@ def test_the_task_can_be_given(write):
         ("x,,y\n1,2,3\n", {}, r"The first line of toy.csv must name every column"),
         ("x,y\n", {}, r"toy.csv has no rows"),
         ("x,y,x\n1,2,3\n", {}, r"toy.csv has two columns called 'x'; rename one"),
-        ("x,y\n1,2\n3\n", {}, r"toy.csv, line 3: the row has 1 cells for 2 columns"),
+        ("x,y\n1,2\n3\n", {}, r"toy.csv, line 3: the row has 1 cell for 2 columns"),
         ('x,y\n1,"2\n', {}, r"toy.csv, line 2: not valid CSV"),
         ("x,y\r1,2\r", {}, "toy.csv, line 1: a line ends with a carriage return alone; save the"),
         ("x,y\n1,2\nred,2\n", {}, r"toy.csv, line 3: column 'x' holds 'red', .* categorical"),

@@ -219,6 +219,7 @@ def outputs_of(
     if found == "regression":
         return NamedColumn(only.name, y), "regression"
     _refuse_missing(table, y)
+    _refuse_large(table, only.name, y)
     return NamedColumn(only.name, y.astype(np.int64) if (y == np.rint(y)).all() else y), "classes"
 
 
@@ -239,6 +240,15 @@ def _refuse_missing(table: Table, classes: NDArray[Any]) -> None:
     if missing.any():
         what = f"the class {table.names[0]!r} is missing; fill it in, or remove the row."
         raise table.error(int(np.argmax(missing)), what)
+
+
+def _refuse_large(table: Table, name: str, classes: F64) -> None:
+    """Refuse whole numbers as classes that doubles cannot tell from their neighbours."""
+    large = np.abs(classes) >= 2**53  # NaN is not
+    if large.any():
+        row = int(np.argmax(large))
+        what = f"the class {name!r} is {classes[row]:.0f}, but numbers from 2**53 on are not exact"
+        raise table.error(row, f"{what}; turn the classes into text, such as 'id1'.")
 
 
 def _hold_classes(table: Table, task: str | None) -> bool:
@@ -271,6 +281,7 @@ def class_columns(table: Table) -> NamedTable:
         if known is not None:
             classes[there, j] = np.array(known, object)[found.astype(np.intp)]
         else:
+            _refuse_large(table, table.names[j], column)
             is_whole = np.array_equal(found, np.rint(found))
             classes[there, j] = found.astype(np.int64) if is_whole else found
     return NamedTable(table.names, classes)

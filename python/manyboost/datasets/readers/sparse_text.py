@@ -6,11 +6,11 @@ the extreme classification repository, whose first line is ``rows features label
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,7 +21,6 @@ from manyboost.arrays import F64
 from manyboost.datasets.dataset import Dataset, Matrix, Task, in_single
 from manyboost.datasets.readers.text import PathLike, TextFile, number, set_name
 
-_LARGEST = float(np.finfo(np.float32).max)
 #: What a row begins with; "auto": labels, if all rows could begin with labels.
 Targets: TypeAlias = Literal["labels", "numbers", "auto"]
 
@@ -99,6 +98,8 @@ def stored_svmlight(
         if n_outputs is not None:
             rows.check("label", 0, n_outputs)
         Y, names = rows.labels(labels), tuple(f"{label:.0f}" for label in labels)
+    if not names:
+        raise ValueError(f"{rows.file.name} has no labels; a data set needs some.")
     return rows.dataset(Y, names, n_features, first, name)
 
 
@@ -114,7 +115,8 @@ def read_svmlight_like(
     if list(feature_names) != [str(k) for k in range(first, first + n_features)]:
         return None
     has_labels = all(name.isdecimal() for name in target_names)
-    rows = _svmlight_rows(path, "labels" if has_labels else "numbers")
+    targets: Targets = "labels" if has_labels else "numbers"
+    rows = _svmlight_rows(path, targets if target_names else "auto")  # any, if none is wanted
     rows.forget_features(first + n_features)
     if has_labels:
         Y = rows.labels(np.array(target_names, np.float64))
@@ -168,10 +170,12 @@ def stored_xc(path: PathLike, name: str | None = None) -> Dataset:
     if header is None or "0" in header.groups():
         raise file.error("the first line must hold the numbers of rows, features and labels.", 1)
     n_rows, n_features, n_outputs = map(int, header.groups())
-    rows = _Rows(file, texts, "labels")
-    if len(rows) != n_rows:
-        counts = f"{len(rows)} rows but its first line says {n_rows}"
-        raise ValueError(f"{file.name} has {counts}; the file may be cut short.")
+    rows = _Rows(file, islice(texts, n_rows), "labels")
+    found = len(rows) + sum(1 for text in texts if text.strip())  # empty lines may follow
+    if found != n_rows:
+        counts = f"{found} row{'' if found == 1 else 's'} but its first line says {n_rows}"
+        remedy = "the file may be cut short" if found < n_rows else "correct that number"
+        raise ValueError(f"{file.name} has {counts}; {remedy}.")
     rows.check("label", 0, n_outputs)
     names = tuple(map(str, range(n_outputs)))
     return rows.dataset(rows.labels(np.arange(n_outputs)), names, n_features, 0, name)
@@ -195,8 +199,6 @@ class _Rows:
                 twice = self._twice("label", row_targets)
             if len(set(row_features)) < len(row_features):
                 raise self._twice("feature", row_features)
-            if row_values and _LARGEST < max(map(abs, row_values)) < math.inf:
-                raise file.error("a value is beyond single precision (3e38); divide the feature.")
             self._lines.append(file.line)
             found.extend(row_targets)
             features.extend(row_features)
@@ -224,7 +226,7 @@ class _Rows:
             target, whole = ("number", "") if self.hold_numbers else ("label", "labels and ")
             raise self.file.error(
                 f"the row is not '{target},{target} feature:value ...' with whole numbers, 0 or "
-                f"more, for {whole}features, and finite values."
+                f"more, for {whole}features, and numbers as values."
             ) from None
 
     def _target(self, text: str) -> float:
@@ -287,9 +289,8 @@ class _Rows:
     ) -> Dataset:
         """Return features, counted from ``first``, with the given outputs and their names."""
         self.check("feature", first, first + n_features)
-        if not names or not n_features:
-            what = "features" if names else "labels"
-            raise ValueError(f"{self.file.name} has no {what}; a data set needs some.")
+        if not n_features:
+            raise ValueError(f"{self.file.name} has no features; a data set needs some.")
         arrays = self._values, self.features - first, np.asarray(self._feature_ends)
         X = sparse.csr_matrix(arrays, shape=(len(self), n_features))
         X.sort_indices()

@@ -20,7 +20,13 @@ from manyboost.arrays import F64
 from manyboost.datasets.dataset import Dataset, Task, check_unique
 from manyboost.datasets.readers import columns
 from manyboost.datasets.readers.columns import Column, Place, Selection, Table
-from manyboost.datasets.readers.text import PathLike, TextFile, excerpt, set_name
+from manyboost.datasets.readers.text import (
+    PathLike,
+    TextFile,
+    check_delimiter,
+    excerpt,
+    set_name,
+)
 from manyboost.extras import import_extra
 
 if TYPE_CHECKING:
@@ -264,7 +270,7 @@ class CsvFile(FrameFile):
 
     def __init__(self, path: PathLike, delimiter: str, encoding: str = "utf-8-sig") -> None:
         polars_module()
-        self._text, self._delimiter = TextFile(path, encoding), delimiter
+        self._text, self._delimiter = TextFile(path, encoding), check_delimiter(delimiter)
         self.file = self._text.name
         self._lines = ((self._text.line, line) for line in self._text)
         self._header = [name.strip() for name in next(self._rows(self._lines), (0, []))[1]]
@@ -309,7 +315,8 @@ class CsvFile(FrameFile):
 
     def _check_width(self, line: int, width: int) -> None:
         if width != len(self._header):
-            what = f"the row has {width} cells for {len(self._header)} columns"
+            cells = f"{width} cell{'' if width == 1 else 's'}"
+            what = f"the row has {cells} for {len(self._header)} columns"
             raise self._text.error(f"{what}; check delimiter and quotes.", line)
 
     def _cleaned(self, cells: polars.Series) -> polars.Series:

@@ -29,26 +29,27 @@ ENDINGS = {
 class TextFile:
     """The lines of a file, with their ends; ``line`` is the number of the current one, from 1.
 
-    The default encoding is UTF-8, whether or not the file begins with a byte order mark.
+    A byte order mark at the beginning is left out.
     """
 
     def __init__(self, path: PathLike, encoding: str = "utf-8-sig") -> None:
         self.path, self.name, self.line = Path(path), file_name(path), 0
-        self._encoding = encoding
+        self._encoding = known_encoding(encoding).removesuffix("-sig")
 
     def __iter__(self) -> Iterator[str]:
         encoding = self._encoding
         try:
             with _opened(self.path) as file, _decompressed(file) as lines:
-                if codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+                if encoding.startswith(("utf-16", "utf-32")):
                     # Ends of lines have two bytes.
                     lines = io.TextIOWrapper(lines, encoding, newline="\n")
                 for self.line, raw in enumerate(lines, start=1):
-                    yield raw if isinstance(raw, str) else raw.decode(encoding)
-                    encoding = encoding.removesuffix("-sig")  # only the first line has a mark
-        except UnicodeDecodeError as error:
-            what = f"the text is not {error.encoding}; pass the encoding of the file"
-            raise self.error(f"{what}, such as cp1252 or utf-16.") from None
+                    text = raw if isinstance(raw, str) else raw.decode(encoding)
+                    yield text.removeprefix("\ufeff") if self.line == 1 else text
+        except UnicodeError:
+            others = [each for each in ("utf-8", "cp1252", "utf-16") if each != encoding][:2]
+            what = f"the text is not {encoding}; pass the encoding of the file"
+            raise self.error(f"{what}, such as {' or '.join(others)}.", self.line or 1) from None
         except (EOFError, gzip.BadGzipFile, zlib.error):
             what = "the gzip stream is damaged or cut short; get the file again."
             raise self.error(what, self.line + 1) from None
@@ -69,6 +70,24 @@ def _opened(path: Path) -> AbstractContextManager[Any]:
 def _decompressed(file: Any) -> AbstractContextManager[Any]:
     # Looking ahead takes nothing from standard input.
     return gzip.open(file) if file.peek(2)[:2] == b"\x1f\x8b" else nullcontext(file)
+
+
+def known_encoding(name: str) -> str:
+    """Return the usual name of an encoding of text; refuse others."""
+    try:
+        "".encode(name)  # some codecs are no encodings of text
+        return codecs.lookup(name).name
+    except (LookupError, ValueError):
+        what = f"encoding {name!r} is not known"
+        raise ValueError(f"{what}; use a name such as utf-8, cp1252, latin-1 or utf-16.") from None
+
+
+def check_delimiter(text: str) -> str:
+    """Return the character between cells of a CSV file; refuse what cannot be one."""
+    if len(text) != 1 or not text.isascii() or text in '"\r\n':
+        what = f"delimiter {text!r} cannot separate cells"
+        raise ValueError(f"{what}; use one character of ASCII, such as ; or a tab.")
+    return text
 
 
 def file_name(path: PathLike) -> str:
