@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from folded import folded_regressor
-from manyboost import ManyBoostClassifier, ManyBoostRegressor, plotting
+from manyboost import ManyBoostClassifier, ManyBoostRegressor, load, plotting
 from manyboost.plotting.fits import calibration_points
 from refusals import refusal
 
@@ -64,6 +64,19 @@ def test_learning_curves_are_the_losses(model):
     np.testing.assert_array_equal(drawn["training"].get_xdata(), np.arange(model.n_iter_ + 1))
     assert texts(ax) == [f"best: {model.best_iter_}"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("rounds", "mean loss")
+
+
+def test_curves_are_those_of_the_fit_whatever_scoring_is_now(tmp_path):
+    model = ManyBoostRegressor(max_iter=5, random_state=0, scoring="r2", early_stopping=True)
+    model.fit(X, Y).set_params(scoring="loss")
+    assert plotting.plot_learning_curves(model).get_ylabel() == "r2"
+
+    def of_mine(model, X, y):
+        return -float(np.abs(model.predict(X) - y).mean())
+
+    model.set_params(scoring=of_mine).fit(X, Y).save(tmp_path / "model.mb")
+    again = load(tmp_path / "model.mb")
+    assert plotting.plot_learning_curves(again).get_ylabel() == "of mine"
 
 
 def test_without_validation_rows_there_is_one_curve():
@@ -218,6 +231,18 @@ def test_the_output_that_a_tree_moves_most_is_shown():
     assert plotting.plot_tree(model).get_title().endswith("y1")
 
 
+def test_of_an_output_with_quantiles_the_level_that_moves_most_is_shown():
+    levels = [0.1, 0.1000001, 0.95]
+    model = ManyBoostRegressor("quantile", quantile=levels, max_iter=1, random_state=0)
+    model.fit(X, Y[:, :2])
+    shown = plotting.plot_tree(model, output=1).get_title()
+    assert shown.startswith("tree 0, what it adds to y1, ")
+    for name in ("y1, 0.1-quantile", "y1, 0.1000001-quantile", "y0, 0.95-quantile"):
+        assert (
+            plotting.plot_tree(model, output=name).get_title() == f"tree 0, what it adds to {name}"
+        )
+
+
 def test_categories_missing_values_and_hidden_splits():
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("narwhals")
@@ -240,7 +265,10 @@ def test_categories_missing_values_and_hidden_splits():
 
 
 def test_trees_that_do_not_exist_are_refused(model):
-    assert "trees 0 to 14" in refusal(lambda: plotting.plot_tree(model, 15))
+    for tree in (15, -1, 0.5, True):
+        expected = f"tree={tree} is not allowed; the model has trees 0 to 14."
+        assert refusal(lambda tree=tree: plotting.plot_tree(model, tree)) == expected
+    assert "has no rounds" in refusal(lambda: plotting.plot_tree(model.first_rounds(0)))
 
 
 # ------------------------------------------------------------------ predictions, calibration
@@ -279,6 +307,38 @@ def test_predictions_of_other_things_are_refused(model, classifier):
     assert "(200, 3)" in refusal(lambda: plotting.plot_predictions(model, X, Y[:, :3]))
     assert "classifier" in refusal(lambda: plotting.plot_calibration(model, X, Y))
     assert "(200, 3)" in refusal(lambda: plotting.plot_calibration(classifier, X, LABELS[:, :3]))
+
+
+def test_targets_are_those_that_the_model_knows():
+    names = [f"y{j}" for j in range(D)]
+    named = ManyBoostRegressor(max_iter=2).fit(X, pandas.DataFrame(Y, columns=names))
+    labels = ManyBoostClassifier(max_iter=2).fit(X, pandas.DataFrame(LABELS, columns=names))
+    members = folded_regressor(X, pandas.DataFrame(Y, columns=names), max_iter=2)
+    for draw in (
+        lambda: plotting.plot_predictions(named, X, pandas.DataFrame(Y, columns=names[::-1])),
+        lambda: plotting.plot_calibration(labels, X, pandas.DataFrame(LABELS, columns=names[::-1])),
+        lambda: plotting.plot_coverage(members, X, pandas.DataFrame(Y, columns=names[::-1])),
+        lambda: plotting.plot_fan(members, X, y=pandas.DataFrame(Y, columns=names[::-1])),
+    ):
+        assert "in another order" in refusal(draw)
+    two = ManyBoostClassifier(max_iter=2).fit(X, np.where(LABELS[:, 0], "yes", "no"))
+    sentence = refusal(lambda: plotting.plot_calibration(two, X, LABELS[:, 0]))
+    assert sentence.startswith(f"y has the class {LABELS[0, 0]} in row 0, which the model does not")
+
+
+def test_calibration_leaves_out_missing_labels_and_knows_the_hierarchy():
+    labels = (X[:, :1] > np.array([-0.5, 0.5])).astype(float)
+    model = ManyBoostClassifier(max_iter=3, label_hierarchy=[(1, 0)], random_state=0).fit(X, labels)
+    gaps = labels.copy()
+    gaps[:60, 1] = np.nan
+    gaps[150:, 0] = 0  # which the hierarchy says they are not, where they have the other label
+    drawn = lines(plotting.plot_calibration(model, X, gaps))
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(
+        drawn["y1"].get_data(), calibration_points(p[60:, 1], labels[60:, 1], 10)
+    )
+    closed = np.where(np.arange(N) < 150, labels[:, 0], labels[:, 1])
+    np.testing.assert_allclose(drawn["y0"].get_data(), calibration_points(p[:, 0], closed, 10))
 
 
 def test_calibration_points_are_means_of_equal_groups():
@@ -468,6 +528,43 @@ def test_intervals_are_drawn_for_regressors(classifier):
     one = folded_regressor(X[:150], Y[:150, 0], max_iter=5)
     said = refusal(lambda: plotting.plot_fan(one, X))
     assert said == "plot_fan needs several outputs, steps ahead; fit a two-dimensional y."
+
+
+def test_names_that_begin_with_an_underscore_are_in_legends():
+    frame = pandas.DataFrame(LABELS[:, :2], columns=["_a", "b"])
+    classifier = ManyBoostClassifier(max_iter=2, random_state=0).fit(X, frame)
+    shown = plotting.plot_calibration(classifier, X, frame).get_legend().get_texts()
+    assert [each.get_text().lstrip("\u200b") for each in shown] == ["_a", "b", "all 2 labels"]
+    two = ManyBoostClassifier(max_iter=2).fit(X, np.where(LABELS[:, 0], "_yes", "_no"))
+    y = np.where(LABELS[:, 0], "_yes", "_no")
+    assert len(plotting.plot_calibration(two, X, y).get_legend().get_texts()) == 1
+    folds = folded_regressor(X, pandas.DataFrame(Y[:, :2], columns=["_a", "b"]), max_iter=2)
+    assert len(plotting.plot_coverage(folds, X, Y[:, :2]).get_legend().get_texts()) == 4
+    curves = ManyBoostRegressor(max_iter=2, early_stopping=True).fit(X, frame)
+    shown = plotting.plot_learning_curves(curves, per_output=True).get_legend().get_texts()
+    assert len(shown) == 2
+
+
+def test_a_fan_shows_predictions_also_where_bands_are_cut_off():
+    counts = RNG.poisson(0.5, size=(N, 3))
+    model = folded_regressor(X, counts, loss="poisson", max_iter=3)
+    line = lines(plotting.plot_fan(model, X, row=2))["prediction"]
+    np.testing.assert_array_equal(line.get_ydata(), model.predict(X[2:3])[0])
+    middle = model.predict_interval(X[2:3], 0.5)[0].mean(axis=1)
+    assert np.abs(line.get_ydata() - middle).max() > 0.01
+    levels = [0.05, 0.4, 0.95]
+    model = folded_regressor(X, counts, loss="quantile", quantile=levels, max_iter=3)
+    line = lines(plotting.plot_fan(model, X, row=2, coverages=[0.9]))["prediction"]
+    np.testing.assert_array_equal(line.get_ydata(), model.predict(X[2:3])[0][:, 1])
+
+
+def test_widths_need_folds_and_a_coverage(model, folds):
+    sentence = refusal(lambda: plotting.plot_widths(model, X))
+    assert sentence.startswith("plot_widths needs out-of-fold predictions")
+    for coverage in (1.5, 0, True):
+        expected = f"coverage={coverage} is not allowed; it must be a number strictly between"
+        said = refusal(lambda each=coverage: plotting.plot_widths(folds, X, coverage=each))
+        assert said.startswith(expected)
 
 
 def test_dollar_signs_in_names_are_no_formulas(model):

@@ -83,6 +83,33 @@ def test_a_rank_that_dies_ends_all():
     assert done.returncode != 0
 
 
+MANY = """
+from mpi4py import MPI
+from manyboost.distributed import MPIComm
+
+world = MPI.COMM_WORLD
+for k in range(2500):  # MPICH has 2,048 communicators
+    comm = MPIComm()
+    assert comm.total(1) == 2
+    some = comm.subset([k % 2])
+    assert (some is None) == (comm.rank != k % 2)
+    assert some is None or (some.total(1), some.subset([0]).size) == (1, 1)
+    own = world.Split(0, -world.Get_rank())
+    turned = MPIComm(own)
+    assert turned.gather(world.Get_rank()) == [1, 0]
+    assert turned.subset([0]) is None or turned.rank == 0
+    own.Free()
+print("fine", flush=True)
+"""
+
+
+def test_there_may_be_any_number_of_them():
+    done = mpiexec(2, "-c", MANY)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["fine"] * 2
+    assert done.stderr == ""
+
+
 def test_the_command_line_shares_a_fit(tmp_path):
     lines = ["a,b,y1,y2"]
     lines += [f"{i % 17},{i % 5 / 4},{i % 17 * 2 + i % 5},{i % 17 - i % 5}" for i in range(200)]

@@ -60,6 +60,14 @@ def test_columns_of_parquet_files_become_features_targets_and_weights(parquet: P
     np.testing.assert_array_equal(weight, [1, 2, 3])
 
 
+@pytest.mark.parametrize("name", ["a*.parquet", "d[1].parquet", "a?.parquet"])
+def test_a_name_with_stars_and_brackets_is_that_of_one_file(tmp_path: Path, name: str) -> None:
+    for each, value in ((name, 1.0), ("ab.parquet", 2.0)):
+        polars.DataFrame({"a": [value], "y": [value]}).write_parquet(tmp_path / each)
+    ((features, targets, _),) = opened(tmp_path / name, targets="y").blocks
+    assert (features.tolist(), targets.tolist()) == ([[1.0]], [1.0])
+
+
 def test_a_single_column_by_its_name_has_one_dimension(parquet: Path) -> None:
     def shape(targets: Any) -> Any:
         return next(iter(opened(parquet, targets=targets, ignore="c").blocks))[1].shape

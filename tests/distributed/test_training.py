@@ -117,6 +117,17 @@ def test_validation_rows():
     assert_same(classifier(), X, CLASSES, X_val=X[:3], Y_val=CLASSES[:3])
 
 
+def test_validation_rows_of_ranks_without_training_rows_are_refused():
+    def work(comm):
+        rows = slice(0, None if comm.rank == 0 else 0)
+        model = regressor(early_stopping=True)()
+        fit_rank(model, comm, X[rows], Y[rows], X_val=X[:20], Y_val=Y[:20])
+
+    words = "Rank 1 holds validation rows but no training rows; pass them on a rank that has"
+    with pytest.raises(ValueError, match=words):
+        Threads.run(2, work)
+
+
 @pytest.mark.parametrize("max_features", [1.0, "sqrt"])
 def test_sparse_features(max_features):
     assert_same(regressor(max_features=max_features), SPARSE_X, Y)

@@ -260,6 +260,36 @@ def test_a_loss_in_python_is_exported_if_it_has_no_link():
     for export in (model.to_onnx, model.to_treelite):
         assert "The inverse_link of Doubled is Python code" in refusal(export)
     agree(run_treelite(model, X, raw=True), model._raw_predict(X))
+    on_the_object = LogCosh()
+    on_the_object.inverse_link = lambda raw: 2 * raw
+    model = regressor(loss=on_the_object).fit(X, Y)
+    assert np.array_equal(model.predict(X), 2 * model._raw_predict(X))
+    for export in (model.to_onnx, model.to_treelite):
+        assert "The inverse_link of LogCosh is Python code" in refusal(export)
+
+
+class Logistic(Loss):
+    def value(self, y, raw):
+        return np.logaddexp(0, raw) - y * raw
+
+    def gradient(self, y, raw):
+        return 1 / (1 + np.exp(-raw)) - y
+
+
+@pytest.mark.parametrize("kind", ["two", "five", "labels"])
+def test_probabilities_without_a_link_are_not_exported(kind):
+    X, y = targets(kind)
+    model = classifier(loss=Logistic()).fit(X, y)
+    raw = model.decision_function(X).reshape(len(X), -1)
+    agree(run_treelite(model, X, raw=True), raw)
+    for export in (model.to_onnx, model.to_treelite):
+        assert refusal(export) == (
+            "Logistic has no link to probabilities, which the export holds; use a built-in loss, "
+            "or to_treelite(raw=True)."
+        )
+    model.loss.inverse_link = lambda raw: 1 / (1 + np.exp(-raw))
+    assert (model.predict_proba(X) <= 1).all()
+    assert "inverse_link of Logistic is Python code" in refusal(model.to_onnx)
 
 
 # Offsets ----------------------------------------------------------------------------------------
@@ -342,6 +372,7 @@ def test_probabilities_that_are_all_zero_become_even():
         ([10, -3, 7], np.int64),
         (np.array([1, 3], np.uint8), np.int64),
         ([1.0, 2.0], np.float64),
+        (np.array([1.0, 2.0], np.float16), np.float32),
         ([False, True], np.bool_),
     ],
 )
@@ -353,6 +384,13 @@ def test_classes_come_back_as_they_were(values, dtype):
     assert labels.dtype == dtype
     raw = model.decision_function(X)
     agree_on_labels(labels, model.predict(X), np.ones(len(X)) if raw.ndim == 2 else raw)
+
+
+def test_classes_beyond_the_integers_of_onnx_are_refused():
+    X, y = targets("two")
+    model = classifier().fit(X, y.astype(np.uint64) + np.uint64(2**63))
+    expected = "The classes have the number 9223372036854775809, beyond the integers of ONNX"
+    assert refusal(model.to_onnx).startswith(expected)
 
 
 @pytest.mark.parametrize("kind", ["two", "labels"])
@@ -426,8 +464,16 @@ def test_a_column_of_labels_that_were_all_missing_is_an_input_too():
     agree(run(model, a, w=labels)["predictions"], model.predict(frame))
 
 
-def test_other_labels_are_refused():
-    X = pd.DataFrame({"w": pd.Categorical([0.5, 1.5] * 50)})
+def test_columns_of_labels_without_names_are_inputs_by_their_numbers():
+    a, w = np.random.default_rng(0).normal(size=(100, 1)), np.array(["x", "y"] * 50, dtype=object)
+    frame = pd.DataFrame({0: a[:, 0], 1: pd.Categorical(w)})
+    model = regressor().fit(frame, a + (w == "x")[:, None])
+    agree(run(model, a, x1=w[:, None])["predictions"], model.predict(frame))
+
+
+@pytest.mark.parametrize("label", [0.5, 2**63])
+def test_other_labels_are_refused(label):
+    X = pd.DataFrame({"w": pd.Categorical([label, 1 + label] * 50)})
     model = regressor().fit(X, np.arange(100.0))
     assert "Column 'w' has categories that are neither text nor" in refusal(model.to_onnx)
 
@@ -552,6 +598,15 @@ def test_a_model_alone_and_several_inputs_are_exported_by_skl2onnx():
 
 def onnx_float(width):
     return skl2onnx.common.data_types.FloatTensorType([None, width])
+
+
+def test_pipelines_predict_classes_in_half_precision():
+    X, y = targets("two")
+    X = np.nan_to_num(X).astype(np.float32)
+    model = classifier().fit(X, (1 + y).astype(np.float16))
+    found = pipeline_results(model, X)
+    assert found["label"].dtype == np.float32
+    assert (found["label"] == model.predict(X)).mean() > 0.9
 
 
 def test_pipelines_refuse_what_they_cannot_pass():

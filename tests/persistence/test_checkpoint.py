@@ -261,6 +261,25 @@ def test_a_loss_made_with_other_numbers_is_another_loss(tmp_path):
         model.set_params(loss=HalfSquare(0.6)).fit(X, Y)
 
 
+def test_a_random_state_counts_with_what_it_draws_next(tmp_path):
+    def make(seed, **parameters):
+        state = np.random.RandomState(seed) if isinstance(seed, int) else seed
+        return ManyBoostRegressor(random_state=state, max_iter=6, **parameters)
+
+    path = tmp_path / "run"
+    model = resumed(lambda **parameters: make(1, **parameters), path, [2, 3], every=1)
+    assert stored(model) == stored(make(1).fit(X, Y))
+    advanced = model.set_params(checkpoint=None).random_state
+    assert advanced.randint(9) >= 0
+    for other in (2, advanced):
+        with pytest.raises(ValueError, match="belongs to another fit: other random_state;"):
+            make(other, checkpoint=path).fit(X, Y)
+    # A warm start draws nothing.
+    going_on = make(1, checkpoint=tmp_path / "on").fit(X, Y)
+    going_on.set_params(warm_start=True, max_iter=9).fit(X, Y)
+    assert going_on.n_iter_ == 9
+
+
 def test_names_and_classes_belong_to_the_fit(tmp_path):
     pandas = pytest.importorskip("pandas")
     named = pandas.DataFrame(X, columns=list("abcde"))

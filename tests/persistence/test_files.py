@@ -76,6 +76,32 @@ def test_errors_name_the_file_that_was_asked_for(model, tmp_path):
     assert caught.value.filename == str(tmp_path)
 
 
+def test_a_link_in_the_place_of_the_temporary_file_is_not_followed(tmp_path):
+    other = tmp_path / "other"
+    other.write_bytes(b"precious")
+    (tmp_path / ".file.new.tmp").symlink_to(other)
+    for content in (b"one", b"two"):
+        with replacing(tmp_path / "file", mark="new") as file:
+            file.write(content)
+        assert (tmp_path / "file").read_bytes() == content
+    assert other.read_bytes() == b"precious"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "other"]
+
+
+def test_a_folder_that_cannot_be_read_takes_files(tmp_path, monkeypatch):
+    opened = os.open
+
+    def refuse(path, flags, *arguments, **options):
+        if flags & os.O_DIRECTORY:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, flags, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with replacing(tmp_path / "file") as file:
+        file.write(b"some")
+    assert (tmp_path / "file").read_bytes() == b"some"
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"old")
@@ -178,3 +204,26 @@ def test_open_binary_files_are_written_and_read(model, tmp_path):
         what = f"path is of the type {type(other).__name__}; {remedy}"
         assert refusal(lambda other=other: manyboost.load(other)) == what.format("'rb'")
         assert refusal(lambda other=other: model.save(other)) == what.format("'wb'")
+
+
+class Pipe:
+    """Reads what it was given, and writes piece by piece, with nothing else of a file."""
+
+    def __init__(self, content=None):
+        self.content = content
+
+    def read(self):
+        return self.content
+
+    def write(self, piece):
+        self.content += piece
+
+
+def test_whatever_reads_and_writes_bytes_is_a_file(model):
+    pipe = Pipe(b"")
+    model.save(pipe)
+    for content in (pipe.content, bytearray(pipe.content), memoryview(pipe.content)):
+        assert np.array_equal(manyboost.load(Pipe(content)).baseline_, model.baseline_)
+    for content in (None, "text", 3):
+        what = f"read() of the open file returned the type {type(content).__name__}, not bytes; "
+        assert refusal(lambda content=content: manyboost.load(Pipe(content))).startswith(what)

@@ -221,6 +221,25 @@ def test_labels_in_sets_and_thresholds_are_kept(tmp_path):
     assert_kept(binary, X, tmp_path)
 
 
+def test_thresholds_stay_those_of_the_fit_whatever_the_parameter_says(tmp_path):
+    X, Y = problem(d=3)
+    model = ManyBoostClassifier(thresholds=[0.2, 0.3, 0.4], **COMMON).fit(X, Y > 0)
+    for changed in ([0.1, 0.2], 0.9, None, "tuned"):
+        again = assert_kept(model.set_params(thresholds=changed), X, tmp_path)
+        assert again.thresholds_.tolist() == [0.2, 0.3, 0.4]
+
+
+def test_text_of_uneven_lengths_is_kept_as_long_as_it_fits(tmp_path):
+    X, Y = problem()
+    model = ManyBoostClassifier(**COMMON)
+    names = np.array(["x" * 5000, "y", "z"])
+    assert_kept(model.fit(X, names[Y[:, :3].argmax(axis=1)]), X, tmp_path)
+    for scoring in (np.array(["x" * 5000] + [""] * 999), {"loss"}, ["r2", []]):
+        with pytest.raises(ValueError, match="scoring=") as caught:
+            model.set_params(scoring=scoring).save(tmp_path / "model.mb")
+        assert ("1000 texts in an array" in str(caught.value)) == isinstance(scoring, np.ndarray)
+
+
 def test_a_model_of_no_rounds_is_kept(tmp_path):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(200, 3)), rng.normal(size=(200, 2))
@@ -492,6 +511,7 @@ def test_what_cannot_be_stored_is_refused_in_one_sentence(tmp_path):
             model.save(path)
         assert str(caught.value).count(". ") == 0
         assert model.info()["n_bytes"] is None
+        assert "cannot be saved\n" in str(model.info())
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ValueError, match="records='some'"):
         ManyBoostRegressor(**common).fit(X, Y).save(path, records="some")

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import manyboost
+from manyboost.persistence import container
 from manyboost.persistence.model import from_bytes
+from model_surgery import with_header
 
 MODELS = Path(__file__).parents[1] / "models"
 GOLDEN = sorted(path.stem for path in MODELS.glob("*.mb"))
@@ -65,6 +67,20 @@ def test_hostile_files_are_refused_in_one_sentence(name, words):
     assert sentence.startswith(f"{str(path)!r} is not a sound model file: ")
     assert sentence.endswith(".")
     assert "\n" not in sentence
+
+
+def test_headers_hold_no_more_lists_than_a_reader_has_memory_for():
+    lists = [[]] * (1 << 20)
+    relabel = (MODELS / "relabel.mb").read_bytes()
+    data = with_header(relabel, lambda header: header["parameters"].update(callbacks=lists))
+    with pytest.raises(ValueError, match="more than 1048576 lists and objects"):
+        from_bytes(data)
+    many = with_header(relabel, lambda header: header["parameters"].update(callbacks=[1] * 9999))
+    with pytest.raises(ValueError, match="callbacks=") as caught:
+        from_bytes(many)
+    assert len(str(caught.value)) < 1000
+    with pytest.raises(ValueError, match=r"1048579 lists.*; use shorter ones"):
+        next(container.pack({"x": lists}, {}))
 
 
 def test_hostile_files_are_those_of_the_script():

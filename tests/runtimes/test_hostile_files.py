@@ -19,6 +19,8 @@ N_MUTANTS = 1_500
 
 # What they say about parameters, training and Python's types is wrong; predictions do not read it.
 OF_TRAINING = {
+    "calibration_classes",
+    "calibration_numbers",
     "classes_wide",
     "few_outputs_of_project",
     "frames_unknown",
@@ -40,7 +42,10 @@ OF_TRAINING = {
     "parameter_scalar_float",
     "parameter_scalar_type",
     "parameter_scalar_wide",
+    "parameter_scorers",
+    "parameter_scoring",
     "parameter_set",
+    "parameter_text_wide",
     "parameter_unknown",
     "projection_array",
     "projection_unknown",
@@ -51,6 +56,8 @@ OF_TRAINING = {
     "search_of_nothing",
     "sign_two",
     "signs_none",
+    "target_name_of_labels",
+    "target_name_of_numbers",
     "trained_with_arrays",
     "trained_with_foreign",
     "trained_with_nothing",

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import manyboost
 from manyboost import Loss, ManyBoostRegressor
 from manyboost.persistence import model as model_files
+from model_surgery import closed, opened
 from runtimes.c_library import StatusError
 from small_problems import CLASSES, LABELS, X, Y, classifier, regressor
 
@@ -170,6 +172,37 @@ def test_columns_of_classes_have_names(library):
     assert runtime.column_names()[-2:] == ["one=False", "one=True"]
 
 
+def test_classes_have_the_names_of_their_values_whatever_their_type(library, tmp_path):
+    for classes in ([0, 3], [-1, 65504], [-2, 2049]):
+        values = np.sort(np.array(classes, np.float16))
+        model = classifier().fit(X, values[LABELS[:, 0]])
+        runtime = library.open(file_of(model, tmp_path))
+        assert runtime.column_names() == [repr(float(each)) for each in values]
+        agree(model, runtime, STRANGE)
+
+
+def test_a_hundred_thousand_labels_are_read_at_once(library):
+    def add(header, arrays):
+        count = 100_000
+        header["category_labels"] = [[1, [*(f"user {k}" for k in range(count - 2)), 1, "1"]]]
+        arrays["category_counts"] = np.array([count], np.uint32)
+        arrays["category_values"] = np.arange(count, dtype=np.float64)
+        arrays["group_features"] = np.array([1], np.uint32)
+        arrays["group_codes"] = np.minimum(np.arange(count), 3).astype(np.uint8)
+
+    header, arrays = opened((MODELS / "frames.mb").read_bytes())
+    add(header, arrays)
+    data = closed(header, arrays, 4)
+    began = time.perf_counter()
+    library.open(data)
+    # Comparing each with all others would take ten times as long.
+    assert time.perf_counter() - began < 2
+    assert len(model_files.from_bytes(data)._category_labels.of_column[1]) == 100_000
+    header["category_labels"][0][1][-1] = "user 7"
+    with pytest.raises(ValueError, match="labels of its categories"):
+        library.open(closed(header, arrays, 4))
+
+
 def test_categories_known_and_unknown_and_cuts_in_doubles(library, tmp_path):
     rng = np.random.default_rng(3)
     table = np.column_stack([
@@ -213,6 +246,10 @@ def test_columns_have_names(library, tmp_path):
         "y0_q0.1",
         "y0_q0.5",
     ]
+    close = regressor(loss="quantile", quantile=[1e-7, 0.1234567, 0.1234568]).fit(X, Y)
+    close.set_output(predict="pandas")
+    assert names(close) == list(close.predict(X).columns)
+    assert len(set(names(close))) == 6
     assert names(classifier().fit(X, CLASSES)) == ["a", "b", "c"]
     assert names(classifier().fit(X, LABELS[:, 0] > 0)) == ["False", "True"]
     assert names(classifier().fit(X, LABELS[:, 0] - 3)) == ["-3", "-2"]

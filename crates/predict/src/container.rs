@@ -51,7 +51,7 @@ impl Array<'_> {
     }
 }
 
-/// Header entries, and arrays by name.
+/// Header entries, and arrays by name; the names of both are sorted.
 #[derive(Debug)]
 pub struct Container<'a> {
     pub header: Vec<(String, Value)>,
@@ -172,11 +172,9 @@ fn type_and_shape(name: &str, entry: &Value, size: u64) -> Result<(&'static str,
         let columns = product(shape.get(1..).unwrap_or(&[]));
         shape.iter().all(|n| *n <= most) && columns.map_or(false, |n| n <= MOST_COLUMNS)
     };
-    match shape.filter(possible) {
-        Some(shape) => match product(&shape) {
-            Some(count) => Ok((dtype, shape, count)),
-            None => broken(format!("its array {name:?} has an impossible shape")),
-        },
+    let shape = shape.filter(possible).and_then(|shape| product(&shape).map(|n| (shape, n)));
+    match shape {
+        Some((shape, count)) => Ok((dtype, shape, count)),
         None => broken(format!("its array {name:?} has an impossible shape")),
     }
 }

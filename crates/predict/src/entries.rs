@@ -7,7 +7,7 @@ use crate::json::Value;
 use crate::{broken, Result};
 
 /// Keys of the header and the types of their values; those with a question mark may be absent.
-const KEYS: [(&str, &str); 25] = [
+const KEYS: [(&str, &str); 24] = [
     ("category_labels", "list"),
     ("content", "text"),
     ("estimator", "text"),
@@ -32,12 +32,11 @@ const KEYS: [(&str, &str); 25] = [
     ("targets", "object"),
     ("trained_with", "object"),
     ("with_offset", "boolean"),
-    ("arrays", "?"), // taken out of the header when the container is opened
 ];
 
 /// Arrays, their types and shapes: the same letter stands for the same number in all of them, a star
 /// for any. Those with a question mark may be absent.
-const ARRAYS: [(&str, &str, &str); 52] = [
+const ARRAYS: [(&str, &str, &str); 51] = [
     ("baseline", "<f8", "d"),
     ("loss_constants", "<f8", "d"),
     ("tree_sizes", "<u4", "trees"),
@@ -90,7 +89,6 @@ const ARRAYS: [(&str, &str, &str); 52] = [
     ("monotonic_signs", "|i1", "d p ?"),
     ("interaction_counts", "<u4", "* ?"),
     ("interaction_features", "<u4", "* ?"),
-    ("value_", "", "?"), // arrays that parameters refer to: value_000000, …
 ];
 
 /// The entries of a file, all of known names, types and shapes.
@@ -131,7 +129,9 @@ impl<'a> Entries<'a> {
 
     /// An array, if it is there.
     pub fn array(&self, name: &str) -> Option<&Array<'a>> {
-        self.container.arrays.iter().find(|(n, _)| n == name).map(|(_, array)| array)
+        let arrays = &self.container.arrays;
+        let at = arrays.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
+        Some(&arrays[at].1)
     }
 
     /// The elements of an array, none if it is not there.
@@ -210,7 +210,7 @@ impl<'a> Entries<'a> {
                 return broken(format!("its array {name:?} is {} of shape {:?}", found.0, found.1));
             }
         }
-        let mut n_values = 0;
+        let mut n_values = 0; // arrays that parameters refer to: value_000000, …
         for (name, _) in &self.container.arrays {
             if *name == format!("value_{n_values:06}") {
                 n_values += 1;

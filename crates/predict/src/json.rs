@@ -5,6 +5,8 @@ use crate::{broken, Result};
 
 const DEEPEST: usize = 24;
 const LONGEST_INTEGER: usize = 20;
+/// Lists and objects, of which an empty one takes many times its two bytes.
+const MOST_LISTS: usize = 1 << 20;
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +68,9 @@ impl Value {
 
 /// The value of a text; refuses all but the one form.
 pub fn parse(text: &[u8]) -> Result<Value> {
+    if text.iter().filter(|byte| matches!(byte, b'[' | b'{')).count() > MOST_LISTS {
+        return broken(format!("its header has more than {MOST_LISTS} lists and objects"));
+    }
     let mut parser = Parser { text, at: 0 };
     match parser.value(DEEPEST) {
         Some(value) if parser.at == text.len() => Ok(value),
@@ -258,5 +263,12 @@ mod tests {
             assert!(parse(text.as_bytes()).is_err(), "{text}");
         }
         assert!(parse(("[".repeat(24) + &"]".repeat(24)).as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn no_more_lists_are_read_than_there_is_memory_for() {
+        let lists = |count: usize| format!("[{}[]]", "[],".repeat(count - 2));
+        assert!(parse(lists(MOST_LISTS).as_bytes()).is_ok());
+        assert!(parse(lists(MOST_LISTS + 1).as_bytes()).is_err());
     }
 }

@@ -5,7 +5,7 @@ use crate::container;
 use crate::entries::Entries;
 use crate::json::{float_text, Value};
 use crate::links::share;
-use crate::outputs::{names, Outputs, Targets};
+use crate::outputs::{are_different, names, Outputs, Targets};
 use crate::trees::Trees;
 use crate::{broken, Error, Result};
 
@@ -254,7 +254,8 @@ fn labels(entries: &Entries<'_>, categories: &[Codes]) -> Result<Vec<(u32, Vec<S
         let codes = feature.and_then(|feature| codes::of_feature(categories, feature));
         let codes = codes.map_or(&[f64::NAN][..], |codes| &codes.values);
         let texts: Option<Vec<String>> = stored.iter().map(label_text).collect();
-        let different = (1..stored.len()).all(|k| !stored[..k].contains(&stored[k]));
+        let keys: Vec<String> = stored.iter().filter_map(label_key).collect();
+        let different = are_different(&keys);
         let numbered = codes.iter().enumerate().all(|(k, code)| *code == k as f64);
         match (feature, texts) {
             (Some(j), Some(texts))
@@ -278,5 +279,36 @@ fn label_text(value: &Value) -> Option<String> {
         Value::Float(value) => Some(float_text(*value)),
         Value::Bool(value) => Some(String::from(if *value { "True" } else { "False" })),
         _ => None,
+    }
+}
+
+/// A text that is the same for labels that are equal: 1, 1.0 and true are, "1" is another one.
+fn label_key(value: &Value) -> Option<String> {
+    match value {
+        Value::Text(text) => Some(format!("text {text}")),
+        Value::Bool(value) => Some(u8::from(*value).to_string()),
+        Value::Float(value) if *value as i128 as f64 == *value => {
+            Some((*value as i128).to_string())
+        }
+        _ => label_text(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_differ_as_they_do_in_python() {
+        let different = |labels: &[Value]| {
+            are_different(&labels.iter().filter_map(label_key).collect::<Vec<_>>())
+        };
+        let text = |text: &str| Value::Text(text.into());
+        assert!(different(&[Value::Integer(1), text("1"), Value::Float(1.5), Value::Bool(false)]));
+        let ones = [Value::Integer(1), Value::Float(1.0), Value::Bool(true)];
+        assert!(
+            !different(&ones[..2]) && !different(&ones[1..]) && !different(&[text("a"), text("a")])
+        );
+        assert!(!different(&[Value::Float(0.0), Value::Float(-0.0)]));
     }
 }

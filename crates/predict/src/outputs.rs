@@ -67,8 +67,8 @@ impl Outputs {
         if hierarchy.is_some() && targets != Targets::Labels {
             return broken("it has a hierarchy, but no labels");
         }
-        if thresholds.is_some() && matches!(targets, Targets::ClassColumns) {
-            return broken("it has thresholds, but the most likely class of a column is predicted");
+        if thresholds.is_some() && !has_labels {
+            return broken("it has thresholds, which its outputs cannot have");
         }
         Ok(Outputs { targets, links, names, n_classes, thresholds, calibrator, hierarchy })
     }
@@ -95,7 +95,8 @@ impl Outputs {
         Ok(())
     }
 
-    /// By how much each label is likelier than its threshold; without one, than not.
+    /// The margin of each label: its probability less its threshold, or its raw prediction where
+    /// nothing moves the boundary.
     pub fn above_thresholds(&self, raw: &[f64], above: &mut [f64]) -> Result<()> {
         match &self.thresholds {
             None if self.calibrator.is_none() => above.copy_from_slice(raw),
@@ -131,7 +132,8 @@ pub fn names(value: &Value) -> Result<Option<Vec<String>>> {
     }
 }
 
-fn are_different(texts: &[String]) -> bool {
+/// Whether no text comes twice.
+pub fn are_different(texts: &[String]) -> bool {
     let mut sorted: Vec<&String> = texts.iter().collect();
     sorted.sort_unstable();
     sorted.windows(2).all(|pair| pair[0] != pair[1])
@@ -208,7 +210,7 @@ fn classes(
         return broken("its classes have names");
     }
     let texts = match of_y.get("values").unwrap_or(&Value::Null) {
-        Value::Text(how) if how == "numbers" => counted(None, d)?,
+        Value::Text(how) if how == "numbers" && targets == Targets::Labels => counted(None, d)?,
         Value::Text(how) if how == "names" && names.is_some() => names.clone().unwrap_or_default(),
         values => class_texts(entries, values)?,
     };
@@ -305,6 +307,7 @@ fn number_text(dtype: &str, bytes: &[u8]) -> Result<String> {
     let unused = 64 - 8 * bytes.len() as u32;
     let signed = ((unsigned << unused) as i64) >> unused;
     let float = match dtype {
+        "<f2" => half(unsigned as u16),
         "<f4" => f64::from(f32::from_bits(unsigned as u32)),
         _ => f64::from_bits(unsigned),
     };
@@ -312,8 +315,24 @@ fn number_text(dtype: &str, bytes: &[u8]) -> Result<String> {
         "|b1" if unsigned < 2 => Ok(String::from(if unsigned == 1 { "True" } else { "False" })),
         "|i1" | "<i2" | "<i4" | "<i8" => Ok(signed.to_string()),
         "|u1" | "<u2" | "<u4" | "<u8" => Ok(unsigned.to_string()),
-        "<f4" | "<f8" if float.is_finite() => Ok(float_text(float)),
+        "<f2" | "<f4" | "<f8" if float.is_finite() => Ok(float_text(float)),
         _ => broken("its classes are numbers of a kind that this release does not read"),
+    }
+}
+
+/// The value of the bits of a number in half precision.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023) / 1024.0);
+    let size = match exponent {
+        0 => fraction * 2f64.powi(-14),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction) * 2f64.powi(exponent - 15),
+    };
+    if bits >> 15 == 1 {
+        -size
+    } else {
+        size
     }
 }
 
@@ -386,4 +405,18 @@ fn links(
     }
     let has_link = of_numbers || !before.starts_with("custom");
     Ok(Some(links).filter(|_| has_link))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_numbers() {
+        let bits = [0x3c00, 0xc000, 0x2e66, 0x7bff, 0x0001, 0x8400, 0x0000];
+        let expected =
+            [1.0, -2.0, 0.0999755859375, 65504.0, 2f64.powi(-24), -(2f64.powi(-14)), 0.0];
+        assert_eq!(bits.map(half), expected);
+        assert!(half(0x7e00).is_nan() && half(0xfc00) == f64::NEG_INFINITY);
+    }
 }

@@ -177,28 +177,24 @@ impl Trees {
     /// Adds what the leaves of a row add to its outputs, tree by tree, in single precision.
     pub fn add_to(&self, row: &[f32], sums: &mut [f32]) {
         for tree in 0..self.starts.len() {
-            let first = self.value_starts[tree];
+            let (first, d) = (self.value_starts[tree], self.n_outputs);
             let leaf = self.leaf(tree, row);
-            if self.kind == Kind::Sparse {
-                let values = self.leaves.starts[first + leaf]..self.leaves.starts[first + leaf + 1];
-                let outputs = &self.leaves.outputs[values.clone()];
-                for (output, value) in outputs.iter().zip(&self.values[values]) {
-                    sums[*output as usize] += value;
-                }
-                continue;
-            }
-            let values = &self.values[first..];
-            let d = self.n_outputs;
             match self.kind {
-                Kind::PerOutput => sums[tree % d] += values[leaf],
+                Kind::PerOutput => sums[tree % d] += self.values[first + leaf],
                 Kind::Vector => {
-                    let values = &values[leaf * d..][..d];
+                    let values = &self.values[first + leaf * d..][..d];
                     sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
                 }
-                Kind::Sparse => {}
                 Kind::Scaled => {
-                    let (value, steps) = (values[leaf], &self.steps[tree * d..][..d]);
+                    let (value, steps) = (self.values[first + leaf], &self.steps[tree * d..][..d]);
                     sums.iter_mut().zip(steps).for_each(|(sum, step)| *sum += step * value);
+                }
+                Kind::Sparse => {
+                    let starts = &self.leaves.starts[first + leaf..];
+                    let outputs = &self.leaves.outputs[starts[0]..starts[1]];
+                    for (output, value) in outputs.iter().zip(&self.values[starts[0]..]) {
+                        sums[*output as usize] += value;
+                    }
                 }
             }
         }
@@ -275,7 +271,7 @@ impl Splits<'_> {
             return Err(format!("a split has a gain of {}", self.gains[split]));
         }
         let known = of_feature(self.categories, feature).map_or(false, |codes| codes.n_codes() > 0);
-        if !self.categories.is_empty() && known != is_categorical {
+        if known != is_categorical {
             return Err(format!("a split does not treat feature {feature} as what it is"));
         }
         let has_cut = |codes: &Codes| threshold.is_infinite() || codes.has_cut(threshold);
@@ -288,7 +284,7 @@ impl Splits<'_> {
     /// Categories that the feature does not have must go where missing values go.
     fn check_set(&self, split: usize, set: Option<&[u32]>) -> std::result::Result<(), String> {
         let word = self.features[split];
-        let count = of_feature(self.categories, word & !FLAGS).map_or(256, Codes::n_codes);
+        let count = of_feature(self.categories, word & !FLAGS).map_or(0, Codes::n_codes);
         let missing_left = word & MISSING_LEFT != 0;
         match set {
             None => Err("a split has no category set".into()),

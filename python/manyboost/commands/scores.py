@@ -156,7 +156,7 @@ def _quantiles(P: F64, Y: F64, levels: list[float], names: list[str]) -> Scores:
     observed = ~np.isnan(Y)
     overall = {"pinball_loss": float(losses[observed].mean())}
     for k, level in enumerate(levels):
-        overall[f"below_q{level:g}"] = float((error[observed, k] <= 0).mean())
+        overall[f"below_q{level!r}"] = float((error[observed, k] <= 0).mean())
     columns = {"negative_pinball_loss": -_means(losses)}
     return Scores(overall, _by_name(columns, names), "negative_pinball_loss")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import dataclass, field
 from typing import Any
 
 from manyboost.comm import F64, I64, Comm
@@ -14,6 +15,39 @@ from manyboost.extras import import_extra
 _GRACE = 2.0
 # Environment variables in which launchers tell a process the number of ranks.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
+
+
+# The key of what is attached to communicators, by MPI.
+_keys: list[int] = []
+
+
+@dataclass(frozen=True)
+class _Attached:
+    """What belongs to a communicator of the caller, and ends with it; MPI has few of them."""
+
+    ranks: Any  # the same ranks, for messages of this package
+    failed: Any  # and to tell that all of them failed
+    subsets: dict[tuple[int, ...], Any] = field(default_factory=dict)
+
+
+def _attached(mpi: Any, given: Any) -> _Attached:
+    """Return what is attached to a communicator; all of its ranks call this."""
+
+    def free(freed: Any, _: int, attached: _Attached) -> None:
+        if freed == mpi.COMM_WORLD:  # at the very end, with everything else
+            return
+        subsets = (each for each in attached.subsets.values() if each != mpi.COMM_NULL)
+        for each in (attached.ranks, attached.failed, *subsets):
+            each.Free()
+
+    if not _keys:
+        _keys.append(mpi.Comm.Create_keyval(delete_fn=free))
+    attached = given.Get_attr(_keys[0])
+    if attached is None:
+        attached = _Attached(given.Dup(), given.Dup())
+        given.Set_attr(_keys[0], attached)
+    assert isinstance(attached, _Attached)
+    return attached
 
 
 def launched_ranks() -> int:
@@ -28,8 +62,8 @@ class MPIComm(Comm):
     Parameters
     ----------
     communicator : mpi4py.MPI.Comm, optional
-        The ranks; None: all that were launched. It is duplicated, so that messages of other code
-        are kept apart.
+        The ranks; None: all that were launched. It is duplicated once, so that messages of other
+        code are kept apart; fits that run at the same time need communicators of their own.
 
     Examples
     --------
@@ -45,8 +79,9 @@ class MPIComm(Comm):
     def __init__(self, communicator: Any = None) -> None:
         self._mpi = import_extra("mpi4py.MPI", "MPIComm", "mpi")
         given = self._mpi.COMM_WORLD if communicator is None else communicator
-        self._ranks = given.Dup()
-        self._failed = given.Dup()
+        attached = _attached(self._mpi, given)
+        self._ranks, self._failed = attached.ranks, attached.failed
+        self._subsets = attached.subsets
         self.rank, self.size = self._ranks.Get_rank(), self._ranks.Get_size()
 
     def _reduce(self, sums: I64, maxima: F64) -> None:
@@ -66,9 +101,11 @@ class MPIComm(Comm):
 
     def subset(self, ranks: list[int]) -> Comm | None:
         """Return a set of these ranks only."""
-        chosen = self.rank in ranks
-        some = self._ranks.Split(0 if chosen else self._mpi.UNDEFINED, self.rank)
-        return MPIComm(some) if chosen else None
+        chosen, key = self.rank in ranks, tuple(ranks)
+        if key not in self._subsets:
+            colour = 0 if chosen else self._mpi.UNDEFINED
+            self._subsets[key] = self._ranks.Split(colour, self.rank)
+        return MPIComm(self._subsets[key]) if chosen else None
 
     def fail(self, error: BaseException) -> None:
         """Return if all ranks failed; else end them all, since the others would wait forever."""

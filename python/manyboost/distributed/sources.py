@@ -199,7 +199,7 @@ def _open_npy(path: Path, Y: Any, weight: Any, options: SourceOptions) -> Source
 def _open_parquet(path: Path, weight: Any, targets: Any, options: SourceOptions) -> Source:
     """Open a Parquet file of features, targets and, if ``weight`` is a column, weights."""
     polars = import_extra("polars", f"Reading {path.name}", "files")
-    scan = polars.scan_parquet(path)
+    scan = polars.scan_parquet(path, glob=False)
     try:
         columns = scan.collect_schema().names()
         n_rows = int(scan.select(polars.len()).collect().item())

@@ -44,7 +44,8 @@ def fit_rank(
     X, Y, sample_weight : array-like
         The rows of this rank, which may have none; see ``fit``.
     X_val, Y_val, sample_weight_val : array-like, optional
-        Some of the validation rows; pass them on every rank that has training rows.
+        Some of the validation rows; pass them on every rank that has training rows, and on no
+        other.
     row_numbers : (n_rows,) of integers, optional
         Numbers of the rows among those of all ranks; random draws depend on them. None: the rows of
         rank 0 come first, then those of rank 1, and so on.
@@ -52,7 +53,9 @@ def fit_rank(
     Returns
     -------
     estimator
-        The model of one machine with all rows, byte for byte, on every rank.
+        The model of one machine with all rows, byte for byte, on every rank. Only the choice of
+        ``strategy="auto"`` may be another one for fewer than 1,000 rows, which one machine divides
+        into folds to choose.
     """
     rows = Given(X, Y, sample_weight, X_val, Y_val, sample_weight_val, row_numbers=row_numbers)
     try:
@@ -71,6 +74,12 @@ def _fit_rank(estimator: Fitting, comm: Comm, rows: Given) -> None:
     if not holders:
         raise ValueError("X has no rows on any rank; at least one row is needed.")
     root = holders[0]
+    for rank, each in enumerate(described):
+        if each["validation_rows"] and rank not in holders:
+            raise ValueError(
+                f"Rank {rank} holds validation rows but no training rows; pass them on a rank that "
+                "has training rows."
+            )
     for rank in holders:
         _compare(described[root], described[rank], root, rank)
     numbers = rows.row_numbers
@@ -101,15 +110,17 @@ def _checked_numbers(numbers: Any, n_rows: int) -> NDArray[np.uint64]:
 
 
 def _described(rows: Given) -> dict[str, Any]:
-    """Return the number of rows of a rank, and what must be the same on all ranks with rows."""
+    """Return the numbers of rows of a rank, and what must be the same on all ranks with rows."""
     arguments = {
         name: getattr(rows, name)
         for name in ("X", "y", "sample_weight", "X_val", "Y_val", "sample_weight_val")
     }
     names = {"feature": column_names(rows.X), "output": target_names(rows.y)}
     features, outputs = np.shape(rows.X), getattr(rows.y, "shape", ())
+    validation = () if rows.X_val is None else np.shape(rows.X_val)
     return {
         "rows": features[0] if features else 1,
+        "validation_rows": validation[0] if validation else 0,
         "forms": {name: _form(argument) for name, argument in arguments.items()},
         "widths": {"features": math.prod(features[1:]), "outputs": math.prod(outputs[1:])},
         "names": {what: each or [] for what, each in names.items()},

@@ -213,7 +213,7 @@ class Explaining(Predicting):
         if self._n_levels == 1:
             return names
         levels: Any = self._quantiles
-        return [f"{name}, {level:g}-quantile" for name in names for level in levels]
+        return [f"{name}, {level!r}-quantile" for name in names for level in levels]
 
     def _explained_part(self, what: str, places: list[int] | None) -> tuple[_core.Ensemble, int]:
         """Return the trees for all or some outputs of y, and the number of outputs they have."""

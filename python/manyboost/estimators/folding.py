@@ -43,6 +43,11 @@ from manyboost.training.training_data import TrainingData
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+# What a file may leave out and a fit to other data makes again, or does not have.
+_MADE_AGAIN = (
+    *(IMPORTANCES, CURVES),
+    *("attribute oof_prediction_", "attribute oof_decision_function_"),
+)
 # What a fit to other data leaves as it is.
 _STAYS = ("thresholds_", "best_iter_per_output_", "_calibrator")
 # Parameters of the fit of known trees: all rows take part, and none are set apart.
@@ -210,7 +215,7 @@ class Folding(Fitting):
         rounds = getattr(self, "best_iter_per_fold_", [self.n_iter_])
         threads = _core.Pool(resolve_threads(self.n_jobs))
         # A file may have left these out; they are made again, or belong to the earlier data.
-        self._left_out = [each for each in self._left_out if each not in (IMPORTANCES, CURVES)]
+        self._left_out = [each for each in self._left_out if each not in _MADE_AGAIN]
         attributes = self._replayed(data, trees, rounds, threads)
         stays = {name: vars(self)[name] for name in _STAYS if name in vars(self)}
         self._finish(Result(attributes | stays, None), tunes=False)

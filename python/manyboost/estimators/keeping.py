@@ -65,10 +65,11 @@ class Keeping(BaseEstimator):
 
         A model fitted with an offset has a second input, ``offset``, of shape (n_rows, n_outputs).
         If the model was fitted on a frame with columns of labels, each of these columns is a
-        separate input with its name, of shape (n_rows, 1), and ``X`` holds the other columns in
-        their order. Unknown labels count as missing. Trees of ``strategy="project"`` stay compact.
-        Models with ``calibration="isotonic"``, ``label_hierarchy`` or ``max_leaf_outputs`` are
-        refused.
+        separate input with its name (x0, x1, … by its number, if columns have no names), of shape
+        (n_rows, 1), and ``X`` holds the other columns in their order. Unknown labels count as
+        missing. Trees of ``strategy="project"`` stay compact. Models with
+        ``calibration="isotonic"``, ``label_hierarchy`` or ``max_leaf_outputs`` are refused, and
+        classifiers with a loss of your own.
 
         Parameters
         ----------

@@ -244,7 +244,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
         return self._framed(values, X, places, self._known_names())
 
     def _by_level(self, names: list[str]) -> list[str]:
-        endings = [""] if self._quantiles is None else [f"_q{level:g}" for level in self._quantiles]
+        endings = [""] if self._quantiles is None else [f"_q{level!r}" for level in self._quantiles]
         return [name + ending for name in names for ending in endings]
 
     def _values(

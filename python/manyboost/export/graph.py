@@ -22,6 +22,8 @@ OPSETS = {"": 15, ML: 3}
 MAX_BYTES = 2**31
 WEIGHT_BYTES = 4 + 3
 _FLOAT, _INT64 = 1, 7  # of onnx.TensorProto
+# The integers of ONNX.
+INT64 = range(-(2**63), 2**63)
 
 Places: TypeAlias = NDArray[np.intp]  # the column of each feature of a model in an array
 
@@ -147,6 +149,7 @@ class Graph:
 
     def results(self, model: Any, raw: str, names: list[str]) -> None:
         """Add the operators from raw predictions to the results of an estimator."""
+        check_link(model)
         add = self._classified if is_classifier(model) else self._predicted
         for result, name in zip(add(model, raw), names, strict=True):
             self.operators.append(Operator("Identity", [result], [name], "", {}))
@@ -253,7 +256,6 @@ class Graph:
 
     def _linked(self, loss: FittedLoss, raw: str) -> str:
         """Add the link of a loss."""
-        check_link(loss)
         linked = []
         for facts, outputs in loss.blocks:
             values = raw
@@ -340,8 +342,15 @@ def column_values(model: Any) -> list[NDArray[Any]]:
 def class_values(classes: NDArray[Any]) -> NDArray[Any]:
     """Return classes as an array of a type that ONNX has."""
     values = np.asarray(classes)
-    if values.dtype.kind in "iubf":
-        return values.astype(np.int64) if values.dtype.kind in "iu" else values
+    if values.dtype.kind in "iu":
+        if int(values.max()) not in INT64:
+            problem = f"The classes have the number {values.max()}, beyond the integers of ONNX"
+            raise ValueError(f"{problem}; fit on numbers below 2**63, or on text.")
+        return values.astype(np.int64)
+    if values.dtype.kind == "b" or values.dtype in (np.float32, np.float64):
+        return values
+    if values.dtype == np.float16:  # for which skl2onnx has no type
+        return values.astype(np.float32)
     if not all(isinstance(value, str) for value in values):
         problem = f"The classes have the type {type(values[0]).__name__}, which ONNX does not know"
         raise ValueError(f"{problem}; fit on classes of text or numbers.")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyboost import _core
-from manyboost.export.graph import ML, OPSETS, Graph, Places, class_values, column_values
+from manyboost.export.graph import INT64, ML, OPSETS, Graph, Places, class_values, column_values
 from manyboost.export.trees import feature_label
 from manyboost.extras import import_extra
 from manyboost.persistence.files import FilePath, replacing
@@ -69,14 +69,15 @@ def output_variables(model: Any) -> list[Variable]:
 def _read_features(graph: Graph, model: Any) -> tuple[list[Variable], str, Places]:
     """Return the inputs, one array of all features, and the column of each feature in it.
 
-    Columns that held labels in fit are separate inputs. The others are one input, in double
-    precision if the model needs it.
+    Columns that held labels in fit are separate inputs: by their names, or x0, x1, … by their
+    numbers. The others are one input, in double precision if the model needs it.
     """
     p = model.n_features_in_
     labels_of = model._category_labels.of_column
     numbers = [j for j in range(p) if j not in labels_of]
     places = np.full(p, -1, np.intp)
     places[numbers] = np.arange(len(numbers))
+    names = getattr(model, "feature_names_in_", None)
     inputs: list[Variable] = []
     parts: list[str] = []
     if numbers:
@@ -85,7 +86,7 @@ def _read_features(graph: Graph, model: Any) -> tuple[list[Variable], str, Place
         parts, places = graph.in_single(model, "X", places)
     n_columns = len(numbers) + len(parts[1:])  # those of parts beside the first have one column
     for number, (j, labels) in enumerate(labels_of.items()):
-        name = graph.unique(str(model.feature_names_in_[j]))
+        name = graph.unique(f"x{j}" if names is None else str(names[j]))
         encoding, dtype = _encoding(model, j, labels)
         inputs.append((name, dtype, [None, 1]))
         codes = model._progress.categories.grouped.get(j, range(len(labels)))
@@ -102,9 +103,9 @@ def _encoding(model: Any, j: int, labels: tuple[Any, ...]) -> tuple[dict[str, An
     if all(isinstance(label, str) for label in labels):
         # (An encoder has one key at least, of a column that was all missing too.)
         return {"keys_strings": list(labels) or [""]}, np.dtype(object)
-    if all(isinstance(label, int | np.integer) for label in labels):
+    if all(isinstance(label, int | np.integer) and int(label) in INT64 for label in labels):
         return {"keys_int64s": [int(label) for label in labels]}, np.int64
-    what = "has categories that are neither text nor whole numbers, which ONNX cannot look up"
+    what = "has categories that are neither text nor 64-bit integers, which ONNX cannot look up"
     raise ValueError(f"Column {feature_label(model, j)} {what}; fit on text.")
 
 

@@ -64,7 +64,7 @@ def to_treelite(model: Any, *, raw: bool) -> Any:
 def _task(model: Any) -> tuple[str, str]:
     """Return treelite's names for the task and for the link."""
     loss = model._fitted_loss
-    check_link(loss)
+    check_link(model)
     link = loss.facts.link.treelite
     if is_classifier(model) and model._classes.kind == "columns":
         _refuse(f"a link for each of {len(model.classes_)} columns of classes")

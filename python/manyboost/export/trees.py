@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from manyboost.arrays import F32, U32, Mask
 from manyboost.data.cells import column_name
-from manyboost.training.custom import Loss
-from manyboost.training.fitted_losses import FittedLoss
+from manyboost.training.custom import has_own_link
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,20 @@ def trees_of(model: Any) -> Iterator[Tree]:
         yield Tree(*nodes, zero[:, None], np.array([0]), factors)
 
 
-def check_link(loss: FittedLoss) -> None:
-    """Refuse a link that is Python code."""
-    custom = loss.custom
-    if custom is not None and type(custom).inverse_link is not Loss.inverse_link:
-        what = f"The inverse_link of {type(custom).__name__} is Python code, which no export holds"
-        raise ValueError(f"{what}; use a built-in loss, or a Loss without inverse_link.")
+def check_link(model: Any) -> None:
+    """Refuse a link that is Python code, and probabilities that have no link."""
+    loss = model._fitted_loss.custom
+    if loss is None:
+        return
+    name, remedy = type(loss).__name__, "a Loss without inverse_link"
+    if is_classifier(model):
+        remedy = "to_treelite(raw=True)"
+    if has_own_link(loss):
+        what = f"The inverse_link of {name} is Python code, which no export holds"
+        raise ValueError(f"{what}; use a built-in loss, or {remedy}.")
+    if is_classifier(model):
+        what = f"{name} has no link to probabilities, which the export holds"
+        raise ValueError(f"{what}; use a built-in loss, or {remedy}.")
 
 
 def check_hierarchy(model: Any) -> None:

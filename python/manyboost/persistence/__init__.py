@@ -36,7 +36,8 @@ def save(model: Any, path: FilePath | BinaryIO, records: str = "auto") -> None:
     with memory.explaining_writing():
         parts = to_parts(model, records)
         with replacing(path) if isinstance(path, str | os.PathLike) else nullcontext(path) as file:
-            file.writelines(parts)
+            for part in parts:
+                file.write(part)
 
 
 def load(path: FilePath | BinaryIO) -> Any:
@@ -70,7 +71,11 @@ def load(path: FilePath | BinaryIO) -> Any:
     _check_file(path, "read")
     try:
         if not isinstance(path, str | os.PathLike):
-            return from_bytes(path.read())
+            data = path.read()
+            if not isinstance(data, bytes | bytearray | memoryview):
+                what = f"read() of the open file returned the type {type(data).__name__}, not bytes"
+                raise ValueError(f"{what}; pass a binary file (io.BytesIO, open(…, 'rb')).")
+            return from_bytes(bytes(data))
         with memory.explaining_reading(path):
             return from_bytes(container.read(path))
     except BrokenFileError as error:

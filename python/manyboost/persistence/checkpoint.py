@@ -88,7 +88,7 @@ def _read_state(file: Contents, categories: Categories) -> Found:
     start = parts.read_start(file, found.strategy)
     if found.n_features != categories.n_features:
         broken(f"it has trees of {found.n_features} features")
-    trees = parts.read_trees(found, categories.counts)
+    trees = parts.read_trees(found, categories)
     best, top, frozen = found.stopping_best, found.stopping_top, found.stopping_frozen
     n_best = 1 if top is None else found.n_outputs
     if len(within(best, 0, trees.n_rounds)) != n_best or (top is None) != (frozen is None):
@@ -153,7 +153,9 @@ class Recorder:
         try:
             file = Contents(container.read(self.path))
             found = file.read(_OWNER)
-            differences = self.identity.differences(_read_identity(found.identity))
+            # A warm start goes on with the seed of the model that it continues.
+            draws = self.began_with is None
+            differences = self.identity.differences(_read_identity(found.identity), draws=draws)
             if differences:
                 problem = f"The checkpoint {shown} belongs to another fit: {', '.join(differences)}"
                 raise ValueError(f"{problem}; keep to what it was, {remedy}.")

@@ -35,6 +35,7 @@ _CHECKSUM_BYTES = 32
 DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
 _LARGEST_HEADER = 1 << 26
 _DEEPEST_HEADER = 24
+_MOST_LISTS = 1 << 20  # and objects of a header: an empty one takes 50 times its two bytes
 _MOST_DIMENSIONS = 8
 _MOST_COLUMNS = 1 << 32
 _LONGEST_INTEGER = 20
@@ -96,11 +97,18 @@ def size(header: Mapping[str, Any], arrays: Arrays) -> int:
 
 def _described_header(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     text = _dump({**header, "arrays": _layout(arrays)})
-    if len(text) > _LARGEST_HEADER or _is_deeper(header, _DEEPEST_HEADER):
-        what = f"The names and parameters of the model take {len(text)} bytes, or nest too deeply"
-        limits = f"{_LARGEST_HEADER} bytes and {_DEEPEST_HEADER} levels"
-        raise ValueError(f"{what}; use shorter ones: a model file holds {limits}.")
+    n_lists, is_long = _n_lists(text), len(text) > _LARGEST_HEADER
+    if is_long or n_lists > _MOST_LISTS or _is_deeper(header, _DEEPEST_HEADER):
+        what = f"The names and parameters of the model take {len(text)} bytes and {n_lists} lists"
+        limits = f"{_LARGEST_HEADER} bytes, {_MOST_LISTS} lists and {_DEEPEST_HEADER} levels"
+        problem = f"{what}, or nest too deeply"
+        raise ValueError(f"{problem}; use shorter ones: a model file holds {limits}.")
     return text
+
+
+def _n_lists(text: bytes) -> int:
+    """Return how many lists and objects a header may begin; brackets in texts count too."""
+    return text.count(b"[") + text.count(b"{")
 
 
 def _layout(arrays: Arrays) -> dict[str, dict[str, Any]]:
@@ -172,6 +180,8 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, AnyArray]]:
 
 
 def _parse(text: bytes) -> dict[str, Any]:
+    if _n_lists(text) > _MOST_LISTS:
+        broken(f"its header has more than {_MOST_LISTS} lists and objects")
     try:
         header = json.loads(text, parse_int=_integer)
         canonical = _dump(header) == text

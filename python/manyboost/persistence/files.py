@@ -33,7 +33,9 @@ def replacing(path: FilePath, *, mark: str | None = None) -> Iterator[BinaryIO]:
     start = os.fsdecode(os.fsencode(target.name)[:200])
     temporary = target.with_name(f".{start}.{mark or secrets.token_hex(8)}.tmp")
     try:
-        with temporary.open("wb" if mark else "xb") as file:
+        # What is left of an earlier call, or lies in wait: a link must not be followed.
+        temporary.unlink(missing_ok=True)
+        with temporary.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -74,8 +76,10 @@ def _sync_folder(folder: Path) -> None:
     """Make the new name survive a power failure, on systems that can open folders."""
     if not hasattr(os, "O_DIRECTORY"):
         return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    # The file is there already; a folder may be one that can be written, but not read.
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -68,11 +68,16 @@ class Identity:
         free = [name for name in _FREE if name != "max_iter" or parameters["strategy"] != "auto"]
         return cls(parts | {n: _described(v) for n, v in parameters.items() if n not in free})
 
-    def differences(self, other: Identity) -> list[str]:
-        """Say in which parts the present fit differs from another one."""
+    def differences(self, other: Identity, *, draws: bool = True) -> list[str]:
+        """Say in which parts the present fit differs from another one.
+
+        One that ``draws`` nothing may have another random_state.
+        """
         nothing = "", "not given"
         found = []
         for name in dict.fromkeys([*other.parts, *self.parts]):
+            if name == "random_state" and not draws:
+                continue
             then, now = other.parts.get(name, nothing), self.parts.get(name, nothing)
             if then[0] != now[0]:
                 shown = then[1] != now[1]
@@ -97,6 +102,9 @@ def _described(value: Any) -> tuple[str, str]:
     if is_code(value):
         (name,) = Encoder().encode(value).values()
         return _digest([name]), str(name)
+    if isinstance(value, np.random.RandomState):
+        # By what it would draw next: one that was drawn from meanwhile is another one.
+        return _digest([value.get_state()]), type(value).__name__
     return _digest([value]), textwrap.shorten(repr(value), 60, placeholder="...")
 
 

@@ -31,7 +31,9 @@ class ModelInfo(dict[str, Any]):
     """
 
     def __str__(self) -> str:
-        size = "cannot be saved" if self["n_bytes"] is None else f"{self['n_bytes']:,} bytes"
+        file = "cannot be saved"
+        if self["n_bytes"] is not None:
+            file = f"{self['n_bytes']:,} bytes, format version {self['format_version']}"
         changed = [
             f"{name}={textwrap.shorten(repr(value), 200, placeholder=' ...')}"
             for name, value in self["changed_parameters"].items()
@@ -49,7 +51,7 @@ class ModelInfo(dict[str, Any]):
             "outputs": _shown(self["output_names"]),
             "categories": "; ".join(categories) or "none",
             "trees": ", ".join(map(self._count, counted)),
-            "file": f"{size}, format version {self['format_version']}",
+            "file": file,
             "trained by": f"manyboost {self['manyboost_version']}",
             "parameters": ", ".join(changed) or "defaults",
             "left out": ", ".join(self["left_out"]) or "nothing",

@@ -26,7 +26,7 @@ from manyboost.persistence.values import LeftOut, Unstorable
 from manyboost.training.calibration import Calibration
 from manyboost.training.checkpoints import Start
 from manyboost.training.constraints import Constraints, Monotonic
-from manyboost.training.custom import Loss
+from manyboost.training.custom import has_own_link
 from manyboost.training.fitted_losses import MixedLoss
 from manyboost.training.progress import Progress
 
@@ -36,18 +36,19 @@ ESTIMATORS = frozenset(["ManyBoostRegressor", "ManyBoostClassifier"])
 _OF_A_RUN = ("checkpoint",)
 # Parameters that came after the first release: a file may lack them, and then has their defaults.
 # At their defaults they are not written, so that files stay what they were.
-_LATER = frozenset(
-    [
-        *("n_folds", "refit_all", "power", "validation_split", "calibration", "label_hierarchy"),
-        "max_leaf_outputs",
-    ]
+_LATER = (
+    *("n_folds", "refit_all", "power", "validation_split", "calibration", "label_hierarchy"),
+    "max_leaf_outputs",
 )
 # Parameters that may hold code.
 _MAY_BE_LEFT_OUT = (
-    *("loss", "projection", "scoring", "validation_split", "callbacks", "random_state"),
+    "loss",
+    "projection",
+    "scoring",
+    "validation_split",
+    "callbacks",
+    "random_state",
 )
-# Parameters whose values depend on the release of scikit-learn.
-_OF_ANY_VALUE = ("scoring",)
 # Attributes of an estimator that are stored, or follow from those that are.
 STORED = frozenset([
     "_progress", "_fitted_loss", "_with_offset", "_trained_with", "_seed", "_release", "_left_out",
@@ -80,9 +81,26 @@ def _parameters(source: Source) -> dict[str, Any]:
         except Unstorable as unstorable:
             what = f"{name}={value!r} holds {unstorable}, which a model file cannot hold"
             raise ValueError(f"{what}; use numbers, text, arrays, lists, sets and dicts.") from None
-        if name not in _OF_ANY_VALUE and not holds_code(stored[name]):
+        if _is_checked(name, stored[name]):
             params.check_value(name, value)
     return stored
+
+
+def _is_checked(name: str, stored: Any) -> bool:
+    """Whether a parameter is to be one that fit allows: code, and names of scorers, are not.
+
+    The release of scikit-learn decides which names of scorers there are.
+    """
+    if name != "scoring":
+        return not holds_code(stored)
+    match stored:
+        case {"tuple": list() as several} | (list() as several):
+            return not all(map(_is_scorer, several))
+    return not _is_scorer(stored)
+
+
+def _is_scorer(stored: Any) -> bool:
+    return isinstance(stored, str | None) or (isinstance(stored, dict) and "left_out" in stored)
 
 
 def _trained_with(source: Source) -> dict[str, Any]:
@@ -251,7 +269,7 @@ def _refuse_code(model: Any) -> None:
         what = f"A model file cannot hold estimators of the type {type(model.estimator).__name__}"
         raise ValueError(f"{what}; use built-in trees (estimator=None), or pickle.")
     loss = model._fitted_loss.custom
-    if loss is not None and getattr(loss.inverse_link, "__func__", None) is not Loss.inverse_link:
+    if loss is not None and has_own_link(loss):
         what = f"Predictions need the inverse_link of loss={type(loss).__name__}"
         raise ValueError(f"{what}, and a model file holds no code; use a built-in loss, or pickle.")
 
@@ -269,14 +287,17 @@ def from_bytes(data: bytes) -> Any:
     # Values are decoded in the order in which they were encoded.
     categories = features.read_categories(found)
     labels = features.read_labels(file, categories)
-    model: Any = getattr(manyboost, found.estimator)(**_read_parameters(file))
+    parameters = _read_parameters(file)
+    # Thresholds are those of the array: the parameter may have been changed after fit.
+    thresholds = {name: parameters.pop(name) for name in ("thresholds",) if name in parameters}
+    model: Any = getattr(manyboost, found.estimator)(**parameters)
     trained_with = _read_trained_with(file)
     targets = outputs.read_targets(file)
     kinds = targets.get("_classes"), targets.get("_quantiles")
     loss = outputs.read_loss(found, trained_with["loss"], *kinds)
     start = parts.read_start(file, trained_with["strategy"])
     file.done()
-    progress = parts.read_progress(found, parts.read_trees(found, categories.counts))
+    progress = parts.read_progress(found, parts.read_trees(found, categories))
     features.check_codes(found, categories.cuts)
     progress.categories, progress.constraints = categories, _read_constraints(found)
     model.strategy_ = start.strategy
@@ -296,7 +317,7 @@ def from_bytes(data: bytes) -> Any:
         **_read_optional(found, progress),
     }
     model.__dict__.update({name: each for name, each in fitted.items() if each is not None})
-    model.__dict__.update(targets)
+    model.__dict__.update(targets | thresholds)
     if found.set_output != "default":
         model.set_output(predict=found.set_output)
     return model
@@ -306,8 +327,13 @@ def _read_optional(found: SimpleNamespace, progress: Progress) -> dict[str, Any]
     """Check attributes that only some models have; return them, and None for absent ones."""
     feature_names = names(found.feature_names, found.n_features, "feature_names")
     best, scores = found.best_iter_per_output, progress.validation_scores
+    kind = found.targets.get("kind")  # of classes; a regressor has none
     if found.thresholds is not None:
         within(found.thresholds, 0, 1)
+        if kind not in ("binary", "multilabel"):
+            broken("it has thresholds, which its outputs cannot have")
+    if found.target_name is not None and kind not in ("binary", "multiclass"):
+        broken("it has the name of a column of classes, but no such column")
     if best is not None:
         best = within(best, 0, progress.n_rounds).astype(np.intp)
     if found.several_scores and not scores:
@@ -341,6 +367,11 @@ def _read_calibration(found: SimpleNamespace) -> Calibration | None:
         return None
     if any(each is None for each in needed) or n_targets != 1 or n_weights > 1:
         broken("it does not have all arrays of its calibration rows")
+    kind = found.targets.get("kind")
+    numbered = kind == "multiclass" and found.losses == [["softmax", found.n_outputs]]
+    expected = 0 if kind is None else 2 if numbered else 1
+    if known[expected] is None or not found.n_members:
+        broken("it has calibration rows that its outputs cannot have")
     finite(found.calibration_raw)
     within(found.calibration_member, 0, (found.n_members or 0) - 1)
     targets, labels, classes = known
@@ -371,10 +402,9 @@ def _read_parameters(file: Contents) -> dict[str, Any]:
             broken(f"its parameter {name!r} is not one that this release knows")
         if name in _LATER and value == params.PARAMS[name].default:
             broken(f"it has the default of the parameter {name!r}, which files leave out")
-        if holds_code(content):
-            if name not in _MAY_BE_LEFT_OUT:
-                broken(f"its parameter {name!r} is left out")
-        elif name not in _OF_ANY_VALUE:
+        if holds_code(content) and name not in _MAY_BE_LEFT_OUT:
+            broken(f"its parameter {name!r} is left out")
+        if _is_checked(name, content):
             outputs.check_allowed(name, value)
     return parameters
 

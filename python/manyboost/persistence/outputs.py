@@ -25,6 +25,8 @@ _CUSTOM = {
     "custom_curved": losses.custom_facts(curved=True),
 }
 _OF_LABELS = [*losses.LABEL_LOSSES.values(), *losses.CLASS_LOSSES.values()]
+# Characters of what fit says about a parameter, which may hold a million values.
+_LONGEST_REFUSAL = 600
 _OF_CLASSIFIERS = {facts.kernel: facts for facts in _OF_LABELS} | _CUSTOM
 
 # ---------------------------------------------------------------------- meaning
@@ -74,7 +76,9 @@ def check_allowed(name: str, value: Any) -> None:
     try:
         params.check_value(name, value)
     except (ValueError, TypeError) as error:
-        broken(str(error).rstrip("."))
+        words = str(error).rstrip(".")
+        most = _LONGEST_REFUSAL // 2
+        broken(words if len(words) <= 2 * most else f"{words[:most]} … {words[-most:]}")
 
 
 def _stored_classes(classes: Classes, encoder: Encoder) -> Any:
@@ -144,9 +148,9 @@ def _read_classes(file: Contents, output_names: list[str] | None) -> Classes:
             pass
         case _:
             broken("it does not say what its classes are")
-    if values == "numbers":
+    if values == "numbers" and kind == "multilabel":
         classes = np.arange(d)
-    elif values == "names" and output_names is not None:
+    elif values == "names" and output_names is not None:  # which only labels have
         classes = np.array(output_names, dtype=object)
     else:
         classes = file.decode(values)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from manyboost import _core
-from manyboost.arrays import U32
+from manyboost.data.categories import Categories
 from manyboost.persistence import container
 from manyboost.persistence.container import AnyArray, broken
 from manyboost.persistence.schema import Array, Contents, Field, collect, texts, within
@@ -146,8 +146,8 @@ def _check_search(results: Any) -> None:
         broken("it has results of a search that are not one for each strategy")
 
 
-def read_trees(found: SimpleNamespace, n_categories: U32 | None) -> _core.Ensemble:
-    """Return the trees, which the core checks."""
+def read_trees(found: SimpleNamespace, categories: Categories | None) -> _core.Ensemble:
+    """Return the trees, which the core checks; ``categories`` are None if they are not known."""
     if (found.tree_steps is None) == (found.kind == "scaled"):
         broken(f"it has no 'tree_steps' of trees of kind {found.kind!r}, or needs none")
     for name in ("leaf_sizes", "leaf_outputs"):
@@ -156,6 +156,9 @@ def read_trees(found: SimpleNamespace, n_categories: U32 | None) -> _core.Ensemb
     stored = {array.name: getattr(found, array.name) for array in TREES}
     arrays = {name: each for name, each in stored.items() if each is not None}
     sizes = found.n_outputs, found.n_features, found.n_members or 1
+    n_categories = None if categories is None else categories.counts
+    if categories is not None and n_categories is None:
+        n_categories = np.zeros(found.n_features, np.uint32)  # no split is by categories
     try:
         return _core.Ensemble.from_arrays(found.kind, *sizes, arrays, n_categories)
     except ValueError as error:

@@ -19,6 +19,8 @@ from manyboost.training.custom import Loss
 
 #: Characters that the entries of a text array may have beyond the longest text.
 _ROOM = 64
+#: Bytes that a text array may always take, and those for each character that it holds.
+_SPARE_BYTES, _BYTES_OF_CHARACTER = 1 << 24, 64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,6 +107,9 @@ class Encoder:
             longest = max(map(len, texts), default=0)
             width = array.dtype.itemsize // 4
             width = max(width if width <= longest + _ROOM else longest, 1)
+            if _is_mostly_empty(texts, width):
+                what = f"{len(texts)} texts in an array with room for {width} characters in each"
+                raise Unstorable(f"{what} (one of dtype object has no empty room)")
             return {"shape": list(array.shape), "text": texts, "width": width}
         if array.dtype == object:
             values = [self.encode(each) for each in array.ravel().tolist()]
@@ -170,10 +175,16 @@ class Decoder:
                 return _shaped(np.fromiter(map(self._value, values), object, len(values)), shape)
             case "array", {"shape": list() as shape, "text": list() as texts, "width": int(width)}:
                 # No more memory than the texts have a use for.
-                if width > max(map(len, texts), default=0) + _ROOM:
+                too_wide = width > max(map(len, texts), default=0) + _ROOM
+                if too_wide or _is_mostly_empty(texts, width):
                     broken("it has text that does not fit its width")
                 return _shaped(np.array(texts, f"<U{width}"), shape)
         raise BrokenFileError(f"it has a value of type {type_!r} that this release does not know")
+
+
+def _is_mostly_empty(texts: list[Any], width: int) -> bool:
+    """Whether an array of texts would take much more memory than they do."""
+    return 4 * width * len(texts) > max(_SPARE_BYTES, _BYTES_OF_CHARACTER * sum(map(len, texts)))
 
 
 def _scalar(dtype: np.dtype[Any], value: Any) -> Any:

@@ -58,6 +58,12 @@ def shortened(name: str, most: int = 24) -> str:
     return shown.replace("$", r"\$")
 
 
+def legend_name(name: str) -> str:
+    """Return a name for a legend, which would leave out one that begins with an underscore."""
+    # (The character before it has no width.)
+    return f"\u200b{shortened(name)}" if name.startswith("_") else shortened(name)
+
+
 def check_count(name: str, value: Any) -> None:
     """Refuse a number of things to draw that is not at least one."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:

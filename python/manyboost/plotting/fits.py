@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost.arrays import F64
-from manyboost.data.labels import indicator, read_label_sets
-from manyboost.data.named import densified
+from manyboost.data.cells import missing_cells
+from manyboost.data.labels import read_labels
+from manyboost.data.targets import check_output_names
 from manyboost.plotting.axes import (
     BLUE,
     GREY,
@@ -18,11 +19,12 @@ from manyboost.plotting.axes import (
     Axes,
     check_count,
     chosen_outputs,
+    legend_name,
     new_axes,
     open_frame,
     shortened,
 )
-from manyboost.training.scoring import LOSS, as_list
+from manyboost.training.scoring import LOSS
 
 NAMED_LINES = 8  # up to so many have their own colour and name, others are faint
 FAINT: dict[str, Any] = {"color": BLUE, "alpha": 0.25, "linewidth": 0.7}
@@ -48,10 +50,10 @@ def plot_learning_curves(model: Any, *, per_output: bool = False, ax: Axes | Non
     ax = new_axes(ax, 6.4, 4.0)
     rounds = np.arange(model.n_iter_ + 1)
     validation = getattr(model, "validation_score_", None)
-    score, sign, label = as_list(model.scoring)[0], -1, "mean loss"
-    if validation is not None and score != LOSS:
-        name = score if isinstance(score, str) else getattr(score, "__name__", "score")
-        sign, label = 1, name.replace("_", " ")
+    sign, label = -1, "mean loss"
+    # (The parameter may have been changed after fit.)
+    if validation is not None and model._trained_with["scoring"][0] != LOSS:
+        sign, label = 1, next(iter(model._progress.validation_scores)).replace("_", " ")
     else:
         ax.plot(rounds, -model.train_score_, color=BLUE, label="training")
     if validation is not None:
@@ -74,7 +76,7 @@ def _draw_output_curves(model: Any, ax: Axes | None) -> Axes:
     best = getattr(model, "best_iter_per_output_", None)
     few = len(names) <= NAMED_LINES
     for j, name in enumerate(names):
-        style = {"label": shortened(name), "linewidth": 1.4} if few else FAINT
+        style = {"label": legend_name(name), "linewidth": 1.4} if few else FAINT
         line = ax.plot(rounds, relative[:, j], **style)[0]
         if best is not None:
             ax.plot(best[j], relative[best[j], j], "o", markersize=3.5, color=line.get_color())
@@ -134,7 +136,8 @@ def plot_predictions(
         raise ValueError(f"plot_predictions needs one predicted value for each target; {remedy}")
     check_count("max_outputs", max_outputs)
     places = chosen_outputs(model, outputs)
-    predicted, true = _columns(model._values(X, offset, places)), _columns(y)
+    check_output_names(y, model._known_names(), "y")
+    predicted, true = columns_of(model._values(X, offset, places)), columns_of(y)
     true = true if places is None else true[:, places]
     check_shape(true, predicted)
     known = [~np.isnan(column) for column in true.T]
@@ -162,7 +165,7 @@ def plot_predictions(
     return ax
 
 
-def _columns(values: Any) -> F64:
+def columns_of(values: Any) -> F64:
     """Return values as columns (n_rows, n_outputs)."""
     return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
 
@@ -231,7 +234,7 @@ def plot_calibration(
     check_count("n_bins", n_bins)
     places = chosen_outputs(model, outputs)
     probabilities = model._predicted(X, model._probabilities, offset=offset)
-    true = _indicator(model, y)
+    true = _indicator(model, y, probabilities)
     check_shape(true, probabilities)
     lines = {1: str(model.classes_[1])}
     if not model._is_single():
@@ -242,7 +245,7 @@ def plot_calibration(
     few = len(lines) <= NAMED_LINES
     farthest = 0.0
     for j, name in lines.items():
-        named = {"label": shortened(name), "marker": "o", "markersize": 3, "linewidth": 1.2}
+        named = {"label": legend_name(name), "marker": "o", "markersize": 3, "linewidth": 1.2}
         points = calibration_points(probabilities[:, j], true[:, j], n_bins)
         ax.plot(*points, **(named if few else FAINT))
         farthest = max(farthest, *np.max(points, axis=1, initial=0.0))
@@ -276,10 +279,11 @@ def calibration_points(probabilities: F64, true: F64, n_bins: int) -> tuple[F64,
     return predicted, observed
 
 
-def _indicator(model: Any, y: Any) -> F64:
+def _indicator(model: Any, y: Any, probabilities: F64) -> F64:
     """Return labels or classes as an indicator (n_rows, n_columns), as probabilities are."""
-    if model._classes.kind != "multilabel":
-        return np.asarray(np.asarray(y).reshape(-1, 1) == model.classes_, dtype=np.float64)
-    sets = read_label_sets(y)
-    y = densified(y) if sets is None else indicator(sets, model.classes_)
-    return np.asarray(y, dtype=np.float64)
+    check_output_names(y, model._classes.names, "y")
+    labels = read_labels(y, probabilities, classes=model._classes)[1]
+    encoded = model._classes.encode(labels, softmax=False)
+    encoded = encoded if model._hierarchy is None else model._hierarchy.closed(encoded)
+    true = np.where(missing_cells(encoded), np.nan, encoded.astype(np.float64))
+    return np.hstack([1 - true, true]) if model._is_single() else true

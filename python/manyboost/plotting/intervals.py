@@ -10,6 +10,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from manyboost.arrays import F64
+from manyboost.data.targets import check_output_names
 from manyboost.plotting.axes import (
     BLUE,
     GREY,
@@ -17,11 +18,12 @@ from manyboost.plotting.axes import (
     Axes,
     check_some,
     chosen_outputs,
+    legend_name,
     new_axes,
     open_frame,
     shortened,
 )
-from manyboost.plotting.fits import FAINT, NAMED_LINES, check_shape
+from manyboost.plotting.fits import FAINT, NAMED_LINES, check_shape, columns_of
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
@@ -62,7 +64,8 @@ def plot_coverage(
     _need_intervals("plot_coverage", model)
     check_some("coverages", coverages)
     places = chosen_outputs(model, outputs)
-    true = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    check_output_names(y, model._known_names(), "y")
+    true = columns_of(y)
     true = true if places is None else true[:, places]
     missing = np.isnan(true)
 
@@ -83,7 +86,7 @@ def plot_coverage(
     few = lines.shape[1] <= NAMED_LINES
     for name, line in zip(_names(model, places), lines.T, strict=True):
         named: dict[str, Any] = {"marker": "o", "markersize": 3, "linewidth": 1.2}
-        ax.plot(coverages, line, **(named | {"label": shortened(name)} if few else FAINT))
+        ax.plot(coverages, line, **(named | {"label": legend_name(name)} if few else FAINT))
     if lines.shape[1] > 1:
         colour = "black" if few else RED
         label = f"mean of {lines.shape[1]} outputs"
@@ -131,7 +134,8 @@ def plot_widths(
     _need_intervals("plot_widths", model)
     check_some("methods", methods)
     places = chosen_outputs(model, outputs)
-    known = model._known_targets(model._calibration, coverage)[0]
+    calibration = model._calibrated("plot_widths", "coverage", coverage)
+    known = model._known_targets(calibration, coverage)[0]
     known = known if places is None else known[:, places]
     tails = [(1 - coverage) / 2, (1 + coverage) / 2]
     alone = np.diff(np.nanquantile(known, tails, axis=0), axis=0)
@@ -201,8 +205,10 @@ def plot_fan(
     one = _safe_indexing(X, [row])
     own = None if offset is None else _safe_indexing(offset, [row])
     bands = {each: _ends(model, one, each, method, None, own, joint=joint)[0] for each in coverages}
-    narrowest = bands[min(coverages)]
-    ahead = np.arange(1, len(narrowest) + 1)
+    predicted = model._values(one, own)[0]
+    if model._n_levels > 1:  # the level in the middle
+        predicted = predicted[:, np.abs(np.array(model._quantiles) - 0.5).argmin()]
+    ahead = np.arange(1, len(predicted) + 1)
     ax = new_axes(ax, 6.4, 4.0)
     together = ", all at once" if joint else ""
     blue = np.array([int(BLUE[k : k + 2], 16) for k in (1, 3, 5)]) / 255
@@ -211,12 +217,13 @@ def plot_fan(
         tint = 1 - (0.18 + 0.42 * k / max(1, len(coverages) - 1)) * (1 - blue)
         label = f"{100 * each:g} %{together}"
         ax.fill_between(ahead, *bands[each].T, color=tuple(tint), linewidth=0, label=label)
-    ax.plot(ahead, narrowest.mean(axis=1), color=BLUE, linewidth=1.6, label="prediction")
+    ax.plot(ahead, predicted, color=BLUE, linewidth=1.6, label="prediction")
     if history is not None:
         seen = np.asarray(history, dtype=np.float64)
         ax.plot(np.arange(1 - len(seen), 1), seen, color=GREY, linewidth=1.2, label="what was seen")
         ax.axvline(0.5, color=GREY, linewidth=0.8, linestyle=":")
     if y is not None:
+        check_output_names(y, model._known_names(), "y")
         came = np.asarray(y, dtype=np.float64)[row]
         ax.plot(ahead, came, ".", markersize=5, color=RED, label="what came")
     ax.legend(frameon=False, fontsize="small", ncols=2)

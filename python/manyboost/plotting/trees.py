@@ -34,7 +34,9 @@ def plot_tree(
     tree : int
         Number of the tree; with ``strategy="independent"`` every round has one for each output.
     output : str or int, optional
-        The output to show; None: the one that the tree changes most.
+        The output to show; None: the one that the tree changes most. With a list of quantiles, of
+        an output the quantile that the tree changes most, or one by its name, such as
+        ``"y0, 0.1-quantile"``.
     max_depth : int, optional
         Depth below which splits are not shown.
     show_missing : bool
@@ -45,22 +47,33 @@ def plot_tree(
     check_is_fitted(model, "n_iter_")
     ensemble = model._built_in_trees("plot_tree")
     n_trees = len(ensemble.tree_sizes())
-    if not 0 <= tree < n_trees:
+    if not n_trees:
+        raise ValueError("The model has no rounds, so no trees to draw; fit one that has some.")
+    is_number = isinstance(tree, int | np.integer) and not isinstance(tree, bool)
+    if not (is_number and 0 <= tree < n_trees):
         raise ValueError(f"tree={tree!r} is not allowed; the model has trees 0 to {n_trees - 1}.")
     values = _leaf_values(model, ensemble, tree)
-    place = 0
-    if output is None:
-        shares = leaf_shares(ensemble, tree)[:, None]
-        spread = (shares * (values - (shares * values).sum(axis=0)) ** 2).sum(axis=0)
-        place = int(spread.argmax())
-    elif model.n_outputs_ > 1:
-        (place,) = chosen_outputs(model, [output]) or [0]
+    shares = leaf_shares(ensemble, tree)[:, None]
+    spread = (shares * (values - (shares * values).sum(axis=0)) ** 2).sum(axis=0)
+    candidates = _places(model, output)
+    place = candidates[int(spread[candidates].argmax())]
     drawing = _TreeDrawing(model, ensemble.tree(tree), values[:, place], max_depth, show_missing)
     ax = new_axes(ax, min(24.0, 1.5 + 0.85 * drawing.n_ends), 1.2 + 1.05 * (drawing.depth + 1))
     drawing.draw(ax)
     shown = f", what it adds to {shortened(model._explained_names(None)[place], 60)}"
     ax.set_title(f"tree {tree}{shown if model.n_outputs_ > 1 else ''}")
     return ax
+
+
+def _places(model: Any, output: str | int | None) -> list[int]:
+    """Return the outputs of the model that may be shown: one, or all levels of an output of y."""
+    names = model._explained_names(None)
+    if output is None or len(names) == 1:
+        return list(range(len(names)))
+    if output in names:
+        return [names.index(output)]
+    (place,) = chosen_outputs(model, [output]) or [0]
+    return list(range(place * model._n_levels, (place + 1) * model._n_levels))
 
 
 def _leaf_values(model: Any, ensemble: Any, tree: int) -> F64:

@@ -4,6 +4,7 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import pytest
 import scipy.sparse
 
 from dask_problems import COMMON, PARTITIONINGS, assert_same_model, on_workers
@@ -82,6 +83,17 @@ def frames(table):
         np.where(Y[:, 0] > 1, "high", np.where(Y[:, 1] > 0, "low", "no"))
     )
     return frame, pd.DataFrame(Y, columns=["w", "x", "y", "z"]), pd.Series(weight, name="weight")
+
+
+def test_data_frames_may_have_columns_of_any_names(client, table):
+    frame = pd.DataFrame(table[0][:, :3], columns=["chunks", "rechunk", "numblocks"])
+    targets = pd.DataFrame(table[1][:, :2], columns=["chunks", "rechunk"])
+    X, Y = dd.from_pandas(frame, npartitions=3), dd.from_pandas(targets, npartitions=3)
+    assert_same_model(
+        DaskManyBoostRegressor(**COMMON).fit(X, Y), ManyBoostRegressor(**COMMON).fit(frame, targets)
+    )
+    with pytest.raises(ValueError, match="those of a data frame cannot be split by rows"):
+        DaskManyBoostRegressor(**COMMON).fit(X, dd.from_pandas(targets, npartitions=2))
 
 
 def test_data_frames_keep_names_and_categories(client, table):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+import types
 
 import dask.array as da
 import numpy as np
@@ -23,9 +24,10 @@ from dask_problems import (
 )
 from distributed import Client, LocalCluster, Security, wait
 from manyboost import ManyBoostRegressor
-from manyboost.comm import CommError
-from manyboost.distributed.dask import DaskManyBoostRegressor, running
+from manyboost.comm import Alone, CommError
+from manyboost.distributed.dask import DaskManyBoostRegressor, ranks, running
 from manyboost.distributed.dask.links import OPERATION, Links
+from manyboost.distributed.dask.partitions import RowRange, Share
 from manyboost.distributed.dask.running import Attempt, WorkersLost
 from manyboost.training.callbacks import Watchers
 
@@ -213,6 +215,56 @@ def test_an_interrupt_ends_all_ranks(client, table):
     wait_for_idle(client)
 
 
+def test_rounds_are_kept_for_a_restart_only_as_long_as_there_may_be_one(client, table):
+    X, Y, _ = table
+
+    def interrupt(state):
+        if state.round == 3:
+            raise KeyboardInterrupt
+
+    dX, dY = on_workers(client, X, (60,) * 4), on_workers(client, Y, (60,) * 4)
+    parameters = COMMON | {"max_iter": 10_000, "on_worker_loss": "restart"}
+    with pytest.raises(KeyboardInterrupt):
+        DaskManyBoostRegressor(**parameters, callbacks=[interrupt]).fit(dX, dY)
+    wait_for_idle(client)
+    deadline = time.monotonic() + 30
+    while any(client.run(lambda: len(ranks._UNFINISHED)).values()):
+        assert time.monotonic() < deadline, "rounds are left behind"
+        time.sleep(0.05)
+
+
+def test_rounds_that_get_lost_on_their_way_are_asked_for_again(client, table, monkeypatch):
+    X, Y, _ = table
+    rounds, calls, call = [], [], running._call
+
+    async def lost(answer):
+        if answer is not None:
+            await asyncio.wrap_future(answer)
+        return dict.fromkeys(client.scheduler_info()["workers"], OSError("lost"))
+
+    def lose_some(client, function, *arguments, workers):
+        if function is not ranks.next_states:
+            return call(client, function, *arguments, workers=workers)
+        calls.append(arguments)
+        if len(calls) not in (2, 4):
+            return call(client, function, *arguments, workers=workers)
+        # One question does not arrive, and one answer does not come back.
+        arrives = len(calls) == 2
+        answer = call(client, function, *arguments, workers=workers) if arrives else None
+        return asyncio.run_coroutine_threadsafe(lost(answer), client.loop.asyncio_loop)
+
+    def stop_after_five(state):
+        rounds.append(state.round)
+        return state.round == 5
+
+    monkeypatch.setattr(running, "_call", lose_some)
+    dX, dY = on_workers(client, X, (60,) * 4), on_workers(client, Y, (60,) * 4)
+    model = DaskManyBoostRegressor(**COMMON | {"max_iter": 10}, callbacks=[stop_after_five])
+    assert model.fit(dX, dY).n_iter_ == 5
+    assert rounds == [1, 2, 3, 4, 5]
+    assert len(calls) == 8
+
+
 def test_every_round_is_shown_once(client, table, capsys):
     X, Y, _ = table
     dX, dY = on_workers(client, X, (60,) * 4), on_workers(client, Y, (60,) * 4)
@@ -366,6 +418,33 @@ def test_workers_that_are_lost_while_they_are_asked_keep_no_rounds(monkeypatch):
     assert asked == [["one", "three", "two"], ["three", "two"], ["two"]]
     assert attempt.unfinished() == {}
     assert len(asked) == 3
+
+
+def test_a_rank_that_is_lost_in_the_first_exchange_leaves_kept_rounds_as_they_are(monkeypatch):
+    X = np.arange(20.0)[:, None]
+    kept = ManyBoostRegressor(max_iter=2, random_state=0).fit(X, X)
+
+    class Lost(Alone):
+        size = 2
+
+        def gather(self, value):
+            raise CommError("lost")
+
+    class Seat:
+        worker = types.SimpleNamespace(address="one", state=types.SimpleNamespace(nthreads=1))
+        links = types.SimpleNamespace(abandoned=False)
+
+        def tell(self, state):
+            return False
+
+    monkeypatch.setitem(ranks._UNFINISHED, ("one", "fit"), kept)
+    order = ranks.RankOrder(
+        "task", "fit", "fit-1", None, True, 0, True, [Share([RowRange(0, 0, 20)], {})]
+    )
+    with pytest.raises(CommError):
+        ranks._fit(Seat(), Lost(), order, [{"X": [X], "y": [X]}], None)
+    assert ranks._UNFINISHED["one", "fit"] is kept
+    assert (kept.callbacks, kept.n_jobs) == (None, None)
 
 
 def test_a_round_is_told_only_if_a_rank_is_left_that_knows_it(monkeypatch):

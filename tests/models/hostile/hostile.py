@@ -38,6 +38,7 @@ CALIBRATED = golden["calibrated_hierarchy"]
 ISOTONIC = golden["isotonic_labels"]
 RARE = golden["rare_categories"]
 FEW = golden["few_outputs"]
+COLUMNS = golden["class_columns"]
 
 
 def outside():
@@ -139,9 +140,15 @@ def trees():
     yield "category_beyond", edit(CATEGORIES, "split_categories", (0, 7), 1), "of 5 as if"
     yield "category_set_missing", resized(CATEGORIES, "split_categories", 0), "no category set"
     yield "category_set_narrow", changed(CATEGORIES, _narrow_sets), "split_categories"
+    yield "categories_missing", changed(CATEGORIES, _drop_categories), "feature 1 as numbers"
     yield "trees_of_other_kind", with_header(RELABEL, lambda h: h.update(kind="scaled")), "kind"
     halves = changed(LABELS, lambda h, a: a.update(tree_sizes=a["tree_sizes"][:-1]))
     yield "trees_not_in_turn", halves, "in turn"
+
+
+def _drop_categories(_, arrays):
+    for part in ("features", "counts", "values"):
+        del arrays[f"category_{part}"]
 
 
 def _narrow_sets(_, arrays):
@@ -204,6 +211,8 @@ def models():
     yield "classes_too_few", head(CLASSES, targets=_classes(["ant", "bee"])), "2 classes"
     yield "classes_wide", head(CLASSES, targets=_classes(["a", "b", "c"], 2**30)), "width"
     yield "classes_of_lists", head(CLASSES, targets={"kind": "multiclass", "values": [1]}), "list"
+    numbered = {"kind": "multiclass", "values": "numbers"}
+    yield "classes_as_numbers", head(CLASSES, targets=numbered), "not a list"
     yield "classes_shaped", head(CLASSES, targets=_classes(["a"], 1, [10**9])), "shape"
     yield "names_twice", head(FRAMES, output_names=["one", "one"]), "different names"
     yield "names_too_few", head(FRAMES, feature_names=["length"]), "different names"
@@ -249,6 +258,14 @@ def models():
     yield "few_outputs_of_project", other, "do not come from strategy"
     yield "thresholds_beyond", element(LABELS, "thresholds", 0, 1.5), "beyond 0 to 1"
     yield "thresholds_nan", element(LABELS, "thresholds", 0, np.nan), "beyond 0 to 1"
+    yield "thresholds_of_numbers", array(RELABEL, "thresholds", np.full(3, 0.5)), "cannot have"
+    yield "thresholds_of_classes", array(CLASSES, "thresholds", np.full(3, 0.5)), "cannot have"
+    halves = np.full(len(opened(COLUMNS)[1]["baseline"]), 0.5)
+    yield "thresholds_of_columns", array(COLUMNS, "thresholds", halves), "cannot have"
+    yield "target_name_of_numbers", head(RELABEL, target_name="y"), "name of a column"
+    yield "target_name_of_labels", head(LABELS, target_name="y"), "name of a column"
+    yield "calibration_numbers", changed(CALIBRATED, _calibration("targets", "f8")), "cannot have"
+    yield "calibration_classes", changed(CALIBRATED, _calibration("classes", "u4")), "cannot have"
     yield "sign_two", element(CATEGORIES, "monotonic_signs", (0, 0), 2), "beyond -1 to 1"
     yield "signs_none", element(CATEGORIES, "monotonic_signs", ..., 0), "constrain nothing"
     yield "group_beyond", element(CATEGORIES, "interaction_features", 0, 4), "beyond 0 to 3"
@@ -277,6 +294,10 @@ def models():
     )
     yield "parameter_of_two_types", parameter("loss", {"tuple": [], "set": []}), "no type"
     yield "parameter_array", parameter("output_weight", {"array": 0}), "not there"
+    wide = {"shape": [1000], "text": ["x" * 5000] + [""] * 999, "width": 5000}
+    yield "parameter_text_wide", parameter("scoring", {"array": wide}), "does not fit its width"
+    yield "parameter_scoring", parameter("scoring", {"set": ["loss", "r2"]}), "scoring="
+    yield "parameter_scorers", parameter("scoring", ["r2", []]), "scoring="
     yield "parameter_key_twice", parameter("monotonic_cst", {"dict": [["a", 1]] * 2}), "twice"
     yield "parameter_key_list", parameter("monotonic_cst", {"dict": [[[], 1]]}), "do not fit"
     yield "parameter_set", parameter("interaction_cst", [{"set": [2, 1]}]), "out of order"
@@ -289,6 +310,16 @@ def models():
     yield "trained_with_arrays", trained("loss", lists), "neither names nor numbers"
     yield "trained_with_nothing", head(RELABEL, trained_with={}), "how the model was trained"
     yield "trained_with_foreign", trained("built_in_trees", False), "built in"
+
+
+def _calibration(name, dtype):
+    """A change of what the calibration rows have as targets."""
+
+    def change(_, arrays):
+        labels = arrays.pop("calibration_labels").astype(dtype)
+        arrays[f"calibration_{name}"] = labels if name == "targets" else labels[:, 0].copy()
+
+    return change
 
 
 def _results(array):

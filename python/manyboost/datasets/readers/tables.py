@@ -342,7 +342,7 @@ class ParquetFile(FrameFile):
 
     def __init__(self, path: PathLike) -> None:
         self.file = Path(path).name
-        self._scan = polars_module().scan_parquet(path)
+        self._scan = polars_module().scan_parquet(path, glob=False)
         with self._damage_refused():
             self.names = self._scan.collect_schema().names()
         if has_index := self.names[-1:] == [_INDEX]:

@@ -53,8 +53,9 @@ class OnDask(Fitting, Predicting):
         """Fit the model where the data are.
 
         Every worker that holds rows trains on them, and all end with the model that one machine
-        would learn from all rows. Partitions stay where they are; collections that are not computed
-        yet are computed first.
+        would learn from all rows; only the choice of ``strategy="auto"`` may be another one for
+        fewer than 1,000 rows, as in :func:`manyboost.distributed.fit_rank`. Partitions stay where
+        they are; collections that are not computed yet are computed first.
 
         Parameters
         ----------

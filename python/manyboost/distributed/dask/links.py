@@ -61,6 +61,7 @@ class Links:
         self.worker, self.fit, self.addresses = worker, fit, addresses
         self.rank = addresses.index(worker.address)
         self.failure: CommError | None = None
+        self.abandoned = False  # nobody will go on with the rounds of this fit
         self._loop = asyncio.get_running_loop()
         self._inbox: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in addresses]
         self._comms: dict[int, Any] = {}
@@ -196,6 +197,7 @@ class Links:
             await asyncio.sleep(_CHECK)
             state = self.worker.state.tasks.get(task)
             if state is None or state.state in ("cancelled", "released", "forgotten"):
+                self.abandoned = True
                 self.fail(Aborted("Training was cancelled."))
                 return
 
@@ -223,6 +225,7 @@ class Links:
                 message = await comm.read()
                 if isinstance(message, dict):
                     self._ended.add(rank)
+                    self.abandoned |= message["abandoned"]
                     if message["reason"] is not None:
                         self.fail(Aborted(message["reason"]))
                 else:
@@ -255,7 +258,8 @@ class Links:
 
     def _close(self, reason: str | None) -> None:
         self._closing = True
-        self._write([(rank, {"reason": reason}) for rank in self._comms])
+        last = {"reason": reason, "abandoned": self.abandoned}
+        self._write([(rank, last) for rank in self._comms])
         self._start(self._hang_up())
 
     async def _hang_up(self) -> None:

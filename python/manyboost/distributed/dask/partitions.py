@@ -122,6 +122,8 @@ def find(client: Any, given: dict[str, Any]) -> Partitions:
 
     Collections are given by the name of the argument, features first.
     """
+    import dask.array as da
+
     features = next(iter(given))
     collections = {
         name: _checked(collection, name, (2,) if name == features else (1, 2))
@@ -142,7 +144,7 @@ def find(client: Any, given: dict[str, Any]) -> Partitions:
                 "the same number."
             )
         if each != wanted:
-            if not hasattr(collections[name], "rechunk"):
+            if not isinstance(collections[name], da.Array):
                 raise ValueError(
                     f"{name} has other partitions than {features}, and those of a data frame "
                     f"cannot be split by rows; take {name} from the same frame, or pass arrays."
@@ -190,7 +192,10 @@ def _checked(collection: Any, name: str, dimensions: tuple[int, ...]) -> Any:
 
 def _known_lengths(collection: Any) -> list[int] | None:
     """Return the number of rows of each partition; None if any is not known."""
-    lengths = getattr(collection, "chunks", [[math.nan]])[0]
+    import dask.array as da
+
+    # (A data frame may have columns of any names.)
+    lengths = collection.chunks[0] if isinstance(collection, da.Array) else [math.nan]
     return None if any(map(math.isnan, lengths)) else [int(n_rows) for n_rows in lengths]
 
 

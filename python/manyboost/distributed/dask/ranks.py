@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import collections
-import contextlib
 import copy
 import threading
 from collections.abc import Callable
@@ -44,7 +42,8 @@ class RankResult:
     """What a rank ends with."""
 
     estimator: Any  # fitted; None except on rank 0, as all are the same
-    unseen: list[RoundState]  # rounds that the client has not fetched
+    unseen: list[RoundState]  # rounds of which the client has not said that they are shown
+    n_shown: int  # and the number of those before
     exchanged: tuple[int, int, int]  # number of exchanges, bytes of numbers in them, bytes sent
 
 
@@ -56,13 +55,18 @@ class Seat:
         self.links = Links(worker, attempt, addresses)
         self._asks = asks
         self._loop = asyncio.get_running_loop()
-        self._states: collections.deque[RoundState] = collections.deque()
+        # Rounds that are not known to be shown, the number of those that are, and their lock: both
+        # the training thread and the event loop change them.
+        self._states: list[RoundState] = []
+        self.n_shown = 0
+        self._lock = threading.Lock()
         self._news = asyncio.Event()
         self._over = False
 
     def tell(self, state: RoundState) -> bool:
         """Tell the client about a round and return whether to stop; a callback."""
-        self._states.append(state)
+        with self._lock:
+            self._states.append(state)
         self._loop.call_soon_threadsafe(self._news.set)
         self.look(state)
         return bool(self.links.receive(self.links.rank)) if self._asks else False
@@ -72,27 +76,28 @@ class Seat:
         if self.links.failure is not None:
             raise self.links.failure
 
-    async def next_states(self, answer: bool | None) -> list[RoundState]:
-        """Answer the last round and wait for the next ones; an empty list after the last."""
-        if self._asks and answer is not None:
-            self.links.answer(answer)
+    async def next_states(self, n_shown: int, stop: bool) -> list[RoundState]:
+        """Return the rounds after the first ``n_shown``, once there are some; none at the end.
+
+        ``stop`` answers the last one shown. A call that was lost on its way may be made again.
+        """
+        with self._lock:
+            n_new = n_shown - self.n_shown
+            if n_new > 0:
+                del self._states[:n_new]
+                self.n_shown = n_shown
+        if self._asks and n_new > 0:
+            self.links.answer(stop)
         while not self._states and not self._over:
             self._news.clear()
             await self._news.wait()
-        return self._fetch()
+        return list(self._states)
 
     def end(self) -> list[RoundState]:
-        """Note that training is over; return the rounds that the client has not fetched."""
-        self._over = True
+        """Note that training is over; return the rounds that are not known to be shown."""
+        with self._lock:
+            states, self._states, self._over = self._states, [], True
         self._loop.call_soon_threadsafe(self._news.set)
-        return self._fetch()
-
-    def _fetch(self) -> list[RoundState]:
-        states = []
-        # Both the training thread and the event loop take from it.
-        with contextlib.suppress(IndexError):
-            while True:
-                states.append(self._states.popleft())
         return states
 
 
@@ -127,10 +132,10 @@ def train(order: RankOrder, columns: list[Columns], model: Any) -> RankResult:
     else:
         links.close()
         exchanged = comm.n_exchanges, comm.n_bytes, comm.n_bytes_sent
-        return RankResult(estimator, seat.end(), exchanged)
+        return RankResult(estimator, seat.end(), seat.n_shown, exchanged)
     finally:
         seat.end()
-        del _SEATS[worker.address, order.attempt]
+        _SEATS.pop((worker.address, order.attempt), None)
 
 
 def _unprofiled(work: Callable[[], Any]) -> Any:
@@ -160,7 +165,8 @@ def _fit(seat: Seat, comm: DaskComm, order: RankOrder, columns: list[Columns], m
     key = seat.worker.address, order.fit
     estimator = order.estimator
     if order.model_rank is not None:
-        estimator = comm.broadcast(_UNFINISHED.get(key, model), order.model_rank)
+        # A copy, since the root gets the object itself.
+        estimator = copy.copy(comm.broadcast(_UNFINISHED.get(key, model), order.model_rank))
     estimator.n_jobs = estimator.n_jobs or seat.worker.state.nthreads
     if comm.rank == 0 and order.watched:
         estimator.callbacks = [seat.tell]
@@ -176,6 +182,8 @@ def _fit(seat: Seat, comm: DaskComm, order: RankOrder, columns: list[Columns], m
             kept.__dict__.update(error.unfinished)
             kept.callbacks, kept.warm_start = None, True
             _UNFINISHED[key] = kept
+            if seat.links.abandoned:  # in this order: it may happen just now
+                _UNFINISHED.pop(key, None)
         raise
     estimator.callbacks = None
     return estimator if comm.rank == 0 else None
@@ -208,11 +216,11 @@ async def prepare(attempt: str, addresses: list[str], asks: bool, dask_worker: A
 
 
 async def next_states(
-    attempt: str, answer: bool | None, dask_worker: Any = None
+    attempt: str, n_shown: int, stop: bool, dask_worker: Any = None
 ) -> list[RoundState]:
-    """Answer the last round and wait for the next ones; an empty list after the last."""
+    """Answer the last round that was shown and wait for the next ones; none at the end."""
     seat = _SEATS.get((dask_worker.address, attempt))
-    return [] if seat is None else await seat.next_states(answer)
+    return [] if seat is None else await seat.next_states(n_shown, stop)
 
 
 async def has_begun(attempt: str, dask_worker: Any = None) -> bool:
@@ -240,5 +248,8 @@ async def unfinished(fit: str, dask_worker: Any = None) -> int:
 
 
 async def forget(fit: str, dask_worker: Any = None) -> None:
-    """Delete what failed attempts have left."""
+    """Delete what failed attempts have left, or are about to leave."""
+    for (address, attempt), seat in list(_SEATS.items()):
+        if (address, attempt.rpartition("-")[0]) == (dask_worker.address, fit):
+            seat.links.abandoned = True
     _UNFINISHED.pop((dask_worker.address, fit), None)

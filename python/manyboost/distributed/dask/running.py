@@ -69,12 +69,15 @@ def fit(
     name = uuid.uuid4().hex
     unfinished: dict[str, int] = {}
     n_rounds = in_vain = number = 0
+    used: set[str] = set()  # workers that may keep rounds
     try:
         while True:
             attempt = Attempt(client, name, f"{name}-{number}", tables, watchers, restarts)
+            used.update(attempt.addresses)
             try:
-                return attempt.run(estimator, model, unfinished)
+                result = attempt.run(estimator, model, unfinished)
             except WorkersLost as loss:
+                used.difference_update(loss.addresses)
                 if not restarts:
                     remedy = "fit again, or use on_worker_loss='restart' to go on without it"
                     raise loss.explained(remedy) from None
@@ -85,10 +88,14 @@ def fit(
                 if in_vain > _ATTEMPTS_IN_VAIN:
                     remedy = "workers are lost again and again, look for the cause"
                     raise loss.explained(remedy) from None
+            else:
+                if not number:
+                    used.clear()
+                return result
             number += 1
     finally:
-        if number:
-            _call(client, ranks.forget, name, workers=list(unfinished))
+        if restarts and used:
+            _call(client, ranks.forget, name, workers=sorted(used))
 
 
 def _call(
@@ -153,6 +160,7 @@ class Attempt:
         self.addresses, self._places = _placed(self.client, self.tables)
         # Tasks that have ended, and calls that bring rounds.
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._n_shown, self._stop = 0, False  # of rounds, and whether the last one is to end all
         self._last_check = self._began = time.monotonic()
         self._named_busy = False
 
@@ -164,7 +172,7 @@ class Attempt:
             tasks += self._submit(estimator, model, unfinished)
             self._watch(tasks)
             result: ranks.RankResult = tasks[0].result()
-            self._show(result.unseen)
+            self._show(result.unseen[self._n_shown - result.n_shown :])
             return result
         except BaseException:
             self.client.cancel(tasks, force=True)
@@ -241,9 +249,9 @@ class Attempt:
 
     def _watch(self, tasks: list[Any]) -> None:
         """Return when all ranks are done and all rounds shown; raise when a rank has failed."""
-        running = set(tasks)
+        running, is_asked = set(tasks), True
         if self.watchers:
-            running.add(self._fetch_rounds(None))
+            running.add(self._fetch_rounds())
         try:
             while running:
                 event = None
@@ -252,27 +260,34 @@ class Attempt:
                 running.discard(event)
                 if isinstance(event, concurrent.futures.Future):
                     states = event.result().get(self.addresses[0])
-                    if isinstance(states, list) and states:
-                        running.add(self._fetch_rounds(self._show(states)))
+                    is_asked = isinstance(states, list)  # else the call has failed
+                    if is_asked and states:
+                        self._show(states)
+                        running.add(self._fetch_rounds())
                 elif event is not None and event.status != "finished":
                     self._end(tasks)
-                if self._is_time_to_check() and self._missing():
-                    self._end(tasks)
+                if self._is_time_to_check():
+                    if self._missing():
+                        self._end(tasks)
+                    if not is_asked:
+                        running.add(self._fetch_rounds())
+                        is_asked = True
         finally:
             for call in running:
                 if isinstance(call, concurrent.futures.Future):
                     call.cancel()
 
-    def _fetch_rounds(self, stop: bool | None) -> concurrent.futures.Future[dict[str, Any]]:
-        """Begin to wait for the next rounds; ``stop`` answers the last one."""
-        call = _call(self.client, ranks.next_states, self.name, stop, workers=self.addresses[:1])
+    def _fetch_rounds(self) -> concurrent.futures.Future[dict[str, Any]]:
+        """Answer the last round that was shown, and begin to wait for the next ones."""
+        answer = self.name, self._n_shown, self._stop
+        call = _call(self.client, ranks.next_states, *answer, workers=self.addresses[:1])
         call.add_done_callback(self._events.put)
         return call
 
-    def _show(self, states: list[RoundState]) -> bool:
-        """Tell the watchers about all rounds; return whether to stop."""
+    def _show(self, states: list[RoundState]) -> None:
+        """Tell the watchers about all rounds, and note whether to stop."""
         answers = [self.watchers.end_round(state) for state in states]
-        return any(answers)
+        self._n_shown, self._stop = self._n_shown + len(states), any(answers)
 
     def _is_time_to_check(self) -> bool:
         now = time.monotonic()
