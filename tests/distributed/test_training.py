@@ -1,5 +1,7 @@
 """Ranks that share a fit end with the model of one machine, byte for byte."""
 
+from unittest import mock
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -358,3 +360,14 @@ def test_a_fitted_model_knows_nothing_of_ranks():
     for model in Threads.run(3, work):
         assert not [name for name, value in vars(model).items() if isinstance(value, Comm)]
         assert model.predict(X[:3]).shape == (3, 4)
+
+
+def test_callbacks_of_scikit_learn_are_refused_not_ignored():
+    def work(comm):
+        fit_rank(ManyBoostRegressor(**COMMON), comm, *parts(PARTITIONS["two"], comm, X, Y))
+
+    # As if `set_callbacks` had been called; not every scikit-learn has it.
+    wanted = mock.patch("manyboost.training.callbacks.FitTasks.wanted", return_value=True)
+    refused = pytest.raises(ValueError, match="see one machine, but rows are spread over 2; use")
+    with wanted, refused:
+        Threads.run(2, work)

@@ -15,6 +15,7 @@ from manyboost.comm import Comm
 from manyboost.data.frames import column_names, is_frame, target_names
 from manyboost.estimators.fits import Given
 from manyboost.estimators.fitting import Fitting
+from manyboost.training.callbacks import FitTasks
 from manyboost.training.custom import Loss
 from manyboost.training.scoring import LOSS
 
@@ -164,6 +165,11 @@ def _refuse_what_needs_all_rows(estimator: Fitting, comm: Comm) -> None:
     """Refuse parameters that work on rows of one machine only."""
     if comm.size == 1:
         return
+    if FitTasks.wanted(estimator):
+        problem = (
+            f"callbacks of set_callbacks see one machine, but rows are spread over {comm.size}"
+        )
+        raise ValueError(f"{problem}; use the parameter callbacks.")
     is_raced = estimator.strategy == "auto" and estimator.max_time is not None
     needs = {
         "estimator": (estimator.estimator is not None, "use built-in trees (estimator=None)"),

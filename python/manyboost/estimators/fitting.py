@@ -431,7 +431,7 @@ class Fitting(Model):
         if self.verbose:
             score = score_name(self.scoring)
             watchers.display = Display(int(self.verbose), fit.boosting.plan.max_time, score=score)
-        if FitTasks.wanted(self) and given.comm.size == 1:
+        if FitTasks.wanted(self):
             weight = {} if given.sample_weight is None else {"sample_weight": given.sample_weight}
             n_rounds = fit.boosting.plan.max_iter - fit.boosting.n_rounds
             watchers.tasks = FitTasks(
