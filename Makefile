@@ -172,12 +172,11 @@ bench-engine: cargo ## the time of a round on shapes of all kinds, into docs/ben
 	@$(BENCH) -m benchmarks.run engine
 	@$(BENCH) -m benchmarks.report
 
-bench-builds: cargo ## this build against the one in the folder OLD, into docs/benchmarks.md (5 minutes)
+bench-builds: cargo ## this build against the one in the folder OLD (5 minutes)
 	@[ -n '$(OLD)' ] || { echo 'Name the folder that holds the earlier package: make bench-builds OLD=../before/python'; exit 1; }
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
 	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.builds '$(OLD)'
-	@$(BENCH) -m benchmarks.report
 
 bench-contest: cargo ## the open benchmark: libraries at their defaults, into docs/contest.md (many hours; resumes)
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers

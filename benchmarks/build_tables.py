@@ -1,9 +1,7 @@
-"""Two builds side by side: what `builds` has stored, as ratios and as a table."""
+"""Two builds side by side: what `builds` has measured, as ratios and as a table."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +10,10 @@ from benchmarks.engine import short_rounds, slope
 from benchmarks.tables import number, table
 
 HOW = """\
-Both builds take turns in one run, each in its own process; a round is timed as above, and the
-fastest of the turns counts. Growing a tree is the part of a round that finds and makes its splits.
-Times as fast: speed of the new build relative to the old one, with the middle half of the ratios of
-single turns."""
+Both builds take turns in one run, each in its own process, and the fastest of the turns counts. The
+time of a round is the difference of a long and a short fit, divided by that of their rounds.
+Growing a tree is the part of a round that finds and makes its splits. Times as fast: speed of the
+new build relative to the old one, with the middle half of the ratios of single turns."""
 NAMES = {"before": "old", "now": "new"}
 BUSY = 0.1  # cores used by other processes from which on it is said
 WHAT = {
@@ -66,23 +64,11 @@ class Pair:
 
 
 class Builds:
-    """The stored comparison."""
+    """The comparison: what the builds are, and a record for each entry."""
 
-    def __init__(self, stored: dict[str, Any]) -> None:
-        self.machine, self.builds = stored["machine"], stored["builds"]
-        self.skipped: dict[str, str] = stored["skipped"]
-        self.pairs = [Pair.of(record) for record in stored["records"]]
-        self.dates = sorted(record["when"] for record in stored["records"])
-        self.others_cores = max((r["others_cores"] or 0.0 for r in stored["records"]), default=0.0)
-
-    @classmethod
-    def read(cls, file: Path) -> "Builds":
-        return cls(json.loads(file.read_text()))
-
-    def find(self, workload: str, **how: Any) -> Pair | None:
-        """The pair whose specification says all of this."""
-        wanted = {"workload": workload, **how}
-        return next((pair for pair in self.pairs if wanted.items() <= pair.spec.items()), None)
+    def __init__(self, head: dict[str, Any], records: Sequence[dict[str, Any]]) -> None:
+        self.builds, self.pairs = head["builds"], [Pair.of(record) for record in records]
+        self.others_cores = max((r["others_cores"] or 0.0 for r in records), default=0.0)
 
     def section(self) -> Iterator[str]:
         """Markdown: the builds, and a table of all pairs."""

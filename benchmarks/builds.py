@@ -5,7 +5,7 @@
 OLD and NEW are folders that hold the package `manyboost` with its compiled extension; without NEW,
 the one that is installed. Each build runs in a process of its own, and they take turns, so that the
 noise of the machine hits both alike. A round is timed as in `engine`; only what both builds know of
-the library is used. Figures go to `benchmarks/results/builds.json`, `build_tables` shows them.
+the library is used. The result is printed.
 """
 
 import argparse
@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import engine, machine, suites
-from benchmarks.build_tables import Pair
+from benchmarks.build_tables import Builds, Pair
 from benchmarks.parts import kernel_seconds
 from benchmarks.run import (
-    RESULTS,
     ROOT,
     OthersLoad,
     end,
@@ -32,11 +31,9 @@ from benchmarks.run import (
     specification,
     title,
     unavailable,
-    write,
 )
 from benchmarks.suites import Entry
 
-FILE = RESULTS / "builds.json"
 LEAST_TURNS, MOST_TURNS = 3, 25
 
 Turn = list[float]  # seconds of a short and a long fit, or of the one thing that is timed
@@ -59,14 +56,13 @@ def main() -> None:
         if not list(folder.glob("manyboost/_core*.so")):
             parser.error(f"{folder} holds no package manyboost with a compiled extension")
     head, records = compared(suites.builds(), folders)
-    write(FILE, head, records)
-    say(f"wrote {FILE}")
+    print(*Builds(head, records).section(), sep="\n\n")
 
 
 def compared(
     plan: list[Entry], folders: dict[str, Path]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What is stored: the machine, the builds and what was skipped; and a record for each entry."""
+    """The builds and what was skipped; and a record for each entry."""
     builds = {name: described(folder) for name, folder in folders.items()}
     skipped: dict[str, str] = {}
     records = []
@@ -79,7 +75,7 @@ def compared(
         else:
             records.append(in_turns(entry, folders))
             say(f"{Pair.of(records[-1]).times_as_fast:.3g} times as fast")
-    return {"machine": machine.describe(), "builds": builds, "skipped": skipped}, records
+    return {"builds": builds, "skipped": skipped}, records
 
 
 def in_turns(entry: Entry, folders: dict[str, Path]) -> dict[str, Any]:

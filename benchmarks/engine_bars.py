@@ -1,7 +1,7 @@
 """Claims about the engine: each with its bar and what was measured.
 
-Times of a round and of predictions are those of the suite `engine`, ratios of two builds
-those of `builds`, and what Dask costs that of `distributed`.
+Times of a round and of predictions are those of the suite `engine`, and what Dask costs that of
+`distributed`.
 """
 
 import contextlib
@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 from benchmarks.bars import Line, NotMeasured, at_least, at_most, seconds
-from benchmarks.build_tables import Builds, Pair
 from benchmarks.engine_tables import fastest, predicted_rate, predictors
 from benchmarks.records import Run, Summary
 from benchmarks.suites import (
@@ -20,8 +19,6 @@ from benchmarks.suites import (
     COMPONENTS,
     GROWN,
     GROWTH,
-    GROWTH_LABELS,
-    MANY_PREDICTED,
     MULTIOUTPUT,
     ONE_OUTPUT,
     PREDICTED,
@@ -36,13 +33,6 @@ from benchmarks.suites import (
 Ratio = tuple[float, str]  # and what was compared
 MEGABYTE = 10**6
 
-# How many times as fast the new build is to be as the old one of `builds`, with 31 leaves.
-SMALL_BARS = {
-    ("emotions", "CAL500"): 3.0,
-    ("atp1d",): 2.6,
-    ("oes97",): 2.2,
-    ("yeast", "scene"): 1.7,
-}
 WEIGHT_BARS = (
     ("row weights over none", "regression-200000x20x5", "row-weights", 1.3),
     ("class weights over none", "multilabel-200000x20x5", "class-weight", 1.3),
@@ -53,10 +43,9 @@ WEIGHT_BARS = (
 
 @dataclass(frozen=True)
 class Measured:
-    """All that claims are judged by; `builds` and `distributed` may not be there."""
+    """All that claims are judged by; `distributed` may not be there."""
 
     engine: Run
-    builds: Builds | None = None
     distributed: dict[str, Any] | None = None
 
     def rounds(self, workload: str, contestant: str = RELABEL, **how: Any) -> Summary:
@@ -65,12 +54,6 @@ class Measured:
         found = self.engine.exact(workload, contestant, **how)
         if found is None or found.fastest_round is None or found.fastest_round <= 0:
             raise NotMeasured(f"no round of {contestant} on {workload}")
-        return found
-
-    def pair(self, workload: str, **how: Any) -> Pair:
-        found = self.builds.find(workload, **how) if self.builds else None
-        if found is None:
-            raise NotMeasured(f"no comparison of builds on {workload}")
         return found
 
 
@@ -98,23 +81,10 @@ def worst(names: Sequence[str], ratio: Callable[[str], Ratio]) -> Ratio:
     return min(ratios.values()), ", ".join(f"{name} {r:.3g}" for name, r in ratios.items())
 
 
-def faster_now(pair: Pair) -> Ratio:
-    before, now = pair.seconds
-    return before / now, f"{seconds(before)} : {seconds(now)}"
-
-
-def of_before(pair: Pair) -> Ratio:
-    before, now = pair.seconds
-    return now / before, f"{seconds(now)} : {seconds(before)}"
-
-
 # ------------------------------------------------------------------ the claims
 
 
 def small_tables(measured: Measured) -> Iterator[Line]:
-    def since(leaves: int, name: str) -> Ratio:
-        return faster_now(measured.pair(name, protocol="rounds", max_leaf_nodes=leaves))
-
     def against(threads: int, name: str) -> Ratio:
         how: dict[str, Any] = {"leaves": 31, "n_threads": threads}
         return over(measured.rounds(name, ONE_OUTPUT, **how), measured.rounds(name, **how))
@@ -122,11 +92,6 @@ def small_tables(measured: Measured) -> Iterator[Line]:
     def speedup(leaves: int, name: str) -> Ratio:
         return over(*(measured.rounds(name, leaves=leaves, n_threads=n) for n in (1, 2)))
 
-    for names, bar in SMALL_BARS.items():
-        claim = f"{', '.join(names)}: 31 leaves, the new build against the old"
-        yield at_least(claim, bar, partial(worst, names, partial(since, 31)))
-    claim = "small tables: 4 leaves, the new build against the old"
-    yield at_least(claim, 1.5, partial(worst, SMALL_TABLES, partial(since, 4)))
     for threads, words in ((1, "1 thread"), (2, "2 threads")):
         claim = f"small tables: 31 leaves, {words}, against LightGBM on one output"
         yield at_least(claim, 2, partial(worst, SMALL_TABLES, partial(against, threads)), goal=2.5)
@@ -168,24 +133,12 @@ def no_cliffs(measured: Measured) -> Iterator[Line]:
         yield at_most(f"{what}, {name}", bar, partial(with_variant, name, variant))
 
 
-def passes(measured: Measured) -> Iterator[Line]:
-    def since(name: str, protocol: str) -> Ratio:
-        return of_before(measured.pair(name, protocol=protocol))
-
-    claim = "20,000 × 50 × 50, growing a tree, the new build over the old"
-    yield at_most(claim, 0.7, partial(since, GROWN, "growth"))
-    claim = "20,000 × 50 × 1000, {}, a round of the new build over the old"
-    squared, log = partial(since, GROWTH[-1], "rounds"), partial(since, GROWTH_LABELS, "rounds")
-    yield at_most(claim.format("squared error"), 0.6, squared)
-    yield at_most(claim.format("log loss"), 0.75, log, goal=0.65)
+def growth_and_threads(measured: Measured) -> Iterator[Line]:
     yield at_least(
         "20,000 × 50 × 50, against LightGBM on one output",
         2,
         lambda: over(measured.rounds(GROWN, ONE_OUTPUT), measured.rounds(GROWN)),
     )
-
-
-def growth_and_threads(measured: Measured) -> Iterator[Line]:
     yield at_most(
         "a round of 1000 outputs over one of 10",
         5,
@@ -208,18 +161,12 @@ def prediction(measured: Measured) -> Iterator[Line]:
         a, b = predicted_rate(ours), predicted_rate(best)
         return a / b, f"{a:,.0f} : {b:,.0f} rows/s, {best.contestant}"
 
-    def since(n_rounds: int) -> Ratio:
-        return faster_now(measured.pair(MANY_PREDICTED, protocol="prediction", n_rounds=n_rounds))
-
     for name in PREDICTED[:-1]:
         outputs = int(name.rpartition("x")[2])
         what = f"predict, {outputs} output{'s' if outputs > 1 else ''}"
         for n_rounds in PREDICTED_ROUNDS:
             claim = f"{what}, {n_rounds} rounds, against the fastest peer"
             yield at_least(claim, 1.5, partial(against, name, n_rounds))
-    for n_rounds in PREDICTED_ROUNDS:
-        claim = f"predict, 983 outputs, {n_rounds} rounds, the new build against the old"
-        yield at_least(claim, 1.7, partial(since, n_rounds))
 
 
 def vector_leaves(measured: Measured) -> Iterator[Line]:
@@ -266,7 +213,6 @@ CLAIMS: tuple[Callable[[Measured], Iterator[Line]], ...] = (
     small_tables,
     sparse_tables,
     no_cliffs,
-    passes,
     growth_and_threads,
     prediction,
     vector_leaves,

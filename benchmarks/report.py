@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import bars, engine_bars, engine_tables, plots
-from benchmarks.build_tables import Builds
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.engine_bars import Measured
 from benchmarks.records import Run, Summary
@@ -45,7 +44,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report")
     parser.add_argument("--results", type=Path, default=newest_results())
     parser.add_argument("--engine", type=Path, default=RESULTS / "engine.json")
-    parser.add_argument("--builds", type=Path, default=RESULTS / "builds.json")
     parser.add_argument("--distributed", type=Path, default=RESULTS / "distributed.json")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs")
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
@@ -67,7 +65,6 @@ def measured(options: argparse.Namespace) -> Measured | None:
         return None
     return Measured(
         Run.read(options.engine),
-        Builds.read(options.builds) if options.builds.is_file() else None,
         json.loads(options.distributed.read_text()) if options.distributed.is_file() else None,
     )
 
@@ -90,7 +87,7 @@ def document(
     skipped = dict(run.skipped)
     if measured is not None:
         parts += of_engine(measured)
-        skipped |= measured.engine.skipped | (measured.builds.skipped if measured.builds else {})
+        skipped |= measured.engine.skipped
     parts += ["## All results", LEGEND]
     for workload in run.workloads():
         if workload != "import":
@@ -102,7 +99,7 @@ def document(
 
 
 def of_engine(measured: Measured) -> list[str]:
-    parts = [
+    return [
         "## Claims about the engine",
         bars_table(engine_bars.lines(measured)),
         SAME_MODELS,
@@ -110,14 +107,10 @@ def of_engine(measured: Measured) -> list[str]:
         provenance(measured.engine),
         *engine_tables.sections(measured.engine),
     ]
-    if builds := measured.builds:
-        parts += ["## Two builds compared", provenance(builds), *builds.section()]
-    return parts
 
 
 SAME_MODELS = """\
 Ratios compare single rounds unless stated otherwise; the tables below say how they were measured.
-The old and the new build are those of the section “Two builds compared”.
 Threads, ranks and vector instructions do not change a model. No figure here shows that; tests
 compare the bytes of models (`tests/test_determinism.py`, `tests/distributed`)."""
 
@@ -129,7 +122,7 @@ memory and includes each library's own binning and conversions. Peak memory is w
 the loaded data. The size of a model is that of its pickle. A fit stops at its time limit:
 contestants with one model per output have then fitted a sample of the outputs, others a part of the
 rounds, and the complete fit is extrapolated. Run it yourself: `make bench-quick`,
-`make bench-engine`, `make bench-builds`, `make bench`.
+`make bench-engine`, `make bench`.
 
 - `lightgbm-per-output` bins the data once for all outputs; `*-one-output` fits only the first one.
 - `xgboost-projection` is a Gaussian projection, with a new draw in each round, written by hand with
@@ -147,7 +140,7 @@ LEGEND = """\
 a further round after the first."""
 
 
-def provenance(run: Run | Builds) -> str:
+def provenance(run: Run) -> str:
     facts = run.machine
     machine = [
         facts["cpu"],

@@ -17,9 +17,9 @@ def entry(workload="regression-200x5x3", protocol="rounds", **options):
     return Entry(workload, RELABEL, protocol=protocol, **options)
 
 
-def stored(*records):
+def comparison(*records):
     made = {"before": {"commit": "abc", "digest": "1"}, "now": {"commit": "def", "digest": "2"}}
-    return Builds({"machine": {}, "builds": made, "skipped": {}, "records": list(records)})
+    return Builds({"builds": made}, records)
 
 
 def record(before, now, workload="yeast", protocol="rounds", n_rounds=12, **facts):
@@ -62,20 +62,11 @@ def test_a_round_is_the_difference_of_the_fastest_fits_of_all_turns():
 def test_the_table_shows_both_builds_and_the_spread_of_the_turns():
     rounds = record([[1.0, 5.0]] * 2, [[1.0, 2.0]] * 2)
     growth = record([[0.4], [0.3]], [[0.1], [0.1]], protocol="growth", others_cores=0.5)
-    page = "\n".join(stored(rounds, growth).section())
+    page = "\n".join(comparison(rounds, growth).section())
     assert "The old build: commit abc (1), the new build: commit def (2)." in page
     assert "| yeast | a round | 31 | 1 | 400 | 100 | 4 | 4 to 4 |" in page
     assert "| yeast | growing a tree | 31 | 1 | 300 | 100 | 3 | 3.25 to 3.75 |" in page
     assert "on up to 0.5 cores" in page
-
-
-def test_pairs_are_found_by_what_their_specification_says():
-    few, many = (
-        record([[2.0]], [[1.0]], protocol="prediction", n_rounds=n_rounds) for n_rounds in (10, 100)
-    )
-    found = stored(few, many)
-    assert found.find("yeast", n_rounds=100).spec["n_rounds"] == 100
-    assert found.find("yeast", protocol="growth") is None
 
 
 def test_every_entry_has_a_protocol_that_builds_know():

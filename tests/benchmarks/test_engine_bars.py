@@ -3,10 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from benchmarks.build_tables import Builds
 from benchmarks.engine_bars import Measured, lines
 from benchmarks.records import Run
-from benchmarks.report import document
 from benchmarks.suites import ONE_OUTPUT, PREDICTORS, RELABEL
 
 from benchmarks import suites
@@ -51,27 +49,6 @@ def run_of(records):
     return Run({"machine": MACHINE, "skipped": {}, "records": list(records)})
 
 
-def builds_of(before, now):
-    """Every entry, of which a round, growing and predicting take so many seconds."""
-
-    def turns(entry, seconds):
-        rounds = entry.n_rounds - entry.n_rounds // 6
-        return [[1.0, 1.0 + seconds * rounds]] if entry.protocol == "rounds" else [[seconds]]
-
-    records = [
-        {
-            "spec": record(entry)["spec"],
-            "when": WHEN,
-            "others_cores": 0.0,
-            "before": turns(entry, before),
-            "now": turns(entry, now),
-        }
-        for entry in suites.builds()
-    ]
-    made = {name: {"commit": name, "digest": "0"} for name in ("before", "now")}
-    return Builds({"machine": MACHINE, "builds": made, "skipped": {}, "records": records})
-
-
 def dask(ratio):
     figures = {"dask_seconds": ratio, "local_seconds": 1.0, "ratio": ratio}
     return {"records": {"overhead-1000000x20": {"figures": figures}}}
@@ -88,17 +65,7 @@ def test_nothing_is_measured_and_said_so():
 
 def test_the_suites_measure_all_that_claims_need():
     engine = run_of(record(entry) for entry in suites.engine())
-    assert all(
-        line.reached is not None for line in lines(Measured(engine, builds_of(1, 1), dask(1.0)))
-    )
-
-
-@pytest.mark.parametrize(("now", "verdict"), [(1.0, "reached"), (5.0, "not reached")])
-def test_claims_about_two_builds(now, verdict):
-    measured = Measured(run_of([]), builds_of(3.1, now))
-    against = [line for line in lines(measured) if "the new build" in line.claim]
-    assert len(against) == 10
-    assert {line.verdict for line in against} == {verdict}
+    assert all(line.reached is not None for line in lines(Measured(engine, dask(1.0))))
 
 
 def test_the_slowest_of_the_small_tables_decides_and_all_are_shown():
@@ -145,19 +112,10 @@ def test_memory_is_judged_by_what_the_library_expects():
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.2, "reached"), (1.4, "not reached")])
 def test_what_dask_costs_is_read_from_its_own_results(ratio, verdict):
-    assert judged(Measured(run_of([]), None, dask(ratio)), "Dask").verdict == verdict
+    assert judged(Measured(run_of([]), dask(ratio)), "Dask").verdict == verdict
 
 
 def test_a_round_that_noise_made_negative_was_not_measured():
     ours, theirs = suites.rounds("enron", [RELABEL, ONE_OUTPUT], 60)
     engine = run_of([record(ours, -1.0), record(theirs)])
     assert judged(Measured(engine), "enron").verdict == "not measured"
-
-
-def test_the_page_compares_two_builds_if_there_are_figures():
-    engine = run_of([])
-    whole = document(run_of([]), [], "x.json", Measured(engine, builds_of(2.0, 1.0)))
-    assert "## Claims about the engine" in whole
-    assert "## Two builds compared" in whole
-    assert "The old build: commit before (0), the new build: commit" in whole
-    assert "## Two builds" not in document(run_of([]), [], "x.json", Measured(engine))
