@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.base import clone
 
-from manyboost import _core
+from manyboost import ManyBoostRegressor, _core
 
 POOL = _core.Pool(2)
 N, D = 40, 3
@@ -76,10 +78,7 @@ def test_each_output_has_the_curvature_bound_of_its_loss() -> None:
         kernel.curvature_bound(np.ones(3), np.ones(3), np.ones(2))
 
 
-def test_losses_say_what_training_needs_to_know() -> None:
-    assert objective("squared_error").is_quadratic
-    assert objective(["squared_error", "squared_labels", "squared_error"]).is_quadratic
-    assert not objective(["squared_error", "huber", "squared_error"]).is_quadratic
+def test_losses_say_whether_curvature_depends_on_targets() -> None:
     assert objective(["squared_error", "poisson", "huber"]).curvature_uses_target
     assert not objective("softmax").curvature_uses_target
 
@@ -137,6 +136,75 @@ def test_weights_of_another_length_are_refused() -> None:
     for rows in ([N], [3, 2], [2, 2]):
         with pytest.raises(ValueError, match="rows must ascend, and exist"):
             features().take(POOL, np.array(rows, np.uint32))
+
+
+def test_arrays_that_are_not_row_by_row_are_refused() -> None:
+    rows = np.arange(6, dtype=np.float64).reshape(3, 2)
+    assert _core.column_sums(POOL, rows, weights()).tolist() == [6, 9]
+    for other in (np.asfortranarray(rows), np.repeat(rows, 2, axis=1)[:, ::2], rows[::-1]):
+        with pytest.raises(ValueError, match="arrays must be C-contiguous"):
+            _core.column_sums(POOL, other, weights())
+    z = np.asfortranarray(ones(N, 2))
+    with pytest.raises(ValueError, match="arrays must be C-contiguous"):
+        _core.project(POOL, ones(N, D), ones(2, D), z)
+    # One column, or one row, is in both orders.
+    assert _core.column_sums(POOL, np.asfortranarray(rows[:, :1]), weights()).tolist() == [6]
+
+
+def test_values_that_are_no_codes_of_categories_are_refused() -> None:
+    x = ones(N, 2)
+    x[3, 1] = np.nan
+    binned = _core.Features.fit(POOL, x, None, 16, np.array([0, 2], np.uint32))
+    assert binned.column(1).tolist() == [1, 1, 1, 2] + [1] * (N - 4)
+    for value in (2, -1, 0.5):
+        x[5, 1] = value
+        with pytest.raises(ValueError, match="feature 1 holds other values than the codes of 2"):
+            _core.Features.fit(POOL, x, None, 16, np.array([0, 2], np.uint32))
+    with pytest.raises(ValueError, match="n_categories has 3 elements, expected 2"):
+        _core.Features.fit(POOL, x, None, 16, np.array([0, 2, 2], np.uint32))
+
+
+def test_more_rows_than_32_bits_number_are_refused(tmp_path: Path) -> None:
+    column = np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0, np.float32)
+    sentence = "4294967296 rows; one machine takes at most 4,294,967,295, spread them over ranks"
+    with pytest.raises(ValueError, match=sentence):
+        _core.Features.fit_sparse(POOL, column, 2**32, None, 16)
+    with pytest.raises(ValueError, match=sentence):
+        _core.ColumnBinner(POOL, tmp_path / "bins", 2**32, None, 16)
+
+
+def test_a_projection_larger_than_memory_raises() -> None:
+    for n_outputs in (10**6, 2**62):
+        with pytest.raises(MemoryError, match="no memory for another"):
+            _core.draw_projection("gaussian", 10**9, n_outputs, [], 0, 0)
+
+
+@pytest.mark.parametrize("size", [2.0**120, 2.0**-120])
+def test_shapley_values_do_not_depend_on_the_size_of_weights(size: float) -> None:
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(2000, 4))
+    Y, weight = X[:, :2] + np.abs(X[:, 2:]), rng.integers(1, 4, 2000)
+    # Few leaves of many rows, which weigh more than single precision can hold.
+    model = ManyBoostRegressor(max_iter=3, max_leaf_nodes=4, random_state=0, early_stopping=False)
+    plain, sized = (clone(model).fit(X, Y, weight * factor) for factor in (1.0, size))
+    for _ in range(2):
+        values = sized.shap_values(X[:9])
+        assert np.isfinite(values).all()
+        np.testing.assert_array_equal(values, plain.shap_values(X[:9]))
+        np.testing.assert_array_equal(sized.expected_value_, plain.expected_value_)
+        # The same trees, filled once more.
+        plain.refit(X[::2], Y[::2], weight[::2])
+        sized.refit(X[::2], Y[::2], weight[::2] * size)
+
+
+def test_gains_of_huge_outputs_are_finite() -> None:
+    X = np.random.default_rng(9).normal(size=(100, 3))
+    model = ManyBoostRegressor(max_iter=2, output_scaling=None, early_stopping=False)
+    trees = model.fit(X, X * 1e36)._progress.model.trees
+    for tree in range(len(trees.tree_sizes())):
+        gains = trees.tree(tree)[5]
+        assert np.isfinite(gains).all()
+        assert gains.max() > 1e38
 
 
 def test_nothing_is_divided_by_no_outputs() -> None:

@@ -106,7 +106,7 @@ print("fine", flush=True)
 def test_there_may_be_any_number_of_them():
     done = mpiexec(2, "-c", MANY)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["fine"] * 2
+    assert done.stdout.count("fine") == 2
     assert done.stderr == ""
 
 

@@ -41,7 +41,7 @@ impl Table {
             (0..n * q).map(|k| z(&x[k / q * p..][..p], k % q, stream.normals().0 as f32)).collect();
         let weights = (0..n).map(|_| 0.5 + stream.uniform() as f32).collect();
         let pool = Pool::serial();
-        let cuts = Arc::new(find_cuts(&pool, &x, p, None, 255).unwrap());
+        let cuts = Arc::new(find_cuts(&pool, &x, p, None, 255, &[]).unwrap());
         Table { binned: apply_cuts(&pool, &x, &cuts).unwrap(), z, weights, q }
     }
 

@@ -54,7 +54,7 @@ impl Table {
             residuals: raw.iter().map(|f| f / 16.0).collect(),
             raw,
             values,
-            phi: Phi::new(&phi, d),
+            phi: Phi::new(&phi, d).unwrap(),
             z: vec![0.0; n],
         }
     }
@@ -132,7 +132,7 @@ fn poisson(bencher: Bencher<'_, '_>, shape: (usize, usize)) {
 fn project(bencher: Bencher<'_, '_>, n_components: usize) {
     let (table, pool) = (Table::new((2_000, 1_000)), Pool::serial());
     let drawn = draw(Projection::Gaussian, n_components, table.d, &[], Key::new(2)).unwrap();
-    let phi = Phi::new(&drawn, table.d);
+    let phi = Phi::new(&drawn, table.d).unwrap();
     let mut z = vec![0.0; table.z.len() * n_components];
     let products = ItemsCount::new(table.residuals.len() * n_components);
     bencher.counter(products).bench_local(|| {

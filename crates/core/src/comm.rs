@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Result, invalid};
 
 /// A way to exchange numbers with the other machines.
 pub trait Comm: Send + Sync {
@@ -22,4 +22,14 @@ pub struct Others {
     pub comm: Arc<dyn Comm>,
     /// Number of rows on all machines.
     pub n_rows: usize,
+}
+
+/// Fails if one machine has so many rows that 32 bits cannot number them.
+pub fn check_rows(n_rows: usize) -> Result<()> {
+    if n_rows <= u32::MAX as usize {
+        return Ok(());
+    }
+    invalid(format!(
+        "there are {n_rows} rows; one machine takes at most 4,294,967,295, spread them over ranks"
+    ))
 }

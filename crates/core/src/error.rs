@@ -9,7 +9,7 @@ pub enum Error {
     Interrupted,
     /// The system has no memory for this many more bytes.
     OutOfMemory(usize),
-    /// A number that must be summed over rows is infinite.
+    /// A number that must be summed over rows is infinite or NaN.
     NotFinite,
     /// A file operation failed.
     File {
@@ -30,7 +30,8 @@ impl fmt::Display for Error {
             Error::NotFinite => {
                 write!(
                     f,
-                    "a value to be summed over rows is infinite; scale targets or weights down"
+                    "a value to be summed over rows is infinite or not a number; scale targets or \
+                     weights down"
                 )
             }
             Error::File { sentence, .. } | Error::Invalid(sentence) => write!(f, "{sentence}"),

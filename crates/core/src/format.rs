@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use crate::category::CategorySet;
 use crate::ensemble::{Ensemble, Kind};
 use crate::error::{Error, Result, invalid};
+use crate::memory::collected;
 use crate::tree::{CATEGORICAL, FLAGS, Node};
 
 /// Words of a category set.
@@ -42,20 +43,31 @@ pub struct Arrays<'a> {
 /// The arrays of a model. An error if [`from_arrays`] would refuse them.
 pub fn to_arrays(model: &Ensemble) -> Result<Arrays<'_>> {
     check_finite(&model.values, &model.steps)?;
-    let splits = || model.nodes.iter().filter(|node| !node.is_leaf());
+    let (nodes, sets, starts) = (&model.nodes, &model.sets, &model.leaf_starts);
+    let splits = || nodes.iter().filter(|node| !node.is_leaf());
+    let n_splits = splits().count();
+    let sizes = (0..model.n_trees()).map(|t| model.tree(t).len() as u32);
+    let leaf_sizes = starts.windows(2).map(|pair| (pair[1] - pair[0]) as u32);
     Ok(Arrays {
-        tree_sizes: (0..model.n_trees()).map(|t| model.tree(t).len() as u32).collect(),
-        node_left: model.nodes.iter().map(|node| node.left).collect(),
-        node_cover: model.nodes.iter().map(|node| node.cover).collect(),
-        split_feature: splits().map(|node| node.feature).collect(),
-        split_threshold: splits().map(|node| node.threshold).collect(),
-        split_gain: splits().map(|node| node.gain).collect(),
-        split_categories: model.sets.iter().flat_map(|set| set.to_words()).collect(),
+        tree_sizes: owned(model.n_trees(), sizes)?,
+        node_left: owned(nodes.len(), nodes.iter().map(|node| node.left))?,
+        node_cover: owned(nodes.len(), nodes.iter().map(|node| node.cover))?,
+        split_feature: owned(n_splits, splits().map(|node| node.feature))?,
+        split_threshold: owned(n_splits, splits().map(|node| node.threshold))?,
+        split_gain: owned(n_splits, splits().map(|node| node.gain))?,
+        split_categories: owned(
+            sets.len() * SET_WORDS,
+            sets.iter().flat_map(|set| set.to_words()),
+        )?,
         leaf_values: Cow::Borrowed(&model.values),
         tree_steps: Cow::Borrowed(&model.steps),
-        leaf_sizes: model.leaf_starts.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect(),
+        leaf_sizes: owned(starts.len(), leaf_sizes)?,
         leaf_outputs: Cow::Borrowed(&model.outputs),
     })
+}
+
+fn owned<'a, T: Clone>(len: usize, numbers: impl Iterator<Item = T>) -> Result<Cow<'a, [T]>> {
+    Ok(Cow::Owned(collected(len, numbers)?))
 }
 
 /// The model that arrays hold. An error says what is inconsistent.

@@ -1,6 +1,8 @@
 //! Large buffers: a failed allocation is an error, while Rust's own containers end the process.
 //!
-//! Buffers that grow with rows, outputs or trees are allocated here; small ones are not.
+//! Buffers that grow with rows, or with leaves times outputs, are allocated here, and where threads or
+//! pieces of work have such buffers of their own, these too. Those that grow with features, outputs,
+//! components or the nodes of one tree alone are not, and neither is the clone of a model.
 
 use crate::error::{Error, Result};
 use crate::lowlevel::{Plain, zeroed};

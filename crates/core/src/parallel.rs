@@ -208,8 +208,9 @@ impl Pool {
         (0..pieces).map(|i| n * i / pieces..n * (i + 1) / pieces).collect()
     }
 
-    /// How many pieces a job should have: one if the job is small, otherwise one to four per thread
-    /// as it grows, as many for each thread, and none so large that an interrupt has to wait for it.
+    /// How many pieces a job should have: one if the job is small, otherwise one to four for each thread
+    /// as it grows. A job so large that an interrupt would wait for such pieces has more, whatever the
+    /// number of threads.
     pub fn pieces(&self, work: usize) -> usize {
         let threads = self.threads();
         let shared = match threads {
@@ -236,6 +237,13 @@ impl Pool {
         LAST_POLL.set(Some(Instant::now()));
         interrupt()
     }
+}
+
+/// Cuts the first `n` elements off a slice, for a piece of work that has them to itself.
+#[inline]
+pub fn take_front<'a, T>(rest: &mut &'a mut [T], n: usize) -> &'a mut [T] {
+    let Some(front) = rest.split_off_mut(..n) else { unreachable!("pieces make up the whole") };
+    front
 }
 
 #[cfg(test)]

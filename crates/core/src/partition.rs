@@ -9,7 +9,7 @@ use crate::binning::{Binned, Column, Compressed};
 use crate::category::CategorySet;
 use crate::error::Result;
 use crate::memory::{grow, resize};
-use crate::parallel::Pool;
+use crate::parallel::{Pool, take_front};
 use crate::split::NodeSplit;
 
 /// Rows below which one thread is enough.
@@ -216,19 +216,15 @@ pub fn partition(
         }
         front
     })?;
-    let n_left = lefts.iter().sum();
+    let (n_left, work) = (lefts.iter().sum(), rows.len());
     let mut places = Vec::with_capacity(2 * lefts.len());
     let (mut left, mut right) = rows.split_at_mut(n_left);
     for (sorted, &n) in scratch.chunks(size).zip(&lefts) {
         let sorted = &sorted[..size.min(left.len() + right.len())];
-        let (place, rest) = std::mem::take(&mut left).split_at_mut(n);
-        places.push((place, &sorted[..n], false));
-        left = rest;
-        let (place, rest) = std::mem::take(&mut right).split_at_mut(sorted.len() - n);
-        places.push((place, &sorted[n..], true));
-        right = rest;
+        places.push((take_front(&mut left, n), &sorted[..n], false));
+        places.push((take_front(&mut right, sorted.len() - n), &sorted[n..], true));
     }
-    pool.for_each(places, n_left * 2, |(place, sorted, backwards)| {
+    pool.for_each(places, work, |(place, sorted, backwards)| {
         if backwards {
             place.iter_mut().zip(sorted.iter().rev()).for_each(|(to, &row)| *to = row);
         } else {

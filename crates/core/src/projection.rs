@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
+use crate::memory::{collected, zeros};
 use crate::parallel::Pool;
 use crate::random::Key;
 
@@ -34,12 +35,12 @@ pub fn draw(
 ) -> Result<Vec<f32>> {
     let (q, d) = (n_components, n_outputs);
     let mut stream = key.stream();
-    let mut phi = vec![0.0f32; q * d];
+    let mut phi = zeros::<f32>(q.saturating_mul(d))?;
     if projection == Projection::Subsample {
         if q > d {
             return invalid(format!("cannot draw {q} of {d} outputs without replacement"));
         }
-        let mut outputs: Vec<usize> = (0..d).collect();
+        let mut outputs: Vec<usize> = collected(d, 0..d)?;
         for (c, row) in phi.chunks_mut(d).enumerate() {
             outputs.swap(c, c + stream.below(d - c));
             row[outputs[c]] = 1.0;
@@ -108,21 +109,21 @@ pub enum Phi {
 
 impl Phi {
     /// Prepares a q × d matrix.
-    pub fn new(phi: &[f32], n_outputs: usize) -> Phi {
-        let entries = phi.iter().filter(|&&v| v != 0.0).count();
-        if entries * 4 > phi.len() {
-            return Phi::Dense(phi.to_vec(), n_outputs);
+    pub fn new(phi: &[f32], n_outputs: usize) -> Result<Phi> {
+        let n_entries = |row: &[f32]| row.iter().filter(|&&v| v != 0.0).count();
+        if n_entries(phi) * 4 > phi.len() {
+            return Ok(Phi::Dense(collected(phi.len(), phi.iter().copied())?, n_outputs));
         }
         let nonzero = |row: &[f32]| {
             let entries = row.iter().enumerate().filter(|e| *e.1 != 0.0);
-            entries.map(|(j, &v)| (j as u32, v)).collect()
+            collected(n_entries(row), entries.map(|(j, &v)| (j as u32, v)))
         };
-        Phi::Sparse(phi.chunks(n_outputs).map(nonzero).collect())
+        Ok(Phi::Sparse(phi.chunks(n_outputs).map(nonzero).collect::<Result<_>>()?))
     }
 
     /// The weights that the components of a q × d matrix give to outputs, φ² / Σ φ².
-    pub fn shares(phi: &[f32], n_outputs: usize) -> Phi {
-        let mut shares = phi.to_vec();
+    pub fn shares(phi: &[f32], n_outputs: usize) -> Result<Phi> {
+        let mut shares = collected(phi.len(), phi.iter().copied())?;
         for row in shares.chunks_mut(n_outputs) {
             let square = |v: &f32| f64::from(*v) * f64::from(*v);
             let total: f64 = row.iter().map(square).sum();
@@ -368,9 +369,9 @@ mod tests {
     fn shares_of_a_component_add_up_to_one() {
         let phi = [3.0f32, -4.0, 0.0, 0.0, 0.0, 2.0];
         let mut omega = [0.0f32; 2];
-        Phi::shares(&phi, 3).apply(&[1.0, 1.0, 1.0], 3, &mut omega);
+        Phi::shares(&phi, 3).unwrap().apply(&[1.0, 1.0, 1.0], 3, &mut omega);
         assert_eq!(omega, [1.0, 1.0]);
-        Phi::shares(&phi, 3).apply(&[1.0, 0.0, 0.5], 3, &mut omega);
+        Phi::shares(&phi, 3).unwrap().apply(&[1.0, 0.0, 0.5], 3, &mut omega);
         assert_eq!(omega, [0.36, 0.5]);
     }
 
@@ -393,7 +394,7 @@ mod tests {
         for (n, q, d) in [(1, 8, 5), (6, 9, 16), (9, 12, 37), (70, 11, 1000)] {
             let (residuals, phi) = (normals(n * d), normals(q * d));
             let mut z = vec![0.0; n * q];
-            let matrix = Phi::new(&phi, d);
+            let matrix = Phi::new(&phi, d).unwrap();
             assert!(matrix.wants_many_rows());
             project(&Pool::serial(), &residuals, d, &matrix, &mut z).unwrap();
             for (row, z) in residuals.chunks(d).zip(z.chunks(q)) {
@@ -413,7 +414,7 @@ mod tests {
         phi[3] = 2.0;
         phi[d + 39] = -1.0;
         let mut z = vec![0.0; n * 2];
-        project(&Pool::serial(), &residuals, d, &Phi::new(&phi, d), &mut z).unwrap();
+        project(&Pool::serial(), &residuals, d, &Phi::new(&phi, d).unwrap(), &mut z).unwrap();
         for i in 0..n {
             assert_eq!(z[i * 2], dot(&residuals[i * d..(i + 1) * d], &phi[..d]));
             assert_eq!(z[i * 2 + 1], -residuals[i * d + 39]);

@@ -3,6 +3,7 @@
 //! A stream depends on its key alone: (seed, round, output, purpose, node path or row number). No key
 //! contains a strategy, a thread or a machine, so none of these can change a draw.
 
+use crate::comm::check_rows;
 use crate::error::Result;
 use crate::memory::{collected, zeros};
 use crate::parallel::Pool;
@@ -106,6 +107,7 @@ fn finalise(mut z: u64) -> u64 {
 /// Rows have global numbers, so the choice does not depend on the machine that holds them. Different
 /// rows have different random numbers, since [`Key::number`] maps no two indices to one.
 pub fn choose_rows(pool: &Pool, key: Key, global_rows: &[u64], count: usize) -> Result<Vec<u32>> {
+    check_rows(global_rows.len())?;
     let draws: Vec<u64> = collected(global_rows.len(), global_rows.iter().map(|&g| key.number(g)))?;
     let Some(bound) = bound_of_smallest(pool, &draws, count)? else { return Ok(Vec::new()) };
     let n_chosen = draws.iter().filter(|&&draw| draw <= bound).count();

@@ -36,21 +36,24 @@ pub fn largest<T: Into<f64>>(
     parts: impl IntoIterator<Item = Vec<T>>,
     len: usize,
 ) -> Result<Vec<f64>> {
-    let mut max = largest_here(parts, len);
+    let mut max = largest_here(parts, len)?;
     exchange(pool, &mut [], &mut max)?;
     Ok(max)
 }
 
 /// The largest of the partial maxima of a job on this machine. No value is negative; NaN is ignored.
-pub fn largest_here<T: Into<f64>>(parts: impl IntoIterator<Item = Vec<T>>, len: usize) -> Vec<f64> {
-    let mut max = vec![0.0f64; len];
+pub fn largest_here<T: Into<f64>>(
+    parts: impl IntoIterator<Item = Vec<T>>,
+    len: usize,
+) -> Result<Vec<f64>> {
+    let mut max = zeros::<f64>(len)?;
     for part in parts {
         for (m, v) in max.iter_mut().zip(part) {
             let v = v.into();
             *m = if v > *m { v } else { *m };
         }
     }
-    max
+    Ok(max)
 }
 
 /// The largest magnitude in each column of a matrix with `d` columns, on the bits of non-negative

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::memory::collected;
+use crate::memory::{collected, room};
 use crate::parallel::Pool;
 use crate::reduce::{exchange, exchange_pieces, weighted_select};
 
@@ -63,8 +63,8 @@ pub fn for_outputs(
     for start in outputs.clone().step_by(size) {
         let block = start..(start + size).min(outputs.end);
         let parts = pool.try_map(block.clone(), work * block.len(), |j| {
-            let sort = |query: Query| (query.masses, SortedItems::of(query.items));
-            Ok(queries_of(j)?.into_iter().map(sort).collect::<Vec<_>>())
+            let sort = |query: Query| Ok((query.masses, SortedItems::of(query.items)?));
+            queries_of(j)?.into_iter().map(sort).collect::<Result<Vec<_>>>()
         })?;
         let (masses, sorted): (Vec<_>, Vec<_>) = parts.into_iter().flatten().unzip();
         let mut masses: Vec<i64> = masses.into_iter().flatten().collect();
@@ -94,7 +94,7 @@ pub fn bound_of_smallest(pool: &Pool, numbers: &[u64], count: usize) -> Result<O
         return Ok(last.map(|last| *keys.select_nth_unstable(last).1));
     }
     keys.sort_unstable();
-    let masses = (0..=keys.len() as i64).collect();
+    let masses = collected(keys.len() + 1, 0..=keys.len() as i64)?;
     let target = (count > 0).then_some(count as i64);
     Ok(descend(pool, &[SortedItems { keys, masses }], &[target], true)?[0])
 }
@@ -106,17 +106,23 @@ struct SortedItems {
 }
 
 impl SortedItems {
-    fn of(items: Vec<(f64, i64)>) -> SortedItems {
-        let mut items: Vec<(u64, i64)> =
-            items.into_iter().map(|(value, mass)| (ordered_key(value), mass)).collect();
-        items.sort_unstable_by_key(|item| item.0);
-        let mut masses = vec![0];
-        masses.extend(items.iter().scan(0i64, |sum, item| {
-            *sum += item.1;
-            Some(*sum)
-        }));
-        SortedItems { keys: items.into_iter().map(|item| item.0).collect(), masses }
+    fn of(mut items: Vec<(f64, i64)>) -> Result<SortedItems> {
+        items.sort_unstable_by_key(|item| ordered_key(item.0));
+        let keys = collected(items.len(), items.iter().map(|item| ordered_key(item.0)))?;
+        let masses = cumulated(items.len(), items.iter().map(|item| item.1))?;
+        Ok(SortedItems { keys, masses })
     }
+}
+
+/// The sums of the masses before each of `n` items, and before the end.
+pub(crate) fn cumulated(n: usize, masses: impl Iterator<Item = i64>) -> Result<Vec<i64>> {
+    let mut sums = room(n + 1)?;
+    sums.push(0);
+    sums.extend(masses.take(n).scan(0, |sum: &mut i64, mass| {
+        *sum += mass;
+        Some(*sum)
+    }));
+    Ok(sums)
 }
 
 /// Bits of a digit.

@@ -3,6 +3,8 @@
 mod descent;
 
 use crate::category::CategorySet;
+use crate::error::Result;
+use crate::reduce::FixedPoint;
 
 /// Flag in [`Node::feature`]: missing values go left.
 pub const MISSING_LEFT: u32 = 1 << 31;
@@ -10,6 +12,8 @@ pub const MISSING_LEFT: u32 = 1 << 31;
 pub const CATEGORICAL: u32 = 1 << 30;
 /// The flags of [`Node::feature`].
 pub const FLAGS: u32 = MISSING_LEFT | CATEGORICAL;
+/// Covers are at most two to this power: floats end at 2¹²⁸.
+const COVER_BITS: i32 = 126;
 
 /// A node. The root is node 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,7 +25,7 @@ pub struct Node {
     pub threshold: f32,
     /// Left child; the right child is the next node. 0 marks a leaf.
     pub left: u32,
-    /// Total weight of the training rows in this node.
+    /// Total weight of the training rows in this node, times [`cover_scale`].
     pub cover: f32,
     /// Variance reduction of the split, in split gradients; 0 in a leaf.
     pub gain: f32,
@@ -91,6 +95,12 @@ pub struct Tree {
     pub sets: Vec<CategorySet>,
     /// Number of leaves; leaves are numbered in the order of their nodes.
     pub n_leaves: usize,
+}
+
+/// The power of two that weights are multiplied by to become covers, given the weight of the root: 1,
+/// unless that would be infinite in single precision. Only ratios of covers are ever used.
+pub fn cover_scale(root_weight: f64) -> Result<f64> {
+    Ok(FixedPoint::with_bits(root_weight, COVER_BITS)?.scale.min(1.0))
 }
 
 /// The leaf that a row of values ends in. `CATEGORIES` says whether the tree has sets.

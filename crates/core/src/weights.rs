@@ -6,6 +6,7 @@
 
 use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
+use crate::memory::{collected, zeros};
 use crate::outputs::Outputs;
 use crate::parallel::Pool;
 use crate::reduce::{ColumnMaxima, FixedPoint, exchange, largest};
@@ -127,11 +128,13 @@ impl<'a> Weights<'a> {
         leaf_of: impl Fn(usize) -> usize + Sync,
     ) -> Result<Vec<f64>> {
         let (n, width) = (y.len() / outputs.total, outputs.width());
+        let size = n_leaves * width;
         if self.rows.is_none() && self.cells.is_none() {
-            return Ok(vec![1.0; n_leaves * width]);
+            return collected(size, std::iter::repeat(1.0));
         }
-        let maxima = pool.map(pool.row_ranges(n, width * 2), n * width * 2, |rows| {
-            let mut max = vec![0.0f64; n_leaves * width];
+        // A table for each thread, not for each piece: it may be large.
+        let (ranges, start) = (pool.row_ranges(n, width * 2), || zeros::<f64>(size));
+        let maxima = pool.fold(ranges, n * width * 2, start, |max, rows| {
             for i in rows {
                 let first = outputs.row(i).start;
                 let max = &mut max[leaf_of(i) * width..][..width];
@@ -140,9 +143,9 @@ impl<'a> Weights<'a> {
                     *max = if weight > *max { weight } else { *max };
                 }
             }
-            max
+            Ok(())
         })?;
-        largest(pool, maxima, n_leaves * width)
+        largest(pool, maxima, size)
     }
 
     /// The largest weight that a cell can have, on any machine.
@@ -184,8 +187,8 @@ fn largest_weight(pool: &Pool, weights: &[f32]) -> Result<f64> {
     let parts = pool.map(pool.row_ranges(n, 1), n, |part| {
         widest(
             #[inline(always)]
-            // On the bits of non-negative floats, which order as they do.
-            || weights[part].iter().fold(0u32, |m, &w| m.max(w.to_bits())),
+            // On the bits of non-negative floats, which order as they do; those of −0 do not.
+            || weights[part].iter().fold(0u32, |m, &w| m.max(w.abs().to_bits())),
         )
     })?;
     Ok(f64::from(f32::from_bits(parts.into_iter().fold(0, u32::max))))
@@ -230,6 +233,8 @@ mod tests {
         assert_eq!(weights.max_of_outputs(&pool, &y, &second).unwrap(), [8.0]);
         let of_rows = Weights { cells: None, ..weights };
         assert_eq!(of_rows.max_of_outputs(&pool, &y, &Outputs::all(2)).unwrap(), [2.0, 3.0]);
+        let zero = Weights::of_rows(Some(&[0.25, -0.0]));
+        assert_eq!(zero.max(&pool), Ok(0.25));
         assert_eq!(weights.scale(&pool), Ok(FixedPoint { scale: 1.0 / 16.0, unit: 16.0 }));
         assert_eq!(Weights::default().scale(&pool), Ok(FixedPoint::ONE));
         assert_eq!(Weights::default().max(&pool), Ok(1.0));

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use manyboost_core as core;
 use manyboost_core::binning::SparseColumns;
 use manyboost_core::ensemble::FeatureRows;
 use manyboost_core::losses::Targets;
@@ -22,16 +23,28 @@ pub type Vector<'py> = Bound<'py, PyArray1<f64>>;
 /// A new matrix of doubles.
 pub type Matrix<'py> = Bound<'py, PyArray2<f64>>;
 
-/// The elements of a C-contiguous array.
+/// The elements of an array, row by row. The array must be C-contiguous.
 pub fn slice<'a, T: Element, D: numpy::ndarray::Dimension>(
     array: &'a PyReadonlyArray<'_, T, D>,
 ) -> PyResult<&'a [T]> {
-    array.as_slice().map_err(|_| PyValueError::new_err("arrays must be C-contiguous"))
+    // The elements of a Fortran-contiguous matrix would come column by column.
+    let elements = if array.is_c_contiguous() { array.as_slice().ok() } else { None };
+    elements.ok_or_else(not_contiguous)
 }
 
-/// The elements of a C-contiguous matrix, to be written.
+/// The elements of a matrix, row by row, to be written. The matrix must be C-contiguous.
 pub fn slice_mut<'a, T: Element>(array: &'a mut PyReadwriteArray2<'_, T>) -> PyResult<&'a mut [T]> {
-    array.as_slice_mut().map_err(|_| PyValueError::new_err("arrays must be C-contiguous"))
+    let elements = if array.is_c_contiguous() { array.as_slice_mut().ok() } else { None };
+    elements.ok_or_else(not_contiguous)
+}
+
+fn not_contiguous() -> PyErr {
+    PyValueError::new_err("arrays must be C-contiguous")
+}
+
+/// A copy of some numbers.
+pub fn copied<T: Copy>(numbers: &[T]) -> PyResult<Vec<T>> {
+    core::memory::collected(numbers.len(), numbers.iter().copied()).map_err(to_py_err)
 }
 
 /// The elements of an optional vector.
@@ -177,6 +190,45 @@ impl FeatureRowArrays<'_> {
                 Ok((starts.len() - 1, FeatureRows::Sparse { starts, features, values }))
             }
         }
+    }
+}
+
+/// The arrays of [`core::format::Arrays`], by name.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct ModelArrays<'py> {
+    tree_sizes: PyReadonlyArray1<'py, u32>,
+    node_left: PyReadonlyArray1<'py, u32>,
+    node_cover: PyReadonlyArray1<'py, f32>,
+    split_feature: PyReadonlyArray1<'py, u32>,
+    split_threshold: PyReadonlyArray1<'py, f32>,
+    split_gain: PyReadonlyArray1<'py, f32>,
+    split_categories: PyReadonlyArray2<'py, u32>,
+    leaf_values: PyReadonlyArray2<'py, f32>,
+    #[pyo3(default)]
+    tree_steps: Option<PyReadonlyArray2<'py, f32>>,
+    #[pyo3(default)]
+    leaf_sizes: Option<PyReadonlyArray1<'py, u32>>,
+    #[pyo3(default)]
+    leaf_outputs: Option<PyReadonlyArray1<'py, u32>>,
+}
+
+impl ModelArrays<'_> {
+    /// The arrays as the core takes them.
+    pub fn view(&self) -> PyResult<core::format::Arrays<'_>> {
+        Ok(core::format::Arrays {
+            tree_sizes: slice(&self.tree_sizes)?.into(),
+            node_left: slice(&self.node_left)?.into(),
+            node_cover: slice(&self.node_cover)?.into(),
+            split_feature: slice(&self.split_feature)?.into(),
+            split_threshold: slice(&self.split_threshold)?.into(),
+            split_gain: slice(&self.split_gain)?.into(),
+            split_categories: slice(&self.split_categories)?.into(),
+            leaf_values: slice(&self.leaf_values)?.into(),
+            tree_steps: self.tree_steps.as_ref().map_or(Ok(&[][..]), slice)?.into(),
+            leaf_sizes: self.leaf_sizes.as_ref().map_or(Ok(&[][..]), slice)?.into(),
+            leaf_outputs: self.leaf_outputs.as_ref().map_or(Ok(&[][..]), slice)?.into(),
+        })
     }
 }
 

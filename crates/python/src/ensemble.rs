@@ -1,5 +1,7 @@
 //! The model.
 
+use std::borrow::Cow;
+
 use manyboost_core as core;
 use manyboost_core::ensemble::Kind;
 use manyboost_core::ranking::Ranked;
@@ -11,9 +13,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::arrays::{FeatureRowArrays, check_len, matrix, slice, slice_mut};
+use crate::arrays::{FeatureRowArrays, ModelArrays, check_len, copied, matrix, slice, slice_mut};
 use crate::features::Tree;
-use crate::labels::{SparseLeafArrays, sparse_leaves};
+use crate::labels::{SparseLeafArrays, sparse_leaves, starts_of};
 use crate::pool::{Pool, to_py_err};
 
 /// Trees in the order they were grown.
@@ -105,9 +107,7 @@ impl Ensemble {
         check_len("baseline", baseline.len(), self.inner.n_outputs)?;
         check_len("a row of out", out.shape()[1], self.inner.n_outputs)?;
         check_len("out", out.shape()[0], n_rows)?;
-        if stop > self.n_rounds() {
-            return Err(PyValueError::new_err(format!("there are no {stop} rounds")));
-        }
+        self.check_rounds(stop)?;
         let (baseline, out) = (slice(&baseline)?, slice_mut(&mut out)?);
         pool.run(py, |pool| self.inner.predict(pool, x, 0..stop, baseline, out))
     }
@@ -126,9 +126,7 @@ impl Ensemble {
     ) -> PyResult<(Bound<'py, PyArray2<u32>>, Bound<'py, PyArray2<f64>>)> {
         let (n_rows, x) = x.view(self.inner.n_features)?;
         check_len("baseline", baseline.len(), self.inner.n_outputs)?;
-        if stop > self.n_rounds() {
-            return Err(PyValueError::new_err(format!("there are no {stop} rounds")));
-        }
+        self.check_rounds(stop)?;
         let mut best = Vec::new();
         core::memory::resize(&mut best, n_rows * k, Ranked::default()).map_err(to_py_err)?;
         let baseline = slice(&baseline)?;
@@ -153,20 +151,19 @@ impl Ensemble {
     {
         let (n_rows, x) = x.view(self.inner.n_features)?;
         check_len("baseline", baseline.len(), self.inner.n_outputs)?;
-        if stop > self.n_rounds() || self.inner.kind != Kind::Sparse {
-            return Err(PyValueError::new_err(format!("there are no {stop} sparse rounds")));
+        self.check_rounds(stop)?;
+        if self.inner.kind != Kind::Sparse {
+            return Err(PyValueError::new_err("the trees of this model change all outputs"));
         }
-        let mut rows = vec![Vec::new(); n_rows];
+        let mut rows = Vec::new();
+        core::memory::resize(&mut rows, n_rows, Vec::new()).map_err(to_py_err)?;
         let baseline = slice(&baseline)?;
         pool.run(py, |pool| self.inner.support(pool, x, 0..stop, baseline, &mut rows))?;
-        let mut starts = vec![0i64];
-        starts.extend(rows.iter().scan(0, |end, row| {
-            *end += row.len() as i64;
-            Some(*end)
-        }));
-        let all = || rows.iter().flatten();
-        let outputs: Vec<i32> = all().map(|each| each.output as i32).collect();
-        let raw: Vec<f64> = all().map(|each| each.score).collect();
+        let (n, all) = (rows.iter().map(Vec::len).sum(), || rows.iter().flatten());
+        let outputs = core::memory::collected(n, all().map(|each| each.output as i32));
+        let raw = core::memory::collected(n, all().map(|each| each.score));
+        let (outputs, raw) = (outputs.map_err(to_py_err)?, raw.map_err(to_py_err)?);
+        let starts = starts_of(rows.iter().map(Vec::len))?;
         Ok((starts.into_pyarray(py), outputs.into_pyarray(py), raw.into_pyarray(py)))
     }
 
@@ -297,8 +294,8 @@ impl Ensemble {
     }
 
     /// Steps of "scaled" trees, n_trees × n_outputs.
-    fn steps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f32>> {
-        matrix(py, self.inner.steps.clone(), self.inner.n_outputs)
+    fn steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        Ok(matrix(py, copied(&self.inner.steps)?, self.inner.n_outputs))
     }
 
     /// Leaf values of one tree of a "sparse" model: where each leaf begins, outputs, values.
@@ -312,13 +309,9 @@ impl Ensemble {
         if tree >= self.inner.n_trees() || self.inner.kind != Kind::Sparse {
             return Err(PyValueError::new_err(format!("there is no sparse tree {tree}")));
         }
-        let mut starts = vec![0i64];
-        starts.extend(self.inner.leaf_sizes(tree).iter().scan(0, |end, &size| {
-            *end += size as i64;
-            Some(*end)
-        }));
-        let outputs = self.inner.tree_outputs(tree).to_vec();
-        let values = self.inner.tree_values(tree).to_vec();
+        let starts = starts_of(self.inner.leaf_sizes(tree).into_iter())?;
+        let outputs = copied(self.inner.tree_outputs(tree))?;
+        let values = copied(self.inner.tree_values(tree))?;
         Ok((starts.into_pyarray(py), outputs.into_pyarray(py), values.into_pyarray(py)))
     }
 
@@ -332,7 +325,7 @@ impl Ensemble {
             return Err(PyValueError::new_err(format!("there is no tree {tree}")));
         }
         let width = if self.inner.kind == Kind::Vector { self.inner.n_outputs } else { 1 };
-        Ok(matrix(py, self.inner.tree_values(tree).to_vec(), width))
+        Ok(matrix(py, copied(self.inner.tree_values(tree))?, width))
     }
 
     /// Number of nodes of each tree.
@@ -391,23 +384,23 @@ impl Ensemble {
         let Ensemble { inner } = self;
         let parts = core::format::to_arrays(inner).map_err(to_py_err)?;
         let arrays = PyDict::new(py);
-        arrays.set_item("tree_sizes", parts.tree_sizes.into_owned().into_pyarray(py))?;
-        arrays.set_item("node_left", parts.node_left.into_owned().into_pyarray(py))?;
-        arrays.set_item("node_cover", parts.node_cover.into_owned().into_pyarray(py))?;
-        arrays.set_item("split_feature", parts.split_feature.into_owned().into_pyarray(py))?;
-        arrays.set_item("split_threshold", parts.split_threshold.into_owned().into_pyarray(py))?;
-        arrays.set_item("split_gain", parts.split_gain.into_owned().into_pyarray(py))?;
-        let sets = parts.split_categories.into_owned();
+        arrays.set_item("tree_sizes", owned(parts.tree_sizes)?.into_pyarray(py))?;
+        arrays.set_item("node_left", owned(parts.node_left)?.into_pyarray(py))?;
+        arrays.set_item("node_cover", owned(parts.node_cover)?.into_pyarray(py))?;
+        arrays.set_item("split_feature", owned(parts.split_feature)?.into_pyarray(py))?;
+        arrays.set_item("split_threshold", owned(parts.split_threshold)?.into_pyarray(py))?;
+        arrays.set_item("split_gain", owned(parts.split_gain)?.into_pyarray(py))?;
+        let sets = owned(parts.split_categories)?;
         arrays.set_item("split_categories", matrix(py, sets, core::format::SET_WORDS))?;
         let width = if inner.kind == Kind::Vector { inner.n_outputs } else { 1 };
-        arrays.set_item("leaf_values", matrix(py, parts.leaf_values.into_owned(), width))?;
+        arrays.set_item("leaf_values", matrix(py, owned(parts.leaf_values)?, width))?;
         if inner.kind == Kind::Scaled {
-            let steps = parts.tree_steps.into_owned();
+            let steps = owned(parts.tree_steps)?;
             arrays.set_item("tree_steps", matrix(py, steps, inner.n_outputs))?;
         }
         if inner.kind == Kind::Sparse {
-            arrays.set_item("leaf_sizes", parts.leaf_sizes.into_owned().into_pyarray(py))?;
-            arrays.set_item("leaf_outputs", parts.leaf_outputs.into_owned().into_pyarray(py))?;
+            arrays.set_item("leaf_sizes", owned(parts.leaf_sizes)?.into_pyarray(py))?;
+            arrays.set_item("leaf_outputs", owned(parts.leaf_outputs)?.into_pyarray(py))?;
         }
         Ok(arrays)
     }
@@ -458,6 +451,23 @@ impl Ensemble {
     }
 }
 
+impl Ensemble {
+    fn check_rounds(&self, n_rounds: usize) -> PyResult<()> {
+        if n_rounds <= self.n_rounds() {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(format!("there are no {n_rounds} rounds")))
+    }
+}
+
+/// Numbers to keep, copied if they are borrowed.
+fn owned<T: Copy>(numbers: Cow<'_, [T]>) -> PyResult<Vec<T>> {
+    match numbers {
+        Cow::Owned(numbers) => Ok(numbers),
+        Cow::Borrowed(numbers) => copied(numbers),
+    }
+}
+
 fn kind_of(name: &str) -> PyResult<Kind> {
     Ok(match name {
         "per_output" => Kind::PerOutput,
@@ -466,42 +476,4 @@ fn kind_of(name: &str) -> PyResult<Kind> {
         "sparse" => Kind::Sparse,
         other => return Err(PyValueError::new_err(format!("unknown kind of trees {other:?}"))),
     })
-}
-
-/// The arrays of [`core::format::Arrays`], by name.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct ModelArrays<'py> {
-    tree_sizes: PyReadonlyArray1<'py, u32>,
-    node_left: PyReadonlyArray1<'py, u32>,
-    node_cover: PyReadonlyArray1<'py, f32>,
-    split_feature: PyReadonlyArray1<'py, u32>,
-    split_threshold: PyReadonlyArray1<'py, f32>,
-    split_gain: PyReadonlyArray1<'py, f32>,
-    split_categories: PyReadonlyArray2<'py, u32>,
-    leaf_values: PyReadonlyArray2<'py, f32>,
-    #[pyo3(default)]
-    tree_steps: Option<PyReadonlyArray2<'py, f32>>,
-    #[pyo3(default)]
-    leaf_sizes: Option<PyReadonlyArray1<'py, u32>>,
-    #[pyo3(default)]
-    leaf_outputs: Option<PyReadonlyArray1<'py, u32>>,
-}
-
-impl ModelArrays<'_> {
-    fn view(&self) -> PyResult<core::format::Arrays<'_>> {
-        Ok(core::format::Arrays {
-            tree_sizes: slice(&self.tree_sizes)?.into(),
-            node_left: slice(&self.node_left)?.into(),
-            node_cover: slice(&self.node_cover)?.into(),
-            split_feature: slice(&self.split_feature)?.into(),
-            split_threshold: slice(&self.split_threshold)?.into(),
-            split_gain: slice(&self.split_gain)?.into(),
-            split_categories: slice(&self.split_categories)?.into(),
-            leaf_values: slice(&self.leaf_values)?.into(),
-            tree_steps: self.tree_steps.as_ref().map_or(Ok(&[][..]), slice)?.into(),
-            leaf_sizes: self.leaf_sizes.as_ref().map_or(Ok(&[][..]), slice)?.into(),
-            leaf_outputs: self.leaf_outputs.as_ref().map_or(Ok(&[][..]), slice)?.into(),
-        })
-    }
 }

@@ -12,7 +12,7 @@ use numpy::{
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::arrays::{SparseArrays, check_len, matrix, optional, slice};
+use crate::arrays::{SparseArrays, check_len, copied, matrix, optional, slice};
 use crate::pool::{Pool, to_py_err};
 
 /// Features as bins.
@@ -39,11 +39,9 @@ impl Features {
         check_bins(n_features, max_bins)?;
         check_len("weight", weight.as_ref().map_or(x.shape()[0], |w| w.len()), x.shape()[0])?;
         let (x, weight) = (slice(&x)?, optional(&weight)?);
-        let n_categories = optional(&n_categories)?.unwrap_or_default();
-        check_categories(x, n_features, n_categories)?;
+        let counts = optional(&n_categories)?.unwrap_or_default();
         let binned = pool.run(py, |pool| {
-            let cuts = core::binning::find_cuts(pool, x, n_features, weight, max_bins)?;
-            let cuts = cuts.with_categories(n_categories);
+            let cuts = core::binning::find_cuts(pool, x, n_features, weight, max_bins, counts)?;
             core::binning::apply_cuts(pool, x, &Arc::new(cuts))
         })?;
         Ok(Features { binned: Arc::new(binned) })
@@ -207,25 +205,6 @@ fn check_bins(n_features: usize, max_bins: usize) -> PyResult<()> {
             "cannot bin {n_features} features with max_bins={max_bins}; it must be 2 to {}",
             core::binning::MAX_BINS
         )));
-    }
-    Ok(())
-}
-
-/// Fails unless there is a number of categories for each feature, or none at all, and all codes are
-/// below it.
-fn check_categories(x: &[f32], n_features: usize, n_categories: &[u32]) -> PyResult<()> {
-    if n_categories.is_empty() {
-        return Ok(());
-    }
-    check_len("n_categories", n_categories.len(), n_features)?;
-    for (feature, &n) in n_categories.iter().enumerate().filter(|(_, n)| **n > 0) {
-        let mut codes = x.iter().skip(feature).step_by(n_features);
-        let all_are_codes = codes.all(|&v| core::binning::is_code(v, n));
-        if n as usize > core::binning::MAX_BINS || !all_are_codes {
-            return Err(PyValueError::new_err(format!(
-                "feature {feature} holds other values than the codes of {n} categories"
-            )));
-        }
     }
     Ok(())
 }
@@ -396,7 +375,7 @@ impl Tree {
         if self.tree.nodes.iter().any(|n| !n.is_leaf() && n.feature_index() >= n_features) {
             return Err(PyValueError::new_err("signs lack a feature of the tree"));
         }
-        let mut ordered = slice(&values)?.to_vec();
+        let mut ordered = copied(slice(&values)?)?;
         let core::tree::Tree { nodes, sets, .. } = &self.tree;
         let (signs, weights) = (slice(&signs)?, slice(&weights)?);
         core::monotone::order_leaves(nodes, sets, signs, weights, &mut ordered);

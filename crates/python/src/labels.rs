@@ -5,7 +5,7 @@ use manyboost_core::labels::{LeafSums, LogRows, Weighted};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
 use pyo3::prelude::*;
 
-use crate::arrays::{Vector, optional, slice, slice_mut};
+use crate::arrays::{Vector, copied, optional, slice, slice_mut};
 use crate::ensemble::Ensemble;
 use crate::pool::{Pool, to_py_err};
 
@@ -151,7 +151,7 @@ impl LabelRows {
             let (inner, kept) = (&trees.inner, (order, most, damping));
             self.inner.leaf_sums(pool, inner, leaf_of_row, n_leaves, weighted, kept)
         })?;
-        Ok(leaf_sum_arrays(py, sums))
+        leaf_sum_arrays(py, sums)
     }
 
     /// The log loss, summed over all outputs and weighted rows, for raw predictions that begin with
@@ -200,7 +200,7 @@ impl LabelRows {
         let sums = pool.run(py, |pool| {
             self.inner.log_leaf_sums(pool, log, leaf_of_row, n_leaves, (order, most, damping))
         })?;
-        Ok(leaf_sum_arrays(py, sums))
+        leaf_sum_arrays(py, sums)
     }
 
     /// Σ w r v over all rows and outputs for such leaf values v, and Σ w v².
@@ -217,8 +217,9 @@ impl LabelRows {
     ) -> PyResult<(f64, f64)> {
         let weighted = Weighted { rows: optional(&weight)?, start: slice(&start)? };
         let (sizes, outputs, values) = sparse_leaves(&values)?;
-        let sums = values.iter().map(|&value| f64::from(value)).collect();
-        let values = LeafSums { sizes, outputs: outputs.to_vec(), sums, curvatures: Vec::new() };
+        let sums = values.iter().map(|&value| f64::from(value));
+        let sums = core::memory::collected(values.len(), sums).map_err(to_py_err)?;
+        let values = LeafSums { sizes, outputs: copied(outputs)?, sums, curvatures: Vec::new() };
         let leaf_of_row = slice(&leaf_of_row)?;
         pool.run(py, |pool| {
             self.inner.leaf_products(pool, &trees.inner, leaf_of_row, &values, weighted)
@@ -226,24 +227,25 @@ impl LabelRows {
     }
 }
 
-fn leaf_sum_arrays(py: Python<'_>, leaves: LeafSums) -> LeafSumArrays<'_> {
+fn leaf_sum_arrays(py: Python<'_>, leaves: LeafSums) -> PyResult<LeafSumArrays<'_>> {
     let LeafSums { sizes, outputs, sums, curvatures } = leaves;
-    (
-        starts_of(&sizes).into_pyarray(py),
+    Ok((
+        starts_of(sizes.into_iter())?.into_pyarray(py),
         outputs.into_pyarray(py),
         sums.into_pyarray(py),
         curvatures.into_pyarray(py),
-    )
+    ))
 }
 
-/// Where the values of each leaf begin, and where the last ones end.
-fn starts_of(sizes: &[usize]) -> Vec<i64> {
-    let mut starts = vec![0];
-    starts.extend(sizes.iter().scan(0, |end, &size| {
+/// Where parts of such sizes begin, and where the last one ends.
+pub fn starts_of(sizes: impl ExactSizeIterator<Item = usize>) -> PyResult<Vec<i64>> {
+    let mut starts = core::memory::room(sizes.len() + 1).map_err(to_py_err)?;
+    starts.push(0);
+    starts.extend(sizes.scan(0, |end, size| {
         *end += size as i64;
         Some(*end)
     }));
-    starts
+    Ok(starts)
 }
 
 /// Number of values of each leaf, outputs and values.

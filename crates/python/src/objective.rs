@@ -177,12 +177,6 @@ impl Objective {
         self.losses.curvature_uses_target()
     }
 
-    /// Whether all losses are squared errors, so that residuals can be all the state of training.
-    #[getter]
-    fn is_quadratic(&self) -> bool {
-        self.losses.is_quadratic()
-    }
-
     /// Curvatures of all cells, from their residuals, into `out`.
     fn curvatures(
         &self,

@@ -20,14 +20,14 @@ use crate::pool::{Pool, to_py_err};
 pub fn optional_phi(phi: &Option<PyReadonlyArray2<'_, f32>>, d: usize) -> PyResult<Option<Phi>> {
     let Some(phi) = phi else { return Ok(None) };
     check_len("a row of phi", phi.shape()[1], d)?;
-    Ok(Some(Phi::new(slice(phi)?, d)))
+    Ok(Some(Phi::new(slice(phi)?, d).map_err(to_py_err)?))
 }
 
 /// The weights that components give to outputs, where there are components.
 pub fn optional_shares(phi: &Option<PyReadonlyArray2<'_, f32>>, d: usize) -> PyResult<Option<Phi>> {
     let Some(phi) = phi else { return Ok(None) };
     check_len("a row of shares", phi.shape()[1], d)?;
-    Ok(Some(Phi::shares(slice(phi)?, d)))
+    Ok(Some(Phi::shares(slice(phi)?, d).map_err(to_py_err)?))
 }
 
 /// Where a projection goes, if there is one.
@@ -61,6 +61,7 @@ fn project(
     check_len("a row of phi", phi.shape()[1], d)?;
     check_len("z", z.len(), residuals.shape()[0] * phi.shape()[0])?;
     let phi = if shares { Phi::shares(slice(&phi)?, d) } else { Phi::new(slice(&phi)?, d) };
+    let phi = phi.map_err(to_py_err)?;
     let (residuals, z) = (slice(&residuals)?, slice_mut(&mut z)?);
     pool.run(py, |pool| core::projection::project(pool, residuals, d, &phi, z))
 }

@@ -112,7 +112,7 @@ mod tests {
     fn bins_agree_with_thresholds() {
         let x = random_floats(600 * 20);
         let pool = Pool::serial();
-        let cuts = Arc::new(find_cuts(&pool, &x, 20, None, 17).unwrap());
+        let cuts = Arc::new(find_cuts(&pool, &x, 20, None, 17, &[]).unwrap());
         let binned = apply_cuts(&pool, &x, &cuts).unwrap();
         for feature in 0..20 {
             for row in 0..600 {

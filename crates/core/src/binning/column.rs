@@ -7,7 +7,7 @@ use super::cuts::Cuts;
 use crate::error::Result;
 use crate::lowlevel::PrivateMap;
 use crate::memory::{collected, resize};
-use crate::parallel::Pool;
+use crate::parallel::{Pool, take_front};
 use crate::reduce::exchange;
 
 /// Features as bins.
@@ -242,12 +242,7 @@ pub(super) fn row_pieces<'a, T>(
     let ranges = pool.row_ranges(n_rows, rests.len() * 100);
     let mut cut = Vec::with_capacity(ranges.len());
     for rows in ranges {
-        let mut parts = Vec::with_capacity(rests.len());
-        for rest in &mut rests {
-            let (part, tail) = std::mem::take(rest).split_at_mut(rows.len());
-            *rest = tail;
-            parts.push(part);
-        }
+        let parts = rests.iter_mut().map(|rest| take_front(rest, rows.len())).collect();
         cut.push((rows, parts));
     }
     cut
@@ -271,7 +266,7 @@ mod tests {
             })
             .collect();
         let pool = Pool::new(2, Box::new(|| false));
-        let cuts = Arc::new(find_cuts(&pool, &x, p, None, 20).unwrap());
+        let cuts = Arc::new(find_cuts(&pool, &x, p, None, 20, &[]).unwrap());
         let all = apply_cuts(&pool, &x, &cuts).unwrap();
         for share in [0.0, 0.05, 0.5, 0.8, 1.0] {
             let rows: Vec<u32> = (0..n as u32).filter(|_| stream.uniform() < share).collect();

@@ -1,9 +1,9 @@
 //! Thresholds of features: between all values if they are few, else at weighted quantiles.
 
-use std::ops::Range;
-
+use super::categories::{category_thresholds, count_of, look_at_categories};
 use super::column::{ROW_BLOCK, row_pieces};
 use super::together::{cut_together, sorted_column};
+use crate::comm::check_rows;
 use crate::error::{Result, invalid};
 use crate::memory::{collected, zeros};
 use crate::parallel::Pool;
@@ -35,57 +35,54 @@ impl Cuts {
         self.thresholds[feature].len() + 1
     }
 
-    /// Cuts of numeric features, from the thresholds of each and whether it has missing values.
-    pub(super) fn new(cut: Vec<(Vec<f32>, bool)>) -> Cuts {
+    /// Cuts from the thresholds of each feature and whether it has missing values. `n_categories` is as
+    /// in [`find_cuts`].
+    pub(super) fn new(cut: Vec<(Vec<f32>, bool)>, n_categories: &[u32]) -> Cuts {
         let (thresholds, has_missing): (Vec<_>, Vec<_>) = cut.into_iter().unzip();
-        let categorical = vec![false; thresholds.len()];
+        let is_categorical = |feature| count_of(feature, n_categories) > 0;
+        let categorical = (0..thresholds.len()).map(is_categorical).collect();
         Cuts { thresholds, has_missing, categorical }
     }
-
-    /// The same cuts for data with categorical features: `n_categories` of each feature, 0 if it is
-    /// numeric. Each code of a category, 0, 1, …, has its own bin, even if no training row has it.
-    pub fn with_categories(mut self, n_categories: &[u32]) -> Cuts {
-        for (feature, &n) in n_categories.iter().enumerate().filter(|(_, n)| **n > 0) {
-            self.thresholds[feature] = category_thresholds(n);
-            self.categorical[feature] = true;
-        }
-        self
-    }
 }
 
-/// Whether a value is missing or the code of one of `n` categories.
-pub fn is_code(value: f32, n: u32) -> bool {
-    value.is_nan() || (value >= 0.0 && value < n as f32 && value.fract() == 0.0)
-}
-
-pub(super) fn category_thresholds(n: u32) -> Vec<f32> {
-    (1..n).map(|code| code as f32 - 0.5).collect()
-}
-
-/// Finds thresholds for row-major `x` (n_rows × n_features); `weight` is positive.
+/// Finds thresholds for row-major `x` (n_rows × n_features); `weight` is positive. `n_categories` is
+/// empty or has the number of categories of each feature, 0 if it is numeric. Values of a categorical
+/// feature are the codes 0, 1, … of its categories.
 pub fn find_cuts(
     pool: &Pool,
     x: &[f32],
     n_features: usize,
     weight: Option<&[f64]>,
     max_bins: usize,
+    n_categories: &[u32],
 ) -> Result<Cuts> {
     let n_rows = n_rows_of(x, n_features)?;
     check_max_bins(max_bins)?;
+    let categories = look_at_categories(pool, x, n_features, n_categories)?;
     let masses = row_masses(pool, weight, n_rows)?;
-    if pool.others().is_some() {
-        return cut_together(pool, (n_rows, n_features), max_bins, |features| {
-            map_columns(pool, x, n_features, features, |keys, spare| {
+    let numeric = (0..n_features).filter(|&feature| count_of(feature, n_categories) == 0);
+    let numeric: Vec<usize> = numeric.collect();
+    let cut = if pool.others().is_some() {
+        cut_together(pool, (n_rows, numeric.len()), max_bins, |features| {
+            map_columns(pool, x, n_features, &numeric[features], |keys, spare| {
                 let sorted = sort_column(keys, spare, masses.as_deref())?;
                 let has_missing = sorted.keys.len() < keys.len();
                 Ok((sorted, has_missing))
             })
-        });
+        })?
+    } else {
+        map_columns(pool, x, n_features, &numeric, |keys, spare| {
+            cut_keys(keys, spare, masses.as_deref(), max_bins)
+        })?
+    };
+    let mut all = vec![Default::default(); n_features];
+    let of_categories = categories.into_iter().map(|(feature, has_missing)| {
+        (feature, (category_thresholds(count_of(feature, n_categories)), has_missing))
+    });
+    for (feature, cut) in numeric.into_iter().zip(cut).chain(of_categories) {
+        all[feature] = cut;
     }
-    let cut = map_columns(pool, x, n_features, 0..n_features, |keys, spare| {
-        cut_keys(keys, spare, masses.as_deref(), max_bins)
-    })?;
-    Ok(Cuts::new(cut))
+    Ok(Cuts::new(all, n_categories))
 }
 
 /// The number of rows of row-major `x`.
@@ -96,7 +93,9 @@ pub(super) fn n_rows_of(x: &[f32], n_features: usize) -> Result<usize> {
     if !x.len().is_multiple_of(n_features) {
         return invalid(format!("{} values are not rows of {n_features} features", x.len()));
     }
-    Ok(x.len() / n_features)
+    let n_rows = x.len() / n_features;
+    check_rows(n_rows)?;
+    Ok(n_rows)
 }
 
 /// Fails unless bins can be numbered by bytes, and one threshold can part values.
@@ -129,7 +128,7 @@ fn map_columns<R: Send>(
     pool: &Pool,
     x: &[f32],
     n_features: usize,
-    features: Range<usize>,
+    features: &[usize],
     work: impl Fn(&mut Vec<u32>, &mut Vec<u32>) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     let n_rows = x.len() / n_features;
@@ -141,14 +140,13 @@ fn map_columns<R: Send>(
     let mut memory = (0..n_at_once).map(room).collect::<Result<Vec<_>>>()?;
     let mut spare = (0..n_sorters.min(n_at_once)).map(room).collect::<Result<Vec<_>>>()?;
     let mut results = Vec::with_capacity(features.len());
-    for start in features.clone().step_by(n_at_once.max(1)) {
-        let features = start..(start + n_at_once).min(features.end);
+    for features in features.chunks(n_at_once.max(1)) {
         let columns = &mut memory[..features.len()];
         let pieces = row_pieces(pool, columns, n_rows);
         pool.for_each(pieces, n_rows * features.len(), |(rows, mut columns)| {
             let x = &x[rows.start * n_features..rows.end * n_features];
             for (k, x) in x.chunks(ROW_BLOCK * n_features).enumerate() {
-                for (column, feature) in columns.iter_mut().zip(features.clone()) {
+                for (column, &feature) in columns.iter_mut().zip(features) {
                     let values = x[feature..].iter().step_by(n_features);
                     let keys = column[k * ROW_BLOCK..].iter_mut();
                     keys.zip(values).for_each(|(key, &value)| *key = ordered(value));
@@ -179,7 +177,7 @@ fn sort_column(
         let keys = collected(sorted.len(), sorted.iter().copied())?;
         return Ok(SortedColumn { keys, masses: None });
     };
-    Ok(sorted_column(weighted_keys(keys, masses)?))
+    sorted_column(weighted_keys(keys, masses)?)
 }
 
 /// Thresholds of a column, and whether it has missing values.
@@ -398,19 +396,20 @@ mod tests {
     fn shapes_that_cannot_be_binned_are_refused() {
         let pool = Pool::serial();
         let refused = |x: &[f32], n_features, weight, max_bins| {
-            matches!(find_cuts(&pool, x, n_features, weight, max_bins), Err(Error::Invalid(_)))
+            matches!(find_cuts(&pool, x, n_features, weight, max_bins, &[]), Err(Error::Invalid(_)))
         };
         assert!(refused(&[], 0, None, 255));
         assert!(refused(&[1.0, 2.0, 3.0], 2, None, 255));
         assert!(refused(&[1.0, 2.0], 2, Some(&[1.0, 1.0]), 255));
         assert!([0, 1, 256].iter().all(|&max_bins| refused(&[1.0, 2.0], 1, None, max_bins)));
-        let empty = find_cuts(&pool, &[], 2, None, 255).unwrap();
+        let empty = find_cuts(&pool, &[], 2, None, 255, &[]).unwrap();
         assert_eq!(empty.thresholds, [[0.0f32; 0]; 2]);
     }
 
     #[test]
     fn an_infinite_weight_is_refused() {
-        let cuts = find_cuts(&Pool::serial(), &[1.0, 2.0], 1, Some(&[1.0, f64::INFINITY]), 255);
+        let cuts =
+            find_cuts(&Pool::serial(), &[1.0, 2.0], 1, Some(&[1.0, f64::INFINITY]), 255, &[]);
         assert_eq!(cuts, Err(Error::NotFinite));
     }
 }

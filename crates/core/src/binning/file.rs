@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::apply::BinLookup;
+use super::categories::{category_thresholds, count_of, is_code, no_codes};
 use super::column::{Binned, Bins, Census, Column, Compressed};
-use super::cuts::{
-    Cuts, MAX_BINS, category_thresholds, check_max_bins, cut_feature, has_missing, is_code,
-    row_masses,
-};
+use super::cuts::{Cuts, MAX_BINS, check_max_bins, cut_feature, has_missing, row_masses};
+use crate::comm::check_rows;
 use crate::error::{Error, Result, invalid};
 use crate::lowlevel::PrivateFile;
 use crate::memory::zeros;
@@ -46,7 +45,7 @@ enum StoredColumn {
 impl ColumnBinner {
     /// Finds cuts and bins, as [`find_cuts`](super::find_cuts) and [`apply_cuts`](super::apply_cuts)
     /// do for all features at once. `n_categories` is empty or has a number for each feature, as in
-    /// [`Cuts::with_categories`]. No file may exist at `path`.
+    /// [`find_cuts`](super::find_cuts). No file may exist at `path`.
     pub fn find(
         pool: &Pool,
         path: &Path,
@@ -67,6 +66,7 @@ impl ColumnBinner {
     }
 
     fn new(path: &Path, n_rows: usize, source: CutSource) -> Result<ColumnBinner> {
+        check_rows(n_rows)?;
         Ok(ColumnBinner {
             n_rows,
             source,
@@ -133,9 +133,7 @@ impl ColumnBinner {
         }
         let cuts = match self.source {
             CutSource::Known(cuts) => cuts,
-            CutSource::Find { n_categories, .. } => {
-                Arc::new(Cuts::new(self.cut).with_categories(&n_categories))
-            }
+            CutSource::Find { n_categories, .. } => Arc::new(Cuts::new(self.cut, &n_categories)),
         };
         let map = self.file.map().map_err(|error| file_error("map", &self.path, &error))?;
         let map = Arc::new(map);
@@ -165,14 +163,12 @@ impl CutSource {
                 Ok((cuts.thresholds[feature].clone(), cuts.has_missing[feature]))
             }
             CutSource::Find { masses, max_bins, n_categories } => {
-                let n = n_categories.get(feature).copied().unwrap_or(0);
+                let n = count_of(feature, n_categories);
                 if n == 0 {
                     return cut_feature(column, masses.as_deref(), *max_bins);
                 }
                 if n as usize > MAX_BINS || !column.iter().all(|&value| is_code(value, n)) {
-                    return invalid(format!(
-                        "feature {feature} holds other values than the codes of {n} categories"
-                    ));
+                    return no_codes(feature, n);
                 }
                 Ok((category_thresholds(n), has_missing(column)))
             }
@@ -224,7 +220,7 @@ mod tests {
             std::env::temp_dir().join(name)
         };
         for (k, weight) in [None, Some(&weights[..])].into_iter().enumerate() {
-            let cuts = find_cuts(&pool, &x, p, weight, 40).unwrap().with_categories(&categories);
+            let cuts = find_cuts(&pool, &x, p, weight, 40, &categories).unwrap();
             let expected = apply_cuts(&pool, &x, &Arc::new(cuts)).unwrap();
             let mut binner =
                 ColumnBinner::find(&pool, &path(k), n, weight, 40, &categories).unwrap();
@@ -254,6 +250,8 @@ mod tests {
         assert!(binner.push(&pool, &[0.0, 1.0]).is_err());
         assert!(binner.push(&pool, &[0.0, 1.0, 2.0]).is_err());
         assert!(binner.push(&pool, &[0.0; 6]).is_err());
+        let refused = ColumnBinner::find(&pool, &path, u32::MAX as usize + 1, None, 255, &[]).err();
+        assert!(matches!(refused, Some(Error::Invalid(_))) && !path.exists());
         // Fewer features than numbers of categories.
         assert!(binner.finish().is_err());
         std::fs::write(&path, b"mine").unwrap();

@@ -6,6 +6,7 @@
 //! bin after the last one holds missing values.
 
 mod apply;
+mod categories;
 mod column;
 mod cuts;
 mod file;
@@ -14,6 +15,6 @@ mod together;
 
 pub use apply::apply_cuts;
 pub use column::{Binned, Bins, Column, Compressed};
-pub use cuts::{Cuts, MAX_BINS, find_cuts, is_code};
+pub use cuts::{Cuts, MAX_BINS, find_cuts};
 pub use file::ColumnBinner;
 pub use sparse::{SparseColumns, apply_cuts_sparse, find_cuts_sparse};

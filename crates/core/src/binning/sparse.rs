@@ -6,6 +6,7 @@ use super::apply::bin_of;
 use super::column::{Binned, Census, Column, Compressed, compresses};
 use super::cuts::{Cuts, check_max_bins, cut_weighted, has_missing, ordered, row_masses};
 use super::together::{cut_together, sorted_column};
+use crate::comm::check_rows;
 use crate::error::Result;
 use crate::memory::collected;
 use crate::parallel::Pool;
@@ -64,6 +65,7 @@ pub fn find_cuts_sparse(
     max_bins: usize,
 ) -> Result<Cuts> {
     check_max_bins(max_bins)?;
+    check_rows(x.n_rows)?;
     let masses = row_masses(pool, weight, x.n_rows)?;
     let mass_of = |row: i32| masses.as_ref().map_or(1, |masses| masses[row as usize]);
     let total = masses.as_ref().map_or(x.n_rows as i64, |masses| masses.iter().sum());
@@ -77,23 +79,25 @@ pub fn find_cuts_sparse(
         }
         Ok(keys)
     };
-    if pool.others().is_some() {
-        return cut_together(pool, (x.n_rows, x.n_features()), max_bins, |features| {
+    let cut = if pool.others().is_some() {
+        cut_together(pool, (x.n_rows, x.n_features()), max_bins, |features| {
             let work = x.n_rows * features.len() * 20;
             pool.try_map(features, work, |feature| {
                 let (rows, values) = x.column(feature);
-                Ok((sorted_column(keys_of(rows, values)?), has_missing(values)))
+                Ok((sorted_column(keys_of(rows, values)?)?, has_missing(values)))
             })
-        });
-    }
-    let cut = x.map(pool, |_, rows, values| {
-        Ok((cut_weighted(keys_of(rows, values)?, max_bins), has_missing(values)))
-    })?;
-    Ok(Cuts::new(cut))
+        })?
+    } else {
+        x.map(pool, |_, rows, values| {
+            Ok((cut_weighted(keys_of(rows, values)?, max_bins), has_missing(values)))
+        })?
+    };
+    Ok(Cuts::new(cut, &[]))
 }
 
 /// Bins a sparse matrix with known cuts, without a dense copy of it.
 pub fn apply_cuts_sparse(pool: &Pool, x: SparseColumns<'_>, cuts: &Arc<Cuts>) -> Result<Binned> {
+    check_rows(x.n_rows)?;
     let columns = x.map(pool, |feature, rows, values| {
         let thresholds = &cuts.thresholds[feature];
         let stored = rows.iter().zip(values);
@@ -157,7 +161,7 @@ mod tests {
         let pool = Pool::new(2, Box::new(|| false));
         for weight in [None, Some(&weights[..])] {
             for max_bins in [3, 20, 255] {
-                let cuts = find_cuts(&pool, &dense, p, weight, max_bins).unwrap();
+                let cuts = find_cuts(&pool, &dense, p, weight, max_bins, &[]).unwrap();
                 assert_eq!(find_cuts_sparse(&pool, sparse, weight, max_bins).unwrap(), cuts);
                 let cuts = Arc::new(cuts);
                 let expected = apply_cuts(&pool, &dense, &cuts).unwrap();
@@ -170,6 +174,23 @@ mod tests {
                 assert!(matches!(binned.columns[3], Column::Dense(_)));
             }
         }
+    }
+
+    #[test]
+    fn more_rows_than_32_bits_number_are_refused() {
+        let pool = Pool::serial();
+        let n_rows = u32::MAX as usize;
+        let x = SparseColumns { n_rows, starts: &[0, 0], rows: &[], values: &[] };
+        let cuts = Arc::new(find_cuts_sparse(&pool, x, None, 255).unwrap());
+        assert_eq!(apply_cuts_sparse(&pool, x, &cuts).unwrap().n_rows, n_rows);
+        let x = SparseColumns { n_rows: n_rows + 1, ..x };
+        let refusal = apply_cuts_sparse(&pool, x, &cuts).unwrap_err();
+        assert_eq!(find_cuts_sparse(&pool, x, None, 255), Err(refusal.clone()));
+        assert_eq!(
+            refusal.to_string(),
+            "there are 4294967296 rows; one machine takes at most 4,294,967,295, spread them over \
+             ranks"
+        );
     }
 
     #[test]

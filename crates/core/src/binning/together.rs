@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use super::cuts::{Cuts, cut_between, from_ordered, midpoint};
+use super::cuts::{cut_between, from_ordered, midpoint};
 use crate::error::Result;
+use crate::memory::collected;
 use crate::parallel::Pool;
 use crate::reduce::exchange;
-use crate::select::{Enquiry, SortedColumn, search_columns};
+use crate::select::{Enquiry, SortedColumn, cumulated, search_columns};
 
 /// Values, over all machines, of the features whose cuts are searched together.
 const VALUES_AT_A_TIME: usize = 1 << 26;
@@ -22,7 +23,7 @@ pub(super) fn cut_together(
     (n_rows, n_features): (usize, usize),
     max_bins: usize,
     columns_of: impl Fn(Range<usize>) -> Result<Vec<(SortedColumn, bool)>>,
-) -> Result<Cuts> {
+) -> Result<Vec<(Vec<f32>, bool)>> {
     let mut cut = Vec::with_capacity(n_features);
     let n_all = pool.all_rows(n_rows);
     // The same on all machines.
@@ -44,18 +45,15 @@ pub(super) fn cut_together(
             cut.push((thresholds, missing > 0.0));
         }
     }
-    Ok(Cuts::new(cut))
+    Ok(cut)
 }
 
 /// Sorts the (key, mass) pairs of a column.
-pub(super) fn sorted_column(mut values: Vec<(u32, i64)>) -> SortedColumn {
+pub(super) fn sorted_column(mut values: Vec<(u32, i64)>) -> Result<SortedColumn> {
     values.sort_unstable_by_key(|&(key, _)| key);
-    let mut masses = vec![0];
-    masses.extend(values.iter().scan(0i64, |sum, value| {
-        *sum += value.1;
-        Some(*sum)
-    }));
-    SortedColumn { keys: values.into_iter().map(|value| value.0).collect(), masses: Some(masses) }
+    let keys = collected(values.len(), values.iter().map(|value| value.0))?;
+    let masses = cumulated(values.len(), values.iter().map(|value| value.1))?;
+    Ok(SortedColumn { keys, masses: Some(masses) })
 }
 
 /// What is known so far about the cuts of a feature.
@@ -132,14 +130,14 @@ mod tests {
         let alone = Pool::serial();
         for weight in [None, Some(&weights[..])] {
             for max_bins in [2, 17, 255] {
-                let cuts = find_cuts(&alone, &x, p, weight, max_bins).unwrap();
+                let cuts = find_cuts(&alone, &x, p, weight, max_bins, &[]).unwrap();
                 let binned = apply_cuts(&alone, &x, &Arc::new(cuts.clone())).unwrap();
                 for ends in [vec![0, n], vec![0, 10, 500, n], vec![0, 0, 700, n]] {
                     let parts = on_machines(ends.len() - 1, n, |rank, pool| {
                         let rows = ends[rank]..ends[rank + 1];
                         let x = &x[rows.start * p..rows.end * p];
                         let weight = weight.map(|w| &w[rows]);
-                        let cuts = find_cuts(pool, x, p, weight, max_bins).unwrap();
+                        let cuts = find_cuts(pool, x, p, weight, max_bins, &[]).unwrap();
                         apply_cuts(pool, x, &Arc::new(cuts)).unwrap()
                     });
                     for (rank, part) in parts.iter().enumerate() {

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::ops::{BitAndAssign, BitOr, Range};
 
 use crate::category::CategorySet;
-use crate::error::Result;
+use crate::error::{Result, invalid};
 use crate::memory::grow;
 use crate::tree::{Node, goes_left};
 
@@ -75,12 +75,13 @@ impl Masks {
         let n_leaves = nodes.len() / 2 + 1;
         grow(&mut self.trees, 1)?;
         match form_of(n_leaves) {
-            Form::Narrow => grow(&mut self.narrow, n_leaves)?,
-            Form::Wide => grow(&mut self.wide, n_leaves)?,
+            Form::Narrow => make_room(&mut self.narrow, n_leaves)?,
+            Form::Wide => make_room(&mut self.wide, n_leaves)?,
             Form::Nodes => return Ok(()),
         }
-        grow(&mut self.leaves, MOST_LEAVES)?;
-        grow(&mut self.categorical, nodes.iter().filter(|node| node.is_categorical()).count())
+        make_room(&mut self.leaves, MOST_LEAVES)?;
+        let n_categorical = nodes.iter().filter(|node| node.is_categorical()).count();
+        make_room(&mut self.categorical, n_categorical)
     }
 
     /// Appends a tree.
@@ -236,6 +237,19 @@ impl Masks {
     }
 }
 
+/// Makes room for a tree in a list of all trees, in which its place has 32 bits.
+fn make_room<T>(list: &mut Vec<T>, more: usize) -> Result<()> {
+    if !has_places(list.len(), more) {
+        return invalid("the model would hold more splits, or more trees, than can be numbered");
+    }
+    grow(list, more)
+}
+
+/// Whether 32 bits number the places of so many elements and of some more.
+fn has_places(len: usize, more: usize) -> bool {
+    len.saturating_add(more) <= u32::MAX as usize
+}
+
 /// The form of a tree of so many leaves.
 fn form_of(n_leaves: usize) -> Form {
     if n_leaves <= NARROW_LEAVES {
@@ -359,6 +373,7 @@ pub(super) fn columns_of<const L: usize>(x: &[f32], p: usize, columns: &mut [[f3
 
 #[cfg(test)]
 mod tests {
+    use super::{MOST_LEAVES, has_places, make_room};
     use crate::category::CategorySet;
     use crate::ensemble::{Ensemble, FeatureRows, Kind};
     use crate::parallel::Pool;
@@ -437,6 +452,14 @@ mod tests {
                 assert_eq!(found, expected);
             }
         }
+    }
+
+    #[test]
+    fn places_beyond_32_bits_are_refused() {
+        let most = u32::MAX as usize;
+        assert!(has_places(most - MOST_LEAVES, MOST_LEAVES) && has_places(most, 0));
+        assert!(!has_places(most - MOST_LEAVES + 1, MOST_LEAVES) && !has_places(most, usize::MAX));
+        assert!(make_room(&mut vec![0u8; 3], most).is_err());
     }
 
     #[test]

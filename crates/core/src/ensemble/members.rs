@@ -2,6 +2,7 @@
 
 use super::{Ensemble, Kind};
 use crate::error::{Result, invalid};
+use crate::memory::{collected, zeros};
 use crate::tree::Node;
 
 impl Ensemble {
@@ -54,19 +55,19 @@ impl Ensemble {
 
     /// Appends a tree of another model, multiplied by a factor.
     fn push_scaled(&mut self, model: &Ensemble, tree: usize, factor: f32) -> Result<()> {
-        let scaled = |all: &[f32]| all.iter().map(|value| value * factor).collect::<Vec<_>>();
+        let scaled = |all: &[f32]| collected(all.len(), all.iter().map(|value| value * factor));
         let (nodes, sets, values) =
             (model.tree(tree), model.tree_sets(tree), model.tree_values(tree));
         match self.kind {
             Kind::Scaled => {
                 let steps = &model.steps[tree * self.n_outputs..][..self.n_outputs];
-                self.push(nodes, sets, values, &scaled(steps))
+                self.push(nodes, sets, values, &scaled(steps)?)
             }
             Kind::Sparse => {
                 let (sizes, outputs) = (model.leaf_sizes(tree), model.tree_outputs(tree));
-                self.push_sparse(nodes, sets, &sizes, outputs, &scaled(values))
+                self.push_sparse(nodes, sets, &sizes, outputs, &scaled(values)?)
             }
-            Kind::PerOutput | Kind::Vector => self.push(nodes, sets, &scaled(values), &[]),
+            Kind::PerOutput | Kind::Vector => self.push(nodes, sets, &scaled(values)?, &[]),
         }
     }
 
@@ -78,7 +79,7 @@ impl Ensemble {
         }
         let width = if self.kind == Kind::Vector { self.n_outputs } else { 1 };
         let n_steps = if self.kind == Kind::Scaled { self.n_outputs } else { 0 };
-        self.push(&[leaf], &[], &vec![0.0; width], &vec![0.0; n_steps])
+        self.push(&[leaf], &[], &zeros::<f32>(width)?, &zeros::<f32>(n_steps)?)
     }
 }
 

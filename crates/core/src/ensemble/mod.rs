@@ -11,8 +11,8 @@ pub use predict::FeatureRows;
 
 use crate::category::CategorySet;
 use crate::error::{Result, invalid};
-use crate::memory::grow;
-use crate::tree::{Node, Tree};
+use crate::memory::{collected, grow};
+use crate::tree::{Node, Tree, cover_scale};
 use masks::Masks;
 
 /// How trees serve outputs.
@@ -223,16 +223,18 @@ impl Ensemble {
                 leaf_weights.len()
             ));
         }
-        let mut covers = vec![0.0; nodes.len()];
+        let mut weights = vec![0.0; nodes.len()];
         // Children come after their parents.
-        for k in (0..nodes.len()).rev() {
-            let node = &nodes[k];
-            covers[k] = if node.is_leaf() {
+        for (k, node) in nodes.iter().enumerate().rev() {
+            weights[k] = if node.is_leaf() {
                 leaf_weights[node.feature as usize]
             } else {
-                covers[node.left as usize] + covers[node.left as usize + 1]
+                weights[node.left as usize] + weights[node.left as usize + 1]
             };
-            nodes[k].cover = covers[k] as f32;
+        }
+        let scale = cover_scale(weights.first().copied().unwrap_or(0.0))?;
+        for (node, weight) in nodes.iter_mut().zip(weights) {
+            node.cover = (weight * scale) as f32;
         }
         Ok(Tree { nodes, sets: self.tree_sets(tree).to_vec(), n_leaves })
     }
@@ -250,15 +252,18 @@ impl Ensemble {
         part.n_members = self.n_members;
         for tree in 0..self.n_trees() {
             let values = &self.values[self.value_starts[tree]..self.value_starts[tree + 1]];
-            let chosen = |all: &[f32]| outputs.iter().map(|&j| all[j]).collect::<Vec<_>>();
+            // Of rows of d numbers.
+            let chosen = |all: &[f32]| {
+                let numbers = all.chunks(d).flat_map(|row| outputs.iter().map(|&j| row[j]));
+                collected(all.len() / d * outputs.len(), numbers)
+            };
             match self.kind {
                 Kind::Vector => {
-                    let values: Vec<f32> = values.chunks(d).flat_map(chosen).collect();
-                    part.push(self.tree(tree), self.tree_sets(tree), &values, &[])?;
+                    part.push(self.tree(tree), self.tree_sets(tree), &chosen(values)?, &[])?;
                 }
                 Kind::Scaled => {
                     let steps = &self.steps[tree * d..(tree + 1) * d];
-                    part.push(self.tree(tree), self.tree_sets(tree), values, &chosen(steps))?;
+                    part.push(self.tree(tree), self.tree_sets(tree), values, &chosen(steps)?)?;
                 }
                 // All trees of a round at once, in the order asked for.
                 Kind::PerOutput if tree % d == 0 => {
@@ -342,6 +347,10 @@ mod tests {
         let covers: Vec<f32> = tree.nodes.iter().map(|node| node.cover).collect();
         assert_eq!(covers, [8.0, 3.0, 5.0]);
         assert_eq!((tree.n_leaves, tree.nodes[0].threshold), (2, 0.5));
+        let huge = model.refilled(0, &[3e40, 5e40]).unwrap();
+        let covers: Vec<f32> = huge.nodes.iter().map(|node| node.cover).collect();
+        assert!(covers[0].is_finite() && (covers[1] / covers[0] - 3.0 / 8.0).abs() < 1e-6);
+        assert!(model.refilled(0, &[1.0, f64::INFINITY]).is_err());
         assert!(model.refilled(0, &[1.0]).is_err());
     }
 

@@ -7,7 +7,7 @@ use super::block::Block;
 use super::{Ensemble, FeatureRows, Kind};
 use crate::category::CategorySet;
 use crate::error::{Result, invalid};
-use crate::memory::{grow, zeros};
+use crate::memory::{collected, grow, zeros};
 use crate::parallel::Pool;
 use crate::ranking::{Ranked, keep_best};
 use crate::tree::Node;
@@ -98,13 +98,15 @@ impl Ensemble {
                 let first = kept.len();
                 let (of_leaf, values) = self.sparse_leaf(tree, leaf);
                 for (output, &value) in of_leaf.iter().zip(values) {
-                    let found = places.get(output).into_iter().flatten();
-                    kept.extend(found.map(|&place| (place, value)));
+                    let found = places.get(output).map_or(&[][..], Vec::as_slice);
+                    grow(&mut kept, found.len())?;
+                    kept.extend(found.iter().map(|&place| (place, value)));
                 }
                 kept[first..].sort_unstable_by_key(|&(place, _)| place);
                 sizes.push(kept.len() - first);
             }
-            let (outputs, values): (Vec<u32>, Vec<f32>) = kept.into_iter().unzip();
+            let outputs = collected(kept.len(), kept.iter().map(|&(place, _)| place))?;
+            let values = collected(kept.len(), kept.iter().map(|&(_, value)| value))?;
             part.push_sparse(self.tree(tree), self.tree_sets(tree), &sizes, &outputs, &values)?;
         }
         Ok(part)

@@ -5,9 +5,9 @@ use super::node::GrowNode;
 use super::plan::BinaryFeature;
 use super::search::{Search, Searched};
 use crate::binning::Column;
-use crate::histogram::{Lane, Layout, NodeLanes, RowLists, fill_default, subtract};
+use crate::histogram::{Lane, NodeLanes, RowLists, fill_default, subtract};
 use crate::lowlevel::widest;
-use crate::split::{BestSplit, BinaryCuts, improve_binary};
+use crate::split::{BestSplit, improve_binary};
 
 impl<T: Lane> Search<'_, T> {
     /// [`Search::search_range`] for compressed features. Only those with enough listed rows are
@@ -90,15 +90,22 @@ impl<T: Lane> Search<'_, T> {
             let lanes = &range.sums[bin.slot as usize * width..][..width];
             *alive &= layout.count(lanes) >= self.min_count();
         }
-        let cuts = BinaryBlock {
-            listed,
-            features: &self.plan.usable[range.features.clone()],
-            sums: range.sums,
-            alive: range.alive,
-            total: &node.total,
+        let (sums, alive, total) = (&*range.sums, &*range.alive, &node.total[..]);
+        let features = &self.plan.usable[range.features.clone()];
+        improve_binary(
+            features,
             layout,
-        };
-        improve_binary(&cuts, layout, &node.total, &self.limits, best);
+            total,
+            &self.limits,
+            best,
+            #[inline(always)]
+            |k, lane| {
+                let BinaryFeature { slot, is_upper } = listed[k];
+                let sum = sums[slot as usize * width + lane];
+                let left = if is_upper { total[lane] - sum } else { sum };
+                if alive[k] { left } else { 0 }
+            },
+        );
     }
 
     /// Searches the compressed features that are alive. Gives up those that can split neither the
@@ -130,33 +137,5 @@ impl<T: Lane> Search<'_, T> {
                 self.improve(i, part, None, node, best);
             }
         }
-    }
-}
-
-/// The cuts of a block of features of two bins.
-struct BinaryBlock<'a> {
-    listed: &'a [BinaryFeature],
-    features: &'a [u32],
-    sums: &'a [i64],
-    alive: &'a [bool],
-    total: &'a [i64],
-    layout: &'a Layout,
-}
-
-impl BinaryCuts for BinaryBlock<'_> {
-    fn n_features(&self) -> usize {
-        self.listed.len()
-    }
-
-    fn feature(&self, k: usize) -> u32 {
-        self.features[k]
-    }
-
-    #[inline(always)]
-    fn left(&self, k: usize, lane: usize) -> i64 {
-        let BinaryFeature { slot, is_upper } = self.listed[k];
-        let sum = self.sums[slot as usize * self.layout.width + lane];
-        let left = if is_upper { self.total[lane] - sum } else { sum };
-        if self.alive[k] { left } else { 0 }
     }
 }

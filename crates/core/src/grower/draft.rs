@@ -9,7 +9,7 @@ use crate::category::CategorySet;
 use crate::error::Result;
 use crate::histogram::Layout;
 use crate::memory::{collected, grow, room};
-use crate::tree::{Node, Tree};
+use crate::tree::{Node, Tree, cover_scale};
 
 /// Slices of the row partition and the nodes they belong to. Rows ascend within a slice.
 pub(super) type Places = Vec<(usize, Range<usize>)>;
@@ -17,6 +17,8 @@ pub(super) type Places = Vec<(usize, Range<usize>)>;
 /// Nodes in the order in which they were made.
 pub(super) struct Draft {
     layout: Layout,
+    /// What weights are multiplied by to become covers.
+    cover_scale: f64,
     nodes: Vec<Node>,
     /// Sets of categorical splits, in the order of splitting.
     sets: Vec<CategorySet>,
@@ -29,9 +31,14 @@ pub(super) struct Draft {
 impl Draft {
     /// A tree of one leaf, with room for `max_leaves`.
     pub fn new(layout: Layout, root: &GrowNode, max_leaves: usize) -> Result<Draft> {
-        let nodes = room(2 * max_leaves)?;
-        let mut draft =
-            Draft { layout, nodes, sets: Vec::new(), weights: Vec::new(), places: Vec::new() };
+        let mut draft = Draft {
+            layout,
+            cover_scale: cover_scale(node_weight(&layout, &root.total))?,
+            nodes: room(2 * max_leaves)?,
+            sets: Vec::new(),
+            weights: Vec::new(),
+            places: Vec::new(),
+        };
         draft.add_leaf(root)?;
         Ok(draft)
     }
@@ -45,8 +52,10 @@ impl Draft {
         grow(&mut self.nodes, 1)?;
         grow(&mut self.weights, 1)?;
         grow(&mut self.places, 1)?;
-        self.nodes.push(leaf_node(&self.layout, &node.total));
-        self.weights.push(node_weight(&self.layout, &node.total));
+        let weight = node_weight(&self.layout, &node.total);
+        let cover = (weight * self.cover_scale) as f32;
+        self.nodes.push(Node { feature: 0, threshold: 0.0, left: 0, cover, gain: 0.0, cut: 0 });
+        self.weights.push(weight);
         self.places.push((node.number, node.rows.clone()));
         Ok(())
     }
@@ -58,6 +67,7 @@ impl Draft {
         left.number = self.nodes.len();
         right.number = self.nodes.len() + 1;
         node.left = left.number as u32;
+        node.cover = self.nodes[leaf.node.number].cover;
         if let Some(categories) = leaf.split.categories {
             node.cut = self.sets.len() as u32;
             self.sets.push(categories);
@@ -97,12 +107,6 @@ impl Draft {
 
 fn node_weight(layout: &Layout, total: &[i64]) -> f64 {
     layout.weight(total) * layout.weight_unit
-}
-
-/// A leaf without a number.
-pub(super) fn leaf_node(layout: &Layout, total: &[i64]) -> Node {
-    let cover = node_weight(layout, total) as f32;
-    Node { feature: 0, threshold: 0.0, left: 0, cover, gain: 0.0, cut: 0 }
 }
 
 fn number_leaves(nodes: &mut [Node]) -> usize {

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::histogram::Lane;
 use crate::partition::RowSlice;
 use crate::random::shuffle_prefix;
-use crate::split::{BestSplit, NodeSplit};
+use crate::split::NodeSplit;
 
 /// A node and the usable features drawn for it, ascending.
 pub(super) struct DrawnNode<'a> {
@@ -77,16 +77,18 @@ impl<T: Lane> Search<'_, T> {
         let work = node.rows.len() * features.len() * self.layout.width;
         let size = features.len().div_ceil(self.pool.pieces(work)).max(1);
         let splits = self.pool.map(features.chunks(size), work, |features| {
-            let mut best = BestSplit::default();
-            best.begin(&self.layout, &node.total);
-            let mut sums = Vec::new();
-            for &i in features {
-                let i = i as usize;
-                sums.resize(self.plan.n_sums(i, &self.layout), 0);
-                self.sum_feature(i, &lanes, &mut sums);
-                self.improve_drawn(i, &mut sums, node, &mut best);
-            }
-            best.finish()
+            self.rooms.search.with(|room| {
+                let best = &mut room.best;
+                best.begin(&self.layout, &node.total);
+                let mut sums = Vec::new();
+                for &i in features {
+                    let i = i as usize;
+                    sums.resize(self.plan.n_sums(i, &self.layout), 0);
+                    self.sum_feature(i, &lanes, &mut sums);
+                    self.improve_drawn(i, &mut sums, node, best);
+                }
+                best.finish()
+            })
         })?;
         Ok(NodeSplit::best_of(splits))
     }

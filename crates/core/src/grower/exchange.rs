@@ -1,19 +1,21 @@
 //! Search among ranks: each sums the histograms of its own rows, one exchange adds them up, and all
 //! search the same sums.
 //!
-//! All decisions depend on sums over all ranks only, so every rank takes the same ones.
+//! All decisions depend on sums over all ranks and on what is the same on all of them: cuts, parameters
+//! and the number of all rows. So every rank takes the same ones.
 
 use std::ops::Range;
 
 use super::drawn::DrawnNode;
-use super::histograms::{FreeHistograms, NodeHistogram, take_front};
+use super::histograms::{FreeHistograms, NodeHistogram};
 use super::node::{GrowNode, Outcome};
 use super::search::{Search, Siblings};
 use crate::error::Result;
 use crate::histogram::{Lane, subtract};
+use crate::parallel::take_front;
 use crate::partition::RowSlice;
 use crate::reduce::{exchange, exchange_pieces};
-use crate::split::{BestSplit, NodeSplit};
+use crate::split::NodeSplit;
 
 /// Two siblings whose smaller one has been summed.
 struct SummedSiblings<'a> {
@@ -95,13 +97,15 @@ impl<T: Lane> Search<'_, T> {
         exchange(self.pool, &mut sums, &mut [])?;
         let mut sums = &mut sums[..];
         let search = |DrawnNode { node, features, .. }: &DrawnNode<'_>| {
-            let mut best = BestSplit::default();
-            best.begin(&self.layout, &node.total);
-            for &i in features {
-                let part = take_front(&mut sums, self.plan.n_sums(i as usize, &self.layout));
-                self.improve_drawn(i as usize, part, node, &mut best);
-            }
-            best.finish()
+            self.rooms.search.with(|room| {
+                let best = &mut room.best;
+                best.begin(&self.layout, &node.total);
+                for &i in features {
+                    let part = take_front(&mut sums, self.plan.n_sums(i as usize, &self.layout));
+                    self.improve_drawn(i as usize, part, node, best);
+                }
+                best.finish()
+            })
         };
         Ok(drawn.iter().map(search).collect())
     }

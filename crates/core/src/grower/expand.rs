@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::draft::leaf_node;
 use super::histograms::FreeHistograms;
 use super::node::{Expansion, Floor, GrowNode};
 use super::queue::{LeafQueue, OpenLeaf};
@@ -64,15 +63,18 @@ impl<T: Lane> Search<'_, T> {
         Ok(Expansion { node, children, outcomes: Default::default() })
     }
 
-    /// A leaf as an inner node of the tree, with a placeholder for its left child.
+    /// A leaf as an inner node of the tree, with placeholders for its left child and its cover.
     fn inner_node(&self, leaf: &OpenLeaf) -> Node {
         let split = &leaf.split;
         let mut node = Node {
             feature: split.feature | if split.missing_left { MISSING_LEFT } else { 0 },
-            gain: split.gain as f32,
+            threshold: 0.0,
             // 0 would mark a leaf.
             left: 1,
-            ..leaf_node(&self.layout, &leaf.node.total)
+            cover: 0.0,
+            // The squares of gradients may leave single precision where these do not.
+            gain: split.gain.min(f32::MAX.into()) as f32,
+            cut: 0,
         };
         if split.categories.is_some() {
             node.feature |= CATEGORICAL;

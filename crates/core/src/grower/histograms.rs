@@ -7,6 +7,7 @@ use super::plan::{Block, Plan};
 use crate::error::Result;
 use crate::histogram::{FEATURES_AT_ONCE, Layout};
 use crate::memory::{grow, resize};
+use crate::parallel::take_front;
 
 /// Histograms of more lanes than this fill the cache one by one.
 const WIDE: usize = 9;
@@ -121,13 +122,6 @@ impl Plan {
     }
 }
 
-/// Cuts the first `n` elements off a slice.
-pub(super) fn take_front<'a, T>(rest: &mut &'a mut [T], n: usize) -> &'a mut [T] {
-    let (front, tail) = std::mem::take(rest).split_at_mut(n);
-    *rest = tail;
-    front
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,7 +135,7 @@ mod tests {
         let layout = quantise(&pool, &[1.0], 1, SplitWeights::Equal, None, None).unwrap().layout;
         for p in 1..60 {
             let x: Vec<f32> = (0..8 * p).map(|k| (k / p) as f32).collect();
-            let cuts = find_cuts(&pool, &x, p, None, 255).unwrap();
+            let cuts = find_cuts(&pool, &x, p, None, 255, &[]).unwrap();
             let binned = apply_cuts(&pool, &x, &std::sync::Arc::new(cuts)).unwrap();
             let plan = Plan::new(&binned, 1).unwrap();
             let mut histogram = FreeHistograms::default().take(&plan, &layout).unwrap();

@@ -193,12 +193,14 @@ struct Data<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
     use std::sync::Arc;
 
     use super::*;
     use crate::binning::{Cuts, apply_cuts, find_cuts};
     use crate::comm::Comm;
     use crate::histogram::{SplitWeights, quantise};
+    use crate::select::tests::on_machines;
     use crate::tree::Node;
 
     const P: usize = 6;
@@ -224,7 +226,7 @@ mod tests {
         let mut x: Vec<f32> = (0..n * P).map(|_| stream.normals().0 as f32).collect();
         x.iter_mut().skip(5).step_by(P).for_each(|v| *v = (*v - 1.5).max(0.0));
         let z: Vec<f32> = (0..n * q).map(|k| (x[k / q * P + k % q]).sin()).collect();
-        let cuts = Arc::new(find_cuts(&Pool::serial(), &x, P, None, max_bins).unwrap());
+        let cuts = Arc::new(find_cuts(&Pool::serial(), &x, P, None, max_bins, &[]).unwrap());
         let binned = apply_cuts(&Pool::serial(), &x, &cuts).unwrap();
         let gradients = quantise(pool, &z, q, SplitWeights::Equal, None, None).unwrap();
         let mut grower = Grower::new(&binned, params, interactions).unwrap();
@@ -289,6 +291,35 @@ mod tests {
                     assert!(grown.leaf_weights == expected.leaf_weights);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn ranks_with_few_and_many_rows_agree_on_keeping_histograms() {
+        // Rare labels alone, and memory for fewer histograms than leaves.
+        let (n, p, q) = (100, 24, 2);
+        let x: Vec<f32> =
+            (0..n * p).map(|k| f32::from(u8::from(k / p % (n - 7) == k % p))).collect();
+        let z: Vec<f32> = (0..n * q).map(|k| (k * k % 31) as f32).collect();
+        let params =
+            GrowParams { max_leaf_nodes: 31, max_features: p, min_samples_leaf: 1, ..PARAMS };
+        let cuts = Arc::new(find_cuts(&Pool::serial(), &x, p, None, 255, &[]).unwrap());
+        let grow = |pool: &Pool, rows: Range<usize>| {
+            let binned = apply_cuts(pool, &x[rows.start * p..rows.end * p], &cuts).unwrap();
+            let z = &z[rows.start * q..rows.end * q];
+            let gradients = quantise(pool, z, q, SplitWeights::Equal, None, None).unwrap();
+            let mut grower = Grower::new(&binned, params, None).unwrap();
+            assert_eq!(grower.plan.n_dense, 0);
+            grower.budget = 16 * grower.plan.histogram_bytes(&gradients.layout);
+            grower.grow(pool, &binned, gradients, None, None, Key::new(1)).unwrap()
+        };
+        let alone = grow(&Pool::serial(), 0..n);
+        assert!(alone.tree.n_leaves > 20);
+        let ends = [0, n - 3, n];
+        let parts = on_machines(2, n, |rank, pool| grow(pool, ends[rank]..ends[rank + 1]));
+        for (rank, part) in parts.iter().enumerate() {
+            assert_eq!(part.tree, alone.tree);
+            assert_eq!(part.leaf_of_row, alone.leaf_of_row[ends[rank]..ends[rank + 1]]);
         }
     }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::gather::GatheredLanes;
-use super::histograms::{FeatureRange, FreeHistograms, NodeHistogram, take_front};
+use super::histograms::{FeatureRange, FreeHistograms, NodeHistogram};
 use super::node::{Constraints, Expansion, Floor, GrowNode, Outcome};
 use super::plan::Plan;
 use super::queue::OpenLeaf;
@@ -20,7 +20,7 @@ use crate::histogram::{
 };
 use crate::interaction::Interactions;
 use crate::lowlevel::widest;
-use crate::parallel::Pool;
+use crate::parallel::{Pool, take_front};
 use crate::partition::RowSlice;
 use crate::random::Key;
 use crate::reduce::exchange;
@@ -93,7 +93,8 @@ impl<'a, T: Lane> Search<'a, T> {
         let searches_all = n_drawn == n_usable && interactions.is_none();
         // Small nodes keep none.
         let small_rows = if pool.others().is_none() { plan.small_rows() } else { 0 };
-        let n_large = binned.n_rows / small_rows.max(1) + 1;
+        // Of the rows of all ranks, which must decide alike.
+        let n_large = pool.all_rows(binned.n_rows) / small_rows.max(1) + 1;
         let most = if plan.n_dense == 0 { n_large.min(64) } else { 64 };
         let kept =
             plan.histogram_bytes(&layout).saturating_mul(params.max_leaf_nodes.min(most) + 1);

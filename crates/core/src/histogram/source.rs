@@ -108,14 +108,20 @@ impl Source<'_> {
         const REMEDY: &str = "check targets, weights and custom losses for NaN or huge values";
         let is_finite = |k: usize| (f64::from(self.z[k]) * self.weight(k / self.q)).is_finite();
         match (0..self.n * self.q).find(|&k| !is_finite(k)) {
-            Some(k) => format!(
-                "the split gradient of row {}, component {} is {} with weight {}, which is not \
-                 finite; {REMEDY}",
-                k / self.q,
-                k % self.q,
-                self.z[k],
-                self.weight(k / self.q),
-            ),
+            Some(k) => {
+                // Weights of components are in the gradients already.
+                let weight = match self.weights {
+                    SplitWeights::Rows(w) => format!(" with weight {}", w[k / self.q]),
+                    SplitWeights::Equal | SplitWeights::Components(_) => String::new(),
+                };
+                format!(
+                    "the split gradient of row {}, component {} is {}{weight}, which is not finite; \
+                     {REMEDY}",
+                    k / self.q,
+                    k % self.q,
+                    self.z[k],
+                )
+            }
             None => format!("a split gradient on another rank is not finite; {REMEDY}"),
         }
     }

@@ -13,7 +13,7 @@ use crate::error::{Result, invalid};
 use crate::losses::curvature_of_probability;
 use crate::math;
 use crate::memory::{collected, zeros};
-use crate::parallel::Pool;
+use crate::parallel::{Pool, take_front};
 
 /// What a pass over rows with the log loss needs to know.
 #[derive(Debug, Clone, Copy)]
@@ -201,8 +201,7 @@ impl LabelRows {
         let mut blocks = Vec::new();
         for first in (0..n).step_by(ROWS_AT_ONCE) {
             let rows = first..(first + ROWS_AT_ONCE).min(n);
-            let (z, others) = rest.split_at_mut(rows.len() * q);
-            rest = others;
+            let z = take_front(&mut rest, rows.len() * q);
             blocks.push((rows, z));
         }
         let start = || Ok((Cells::new(d, self.marked.is_some())?, Vec::new()));

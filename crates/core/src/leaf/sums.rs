@@ -88,7 +88,7 @@ pub fn leaf_weights(
         bounds.iter().map(|&max| FixedPoint::for_sum(max, n_all)).collect::<Result<Vec<_>>>()?;
     let tables = [Table { summand: Summand::Presence(targets), fixed }];
     let sums = LeafTables { leaves, outputs, weights, tables: &tables }.fill(pool)?;
-    Ok(sums.into_iter().flatten().collect())
+    Ok(sums.into_iter().next().unwrap_or_default())
 }
 
 #[cfg(test)]

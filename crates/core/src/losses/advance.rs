@@ -10,7 +10,7 @@ use super::rows::RowLosses;
 use crate::error::Result;
 use crate::leaf::{Update, add_leaf};
 use crate::lowlevel::widest;
-use crate::parallel::Pool;
+use crate::parallel::{Pool, take_front};
 use crate::projection::Phi;
 use crate::reduce::{ColumnMaxima, ExactSum, largest_here};
 
@@ -98,10 +98,10 @@ impl Advance<'_> {
         let mut stretches = Vec::new();
         for rows in pool.row_ranges(n, work) {
             stretches.push(Stretch {
-                raw: cut(&mut raw, rows.len() * d),
-                residuals: cut(&mut residuals, rows.len() * d),
-                z: cut(&mut z, rows.len() * q),
-                omega: cut(&mut omega, rows.len() * q_shares),
+                raw: take_front(&mut raw, rows.len() * d),
+                residuals: take_front(&mut residuals, rows.len() * d),
+                z: take_front(&mut z, rows.len() * q),
+                omega: take_front(&mut omega, rows.len() * q_shares),
                 rows,
             });
         }
@@ -112,7 +112,7 @@ impl Advance<'_> {
             )
         })?;
         let (sums, maxima): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let mut max = largest_here(maxima, d);
+        let mut max = largest_here(maxima, d)?;
         let loss = ExactSum::merged(pool, &sums, &mut [], &mut max)?;
         let real = |max: f64| max * self.losses.scale.unit;
         Ok(Pass { loss, max_residual: max.into_iter().map(real).collect() })
@@ -175,13 +175,6 @@ fn apply(phi: &Phi, cells: &[f32], d: usize, into: &mut [f32], unit: Option<f64>
     if let Some(unit) = unit {
         into.iter_mut().for_each(|v| *v = (f64::from(*v) * unit) as f32);
     }
-}
-
-/// Takes the first `n` elements off a slice.
-pub(super) fn cut<'a, T>(rest: &mut &'a mut [T], n: usize) -> &'a mut [T] {
-    let (head, tail) = std::mem::take(rest).split_at_mut(n);
-    *rest = tail;
-    head
 }
 
 #[cfg(test)]

@@ -40,9 +40,6 @@ pub trait Pointwise: Copy + Sync {
     const HAS_LOG: bool = false;
     /// Whether the value grows like a square, beyond single precision. Then ℓ = r v, in doubles.
     const IS_PRODUCT: bool = false;
-    /// Whether the residual is y − f and the curvature 1 everywhere. The residuals are then all the
-    /// state that training needs.
-    const IS_QUADRATIC: bool = false;
     /// Whether the curvature, and so its bound, depends on the target.
     const CURVATURE_USES_TARGET: bool = false;
 
@@ -115,7 +112,6 @@ pub struct Squared;
 
 impl Pointwise for Squared {
     const IS_PRODUCT: bool = true;
-    const IS_QUADRATIC: bool = true;
     #[inline(always)]
     fn curvature(self, _y: f32, _residual: f32, _param: f32) -> f32 {
         1.0
@@ -136,7 +132,6 @@ pub struct SquaredLabels;
 
 impl Pointwise for SquaredLabels {
     const IS_PRODUCT: bool = true;
-    const IS_QUADRATIC: bool = true;
     #[inline(always)]
     fn curvature(self, _y: f32, _residual: f32, _param: f32) -> f32 {
         1.0

@@ -137,8 +137,6 @@ pub trait CellKernels: Sync {
     fn bounds(&self, param: f64) -> Option<(f64, f64)>;
     /// [`Pointwise::curvature_bound`].
     fn curvature_bound(&self, seen: Extremes) -> f64;
-    /// [`Pointwise::IS_QUADRATIC`].
-    fn is_quadratic(&self) -> bool;
     /// [`Pointwise::CURVATURE_USES_TARGET`].
     fn curvature_uses_target(&self) -> bool;
 }
@@ -247,10 +245,6 @@ impl<L: Pointwise> CellKernels for L {
 
     fn curvature_bound(&self, seen: Extremes) -> f64 {
         Pointwise::curvature_bound(*self, seen)
-    }
-
-    fn is_quadratic(&self) -> bool {
-        L::IS_QUADRATIC
     }
 
     fn curvature_uses_target(&self) -> bool {

@@ -196,12 +196,6 @@ impl Losses {
         self.runs.iter().any(|run| run.loss == Loss::Softmax && run.outputs == *outputs)
     }
 
-    /// Whether every residual is y − f (±1 − f for labels), so that residuals are all the state that
-    /// training needs.
-    pub fn is_quadratic(&self) -> bool {
-        self.runs.iter().all(|run| run.loss.kernels().is_quadratic())
-    }
-
     /// Whether the curvature of any output, and so its bound, depends on the targets.
     pub fn curvature_uses_target(&self) -> bool {
         self.runs.iter().any(|run| run.loss.kernels().curvature_uses_target())
@@ -323,7 +317,7 @@ mod tests {
         let losses = Losses::new(&losses, vec![0.0; 3], vec![0.0; 3]).unwrap();
         let seen = |_| Extremes { weight: 2.0, residual: 5.0, target: 7.0 };
         assert_eq!(losses.curvature_bounds(seen), [2.0, 19.0, 5.0]);
-        assert!(losses.curvature_uses_target() && !losses.is_quadratic());
+        assert!(losses.curvature_uses_target());
     }
 
     #[test]

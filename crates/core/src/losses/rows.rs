@@ -54,20 +54,6 @@ pub(super) struct Block {
     pub factors: Vec<f32>,
 }
 
-impl Block {
-    /// Room for what is known of whole rows alone.
-    pub fn of_rows(n_rows: usize) -> Block {
-        Block {
-            y: vec![],
-            weights: vec![],
-            weighted: vec![],
-            values: vec![],
-            losses: vec![0.0; n_rows],
-            factors: vec![0.0; n_rows],
-        }
-    }
-}
-
 impl<'a> RowLosses<'a> {
     pub fn new(pool: &Pool, objective: Objective<'a>) -> Result<RowLosses<'a>> {
         let scale = objective.weights.scale(pool)?;
@@ -90,7 +76,8 @@ impl<'a> RowLosses<'a> {
             weights: vec![0.0; by_cell],
             weighted: vec![0.0; by_cell],
             values: vec![0.0; size],
-            ..Block::of_rows(self.block)
+            losses: vec![0.0; self.block],
+            factors: vec![0.0; self.block],
         }
     }
 

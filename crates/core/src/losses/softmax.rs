@@ -104,10 +104,6 @@ impl CellKernels for Softmax {
         CellKernels::curvature_bound(&Logistic, seen)
     }
 
-    fn is_quadratic(&self) -> bool {
-        false
-    }
-
     fn curvature_uses_target(&self) -> bool {
         false
     }

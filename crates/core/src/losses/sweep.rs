@@ -13,12 +13,12 @@ mod row;
 use std::array::from_fn;
 use std::ops::Range;
 
-use super::advance::{Pass, Projected, cut};
+use super::advance::{Pass, Projected};
 use crate::error::Result;
 use crate::leaf::{ByLeaf, LeafValues, Leaves, Update, remove_offsets, subtract_leaf};
 use crate::lowlevel::widest;
 use crate::memory::{room, zeros};
-use crate::parallel::Pool;
+use crate::parallel::{Pool, take_front};
 use crate::projection::Phi;
 use crate::reduce::{ExactSum, FixedPoint, add_up_here, largest_here};
 use crate::weights::Weights;
@@ -89,8 +89,8 @@ impl Sweep<'_> {
         let mut stretches = Vec::new();
         for rows in pool.row_ranges(n, work) {
             stretches.push(Stretch {
-                residuals: cut(&mut residuals, rows.len() * d),
-                z: cut(&mut z, rows.len() * q),
+                residuals: take_front(&mut residuals, rows.len() * d),
+                z: take_front(&mut z, rows.len() * q),
                 rows,
             });
         }
@@ -127,7 +127,7 @@ impl Sweep<'_> {
             remove_offsets(leaves, &mut sums)?;
         }
         // (The bits of non-negative floats order as they do.)
-        let mut max = largest_here(maxima, d);
+        let mut max = largest_here(maxima, d)?;
         let loss = ExactSum::merged(pool, &losses, &mut sums, &mut max)?;
         let real = |bits: f64| f64::from(f32::from_bits(bits as u32)) * unit.unit;
         let max_residual = max.into_iter().map(real).collect();
@@ -290,7 +290,7 @@ pub fn look_ahead(
 ) -> Result<Ahead> {
     let d = n_outputs;
     let q = projected.as_ref().map_or(0, |projected| projected.phi.n_components());
-    let mut shift = vec![0.0f32; n_leaves * q];
+    let mut shift = zeros::<f32>(n_leaves * q)?;
     let mut ahead = Ahead { loss: 0.0, reach: vec![0.0; d] };
     let mut value = vec![0.0f32; d];
     for leaf in 0..n_leaves {
@@ -351,7 +351,7 @@ mod tests {
             values: normals(N_LEAVES * d),
             leaf_of_row: (0..N as u32).map(|i| i * 7 % N_LEAVES as u32).collect(),
             weight: (0..N).map(|i| 0.5 + (i % 5) as f32).collect(),
-            phi: Phi::new(&normals(q * d), d),
+            phi: Phi::new(&normals(q * d), d).unwrap(),
         }
     }
 

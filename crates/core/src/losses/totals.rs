@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use super::advance::cut;
 use super::rows::{Block, RowLosses, rows_per_block, tiled};
 use super::{Objective, Targets};
 use crate::error::{Result, invalid};
 use crate::lowlevel::widest;
 use crate::memory::zeros;
-use crate::parallel::Pool;
+use crate::parallel::{Pool, take_front};
 use crate::reduce::{ExactSum, FixedPoint, add_up, add_up_here, exchange, largest, round_scaled};
 
 /// Losses that are kept rather than computed again: 16 MB.
@@ -86,7 +85,7 @@ impl OutputLosses<'_> {
         let mut rest = &mut kept[..];
         let mut pieces = Vec::new();
         for rows in pool.row_ranges(n, d * 4) {
-            pieces.push((cut(&mut rest, if keep { rows.len() * d } else { 0 }), rows));
+            pieces.push((take_front(&mut rest, if keep { rows.len() * d } else { 0 }), rows));
         }
         let maxima = pool.map(pieces, n * d * 4, |(kept, rows)| {
             let (mut max, mut kept) = (vec![0.0f64; d], kept.chunks_exact_mut(d));
@@ -196,7 +195,7 @@ pub fn curvatures(
     let mut rest = out;
     let mut pieces = Vec::new();
     for rows in pool.row_ranges(objective.n_rows, d) {
-        pieces.push((cut(&mut rest, rows.len() * d), rows));
+        pieces.push((take_front(&mut rest, rows.len() * d), rows));
     }
     pool.for_each(pieces, residuals.len(), |(out, rows)| {
         let mut y = vec![0.0; block * d];

@@ -1,4 +1,4 @@
-//! The only `unsafe` code of the project: loops compiled for wider registers, zeroed memory that may
+//! The only `unsafe` code of this crate: loops compiled for wider registers, zeroed memory that may
 //! be refused, a borrowed job lent to threads, and a private file mapped into memory.
 #![allow(unsafe_code)]
 

@@ -8,35 +8,27 @@ use super::{BestSplit, NodeSplit, SplitLimits};
 use crate::histogram::Layout;
 use crate::lowlevel::widest;
 
-/// The cuts of some features of two bins without missing values.
-pub trait BinaryCuts {
-    /// Number of features.
-    fn n_features(&self) -> usize;
-    /// The `k`-th feature; they ascend.
-    fn feature(&self, k: usize) -> u32;
-    /// A lane of its left side. All 0 if the feature cannot split the node.
-    fn left(&self, k: usize, lane: usize) -> i64;
-}
-
-/// [`improve_split`](super::improve_split) for many features of two bins.
+/// [`improve_split`](super::improve_split) for many features of two bins without missing values; they
+/// ascend. `left(k, lane)` is a lane of the left side of the k-th. All are 0 if it cannot split the node.
 pub fn improve_binary(
-    cuts: &impl BinaryCuts,
+    features: &[u32],
     layout: &Layout,
     total: &[i64],
     limits: &SplitLimits,
     best: &mut BestSplit,
+    left: impl Fn(usize, usize) -> i64,
 ) {
     let size = MAX_CANDIDATES - GROUP;
-    for start in (0..cuts.n_features()).step_by(size) {
-        let end = (start + size).min(cuts.n_features());
+    for start in (0..features.len()).step_by(size) {
+        let end = (start + size).min(features.len());
         let BestSplit { candidates, floor, .. } = best;
         candidates.clear(layout.width);
         let score = widest(
             #[inline(always)]
             || {
                 if let Some(bits) = layout.count_bits {
-                    for (left, k) in candidates.lefts.iter_mut().zip(start..end) {
-                        *left = cuts.left(k, 0);
+                    for (place, k) in candidates.lefts.iter_mut().zip(start..end) {
+                        *place = left(k, 0);
                     }
                     candidates.n = end - start;
                     return score_packed(bits, total[0], limits, *floor, candidates);
@@ -44,11 +36,11 @@ pub fn improve_binary(
                 match layout.small {
                     true => {
                         let scoring = Scoring::new(layout, total, limits, *floor, small_to_f64);
-                        push_cuts(cuts, start..end, layout.width, &scoring, candidates);
+                        push_cuts(&left, start..end, layout.width, &scoring, candidates);
                     }
                     false => {
                         let scoring = Scoring::new(layout, total, limits, *floor, to_f64);
-                        push_cuts(cuts, start..end, layout.width, &scoring, candidates);
+                        push_cuts(&left, start..end, layout.width, &scoring, candidates);
                     }
                 }
                 candidates.best_score()
@@ -56,10 +48,10 @@ pub fn improve_binary(
         );
         let Some(at) = best.candidates.position(score) else { continue };
         let k = start + at;
-        if let Some(gain) = best.better_gain(score, cuts.feature(k), limits) {
-            let left: Vec<i64> = (0..layout.width).map(|lane| cuts.left(k, lane)).collect();
+        if let Some(gain) = best.better_gain(score, features[k], limits) {
+            let left: Vec<i64> = (0..layout.width).map(|lane| left(k, lane)).collect();
             best.keep(NodeSplit {
-                feature: cuts.feature(k),
+                feature: features[k],
                 bin: 0,
                 categories: None,
                 // Without missing values in the node, they follow the larger child.
@@ -73,14 +65,14 @@ pub fn improve_binary(
 
 #[inline(always)]
 fn push_cuts(
-    cuts: &impl BinaryCuts,
+    left: &impl Fn(usize, usize) -> i64,
     features: Range<usize>,
     width: usize,
     scoring: &Scoring<'_, impl Fn(i64) -> f64 + Copy>,
     candidates: &mut Candidates,
 ) {
     for k in features {
-        candidates.push((0, false), true, (0..width).map(|lane| cuts.left(k, lane)), scoring);
+        candidates.push((0, false), true, (0..width).map(|lane| left(k, lane)), scoring);
     }
     candidates.finish(scoring);
 }

@@ -8,6 +8,7 @@
 
 use crate::error::Result;
 use crate::histogram::{Lane, Layout};
+use crate::math::ln;
 use crate::parallel::Pool;
 use crate::reduce::add_up;
 
@@ -62,7 +63,7 @@ fn of_categories(n_categories: usize, n_components: usize) -> f64 {
 /// What the best of several features with one cut each gains by chance, in variances of a row, beyond
 /// one feature: the largest of so many χ² of q degrees of freedom (Laurent and Massart 2000).
 fn of_numbers(n_features: usize, n_components: usize) -> f64 {
-    let (log, q) = ((n_features.max(1) as f64).ln(), (n_components - 1) as f64);
+    let (log, q) = (ln(n_features.max(1) as f64), (n_components - 1) as f64);
     2.0 * log + 2.0 * (q * log).sqrt()
 }
 

@@ -15,7 +15,7 @@ mod scan;
 mod subset;
 
 pub use between::{NodeSums, RowsAside, SortedLanes, SortedNode};
-pub use binary::{BinaryCuts, improve_binary};
+pub use binary::improve_binary;
 pub use chance::Chance;
 pub use ordered::{Bounds, SplitOrder};
 pub use subset::improve_subset;

@@ -120,6 +120,19 @@ fn gradients_that_are_not_finite_are_named() {
 }
 
 #[test]
+fn a_gradient_is_named_with_the_weight_that_it_is_still_to_be_multiplied_by() {
+    let refusal = |weights: SplitWeights<'_>| {
+        let refused = quantise(&Pool::serial(), &[1.0, f32::INFINITY], 1, weights, None, None);
+        refused.unwrap_err().to_string()
+    };
+    let said = refusal(SplitWeights::Rows(&[1.0, 2.5]));
+    assert!(said.contains("row 1, component 0 is inf with weight 2.5, which is not finite"));
+    for weights in [SplitWeights::Equal, SplitWeights::Components(&[1.0, 2.5])] {
+        assert!(refusal(weights).contains("row 1, component 0 is inf, which is not finite; check"));
+    }
+}
+
+#[test]
 fn a_rank_fails_with_the_others() {
     struct Poisoned;
     impl Comm for Poisoned {
