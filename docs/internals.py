@@ -60,7 +60,8 @@ def decisions() -> dict[int, str]:
         match = re.match(r"# (.*)\n\n## Decision\n\n((?:.+\n)+)", text)
         if match is None:
             raise ValueError(f"{path} does not begin with a title and the section Decision.")
-        found[int(path.name[:2])] = f"[{match[1]}](../decisions/{path.name})\n: {_indent(match[2])}"
+        paragraph = re.sub(r"\]\((?=\d\d-)", "](../decisions/", _indent(match[2]))
+        found[int(path.name[:2])] = f"[{match[1]}](../decisions/{path.name})\n: {paragraph}"
     return found
 
 
