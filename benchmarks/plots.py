@@ -82,6 +82,8 @@ def megabytes(summary: Summary) -> float | None:
 
 def against_outputs(run: Run, label: str, value: Callable[[Summary], float | None]) -> Any:
     """One panel per kind of generated data: value over the number of outputs, both logarithmic."""
+    from matplotlib.ticker import LogLocator
+
     shapes = output_series(run)
     if not shapes:
         return None
@@ -98,6 +100,9 @@ def against_outputs(run: Run, label: str, value: Callable[[Summary], float | Non
         ticks = sorted(by_outputs)
         panel.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
         panel.minorticks_off()
+        low, high = panel.get_ylim()
+        if high < 30 * low:  # powers of ten alone would be one or two ticks
+            panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         panel.yaxis.set_major_formatter(plain)
     panels[0].set_ylabel(label)
     legend(figure, panels, "hollow: stopped at its time limit")
