@@ -166,6 +166,8 @@ def test_going_on_is_training_longer(run, folder):
         ("tags_train.csv --delimiter ;; --target long", 2, "';;' cannot separate cells; use one"),
         ("tags_train.csv --delimiter § --target long", 2, "'§' cannot separate cells; use one"),
         ("tags_train.csv --delimiter \" --target long", 2, "cannot separate cells; use one"),
+        ("iris.npz --delimiter ;", 2, "is for the format 'csv', but iris.npz is npz; remove it"),
+        ("iris.svm --encoding cp1252", 2, "is for the formats 'csv', 'arff', but iris.svm is svm"),
         ("iris_train.csv --target species --rows test", 2, "iris_train.csv has no split into"),
         ("iris_train.csv --target species --max-iter 0", 2, "max_iter=0 is not allowed; it must"),
         ("iris_train.csv --target species --max-itr 3", 2, "did you mean '--max-iter'?"),

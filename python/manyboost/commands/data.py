@@ -88,6 +88,13 @@ def open_data(arguments: argparse.Namespace, model: Any = None, task: Any = None
     if format_ is None:
         what = f"The format of {Path(arguments.file).name!r} is unknown; pass --format"
         raise UsageError(f"{what}, or use one of the endings {', '.join(ENDINGS)} (and .gz).")
+    for flag, given, formats in (
+        ("--delimiter", delimiter, ("csv",)),
+        ("--encoding", encoding, ("csv", "arff")),
+    ):
+        if given is not None and format_ not in formats:
+            what = f"{flag} is for the format{'s' if len(formats) > 1 else ''} {listing(formats)}"
+            raise UsageError(f"{what}, but {Path(arguments.file).name} is {format_}; remove it.")
     like = None
     if model is not None and hasattr(model, "feature_names_in_"):
         like = model.feature_names_in_.tolist(), target_names(model)
