@@ -235,7 +235,7 @@ def test_few_rows_are_raced_on_as_many_folds_as_they_allow():
     groups = np.arange(200) % 2
     model = ManyBoostRegressor(strategy="auto", n_folds=2, **SMALL).fit(X, Y, groups=groups)
     assert len(model.best_iter_per_fold_) == 2
-    Y[2:, 0] = np.nan  # all folds but one have this output in all of its rows, or do without it
+    Y[2:, 0] = np.nan  # observed in two rows only: some folds would lose this output
     for seed in range(4):
         settings = SMALL | {"random_state": seed, "max_iter": 3}
         model = ManyBoostRegressor(strategy="auto", **settings).fit(X, Y)
