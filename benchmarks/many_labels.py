@@ -172,7 +172,7 @@ def fit(part: str, name: str) -> Record:
     record: Record = {
         "seconds": time.perf_counter() - began,
         "cpu_seconds": time.process_time() - began_cpu,
-        "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
+        "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e6,
         "model_bytes": model.info()["n_bytes"],
     }
     n_scored = data[2].shape[0] if part == "yso" or name != "project" else 300

@@ -228,3 +228,10 @@ def test_zsh_takes_the_script_after_compinit(script, tmp_path):
     )
     assert done.stderr == ""
     assert done.stdout.split("\n")[:2] == ["_shtab_manyboost", "_shtab_manyboost: function"]
+
+
+def test_demo_without_polars_writes_no_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    assert main(["demo", "-o", str(tmp_path / "demo")]) == 1
+    assert "manyboost[files]" in capsys.readouterr().err
+    assert not (tmp_path / "demo").exists()

@@ -24,6 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
+    from manyboost.datasets.readers.tables import polars_module
+
+    polars_module()  # no file is written where it is missing
     kept = arguments.output
     with tempfile.TemporaryDirectory() if kept is None else nullcontext(kept) as name:
         _show(Path(name), arguments.verbs)
