@@ -11,7 +11,7 @@ use manyboost_core::format::{Arrays, from_arrays, to_arrays};
 use manyboost_core::parallel::Pool;
 
 /// Words taken from the front of the input. The layout, in words of four bytes: kind (and, in its
-/// third bit, whether numbers of categories follow), outputs, features, lengths of nine arrays,
+/// third bit, whether numbers of categories follow), outputs, features, lengths of eleven arrays,
 /// numbers of categories, arrays.
 struct Words<'a>(&'a [[u8; 4]]);
 
@@ -35,9 +35,9 @@ impl Words<'_> {
 fuzz_target!(|data: &[u8]| {
     let mut words = Words(data.as_chunks::<4>().0);
     let flags = words.next();
-    let kind = [Kind::PerOutput, Kind::Vector, Kind::Scaled][(flags & 3) as usize % 3];
+    let kind = [Kind::PerOutput, Kind::Vector, Kind::Scaled, Kind::Sparse][(flags & 3) as usize];
     let (n_outputs, n_features) = (words.next() as usize, words.next() as usize);
-    let sizes: Vec<usize> = (0..9).map(|_| words.next() as usize).collect();
+    let sizes: Vec<usize> = (0..11).map(|_| words.next() as usize).collect();
     let n_categories = (flags & 4 != 0).then(|| words.take(n_features));
     let arrays = Arrays {
         tree_sizes: Cow::Owned(words.take(sizes[0])),
@@ -49,6 +49,8 @@ fuzz_target!(|data: &[u8]| {
         split_categories: Cow::Owned(words.take(sizes[6])),
         leaf_values: Cow::Owned(words.floats(sizes[7])),
         tree_steps: Cow::Owned(words.floats(sizes[8])),
+        leaf_sizes: Cow::Owned(words.take(sizes[9])),
+        leaf_outputs: Cow::Owned(words.take(sizes[10])),
     };
     match from_arrays(kind, n_outputs, n_features, 1, &arrays, n_categories.as_deref()) {
         Err(error) => assert!(!error.to_string().is_empty()),
@@ -67,7 +69,9 @@ fn use_model(model: &Ensemble, arrays: &Arrays<'_>, n_outputs: usize, n_features
         .collect();
     let rounds = 0..model.n_trees() / model.trees_per_round();
     let mut raw = vec![0.0f32; 3 * n_outputs];
-    model.add_to(&Pool::serial(), FeatureRows::Dense(&rows), rounds, &mut raw).expect("a prediction");
+    model
+        .add_to(&Pool::serial(), FeatureRows::Dense(&rows), rounds, &mut raw)
+        .expect("a prediction");
     assert!(raw.iter().all(|v| !v.is_nan()) || overflows(arrays));
 }
 
@@ -75,11 +79,18 @@ fn use_model(model: &Ensemble, arrays: &Arrays<'_>, n_outputs: usize, n_features
 fn same(a: &Arrays<'_>, b: &Arrays<'_>) -> bool {
     let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<u32>>();
     let words = |x: &Arrays<'_>| {
-        [&x.tree_sizes, &x.node_left, &x.split_feature, &x.split_categories].map(|v| v.to_vec())
+        let all = [
+            &x.tree_sizes,
+            &x.node_left,
+            &x.split_feature,
+            &x.split_categories,
+            &x.leaf_sizes,
+            &x.leaf_outputs,
+        ];
+        all.map(|v| v.to_vec())
     };
     let floats = |x: &Arrays<'_>| {
-        let all =
-            [&x.node_cover, &x.split_threshold, &x.split_gain, &x.leaf_values, &x.tree_steps];
+        let all = [&x.node_cover, &x.split_threshold, &x.split_gain, &x.leaf_values, &x.tree_steps];
         all.map(|v| bits(v))
     };
     words(a) == words(b) && floats(a) == floats(b)
