@@ -22,6 +22,10 @@ class PaperScore(NamedTuple):
     rank: float | None
 
 
+#: The p-values of Friedman's test in the paper's text, by task.
+PAPER_FRIEDMAN = {"multilabel": 1.36e-10, "regression": 0.3}
+
+
 class PaperTest(NamedTuple):
     """A p-value as printed; ``sign`` is 1 if ``first`` is better, -1 if worse, 0 if p ≥ 0.05."""
 
@@ -64,7 +68,15 @@ def paper_table(task: str, datasets: Collection[str] | None = None) -> dict[str,
 
 def paper_ranks(task: str, datasets: Collection[str] | None = None) -> dict[str, float]:
     """Return the average ranks of the methods over the real data sets, or over some of them."""
-    return statistics.average_ranks(paper_table(task, datasets), digits=4)
+    return statistics.average_ranks(paper_table(task, datasets))
+
+
+def paper_digits(dataset: str, metric: str) -> int:
+    """Return the digits to which the paper prints and ranks the scores of a data set.
+
+    Three for data sets that are not in the paper.
+    """
+    return _digits().get((dataset, metric), 3)
 
 
 def paper_tests(table: int, dataset: str) -> list[PaperTest]:
@@ -93,6 +105,15 @@ def _scores() -> dict[tuple[str, str, str], PaperScore]:
         )
         for row in _rows("paper_results.csv")
     }
+
+
+@cache
+def _digits() -> dict[tuple[str, str], int]:
+    found: dict[tuple[str, str], int] = {}
+    for row in _rows("paper_results.csv"):
+        key = row["dataset"], row["metric"]
+        found[key] = max(found.get(key, 0), len(row["score"].partition(".")[2]))
+    return found
 
 
 @cache

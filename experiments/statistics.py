@@ -29,13 +29,9 @@ def standard_error(std: float, n: int, other_std: float, other_n: int) -> float:
     return math.sqrt(std**2 / n + other_std**2 / other_n)
 
 
-def average_ranks(scores: Scores, *, digits: int = 3) -> dict[str, float]:
-    """Average the ranks of methods over data sets, 1 is the best.
-
-    Scores that are equal when printed share their rank.
-    """
-    rounded = np.round(list(scores.values()), digits)
-    average = stats.rankdata(-rounded, axis=0).mean(axis=1)
+def average_ranks(scores: Scores) -> dict[str, float]:
+    """Average the ranks of methods over data sets, 1 is the best; equal scores share a rank."""
+    average = stats.rankdata(-np.array(list(scores.values())), axis=0).mean(axis=1)
     return dict(zip(scores, map(float, average), strict=True))
 
 
@@ -56,15 +52,21 @@ def wilcoxon(first: Sequence[float], second: Sequence[float]) -> float | None:
     """
     if len(first) < 2:
         return None
-    if np.array_equal(first, second):
+    difference = _differences(first, second)
+    if not difference.any():
         return 1.0
-    return float(stats.wilcoxon(first, second, method="approx").pvalue)
+    return float(stats.wilcoxon(difference, method="approx").pvalue)
 
 
 def direction(first: Sequence[float], second: Sequence[float]) -> int:
     """Return 1 if ``first`` is better by the sum of signed ranks, -1 if worse."""
-    difference = np.round(np.subtract(first, second), 12)
+    difference = _differences(first, second)
     return int(np.sign((np.sign(difference) * stats.rankdata(np.abs(difference))).sum()))
+
+
+def _differences(first: Sequence[float], second: Sequence[float]) -> NDArray[np.float64]:
+    """Return differences of printed scores without float noise, which would break ties."""
+    return np.round(np.subtract(first, second), 9)
 
 
 def friedman(scores: Scores) -> float | None:

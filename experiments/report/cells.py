@@ -59,12 +59,13 @@ def _shown(row: Mapping[str, Cell], column: Column) -> Shown:
 def _score(score: Score, digits: int) -> Shown:
     paper = difference = ""
     if score.paper is not None:
-        paper = "paper " + _score_text(score.paper, None, score.paper_rank, digits)
+        paper = "paper " + _score_text(score.paper, None, score.paper_rank, score.paper_digits)
+        digits = max(digits, score.paper_digits)
     if score.difference is not None:
         difference = fixed(score.difference, digits, "+") + _MARKS[score.deviates]
     hint = f"{score.n_repeats} split{'s' * (score.n_repeats != 1)}"
     if score.paper_std is not None:
-        hint += f"; paper ± {fixed(score.paper_std, digits)}"
+        hint += f"; paper ± {fixed(score.paper_std, score.paper_digits)}"
     text = _score_text(score.mean, score.std, score.rank, digits)
     best, sign = score.rank == 1, score.deviates or 0
     return Shown(text, score.mean, paper, difference, best, sign, hint)

@@ -23,6 +23,7 @@ class Score:
     paper: float | None = None
     paper_std: float | None = None
     paper_rank: float | None = None
+    paper_digits: int = 3
 
     @property
     def difference(self) -> float | None:
@@ -111,6 +112,7 @@ class Verdict(Enum):
     REPRODUCED = "reproduced"
     PARTLY = "partly reproduced"
     NOT = "not reproduced"
+    BY_CONSTRUCTION = "true by construction"
     NOT_RUN = "not yet run"
 
 

@@ -24,15 +24,15 @@ NOT_FOUND = {
 
 _ADD_TEXT = (
     "To add one, put its .arff or .npz file into a folder and run “python -m experiments --data "
-    "FOLDER”, which runs every set it finds there. Three similar data sets (stand-ins) are reported "
-    "separately and marked as such; they count in no rank and no test. yeast-go has none: the sets "
-    "of yeast genes in the Gene Ontology that we have (yeast-*-go) have less than a tenth of its "
-    "features and thirty times its outputs."
+    "FOLDER”, which runs every set it finds there. Three similar data sets (stand-ins) are "
+    "reported separately and marked as such; they count in no rank and no test. yeast-go has none: "
+    "the sets of yeast genes in the Gene Ontology that we have (yeast-*-go) have less than a tenth "
+    "of its features and thirty times its outputs."
 )
 _MARKS_TEXT = (
-    "A dash marks a missing run; no score is estimated. ≈ marks a difference from the paper of at "
-    "most two standard errors (computed from the splits of both), ▲ and ▼ a larger one: our score "
-    "is higher or lower."
+    "A dash marks a missing run, or a value that does not exist; no score is estimated. ≈ marks a "
+    "difference from the paper of at most two standard errors (computed from the splits of both), "
+    "▲ and ▼ a larger one: our score is higher or lower."
 )
 
 

@@ -17,13 +17,13 @@ from experiments.report.outcomes import Line
 Drawn = Mapping[str, Mapping[str, Line]]
 
 SINGLE, ALL, ONE = "st-gbrt", "gbmort", "gbrt-rpo-subsampled"
-DENSE = "gbrt-rpo-gaussian"
 GAUSSIAN, SUBSAMPLED = "gbrt-relabel-rpo-gaussian", "gbrt-relabel-rpo-subsampled"
 #: Of the paper's Figures 5 and 6.
 _COMPONENTS = (1, 98, 196, 491)
 #: Components that the paper's text recommends.
 _ENOUGH = 20
-ROUNDS = 100
+#: The last rounds up to the paper's 100 after which fits are scored.
+ROUNDS = 99
 _COST = (
     "The paper plots time; the figures here show cost in T instead, which does not depend on a "
     "clock. T is the cost of one round of gbmort with stumps and squared error. Costs come from a "
@@ -35,8 +35,10 @@ _COMPONENTS_TEXT = (
     "Trees are grown on q random projections of the 983 outputs of delicious, and their leaves are "
     "relabelled. gbmort has no q; it is shown for comparison. Newton steps are not in the paper; "
     "they are shown in addition to its line searches. A Gaussian projection multiplies every "
-    "residual by a weight for every component; with very many components that takes longer than "
-    "growing a tree on all outputs. Subsampling needs no multiplications."
+    "residual by a weight for every component; with very many components that takes more CPU "
+    "seconds in this library than growing a tree on all outputs. Subsampling needs no "
+    "multiplications. The paper looks at 100 rounds; our fits are scored after 90, 99 and 109, so "
+    f"the figures here are those after {ROUNDS}."
 )
 
 
@@ -146,7 +148,7 @@ def convergence_section(drawn: Drawn, n_lines: int) -> Section:
     caption = (
         "The score to reach is the best mean test score of the second method. If the first method "
         f"never reaches it, “times cheaper” is 0. {_RATIO_CAPTION} A round of single target grows "
-        "16 trees, so a factor of 100 needs about six times fewer rounds as well."
+        "16 trees, so cheaper rounds alone do not make a factor of 100."
     )
     blocks.append(
         Table("figure-1-ratios", "Figure 1: cost to reach a score", _RATIO_COLUMNS, rows, caption)
@@ -280,8 +282,7 @@ def _time_explained(lines: Mapping[str, Line]) -> list[str]:
 
 def at_rounds(line: Line, values: np.ndarray) -> float:
     """Return the value at the last scored round up to ROUNDS."""
-    places = [i for i, done in enumerate(line.rounds) if done <= ROUNDS]
-    return float(values[places[-1]])
+    return float(values[np.searchsorted(line.rounds, ROUNDS, side="right") - 1])
 
 
 def _over_components(lines: Mapping[str, Line], value: Callable[[Line], float]) -> list[Series]:

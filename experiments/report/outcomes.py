@@ -14,7 +14,7 @@ from experiments import methods, statistics
 from experiments.items import Curves, Models, Searches
 from experiments.items.base import splits
 from experiments.options import Scope
-from experiments.paper import paper_score
+from experiments.paper import paper_digits, paper_score
 from experiments.problems import METRICS, in_paper, task_of
 from experiments.protocol import NOMINAL, Curve, CurveResult, SearchResult
 from experiments.report.content import Score, Series
@@ -30,10 +30,11 @@ VARIANT_NOTE = (
     "with the same settings and number of rounds."
 )
 SEARCH_NOTE = (
-    "A search tries 42 of the 490 settings of the paper's grid (20 on data sets with 3,000 rows or "
-    "more), drawn evenly over losses and learning rates. Every setting first runs for an eighth of "
-    "its rounds, but at least 100. The best third then run for all of them. A fit stops early if "
-    "its second half, at least 100 rounds, improved the validation score by less than 0.001."
+    "A search tries 42 of the 490 settings of the paper's grid (20 on real data sets with 3,000 "
+    "rows or more), drawn evenly over losses and learning rates. Every setting first runs for an "
+    "eighth of its rounds, but at least 100. The best third then run for all of them. A fit stops "
+    "early if its second half, at least 100 rounds, improved the validation score by less than "
+    "0.001."
 )
 F64 = NDArray[np.float64]
 
@@ -100,18 +101,22 @@ class Outcomes:
     def compared(self, variant: str = MAIN, budget: str = NOMINAL) -> dict[str, list[float]]:
         """Return rounded mean scores by method over the complete data sets."""
         means = {d: self.means(d, variant, None, budget) for d in self.complete()}
+        digits = {d: paper_digits(in_paper(d), self.metric(d)) for d in means}
         return {
-            method: [round(means[d][method], digits_of(d)) for d in means]
+            method: [round(means[d][method], digits[d]) for d in means]
             for method in self.scope.methods
         }
 
-    def ranks(self, dataset: str, *which: Any) -> dict[str, float]:
+    def ranks(
+        self, dataset: str, variant: str = MAIN, metric: str | None = None
+    ) -> dict[str, float]:
         """Return the ranks of the methods on a data set; empty if one is missing or alone."""
-        means = self.means(dataset, *which)
+        means = self.means(dataset, variant, metric)
         if len(means) < max(2, len(self.scope.methods)):
             return {}
-        rounded = {method: [round(mean, digits_of(dataset))] for method, mean in means.items()}
-        return statistics.average_ranks(rounded, digits=4)
+        digits = paper_digits(in_paper(dataset), metric or self.metric(dataset))
+        rounded = {method: [round(mean, digits)] for method, mean in means.items()}
+        return statistics.average_ranks(rounded)
 
     def score(
         self, dataset: str, method: str, variant: str = MAIN, metric: str | None = None
@@ -125,7 +130,8 @@ class Outcomes:
         paper = paper_score(in_paper(dataset), methods.in_paper(method), metric)
         if paper is None:
             return Score(*statistics.mean_std(found), rank, len(found)) if found else None
-        return Score(*statistics.mean_std(found), rank, len(found), *paper)
+        digits = paper_digits(in_paper(dataset), metric)
+        return Score(*statistics.mean_std(found), rank, len(found), *paper, digits)
 
     def all_scores(self, variant: str) -> list[Score]:
         """Return the scores of the first metric that both sides have."""
@@ -134,12 +140,12 @@ class Outcomes:
 
     def order_agrees(self, dataset: str, variant: str) -> float | None:
         """Rank correlation of the methods on a data set with the paper's; None: incomplete."""
-        means, metric = self.means(dataset, variant), self.metric(dataset)
-        papers = {m: paper_score(in_paper(dataset), m, metric) for m in means}
-        known = {m: paper.score for m, paper in papers.items() if paper is not None}
+        ranks, metric = self.ranks(dataset, variant), self.metric(dataset)
+        papers = {m: paper_score(in_paper(dataset), m, metric) for m in ranks}
+        known = {m: -paper.score for m, paper in papers.items() if paper is not None}
         if len(known) < len(self.scope.methods):
             return None
-        return statistics.spearman({m: means[m] for m in known}, known)
+        return statistics.spearman(ranks, known)
 
     def paired_t(
         self, dataset: str, first: str, second: str, variant: str
@@ -155,13 +161,6 @@ class Outcomes:
     def pairs(self) -> list[tuple[str, str]]:
         """Return all pairs of methods."""
         return list(combinations(self.scope.methods, 2))
-
-
-def digits_of(dataset: str) -> int:
-    """Digits to which the paper prints and ranks the scores of a data set."""
-    if dataset.startswith(("friedman1", "scm")) or task_of(dataset) == "multilabel":
-        return 3
-    return 2
 
 
 def model_scores(item: Models, scope: Scope, store: Store) -> dict[tuple[str, str], list[float]]:

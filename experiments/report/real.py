@@ -7,7 +7,7 @@ from itertools import combinations
 
 from experiments import statistics
 from experiments.costs import VARIATIONS
-from experiments.paper import paper_score, paper_sets, paper_table, paper_tests
+from experiments.paper import PAPER_FRIEDMAN, paper_score, paper_sets, paper_table, paper_tests
 from experiments.problems import METRICS, task_of
 from experiments.protocol import NOMINAL, VARIANTS, VARIED_ROWS
 from experiments.report.comparing import (
@@ -136,7 +136,7 @@ def _ranks(task: str, figure: int, outcomes: Outcomes) -> list[Block]:
             CriticalDifference(
                 f"figure-{figure}-{name.replace(',', '').replace(' ', '-')}",
                 f"Figure {figure}: average ranks, {title} ({n_sets} sets)",
-                statistics.average_ranks(table, digits=4),
+                statistics.average_ranks(table),
                 distance,
                 "A bar joins methods that do not differ significantly: their average ranks differ "
                 f"by less than {distance:.2f} (Nemenyi's test, α = {statistics.ALPHA}).",
@@ -156,7 +156,7 @@ def _statistics_table(name: str, task: str, outcomes: Outcomes) -> Table:
             p = statistics.friedman(table)
             row["p"] = None if p is None else f"{p:.2g}"
             row["distance"] = statistics.critical_distance(len(table), n_sets)
-            row |= statistics.average_ranks(table, digits=4)
+            row |= statistics.average_ranks(table)
         if title in VARIANTS:
             found = statistics.spearman_of_ranks(table, tables[_SAME])
             row["order"] = None if found is None else "{:.2f} ({:.2f} to {:.2f})".format(*found)
@@ -179,7 +179,9 @@ def _statistics_table(name: str, task: str, outcomes: Outcomes) -> Table:
         columns,
         rows,
         "“No refit” and “refit” are ours. Columns with the name of a method have its average rank; "
-        "1 is best. Intervals come from a bootstrap over the data sets.",
+        "1 is best. Intervals come from a bootstrap over the data sets. Tests of the paper's "
+        "scores use those that it prints; its text gives p = "
+        f"{PAPER_FRIEDMAN[task]:.3g} over all its sets.",
     )
 
 
@@ -215,7 +217,7 @@ def _costs_table(task: str, figure: int, outcomes: Outcomes) -> Table:
     rows: list[dict[str, Cell]] = []
     for budget in VARIATIONS if outcomes.complete() else ():
         table = outcomes.compared(MAIN, budget)
-        ranks = statistics.average_ranks(table, digits=4)
+        ranks = statistics.average_ranks(table)
         p = statistics.friedman(table)
         row: dict[str, Cell] = {
             "budget": "as measured" if budget == NOMINAL else budget,

@@ -32,6 +32,7 @@ MARKS = {
     Verdict.REPRODUCED: ("✓", "holds"),
     Verdict.PARTLY: ("◐", "partly"),
     Verdict.NOT: ("✗", "fails"),
+    Verdict.BY_CONSTRUCTION: ("–", "undecided"),
     Verdict.NOT_RUN: ("○", "undecided"),
 }
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from experiments.paper import (
+    PAPER_FRIEDMAN,
     paper_claims,
     paper_ranks,
     paper_score,
@@ -32,9 +33,11 @@ def test_printed_ranks_are_those_of_the_printed_scores(task):
 def test_numbers_of_the_text_follow_from_the_printed_scores():
     assert [len(paper_sets(task)) for task in METRIC] == [21, 8]
     assert statistics.critical_distance(8, 21) == pytest.approx(2.29, abs=0.005)
-    # 1.36e-10 and 0.3 in the text, by scores that are not rounded.
-    assert statistics.friedman(paper_table("multilabel")) < 1e-9
-    assert 0.2 < statistics.friedman(paper_table("regression")) < 0.4
+    # The text's p-values come from scores that are not rounded.
+    assert 0.1 < statistics.friedman(paper_table("multilabel")) / PAPER_FRIEDMAN["multilabel"] < 10
+    assert statistics.friedman(paper_table("regression")) == pytest.approx(
+        PAPER_FRIEDMAN["regression"], abs=0.1
+    )
 
 
 def test_fewer_sets_have_less_power():

@@ -34,7 +34,7 @@ def paper_lrap():
 
 
 def test_ranks_of_the_paper_are_found_again(paper_lrap):
-    average = statistics.average_ranks(paper_lrap, digits=4)
+    average = statistics.average_ranks(paper_lrap)
     text = PAPER.read_text()
     printed = {method: [] for method in METHODS}
     for row in csv.DictReader(text.splitlines()):
@@ -84,7 +84,7 @@ def test_spread_is_that_of_a_sample():
 
 
 def test_critical_distance_is_that_of_nemenyis_test(paper_lrap):
-    average = statistics.average_ranks(paper_lrap, digits=6)
+    average = statistics.average_ranks(paper_lrap)
     distance = statistics.critical_distance(8, 21)
     p = scikit_posthocs.posthoc_nemenyi_friedman(np.array(list(paper_lrap.values())).T).to_numpy()
     for i, a in enumerate(paper_lrap):
@@ -107,6 +107,14 @@ def test_interval_of_spearmans_correlation_holds_it(paper_lrap):
     assert low < high
     two_sets = {m: scores[:2] for m, scores in noisy.items()}
     assert statistics.spearman_of_ranks(two_sets, two_sets) is None
+
+
+def test_float_noise_breaks_no_ties():
+    """Differences of printed scores that are equal share a rank, as those of whole numbers do."""
+    first, second = [803, 610, 510, 765, 300, 450], [801, 612, 507, 762, 299, 452]
+    printed = [[value / 1000 for value in scores] for scores in (first, second)]
+    assert statistics.wilcoxon(*printed) == statistics.wilcoxon(first, second)
+    assert statistics.direction(*printed) == statistics.direction(first, second) == 1
 
 
 def test_direction_is_that_of_the_signed_ranks():
