@@ -66,7 +66,7 @@ def direction(first: Sequence[float], second: Sequence[float]) -> int:
 
 def _differences(first: Sequence[float], second: Sequence[float]) -> NDArray[np.float64]:
     """Return differences of printed scores without float noise, which would break ties."""
-    return np.round(np.subtract(first, second), 9)
+    return np.round(np.asarray(first, np.float64) - np.asarray(second, np.float64), 9)
 
 
 def friedman(scores: Scores) -> float | None:
