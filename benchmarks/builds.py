@@ -23,15 +23,8 @@ from typing import Any
 from benchmarks import engine, machine, suites
 from benchmarks.build_tables import Builds, Pair
 from benchmarks.parts import kernel_seconds
-from benchmarks.run import (
-    ROOT,
-    OthersLoad,
-    end,
-    say,
-    specification,
-    title,
-    unavailable,
-)
+from benchmarks.progress import say
+from benchmarks.run import ROOT, OthersLoad, end, specification, title, unavailable
 from benchmarks.suites import Entry
 
 LEAST_TURNS, MOST_TURNS = 3, 25

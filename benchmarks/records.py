@@ -3,6 +3,7 @@
 import json
 import statistics
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,11 @@ class Summary:
         return (max(times) - min(times)) / statistics.median(times)
 
     @property
+    def machines(self) -> set[int]:
+        """The numbers of the machines that made its records."""
+        return {record["machine"] for record in self.records}
+
+    @property
     def others_cores(self) -> float:
         """The most cores that other processes used during a repeat."""
         return max((record.get("others_cores") or 0.0) for record in self.records)
@@ -137,7 +143,7 @@ class Run:
     """One results file."""
 
     def __init__(self, stored: dict[str, Any]) -> None:
-        self.machine = stored["machine"]
+        self.machines: list[dict[str, Any]] = stored["machines"]
         self.skipped: dict[str, str] = stored["skipped"]
         groups: dict[tuple[Job, How], list[dict[str, Any]]] = {}
         for record in stored["records"]:
@@ -151,6 +157,7 @@ class Run:
             groups.setdefault((job, how), []).append(record)
         self.summaries = [Summary(*job, tuple(group), *how) for (job, how), group in groups.items()]
         self.dates = sorted(record["when"] for record in stored["records"])
+        self.libraries = list(dict.fromkeys(r["spec"]["library"] for r in stored["records"]))
         counts = Counter(summary.n_threads for summary in self.summaries)
         self.threads = counts.most_common(1)[0][0] if counts else 0  # of all but a few entries
 
@@ -160,6 +167,15 @@ class Run:
 
     def workloads(self) -> list[str]:
         return list(dict.fromkeys(summary.workload for summary in self.summaries))
+
+    def summaries_of(self, workload: str) -> list[Summary]:
+        """Of any number of threads."""
+        return [summary for summary in self.summaries if summary.workload == workload]
+
+    def measured_on(self, workloads: Iterable[str]) -> list[dict[str, Any]]:
+        """The machines of some workloads."""
+        found = (s.machines for name in set(workloads) for s in self.summaries_of(name))
+        return [self.machines[number] for number in sorted(set().union(*found))]
 
     def of(self, workload: str, *, threads: int | None = None) -> list[Summary]:
         threads = threads or self.threads

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks import bars, engine_bars, engine_tables, plots
 from benchmarks.contestants import CONTESTANTS
@@ -117,12 +118,13 @@ compare the bytes of models (`tests/test_determinism.py`, `tests/distributed`)."
 HOW = """\
 Every fit runs in its own process, on the same data, with the same numbers of threads, rounds,
 leaves and bins and the same learning rate; everything else is left at the library's default.
-Repeats are interleaved, and numbers are medians over them. The time of a fit starts with arrays in
-memory and includes each library's own binning and conversions. Peak memory is what the fit adds to
-the loaded data. The size of a model is that of its pickle. A fit stops at its time limit:
-contestants with one model per output have then fitted a sample of the outputs, others a part of the
-rounds, and the complete fit is extrapolated. Run it yourself: `make bench-quick`,
-`make bench-engine`, `make bench`.
+Repeats are interleaved, and numbers are medians over them. Data sets that differ only in the
+number of outputs are measured on the same machine, and so is the whole engine; other data sets may
+be measured on another machine. The time of a fit starts with arrays in memory and includes each
+library's own binning and conversions. Peak memory is what the fit adds to the loaded data. The size
+of a model is that of its pickle. A fit stops at its time limit: contestants with one model per
+output have then fitted a sample of the outputs, others a part of the rounds, and the complete fit
+is extrapolated. Run it yourself: `make bench-quick`, `make bench-engine`, `make bench`.
 
 - `lightgbm-per-output` bins the data once for all outputs; `*-one-output` fits only the first one.
 - `xgboost-projection` is a Gaussian projection, with a new draw in each round, written by hand with
@@ -141,21 +143,49 @@ a further round after the first."""
 
 
 def provenance(run: Run) -> str:
-    facts = run.machine
-    machine = [
+    """Machines, dates and versions."""
+    dates = dict.fromkeys(date[:10] for date in (run.dates[0], run.dates[-1])) if run.dates else {}
+    versions = list(dict.fromkeys([*run.libraries, *beneath(run)]))
+    text = [
+        *machines(run),
+        f"Measured {' to '.join(dates)}.",
+        f"Versions: {', '.join(versions)}.",
+        *dict.fromkeys(f"{note}." for facts in run.machines for note in facts["notes"]),
+    ]
+    return "  \n".join(text)
+
+
+def machines(run: Run) -> list[str]:
+    """A line for each machine; several say what was measured on each."""
+    described = [described_machine(facts) for facts in run.machines]
+    if len(described) == 1:
+        return [f"Machine: {described[0]}."]
+    found: list[list[str]] = [[] for _ in described]
+    for workload in run.workloads():
+        for which in set().union(*(s.machines for s in run.summaries_of(workload))):
+            found[which].append(workload)
+    pairs = zip(described, found, strict=True)
+    return [
+        "Times are compared only where one machine measured them.",
+        *(f"On {where}: {', '.join(names)}." for where, names in pairs),
+    ]
+
+
+def described_machine(facts: dict[str, Any]) -> str:
+    parts = [
         facts["cpu"],
         f"{facts['cores']} cores",
         f"{facts['memory_bytes'] / 2**30:.0f} GiB",
         facts["system"],
         f"Python {facts['python']}",
     ]
-    dates = dict.fromkeys(date[:10] for date in (run.dates[0], run.dates[-1])) if run.dates else {}
-    text = [
-        f"Machine: {', '.join(machine)}. Measured {' to '.join(dates)}.",
-        f"Versions: {', '.join(facts['libraries'])}.",
-        *(f"{note}." for note in facts["notes"]),
-    ]
-    return "  \n".join(text)
+    return ", ".join(parts)
+
+
+def beneath(run: Run) -> list[str]:
+    """The versions of what the libraries are built on."""
+    named = (name for facts in run.machines for name in facts["libraries"])
+    return [name for name in named if name.split()[0] in ("numpy", "scipy")]
 
 
 def bars_table(lines: Sequence[bars.Line]) -> str:
@@ -259,14 +289,16 @@ def readme_section(run: Run, figures: Sequence[Path]) -> str:
         parts += ["Time to the test score of a peer:", table(head, rows, 2, 6)]
         parts += ["Equal numbers of rounds:"]
     for workload in IN_README:
-        if rows := readme_rows(run, workload):
-            head = ("", "fit, s", "peak memory, MB", "model, MB", rows.pop())
-            parts += [f"**{workload}**: {shape(run, workload)}", table(head, rows, 1, 5)]
+        if found := readme_rows(run, workload):
+            head = ("", "fit, s", "peak memory, MB", "model, MB", found.pop())
+            parts += [f"**{workload}**: {shape(run, workload)}", table(head, found, 1, 5)]
     plot = next((figure for figure in figures if figure.stem.startswith("score-against")), None)
     if plot:
         parts.append(f"![test score against fit time](docs/benchmarks/{plot.name})")
+    shown = run.measured_on([*IN_README, *(row[0] for row in rows)])
+    where = " and ".join(f"{facts['cpu']}, {facts['cores']} cores" for facts in shown)
     parts.append(
-        f"{run.machine['cpu']}, {run.machine['cores']} cores. ≈: extrapolated from a part. "
+        f"{where}. ≈: extrapolated from a part. "
         "All results, and how they were measured: [docs/benchmarks.md](docs/benchmarks.md)."
     )
     return "\n\n".join(parts)

@@ -3,7 +3,8 @@
     python -m benchmarks.run quick
     python -m benchmarks.run full --workloads 'regression-*' --contestants 'manyboost-*'
 
-An interrupted run resumes: a record that exists with the same specification is not made again.
+An interrupted run resumes: a record that exists with the same specification is not made again. On
+another machine, what was measured as a whole is kept, and the rest is measured there.
 """
 
 import argparse
@@ -16,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatch
@@ -24,6 +27,8 @@ from typing import Any
 
 from benchmarks import machine, suites, workloads
 from benchmarks.contestants import CONTESTANTS
+from benchmarks.progress import say
+from benchmarks.result_files import Refused, Results, unit
 from benchmarks.suites import Entry
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,19 +50,16 @@ class Budget:
 def main() -> None:
     options = parse(sys.argv[1:])
     results = Results(options.results or RESULTS / f"{options.suite}.json", fresh=options.fresh)
-    plan = [entry for entry in suites.SUITES[options.suite]() if selected(entry, options)]
+    entries = [entry for entry in suites.SUITES[options.suite]() if selected(entry, options)]
     if options.limit:
-        plan = [Entry(**{**vars(entry), "limit": options.limit}) for entry in plan]
+        entries = [Entry(**{**vars(entry), "limit": options.limit}) for entry in entries]
     if options.again:
-        results.forget(plan)
-    jobs = interleaved(plan, options.repeats)
-    began = time.monotonic()
+        results.forget(entries)
+    plan = SuitePlan(entries, options.repeats, options.budget, options.memory)
     try:
-        for number, (entry, repeat) in enumerate(jobs, start=1):
-            minutes, seconds = divmod(int(time.monotonic() - began), 60)
-            head = f"[{number:3}/{len(jobs)} {minutes:3}:{seconds:02}] {title(entry, repeat)} "
-            say(f"{head:88}", end="")
-            say(run_one(entry, repeat, results, options))
+        plan.run(results)
+    except Refused as refused:
+        sys.exit(str(refused))
     except KeyboardInterrupt:
         sys.exit("\ninterrupted; the same command resumes from here")
     say(f"{len(results.records)} records in {results.file}")
@@ -99,7 +101,10 @@ def selected(entry: Entry, options: argparse.Namespace) -> bool:
     )
 
 
-def interleaved(plan: list[Entry], most_repeats: int | None) -> list[tuple[Entry, int]]:
+Jobs = list[tuple[Entry, int]]  # entries and repeats
+
+
+def interleaved(plan: list[Entry], most_repeats: int | None) -> Jobs:
     """All first repeats, then all second ones, …: a slow hour of the machine hits all alike."""
     most = max((entry.repeats for entry in plan), default=0)
     return [
@@ -110,20 +115,101 @@ def interleaved(plan: list[Entry], most_repeats: int | None) -> list[tuple[Entry
     ]
 
 
-def run_one(entry: Entry, repeat: int, results: "Results", options: argparse.Namespace) -> str:
-    """Make the record of one job unless there is one; what happened, in a few words."""
-    if reason := unavailable(entry):
-        results.skip(entry, reason)
-        return f"skipped: {reason}"
-    spec = specification(entry, repeat)
-    if known := results.find(spec):
-        return f"known: {outcome(known)}"
-    if repeat and not worth_repeating(results.find({**spec, "repeat": 0})):
-        return "not repeated: the first took long enough"
-    seconds = options.budget or 3 * entry.limit + 120
-    record = run_process(spec, Budget(seconds, options.memory * GIGABYTE))
-    results.add(record)
-    return outcome(record)
+class Plan(ABC):
+    """Entries, and the records that they ask for."""
+
+    entries: Sequence[Entry]
+    repeats: int | None  # at most so many
+
+    @abstractmethod
+    def unavailable(self, entry: Entry) -> str | None:
+        """Why an entry cannot be measured here, or None."""
+
+    @abstractmethod
+    def specification(self, entry: Entry, repeat: int) -> dict[str, Any]:
+        """All that decides about a record."""
+
+    @abstractmethod
+    def measured(self, spec: dict[str, Any], entry: Entry) -> dict[str, Any]:
+        """A new record."""
+
+    @abstractmethod
+    def is_long(self, first: dict[str, Any]) -> bool:
+        """Whether a first repeat took so long, or ended so badly, that there is no second one."""
+
+    def is_whole(self, record: dict[str, Any]) -> bool:
+        """Whether a record tells all that is measured now."""
+        return True
+
+    def units(self) -> dict[str, Jobs]:
+        """The jobs of each unit: what is measured together, on one machine."""
+        entries: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            entries.setdefault(unit(entry.workload, entry.protocol), []).append(entry)
+        return {name: interleaved(each, self.repeats) for name, each in entries.items()}
+
+    def run(self, results: Results, *, mixed: bool = False) -> None:
+        """Measure what is missing, unit by unit.
+
+        A unit of which another machine measured a part is measured here from its beginning, unless
+        it may be ``mixed``.
+        """
+        units = self.units()
+        n_jobs, number, began = sum(map(len, units.values())), 0, time.monotonic()
+        for name, jobs in units.items():
+            if not mixed and any(self.known(*each, results) is None for each in jobs):
+                results.begin(name, [self.specification(*each) for each in jobs])
+            for entry, repeat in jobs:
+                number += 1
+                minutes, seconds = divmod(int(time.monotonic() - began), 60)
+                head = f"[{number:4}/{n_jobs} {minutes:3}:{seconds:02}] {title(entry, repeat)} "
+                say(f"{head:88}", end="")
+                say(self.run_one(entry, repeat, results))
+
+    def run_one(self, entry: Entry, repeat: int, results: Results) -> str:
+        """Make the record of one job unless there is one; what happened, in a few words."""
+        if known := self.known(entry, repeat, results):
+            return known
+        record = self.measured(self.specification(entry, repeat), entry)
+        results.add(record)
+        return outcome(record)
+
+    def known(self, entry: Entry, repeat: int, results: Results) -> str | None:
+        """Why a job is not to be done, in a few words; None if it is."""
+        if reason := self.unavailable(entry):
+            results.skip(entry, reason)
+            return f"skipped: {reason}"
+        spec = self.specification(entry, repeat)
+        if (found := results.find(spec)) and self.is_whole(found):
+            return f"known: {outcome(found)}"
+        first = results.find({**spec, "repeat": 0})
+        if repeat and first and self.is_long(first):
+            return "not repeated: the first took long enough"
+        return None
+
+
+@dataclass(frozen=True)
+class SuitePlan(Plan):
+    """Entries of a suite, each within seconds and gigabytes."""
+
+    entries: Sequence[Entry]
+    repeats: int | None = None
+    seconds: float | None = None  # None: far above the limit of the entry
+    memory: float = 12.0
+
+    def unavailable(self, entry: Entry) -> str | None:
+        return unavailable(entry)
+
+    def specification(self, entry: Entry, repeat: int) -> dict[str, Any]:
+        return specification(entry, repeat)
+
+    def measured(self, spec: dict[str, Any], entry: Entry) -> dict[str, Any]:
+        seconds = self.seconds or 3 * entry.limit + 120
+        return run_process(spec, Budget(seconds, self.memory * GIGABYTE))
+
+    def is_long(self, first: dict[str, Any]) -> bool:
+        seconds = first.get("fit_seconds_measured", [0.0])[0]
+        return first["status"] != "ok" or bool(first.get("extrapolated")) or seconds >= LONG_FIT
 
 
 def unavailable(entry: Entry) -> str | None:
@@ -159,13 +245,6 @@ def specification(entry: Entry, repeat: int) -> dict[str, Any]:
     if entry.protocol != "fit":
         spec |= {"protocol": entry.protocol, "variant": entry.variant}
     return spec
-
-
-def worth_repeating(first: dict[str, Any] | None) -> bool:
-    if first is None:
-        return True
-    measured = first.get("fit_seconds_measured", [0.0])
-    return first["status"] == "ok" and not first.get("extrapolated") and measured[0] < LONG_FIT
 
 
 def run_process(spec: dict[str, Any], budget: Budget) -> dict[str, Any]:
@@ -266,95 +345,6 @@ def children_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-class Results:
-    """The file of one suite: machine, versions, skipped entries, records; saved at every change."""
-
-    def __init__(self, file: Path, *, fresh: bool = False, elsewhere: bool = False) -> None:
-        self.file = file
-        self.machine = machine.describe()
-        self.skipped: dict[str, str] = {}
-        self.records: list[dict[str, Any]] = []
-        if file.is_file() and not fresh:
-            stored = json.loads(file.read_text())
-            if place(stored["machine"]) != place(self.machine):
-                if not elsewhere:
-                    sys.exit(f"{file} was made on another machine or Python; --fresh starts anew")
-                for record in stored["records"]:
-                    record.setdefault("place", place(stored["machine"]))
-            self.records = [record for record in stored["records"] if not outdated(record)]
-            if dropped := len(stored["records"]) - len(self.records):
-                say(f"{dropped} records of other versions or builds are made anew")
-
-    def forget(self, plan: list[Entry]) -> None:
-        """Drop the records of these entries."""
-        names = {(entry.workload, entry.contestant) for entry in plan}
-        specs = ((record, record["spec"]) for record in self.records)
-        self.records = [
-            record for record, s in specs if (s["workload"], s["contestant"]) not in names
-        ]
-
-    def find(self, spec: dict[str, Any]) -> dict[str, Any] | None:
-        """The record that serves this specification."""
-        return next((record for record in self.records if serves(record, spec)), None)
-
-    def add(self, record: dict[str, Any]) -> None:
-        """Put a record in the place of the one of the same job, if there is one."""
-        others = [other for other in self.records if job(other["spec"]) != job(record["spec"])]
-        self.records = [*others, record]
-        self.save()
-
-    def skip(self, entry: Entry, reason: str) -> None:
-        self.skipped[f"{entry.workload} · {entry.contestant}"] = reason
-        self.save()
-
-    def save(self) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        records = sorted(
-            self.records, key=lambda record: [str(part) for part in job(record["spec"])]
-        )
-        write(self.file, {"machine": self.machine, "skipped": self.skipped}, records)
-
-
-def write(file: Path, head: dict[str, Any], records: list[dict[str, Any]]) -> None:
-    """Write a file of results, a line for each record, at once or not at all."""
-    lines = ",\n".join(json.dumps(record, ensure_ascii=False) for record in records)
-    text = json.dumps(head, ensure_ascii=False, indent=1)[:-2]
-    new = file.with_suffix(".new")
-    new.write_text(f'{text},\n "records": [\n{lines}\n]}}\n')
-    new.replace(file)
-
-
-def place(facts: dict[str, Any]) -> dict[str, Any]:
-    """The part of the machine's description that no installation changes."""
-    return {key: value for key, value in facts.items() if key not in ("libraries", "notes")}
-
-
-def outdated(record: dict[str, Any]) -> bool:
-    """Whether its library is installed here in another version, or was built anew."""
-    made_with = record["spec"]["library"]
-    return machine.library(made_with.split()[0]) not in (None, made_with)
-
-
-def job(spec: dict[str, Any]) -> tuple[Any, ...]:
-    """What a record is a record of, whatever the versions and the limit."""
-    keys = ("workload", "contestant", "n_rounds", "n_threads", "repeat")
-    return tuple(spec.get(key) for key in (*keys, "max_leaf_nodes", "protocol", "variant"))
-
-
-def serves(record: dict[str, Any], spec: dict[str, Any]) -> bool:
-    """Whether this record is what a run by this specification would have made.
-
-    The limit matters only to a fit that it stopped.
-    """
-    of_record, wanted = dict(record["spec"]), dict(spec)
-    recorded_limit, wanted_limit = of_record.pop("limit"), wanted.pop("limit")
-    if of_record != wanted or record["status"] == "failed":
-        return False
-    stopped = record.get("extrapolated") or record.get("capped")
-    whole = record["status"] == "ok" and not stopped
-    return whole or recorded_limit >= wanted_limit
-
-
 def title(entry: Entry, repeat: int) -> str:
     rounds = f" {entry.n_rounds} rounds" if entry.n_rounds else ""
     leaves = f" {entry.leaves} leaves" if entry.leaves else ""
@@ -383,11 +373,6 @@ def outcome(record: dict[str, Any]) -> str:
     if (record.get("others_cores") or 0) > BUSY:
         parts.append(f"(others used {record['others_cores']:.1f} cores meanwhile)")
     return "  ".join(parts)
-
-
-def say(text: str, end: str = "\n") -> None:
-    sys.stderr.write(text + end)
-    sys.stderr.flush()
 
 
 if __name__ == "__main__":

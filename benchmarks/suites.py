@@ -28,7 +28,7 @@ class Entry:
     limit: float = 60.0
     leaves: int | None = None
     variant: str = ""  # of manyboost's parameters and arguments, or of the data
-    protocol: Literal["fit", "rounds", "growth", "prediction"] = "fit"
+    protocol: Literal["fit", "rounds", "growth", "prediction", "contest"] = "fit"
 
 
 RELABEL, PROJECT, MULTIOUTPUT, INDEPENDENT = (

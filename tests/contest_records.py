@@ -4,6 +4,7 @@ from benchmarks.records import Run
 
 FACTS = {"cpu": "abacus", "cores": 2, "memory_bytes": 2**34, "system": "", "python": "3"}
 MACHINE = {**FACTS, "libraries": ["manyboost 1"], "notes": []}
+OTHER = {**MACHINE, "cpu": "another"}
 SHAPE = ("n_rows", "n_validation_rows", "n_test_rows", "n_features", "n_outputs")
 
 
@@ -28,13 +29,14 @@ def record(contestant, score, *, workload="emotions", repeat=0, **facts):
         "rounds": 50,
         "patience": 10,
         "capped": False,
+        "machine": 0,
         **dict.fromkeys(SHAPE, 7),
         **facts,
     }
 
 
 def stored(*records):
-    return {"machine": MACHINE, "skipped": {}, "records": list(records)}
+    return {"machines": [MACHINE, OTHER], "skipped": {}, "records": list(records)}
 
 
 def run_of(*records) -> Run:

@@ -14,12 +14,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import run
 from benchmarks.contest import added, page
 from benchmarks.contest.contestants import CONTESTANTS
-from benchmarks.contest.running import CAP, MEMORY, Beside, Plan
+from benchmarks.contest.running import CAP, MEMORY, Plan
 from benchmarks.contest.sets import SETS
+from benchmarks.progress import say
 from benchmarks.records import Run
+from benchmarks.result_files import Refused, Results
 from benchmarks.suites import THREADS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,16 +32,15 @@ def main(arguments: Sequence[str]) -> None:
     options = parse(arguments)
     if not options.report:
         try:
-            plan = planned(options)
-            plan.run(opened(options))
-        except added.Refused as refused:
+            planned(options).run(opened(options), mixed=bool(options.add or options.elsewhere))
+        except Refused as refused:
             sys.exit(str(refused))
         except KeyboardInterrupt:
             sys.exit("\ninterrupted; the same command resumes from here")
     if not options.results.is_file():
         sys.exit(f"{options.results} does not exist: there is nothing to report")
     page.write(Run.read(options.results), options.results.name, options.page)
-    run.say(f"wrote {options.page}")
+    say(f"wrote {options.page}")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -60,7 +60,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--fresh", action="store_true", help="forget the records of earlier runs")
     parser.add_argument(
-        "--elsewhere", action="store_true", help="keep the records made on another machine"
+        "--elsewhere",
+        action="store_true",
+        help="keep what another machine measured of a set; such times are marked, not compared",
     )
     parser.add_argument("--report", action="store_true", help="write the page, run nothing")
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -79,10 +81,8 @@ def planned(options: argparse.Namespace) -> Plan:
     return Plan(options.sets, contestants, *limits, file=options.add)
 
 
-def opened(options: argparse.Namespace) -> run.Results:
-    if options.add:
-        return Beside(options.results)
-    return run.Results(options.results, fresh=options.fresh, elsewhere=options.elsewhere)
+def opened(options: argparse.Namespace) -> Results:
+    return Results(options.results, fresh=options.fresh, keep_outdated=bool(options.add))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,7 @@ from pathlib import Path
 
 from benchmarks.contest.contestants import CONTESTANTS
 from benchmarks.contestants.base import Contestant
-
-
-class Refused(Exception):
-    """A file whose contestants cannot take part; the message is one sentence for its author."""
+from benchmarks.result_files import Refused
 
 
 def read(file: Path) -> dict[str, type[Contestant]]:

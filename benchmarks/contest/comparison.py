@@ -64,10 +64,15 @@ class Comparison:
     def within(self) -> bool | None:
         return None if self.difference is None else self.difference >= -MARGIN
 
+    def is_elsewhere(self, contestant: str) -> bool:
+        """Whether it was measured on another machine than manyboost."""
+        both = [self.summaries[name] for name in (contestant, OURS) if name in self.summaries]
+        return len(set().union(*(each.machines for each in both))) > 1
+
     def ratio(self, contestant: str, field: str) -> float | None:
-        """Seconds or bytes over manyboost's, where both finished on the machine of the run."""
+        """Seconds or bytes over manyboost's, where both finished on one machine."""
         both = [self.summaries.get(name) for name in (contestant, OURS)]
-        if not all(each and finished(each) and not is_elsewhere(each) for each in both):
+        if self.is_elsewhere(contestant) or not all(each and finished(each) for each in both):
             return None
         theirs, ours = (each.median(field) for each in both)
         if theirs is None or ours is None:
@@ -103,8 +108,3 @@ def finished(summary: Summary) -> bool:
 
 def capped(summary: Summary) -> bool:
     return any(summary.values("capped"))
-
-
-def is_elsewhere(summary: Summary) -> bool:
-    """Whether a repeat was made on another machine than that of the last run."""
-    return any(record.get("place") for record in summary.records)

@@ -16,7 +16,6 @@ from benchmarks.contest.comparison import (
     capped,
     comparisons,
     everyone,
-    is_elsewhere,
     ratios,
 )
 from benchmarks.contest.contestants import CONTESTANTS
@@ -61,7 +60,7 @@ def document(records: Run, source: str, *, drawn: bool = False) -> str:
     if few_outputs.RESULTS.is_file():
         parts.append(few_outputs.section(json.loads(few_outputs.RESULTS.read_text())))
     parts += ["## Protocol", protocol(records), "## Add a contestant", ADDING]
-    parts += ["## Machine and versions", report.provenance(records), others(records)]
+    parts += ["## Machines and versions", report.provenance(records), others(records)]
     parts += ["## Details", details(found)]
     if records.skipped:
         parts += ["## Skipped", skipped(records)]
@@ -164,7 +163,7 @@ Test scores, the best in bold: LRAP for labels, macro r² for targets. –: not 
 the cap, scored with the rounds until then."""
 TIMES = """\
 Seconds of fitting; memory is among the [details](#details). ≈: extrapolated, the fit is over
-budget. †: measured on another machine; the score can be compared, the time cannot."""
+budget. †: not measured on the machine of manyboost; the score can be compared, the time cannot."""
 
 
 def by_set(found: Sequence[Comparison], shown: Callable[[Comparison, str], str]) -> str:
@@ -197,7 +196,7 @@ def seconds(c: Comparison, contestant: str) -> str:
         return "–"
     value = report.number(summary.fit_seconds)
     before = "≈ " if summary.extrapolated else ""
-    return f"{before}{value}{' †' if is_elsewhere(summary) else ''}"
+    return f"{before}{value}{' †' if c.is_elsewhere(contestant) else ''}"
 
 
 # ------------------------------------------------------------------ against the best peer
@@ -263,7 +262,7 @@ def signed(difference: float | None) -> str:
 
 
 def time_ratio(c: Comparison) -> str:
-    if c.difference is None or any(is_elsewhere(c.summaries[n]) for n in (OURS, c.best_peer)):
+    if c.difference is None or c.is_elsewhere(c.best_peer):
         return "–"
     theirs, ours = (c.summaries[name].fit_seconds for name in (c.best_peer, OURS))
     return f"{report.number(theirs / ours)} ×"

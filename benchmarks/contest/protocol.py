@@ -18,7 +18,8 @@ def protocol(records: Run) -> str:
 - Every library has its own default parameters, at most {ROUNDS} rounds and {records.threads}
   threads; every fit runs in its own process. Scores are means over the repeats, other figures
   medians. A fit of more than {LONG_FIT:g} s is not repeated. Repeats are interleaved, so that a
-  slow hour affects all contestants.
+  slow hour affects all contestants. All contestants on a set are measured on the same machine,
+  unless marked (†); another set may be measured on another machine.
 - The official split if there is one, else a fixed random half of the rows for training.
   {VALIDATION:.0%} of the training rows, the same for all contestants, are handed to each for its
   early stopping, by its own default metric. A repeat has another such part and another seed.

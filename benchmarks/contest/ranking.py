@@ -17,7 +17,7 @@ Scores = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Ranking:
-    """Scores of the ranked contestants on the sets that all of them were tried on.
+    """Scores, as printed, of the ranked contestants on the sets that all of them were tried on.
 
     No score is the worst score: whoever is over budget ranks last, beside others that are.
     """
@@ -34,21 +34,20 @@ class Ranking:
             if sum(name in found for found in tried.values()) >= PART * len(tried)
         ]
         sets = tuple(name for name, found in tried.items() if found.keys() >= set(ranked))
-        return cls(sets, {name: [or_worst(tried[each][name]) for each in sets] for name in ranked})
+        return cls(sets, {name: [printed(tried[each][name]) for each in sets] for name in ranked})
 
     def average_ranks(self) -> dict[str, float]:
         """By contestant, best first; 1 is the best."""
         if not self.sets:
             return {}
-        found = statistics.average_ranks(self.scores, digits=DIGITS)
+        found = statistics.average_ranks(self.scores)
         return dict(sorted(found.items(), key=lambda pair: pair[1]))
 
     def friedman(self) -> float | None:
         """The chance of ranks as uneven as these if all were alike; None if there is no test."""
-        rounded = {name: [round(s, DIGITS) for s in found] for name, found in self.scores.items()}
-        if all(len(set(scores)) == 1 for scores in zip(*rounded.values(), strict=True)):
+        if all(len(set(scores)) == 1 for scores in zip(*self.scores.values(), strict=True)):
             return None  # nobody differs anywhere
-        return statistics.friedman(rounded)
+        return statistics.friedman(self.scores)
 
     def critical_difference(self) -> float | None:
         """Nemenyi's: average ranks that are further apart differ by more than chance."""
@@ -72,5 +71,5 @@ class Ranking:
         return sum(math.isinf(score) for score in self.scores[contestant])
 
 
-def or_worst(score: float | None) -> float:
-    return -math.inf if score is None else score
+def printed(score: float | None) -> float:
+    return -math.inf if score is None else round(score, DIGITS)

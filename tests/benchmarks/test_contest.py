@@ -11,10 +11,11 @@ from benchmarks.contest.contestants import CONTESTANTS
 from benchmarks.contest.contestants.sklearn import FOREST, TREES_AT_A_TIME
 from benchmarks.contest.contestants.stopping import Stopped, hopeless
 from benchmarks.contest.fitting import outcome
-from benchmarks.contest.running import Plan, is_whole
+from benchmarks.contest.running import Plan
 from benchmarks.contest.sets import SETS, Split
 from benchmarks.contestants import Contestant, Settings, Stopwatch
-from benchmarks.run import Results, serves
+from benchmarks.records import Run
+from benchmarks.result_files import Results, serves
 from benchmarks.workloads import Data, data_folder
 from scipy.sparse import csr_matrix, issparse
 
@@ -97,7 +98,11 @@ def test_plan_walks_set_by_set_and_repeats_are_interleaved():
     plan = planned(
         parse(["--sets", "scm20d", "emotions", "--contestants", "lightgbm", "manyboost"])
     )
-    jobs = [(entry.workload, entry.contestant, repeat) for entry, repeat in plan.jobs()]
+    jobs = [
+        (entry.workload, entry.contestant, repeat)
+        for jobs in plan.units().values()
+        for entry, repeat in jobs
+    ]
     first, second = "manyboost", "lightgbm"
     assert jobs[:3] == [("emotions", first, 0), ("emotions", second, 0), ("emotions", first, 1)]
     assert len(jobs) == 2 * (SETS["emotions"].repeats + SETS["scm20d"].repeats)
@@ -175,15 +180,15 @@ def test_the_peers_of_the_stored_records_are_pinned_at_their_versions():
     asked = [line for line in lines if line and not line.startswith("#")]
     assert all("==" in line for line in asked)
     pins = dict(line.split(";")[0].split("==") for line in asked)
-    made_with = json.loads(RESULTS.read_text())["machine"]["libraries"]
+    made_with = Run.read(RESULTS).libraries
     peers = dict(name.split() for name in made_with if not name.startswith("manyboost "))
-    assert len(peers) >= 5
+    assert len(peers) >= 4
     assert {name: pins.get(machine.DISTRIBUTIONS[name]) for name in peers} == peers
 
 
 def test_a_fit_is_measured_in_a_process_of_its_own_and_not_made_again(folder):
     plan = Plan(["emotions"], {"random-forest": CONTESTANTS["random-forest"]}, memory=4)
-    (entry, repeat), *_ = plan.jobs()
+    (entry, repeat), *_ = plan.units()["emotions"]
     results = Results(folder / "contest.json")
     said = plan.run_one(entry, repeat, results)
     [made] = results.records
@@ -221,9 +226,9 @@ def test_a_fit_of_some_outputs_has_no_score_and_an_extrapolated_time():
 
 
 def test_a_record_that_lacks_memory_is_made_anew():
-    assert not is_whole(record("manyboost", 0.5))
-    assert is_whole(record("manyboost", 0.5, peak_bytes=None))  # the system does not tell
-    assert is_whole(record("manyboost", None, extrapolated="3 of 9 outputs"))
+    assert not Plan().is_whole(record("manyboost", 0.5))
+    assert Plan().is_whole(record("manyboost", 0.5, peak_bytes=None))  # the system does not tell
+    assert Plan().is_whole(record("manyboost", None, extrapolated="3 of 9 outputs"))
 
 
 def test_a_larger_cap_asks_again_only_for_what_the_cap_stopped():

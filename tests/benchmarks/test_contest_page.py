@@ -141,7 +141,7 @@ def test_folds_are_ours_and_have_a_verdict_of_their_own():
 
 
 def test_seconds_of_another_machine_are_marked_and_not_compared():
-    elsewhere = [record(peer, 0.5, place={"cpu": "another"}) for peer in PEERS]
+    elsewhere = [record(peer, 0.5, machine=1) for peer in PEERS]
     text = page_of(record(OURS, 0.6), *elsewhere)
     assert row(text, "emotions")[1:3] == ["**0.6000**", "0.5000"]
     assert row(text, "emotions", 1)[1:3] == ["2", "2 †"]

@@ -6,7 +6,8 @@ from benchmarks.contestants import CONTESTANTS, Settings, Stopwatch
 from benchmarks.contestants.hessboost import HessBoost
 from benchmarks.contestants.manyboost import VARIANTS, Relabel
 from benchmarks.records import Run
-from benchmarks.run import job, specification
+from benchmarks.result_files import job
+from benchmarks.run import specification
 from benchmarks.suites import ONE_OUTPUT, RELABEL, Entry
 from benchmarks.workloads import find
 from scipy.sparse import csr_matrix
@@ -25,6 +26,7 @@ def record(workload, contestant, short, long, **facts):
     made = spec(workload, contestant=contestant, **facts)
     return {
         "spec": made,
+        "machine": 0,
         "status": "ok",
         "when": "2026-01-02T03:04:05+00:00",
         "n_rows": 1000,
@@ -38,7 +40,7 @@ def record(workload, contestant, short, long, **facts):
 
 
 def run_of(*records) -> Run:
-    return Run({"machine": {}, "skipped": {}, "records": list(records)})
+    return Run({"machines": [{}], "skipped": {}, "records": list(records)})
 
 
 def test_a_round_is_the_difference_of_the_fastest_fits():

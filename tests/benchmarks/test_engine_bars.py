@@ -25,9 +25,11 @@ def record(entry, milliseconds=1.0, **facts):
         "max_leaf_nodes": entry.leaves or 31,
         "protocol": entry.protocol,
         "variant": entry.variant,
+        "library": "abacus 1",
     }
     return {
         "spec": spec,
+        "machine": 0,
         "status": "ok",
         "when": WHEN,
         "n_rows": 1000,
@@ -46,7 +48,7 @@ def record(entry, milliseconds=1.0, **facts):
 
 
 def run_of(records):
-    return Run({"machine": MACHINE, "skipped": {}, "records": list(records)})
+    return Run({"machines": [MACHINE], "skipped": {}, "records": list(records)})
 
 
 def dask(ratio):

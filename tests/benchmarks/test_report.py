@@ -17,9 +17,11 @@ def record(contestant, seconds, *, workload=D50, n_rounds=100, repeat=0, **facts
         "n_threads": 2,
         "repeat": repeat,
         "max_leaf_nodes": 31,
+        "library": "abacus 1",
     }
     return {
         "spec": spec,
+        "machine": 0,
         "status": "ok",
         "when": "2026-01-02T03:04:05+00:00",
         "n_rows": 20_000,
@@ -42,7 +44,9 @@ def record(contestant, seconds, *, workload=D50, n_rounds=100, repeat=0, **facts
 def run_of(*records) -> Run:
     facts = {"cpu": "abacus", "cores": 2, "memory_bytes": 2**34, "system": "", "python": "3"}
     machine = {**facts, "libraries": ["manyboost 1"], "notes": []}
-    return Run({"machine": machine, "skipped": {}, "records": list(records)})
+    last = max((each["machine"] for each in records), default=0)
+    machines = [machine, {**machine, "cpu": "another"}]
+    return Run({"machines": machines[: last + 1], "skipped": {}, "records": list(records)})
 
 
 def line(run: Run, claim: str) -> Line:
@@ -97,7 +101,7 @@ def test_an_empty_run_measures_nothing_and_says_so():
 def test_page_marks_what_was_extrapolated_and_what_was_killed():
     stopped = record("lightgbm-per-output", 30.0, extrapolated="10 of 50 outputs", score=None)
     killed = {
-        **{key: record("catboost", 1.0)[key] for key in ("spec", "when")},
+        **{key: record("catboost", 1.0)[key] for key in ("spec", "when", "machine")},
         "status": "over budget",
         "budget": {"seconds": 300, "memory": 10**10},
     }
@@ -129,6 +133,18 @@ def test_the_readme_leads_with_the_time_to_the_same_score():
     assert "lightgbm-per-output | 0.8000 macro r² | 30 s | 1 s | **30 × faster** |" in section
     assert "catboost | 0.9000 macro r² | 90 s | not reached |  |" in section
     assert lead(run_of(record("manyboost-relabel", 1.0)), "#how") == ""
+
+
+def test_the_pages_say_which_machine_measured_what():
+    ours = record("manyboost-relabel", 1.0)
+    assert "Machine: abacus, 2 cores" in document(run_of(ours), [], "x.json")
+    elsewhere = record("manyboost-relabel", 1.0, workload="mediamill", machine=1)
+    run = run_of(ours, elsewhere, record("catboost", 1.0, workload="scm20d", machine=1))
+    page = document(run, [], "x.json")
+    assert f"On abacus, 2 cores, 16 GiB, , Python 3: {D50}." in page
+    assert "On another, 2 cores, 16 GiB, , Python 3: mediamill, scm20d." in page
+    assert "Versions: abacus 1." in page
+    assert "abacus, 2 cores and another, 2 cores. ≈" in readme_section(run, [])
 
 
 def test_the_guide_compares_strategies_that_ended_well():

@@ -4,14 +4,14 @@ import subprocess
 import sys
 
 import pytest
+from benchmarks.result_files import Refused, Results, serves, unit_of
 from benchmarks.run import (
     Budget,
-    Results,
+    SuitePlan,
     end,
     interleaved,
     resident_bytes,
     run_process,
-    serves,
     specification,
     watch,
 )
@@ -60,16 +60,92 @@ def test_results_survive_and_a_new_record_takes_the_place_of_the_old(tmp_path):
     assert Results(file, fresh=True).records == []
 
 
-def test_records_of_another_machine_are_refused_or_kept_with_their_place(tmp_path):
-    file = tmp_path / "results.json"
-    spec = specification(ENTRY, 0)
-    results = Results(file)
-    results.machine = {**results.machine, "cpu": "another"}
-    results.add(record(spec))
-    with pytest.raises(SystemExit, match="another machine"):
-        Results(file)
-    [kept] = Results(file, elsewhere=True).records
-    assert kept["place"]["cpu"] == "another"
+# ------------------------------------------------------------------ machines
+
+
+class Counting(SuitePlan):
+    """Measures nothing."""
+
+    def measured(self, spec, entry):
+        return record(spec, made_here=True)
+
+
+SHAPES = ("regression-100x5x2", "regression-100x5x20", "regression-900x5x2")
+PLAN = Counting(
+    [
+        Entry(name, c, 5, 1)
+        for name in SHAPES
+        for c in ("sklearn-random-forest", "manyboost-relabel")
+    ]
+)
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """The file of another machine that measured the whole plan."""
+    results = Results(tmp_path / "results.json")
+    results.machines[0] = {**results.machines[0], "cpu": "another"}
+    for jobs in PLAN.units().values():
+        for entry, repeat in jobs:
+            results.add(record(PLAN.specification(entry, repeat)))
+    return results
+
+
+def test_shapes_that_differ_in_their_outputs_are_one_unit_and_the_engine_is_one():
+    assert list(PLAN.units()) == ["regression-100x5", "regression-900x5"]
+    assert unit_of({"workload": "bibtex"}) == "bibtex"
+    assert unit_of({"workload": "yeast", "protocol": "rounds"}) == "engine"
+    assert unit_of({"workload": "yeast", "protocol": "contest"}) == "yeast"
+
+
+def test_what_another_machine_measured_as_a_whole_is_kept(elsewhere):
+    results = Results(elsewhere.file)
+    PLAN.run(results)
+    assert not any("made_here" in each for each in results.records)
+    assert len(results.records) == 18
+    assert {each["machine"] for each in results.records} == {0} != {results.here}
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_unit_of_which_another_machine_measured_a_part_is_measured_anew(elsewhere, mixed):
+    last = elsewhere.records.pop()
+    assert unit_of(last["spec"]) == "regression-900x5"
+    elsewhere.save()
+    results = Results(elsewhere.file)
+    PLAN.run(results, mixed=mixed)
+    made = [each for each in Results(results.file).records if "made_here" in each]
+    assert len(made) == (1 if mixed else 6)
+    assert {unit_of(each["spec"]) for each in made} == {"regression-900x5"}
+    assert {each["machine"] for each in made} == {results.here}
+    assert len(results.records) == 18
+
+
+def test_a_part_that_would_leave_times_of_two_machines_is_refused(elsewhere):
+    elsewhere.records.pop()
+    elsewhere.save()
+    results = Results(elsewhere.file)
+    part = Counting([entry for entry in PLAN.entries if entry.contestant == "manyboost-relabel"])
+    with pytest.raises(Refused, match="A part of regression-900x5 was measured on another machine"):
+        part.run(results)
+    assert len(results.records) == 17
+
+
+def test_machines_without_records_are_not_stored(elsewhere):
+    results = Results(elsewhere.file)
+    assert len(results.machines) == 2
+    results.forget(PLAN.entries)
+    results.add(record(specification(ENTRY, 0)))
+    stored = Results(results.file)
+    assert [each["cpu"] for each in stored.machines] != ["another"]
+    assert [each["machine"] for each in stored.records] == [0]
+
+
+def test_what_was_skipped_is_forgotten_once_it_is_measured(tmp_path):
+    results = Results(tmp_path / "results.json")
+    results.skip(ENTRY, "not today")
+    assert list(Results(results.file).skipped.values()) == ["not today"]
+    results.add(record(specification(ENTRY, 0)))
+    assert Results(results.file).skipped == {}
 
 
 @pytest.mark.parametrize(
