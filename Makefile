@@ -95,7 +95,8 @@ wheel: $(BUILT) $(TOOLS) ## build a wheel into dist; GLIBC=2.28 for older system
 	$(say) 'maturin build'
 	@rm -rf dist
 	@$(if $(GLIBC),$(BIN)/python -m pip install ziglang)
-	@$(BIN)/maturin build --quiet --release --out dist \
+	@$(if $(GLIBC),CARGO_ZIGBUILD_PYTHON_PATH=$(CURDIR)/$(BIN)/python) \
+		$(BIN)/maturin build --quiet --release --out dist \
 		$(if $(GLIBC),--zig --compatibility manylinux_$(subst .,_,$(GLIBC)))
 	@ls dist/*.whl
 
@@ -181,6 +182,7 @@ bench-builds: cargo ## this build against the one in the folder OLD (5 minutes)
 bench-contest: cargo ## the open benchmark: libraries at their defaults, into docs/contest.md (many hours; resumes)
 	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
 	@benchmarks/setup.sh self
+	@$(BENCH) -m benchmarks.few_outputs
 	@$(BENCH) -m benchmarks.contest
 
 bench-data: cargo ## sparse, imbalanced and categorical data, into docs/data-figures.md (half an hour)

@@ -28,11 +28,11 @@ from scipy import sparse
 from sklearn.metrics import label_ranking_average_precision_score, r2_score, recall_score
 from sklearn.model_selection import KFold
 
-from benchmarks import machine, workloads
+from benchmarks import machine, one_build, workloads
 from benchmarks.contestants import CONTESTANTS, Settings, Stopwatch
 from benchmarks.contestants.base import pickled_bytes
 from benchmarks.measure import PeakMemory
-from benchmarks.run import BUSY, Budget, OthersLoad, end, watch
+from benchmarks.run import Budget, OthersLoad, busy_meanwhile, end, watch
 from benchmarks.tables import table
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.datasets import Dataset, load_dataset
@@ -46,6 +46,8 @@ BUDGET = Budget(seconds=1800, memory=14 * GIGABYTE)
 SHORT_FITS = 60.0  # seconds: fits are repeated up to this, and up to five times
 GENERATED = (50_000, 200, 5000)  # rows, features, labels
 DENSITY = 0.001
+ROUNDS = 100
+FIXED = {"max_iter": ROUNDS, "early_stopping": False, "random_state": 0}
 SETS_WITH_CATEGORIES = ("flags", "sf1", "sf2", "yeast-seq-funcat")
 
 Record = dict[str, Any]
@@ -79,7 +81,7 @@ def measured_fit(model: Any, X: Any, Y: Any) -> Record:
         "rows": X.shape[0],
         "features": X.shape[1],
         "outputs": Y.shape[1],
-        "rounds": model.max_iter,
+        "rounds": int(model.n_iter_),
         "seconds": statistics.median(seconds),
         "cpu_seconds": statistics.median(cpu_seconds),
         "fits": len(seconds),
@@ -93,12 +95,12 @@ def measured_fit(model: Any, X: Any, Y: Any) -> Record:
 
 
 def sparse_features(*, as_dense: bool) -> Record:
-    """100 rounds of relabel on rcv1sub1, as it is or as a dense array."""
+    """Rounds of relabel on rcv1sub1, as it is or as a dense array."""
     data = load("rcv1sub1")
     X = sparse.csr_matrix(data.X, dtype=np.float32)
     X, Y = X.toarray() if as_dense else X, dense(data.Y)
     del data
-    return measured_fit(ManyBoostClassifier(strategy="relabel", random_state=0), X, Y)
+    return measured_fit(ManyBoostClassifier(strategy="relabel", **FIXED), X, Y)
 
 
 def sparse_features_xgboost(contestant: str) -> Record:
@@ -135,9 +137,8 @@ def sparse_labels(name: str, strategy: str, n_rounds: int) -> Record:
         data = load(name)
         X, Y = np.asarray(dense(data.X), np.float32), sparse.csr_matrix(data.Y)
         del data
-    record = measured_fit(
-        ManyBoostClassifier(strategy=strategy, max_iter=n_rounds, random_state=0), X, Y
-    )
+    parameters = FIXED | {"strategy": strategy, "max_iter": n_rounds}
+    record = measured_fit(ManyBoostClassifier(**parameters), X, Y)
     bar = 2.5 * 4 * X.shape[0] * Y.shape[1] + record["model_bytes"] + 100 * MEGABYTE
     return record | {"bar_bytes": bar}
 
@@ -148,7 +149,7 @@ def imbalance() -> Record:
     X, Y, train = dense(data.X), dense(data.Y), data.split == 0
     found: Record = {}
     for class_weight in (None, "balanced"):
-        model = ManyBoostClassifier(class_weight=class_weight, random_state=0)
+        model = ManyBoostClassifier(class_weight=class_weight, **FIXED)
         proba = model.fit(X[train], Y[train]).predict_proba(X[~train])
         some = Y[~train].any(axis=1)
         found[str(class_weight)] = {
@@ -173,9 +174,7 @@ def single_positives() -> Record:
     found: Record = {"labels": len(rare)}
     for class_weight in (None, "balanced"):
         for strategy in ("project", "relabel"):
-            model = ManyBoostClassifier(
-                strategy=strategy, class_weight=class_weight, random_state=0
-            )
+            model = ManyBoostClassifier(strategy=strategy, class_weight=class_weight, **FIXED)
             raw = model.fit(X, Y).decision_function(X)
             above = (raw[:, rare] > raw[kept, rare]).mean(axis=0)
             found[f"{strategy} {class_weight}"] = {
@@ -233,7 +232,7 @@ MEASUREMENTS: dict[str, Callable[[], Record]] = {
     },
     **{
         f"sparse-Y-{name}-{strategy}": partial(sparse_labels, name, strategy, n_rounds)
-        for name, n_rounds in (("yeast-seq-go", 100), ("generated", 20))
+        for name, n_rounds in (("yeast-seq-go", ROUNDS), ("generated", 20))
         for strategy in ("project", "relabel")
     },
     "imbalance": imbalance,
@@ -257,7 +256,8 @@ def main() -> None:
     if options.one:
         options.into.write_text(json.dumps(MEASUREMENTS[options.one]()))
         return
-    stored = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {"records": {}}
+    begin = one_build.read if options.page else partial(one_build.opened, timed=True)
+    stored = begin(RESULTS, records={})
     records = stored["records"]
     for name in [] if options.page else MEASUREMENTS:
         asked = any(fnmatch(name, pattern) for pattern in options.names)
@@ -265,16 +265,10 @@ def main() -> None:
             print(name, end=" ", flush=True)
             records[name] = run(name)
             print(records[name]["status"], flush=True)
-            save(records)
-    PAGE.write_text(page(json.loads(RESULTS.read_text())))
+            stored["records"] = {each: records[each] for each in MEASUREMENTS if each in records}
+            one_build.save(RESULTS, stored)
+    PAGE.write_text(page(stored))
     print(PAGE)
-
-
-def save(records: dict[str, Record]) -> None:
-    ordered = {name: records[name] for name in MEASUREMENTS if name in records}
-    stored = {"machine": machine.describe(), "records": ordered}
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
 
 
 def run(name: str) -> Record:
@@ -324,21 +318,10 @@ def page(stored: dict[str, Any]) -> str:
         "Generated from `benchmarks/results/data.json` by `python -m benchmarks.data`.",
         f"{facts['cpu']}, {facts['cores']} cores. {versions}.",
         HOW,
-        load_of_others(records, facts["cores"]),
+        busy_meanwhile(records.values()),
         *(section(records) for section in (about_X, about_Y, about_imbalance, about_categories)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def load_of_others(records: dict[str, Record], cores: int) -> str:
-    """A warning if the machine had other things to do."""
-    busy = max((record.get("others_cores") or 0.0 for record in records.values()), default=0.0)
-    if busy <= BUSY:
-        return ""
-    return (
-        f"While this was measured, other processes kept up to {busy:.1f} of the {cores} cores "
-        "busy: CPU times and ratios are more reliable than wall-clock seconds."
-    )
 
 
 def megabytes(record: Record, field: str) -> str:
@@ -354,7 +337,7 @@ def about_X(records: dict[str, Record]) -> str:
         title = title.replace("dense-copy", "manyboost, dense copy")
         if record["status"] == "ok":
             rounds, seconds = record["rounds"], f"{record['seconds']:.1f}"
-            if "limit" in record and rounds < 100:
+            if "limit" in record and rounds < ROUNDS:
                 seconds += f", stopped at the limit of {record['limit']:.0f}"
             cpu = f"{record['cpu_seconds']:.1f}"
             cells = [f"{rounds}", seconds, cpu, megabytes(record, "peak_bytes")]
@@ -364,7 +347,7 @@ def about_X(records: dict[str, Record]) -> str:
         rows.append([title, *cells])
     text = [
         "## Sparse features",
-        "rcv1sub1, 6000 rows × 47,236 features × 101 labels; 100 rounds of `relabel`, 31 leaves.",
+        f"rcv1sub1, 6000 rows × 47,236 features × 101 labels. {ROUNDS} rounds of `relabel`.",
         table(["", "rounds", "fit, s", "of all CPUs, s", "peak, MB"], rows, 1, 5),
     ]
     ours, copy = records.get("sparse-X", {}), records.get("sparse-X-dense-copy", {})
@@ -433,7 +416,7 @@ def about_imbalance(records: dict[str, Record]) -> str:
             for weight, r in ((w, found[w]) for w in ("None", "balanced"))
         ]
         head = ["`class_weight`", "macro recall", "LRAP", "all finite"]
-        text += ["Test rows of mediamill (101 labels), 100 rounds.", table(head, rows, 1, 3)]
+        text += [f"Test rows of mediamill (101 labels), {ROUNDS} rounds.", table(head, rows, 1, 3)]
     found = records.get("single-positives", {})
     if found.get("status") == "ok":
         rows = [

@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import machine
-from benchmarks.run import OthersLoad
+from benchmarks import one_build
+from benchmarks.run import OthersLoad, busy_meanwhile
 from benchmarks.tables import filled, table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -474,11 +474,10 @@ def cost_tables(records: dict[str, Any]) -> dict[str, str]:
 
 def write_pages(stored: dict[str, Any]) -> None:
     records = {name: record["figures"] for name, record in stored["records"].items()}
-    about = f"{stored['machine']['cpu']}, {stored['machine']['cores']} cores; " + ", ".join(
-        stored["machine"]["libraries"]
-    )
+    facts = stored["machine"]
+    about = f"{facts['cpu']}, {facts['cores']} cores; {', '.join(facts['libraries'])}."
     tables = {
-        "machine": f"{about}.",
+        "machine": f"{about} {busy_meanwhile(stored['records'].values())}".strip(),
         "bytes": bytes_table(records),
         "trees": tree_table(records),
         "overhead": overhead_table(records),
@@ -494,17 +493,15 @@ def main() -> None:
     parser.add_argument("patterns", nargs="*", help="cases to measure anew")
     parser.add_argument("--pages", action="store_true", help="write the pages alone")
     arguments = parser.parse_args()
-    stored: dict[str, Any] = {"records": {}}
-    if RESULTS.is_file():
-        stored = json.loads(RESULTS.read_text())
+    begin = one_build.read if arguments.pages else partial(one_build.opened, timed=True)
+    stored = begin(RESULTS, records={})
     for name, measure in {} if arguments.pages else CASES.items():
         asked = any(fnmatch(name, pattern) for pattern in arguments.patterns)
         if asked or (not arguments.patterns and name not in stored["records"]):
             others = OthersLoad()
             figures = measure()
-            stored["machine"] = machine.describe()
             stored["records"][name] = {"figures": figures, "others_cores": others.cores()}
-            RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
+            one_build.save(RESULTS, stored)
             print(name, json.dumps(figures), flush=True)
     missing = [name for name in CASES if name not in stored["records"]]
     if missing:

@@ -8,7 +8,6 @@ then makes a section of docs/contest.md from it. Sets from files need the data f
 """
 
 import argparse
-import json
 import os
 import statistics
 import time
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import machine, report, workloads
+from benchmarks import machine, one_build, report, workloads
 
 RESULTS = Path(__file__).parent / "results" / "few_outputs.json"
 CONTESTANTS = ("manyboost", "lightgbm", "hist-gradient-boosting")
@@ -162,7 +161,7 @@ def section(found: dict[str, Any]) -> str:
         f"seconds of a fit. Noise: {MARGIN}, or two standard errors of the paired differences if "
         "that is more. rare: this share of the rows is positive. `python -m "
         "benchmarks.few_outputs` repeats the measurement "
-        f"({found['versions']})."
+        f"({machine.versions(found['machine'], ('lightgbm', 'sklearn'))})."
     )
     table = report.table(head, rows, 1, 6)
     return f"## One output and few classes\n\n{verdict}\n\n{table}\n\n{legend}"
@@ -182,7 +181,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)  # read by scikit-learn when it is imported
-    known = json.loads(options.results.read_text()) if options.results.is_file() else {"sets": {}}
+    known = one_build.opened(options.results, also=("lightgbm", "sklearn"), timed=True, sets={})
     for name in options.sets:
         each, runs = SETS[name], {contestant: [] for contestant in CONTESTANTS}
         for repeat in range(each.repeats):
@@ -197,9 +196,7 @@ def keep(options: argparse.Namespace, known: dict[str, Any], name: str, runs: An
     sets = known["sets"] | {name: runs}
     known["sets"] = {name: sets[name] for name in SETS if name in sets}
     known["threads"] = options.threads
-    libraries = [machine.library(name) for name in ("manyboost", "lightgbm", "sklearn")]
-    known["versions"] = ", ".join(map(str, libraries))
-    options.results.write_text(json.dumps(known, indent=1) + "\n")
+    one_build.save(options.results, known)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ the data folder. Takes ten minutes.
 """
 
 import argparse
-import json
 import statistics
 import warnings
 from pathlib import Path
@@ -20,7 +19,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.metrics import average_precision_score, f1_score
 
-from benchmarks import folds, machine, metrics
+from benchmarks import folds, machine, metrics, one_build
 from benchmarks.processes import side_by_side
 from benchmarks.tables import filled, table
 from manyboost import Loss, ManyBoostClassifier
@@ -120,22 +119,24 @@ def measured(name: str, split: int) -> dict[str, dict[str, float]]:
 
 def section(results: dict[str, Any]) -> str:
     """Mean differences to the log loss, and on how many sets they are positive."""
+    sets = {name: results["sets"][name] for name in SETS if name in results["sets"]}
     rows = []
     for way in list(WAYS)[1:]:
         cells = []
         for score in SCORES:
             gains = [
                 statistics.fmean(run[way][score] - run["log loss"][score] for run in runs.values())
-                for runs in results["sets"].values()
+                for runs in sets.values()
             ]
             error = statistics.stdev(gains) / len(gains) ** 0.5
             better = sum(gain > 0 for gain in gains)
             cells.append(f"{statistics.fmean(gains):+.4f} ± {error:.4f} ({better})")
         rows.append([way, *cells])
+    build = machine.versions(results["machine"])
     how = (
-        f"Means over {len(results['sets'])} sets ({', '.join(results['sets'])}) of {SPLITS} splits "
+        f"Means over {len(sets)} sets ({', '.join(sets)}) of {SPLITS} splits "
         "each, minus those of the log loss; standard errors over the sets; in brackets, on how "
-        f"many sets it is better. Thresholds of F1 are tuned. {results['versions']}."
+        f"many sets it is better. Thresholds of F1 are tuned. {build}."
     )
     return f"{table(('', *SCORES), rows, 1, 4)}\n\n{how}"
 
@@ -145,14 +146,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="splits at a time")
     parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
-    results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {"sets": {}}
+    begin = one_build.read if options.page else one_build.opened
+    results = begin(RESULTS, sets={})
     keys = [(name, split) for name in SETS for split in range(SPLITS)]
     missing = [key for key in keys if str(key[1]) not in results["sets"].get(key[0], {})]
     parts = {key: key for key in missing if not options.page}
     for (name, split), found in side_by_side(options.jobs, measured, parts):
         results["sets"].setdefault(name, {})[str(split)] = found
-        results["versions"] = str(machine.library("manyboost"))
-        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        one_build.save(RESULTS, results)
         print(name, split, found, flush=True)
     PAGE.write_text(filled(PAGE.read_text(), {"focal": section(results)}))
 

@@ -12,9 +12,9 @@ own split, or one at random. All models have 1,000 rounds at most, and one threa
 """
 
 import argparse
-import json
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import binomtest
 
-from benchmarks import machine, metrics, workloads
+from benchmarks import machine, metrics, one_build, workloads
 from benchmarks.processes import side_by_side
 from benchmarks.tables import table
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
@@ -180,6 +180,10 @@ def mean_of(records: list[dict[str, Record]], way: str, what: str = "score") -> 
     return statistics.fmean(record[way][what] for record in records)
 
 
+def mean(values: list[float]) -> float:
+    return statistics.fmean(values) if values else float("nan")
+
+
 def standard_error(differences: list[float]) -> float:
     if len(differences) < 2:
         return float("nan")
@@ -189,7 +193,7 @@ def standard_error(differences: list[float]) -> float:
 def apart(sets: list[list[dict[str, Record]]], what: str) -> str:
     """How far out-of-fold scores are from test scores of folds, or of their members."""
     found = [mean_of(each, "folds", "out of fold") - mean_of(each, "folds", what) for each in sets]
-    return f"{statistics.fmean(found):+.4f} ({standard_error(found):.4f})"
+    return f"{mean(found):+.4f} ({standard_error(found):.4f})"
 
 
 def page(results: dict[str, Any]) -> str:
@@ -207,9 +211,9 @@ def page(results: dict[str, Any]) -> str:
         p = binomtest(better, len(gains)).pvalue if gains else float("nan")
         verdicts[way] = [
             way,
-            f"{better} of {len(gains)} ({better / len(gains):.0%})",
+            f"{better} of {len(gains)} ({better / max(len(gains), 1):.0%})",
             f"{p:.1g}",
-            f"{statistics.fmean(gains.values()):+.4f}",
+            f"{mean(list(gains.values())):+.4f}",
             ", ".join(losses) or "none",
         ]
     for name, each in whole.items():
@@ -263,8 +267,13 @@ longer. For each round: as if folds had run as many rounds as one model. Members
 {1 - 1 / FOLDS:.0%} of the rows, one model on 90%: if time followed rows, this would be
 {(FOLDS - 1) / 0.9:.2f}.
 
-Scores: {", ".join(results["builds"])}. Times: {results.get("timed build", "not recorded")}.
+Scores: {machine.versions(results["machine"])}. Times: {timed_on(results)}.
 """
+
+
+def timed_on(results: dict[str, Any]) -> str:
+    facts = results.get("timed on")
+    return f"{machine.versions(facts)}, {facts['cpu']}" if facts else "not measured"
 
 
 def measure(results: dict[str, Any], sets: list[str], jobs: int) -> None:
@@ -272,17 +281,23 @@ def measure(results: dict[str, Any], sets: list[str], jobs: int) -> None:
     known = {name: results["sets"].get(name, {"splits": {}})["splits"] for name in sets}
     parts = {name: (name, splits) for name, splits in known.items()}
     for name, splits in side_by_side(jobs, measured_splits, parts):
-        if splits != known[name]:
-            build = machine.library("manyboost")
-            results["builds"] = sorted({*results.get("builds", []), str(build)})
         results["sets"][name] = {"splits": splits}
-        save(results)
+        one_build.save(RESULTS, results)
         shown = {way: round(each["score"], 4) for way, each in splits["0"].items()}
         print(name, shown, flush=True)
 
 
-def save(results: dict[str, Any]) -> None:
-    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+def measure_times(results: dict[str, Any], sets: Sequence[str]) -> None:
+    """Times of one machine: those of another are dropped."""
+    here = results["machine"]
+    if machine.place(results.get("timed on", {})) != machine.place(here):
+        results["times"] = {}
+    results["timed on"] = here
+    for name in sets:
+        data = load(name)
+        for threads in (1, 2):
+            results["times"][f"{name} {threads}"] = timed(data, threads)
+        one_build.save(RESULTS, results)
 
 
 def main() -> None:
@@ -292,15 +307,10 @@ def main() -> None:
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
-    results: dict[str, Any] = {"sets": {}}
-    if RESULTS.exists():
-        results = json.loads(RESULTS.read_text())
-    for name in arguments.sets or TIMED if arguments.time else ():
-        data = load(name)
-        for threads in (1, 2):
-            results.setdefault("times", {})[f"{name} {threads}"] = timed(data, threads)
-        results["timed build"] = str(machine.library("manyboost"))
-        save(results)
+    begin = one_build.read if arguments.report else one_build.opened
+    results = begin(RESULTS, sets={})
+    if arguments.time:
+        measure_times(results, arguments.sets or TIMED)
     if not arguments.report and not arguments.time:
         measure(results, arguments.sets or names(), arguments.jobs)
     PAGE.write_text(page(results))

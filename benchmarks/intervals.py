@@ -15,7 +15,6 @@ trained on the folds it is fitted to.
 import argparse
 import json
 import warnings
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from sklearn import datasets as bundled
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.model_selection import PredefinedSplit
 
-from benchmarks import machine, workloads
+from benchmarks import one_build, workloads
 from benchmarks.tables import table
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.datasets import make_friedman1_group, make_friedman1_ind
@@ -194,35 +193,27 @@ def split(name: str, seed: int) -> tuple[np.ndarray, ...]:
 
 
 def measure(names: list[str]) -> None:
-    results = read()
+    results = one_build.opened(RESULTS, also=("mapie",), sets={})
     for name in names:
         kind = of_regression if name in REGRESSION else of_labels if name in LABELS else of_classes
         found = results["sets"].setdefault(name, [])
         while len(found) < N_SPLITS:
             found.append(kind(name, len(found)))
-            results["machine"] = machine.describe()
-            results["machine"]["libraries"].append(f"MAPIE {metadata.version('mapie')}")
             write(results)
         print(name, "is complete", flush=True)
 
 
-def read() -> dict[str, Any]:
-    return json.loads(RESULTS.read_text()) if RESULTS.is_file() else {"sets": {}}
-
-
 def write(results: dict[str, Any]) -> None:
-    """A line for each split; all or nothing, for a run may be ended at any time."""
+    """A line for each split."""
     short = json.loads(json.dumps(results), parse_float=lambda text: round(float(text), 4))
     lines = [
         f"{json.dumps(name)}: [\n" + ",\n".join(map(json.dumps, found)) + "\n]"
         for name, found in short["sets"].items()
     ]
     sets = ",\n".join(lines)
-    unfinished = RESULTS.with_suffix(".part")
-    unfinished.write_text(
-        f'{{"machine": {json.dumps(short["machine"])},\n"sets": {{\n{sets}\n}}}}\n'
+    one_build.replace(
+        RESULTS, f'{{"machine": {json.dumps(short["machine"])},\n"sets": {{\n{sets}\n}}}}\n'
     )
-    unfinished.replace(RESULTS)
 
 
 # ------------------------------------------------------------------ the page
@@ -417,7 +408,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if not arguments.page:
         measure(arguments.names)
-    PAGE.write_text(page(read()))
+    PAGE.write_text(page(one_build.read(RESULTS, sets={})))
 
 
 if __name__ == "__main__":

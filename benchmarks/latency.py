@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import machine
-from benchmarks.run import OthersLoad
+from benchmarks import machine, one_build
+from benchmarks.run import OthersLoad, busy_meanwhile
 from benchmarks.tables import filled, number, table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -149,16 +149,16 @@ def page_table(stored: dict[str, Any]) -> str:
     return (
         f"{table(head, rows, 1, len(head))}\n\n"
         f"100 rounds of 31 leaves, {FEATURES} features, one thread; {about['cpu']}; "
-        f"{', '.join(libraries)}; `make bench-latency`."
-    )
+        f"{', '.join(libraries)}; `make bench-latency`. {busy_meanwhile([stored])}"
+    ).strip()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--page", action="store_true", help="write the page alone")
     if not parser.parse_args().page:
-        RESULTS.write_text(json.dumps(measure(), indent=1) + "\n")
-    stored = json.loads(RESULTS.read_text())
+        one_build.save(RESULTS, measure())
+    stored = one_build.read(RESULTS)
     PAGE.write_text(filled(PAGE.read_text(), {"latency": page_table(stored)}))
 
 

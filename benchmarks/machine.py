@@ -4,6 +4,7 @@ import hashlib
 import os
 import platform
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import metadata, util
 from pathlib import Path
@@ -22,8 +23,8 @@ DISTRIBUTIONS = {
 }
 
 
-def describe() -> dict[str, Any]:
-    """The machine and the versions, as they are stored in front of the records."""
+def describe(also: Sequence[str] = ()) -> dict[str, Any]:
+    """The machine and the versions, of other libraries too, as they are stored with the results."""
     return {
         "cpu": cpu(),
         "cores": len(os.sched_getaffinity(0))
@@ -32,7 +33,7 @@ def describe() -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "libraries": [name for name in map(library, DISTRIBUTIONS) if name],
+        "libraries": [name for name in map(library, (*DISTRIBUTIONS, *also)) if name],
         "notes": past_their_python(),
     }
 
@@ -48,6 +49,17 @@ def cpu() -> str:
     flags = facts.get("flags", "").split()
     vector = [name for flag, name in (("avx2", "AVX2"), ("avx512f", "AVX-512")) if flag in flags]
     return " · ".join([facts.get("model name", platform.machine()), *vector])
+
+
+def place(facts: dict[str, Any]) -> dict[str, Any]:
+    """The part of a description that no installation changes."""
+    return {key: value for key, value in facts.items() if key not in ("libraries", "notes")}
+
+
+def versions(facts: dict[str, Any], also: Sequence[str] = ()) -> str:
+    """The build of manyboost that a description names, and the versions of others."""
+    wanted = ("manyboost", *also)
+    return ", ".join(name for name in facts["libraries"] if name.split()[0] in wanted)
 
 
 @cache

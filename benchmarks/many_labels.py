@@ -15,19 +15,20 @@ catalogue needs the data folder; the other parts are generated.
 
 import argparse
 import json
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from benchmarks import machine, workloads
+from benchmarks import machine, one_build, workloads
+from benchmarks.measure import PeakMemory
 from benchmarks.tables import filled, number, table
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.datasets import make_many_labels
@@ -166,13 +167,13 @@ def fit(part: str, name: str) -> Record:
     data = X[train], Y[train], X[~train], Y[~train]
     if part == "growth":
         return {kind: round_seconds(*data[:2], MILLION[kind]) for kind in MILLION}
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    memory = PeakMemory()
     began, began_cpu = time.perf_counter(), time.process_time()
     model = ManyBoostClassifier(**{**COMMON, **parameters}).fit(*data[:2])
     record: Record = {
         "seconds": time.perf_counter() - began,
         "cpu_seconds": time.process_time() - began_cpu,
-        "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e6,
+        "megabytes": (memory.above_start() or 0) / 1e6,
         "model_bytes": model.info()["n_bytes"],
     }
     n_scored = data[2].shape[0] if part == "yso" or name != "project" else 300
@@ -216,20 +217,13 @@ def dense_data() -> tuple[np.ndarray, np.ndarray]:
     return X, Y
 
 
-def resident_bytes() -> int:
-    """The memory of this process now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
-
-
 def fit_dense(name: str) -> Record:
     """Fit a model to dense outputs: time, memory beyond the data, mean r² on test rows."""
     X, Y = dense_data()
     n_outputs = FOREST_OUTPUTS if "forest" in name else DENSE[2]
     Y = Y[:, :n_outputs]
     train, test = slice(DENSE[0]), slice(DENSE[0], None)
-    before = resident_bytes()
-    began = time.perf_counter()
+    memory, began = PeakMemory(), time.perf_counter()
     if name in DENSE_OURS:
         model: Any = ManyBoostRegressor(**DENSE_OURS[name], random_state=0, n_jobs=2)
     elif name == "ridge":
@@ -243,7 +237,7 @@ def fit_dense(name: str) -> Record:
     model.fit(X[train], Y[train])
     record: Record = {
         "seconds": time.perf_counter() - began,
-        "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before) / 1e6,
+        "megabytes": (memory.above_start() or 0) / 1e6,
     }
     if name in DENSE_OURS:
         record["model_bytes"] = model.info()["n_bytes"]
@@ -355,10 +349,8 @@ def page(records: dict[str, dict[str, Record]]) -> dict[str, str]:
 
 
 def measured_on(stored: dict[str, Any]) -> str:
-    """The machine and the builds, in a line."""
-    records = (record for part in stored["records"].values() for record in part.values())
-    builds = dict.fromkeys(record["build"] for record in records if "build" in record)
-    return f"{stored['machine']['cpu']}; {', '.join(builds)}."
+    """The machine and the build, in a line."""
+    return f"{stored['machine']['cpu']}; {machine.versions(stored['machine'])}."
 
 
 def write(stored: dict[str, Any]) -> None:
@@ -379,7 +371,8 @@ def main() -> None:
     if arguments.child:
         print(json.dumps(fit(*arguments.child)))
         return
-    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"records": {}}
+    begin = one_build.read if arguments.report else partial(one_build.opened, timed=True)
+    stored = begin(RESULTS, records={})
     wanted = {
         "yso": [*YSO],
         "growth": [str(d) for d in GROWTH],
@@ -391,10 +384,8 @@ def main() -> None:
     def keep(part: str, name: str, record: Record) -> None:
         if not arguments.timed:
             record = {key: each for key, each in record.items() if key not in SPEED}
-        record["build"] = machine.library("manyboost")
         stored["records"].setdefault(part, {})[name] = record
-        stored["machine"] = machine.describe()
-        RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
+        one_build.save(RESULTS, stored)
         print(part, name, record, flush=True)
 
     for part in [] if arguments.report else arguments.only:

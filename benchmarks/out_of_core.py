@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import describe
+from benchmarks import one_build
+from benchmarks.machine import describe, versions
 from benchmarks.tables import filled
 
 N_ROWS, N_FEATURES, N_OUTPUTS, ROUNDS = 5_000_000, 100, 20, 5
@@ -115,7 +116,7 @@ def table(run: dict[str, Any], machine: dict[str, Any]) -> str:
     shape = (
         f"{run['n_rows']:,} rows, {run['n_features']} features (float64), {run['n_outputs']} "
         f"outputs (float32), {run['rounds']} rounds, early stopping on. {machine['cpu']}, "
-        f"{machine['cores']} cores, which other programs used at the same time."
+        f"{machine['cores']} cores; {versions(machine)}."
     )
     lines = ["| what | measured |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
     return "\n".join([shape, "", *lines])
@@ -123,7 +124,7 @@ def table(run: dict[str, Any], machine: dict[str, Any]) -> str:
 
 def write(record: dict[str, Any]) -> None:
     """Write the figures, and the table between the marks of its page."""
-    RESULTS.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    one_build.save(RESULTS, record)
     shown = table(record["run"], record["machine"])
     PAGE.write_text(filled(PAGE.read_text(), {"measured": shown}))
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
+from benchmarks.machine import place
+from benchmarks.one_build import replace
 from benchmarks.progress import say
 from benchmarks.suites import Entry
 
@@ -105,7 +107,6 @@ class Results:
         self.machines = [self.machines[old] for old in used]
         self.here = numbers[self.here]
         self.records = [{**each, "machine": numbers[each["machine"]]} for each in self.records]
-        self.file.parent.mkdir(parents=True, exist_ok=True)
         records = sorted(
             self.records, key=lambda record: [str(part) for part in job(record["spec"])]
         )
@@ -116,14 +117,7 @@ def write(file: Path, head: dict[str, Any], records: Sequence[Record]) -> None:
     """Write a file of results, a line for each record, at once or not at all."""
     lines = ",\n".join(json.dumps(record, ensure_ascii=False) for record in records)
     text = json.dumps(head, ensure_ascii=False, indent=1)[:-2]
-    new = file.with_suffix(".new")
-    new.write_text(f'{text},\n "records": [\n{lines}\n]}}\n')
-    new.replace(file)
-
-
-def place(facts: dict[str, Any]) -> dict[str, Any]:
-    """The part of the machine's description that no installation changes."""
-    return {key: value for key, value in facts.items() if key not in ("libraries", "notes")}
+    replace(file, f'{text},\n "records": [\n{lines}\n]}}\n')
 
 
 def outdated(record: Record) -> bool:

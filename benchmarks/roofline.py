@@ -141,7 +141,8 @@ def section(shape: Shape, speed: float) -> str:
     kernels, whole = round_seconds(shape)
     least = shape.bytes_once()
     shown = [name for name in kernels if name in MEANING or kernels[name] > WORTH_A_LINE * whole]
-    rest = whole - sum(kernels[name] for name in shown)
+    # The profiler makes short kernels look longer than they are in the whole.
+    rest = max(0.0, whole - sum(kernels[name] for name in shown))
     rows = []
     for name in sorted(shown, key=lambda name: (*MEANING, name).index(name)):
         what = f"`{name}`: {MEANING[name]}" if name in MEANING else f"`{name}`"

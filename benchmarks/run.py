@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatch
@@ -319,13 +319,13 @@ class OthersLoad:
 
     def __init__(self) -> None:
         self.began = time.monotonic()
-        self.busy, self.own = busy_seconds(), children_seconds()
+        self.busy, self.own = busy_seconds(), own_seconds()
 
     def cores(self) -> float | None:
         """Call it when the measured process has ended."""
         if self.busy is None:
             return None
-        others = busy_seconds() - self.busy - (children_seconds() - self.own)
+        others = busy_seconds() - self.busy - (own_seconds() - self.own)
         return round(max(0.0, others / (time.monotonic() - self.began)), 3)
 
 
@@ -340,9 +340,21 @@ def busy_seconds() -> float | None:
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def children_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+def own_seconds() -> float:
+    """CPU time of this process and of its children that have ended."""
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def busy_meanwhile(records: Iterable[dict[str, Any]]) -> str:
+    """A warning if the machine had other things to do."""
+    busy = max((record.get("others_cores") or 0.0 for record in records), default=0.0)
+    if busy <= BUSY:
+        return ""
+    return (
+        f"While this was measured, other processes kept up to {busy:.1f} cores busy: CPU times and "
+        "ratios are more reliable than wall-clock seconds."
+    )
 
 
 def title(entry: Entry, repeat: int) -> str:

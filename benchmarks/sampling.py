@@ -15,7 +15,6 @@ importance weights ("mvs"), or take the largest and some of the others ("goss").
 
 import argparse
 import itertools
-import json
 import time
 import warnings
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import metrics, workloads
+from benchmarks import metrics, one_build, workloads
 from benchmarks.tables import filled
 from benchmarks.workloads import Data
 from manyboost import ManyBoostClassifier, ManyBoostRegressor, _core
@@ -56,7 +55,7 @@ SETS = {
 }
 METHODS = ("subsample", "grow on a share", "mvs", "goss")
 SHARES = (0.1, 0.2, 0.3, 0.5)
-EQUAL_ROUNDS = 100  # the default of max_iter
+EQUAL_ROUNDS = 100
 EVERY = 10  # rounds from score to score
 CONVERGED_ROUNDS = 1000  # at most, with early stopping
 REPEATS = 3  # of a timing, of which the fastest counts
@@ -185,15 +184,15 @@ def contestants(shares: tuple[float, ...]) -> list[tuple[str, float]]:
 class Results:
     """Nested by kind, set, method and share; written after every fit."""
 
-    def __init__(self) -> None:
-        self.all = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    def __init__(self, *, only_read: bool = False) -> None:
+        self.all = one_build.read(RESULTS) if only_read else one_build.opened(RESULTS, timed=True)
 
     def of(self, kind: str, name: str, method: str, share: float) -> list[Any]:
         cell = self.all.setdefault(kind, {}).setdefault(name, {})
         return cell.setdefault(f"{method} {share:g}", [])
 
     def save(self) -> None:
-        RESULTS.write_text(json.dumps(self.all, indent=1) + "\n")
+        one_build.save(RESULTS, self.all)
 
 
 def run_scores(names: list[str], limit: float) -> None:
@@ -237,7 +236,7 @@ class Report:
     """The tables, from what was measured."""
 
     def __init__(self) -> None:
-        self.results = Results()
+        self.results = Results(only_read=True)
 
     def milliseconds(self, name: str, method: str, share: float) -> float:
         return min(self.results.of("times", name, method, share))

@@ -7,7 +7,6 @@ all outputs at every leaf), so that both compute the same numbers, which is chec
 time of one thread each, measured in turn within one run; what matters is their ratio.
 """
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import one_build
 from benchmarks.machine import describe
 from manyboost import ManyBoostRegressor
 
@@ -141,16 +141,13 @@ def page(cases: list[Case], machine: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    from importlib import metadata
-
-    machine = describe()
-    machine["libraries"].append(f"shap {metadata.version('shap')}")
+    machine = describe(["shap"])
     cases = []
     for strategy in EXPLAINED_ROWS:
         cases.append(measure(strategy))
         print(f"{strategy}: {cases[-1].ratio:.1f} times as fast", flush=True)
     records = [{**vars(case), "ratio": case.ratio} for case in cases]
-    RESULTS.write_text(json.dumps({"machine": machine, "cases": records}, indent=1) + "\n")
+    one_build.save(RESULTS, {"machine": machine, "cases": records})
     PAGE.write_text(page(cases, machine))
     print(f"written to {PAGE}")
 

@@ -11,7 +11,6 @@ Test rows of official splits are never read: a third of the training rows is hel
 import argparse
 import contextlib
 import hashlib
-import json
 import time
 import warnings
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks import machine, metrics, workloads
+from benchmarks import metrics, one_build, workloads
 from benchmarks.study_page import page
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.datasets import read_npz
@@ -391,9 +390,7 @@ def make_records(options: argparse.Namespace, results: dict[str, Any]) -> None:
             found[change] = measured(data, parameters, split)
             first = of_set["splits"]["0"][DEFAULT]
         print(kind, name, split, round(sum(f["seconds"] for f in found.values()), 1), flush=True)
-        build = machine.library("manyboost")
-        results["builds"] = sorted({*results.get("builds", []), str(build)})
-        options.results.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        one_build.save(options.results, results)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -406,15 +403,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args(arguments)
-    results: dict[str, Any] = {"kinds": {}}
-    if options.results.is_file():
-        results = json.loads(options.results.read_text())
+    begin = one_build.read if options.report else one_build.opened
+    results = begin(options.results, kinds={})
     if not options.report:
         warnings.simplefilter("ignore")
         results["halves"] = halves(names())
         make_records(options, results)
         results["huber"] = results.get("huber") or huber_errors()
-        options.results.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        one_build.save(options.results, results)
     options.page.write_text(page(results, {kind: list(c) for kind, c in CHANGES.items()}))
 
 

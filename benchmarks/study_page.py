@@ -6,6 +6,7 @@ from typing import Any
 
 from scipy.stats import binomtest
 
+from benchmarks import machine
 from benchmarks.tables import table
 
 DEFAULT = "default"
@@ -183,7 +184,7 @@ def page(results: dict[str, Any], order: dict[str, list[str]]) -> str:
         *tables,
         huber_part,
         f"## Sets\n\n{SETS}\n\n{sets_of(results)}",
-        f"manyboost: {', '.join(results['builds'])}.",
+        f"Measured with {machine.versions(results['machine'])}.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -18,14 +18,14 @@ import json
 import time
 import warnings
 from collections.abc import Callable
-from importlib import metadata
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from benchmarks import machine, metrics, study
+from benchmarks import machine, metrics, one_build, study
 from benchmarks.processes import side_by_side
 from benchmarks.tables import filled, number, table
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
@@ -265,10 +265,11 @@ def costs(sets: dict[str, list[Stored]]) -> str:
 
 def sections(results: dict[str, Any]) -> dict[str, str]:
     alone, ordered = (splits(results, seeds) for seeds in (ALONE, ORDERED))
+    libraries = machine.versions(results["machine"], ["optuna"])
     how = (
         f"Macro r² or LRAP on held-out rows, means over {len(ALONE)} splits of each of "
         f"{len(alone)} real sets, with the standard error over the sets. `python -m "
-        f"benchmarks.tuning` repeats the measurement ({results['versions']})."
+        f"benchmarks.tuning` repeats the measurement ({libraries})."
     )
     return {
         "alone": f"{alone_table(alone)}\n\n{how}",
@@ -282,15 +283,14 @@ def main() -> None:
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--jobs", type=int, default=1, help="splits at a time")
     options = parser.parse_args()
-    results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {"sets": {}}
+    begin = one_build.read if options.page else partial(one_build.opened, also=("optuna",))
+    results = begin(RESULTS, sets={})
     keys = [(name, seed) for name in options.sets for seed in (*ALONE, *ORDERED)]
     known = {key: results["sets"].get(key[0], {}).get(str(key[1]), {}) for key in keys}
     parts = {key: (*key, found) for key, found in known.items()} if not options.page else {}
     for (name, seed), found in side_by_side(options.jobs, measured, parts):
         results["sets"].setdefault(name, {})[str(seed)] = found
-        libraries = (machine.library("manyboost"), f"optuna {metadata.version('optuna')}")
-        results["versions"] = ", ".join(map(str, libraries))
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        one_build.save(RESULTS, results)
         print(name, seed, "is complete", flush=True)
     PAGE.write_text(filled(PAGE.read_text(), sections(results)))
 

@@ -42,17 +42,20 @@ def find(tool: str) -> str:
 def call(
     command: list[str], env: dict[str, str], folder: Path = ROOT, seconds: float = 3600.0
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command and keep what it says."""
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        timeout=seconds,
-    )
+    """Run a command and keep what it says; :class:`NoTool` if it does not end."""
+    try:
+        return subprocess.run(
+            command,
+            cwd=folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        raise NoTool(f"{command[0]} did not end within {seconds:,.0f} s") from None
 
 
 @functools.cache

@@ -184,7 +184,7 @@ _ODD_FEATURES = (
     Oddity("no rows", lambda a: a[:0], "no rows"),
     Oddity("no columns", lambda a: a[:, :0], "0 feature(s)"),
     Oddity("one dimension", lambda a: a[:, 0], "dimension"),
-    Oddity("a number", lambda a: a[0, 0], "dimension"),
+    Oddity("a number", lambda a: a[0, 0], "pass an array"),
     Oddity("None", lambda a: None, ""),
 )
 
@@ -220,11 +220,11 @@ _INDICATOR = (
     Oddity("all absent", _filled(0.0)),
     Oddity("all present", _filled(1.0)),
     Oddity("a two", _put(2.0, 1, 1), "indicator"),
-    Oddity("a half", _put(0.5, 1, 1), "indicator"),
+    Oddity("a half", _put(0.5, 1, 1), "labels are 0 or 1"),
     Oddity("minus one", _put(-1.0, 1, 1), "indicator"),
     Oddity("a label of 255", _put(255.0, 1, 1), "indicator"),
     Oddity("infinity", _put(np.inf, 1, 1), ""),
-    Oddity("text", lambda a: a.astype(str), ""),
+    Oddity("text", lambda a: a.astype(str), meaning=lambda a: a.astype(str)),
     Oddity("objects with lists", _objects(lambda v: [1], at=(1, 1)), ""),
     Oddity("complex numbers", lambda a: a + 1j, ""),
     Oddity("dates", lambda a: np.full(a.shape, np.datetime64("2024-01-01")), ""),
@@ -277,7 +277,7 @@ _WEIGHTS = (
     Oddity("a missing weight", _nan(1), "missing"),
     Oddity("objects with None", _objects(lambda v: None, at=(1,)), ""),
     Oddity("objects with pandas.NA", _objects(lambda v: pd.NA, at=(1,)), ""),
-    Oddity("infinity", _put(np.inf, 1), "single precision"),
+    Oddity("infinity", _put(np.inf, 1), "infinite"),
     Oddity("minus infinity", _put(-np.inf, 1), "negative"),
     Oddity("1e300", _put(1e300, 1), "single precision"),
     Oddity("1e-300", _put(1e-300, 1), "single precision"),
@@ -506,7 +506,9 @@ def turns_into_something_else(container: Container, oddity: Oddity, kind: str, p
     if container.name in ("list", "tuples") and place in TARGETS:
         # Lists of text are labels in sets, lists of records are rows of an indicator.
         return (kind, oddity.name) in (("labels", "text"), ("classes", "records"))
-    return False
+    # Columns of text in a frame are categories.
+    is_text = oddity.name in ("text", "numbers as text")
+    return container.family == "pandas" and place == "X" and is_text
 
 
 def container_refusal(container: Container, place: str, kind: str) -> str | None:
@@ -569,7 +571,10 @@ def answer(data: Data, **parameters: Any) -> Array:
     if data.kind == "regressor":
         values = np.asarray(model.predict(rows))
     else:
-        values = np.asarray(model.predict_proba(rows))
+        found = model.predict_proba(rows)  # of several columns of classes: an array for each
+        if isinstance(found, list):
+            found = np.concatenate([np.ravel(each) for each in found])
+        values = np.asarray(found)
         model.predict(rows)
     if not np.isfinite(values).all():
         raise ArithmeticError("predictions are not finite")

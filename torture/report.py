@@ -61,7 +61,7 @@ def rows(name: str, record: dict[str, Any]) -> list[tuple[str, ...]]:
 def paragraph(name: str, record: dict[str, Any]) -> str:
     """What the area promises, and where and when that was tried."""
     area, found = areas.find(name), record["versions"]
-    libraries = ", ".join(f"{library} {found[library]}" for library in results.LIBRARIES)
+    libraries = ", ".join(f"{each} {found[each]}" for each in ("manyboost", *results.LIBRARIES))
     run = "long run" if record["long"] else "short run"
     return (
         f"**{area.TITLE}.** {area.PROMISE}  \n"

@@ -54,7 +54,7 @@ def test_the_table_shows_errors_and_times():
         for k, name in enumerate(forecasting.CONTESTANTS)
     }
     runs["LightGBM recursive"]["differences"] = {"error": 0.4, "fit seconds": 2.0}
-    results = {"sets": {"demand": {"24": runs}}, "versions": "manyboost 1"}
+    results = {"sets": {"demand": {"24": runs}}, "machine": {"libraries": ["manyboost 1"]}}
     section = forecasting.section(results)
     assert "demand (electricity, 12 weeks of half hours), 24 horizons" in section
     assert "| manyboost | 1 | 0.500 | – | 2 | 1.0 × |" in section

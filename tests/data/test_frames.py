@@ -133,6 +133,7 @@ REFUSED = {
     "pandas periods": (pd.DataFrame, pd.period_range("2024", periods=80), ENCODE),
     "pandas intervals": (pd.DataFrame, pd.interval_range(0, 80), ENCODE),
     "pandas complex": (pd.DataFrame, np.full(80, 1j), ENCODE),
+    "pandas raw bytes": (pd.DataFrame, np.zeros(80, "V8"), ENCODE),
     "pandas lists": (pd.DataFrame, pd.Series([[1, 2]] * 80), ENCODE),
     "polars text": (pl.DataFrame, ["x"] * 80, CAST),
     "polars times": (pl.DataFrame, [moment(i) for i in range(80)], SINCE),

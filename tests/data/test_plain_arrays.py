@@ -101,6 +101,11 @@ def test_rows_that_do_not_make_a_table():
     assert refusal(lambda: regressor().fit(rows, Y)).startswith(expected.format("X"))
     targets = [*Y.tolist()[:59], [1.0]]
     assert refusal(lambda: regressor().fit(X, targets)).startswith(expected.format("y"))
+    for model, outputs in ((regressor(), Y), (classifier(), Y > 0)):
+        sentence = refusal(
+            lambda model=model, outputs=outputs: model.fit(X, outputs, sample_weight=targets)
+        )
+        assert sentence.startswith(expected.format("sample_weight"))
     model = regressor().fit(X, Y)
     assert refusal(lambda: model.predict(rows)).startswith(expected.format("X"))
 

@@ -140,7 +140,8 @@ def write_seeds(folder: Path) -> None:
 
     names = ("tree_sizes", "node_left", "node_cover", "split_feature", "split_threshold")
     names += ("split_gain", "split_categories", "leaf_values", "tree_steps")
-    kinds = {"per_output": 0, "vector": 1, "scaled": 2}
+    names += ("leaf_sizes", "leaf_outputs")
+    kinds = {"per_output": 0, "vector": 1, "scaled": 2, "sparse": 3}
     for path in sorted((ROOT / "tests" / "models").glob("*.mb")):
         model: Any = from_bytes(path.read_bytes())
         trees = model._progress.model.trees

@@ -348,13 +348,21 @@ def _codes(
     return np.fromiter((code_of.get(value, np.nan) for value in values), np.float32, len(values))
 
 
+def _is_missing(column: Any) -> bool:
+    """Whether all values of a column are missing."""
+    try:
+        return bool(column.is_null().all())
+    except TypeError:  # of pandas, for types that can hold nothing missing, such as raw bytes
+        return False
+
+
 def _numbers(column: Any, name: str, remedy: str | None) -> F64:
     """Return the values of a column as floats, NaN if missing; refuse columns of other types."""
     kind = _kind(column)
     if _holds_numbers(column):
         double = importlib.import_module("narwhals.stable.v2").Float64
         return np.asarray(column.cast(double).to_numpy(), dtype=np.float64)
-    if column.is_null().all():  # of whatever type
+    if _is_missing(column):  # of whatever type
         return np.full(len(column), np.nan)
     dtype = _native_type(column)
     if kind == "Unknown" and str(dtype).startswith("float"):  # long double

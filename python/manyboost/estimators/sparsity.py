@@ -55,7 +55,7 @@ def _obstacles(parameters: Parameters, given: Given) -> Iterator[str]:
         yield f"strategy={parameters.strategy!r}"
     if is_identity(parameters.projection):
         yield f"projection={parameters.projection!r}"
-    if any(np.asarray(w).ndim == 2 for w in (given.sample_weight, given.sample_weight_val)):
+    if any(map(_has_columns, (given.sample_weight, given.sample_weight_val))):
         yield "an array of weights for all cells (a sparse one holds those other than 1)"
     if not _weighs_labels(parameters.class_weight):
         given_weight = f"class_weight={parameters.class_weight!r}"
@@ -78,6 +78,13 @@ def _obstacles(parameters: Parameters, given: Given) -> Iterator[str]:
     for name in (*others, "calibration", "label_hierarchy"):
         if getattr(parameters, name) is not None:
             yield f"{name}={getattr(parameters, name)!r}"
+
+
+def _has_columns(weights: Any) -> bool:
+    try:
+        return np.ndim(weights) == 2
+    except ValueError:  # rows of different lengths, which are refused where weights are read
+        return False
 
 
 def _weighs_labels(class_weight: Any) -> bool:
